@@ -1,0 +1,35 @@
+# Two commands do all the set-up on a fresh machine with Python 3.11, make and a C compiler:
+#   make demo    the main job, offline after the install
+#   make test    the whole test suite
+PYTHON ?= python3
+export TF_CPP_MIN_LOG_LEVEL = 2
+
+.PHONY: demo test lint benchmarks clean
+
+.venv/demo: setup.cfg constraints.txt
+	test -x .venv/bin/python || $(PYTHON) -m venv .venv
+	.venv/bin/python -m pip install --quiet --constraint constraints.txt --editable .
+	touch $@
+
+.venv/dev: setup.cfg constraints.txt
+	test -x .venv/bin/python || $(PYTHON) -m venv .venv
+	.venv/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	touch $@ .venv/demo
+
+demo: .venv/demo
+	.venv/bin/python examples/demo.py
+
+test: .venv/dev
+	.venv/bin/python -m pytest
+
+lint: .venv/dev
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/mypy
+
+benchmarks: .venv/dev
+	.venv/bin/python benchmarks/encoder.py
+	.venv/bin/python benchmarks/tokenizer.py
+
+clean:
+	rm -rf .venv build dist *.egg-info

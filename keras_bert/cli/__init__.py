@@ -1,0 +1,36 @@
+"""The command line `keras-bert`: one file a command."""
+
+import logging
+import os
+import sys
+
+import typer
+
+app = typer.Typer(
+    name="keras-bert",
+    help="BERT for Keras 3, from a vocabulary to a served model.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+
+
+@app.callback()
+def _options(debug: bool = typer.Option(False, "--debug", help="Show the whole traceback of an error.")) -> None:
+    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+
+
+def main() -> None:
+    """Run a command: exit code 0, 1 with one clear line, or 2 for a wrong usage."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    from keras_bert.cli import vocab  # noqa: F401  each file registers its command
+
+    try:
+        app()
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except (ValueError, KeyError, OSError, RuntimeError, ImportError) as error:
+        if "--debug" in sys.argv:
+            raise
+        message = error.args[0] if isinstance(error, KeyError) else error
+        typer.echo(f"keras-bert: {message}", err=True)
+        sys.exit(1)

