@@ -194,7 +194,7 @@ def model_garden(bert: Bert) -> Any:
 
 
 def _garden_value(name: str, ours: dict[str, np.ndarray]) -> np.ndarray:
-    name = name.removesuffix(":0").removeprefix("bert_encoder_v2/")
+    name = re.sub(r"^bert_encoder_v2(_\d+)?/", "", name.removesuffix(":0"))
     last = name.split("/")[-1]
     tables = {"word_embeddings": "word", "position_embedding": "position", "type_embeddings": "type"}
     for theirs, table in tables.items():
