@@ -176,8 +176,9 @@ def layer_norm(x: Any, gamma: Any, beta: Any, epsilon: float, training: bool | N
     """Normalize the last axis, in float32 at least."""
     if BACKEND != "tensorflow":
         return ops.cast(ops.layer_normalization(x, gamma, beta, -1, epsilon), x.dtype)
+    gamma, beta = tf.convert_to_tensor(gamma), tf.convert_to_tensor(beta)
     if not training and drops_padding() and not tf.config.list_physical_devices("GPU"):
-        return _fused_layer_norm(x, gamma, beta, epsilon)
+        return _fused_layer_norm(x, tf.cast(gamma, x.dtype), tf.cast(beta, x.dtype), epsilon)
     return _layer_norm(x, gamma, beta, tf.constant(epsilon))
 
 
@@ -263,6 +264,13 @@ if BACKEND == "tensorflow":
 
 
 # === Attention ===
+
+
+def softmax(x: Any) -> Any:
+    """Of the last axis; Keras's own warns where a sequence has one token."""
+    if BACKEND == "tensorflow":
+        return tf.nn.softmax(x)
+    return jax.nn.softmax(x) if BACKEND == "jax" else torch.softmax(x, -1)
 
 
 def fused_attention() -> bool:
