@@ -240,7 +240,8 @@ def dropout(x: Any, rate: float, seed: Any) -> Any:
     if BACKEND == "jax":
         keep = jax.random.bits(seed, x.shape, f"uint{bits}") >= threshold
     else:
-        generator = torch.Generator(x.device).manual_seed(int(seed[0]) + (int(seed[1]) << 32))
+        start = (int(seed[0]) * 1_000_003 + int(seed[1])) % 2**32  # torch's CPU generator takes 32 bits
+        generator = torch.Generator(x.device).manual_seed(start)
         keep = torch.randint(2**bits, x.shape, generator=generator, device=x.device, dtype=torch.int32) >= threshold
     return ops.where(keep, x * scale, ops.zeros((), x.dtype))
 
