@@ -5,7 +5,7 @@ Core TensorFlow ops alone, so that an exported graph needs no op library: TF Ser
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -38,13 +38,11 @@ class Packer:
             raise ValueError(f"truncation must be one of {TRUNCATIONS}. Received: truncation={self.truncation!r}")
         check_seq_length(self.max_length, segments=1, name="max_length")
 
-    def pack(
-        self, segments: Sequence["tf.RaggedTensor"], seq_length: int | Literal["longest"]
-    ) -> dict[str, "tf.Tensor"]:
+    def pack(self, segments: Sequence["tf.RaggedTensor"], seq_length: int | str) -> dict[str, "tf.Tensor"]:
         """The rows as int32 [B, S]; S is `seq_length`, or the longest row rounded up to a multiple of 8."""
         import tensorflow as tf
 
-        lengths, kept = self._lengths(segments, seq_length)  # [B, K] each
+        _, kept = self._lengths(segments, seq_length)  # [B, K]
         starts = 1 + tf.cumsum(kept + 1, axis=1, exclusive=True)  # [B, K]
         total = starts[:, -1] + kept[:, -1] + 1  # [B]
         if seq_length == "longest":
@@ -67,12 +65,12 @@ class Packer:
             packed = {name: tf.ensure_shape(value, (None, seq_length)) for name, value in packed.items()}
         return packed
 
-    def cut(self, segments: Sequence["tf.RaggedTensor"], seq_length: int | Literal["longest"]) -> "tf.Tensor":
+    def cut(self, segments: Sequence["tf.RaggedTensor"], seq_length: int | str) -> "tf.Tensor":
         """Which texts lose pieces in `pack`, bool [B, K] for K segments."""
         lengths, kept = self._lengths(segments, seq_length)
         return kept < lengths
 
-    def _lengths(self, segments, seq_length):
+    def _lengths(self, segments: Sequence["tf.RaggedTensor"], seq_length: int | str) -> tuple["tf.Tensor", "tf.Tensor"]:
         import tensorflow as tf
 
         check_seq_length(seq_length, len(segments))

@@ -117,5 +117,5 @@ def test_bad_lengths(seq_length, message):
 
 
 def test_unknown_truncation():
-    with pytest.raises(ValueError, match="must be one of .* Received: truncation='middle'"):
+    with pytest.raises(ValueError, match=r"must be one of .* Received: truncation='middle'"):
         Packer(CLS, SEP, PAD, truncation="middle")
