@@ -50,6 +50,50 @@ class Vocabulary:
         except ValueError as error:
             raise ValueError(f"{error} (file {str(path)!r})") from None
 
+    @classmethod
+    def learn(
+        cls,
+        texts_or_files: Iterable[str | os.PathLike],
+        size: int = 30522,
+        lowercase: bool = True,
+        *,
+        strip_accents: bool | None = None,
+        split_cjk: bool = True,
+        min_count: int = 2,
+        alphabet: int | None = None,
+        unused: int = 0,
+        sample_bytes: int = 128_000_000,
+        seed: int = 0,
+    ) -> "Vocabulary":
+        """Learn WordPiece from texts (`str`) or files (`pathlib.Path`); the same texts give the same vocabulary.
+
+        `lowercase`, `strip_accents` and `split_cjk` must be those of the tokenizer that will use it.
+
+        min_count: how often a character, and a pair that becomes one piece, must be seen.
+        alphabet: how many characters to keep, the most frequent first; None: a quarter of `size`.
+        unused: how many `[unusedN]` pieces to add, to be named later without changing an id.
+        sample_bytes: a corpus larger than this is sampled by `seed`, so that memory stays under 2 GB.
+
+        >>> vocabulary = Vocabulary.learn(["low lower lowest new newer newest"] * 9, size=31, alphabet=8)
+        >>> [piece for piece in vocabulary.tokens if len(piece) > 4 and piece[0] != "["]
+        ['lower', 'lowest', 'newer', 'newest', '##wer', '##west']
+        """
+        from keras_bert.text.vocabulary_learner import Learner
+
+        learner = Learner(
+            size=size,
+            lowercase=lowercase,
+            strip_accents=strip_accents,
+            split_cjk=split_cjk,
+            min_count=min_count,
+            alphabet=alphabet,
+            sample_bytes=sample_bytes,
+            seed=seed,
+        )
+        sources = [texts_or_files] if isinstance(texts_or_files, str | os.PathLike) else texts_or_files
+        reserved = [*SPECIAL, *(f"[unused{number}]" for number in range(unused))]
+        return cls([*reserved, *learner.pieces(sources, reserved=len(reserved))])
+
     def save(self, path: str | os.PathLike) -> None:
         """Write a vocab.txt that `from_file` and Google's code read back; an interrupted write leaves the old file."""
         path = Path(path)
