@@ -18,7 +18,7 @@ from keras_bert.text.normalizer import Normalizer
 logger = logging.getLogger(__name__)
 
 BLOCK_BYTES = 1 << 16
-MAX_DISTINCT_WORDS = 1_000_000
+MAX_LETTERS = 4_000_000  # of all distinct words together; the trainer takes up to 250 bytes for each
 MAX_WORD_LENGTH = 200  # longer ones are [UNK] to the tokenizer
 
 
@@ -89,17 +89,22 @@ class Learner:
             return found, times
 
         counts: dict[str, int] = {}
+        letters, crowded = 0, False
         dataset = tf.data.Dataset.from_generator(lambda: blocks, output_signature=tf.TensorSpec((), tf.string))
         counted = dataset.map(count, num_parallel_calls=tf.data.AUTOTUNE).prefetch(4)
         for found, times in progress(counted, "Counting words", len(blocks)):
             for piece, number in zip(found.numpy().tolist(), times.numpy().tolist(), strict=True):
                 word = piece.decode("utf-8")
-                counts[word] = counts.get(word, 0) + number
-            if len(counts) > 2 * MAX_DISTINCT_WORDS:
-                counts = _most_frequent(counts)
-        if len(counts) > MAX_DISTINCT_WORDS:
-            counts = _most_frequent(counts)
-        return {word: counts[word] for word in sorted(counts) if len(word) <= MAX_WORD_LENGTH}
+                if len(word) <= MAX_WORD_LENGTH:
+                    letters += 0 if word in counts else len(word)
+                    counts[word] = counts.get(word, 0) + number
+            if letters > 2 * MAX_LETTERS:
+                counts, letters = _most_frequent(counts)
+                crowded = True
+        if crowded or letters > MAX_LETTERS:
+            counts, _ = _most_frequent(counts)
+            logger.info("The texts hold very many words; the %d most frequent are kept.", len(counts))
+        return dict(sorted(counts.items()))
 
     def letters(self, words: dict[str, int]) -> set[str]:
         """The characters seen `min_count` times, at most `alphabet` of them, the most frequent first."""
@@ -157,7 +162,13 @@ def _repeated(words: dict[str, int]) -> Iterator[str]:
         yield " ".join([word] * count)
 
 
-def _most_frequent(counts: dict[str, int]) -> dict[str, int]:
-    """The trainer takes some 650 bytes a word, so their number is bounded whatever the texts hold."""
-    logger.info("The texts hold very many words; the %d most frequent so far are kept.", MAX_DISTINCT_WORDS)
-    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:MAX_DISTINCT_WORDS])
+def _most_frequent(counts: dict[str, int]) -> tuple[dict[str, int], int]:
+    """The most frequent words that have `MAX_LETTERS` together, and how many letters they have."""
+    kept: dict[str, int] = {}
+    letters = 0
+    for word, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
+        if letters + len(word) > MAX_LETTERS:
+            break
+        kept[word] = count
+        letters += len(word)
+    return kept, letters
