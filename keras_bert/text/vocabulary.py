@@ -150,9 +150,9 @@ class Vocabulary:
         return f"Vocabulary({len(self)} pieces, {self.special_tokens})"
 
     def _check(self) -> None:
-        odd = next((token for token in self._tokens if not isinstance(token, str) or "\n" in token), None)
-        if odd is not None:
-            raise ValueError(f"Pieces must be strings without line ends. Received: {odd!r}")
+        odd = [token for token in self._tokens if not isinstance(token, str) or "\n" in token]
+        if odd:
+            raise ValueError(f"Pieces must be strings without line ends. Received: {odd[0]!r}")
         if len(self._ids) < len(self._tokens):
             number, token = next((i, t) for i, t in enumerate(self._tokens) if self._ids[t] != i)
             raise ValueError(

@@ -47,7 +47,7 @@ class Learner:
         letters = self.letters(words)
         words = {word: count for word, count in words.items() if letters.issuperset(word)}
         if not words:
-            raise ValueError("The texts hold no word to learn from. Give more text, or lower min_count.")
+            raise ValueError("The texts hold no word to learn from. Give more text, lower min_count or raise alphabet.")
         first = sorted({word[0] for word in words})
         inner = sorted({f"##{letter}" for word in words for letter in word[1:]})
         if len(first) + len(inner) > room:
@@ -141,17 +141,21 @@ def blocks(sources: Iterable[str | os.PathLike]) -> Iterator[bytes]:
     """Lines of text in blocks of about 64 KB, as UTF-8."""
     gathered: list[bytes] = []
     size = 0
-    for source in sources:
-        if isinstance(source, str):
-            gathered.append(source.encode("utf-8", "ignore"))
-            size += len(gathered[-1])
-            if size >= BLOCK_BYTES:
-                yield b"\n".join(gathered)
-                gathered, size = [], 0
-        else:
+    for number, source in enumerate(sources):
+        if isinstance(source, os.PathLike):
             with open(source, "rb") as file:
                 while block := file.read(BLOCK_BYTES):
                     yield block + file.readline(BLOCK_BYTES)
+            continue
+        if not isinstance(source, str):
+            raise TypeError(f"Learn from strings, or files as pathlib.Path. Received: {source!r} at index {number}")
+        if number == 0 and len(source) < 4096 and os.path.isfile(source):
+            raise ValueError(f"A str is a text to learn from. Pass a file as pathlib.Path. Received: {source!r}")
+        gathered.append(source.encode("utf-8", "ignore"))
+        size += len(gathered[-1])
+        if size >= BLOCK_BYTES:
+            yield b"\n".join(gathered)
+            gathered, size = [], 0
     if gathered:
         yield b"\n".join(gathered)
 
