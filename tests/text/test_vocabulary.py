@@ -196,7 +196,7 @@ def test_bad_input(tmp_path):
         learn([])
     with pytest.raises(ValueError, match="Raise size or lower alphabet"):
         learn(size=20)
-    with pytest.raises(ValueError, match="size must be at least 1. Received: size=0"):
+    with pytest.raises(ValueError, match=r"size must be at least 1\. Received: size=0"):
         learn(size=0)
     with pytest.raises(FileNotFoundError, match="none"):
         learn([tmp_path / "none"])
