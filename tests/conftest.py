@@ -2,6 +2,7 @@ import os
 from pathlib import Path
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+os.environ.setdefault("JAX_PLATFORMS", "cpu")  # jax[tpu] is installed for its compiler alone
 
 import pytest
 

@@ -1,0 +1,214 @@
+"""Bert: ids in, vectors out, as one functional Keras model."""
+
+import contextlib
+import dataclasses
+from collections.abc import Iterable
+from functools import cached_property
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_bert import kernels
+from keras_bert.config import BertConfig
+from keras_bert.encoder import encoder_block
+from keras_bert.inputs import INPUTS, check_inputs
+from keras_bert.layers.attention import AttentionMap
+from keras_bert.layers.dense import dense, initializer
+from keras_bert.layers.embeddings import Embedding, PositionEmbedding
+from keras_bert.layers.norm import AddNorm, Dropout
+from keras_bert.layers.padding import Pack, Padding, Unpack
+from keras_bert.saving import changed_layers, restore_layers
+
+
+@keras.saving.register_keras_serializable("keras_bert")
+class Bert(keras.Model):
+    """BERT's encoder (Devlin et al. 2018): a functional model from the dict of `INPUTS` to a dict of outputs.
+
+    Outputs: `pooled_output` [B, H], also called `default`; `sequence_output` [B, S, H]; `encoder_outputs`, a list of
+    [B, S, H], one a block. What stands at a masked position is zero.
+
+    The layers keep these names: `word_embeddings`, `position_embeddings`, `type_embeddings`, `embeddings_norm`; for each
+    block i `layer_{i}_attention_qkv`, `layer_{i}_attention`, `layer_{i}_attention_output`, `layer_{i}_attention_norm`,
+    `layer_{i}_intermediate`, `layer_{i}_output`, `layer_{i}_output_norm`; and `pooler`.
+
+    Arguments: dtype: a Keras policy, such as "mixed_bfloat16". remat: compute wide activations again in the backward
+    pass instead of keeping them, so that a large model trains on a small device.
+
+    >>> bert = Bert(BertConfig.from_size("tiny"))
+    >>> ids = np.array([[101, 7592, 102]])
+    >>> outputs = bert({"input_word_ids": ids, "input_mask": ids * 0 + 1, "input_type_ids": ids * 0})
+    >>> outputs["pooled_output"].shape[-1]
+    128
+    """
+
+    def __init__(
+        self, config: BertConfig, preprocessor: Any = None, dtype: Any = None, *, remat: bool = False, **kwargs: Any
+    ) -> None:
+        policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
+        hidden = config.hidden_size
+
+        # === Layers ===
+        table = {"output_dim": hidden, "embeddings_initializer": initializer(config), "dtype": policy}
+        words = Embedding(config.vocab_size, name="word_embeddings", **table)
+        positions = PositionEmbedding(config.max_position_embeddings, name="position_embeddings", **table)
+        types = Embedding(config.type_vocab_size, name="type_embeddings", **table)
+        pooler = dense(hidden, config, activation="tanh", dtype=policy, name="pooler")
+
+        # === Functional model ===
+        inputs = {name: keras.Input((None,), dtype="int32", name=name) for name in INPUTS}
+        padding = Padding(dtype=policy, name="padding")(inputs["input_mask"])
+        word_ids = Pack(dtype=policy, name="pack_word_ids")(inputs["input_word_ids"], padding)  # [N]
+        type_ids = Pack(dtype=policy, name="pack_type_ids")(inputs["input_type_ids"], padding)  # [N]
+
+        vectors = [words(word_ids), positions(padding), types(type_ids)]  # 3 x [N, H]
+        x = AddNorm(epsilon=config.layer_norm_eps, dtype=policy, name="embeddings_norm")(vectors)
+        x = Dropout(config.hidden_dropout_prob, dtype=policy, name="embeddings_dropout")(x)
+
+        encoder_outputs = []
+        for i in range(config.num_hidden_layers):
+            x = encoder_block(x, padding, config, name=f"layer_{i}", dtype=policy, remat=remat)
+            encoder_outputs.append(Unpack(dtype=policy, name=f"layer_{i}_unpack")(x, padding))  # [B, S, H]
+        pooled_output = pooler(encoder_outputs[-1][:, 0])  # [B, H], of [CLS]
+
+        outputs = {
+            "pooled_output": pooled_output,
+            "sequence_output": encoder_outputs[-1],
+            "encoder_outputs": encoder_outputs,
+            "default": pooled_output,
+        }
+        super().__init__(inputs=inputs, outputs=outputs, **kwargs)
+
+        # === Config ===
+        self.config = config
+        self.dtype_policy = policy
+        self.remat = remat
+        self.preprocessor = preprocessor
+
+    def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        check_inputs(inputs, self.config)
+        return super().__call__(inputs, *args, **kwargs)
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            "config": dataclasses.asdict(self.config),
+            "preprocessor": keras.saving.serialize_keras_object(self._preprocessor),
+            "dtype": keras.dtype_policies.serialize(self.dtype_policy),
+            "remat": self.remat,
+            "name": self.name,
+            "changed_layers": changed_layers(self),
+        }
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> "Bert":
+        config = dict(config)
+        changes = config.pop("changed_layers")
+        preprocessor = keras.saving.deserialize_keras_object(config.pop("preprocessor"), custom_objects)
+        bert = cls(BertConfig(**config.pop("config")), preprocessor, **config)
+        restore_layers(bert, changes)
+        return bert
+
+    # === Text ===
+
+    @property
+    def preprocessor(self) -> Any:
+        """The layer that turns text into this model's inputs."""
+        if self._preprocessor is None:
+            raise ValueError(
+                "This Bert has no vocabulary. Give it one: bert.preprocessor = "
+                'keras_bert.Preprocessor(keras_bert.Vocabulary.from_file("vocab.txt")). Received: preprocessor=None'
+            )
+        return self._preprocessor
+
+    @preprocessor.setter
+    def preprocessor(self, preprocessor: Any) -> None:
+        if preprocessor is not None and len(preprocessor.vocabulary) > self.config.vocab_size:
+            raise ValueError(
+                f"The vocabulary must fit the model's {self.config.vocab_size} word vectors. Give the one it was trained "
+                f"with. Received: {len(preprocessor.vocabulary)} tokens"
+            )
+        # Past Keras's tracking: it is no node of this model and has no weights, and JAX and torch take no strings.
+        object.__setattr__(self, "_preprocessor", preprocessor)
+
+    def attention(self, texts: Any) -> "Attention":
+        """What each token of the texts attends to, in every layer and head."""
+        inputs = {name: ops.convert_to_numpy(x) for name, x in self.preprocessor(texts).items()}
+        lengths = inputs["input_mask"].sum(-1)
+        inputs = {name: x[:, : lengths.max()] for name, x in inputs.items()}
+        token = self.preprocessor.vocabulary.token
+        pieces = [
+            [token(int(i)) for i in ids[:length]] for ids, length in zip(inputs["input_word_ids"], lengths, strict=True)
+        ]
+        maps = self._attention_maps.predict_on_batch(inputs)
+        return Attention(pieces, np.stack(maps))  # [L, B, A, S, S]
+
+    @cached_property
+    def _attention_maps(self) -> keras.Model:
+        padding = self.get_layer("padding").output
+        maps = [
+            AttentionMap(self.config.num_attention_heads, dtype=self.dtype_policy)(
+                self.get_layer(f"layer_{i}_attention_qkv").output, padding
+            )
+            for i in range(self.config.num_hidden_layers)
+        ]
+        return keras.Model(self.input, maps)
+
+    # === Layers by name ===
+
+    @property
+    def word_embeddings(self) -> Embedding:
+        """The layer with the word embedding table; a vocabulary's id is its row."""
+        return self.get_layer("word_embeddings")
+
+    def block(self, index: int) -> list[keras.layers.Layer]:
+        """The layers of one encoder block, from 0."""
+        if not 0 <= index < self.config.num_hidden_layers:
+            raise IndexError(
+                f"The blocks are 0 to {self.config.num_hidden_layers - 1}. Received: index={index}"
+            )
+        return [layer for layer in self.layers if layer.name.startswith(f"layer_{index}_")]
+
+    def freeze(self, blocks: int | None = None) -> None:
+        """Freeze the embeddings and the first `blocks` encoder blocks; by default everything."""
+        if blocks is None:
+            self.trainable = False
+            return
+        kept = {id(layer) for i in range(blocks, self.config.num_hidden_layers) for layer in self.block(i)}
+        kept.add(id(self.get_layer("pooler")))
+        for layer in self.layers:
+            layer.trainable = id(layer) in kept
+
+    def enable_lora(self, rank: int, *, targets: Iterable[str] = ("attention_qkv",)) -> None:
+        """Freeze everything and train low-rank changes of the Dense layers whose names end in one of `targets`."""
+        chosen = [layer for layer in self.layers if layer.name.endswith(tuple(targets))]
+        if not chosen or not all(isinstance(layer, keras.layers.Dense) for layer in chosen):
+            raise ValueError(
+                "targets must name Dense layers, such as attention_qkv, attention_output, intermediate, output. "
+                f"Received: targets={tuple(targets)}"
+            )
+        for layer in self.layers:
+            layer.trainable = layer in chosen
+        for layer in chosen:
+            layer.enable_lora(rank)
+
+    def quantize(self, mode: Any = None, config: Any = None, filters: Any = None, **kwargs: Any) -> None:
+        """As Keras's; without `filters` the Dense layers, which hold nearly all the work."""
+        filters = filters or (lambda layer: isinstance(layer, keras.layers.Dense))
+        super().quantize(mode, config=config, filters=filters, **kwargs)
+
+    def export(self, filepath: Any, format: str = "tf_saved_model", **kwargs: Any) -> None:
+        """As Keras's, with `encoder_output_0`, `encoder_output_1` ... in place of the list, which formats refuse."""
+        outputs = dict(self.output)
+        outputs.update((f"encoder_output_{i}", x) for i, x in enumerate(outputs.pop("encoder_outputs")))
+        static = format not in ("tf_saved_model", "tf")
+        with kernels.static_shapes() if static else contextlib.nullcontext():
+            keras.Model(self.input, outputs, name=self.name).export(filepath, format=format, **kwargs)
+
+
+@dataclasses.dataclass(frozen=True)
+class Attention:
+    """Attention maps: `maps[layer, text, head, i, j]` is how much piece i of a text looks at piece j."""
+
+    pieces: list[list[str]]
+    maps: np.ndarray  # [L, B, A, S, S]

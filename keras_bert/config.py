@@ -1,0 +1,166 @@
+"""BertConfig: the numbers that make one BERT, and the table of the released sizes."""
+
+import dataclasses
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+logger = logging.getLogger("keras_bert")
+
+UNCASED_VOCAB, CASED_VOCAB = 30522, 28996
+
+
+@dataclasses.dataclass(frozen=True)
+class Size:
+    """A released size, with its parameters for the uncased vocabulary of 30,522 pieces."""
+
+    layers: int
+    hidden: int
+    heads: int
+    parameters: int  # encoder with pooler
+    with_heads: int  # and with the MLM and NSP heads
+
+
+SIZES = {
+    "tiny": Size(2, 128, 2, 4_385_920, 4_433_468),
+    "mini": Size(4, 256, 4, 11_170_560, 11_267_900),
+    "small": Size(4, 512, 8, 28_763_648, 29_058_876),
+    "medium": Size(8, 512, 8, 41_373_184, 41_668_412),
+    "base": Size(12, 768, 12, 109_482_240, 110_106_428),
+    "large": Size(24, 1024, 16, 335_141_888, 336_226_108),
+}
+
+_ACTIVATIONS = ("gelu_tanh", "gelu_erf")
+_REQUIRED = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
+_POSITIVE = (*_REQUIRED, "max_position_embeddings", "type_vocab_size", "initializer_range", "layer_norm_eps")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class BertConfig:
+    """The architecture of a BERT, under the keys of `bert_config.json`.
+
+    >>> BertConfig.from_size("tiny").hidden_size
+    128
+    """
+
+    vocab_size: int = UNCASED_VOCAB
+    hidden_size: int = 768
+    num_hidden_layers: int = 12
+    num_attention_heads: int = 12
+    intermediate_size: int = 3072
+    hidden_act: str = "gelu_tanh"  # gelu_tanh: Google, Model Garden, KerasHub; gelu_erf: HuggingFace
+    hidden_dropout_prob: float = 0.1
+    attention_probs_dropout_prob: float = 0.1
+    max_position_embeddings: int = 512
+    type_vocab_size: int = 2
+    initializer_range: float = 0.02  # standard deviation of the truncated normal
+    layer_norm_eps: float = 1e-12
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            kind = {int: int, float: (int, float), str: str}[field.type]  # type: ignore[index]
+            if not isinstance(value, kind) or isinstance(value, bool):
+                raise TypeError(
+                    f"{field.name} must be of type {field.type.__name__}. "  # type: ignore[union-attr]
+                    f"Correct the config. Received: {field.name}={value!r}"
+                )
+        for name in _POSITIVE:
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name} must be above 0. Correct the config. Received: {name}={getattr(self, name)}")
+        for name in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
+            if not 0 <= getattr(self, name) < 1:
+                raise ValueError(
+                    f"{name} must be at least 0 and below 1. Correct the config. Received: {name}={getattr(self, name)}"
+                )
+        if self.hidden_size % self.num_attention_heads:
+            raise ValueError(
+                "hidden_size must be a multiple of num_attention_heads. Change either. "
+                f"Received: hidden_size={self.hidden_size}, num_attention_heads={self.num_attention_heads}"
+            )
+        if self.hidden_act not in _ACTIVATIONS:
+            raise ValueError(
+                f"hidden_act must be one of {', '.join(_ACTIVATIONS)}. A file's plain 'gelu' is resolved by "
+                f"BertConfig.from_json. Received: hidden_act={self.hidden_act!r}"
+            )
+
+    @property
+    def head_size(self) -> int:
+        return self.hidden_size // self.num_attention_heads
+
+    @classmethod
+    def from_size(cls, size: str, **changes: Any) -> "BertConfig":
+        """The config of a released size.
+
+        >>> BertConfig.from_size("base", vocab_size=28996).num_hidden_layers  # the cased one
+        12
+        """
+        if size not in SIZES:
+            raise ValueError(f"size must be one of {', '.join(SIZES)}. Received: size={size!r}")
+        row = SIZES[size]
+        numbers = {
+            "hidden_size": row.hidden,
+            "num_hidden_layers": row.layers,
+            "num_attention_heads": row.heads,
+            "intermediate_size": 4 * row.hidden,
+        }
+        return cls(**{**numbers, **changes})
+
+    @classmethod
+    def from_json(cls, path: str | Path) -> "BertConfig":
+        """Read Google's `bert_config.json`, HuggingFace's `config.json`, or our own; keys we have no use for are left.
+
+        The log says which GELU a plain `"gelu"` was taken for, and why.
+        """
+        text = Path(path).read_text(encoding="utf-8")
+        try:
+            data = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise ValueError(
+                f"A config must be a JSON file. Give bert_config.json or config.json. Received: {path} ({error})"
+            ) from None
+        return cls.from_dict(data, source=str(path))
+
+    @classmethod
+    def from_dict(cls, data: Any, source: str = "dict") -> "BertConfig":
+        """Like `from_json`, from what the file holds."""
+        if not isinstance(data, dict):
+            raise ValueError(f"A config must hold one JSON object. Received: {type(data).__name__} in {source}")
+        if (kind := data.get("model_type", "bert")) != "bert":
+            raise ValueError(f"The model must be a BERT. Load it with its own package. Received: {kind!r} in {source}")
+        if (kind := data.get("position_embedding_type") or "absolute") != "absolute":
+            raise ValueError(
+                f"BERT's positions are absolute; relative ones are another architecture. Received: {kind!r} in {source}"
+            )
+        if missing := [key for key in _REQUIRED if key not in data]:
+            raise ValueError(f"A config must have {', '.join(_REQUIRED)}. Add: {', '.join(missing)}. Received: {source}")
+        names = {field.name for field in dataclasses.fields(cls)}
+        known = {key: value for key, value in data.items() if key in names}
+        known["hidden_act"] = _which_gelu(data, source)
+        return cls(**known)
+
+    def to_json(self, path: str | Path) -> None:
+        """Write the config, keys in order, for `from_json`."""
+        path = Path(path)
+        partial = path.with_name(path.name + ".partial")
+        partial.write_text(json.dumps(dataclasses.asdict(self), indent=2) + "\n", encoding="utf-8")
+        partial.replace(path)
+
+
+def _which_gelu(data: dict[str, Any], source: str) -> str:
+    """Name the GELU a file means: Google's plain "gelu" is the tanh form, HuggingFace's the erf form."""
+    name = data.get("hidden_act", "gelu")
+    if name in ("gelu_new", "gelu_pytorch_tanh"):
+        return "gelu_tanh"
+    if name == "gelu_python":
+        return "gelu_erf"
+    if name != "gelu":
+        return name
+    sign = next((key for key in ("model_type", "architectures", "transformers_version") if key in data), None)
+    if sign:
+        taken, why = "gelu_erf", f"a file of HuggingFace's, which has {sign!r}, means the erf form"
+    else:
+        taken, why = "gelu_tanh", "a file of Google's or Model Garden's means the tanh form"
+    logger.info("%s: hidden_act 'gelu' taken as %r: %s.", source, taken, why)
+    return taken

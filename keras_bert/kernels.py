@@ -1,0 +1,279 @@
+"""How a backend runs BERT fast. The layers say what is computed; this file alone knows by which ops.
+
+On TensorFlow real tokens flow flat, `[N, H]`, and padding costs nothing. JAX, torch, XLA and TPUs want static
+shapes: there N is B*S and the very same layers run. Shapes: B batch, S sequence, N tokens, H hidden, A heads, D head.
+"""
+
+import contextlib
+import contextvars
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import keras
+from keras import ops
+
+BACKEND = keras.backend.backend()
+if BACKEND == "tensorflow":
+    import tensorflow as tf
+    from tensorflow.python.ops import control_flow_util  # the one place that tells whether XLA will compile a graph
+elif BACKEND == "jax":
+    import jax
+elif BACKEND == "torch":
+    import torch
+
+_static: contextvars.ContextVar[bool] = contextvars.ContextVar("static_shapes", default=False)
+
+
+def is_concrete(x: Any) -> bool:
+    """Whether the values of a tensor can be looked at: it is neither symbolic nor being traced."""
+    if isinstance(x, keras.KerasTensor):
+        return False
+    if BACKEND == "tensorflow" and tf.is_tensor(x):
+        return isinstance(x, tf.__internal__.EagerTensor)
+    if BACKEND == "jax":
+        return not isinstance(x, jax.core.Tracer)
+    return not (BACKEND == "torch" and isinstance(x, torch.Tensor) and x.device.type == "meta")
+
+
+# === Padding ===
+
+
+@contextlib.contextmanager
+def static_shapes() -> Iterator[None]:
+    """Trace with static shapes, as compilers ahead of time and ONNX want them; XLA and TPUs get them unasked."""
+    token = _static.set(True)
+    try:
+        yield
+    finally:
+        _static.reset(token)
+
+
+def drops_padding() -> bool:
+    """Whether real tokens flow flat, N being their number in this batch; else N is B*S."""
+    if BACKEND != "tensorflow" or _static.get():
+        return False
+    if isinstance(tf.distribute.get_strategy(), tf.distribute.TPUStrategy):
+        return False
+    return not control_flow_util.GraphOrParentsInXlaContext(tf.compat.v1.get_default_graph())
+
+
+def real_tokens(mask: Any) -> tuple[Any, Any]:
+    """Where the tokens of a mask [B, S] stand: `rows` [N] in the flat batch, and `slots` [B, S], the way back."""
+    flat = ops.reshape(mask, (-1,))
+    if not drops_padding():
+        rows = ops.arange(ops.size(flat), dtype="int32")
+        return rows, ops.reshape(rows, ops.shape(mask))
+    real = tf.not_equal(flat, 0)
+    rows = tf.cast(tf.where(real)[:, 0], "int32")
+    count = tf.cumsum(tf.cast(real, "int32"))
+    slots = tf.where(real, count - 1, tf.shape(rows)[0])  # N, the row of zeros, for padding
+    return rows, tf.reshape(slots, tf.shape(mask))
+
+
+def pack(x: Any, rows: Any, slots: Any) -> Any:
+    """From [B, S, ...] to the real tokens [N, ...]."""
+    x = ops.reshape(x, (-1, *x.shape[2:]))
+    return _gather_real(x, rows, slots) if drops_padding() else x
+
+
+def unpack(x: Any, rows: Any, slots: Any) -> Any:
+    """From the real tokens [N, H] to [B, S, H], zeros at padding (with static shapes: what was there)."""
+    if drops_padding():
+        return _gather_padded(x, rows, slots)
+    batch, length = ops.shape(slots)
+    return ops.reshape(x, (batch, length, x.shape[-1]))
+
+
+def positions(table: Any, rows: Any, slots: Any) -> Any:
+    """The position vectors [N, H] of the tokens."""
+    batch, length = ops.shape(slots)
+    if drops_padding():
+        return lookup(table, rows % length)
+    by_position = ops.broadcast_to(table[:length], (batch, length, table.shape[-1]))
+    return ops.reshape(by_position, (-1, table.shape[-1]))
+
+
+if BACKEND == "tensorflow":
+    # The index is one-to-one, so the gradient of either gather is the other gather, not a scatter-add.
+
+    def _padded(x: tf.Tensor, slots: tf.Tensor) -> tf.Tensor:
+        zeros = tf.zeros(tf.concat([[1], tf.shape(x)[1:]], 0), x.dtype)
+        return tf.gather(tf.concat([x, zeros], 0), slots)
+
+    @tf.custom_gradient
+    def _gather_real(x: tf.Tensor, rows: tf.Tensor, slots: tf.Tensor) -> tuple[tf.Tensor, Callable]:
+        def gradient(dy: tf.Tensor) -> tuple[tf.Tensor, None, None]:
+            return _padded(dy, tf.reshape(slots, [-1])), None, None
+
+        return tf.gather(x, rows), gradient
+
+    @tf.custom_gradient
+    def _gather_padded(x: tf.Tensor, rows: tf.Tensor, slots: tf.Tensor) -> tuple[tf.Tensor, Callable]:
+        def gradient(dy: tf.Tensor) -> tuple[tf.Tensor, None, None]:
+            return tf.gather(tf.reshape(dy, [-1, dy.shape[-1]]), rows), None, None
+
+        return _padded(x, slots), gradient
+
+
+# === Embeddings ===
+
+
+def lookup(table: Any, ids: Any) -> Any:
+    """Rows of a table, with a dense gradient: Keras on TensorFlow would get `IndexedSlices` and not sum their rows."""
+    if BACKEND != "tensorflow":
+        return ops.take(table, ids, axis=0)
+    return _lookup(tf.convert_to_tensor(table), ids)
+
+
+if BACKEND == "tensorflow":
+
+    @tf.custom_gradient
+    def _lookup(table: tf.Tensor, ids: tf.Tensor) -> tuple[tf.Tensor, Callable]:
+        def gradient(dy: tf.Tensor) -> tuple[tf.Tensor, None]:
+            return tf.math.unsorted_segment_sum(dy, ids, table.shape[0]), None
+
+        return tf.gather(table, ids), gradient
+
+
+# === GELU ===
+
+_SLOPE, _CUBIC = math.sqrt(2 / math.pi), 0.044715
+
+
+@keras.saving.register_keras_serializable("keras_bert")
+def gelu_tanh(x: Any) -> Any:
+    """Google's GELU: `x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3)))`."""
+    if BACKEND != "tensorflow":
+        return ops.gelu(x, approximate=True)
+    return _gelu_tanh(x)
+
+
+@keras.saving.register_keras_serializable("keras_bert")
+def gelu_erf(x: Any) -> Any:
+    """HuggingFace's GELU: `x/2 * (1 + erf(x / sqrt(2)))`."""
+    return ops.gelu(x, approximate=False)
+
+
+if BACKEND == "tensorflow":
+
+    @tf.custom_gradient
+    def _gelu_tanh(x: tf.Tensor) -> tuple[tf.Tensor, Callable]:
+        def gradient(dy: tf.Tensor) -> tf.Tensor:
+            z = tf.cast(x, "float32")  # TensorFlow's CPU is slower on elementwise bfloat16
+            square = tf.square(z)
+            gate = tf.sigmoid(z * (square * (2 * _SLOPE * _CUBIC) + 2 * _SLOPE))  # 1 + tanh(u) = 2 sigmoid(2 u)
+            slope = z * (square * (6 * _SLOPE * _CUBIC) + 2 * _SLOPE)
+            return dy * tf.cast(gate + tf.raw_ops.SigmoidGrad(y=gate, dy=slope), dy.dtype)
+
+        return tf.nn.gelu(x, approximate=True), gradient
+
+
+# === Layer normalization ===
+
+
+def layer_norm(x: Any, gamma: Any, beta: Any, epsilon: float, training: bool | None) -> Any:
+    """Normalize the last axis, in float32 at least."""
+    if BACKEND != "tensorflow":
+        return ops.cast(ops.layer_normalization(x, gamma, beta, -1, epsilon), x.dtype)
+    if not training and drops_padding() and not tf.config.list_physical_devices("GPU"):
+        return _fused_layer_norm(x, gamma, beta, epsilon)
+    return _layer_norm(x, gamma, beta, tf.constant(epsilon))
+
+
+if BACKEND == "tensorflow":
+
+    def _fused_layer_norm(x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon: float) -> tf.Tensor:
+        # The pattern that TensorFlow's graph rewriter turns into one op, _MklLayerNorm; each token is a channel.
+        shape = tf.shape(x)
+        count = tf.reduce_prod(shape[:-1], keepdims=True)
+        channels = tf.reshape(x, tf.concat([[1], count, shape[-1:], [1]], 0))
+        y, *_ = tf.raw_ops.FusedBatchNormV3(
+            x=channels,
+            scale=tf.fill(count, 1.0),
+            offset=tf.fill(count, 0.0),
+            mean=tf.constant([]),
+            variance=tf.constant([]),
+            epsilon=epsilon,
+            data_format="NCHW",
+            is_training=True,
+        )
+        return tf.reshape(y, shape) * gamma + beta
+
+    def _standardize(x: tf.Tensor, epsilon: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        x = tf.cast(x, "float32")
+        centered = x - tf.reduce_mean(x, -1, keepdims=True)
+        scale = tf.math.rsqrt(tf.reduce_mean(tf.square(centered), -1, keepdims=True) + epsilon)
+        return centered * scale, scale
+
+    @tf.custom_gradient
+    def _layer_norm(x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon: tf.Tensor) -> tuple[tf.Tensor, Callable]:
+        def gradient(dy: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, None]:
+            standard, scale = _standardize(x, epsilon)
+            dy = tf.cast(dy, "float32")
+            dgamma = tf.reduce_sum(dy * standard, range(dy.shape.rank - 1))
+            dbeta = tf.reduce_sum(dy, range(dy.shape.rank - 1))
+            dy *= tf.cast(gamma, "float32")
+            along = tf.reduce_mean(dy * standard, -1, keepdims=True)
+            dx = scale * (dy - tf.reduce_mean(dy, -1, keepdims=True) - standard * along)
+            return tf.cast(dx, x.dtype), tf.cast(dgamma, gamma.dtype), tf.cast(dbeta, beta.dtype), None
+
+        y = _standardize(x, epsilon)[0] * tf.cast(gamma, "float32") + tf.cast(beta, "float32")
+        return tf.cast(y, x.dtype), gradient
+
+
+# === Dropout ===
+
+
+def dropout(x: Any, rate: float, seed: Any) -> Any:
+    """Drop elements by a seed [2], and scale the rest by the true rate.
+
+    Random bytes are cheaper than random floats: one draw of 32 bits serves four elements, or two where 1/256 is too
+    coarse for the rate.
+    """
+    bits = 8 if abs(round(rate * 2**8) / 2**8 - rate) < 0.02 * rate else 16
+    threshold = max(1, round(rate * 2**bits))
+    scale = 2**bits / (2**bits - threshold)
+    if BACKEND == "tensorflow":
+        return _keep(x, _random_bits(tf.shape(x), bits, seed) >= threshold, tf.constant(scale, x.dtype))
+    if BACKEND == "jax":
+        keep = jax.random.bits(seed, x.shape, f"uint{bits}") >= threshold
+    else:
+        generator = torch.Generator(x.device).manual_seed(int(seed[0]) + (int(seed[1]) << 32))
+        keep = torch.randint(2**bits, x.shape, generator=generator, device=x.device, dtype=torch.int32) >= threshold
+    return ops.where(keep, x * scale, ops.zeros((), x.dtype))
+
+
+if BACKEND == "tensorflow":
+
+    def _random_bits(shape: tf.Tensor, bits: int, seed: tf.Tensor) -> tf.Tensor:
+        replica = tf.distribute.get_replica_context()
+        if replica is not None:  # the seed's state is the same on every replica of a strategy; the draw must not be
+            seed += tf.stack([0, tf.cast(replica.replica_id_in_sync_group, seed.dtype)])
+        size, each = tf.reduce_prod(shape), 32 // bits
+        words = tf.random.stateless_uniform([(size + each - 1) // each], seed, None, None, tf.int32)
+        return tf.reshape(tf.reshape(tf.bitcast(words, f"uint{bits}"), [-1])[:size], shape)
+
+    @tf.custom_gradient
+    def _keep(x: tf.Tensor, keep: tf.Tensor, scale: tf.Tensor) -> tuple[tf.Tensor, Callable]:
+        def gradient(dy: tf.Tensor) -> tuple[tf.Tensor, None, None]:
+            return tf.where(keep, dy * scale, tf.zeros([], dy.dtype)), None, None
+
+        return tf.where(keep, x * scale, tf.zeros([], x.dtype)), gradient
+
+
+# === Attention ===
+
+
+def fused_attention() -> bool:
+    """Whether the backend has attention in one kernel that beats the three ops: torch, and JAX on an accelerator."""
+    return BACKEND == "torch" or (BACKEND == "jax" and jax.default_backend() != "cpu")
+
+
+def attention(query: Any, key: Any, value: Any, bias: Any) -> Any:
+    """Context [B, A, S, D] of queries, keys and values [B, A, S, D], by Keras's fused kernel."""
+    query, key, value = (ops.swapaxes(x, 1, 2) for x in (query, key, value))  # [B, S, A, D]
+    mask = ops.equal(bias, 0)  # [B, 1, 1, S]
+    batch, length = ops.shape(bias)[0], ops.shape(bias)[-1]
+    mask = ops.broadcast_to(mask, (batch, 1, length, length))  # [B, 1, S, S]
+    return ops.swapaxes(ops.dot_product_attention(query, key, value, mask=mask), 1, 2)

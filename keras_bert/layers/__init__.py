@@ -1,0 +1,1 @@
+"""The layers BERT is wired from, beside Keras's own Dense."""

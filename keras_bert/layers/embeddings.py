@@ -1,0 +1,37 @@
+"""From ids to vectors: word, position and type tables."""
+
+from typing import Any
+
+import keras
+from keras import KerasTensor, ops
+
+from keras_bert import kernels
+from keras_bert.inputs import check_length
+
+
+@keras.saving.register_keras_serializable("keras_bert")
+class Embedding(keras.layers.Embedding):
+    """A table of vectors with a dense gradient; `reverse=True` multiplies by the table transposed, as the MLM head does."""
+
+    def call(self, inputs: Any, reverse: bool = False) -> Any:
+        if reverse:
+            table = ops.cast(self.embeddings, self.compute_dtype)
+            return ops.matmul(inputs, ops.transpose(table))  # [N, V]
+        return ops.cast(kernels.lookup(self.embeddings, inputs), self.compute_dtype)  # [N, H]
+
+    def compute_output_spec(self, inputs: KerasTensor, reverse: bool = False) -> KerasTensor:
+        shape = (*inputs.shape[:-1], self.input_dim) if reverse else (*inputs.shape, self.output_dim)
+        return KerasTensor(shape, dtype=self.compute_dtype)
+
+
+@keras.saving.register_keras_serializable("keras_bert")
+class PositionEmbedding(keras.layers.Embedding):
+    """The learned vector of each token's position in its sequence."""
+
+    def call(self, padding: dict[str, Any]) -> Any:
+        check_length(padding["slots"].shape[1], self.input_dim)
+        vectors = kernels.positions(self.embeddings, padding["rows"], padding["slots"])
+        return ops.cast(vectors, self.compute_dtype)  # [N, H]
+
+    def compute_output_spec(self, padding: dict[str, KerasTensor]) -> KerasTensor:
+        return KerasTensor((None, self.output_dim), dtype=self.compute_dtype)

@@ -1,0 +1,54 @@
+"""Padding: how a batch [B, S] becomes a run of real tokens [N, H] and a batch again."""
+
+from typing import Any
+
+import keras
+from keras import KerasTensor, ops
+
+from keras_bert import kernels
+
+
+@keras.saving.register_keras_serializable("keras_bert")
+class Padding(keras.layers.Layer):
+    """From a mask: where the real tokens stand, and what attention adds to the scores of the other keys."""
+
+    def call(self, mask: Any) -> dict[str, Any]:
+        rows, slots = kernels.real_tokens(mask)
+        # Large enough to vanish in the dtype, small enough that a row of nothing but padding stays finite.
+        hidden = ops.where(ops.equal(mask, 0), -3e4 if self.compute_dtype == "float16" else -1e9, 0.0)
+        bias = ops.cast(hidden, self.compute_dtype)[:, None, None, :]  # [B, 1, 1, S]
+        return {"rows": rows, "slots": slots, "bias": bias}
+
+    def compute_output_spec(self, mask: KerasTensor) -> dict[str, KerasTensor]:
+        batch, length = mask.shape
+        return {
+            "rows": KerasTensor((None,), dtype="int32"),
+            "slots": KerasTensor((batch, length), dtype="int32"),
+            "bias": KerasTensor((batch, 1, 1, length), dtype=self.compute_dtype),
+        }
+
+
+@keras.saving.register_keras_serializable("keras_bert")
+class Pack(keras.layers.Layer):
+    """From [B, S] ids to those of the real tokens [N]."""
+
+    def call(self, x: Any, padding: dict[str, Any]) -> Any:
+        return kernels.pack(x, padding["rows"], padding["slots"])
+
+    def compute_output_spec(self, x: KerasTensor, padding: dict[str, KerasTensor]) -> KerasTensor:
+        return KerasTensor((None, *x.shape[2:]), dtype=x.dtype)
+
+
+@keras.saving.register_keras_serializable("keras_bert")
+class Unpack(keras.layers.Layer):
+    """From the real tokens [N, H] to [B, S, H], exactly zero at padding."""
+
+    def call(self, x: Any, padding: dict[str, Any]) -> Any:
+        x = kernels.unpack(x, padding["rows"], padding["slots"])  # [B, S, H]
+        if kernels.drops_padding():
+            return x
+        real = ops.equal(padding["bias"][:, 0, 0, :, None], 0)  # [B, S, 1]
+        return ops.where(real, x, ops.zeros((), x.dtype))
+
+    def compute_output_spec(self, x: KerasTensor, padding: dict[str, KerasTensor]) -> KerasTensor:
+        return KerasTensor((*padding["slots"].shape, x.shape[-1]), dtype=x.dtype)

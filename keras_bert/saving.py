@@ -1,0 +1,39 @@
+"""What a user may have changed in the layers of a built model: kept in its config, done again when it is loaded."""
+
+from typing import Any
+
+import keras
+
+
+def changed_layers(model: keras.Model) -> dict[str, dict[str, Any]]:
+    """By layer name: whether it is frozen, quantized, or has LoRA weights."""
+    changes: dict[str, dict[str, Any]] = {}
+    for layer in model.layers:
+        change: dict[str, Any] = {}
+        if not layer.trainable:
+            change["trainable"] = False
+        if getattr(layer, "quantization_mode", None):
+            change["quantize"] = {
+                "mode": layer.quantization_mode,
+                "config": keras.saving.serialize_keras_object(layer.quantization_config),
+            }
+        if getattr(layer, "lora_enabled", False):
+            change["lora"] = {"rank": layer.lora_rank, "lora_alpha": layer.lora_alpha}
+        if change:
+            changes[layer.name] = change
+    return changes
+
+
+def restore_layers(model: keras.Model, changes: dict[str, dict[str, Any]]) -> None:
+    """Change the layers of a fresh model as `changed_layers` found them; their weights are loaded after."""
+    for name, change in changes.items():
+        layer = model.get_layer(name)
+        if "quantize" in change:
+            mode, config = change["quantize"]["mode"], change["quantize"]["config"]
+            if config is None:
+                layer.quantize(mode)
+            else:
+                layer.quantize(config=keras.saving.deserialize_keras_object(config))
+        if "lora" in change:
+            layer.enable_lora(**change["lora"])
+        layer.trainable = change.get("trainable", True)
