@@ -54,7 +54,8 @@ class Preprocessor(keras.layers.Layer):
                 "vocabulary must be a keras_bert Vocabulary. Read one with Vocabulary.from_file(path), or make one "
                 f"with Vocabulary(tokens). Received: {type(vocabulary).__name__}"
             )
-        check_seq_length(seq_length, segments=1)
+        if seq_length != "longest":
+            check_seq_length(seq_length, segments=1)
         self.vocabulary = vocabulary
         self.lowercase = lowercase
         self.strip_accents = strip_accents
@@ -145,6 +146,8 @@ class Preprocessor(keras.layers.Layer):
         """Rows of a question and a part of its context, enough for the whole context; see `text.windows.windows`."""
         import tensorflow as tf
 
+        if seq_length is None:
+            seq_length = self.max_length if isinstance(self.seq_length, str) else self.seq_length
         with tf.device("CPU:0"):
             questions, contexts = (tf.reshape(column, [-1]) for column in text_columns((questions, contexts)))
             question = self.tokenize(questions).merge_dims(1, 2)
@@ -155,7 +158,7 @@ class Preprocessor(keras.layers.Layer):
                 context,
                 start,
                 end,
-                seq_length=self.seq_length if seq_length is None else seq_length,
+                seq_length=seq_length,
                 stride=stride,
                 max_question_length=max_question_length,
             )
