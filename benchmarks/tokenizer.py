@@ -131,7 +131,7 @@ def keras_bert_offsets(batches: list, vocabulary: Path, lowercase: bool) -> Call
 def hf_tokenizer(vocabulary: Path, lowercase: bool):
     from tokenizers import BertWordPieceTokenizer
 
-    # The Rust tokenizer itself; the wrapper's Python class has no encode_batch_fast.
+    # The Rust tokenizer itself: the Python class round it has no encode_batch_fast.
     return BertWordPieceTokenizer(str(vocabulary), lowercase=lowercase)._tokenizer
 
 
@@ -183,7 +183,7 @@ def in_tf_data(batches: list, tokenize: Callable) -> Callable[[], int]:
 
     texts = tf.data.Dataset.from_tensor_slices([text for batch in batches for text in batch]).batch(BATCH).cache()
     outputs = texts.map(lambda batch: flat(tokenize(batch)), num_parallel_calls=os.cpu_count()).prefetch(2)
-    return lambda: int(outputs.reduce(0, lambda total, *parts: total + tf.size(parts[0])))
+    return lambda: int(outputs.reduce(0, lambda total, parts: total + tf.size(parts[0])))
 
 
 # Learning runs in processes of its own, whose peak memory the system tells.
