@@ -1,0 +1,127 @@
+"""Google's BasicTokenizer as TensorFlow ops: from texts as given to texts whose words stand apart by spaces.
+
+RE2's and ICU's character tables inside TensorFlow decide, whatever the version of Python. With the mending below they
+say of every character of Unicode 14 what Python 3.11 says; younger characters follow RE2 (Unicode 15) and ICU.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+# Inside a character class of RE2. Control characters (Cc, Cf) but tab and line ends, and the replacement character.
+_DROPPED = r"\x00\x0b\x0c\x7f-\x{9f}\p{Cf}\x{fffd}"
+_STAND_INS = r"\x01-\x08\x0e-\x1f"  # more control characters, which can stand for special tokens
+_SPACES = r"\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}"  # all but the ASCII ones
+_PUNCTUATION = r"!-/:-@\[-`{-~\p{P}"
+_CJK = (
+    r"\x{4e00}-\x{9fff}\x{3400}-\x{4dbf}\x{20000}-\x{2a6df}\x{2a700}-\x{2b73f}\x{2b740}-\x{2b81f}\x{2b820}-\x{2ceaf}"
+    r"\x{f900}-\x{faff}\x{2f800}-\x{2fa1f}"
+)
+_UTF8 = r"\x00-\x{d7ff}\x{e000}-\x{10ffff}"
+
+# Letters that tf.strings.lower leaves as they are, since its ICU knows Unicode 13.
+_YOUNG_LETTERS = [(0x2C2F, 0x2C5F), (0xA7C0, 0xA7C1), (0xA7D0, 0xA7D1), (0xA7D6, 0xA7D7), (0xA7D8, 0xA7D9)] + [
+    (upper, upper + 0x27) for upper in range(0x10570, 0x10596) if upper not in (0x1057B, 0x1058B, 0x10593)
+]
+# Letters whose lower case ICU takes from the machine's language: LC_ALL=tr_TR or lt_LT must not change an id.
+_DOTTED_LETTERS = [(letter, letter.lower()) for letter in "İÌÍĨĮ"]
+# Unicode's Cased but not Case_Ignorable, and Case_Ignorable, which decide where a sigma is final (section 3.13).
+_CASED = r"\p{Lu}\p{Ll}\p{Lt}\x{aa}\x{ba}\x{2160}-\x{217f}\x{24b6}-\x{24e9}\x{1f130}-\x{1f149}\x{1f150}-\x{1f169}" + (
+    r"\x{1f170}-\x{1f189}"
+)
+_IGNORABLE = r"\p{Mn}\p{Me}\p{Cf}\p{Lm}\p{Sk}'.:\x{b7}\x{387}\x{55f}\x{5f4}\x{2018}\x{2019}\x{2024}\x{2027}" + (
+    r"\x{fe13}\x{fe52}\x{fe55}\x{ff07}\x{ff0e}\x{ff1a}"
+)
+
+
+class Normalizer:
+    """Clean-up, lower-casing, accents and spaces round punctuation, in two steps between which offsets are counted.
+
+    special_tokens: pieces to keep whole where a text has them; each becomes one control character, its stand-in.
+
+    >>> normalizer = Normalizer(lowercase=True, strip_accents=True, split_cjk=True)
+    >>> normalizer.normalize(normalizer.decode(["Héllo, 中!"])).numpy()[0].split()
+    [b'hello', b',', b'\\xe4\\xb8\\xad', b'!']
+    """
+
+    def __init__(
+        self, lowercase: bool, strip_accents: bool, split_cjk: bool, special_tokens: Sequence[str] = ()
+    ) -> None:
+        free = [chr(number) for number in (*range(1, 9), *range(14, 32))]
+        if len(special_tokens) > len(free):
+            raise ValueError(
+                f"A text can hold at most {len(free)} kinds of special tokens. Pass special_tokens_in_text=False. "
+                f"Received: {len(special_tokens)} special tokens"
+            )
+        self.lowercase = lowercase
+        self.strip_accents = strip_accents
+        self.split_cjk = split_cjk
+        self.stand_ins = dict(zip(special_tokens, free, strict=False))
+
+    def decode(self, texts: Any) -> Any:
+        """Texts without bytes that are not UTF-8, and with each special token as its stand-in."""
+        import tensorflow as tf
+
+        valid = tf.reduce_all(tf.strings.regex_full_match(texts, f"[{_UTF8}]*"))
+        repair = partial(tf.strings.unicode_transcode, texts, "UTF-8", "UTF-8", errors="ignore")
+        texts = tf.cond(valid, lambda: texts, repair)
+        if self.stand_ins:
+            # A stand-in that was typed is a control character, to be dropped like any other.
+            texts = tf.strings.regex_replace(texts, f"[{_STAND_INS}]", "\x7f")
+            for token in sorted(self.stand_ins, key=len, reverse=True):
+                texts = tf.strings.regex_replace(texts, re.escape(token), self.stand_ins[token])
+        return texts
+
+    def normalize(self, texts: Any) -> Any:
+        """Decoded texts, as words apart by spaces."""
+        import tensorflow as tf
+        import tensorflow_text as tf_text
+
+        alone = _PUNCTUATION + _CJK * self.split_cjk + _STAND_INS * bool(self.stand_ins)
+        texts = tf.strings.regex_replace(texts, f"[{_DROPPED}{'' if self.stand_ins else _STAND_INS}]+", "")
+        texts = tf.strings.regex_replace(texts, f"[{_SPACES}]", " ")
+        if self.lowercase:
+            texts = self._lower(texts)
+        if self.strip_accents:
+            texts = tf_text.normalize_utf8(texts, "NFD")
+            texts = tf.strings.regex_replace(texts, r"\p{Mn}+", "")
+        # Google puts spaces round CJK before it lower-cases. No ideograph becomes another thing by that or by NFD, nor
+        # the reverse, so one pass does both.
+        return tf.strings.regex_replace(texts, f"[{alone}]", r" \0 ")
+
+    def _lower(self, texts: Any) -> Any:
+        import tensorflow as tf
+
+        pairs = [(chr(upper), chr(lower)) for upper, lower in _YOUNG_LETTERS]
+        if not self.strip_accents:  # which takes off every dot that a language adds or keeps
+            pairs += _DOTTED_LETTERS
+        letters = "".join(upper for upper, _ in pairs)
+
+        def lower_letters(texts: Any) -> Any:
+            for upper, lower in pairs:
+                texts = tf.strings.regex_replace(texts, upper, lower)
+            return texts
+
+        def lower_rest(texts: Any) -> Any:
+            return _where_any(_lower_sigma(texts), letters, lower_letters)
+
+        texts = tf.strings.lower(texts)  # ASCII first: with LC_ALL=tr_TR the next line but one would make I a dotless ı
+        texts = _where_any(texts, f"Σ{letters}", lower_rest)
+        return tf.strings.lower(texts, encoding="utf-8")
+
+
+def _lower_sigma(texts: Any) -> Any:
+    """ς after a cased letter and before none, else σ; ICU's own rule misses neighbours younger than Unicode 13."""
+    import tensorflow as tf
+
+    final = f"([{_CASED}][{_IGNORABLE}]*)Σ([{_IGNORABLE}]*(?:[^{_CASED}{_IGNORABLE}]|$))"
+    return tf.strings.regex_replace(tf.strings.regex_replace(texts, final, r"\1ς\2"), "Σ", "σ")
+
+
+def _where_any(texts: Any, characters: str, change: Callable[[Any], Any]) -> Any:
+    """The batch changed if any text has one of these rare characters, else as it is."""
+    import tensorflow as tf
+
+    without = tf.reduce_all(tf.strings.regex_full_match(texts, f"[^{characters}]*"))
+    return tf.cond(without, lambda: texts, lambda: change(texts))

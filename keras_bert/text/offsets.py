@@ -1,0 +1,105 @@
+"""From bytes of the normalized words back to characters of the text as given."""
+
+from typing import Any
+
+from keras_bert.text.normalizer import Normalizer
+
+# Marks that are not dropped with the accents (category Mc, or young) but that NFD may move past another mark.
+_MOVING = (
+    r"\x{1715}\x{1734}\x{1b44}\x{1baa}\x{1bf2}\x{1bf3}\x{302e}\x{302f}\x{a953}\x{a9c0}\x{111c0}\x{11235}\x{1134d}"
+    r"\x{113cf}\x{116b6}\x{1193d}\x{11f41}\x{16ff0}\x{16ff1}\x{1d15e}-\x{1d166}\x{1d16d}-\x{1d172}\x{1d1bb}-\x{1d1c0}"
+)
+_SCRIPTS = 0x32400  # all characters with a rule of their own stand below this, but for
+_TAGS = range(0xE0000, 0xE1000)
+
+
+class Aligner:
+    """Spans of characters for spans of bytes of the words, by the number of bytes each character leaves.
+
+    A table of those numbers is made with the normalizer itself. Only words count, so that white space leaves none.
+    """
+
+    def __init__(self, normalizer: Normalizer) -> None:
+        import tensorflow as tf
+
+        self._normalizer = normalizer
+        with tf.init_scope(), tf.device("CPU:0"):
+            self._widths = tf.concat(
+                [
+                    self._measure(range(_SCRIPTS)),
+                    tf.fill([_TAGS.start - _SCRIPTS], tf.constant(4, tf.uint8)),
+                    self._measure(_TAGS),
+                    tf.fill([0x110000 - _TAGS.stop], tf.constant(4, tf.uint8)),
+                ],
+                axis=0,
+            )  # [0x110000]
+            lengths = {stand_in: len(token) for token, stand_in in normalizer.stand_ins.items()}
+            self._lengths = tf.constant([lengths.get(chr(number), 1) for number in range(32)])
+
+    def __call__(self, texts: Any, words: Any, starts: Any, ends: Any, rows: Any) -> tuple[Any, Any]:
+        """Characters [start, end) for bytes [start, end).
+
+        texts: [B], decoded by the normalizer. words: flat, all rows' words in order.
+        starts, ends: bytes of the words' concatenation, a pair for each piece. rows: the text each piece is of.
+        """
+        import tensorflow as tf
+
+        characters = tf.strings.unicode_decode(texts, "UTF-8")  # [B, (characters)]
+        points = characters.values  # [N]
+        widths = tf.cast(tf.gather(self._widths, points), tf.int32)
+        owners = tf.repeat(tf.range(tf.size(points)), widths)  # [bytes]
+
+        def in_order() -> tuple[Any, Any]:
+            return tf.gather(owners, starts), tf.gather(owners, ends - 1)
+
+        def out_of_order() -> tuple[Any, Any]:
+            moved = self._reordered_owners(points, words)
+            pieces = tf.repeat(tf.range(tf.size(starts)), ends - starts)
+            return tf.math.segment_min(moved, pieces), tf.math.segment_max(moved, pieces)
+
+        tf.debugging.assert_equal(
+            tf.size(owners),
+            tf.reduce_sum(tf.strings.length(words)),
+            "Offsets must account for every byte of the words. Report this text, please.",
+        )
+        if self._normalizer.strip_accents:
+            moves = tf.reduce_any(tf.strings.regex_full_match(texts, rf"(?s).*[{_MOVING}]\p{{M}}.*"))
+            first, last = tf.cond(moves, out_of_order, in_order)
+        else:
+            first, last = in_order()
+        begins = tf.cast(characters.row_splits[:-1], tf.int32)  # [B]
+        if not self._normalizer.stand_ins:
+            begin = tf.gather(begins, rows)
+            return first - begin, last + 1 - begin
+        lengths = tf.where(points < 32, tf.gather(self._lengths, tf.minimum(points, 31)), 1)
+        given = tf.concat([[0], tf.cumsum(lengths)], 0)  # [N + 1]: where each character begins in the text as given
+        begin = tf.gather(tf.gather(given, begins), rows)
+        return tf.gather(given, first) - begin, tf.gather(given, last + 1) - begin
+
+    def _measure(self, points: range) -> Any:
+        """How many bytes of words each of these characters leaves when it stands alone."""
+        import tensorflow as tf
+
+        characters = tf.strings.unicode_encode(tf.range(points.start, points.stop)[:, None], "UTF-8")
+        left = tf.strings.regex_replace(self._normalizer.normalize(characters), r"[ \t\n\r]+", "")
+        return tf.cast(tf.strings.length(left), tf.uint8)
+
+    def _reordered_owners(self, points: Any, words: Any) -> Any:
+        """The character each byte came from, where NFD has sorted marks that are kept.
+
+        Two equal code points never pass one another, so the n-th of them in the words is the n-th one that the
+        characters leave when each is normalized alone.
+        """
+        import tensorflow as tf
+
+        alone = self._normalizer.normalize(tf.strings.unicode_encode(points[:, None], "UTF-8"))
+        alone = tf.strings.unicode_decode(tf.strings.regex_replace(alone, r"[ \t\n\r]+", ""), "UTF-8")
+        together = tf.strings.unicode_decode(words, "UTF-8").values
+        final = tf.fill(tf.shape(together), ord("σ"))  # a sigma alone is never a final one
+        order = tf.argsort(tf.where(together == ord("ς"), final, together), stable=True)
+        source = tf.argsort(tf.where(alone.values == ord("ς"), final, alone.values), stable=True)
+        owners = tf.scatter_nd(
+            order[:, None], tf.gather(tf.cast(alone.value_rowids(), tf.int32), source), tf.shape(together)
+        )
+        widths = 1 + sum(tf.cast(together >= first, tf.int32) for first in (0x80, 0x800, 0x10000))
+        return tf.repeat(owners, widths)

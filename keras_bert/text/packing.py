@@ -1,0 +1,136 @@
+"""Several texts become one row: [CLS] a [SEP] b [SEP] and padding, with the mask and the segment ids BERT wants.
+
+Core TensorFlow ops alone, so that an exported graph needs no op library: TF Serving up to 2.19 has no `RoundRobinTrim`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+TRUNCATIONS = ("longest_first", "only_first", "only_second", "waterfall")
+
+
+@dataclass(frozen=True)
+class Packer:
+    """Packs ragged segments of ids; `max_length` bounds the rows of `seq_length="longest"`.
+
+    >>> import tensorflow as tf
+    >>> packer = Packer(start=2, end=3, pad=0)
+    >>> first, second = tf.ragged.constant([[11, 12, 13, 14]]), tf.ragged.constant([[21, 22]])
+    >>> packed = packer.pack([first, second], seq_length=8)
+    >>> packed["input_word_ids"].numpy().tolist(), packed["input_type_ids"].numpy().tolist()
+    ([[2, 11, 12, 13, 3, 21, 22, 3]], [[0, 0, 0, 0, 0, 1, 1, 1]])
+    >>> packer.cut([first, second], seq_length=8).numpy().tolist()
+    [[True, False]]
+    """
+
+    start: int
+    end: int
+    pad: int
+    truncation: str = "longest_first"
+    max_length: int = 512
+
+    def __post_init__(self) -> None:
+        if self.truncation not in TRUNCATIONS:
+            raise ValueError(f"truncation must be one of {TRUNCATIONS}. Received: truncation={self.truncation!r}")
+        check_seq_length(self.max_length, segments=1, name="max_length")
+
+    def pack(self, segments: Sequence["tf.RaggedTensor"], seq_length: int | str) -> dict[str, "tf.Tensor"]:
+        """The rows as int32 [B, S]; S is `seq_length`, or the longest row rounded up to a multiple of 8."""
+        import tensorflow as tf
+
+        _, kept = self._lengths(segments, seq_length)  # [B, K]
+        starts = 1 + tf.cumsum(kept + 1, axis=1, exclusive=True)  # [B, K]
+        total = starts[:, -1] + kept[:, -1] + 1  # [B]
+        if seq_length == "longest":
+            longest = tf.reduce_max(tf.concat([total, [len(segments) + 1]], axis=0))
+            width = tf.minimum((longest + 7) // 8 * 8, self.max_length)
+        else:
+            width = tf.constant(seq_length)
+        column = tf.range(width)[tf.newaxis]  # [1, S]
+        real = column < total[:, tf.newaxis]  # [B, S]
+        segment = tf.add_n([tf.cast(column >= starts[:, k, tf.newaxis], tf.int32) for k in range(len(segments))])
+        # What no segment writes is [SEP], but for the first column and the padding.
+        ids = tf.where(real, self.end, self.pad)  # [B, S]
+        ids = tf.where(column == 0, self.start, ids)
+        for k, rows in enumerate(segments):
+            ids = place(rows, kept[:, k], starts[:, k], onto=ids)
+        # A [SEP] belongs to the segment it ends, so a segment begins where its first piece stands.
+        types = tf.where(real, tf.maximum(segment - 1, 0), 0)  # [B, S]
+        packed = {"input_word_ids": ids, "input_mask": tf.cast(real, tf.int32), "input_type_ids": types}
+        if seq_length != "longest":
+            packed = {name: tf.ensure_shape(value, (None, seq_length)) for name, value in packed.items()}
+        return packed
+
+    def cut(self, segments: Sequence["tf.RaggedTensor"], seq_length: int | str) -> "tf.Tensor":
+        """Which texts lose pieces in `pack`, bool [B, K] for K segments."""
+        lengths, kept = self._lengths(segments, seq_length)
+        return kept < lengths
+
+    def _lengths(self, segments: Sequence["tf.RaggedTensor"], seq_length: int | str) -> tuple["tf.Tensor", "tf.Tensor"]:
+        import tensorflow as tf
+
+        limit = check_seq_length(self.max_length if seq_length == "longest" else seq_length, len(segments))
+        lengths = tf.stack([tf.cast(rows.row_lengths(), tf.int32) for rows in segments], axis=1)  # [B, K]
+        return lengths, kept_lengths(lengths, limit - len(segments) - 1, self.truncation)
+
+
+def kept_lengths(lengths: "tf.Tensor", room: int, truncation: str) -> "tf.Tensor":
+    """How many pieces of each segment fit in `room`: [B, K] -> [B, K].
+
+    "longest_first" takes from the longest text until all fit, as google-research/bert does, which is the same as
+    dealing out the room one piece at a time in turn. "waterfall" fills the room from the first text on.
+    """
+    import tensorflow as tf
+
+    count = lengths.shape[1]
+    if truncation == "longest_first":
+        ascending = tf.sort(lengths, axis=1)
+        before = tf.cumsum(ascending, axis=1, exclusive=True)
+        # Were the j shortest texts kept whole, each other one could have level_j; the highest such level is the one.
+        level = tf.reduce_max((room - before) // tf.range(count, 0, -1), axis=1, keepdims=True)  # [B, 1]
+        level = tf.maximum(level, 0)
+        kept = tf.minimum(lengths, level)
+        left = room - tf.reduce_sum(kept, axis=1, keepdims=True)  # [B, 1]
+        longer = tf.cast(lengths > level, tf.int32)
+        return kept + tf.where(tf.cumsum(longer, axis=1, exclusive=True) < left, longer, 0)
+    if truncation == "waterfall" or count == 1:
+        return tf.clip_by_value(room - tf.cumsum(lengths, axis=1, exclusive=True), 0, lengths)
+    index = ("only_first", "only_second").index(truncation)
+    others = tf.reduce_sum(lengths, axis=1) - lengths[:, index]  # [B]
+    fits = tf.debugging.assert_less_equal(
+        others,
+        room,
+        f"truncation={truncation!r} cuts one text alone, and another one does not fit into the {room} pieces there "
+        'are. Raise seq_length, or use truncation="longest_first".',
+    )
+    with tf.control_dependencies([] if fits is None else [fits]):
+        one = tf.clip_by_value(room - others, 0, lengths[:, index])
+    return tf.concat([lengths[:, :index], one[:, tf.newaxis], lengths[:, index + 1 :]], axis=1)
+
+
+def place(rows: "tf.RaggedTensor", kept: "tf.Tensor", start: "tf.Tensor", onto: "tf.Tensor") -> "tf.Tensor":
+    """Write the first `kept` values of each row over a dense [B, S], from column `start` on."""
+    import tensorflow as tf
+
+    column = tf.range(tf.shape(onto)[1])[tf.newaxis] - start[:, tf.newaxis]  # [B, S]
+    inside = (column >= 0) & (column < kept[:, tf.newaxis])
+    # The value put behind the last one keeps the gather legal where there is nothing to take.
+    values = tf.concat([tf.cast(rows.values, onto.dtype), tf.zeros([1], onto.dtype)], axis=0)
+    source = column + tf.cast(rows.row_starts(), tf.int32)[:, tf.newaxis]
+    return tf.where(inside, tf.gather(values, tf.where(inside, source, tf.size(values) - 1)), onto)
+
+
+def check_seq_length(seq_length: int | str, segments: int, name: str = "seq_length") -> int:
+    """The length, unless it is none or has no room for [CLS] and a [SEP] behind each segment."""
+    if isinstance(seq_length, bool | str) or not hasattr(seq_length, "__index__"):
+        raise ValueError(f'{name} must be a whole number or "longest". Received: {name}={seq_length!r}')
+    if seq_length < segments + 1:
+        raise ValueError(
+            f"{name} must hold [CLS] and a [SEP] behind each of the {segments} texts, so be at least {segments + 1}. "
+            f"Received: {name}={seq_length}"
+        )
+    return seq_length

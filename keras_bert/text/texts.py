@@ -1,0 +1,53 @@
+"""What a user calls texts, as one checked string tensor."""
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def as_texts(texts: Any) -> Any:
+    """One text, or a list, tuple, numpy array, pandas column or tensor of texts, as a string tensor.
+
+    >>> as_texts("one text").shape, as_texts(["two", "texts"]).shape
+    (TensorShape([]), TensorShape([2]))
+    """
+    import tensorflow as tf
+
+    if tf.is_tensor(texts):
+        return _checked(texts)
+    if isinstance(texts, str | bytes):
+        return tf.constant(_utf8(texts, ""))
+    if getattr(texts, "ndim", 1) == 0:
+        texts = texts.item()
+        return tf.constant(_utf8(texts, ""))
+    if isinstance(texts, Mapping) or not hasattr(texts, "__iter__"):
+        _utf8(texts, "")
+    return tf.constant([_utf8(text, f" at index {index}") for index, text in enumerate(texts)], tf.string, name="texts")
+
+
+def _checked(texts: Any) -> Any:
+    if texts.dtype != "string":
+        raise TypeError(f"Texts must be strings. Pass a tensor of dtype tf.string. Received: dtype={texts.dtype.name}")
+    if texts.shape.rank not in (0, 1):
+        raise ValueError(
+            "Texts must be one string or a batch of them. Reshape them to [batch], or pass the columns one by one. "
+            f"Received: shape={texts.shape}"
+        )
+    return texts
+
+
+def _utf8(text: Any, where: str) -> bytes:
+    if isinstance(text, bytes):
+        return text
+    if not isinstance(text, str):
+        raise TypeError(
+            "Every text must be a string. Turn it into one with str(), or leave it out. "
+            f"Received: {text!r} ({type(text).__name__}){where}"
+        )
+    try:
+        return text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            "A text must hold whole characters, and half of a surrogate pair is none. Repair it with "
+            'text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"). '
+            f"Received: U+{ord(text[error.start]):04X} at position {error.start} of the text{where}"
+        ) from None

@@ -1,0 +1,174 @@
+"""Texts to pieces and back, exactly as google-research/bert's tokenization.py, inside the TensorFlow graph."""
+
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+from keras_bert.text.normalizer import Normalizer
+from keras_bert.text.offsets import Aligner
+from keras_bert.text.texts import as_texts
+from keras_bert.text.vocabulary import Vocabulary
+from keras_bert.text.wordpiece import WordPiece
+
+
+class Tokenizer:
+    """Google's BasicTokenizer and WordpieceTokenizer, in eager mode, tf.data, Keras models and SavedModels.
+
+    strip_accents: whether NFD takes accents off and parts Hangul into Jamo, as Google's uncased models do; None: as
+        `lowercase`.
+    split_cjk: whether each ideograph is a word of its own.
+    special_tokens_in_text: whether [MASK] and its kin typed in a text are the special tokens; off, they are plain
+        text, so that no text can inject one.
+
+    >>> vocabulary = Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "em", "##bed", "##ding", "##s", "."])
+    >>> tokenizer = Tokenizer(vocabulary)
+    >>> tokenizer.tokens("Embeddings.")
+    ['em', '##bed', '##ding', '##s', '.']
+    >>> tokenizer.tokenize(["Embeddings.", ""])
+    <tf.RaggedTensor [[[4, 5, 6, 7], [8]], []]>
+    """
+
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        lowercase: bool = True,
+        strip_accents: bool | None = None,
+        split_cjk: bool = True,
+        special_tokens_in_text: bool = False,
+    ) -> None:
+        self.vocabulary = vocabulary
+        self.lowercase = lowercase
+        self.strip_accents = lowercase if strip_accents is None else strip_accents
+        self.split_cjk = split_cjk
+        self.special_tokens_in_text = special_tokens_in_text
+        special_tokens = tuple(vocabulary.special_tokens) if special_tokens_in_text else ()
+        self._normalizer = Normalizer(lowercase, self.strip_accents, split_cjk, special_tokens)
+
+    def tokenize(self, texts: Any) -> Any:
+        """The ids of a batch of texts, ragged int32 [B, (words), (pieces)]; of one text, [(words), (pieces)]."""
+        import tensorflow as tf
+
+        texts = as_texts(texts)
+        with tf.device("CPU:0"):  # where all ops on strings are
+            words = self._words(self._normalizer.decode(_batch(texts)))
+            ids, splits, _ = self._wordpiece(words.values)
+            return _like(texts, _nest(ids, splits, words))
+
+    def tokenize_with_offsets(self, texts: Any) -> tuple[Any, Any, Any]:
+        """Ids, and the characters [start, end) of the text as given that each piece came from; of the same shape.
+
+        Bytes that are not UTF-8 are not counted. Pieces of one character share its span.
+
+        >>> vocabulary = Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "caf", "##e", "!"])
+        >>> Tokenizer(vocabulary).tokenize_with_offsets("  Café!")[1:]
+        (<tf.RaggedTensor [[2, 5], [6]]>, <tf.RaggedTensor [[5, 6], [7]]>)
+        """
+        import tensorflow as tf
+
+        texts = as_texts(texts)
+        with tf.device("CPU:0"):
+            decoded = self._normalizer.decode(_batch(texts))
+            words = self._words(decoded)
+            ids, splits, starts = self._wordpiece(words.values)
+            lengths = tf.strings.length(words.values)
+            pieces = tf.cast(splits[1:] - splits[:-1], tf.int32)  # of each word
+            starts += tf.repeat(tf.cumsum(lengths, exclusive=True), pieces)
+            # Words and their pieces tile the bytes, so one ends where the next begins.
+            ends = tf.concat([starts, [tf.reduce_sum(lengths)]], 0)[1:]
+            pieces_before = tf.gather(splits, words.row_splits)  # [B + 1]
+            rows = tf.repeat(tf.range(words.nrows()), pieces_before[1:] - pieces_before[:-1])
+            starts, ends = self._aligner(decoded, words.values, starts, ends, rows)
+            return (
+                _like(texts, _nest(ids, splits, words)),
+                _like(texts, _nest(starts, splits, words)),
+                _like(texts, _nest(ends, splits, words)),
+            )
+
+    def tokens(self, text: Any) -> list:
+        """The readable pieces of one text; of several texts, a list for each."""
+        ids = self.tokenize(text)
+        pieces = [self.vocabulary.token(id) for id in ids.flat_values.numpy()]
+        if ids.shape.rank == 2:
+            return pieces
+        splits = ids.merge_dims(1, 2).row_splits.numpy()
+        return [pieces[begin:end] for begin, end in pairwise(splits)]
+
+    def detokenize(self, ids: Any) -> Any:
+        """Texts from ids, [B, S] or as `tokenize` gives them: pieces joined to words, padding left out.
+
+        >>> vocabulary = Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "em", "##bed", "."])
+        >>> Tokenizer(vocabulary).detokenize([[2, 4, 5, 6, 3, 0, 0]]).numpy().tolist()
+        [b'[CLS] embed . [SEP]']
+        """
+        import tensorflow as tf
+
+        rule = "Ids must be whole numbers, [S] of one text, [B, S], or [B, (words), (pieces)]. Reshape them. Received: "
+        if isinstance(ids, list | tuple):
+            try:
+                ids = tf.ragged.constant(ids, tf.int32)
+            except (TypeError, ValueError) as error:
+                raise ValueError(f"{rule}{error}") from None
+        elif not tf.is_tensor(ids):
+            ids = tf.convert_to_tensor(ids)
+        if ids.shape.rank not in (1, 2, 3) or not ids.dtype.is_integer:
+            raise ValueError(f"{rule}shape={ids.shape}, dtype={ids.dtype.name}")
+        with tf.device("CPU:0"):
+            rows = _rows(ids)
+            known = (rows.values >= 0) & (rows.values < len(self.vocabulary))
+            tf.debugging.Assert(
+                tf.reduce_all(known),
+                [f"Ids must be at least 0 and below the vocabulary's {len(self.vocabulary)}. Received:", rows.values],
+            )
+            pieces = tf.ragged.boolean_mask(rows, rows != self.vocabulary["[PAD]"])
+            pieces = pieces.with_values(tf.gather(self._pieces, pieces.values))
+            texts = tf.strings.reduce_join(pieces, axis=1, separator=" ")
+            texts = tf.strings.regex_replace(texts, " ##", "")
+            return texts[0] if ids.shape.rank == 1 else texts
+
+    def _words(self, decoded: Any) -> Any:
+        import tensorflow as tf
+
+        return tf.strings.split(self._normalizer.normalize(decoded))  # [B, (words)]
+
+    # Made at the first use, since building takes a moment; outside whatever graph is being traced.
+
+    @cached_property
+    def _wordpiece(self) -> WordPiece:
+        return WordPiece(self.vocabulary.tokens, self._normalizer.stand_ins)
+
+    @cached_property
+    def _aligner(self) -> Aligner:
+        return Aligner(self._normalizer)
+
+    @cached_property
+    def _pieces(self) -> Any:
+        import tensorflow as tf
+
+        with tf.init_scope(), tf.device("CPU:0"):
+            return tf.constant([token.encode("utf-8", "replace") for token in self.vocabulary.tokens])
+
+
+def _batch(texts: Any) -> Any:
+    return texts[None] if texts.shape.rank == 0 else texts
+
+
+def _like(texts: Any, ragged: Any) -> Any:
+    """The one row where one text was given, else all."""
+    return ragged[0] if texts.shape.rank == 0 else ragged
+
+
+def _nest(values: Any, splits: Any, words: Any) -> Any:
+    import tensorflow as tf
+
+    return tf.RaggedTensor.from_nested_row_splits(values, [words.row_splits, splits], validate=False)
+
+
+def _rows(ids: Any) -> Any:
+    """Ids of one text, a batch, or a batch of words, as ragged [B, (pieces)]."""
+    import tensorflow as tf
+
+    if ids.shape.rank == 1:
+        ids = ids[None]
+    if isinstance(ids, tf.Tensor):
+        ids = tf.RaggedTensor.from_tensor(ids, ragged_rank=ids.shape.rank - 1)
+    return ids.merge_dims(1, 2) if ids.shape.rank == 3 else ids

@@ -1,0 +1,167 @@
+"""The pieces a model knows and their numbers: line n of a vocab.txt is the piece with id n."""
+
+import os
+import tempfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+REQUIRED = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
+SPECIAL = (*REQUIRED, "[MASK]")
+
+
+class Vocabulary:
+    """Pieces numbered in order, with lookups both ways.
+
+    >>> vocabulary = Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "here", "##s"])
+    >>> vocabulary["here"], vocabulary.token(6), len(vocabulary)
+    (5, '##s', 7)
+    >>> vocabulary.special_tokens
+    {'[PAD]': 0, '[UNK]': 1, '[CLS]': 2, '[SEP]': 3, '[MASK]': 4}
+    """
+
+    def __init__(self, tokens: Iterable[str]) -> None:
+        self._tokens = tuple([tokens] if isinstance(tokens, str) else tokens)
+        self._ids = {token: number for number, token in enumerate(self._tokens)}
+        self._check()
+
+    @classmethod
+    def from_file(cls, path: str | os.PathLike) -> "Vocabulary":
+        """Read a vocab.txt, one piece a line, with LF or CRLF and with or without a last line end.
+
+        Google's reader numbers lines by LF alone, so a piece such as U+2028 or U+0085 is a line of its own here.
+        """
+        data = Path(path).read_bytes()
+        try:
+            text = data.decode("utf-8")
+        except UnicodeDecodeError as error:
+            line = data.count(b"\n", 0, error.start) + 1
+            raise ValueError(
+                f"A vocabulary file must be UTF-8. Save it again as UTF-8. Received: {str(path)!r}, "
+                f"where line {line} is not"
+            ) from None
+        if not text:
+            raise ValueError(f"A vocabulary file needs one piece a line. Received: {str(path)!r}, which is empty")
+        lines = text.removeprefix("\ufeff").removesuffix("\n").split("\n")
+        # Only a file with CRLF throughout has line ends of two characters; elsewhere a \r may belong to a piece.
+        if all(line.endswith("\r") for line in lines[:-1]):
+            lines = [line.removesuffix("\r") for line in lines]
+        try:
+            return cls(lines)
+        except ValueError as error:
+            raise ValueError(f"{error} (file {str(path)!r})") from None
+
+    @classmethod
+    def learn(
+        cls,
+        texts_or_files: Iterable[str | os.PathLike],
+        size: int = 30522,
+        lowercase: bool = True,
+        *,
+        strip_accents: bool | None = None,
+        split_cjk: bool = True,
+        min_count: int = 2,
+        alphabet: int | None = None,
+        unused: int = 0,
+        sample_bytes: int = 128_000_000,
+        seed: int = 0,
+    ) -> "Vocabulary":
+        """Learn WordPiece from texts (`str`) or files (`pathlib.Path`); the same texts give the same vocabulary.
+
+        `lowercase`, `strip_accents` and `split_cjk` must be those of the tokenizer that will use it.
+
+        min_count: how often a character, and a pair that becomes one piece, must be seen.
+        alphabet: how many characters to keep, the most frequent first; None: a quarter of `size`.
+        unused: how many `[unusedN]` pieces to add, to be named later without changing an id.
+        sample_bytes: a corpus larger than this is sampled by `seed`, so that memory stays under 2 GB.
+
+        >>> vocabulary = Vocabulary.learn(["low lower lowest new newer newest"] * 9, size=31, alphabet=8)
+        >>> [piece for piece in vocabulary.tokens if len(piece) > 4 and piece[0] != "["]
+        ['lower', 'lowest', 'newer', 'newest', '##wer', '##west']
+        """
+        from keras_bert.text.vocabulary_learner import Learner
+
+        learner = Learner(
+            size=size,
+            lowercase=lowercase,
+            strip_accents=strip_accents,
+            split_cjk=split_cjk,
+            min_count=min_count,
+            alphabet=alphabet,
+            sample_bytes=sample_bytes,
+            seed=seed,
+        )
+        sources = [texts_or_files] if isinstance(texts_or_files, str | os.PathLike) else texts_or_files
+        reserved = [*SPECIAL, *(f"[unused{number}]" for number in range(unused))]
+        return cls([*reserved, *learner.pieces(sources, reserved=len(reserved))])
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Write a vocab.txt that `from_file` and Google's code read back; an interrupted write leaves the old file."""
+        path = Path(path)
+        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+                file.writelines(f"{token}\n" for token in self._tokens)
+            umask = os.umask(0)
+            os.umask(umask)
+            os.chmod(temporary, 0o666 & ~umask)  # mkstemp's 0600 would hide a shared vocabulary from others
+            os.replace(temporary, path)
+        except BaseException:
+            os.unlink(temporary)
+            raise
+
+    @property
+    def tokens(self) -> tuple[str, ...]:
+        """All pieces in the order of their ids."""
+        return self._tokens
+
+    @property
+    def special_tokens(self) -> dict[str, int]:
+        """The special tokens this vocabulary has, found by name, with their ids."""
+        return {token: self._ids[token] for token in SPECIAL if token in self._ids}
+
+    def token(self, id: int) -> str:
+        """The piece with this id."""
+        if not 0 <= id < len(self._tokens):
+            raise IndexError(f"An id must be at least 0 and below the vocabulary's {len(self)}. Received: {id}")
+        return self._tokens[id]
+
+    def __getitem__(self, token: str) -> int:
+        try:
+            return self._ids[token]
+        except KeyError:
+            raise KeyError(f"The vocabulary has no piece {token!r}. Tokenize text that is not a piece yet.") from None
+
+    def __contains__(self, token: object) -> bool:
+        return token in self._ids
+
+    def __len__(self) -> int:
+        return len(self._tokens)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tokens)
+
+    def __eq__(self, other: object) -> bool:
+        return self._tokens == other._tokens if isinstance(other, Vocabulary) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._tokens)
+
+    def __repr__(self) -> str:
+        return f"Vocabulary({len(self)} pieces, {self.special_tokens})"
+
+    def _check(self) -> None:
+        odd = [token for token in self._tokens if not isinstance(token, str) or "\n" in token]
+        if odd:
+            raise ValueError(f"Pieces must be strings without line ends. Received: {odd[0]!r}")
+        if len(self._ids) < len(self._tokens):
+            number, token = next((i, t) for i, t in enumerate(self._tokens) if self._ids[t] != i)
+            raise ValueError(
+                "A vocabulary must hold each piece once. Remove the duplicates, or rename them to [unusedN] to keep "
+                f"the ids. Received: {token!r} with the ids {number} and {self._ids[token]}"
+            )
+        missing = [token for token in REQUIRED if token not in self._ids]
+        if missing:
+            raise ValueError(
+                "A vocabulary needs the pieces [PAD], [UNK], [CLS] and [SEP]. Add the missing ones, each on a line "
+                f"of its own. Received: {len(self)} pieces without {', '.join(missing)}"
+            )

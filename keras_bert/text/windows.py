@@ -1,0 +1,95 @@
+"""A context longer than the model: question + overlapping windows, as in google-research/bert's run_squad."""
+
+from typing import TYPE_CHECKING
+
+from keras_bert.text.packing import Packer, check_seq_length, place
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+
+def windows(
+    packer: Packer,
+    question: "tf.RaggedTensor",
+    context: "tf.RaggedTensor",
+    start: "tf.RaggedTensor",
+    end: "tf.RaggedTensor",
+    *,
+    seq_length: int = 384,
+    stride: int = 128,
+    max_question_length: int = 64,
+) -> dict[str, "tf.Tensor"]:
+    """Rows [CLS] question [SEP] window [SEP] of B questions: W >= B windows, each with its way back to the context.
+
+    `question`, `context`: ids [B, (pieces)]; `start`, `end`: characters of the context where each of its pieces
+    begins and ends. Beside the three inputs of the model the result holds, of W windows:
+
+    - `example` [W]: the row of the batch that the window came from.
+    - `start`, `end` [W, S]: characters of the context, -1 where no piece of the context stands.
+    - `best` [W, S]: of all windows that hold this piece of the context, this one gives it the most context.
+
+    >>> import tensorflow as tf
+    >>> question, context = tf.ragged.constant([[7]]), tf.ragged.constant([[10, 11, 12, 13, 14]])
+    >>> start, end = tf.ragged.constant([[0, 2, 4, 6, 8]]), tf.ragged.constant([[1, 3, 5, 7, 9]])
+    >>> rows = windows(Packer(2, 3, 0), question, context, start, end, seq_length=7, stride=2, max_question_length=1)
+    >>> rows["input_word_ids"].numpy().tolist()
+    [[2, 7, 3, 10, 11, 12, 3], [2, 7, 3, 12, 13, 14, 3]]
+    >>> rows["start"].numpy().tolist()[1]
+    [-1, -1, -1, 4, 6, 8, -1]
+    """
+    import tensorflow as tf
+
+    check_seq_length(seq_length, segments=2)
+    if min(seq_length, stride, max_question_length) < 1 or seq_length < max_question_length + 4:
+        raise ValueError(
+            "seq_length must leave room for the context beside [CLS], two [SEP] and max_question_length pieces, and "
+            "stride must be at least 1. Raise seq_length or lower max_question_length. Received: "
+            f"seq_length={seq_length}, max_question_length={max_question_length}, stride={stride}"
+        )
+    question = question[:, :max_question_length]
+    lengths = tf.cast(context.row_lengths(), tf.int32)  # [B]
+    room = seq_length - 3 - tf.cast(question.row_lengths(), tf.int32)  # [B]
+    step = tf.minimum(stride, room)  # [B]; a longer stride would leave pieces out
+    count = 1 + tf.maximum(0, (lengths - room + step - 1) // step)  # [B]; an empty context has one window too
+
+    example = tf.repeat(tf.range(tf.shape(count)[0]), count)  # [W]
+    number = tf.range(tf.shape(example)[0]) - tf.gather(tf.cumsum(count, exclusive=True), example)  # [W]
+    first = number * tf.gather(step, example)  # [W]
+    size = tf.minimum(tf.gather(room, example), tf.gather(lengths, example) - first)  # [W]
+    pieces = tf.ragged.range(first, first + size)  # [W, (pieces)], counted from the context's first piece
+    row = tf.gather(tf.cast(context.row_starts(), tf.int32), example)  # [W]
+    source = pieces.values + tf.gather(row, pieces.value_rowids())  # places in the batch's flat pieces
+
+    asked = tf.gather(question, example)
+    packed = packer.pack([asked, pieces.with_values(tf.gather(context.values, source))], seq_length)
+    behind = 2 + tf.cast(asked.row_lengths(), tf.int32)  # [W], the column where the window begins
+
+    def dense(values: "tf.Tensor", empty: int) -> "tf.Tensor":
+        values = tf.cast(values, tf.int32)
+        onto = tf.fill(tf.shape(packed["input_mask"]), empty)
+        return tf.ensure_shape(place(pieces.with_values(values), size, behind, onto), (None, seq_length))
+
+    best = _has_most_context(source, pieces, tf.size(context.values))
+    return packed | {
+        "example": example,
+        "start": dense(tf.gather(start.values, source), -1),
+        "end": dense(tf.gather(end.values, source), -1),
+        "best": dense(best, 0) == 1,
+    }
+
+
+def _has_most_context(source: "tf.Tensor", pieces: "tf.RaggedTensor", total: "tf.Tensor") -> "tf.Tensor":
+    """For each piece of each window whether no other window (or no earlier one, in a tie) scores higher.
+
+    Google's score is the smaller of the contexts to the left and right, plus a hundredth of the window's length; in
+    float64 as there, where a hundredth times a hundred pieces may or may not tie with one more piece.
+    """
+    import tensorflow as tf
+
+    window = tf.cast(pieces.value_rowids(), tf.int32)
+    size = tf.gather(tf.cast(pieces.row_lengths(), tf.int32), window)
+    left = tf.range(tf.size(window)) - tf.gather(tf.cast(pieces.row_starts(), tf.int32), window)
+    score = tf.cast(tf.minimum(left, size - 1 - left), tf.float64) + 0.01 * tf.cast(size, tf.float64)
+    highest = tf.gather(tf.math.unsorted_segment_max(score, source, total), source)
+    earliest = tf.math.unsorted_segment_min(tf.where(score == highest, window, window.dtype.max), source, total)
+    return window == tf.gather(earliest, source)

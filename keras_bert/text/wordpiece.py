@@ -1,0 +1,58 @@
+"""Google's WordpieceTokenizer as TensorFlow ops: words to ids and the byte each piece begins at."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+_MAX_CHARACTERS = 200  # of a word; Google's tokenizer makes a longer one [UNK]
+_MAX_BYTES = 256  # of a piece, in tf_text
+
+
+class WordPiece:
+    """Greedy longest match over a flat tensor of words, built once from the vocabulary's pieces.
+
+    stand_ins: other spellings under which pieces are found, such as the control character that stands for [MASK].
+
+    >>> wordpiece = WordPiece(["[UNK]", "em", "##bed", "##ding"])
+    >>> ids, splits, starts = wordpiece(["embedding", "other"])
+    >>> ids.numpy().tolist(), splits.numpy().tolist(), starts.numpy().tolist()
+    ([1, 2, 3, 0], [0, 3, 4], [0, 2, 5, 0])
+    """
+
+    def __init__(self, tokens: Sequence[str], stand_ins: Mapping[str, str] | None = None) -> None:
+        import tensorflow as tf
+        from tensorflow_text import FastWordpieceTokenizer
+
+        stand_ins = stand_ins or {}
+        # The C++ builder reads a piece up to its first NUL. No cleaned word has a NUL, so such a piece is never found.
+        pieces = [f"\x7f{number}" if "\0" in token else token for number, token in enumerate(tokens)]
+        long = next((piece for piece in pieces if len(piece.removeprefix("##").encode()) > _MAX_BYTES), None)
+        if long is not None:
+            raise ValueError(
+                f"A piece must have at most {_MAX_BYTES} bytes in UTF-8. Rename it to [unusedN] to keep the other "
+                f"ids. Received: {long[:20]!r}... of {len(long.encode())} bytes"
+            )
+        self._unknown = stand_ins.get("[UNK]", "[UNK]")
+        # Whatever is being traced, the model is a constant outside it; a GPU would copy it back for each batch.
+        with tf.init_scope(), tf.device("CPU:0"):
+            self._model = FastWordpieceTokenizer(
+                [stand_ins.get(piece, piece) for piece in pieces],
+                unknown_token=self._unknown,
+                max_bytes_per_word=4 * _MAX_CHARACTERS,
+                no_pretokenization=True,
+                token_out_type=tf.int32,
+            )
+
+    def __call__(self, words: Any) -> tuple[Any, Any, Any]:
+        """Of a flat tensor of words: the ids, the row splits that part them into words, the first bytes."""
+        import tensorflow as tf
+
+        words = tf.convert_to_tensor(words)
+        longest = tf.reduce_max(tf.concat([[0], tf.strings.length(words)], 0))
+        words = tf.cond(longest > _MAX_CHARACTERS, lambda: self._without_long(words), lambda: words)
+        ids, starts, _ = self._model.tokenize_with_offsets(words)
+        return ids.values, ids.row_splits, tf.cast(starts.values, tf.int32)
+
+    def _without_long(self, words: Any) -> Any:
+        import tensorflow as tf
+
+        return tf.where(tf.strings.length(words, unit="UTF8_CHAR") > _MAX_CHARACTERS, self._unknown, words)

@@ -1,0 +1,65 @@
+import subprocess
+import sys
+
+import pytest
+
+from keras_bert.text.vocabulary import Vocabulary
+
+TEXT = "Les écoles sont là. Low lower lowest new newer newest 한국어 漢字\n" * 20
+
+
+def run(*arguments):
+    command = [sys.executable, "-m", "keras_bert.cli", "vocab", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    path = tmp_path / "corpus.txt"
+    path.write_text(TEXT, encoding="utf-8")
+    return path
+
+
+def test_learns_and_saves(corpus, tmp_path):
+    output = tmp_path / "vocab.txt"
+    result = run(corpus, "--size", 120, "--output", output, "--unused", 3, "--alphabet", 60)
+    assert result.returncode == 0, result.stderr
+    vocabulary = Vocabulary.from_file(output)
+    assert result.stdout == f"{output}: {len(vocabulary)} pieces\n"
+    assert {"lowest", "ecoles", "[unused2]"} <= set(vocabulary.tokens)
+    assert "Traceback" not in result.stderr
+
+
+@pytest.mark.slow
+def test_switches(corpus, tmp_path):
+    output = tmp_path / "vocab.txt"
+    for options, pieces in (
+        (["--cased"], {"Low", "écoles", "한국어"}),
+        (["--keep-accents"], {"low", "écoles", "한국어"}),
+        (["--no-split-cjk"], {"漢字"}),
+    ):
+        result = run(corpus, "--size", 160, "--alphabet", 60, "--output", output, *options)
+        assert result.returncode == 0, result.stderr
+        assert pieces <= set(Vocabulary.from_file(output).tokens)
+
+
+@pytest.mark.slow
+def test_one_line_and_exit_code_when_it_goes_wrong(corpus, tmp_path):
+    output = tmp_path / "vocab.txt"
+    for arguments, message in (
+        ([tmp_path / "none.txt", "--output", output], "none.txt"),
+        ([corpus, "--output", tmp_path / "no" / "vocab.txt"], "--output needs a folder"),
+        ([corpus, "--output", output, "--size", 20, "--alphabet", 60], "Raise size"),
+    ):
+        result = run(*arguments)
+        assert result.returncode == 1
+        assert message in result.stderr.splitlines()[-1]
+        assert "Traceback" not in result.stderr
+        assert not output.exists()
+
+
+def test_usage(corpus):
+    assert run(corpus).returncode == 2
+    shown = run("--help")
+    assert shown.returncode == 0
+    assert "keras-bert vocab books/*.md --size 30000 --output vocab.txt" in " ".join(shown.stdout.split())
