@@ -4,8 +4,6 @@ from importlib.metadata import PackageNotFoundError, distribution
 
 from keras_bert.version import __version__
 
-__all__ = ["__version__"]
-
 
 def _refuse_old_package() -> None:
     try:
@@ -13,9 +11,19 @@ def _refuse_old_package() -> None:
     except PackageNotFoundError:
         return
     raise ImportError(
-        "The abandoned package keras-bert is installed; it writes into the same folder keras_bert as this one. "
-        "Run: pip uninstall -y keras-bert keras3-bert && pip install keras3-bert"
+        "The abandoned package keras-bert writes into the same folder keras_bert as this one. "
+        "Run: pip uninstall -y keras-bert keras3-bert && pip install keras3-bert. Received: both installed"
     )
 
 
 _refuse_old_package()
+
+# Importing these registers their classes, so that keras.models.load_model finds them.
+from keras_bert.bert import Bert  # noqa: E402
+from keras_bert.config import BertConfig  # noqa: E402
+from keras_bert.layers import mlm_head as _mlm_head  # noqa: E402, F401
+from keras_bert.text.preprocessor import Preprocessor  # noqa: E402
+from keras_bert.text.vocabulary import Vocabulary  # noqa: E402
+from keras_bert.training.optimizer import AdamW  # noqa: E402
+
+__all__ = ["AdamW", "Bert", "BertConfig", "Preprocessor", "Vocabulary", "__version__"]
