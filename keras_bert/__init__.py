@@ -1,10 +1,12 @@
 """BERT for Keras 3: text in, vectors and answers out, from a vocabulary to a served model."""
 
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, distribution
+from typing import Any
 
 from keras_bert.version import __version__
 
-__all__ = ["__version__"]
+__all__ = ["__version__", "load"]
 
 
 def _refuse_old_package() -> None:
@@ -19,3 +21,11 @@ def _refuse_old_package() -> None:
 
 
 _refuse_old_package()
+
+_LAZY = {"load": "keras_bert.weights.load"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'keras_bert' has no attribute {name!r}")
+    return getattr(import_module(_LAZY[name]), name)

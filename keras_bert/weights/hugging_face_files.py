@@ -1,0 +1,112 @@
+"""The weight files of a HuggingFace folder: safetensors, whole or sharded, and torch's pytorch_model.bin."""
+
+import json
+import os
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from keras_bert.weights.names import Stored, listed
+
+WHOLE, INDEX = "model.safetensors", "model.safetensors.index.json"
+TORCH = "pytorch_model.bin"
+_UNREAD = ("pytorch_model.bin.index.json", "tf_model.h5", "flax_model.msgpack", "model.onnx")
+
+
+def stored_weights(folder: Path) -> dict[str, Stored]:
+    """The folder's arrays by HuggingFace's names."""
+    if (folder / WHOLE).is_file():
+        return _safetensors(folder / WHOLE)
+    if (folder / INDEX).is_file():
+        return _sharded(folder / INDEX)
+    if (folder / TORCH).is_file():
+        return _torch(folder / TORCH)
+    found = [name for name in _UNREAD if (folder / name).exists()]
+    raise ValueError(
+        f"A HuggingFace folder must hold {WHOLE}. Save the model with transformers' "
+        f"save_pretrained(folder, safe_serialization=True). Received: {folder} with {listed(found) or 'no weights'}"
+    )
+
+
+def _safetensors(path: Path) -> dict[str, Stored]:
+    with _open(path) as file:
+        return {name: Stored(tuple(file.get_slice(name).get_shape()), partial(_read, path, name)) for name in file.keys()}  # noqa: SIM118
+
+
+def _read(path: Path, name: str) -> np.ndarray:
+    # Opened anew for each array: a mapping kept open would hold the whole file in memory beside the model.
+    with _open(path) as file:
+        return file.get_tensor(name)
+
+
+def _open(path: Path) -> Any:
+    import ml_dtypes  # noqa: F401  gives NumPy its bfloat16
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        return safe_open(path, "np")
+    except SafetensorError as error:
+        raise ValueError(
+            f"A safetensors file must be whole. Download it again. Received: {path}, {path.stat().st_size} bytes "
+            f"({str(error).rstrip('.')})"
+        ) from None
+
+
+def _sharded(path: Path) -> dict[str, Stored]:
+    try:
+        files = json.loads(path.read_text(encoding="utf-8"))["weight_map"]
+    except (json.JSONDecodeError, KeyError) as error:
+        raise ValueError(
+            f"{INDEX} must be JSON with a weight_map. Get it again. Received: {path} ({error!r})"
+        ) from None
+    shards = sorted(set(files.values()))
+    strays = [name for name in shards if Path(name).name != name]
+    if strays:
+        raise ValueError(f"Shards must lie beside {INDEX}. Correct its weight_map. Received: {listed(strays)} in {path}")
+    absent = [name for name in shards if not (path.parent / name).is_file()]
+    if absent:
+        raise FileNotFoundError(f"A sharded model needs all its files. Get {listed(absent)}. Received: {path.parent}")
+    stored: dict[str, Stored] = {}
+    for name in shards:
+        stored |= _safetensors(path.parent / name)
+    if lacking := sorted(set(files) - set(stored)):
+        raise ValueError(f"The shards must hold what {INDEX} lists. Missing: {listed(lacking)}. Received: {path.parent}")
+    return stored
+
+
+def _torch(path: Path) -> dict[str, Stored]:
+    try:
+        import torch
+    except ImportError:
+        raise ImportError(
+            f"{TORCH} is read by torch alone. Run: pip install torch, or save the model as {WHOLE} with transformers' "
+            f"save_pretrained. Received: {path}"
+        ) from None
+    try:
+        state = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+    except Exception as error:
+        raise ValueError(
+            f"{TORCH} must be a whole file of tensors alone, as torch.save(model.state_dict()) writes it. Save the model "
+            f"as {WHOLE}, or download it again. Received: {path} ({type(error).__name__})"
+        ) from None
+
+    def read(name: str) -> np.ndarray:
+        tensor = state[name]
+        return (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy()
+
+    return {name: Stored(tuple(tensor.shape), partial(read, name)) for name, tensor in state.items()}
+
+
+def write_weights(folder: Path, stored: Mapping[str, Stored]) -> None:
+    """Write model.safetensors; an interrupted write leaves nothing under that name."""
+    from safetensors.numpy import save_file
+
+    partial_file = folder / f".{WHOLE}.{os.getpid()}.partial"
+    try:
+        save_file({name: entry.read() for name, entry in stored.items()}, partial_file, metadata={"format": "pt"})
+        os.replace(partial_file, folder / WHOLE)
+    finally:
+        partial_file.unlink(missing_ok=True)
