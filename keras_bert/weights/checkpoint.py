@@ -33,10 +33,14 @@ class Pooling:
 
 @dataclass(frozen=True)
 class Head:
-    """A head's weights, "layer/weight" to array, and the labels in the order of its outputs."""
+    """A head's weights, "layer/weight" to array.
+
+    labels: in the order of its outputs. config: what its layers are computed with, where the encoder's does not hold.
+    """
 
     weights: dict[str, Stored]
     labels: tuple[str, ...] | None = None
+    config: BertConfig | None = None
 
 
 @dataclass
@@ -84,7 +88,9 @@ class Checkpoint:
         ours = variables(bert)
         missing = sorted(set(ours) - set(self.weights) - {"pooler/kernel", "pooler/bias"})
         if missing:
-            raise ValueError(f"The checkpoint must have every weight. Missing: {listed(missing)}. Received: {self.source}")
+            raise ValueError(
+                f"The checkpoint must have every weight. Missing: {listed(missing)}. Received: {self.source}"
+            )
         for name, stored in self.weights.items():
             ours[name].assign(stored.read())
 

@@ -1,7 +1,7 @@
 """HuggingFace folders, read and written: config.json, safetensors, tokenizer files, sentence-transformers' pooling."""
 
+import dataclasses
 import json
-import logging
 from pathlib import Path
 from typing import Any
 
@@ -9,21 +9,33 @@ import numpy as np
 
 from keras_bert.config import BertConfig
 from keras_bert.weights.checkpoint import Checkpoint, Head, Pooling
-from keras_bert.weights.hugging_face_files import INDEX, TORCH, WHOLE, stored_weights
-from keras_bert.weights.hugging_face_text import read_text
-from keras_bert.weights.names import Row, Stored, Table, encoder_shapes, head_shapes, read, refuse_left_over
-
-logger = logging.getLogger("keras_bert")
+from keras_bert.weights.folder import new_folder, read_json, write_json
+from keras_bert.weights.hugging_face_files import stored_weights, write_weights
+from keras_bert.weights.hugging_face_text import read_text, tokenizer_config
+from keras_bert.weights.names import (
+    Row,
+    Stored,
+    Table,
+    encoder_shapes,
+    head_shapes,
+    read,
+    refuse_left_over,
+    theirs,
+    write,
+)
 
 
 def _dense(theirs: str, ours: str, **how: Any) -> Table:
-    return Row(f"{theirs}.weight", f"{ours}/kernel", transposed=True, **how), Row(f"{theirs}.bias", f"{ours}/bias", **how)
+    return Row(f"{theirs}.weight", f"{ours}/kernel", transposed=True, **how), Row(
+        f"{theirs}.bias", f"{ours}/bias", **how
+    )
 
 
 def _norm(theirs: str, ours: str) -> Table:
     return Row(f"{theirs}.weight", f"{ours}/gamma"), Row(f"{theirs}.bias", f"{ours}/beta")
 
 
+_LABELLED = ("classifier", "regressor", "tagger")
 _LAYER = "encoder.layer.{i}"
 ENCODER: Table = (
     Row("embeddings.word_embeddings.weight", "word_embeddings/embeddings"),
@@ -68,36 +80,46 @@ COPIES = {  # names of the same array, where the format writes it twice
     "cls.predictions.decoder.weight": "embeddings.word_embeddings.weight",
     "cls.predictions.decoder.bias": "cls.predictions.bias",
 }
+POOLING = {
+    "pooling_mode_mean_tokens": "mean",
+    "pooling_mode_cls_token": "cls",
+    "pooling_mode_max_tokens": "max",
+    **{f"pooling_mode_{mode}": mode for mode in ("mean_sqrt_len_tokens", "weightedmean_tokens", "lasttoken")},
+}
 BUFFERS = ("embeddings.position_ids", "embeddings.token_type_ids")
 ACTIVATIONS = {"gelu_erf": "gelu", "gelu_tanh": "gelu_pytorch_tanh"}
 
 
 def recognise(path: Path) -> bool:
-    return path.is_dir() and (path / "config.json").is_file() and "model_type" in _config(path)
+    return path.is_dir() and (path / "config.json").is_file() and "class_name" not in read_json(path / "config.json")
 
 
 def read_checkpoint(folder: Path) -> Checkpoint:
     """Read a folder that transformers or sentence-transformers wrote; a file of another architecture is an error."""
-    data = _config(folder)
+    data = {"model_type": "bert", **read_json(folder / "config.json")}
     config = BertConfig.from_dict(data, source=str(folder / "config.json"))
     for key in ("is_decoder", "add_cross_attention", "is_encoder_decoder"):
         if data.get(key):
-            raise ValueError(f"BERT's encoder sees both sides. Load it with its own package. Received: {key}=true in {folder}")
+            raise ValueError(
+                f"BERT's encoder sees both sides. Load it with its own package. Received: {key}=true in {folder}"
+            )
     stored = _plain_names(stored_weights(folder))
     left_out = {name: "counts positions or types; no weight" for name in BUFFERS if stored.pop(name, None)}
 
     shapes = encoder_shapes(config)
     if not any(name.startswith("pooler.") for name in stored):
         shapes = {name: shape for name, shape in shapes.items() if not name.startswith("pooler/")}
-        left_out["pooler"] = "the file has none; it is initialised at random, and pooled_output means nothing till trained"
+        left_out["pooler"] = (
+            "the file has none; it is initialised at random, and pooled_output means nothing till trained"
+        )
     weights = read(ENCODER, stored, shapes, config, folder)
-    used = {row for row in _used(ENCODER, config) if row in stored}
+    used = theirs(ENCODER, config)
 
     heads = {}
     for head in _heads(data, stored):
         shapes = head_shapes(head, config, _outputs(head, stored))
         heads[head] = Head(read(HEADS[head], stored, shapes, config, folder), _labels(head, data))
-        used |= _used(HEADS[head], config)
+        used |= theirs(HEADS[head], config)
     for copy, original in COPIES.items():
         if copy in stored:
             used.add(copy)
@@ -116,15 +138,6 @@ def read_checkpoint(folder: Path) -> Checkpoint:
     return checkpoint.check()
 
 
-def _config(folder: Path) -> dict[str, Any]:
-    path = folder / "config.json"
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"config.json must be JSON. Get it again. Received: {path} ({error})") from None
-    return data if isinstance(data, dict) else {}
-
-
 def _plain_names(stored: dict[str, Stored]) -> dict[str, Stored]:
     """Without the prefix of models with a head, and without the old names of norms."""
     plain = {}
@@ -133,12 +146,6 @@ def _plain_names(stored: dict[str, Stored]) -> dict[str, Stored]:
             name = name.replace(old, new)
         plain[name.removeprefix("bert.")] = entry
     return plain
-
-
-def _used(table: Table, config: BertConfig) -> set[str]:
-    from keras_bert.weights.names import blocks
-
-    return {row.theirs for row in blocks(table, config)}
 
 
 def _heads(data: dict[str, Any], stored: dict[str, Stored]) -> list[str]:
@@ -151,7 +158,7 @@ def _heads(data: dict[str, Any], stored: dict[str, Stored]) -> list[str]:
     if not named:
         raise ValueError(
             "A head named classifier may be of a text, of tokens or of choices; config.json must say so by its "
-            f"architectures, such as [\"BertForSequenceClassification\"]. Received: {data.get('architectures')}"
+            f'architectures, such as ["BertForSequenceClassification"]. Received: {data.get("architectures")}'
         )
     if "regressor" in named:
         outputs = stored["classifier.weight"].shape[0] if "classifier.weight" in stored else 0
@@ -191,19 +198,56 @@ def _pooling(folder: Path, left_out: dict[str, str]) -> Pooling | None:
     if not (folder / "modules.json").is_file():
         return None
     modules = json.loads((folder / "modules.json").read_text(encoding="utf-8"))
-    kinds = {module["type"].split(".")[-1]: module["path"] for module in modules}
-    others = sorted(set(kinds) - {"Transformer", "Pooling", "Normalize"})
-    if others or "Pooling" not in kinds:
+    paths = {module["type"].split(".")[-1]: module["path"] for module in modules}
+    others = sorted(set(paths) - {"Transformer", "Pooling", "Normalize"})
+    if others or "Pooling" not in paths:
         left_out["modules.json"] = f"BERT ends before its modules {', '.join(others)}; embed takes its own defaults"
         return None
-    settings = json.loads((folder / kinds["Pooling"] / "config.json").read_text(encoding="utf-8"))
-    on = [key.removeprefix("pooling_mode_").removesuffix("_tokens").removesuffix("_token")
-          for key, value in settings.items() if key.startswith("pooling_mode_") and value]
-    on = on or [settings.get("pooling_mode", "")]
-    if on[0] not in ("mean", "cls", "max") or len(on) > 1:
-        left_out["modules.json"] = f"its pooling {' + '.join(on)} has no equal; embed takes its own defaults"
+    settings = read_json(folder / paths["Pooling"] / "config.json")
+    chosen = [mode for key, mode in POOLING.items() if settings.get(key)]
+    chosen = chosen or [settings.get("pooling_mode")]
+    if len(chosen) > 1 or chosen[0] not in ("mean", "cls", "max"):
+        left_out["modules.json"] = f"its pooling by {chosen} has no equal here; embed takes its own defaults"
         return None
-    return Pooling(on[0], "Normalize" in kinds)
+    return Pooling(chosen[0], "Normalize" in paths)
 
 
-__all__ = ["INDEX", "TORCH", "WHOLE", "read_checkpoint", "recognise"]
+# === Writing ===
+
+
+def write_checkpoint(checkpoint: Checkpoint, folder: Path) -> None:
+    """Write a folder that transformers loads."""
+    architecture = _architecture(set(checkpoint.heads))
+    config = checkpoint.config
+    arrays = write(ENCODER, checkpoint.weights, config)
+    if architecture != "BertModel":
+        arrays = {f"bert.{name}": entry for name, entry in arrays.items()}
+    data = {"architectures": [architecture], "model_type": "bert", **dataclasses.asdict(config)}
+    data["hidden_act"] = ACTIVATIONS[config.hidden_act]
+    for name, head in checkpoint.heads.items():
+        arrays |= write(HEADS[name], head.weights, config)
+        if name in _LABELLED:
+            count = head.weights[f"{name}/kernel"].shape[1]
+            labels = head.labels or tuple(f"LABEL_{i}" for i in range(count))
+            data["id2label"] = {str(i): label for i, label in enumerate(labels)}
+            data["label2id"] = {label: i for i, label in enumerate(labels)}
+            data["problem_type"] = {"regressor": "regression", "classifier": "single_label_classification"}.get(name)
+    with new_folder(folder) as partial:
+        write_json(partial / "config.json", data)
+        write_weights(partial, arrays)
+        if checkpoint.vocabulary is not None:
+            checkpoint.vocabulary.save(partial / "vocab.txt")
+            write_json(
+                partial / "tokenizer_config.json", tokenizer_config(checkpoint.rules, config.max_position_embeddings)
+            )
+
+
+def _architecture(heads: set[str]) -> str:
+    """The class whose weights are the encoder and just these heads."""
+    for architecture, has in ARCHITECTURES.items():
+        if heads == set(has) or (len(heads) == 1 and heads <= set(has) and "mlm" not in has):
+            return architecture
+    raise ValueError(
+        "A HuggingFace folder holds one task: no head, mlm and nsp together, or one head. Leave heads out. "
+        f"Received: heads {', '.join(sorted(heads))}"
+    )

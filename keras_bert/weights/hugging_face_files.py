@@ -1,7 +1,6 @@
 """The weight files of a HuggingFace folder: safetensors, whole or sharded, and torch's pytorch_model.bin."""
 
 import json
-import os
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -33,7 +32,9 @@ def stored_weights(folder: Path) -> dict[str, Stored]:
 
 def _safetensors(path: Path) -> dict[str, Stored]:
     with _open(path) as file:
-        return {name: Stored(tuple(file.get_slice(name).get_shape()), partial(_read, path, name)) for name in file.keys()}  # noqa: SIM118
+        return {
+            name: Stored(tuple(file.get_slice(name).get_shape()), partial(_read, path, name)) for name in file.keys()
+        }  # noqa: SIM118
 
 
 def _read(path: Path, name: str) -> np.ndarray:
@@ -65,7 +66,9 @@ def _sharded(path: Path) -> dict[str, Stored]:
     shards = sorted(set(files.values()))
     strays = [name for name in shards if Path(name).name != name]
     if strays:
-        raise ValueError(f"Shards must lie beside {INDEX}. Correct its weight_map. Received: {listed(strays)} in {path}")
+        raise ValueError(
+            f"Shards must lie beside {INDEX}. Correct its weight_map. Received: {listed(strays)} in {path}"
+        )
     absent = [name for name in shards if not (path.parent / name).is_file()]
     if absent:
         raise FileNotFoundError(f"A sharded model needs all its files. Get {listed(absent)}. Received: {path.parent}")
@@ -73,7 +76,9 @@ def _sharded(path: Path) -> dict[str, Stored]:
     for name in shards:
         stored |= _safetensors(path.parent / name)
     if lacking := sorted(set(files) - set(stored)):
-        raise ValueError(f"The shards must hold what {INDEX} lists. Missing: {listed(lacking)}. Received: {path.parent}")
+        raise ValueError(
+            f"The shards must hold what {INDEX} lists. Missing: {listed(lacking)}. Received: {path.parent}"
+        )
     return stored
 
 
@@ -101,12 +106,7 @@ def _torch(path: Path) -> dict[str, Stored]:
 
 
 def write_weights(folder: Path, stored: Mapping[str, Stored]) -> None:
-    """Write model.safetensors; an interrupted write leaves nothing under that name."""
+    """Write model.safetensors, in the form that torch users expect."""
     from safetensors.numpy import save_file
 
-    partial_file = folder / f".{WHOLE}.{os.getpid()}.partial"
-    try:
-        save_file({name: entry.read() for name, entry in stored.items()}, partial_file, metadata={"format": "pt"})
-        os.replace(partial_file, folder / WHOLE)
-    finally:
-        partial_file.unlink(missing_ok=True)
+    save_file({name: entry.read() for name, entry in stored.items()}, folder / WHOLE, metadata={"format": "pt"})

@@ -1,11 +1,11 @@
 """The tokenizer settings of a HuggingFace folder: each is honoured or refused, none is passed over."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 from keras_bert.text.vocabulary import SPECIAL, Vocabulary
 from keras_bert.weights.checkpoint import TextRules
+from keras_bert.weights.folder import read_json
 from keras_bert.weights.names import listed
 
 # tokenizer_config.json, BertNormalizer in tokenizer.json, our rule, what transformers takes where neither says.
@@ -27,7 +27,7 @@ _OTHER_TOKENIZERS = ("spiece.model", "sentencepiece.bpe.model", "tokenizer.model
 
 def read_text(folder: Path) -> tuple[Vocabulary | None, TextRules]:
     """The folder's vocabulary, None where it has no tokenizer, and how text is cut."""
-    config, fast = _json(folder / "tokenizer_config.json"), _json(folder / "tokenizer.json")
+    config, fast = read_json(folder / "tokenizer_config.json"), read_json(folder / "tokenizer.json")
     vocabulary = _vocabulary(folder, fast)
     if vocabulary is None:
         return None, TextRules()
@@ -75,7 +75,11 @@ def _refuse_others(folder: Path, config: dict[str, Any], fast: dict[str, Any], v
     never = set(config.get("never_split") or ()) - set(SPECIAL)
     if never:
         _refuse(folder, "every word is split by the same rules", f"never_split={sorted(never)}")
-    for part, kinds in (("normalizer", "BertNormalizer"), ("pre_tokenizer", "BertPreTokenizer"), ("model", "WordPiece")):
+    for part, kinds in (
+        ("normalizer", "BertNormalizer"),
+        ("pre_tokenizer", "BertPreTokenizer"),
+        ("model", "WordPiece"),
+    ):
         kind = (fast.get(part) or {}).get("type") or kinds
         if kind != kinds:
             _refuse(folder, f"the {part} of tokenizer.json must be {kinds}", repr(kind))
@@ -94,7 +98,7 @@ def _refuse_others(folder: Path, config: dict[str, Any], fast: dict[str, Any], v
 def _added_tokens(folder: Path, config: dict[str, Any], fast: dict[str, Any]) -> list[str]:
     added = [token["content"] for token in fast.get("added_tokens") or ()]
     added += [token["content"] for token in (config.get("added_tokens_decoder") or {}).values()]
-    added += list(_json(folder / "added_tokens.json"))
+    added += list(read_json(folder / "added_tokens.json"))
     return sorted(set(added))
 
 
@@ -103,18 +107,6 @@ def _refuse(folder: Path, rule: str, received: str) -> None:
         f"This tokenizer cuts text in a way of its own; here {rule}. To use the encoder alone, load a copy of the folder "
         f"without its tokenizer files. Received: {received} in {folder}"
     )
-
-
-def _json(path: Path) -> dict[str, Any]:
-    if not path.is_file():
-        return {}
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path.name} must be JSON. Get it again. Received: {path} ({error})") from None
-    if not isinstance(data, dict):
-        raise ValueError(f"{path.name} must hold one JSON object. Get it again. Received: {type(data).__name__} in {path}")
-    return data
 
 
 def tokenizer_config(rules: TextRules, max_length: int) -> dict[str, Any]:

@@ -7,12 +7,12 @@ from typing import Any
 
 from keras_bert.bert import Bert
 from keras_bert.text.preprocessor import Preprocessor
-from keras_bert.weights import hugging_face
+from keras_bert.weights import google, hugging_face, keras_hub, model_garden, own
 from keras_bert.weights.checkpoint import Checkpoint
 
 logger = logging.getLogger("keras_bert")
 
-FORMATS = (hugging_face,)  # each says whether a path is of its format, by what lies there
+FORMATS = (own, hugging_face, keras_hub, google, model_garden)  # each tells its own by what lies at a path
 
 
 def load(
@@ -44,9 +44,7 @@ def read(path: Path) -> Checkpoint:
     raise ValueError(f"The path must hold a BERT of a known format. Received: {path}")
 
 
-def build(
-    checkpoint: Checkpoint, *, weights: bool = True, dtype: Any = None, seq_length: int | str = 128
-) -> Bert:
+def build(checkpoint: Checkpoint, *, weights: bool = True, dtype: Any = None, seq_length: int | str = 128) -> Bert:
     """The model of a checkpoint."""
     config, preprocessor = checkpoint.config, None
     if checkpoint.vocabulary is not None:

@@ -27,7 +27,7 @@ class Stored:
 class Row:
     """One line of a format's table.
 
-    ours: "layer/weight" of our model; {i} in both names is the encoder block.
+    ours: "layer/weight" of our model; {i} in both names is the encoder block, {_i} the same as Keras counts: nothing, _1, _2.
     transposed: theirs is ours with its two axes swapped.
     heads: this axis of ours, of size H, is two axes [A, D] of theirs.
     part: theirs is this part (0, 1, 2: query, key, value) of our fused last axis.
@@ -108,9 +108,15 @@ def blocks(table: Iterable[Row], config: BertConfig) -> list[Row]:
     for row in table:
         count = config.num_hidden_layers if "{i}" in row.ours else 1
         for i in range(count):
-            names = {"theirs": row.theirs.replace("{i}", str(i)), "ours": row.ours.replace("{i}", str(i))}
+            counted = row.theirs.replace("{i}", str(i)).replace("{_i}", f"_{i}" if i else "")
+            names = {"theirs": counted, "ours": row.ours.replace("{i}", str(i))}
             rows.append(Row(**{**vars(row), **names}))
     return rows
+
+
+def theirs(table: Iterable[Row], config: BertConfig) -> set[str]:
+    """Every name of theirs in the table."""
+    return {row.theirs for row in blocks(table, config)}
 
 
 def read(
@@ -146,13 +152,15 @@ def write(table: Iterable[Row], ours: Mapping[str, Stored], config: BertConfig) 
     rows = [row for row in blocks(table, config) if row.ours in ours]
     unnamed = set(ours) - {row.ours for row in rows}
     if unnamed:
-        raise ValueError(f"The format has no name for these weights. Leave them out. Received: {listed(sorted(unnamed))}")
+        raise ValueError(
+            f"The format has no name for these weights. Leave them out. Received: {listed(sorted(unnamed))}"
+        )
 
-    def theirs(row: Row) -> Stored:
+    def cut(row: Row) -> Stored:
         source = ours[row.ours]
         return Stored(row.shape(source.shape, config), lambda: row.to_theirs(source.read(), config))
 
-    return {row.theirs: theirs(row) for row in rows}
+    return {row.theirs: cut(row) for row in rows}
 
 
 def check_shape(name: str, shape: Shape, expected: Shape, source: Any) -> None:
