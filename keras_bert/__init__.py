@@ -6,7 +6,7 @@ from typing import Any
 
 from keras_bert.version import __version__
 
-__all__ = ["__version__", "load"]
+__all__ = ["__version__", "list_models", "load"]
 
 
 def _refuse_old_package() -> None:
@@ -22,7 +22,7 @@ def _refuse_old_package() -> None:
 
 _refuse_old_package()
 
-_LAZY = {"load": "keras_bert.weights.load"}
+_LAZY = {"list_models": "keras_bert.weights.zoo", "load": "keras_bert.weights.load"}
 
 
 def __getattr__(name: str) -> Any:

@@ -53,7 +53,7 @@ def one_file(folder: Path, pattern: str) -> Path | None:
     found = sorted(folder.glob(pattern))
     if len(found) > 1:
         raise ValueError(
-            f"The folder must hold one model. Give the path of the one to load. Received: {listed([x.name for x in found])} "
-            f"in {folder}"
+            f"The folder must hold one model. Give the path of the one to load. Received: "
+            f"{listed([x.name for x in found])} in {folder}"
         )
     return found[0] if found else None

@@ -217,7 +217,7 @@ def _pooling(folder: Path, left_out: dict[str, str]) -> Pooling | None:
 
 def write_checkpoint(checkpoint: Checkpoint, folder: Path) -> None:
     """Write a folder that transformers loads."""
-    architecture = _architecture(set(checkpoint.heads))
+    architecture = architecture_of(set(checkpoint.heads))
     config = checkpoint.config
     arrays = write(ENCODER, checkpoint.weights, config)
     if architecture != "BertModel":
@@ -242,7 +242,7 @@ def write_checkpoint(checkpoint: Checkpoint, folder: Path) -> None:
             )
 
 
-def _architecture(heads: set[str]) -> str:
+def architecture_of(heads: set[str]) -> str:
     """The class whose weights are the encoder and just these heads."""
     for architecture, has in ARCHITECTURES.items():
         if heads == set(has) or (len(heads) == 1 and heads <= set(has) and "mlm" not in has):

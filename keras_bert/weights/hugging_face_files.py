@@ -32,9 +32,8 @@ def stored_weights(folder: Path) -> dict[str, Stored]:
 
 def _safetensors(path: Path) -> dict[str, Stored]:
     with _open(path) as file:
-        return {
-            name: Stored(tuple(file.get_slice(name).get_shape()), partial(_read, path, name)) for name in file.keys()
-        }  # noqa: SIM118
+        names = list(file.keys())
+        return {name: Stored(tuple(file.get_slice(name).get_shape()), partial(_read, path, name)) for name in names}
 
 
 def _read(path: Path, name: str) -> np.ndarray:
@@ -94,8 +93,8 @@ def _torch(path: Path) -> dict[str, Stored]:
         state = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
     except Exception as error:
         raise ValueError(
-            f"{TORCH} must be a whole file of tensors alone, as torch.save(model.state_dict()) writes it. Save the model "
-            f"as {WHOLE}, or download it again. Received: {path} ({type(error).__name__})"
+            f"{TORCH} must be a whole file of tensors alone, as torch.save(model.state_dict()) writes it. Save the "
+            f"model as {WHOLE}, or download it again. Received: {path} ({type(error).__name__})"
         ) from None
 
     def read(name: str) -> np.ndarray:

@@ -56,7 +56,8 @@ def _vocabulary(folder: Path, fast: dict[str, Any]) -> Vocabulary | None:
     if others or model:
         raise ValueError(
             f"BERT's tokenizer must be WordPiece, with a vocab.txt. A SentencePiece model (KoBERT, ALBERT, XLM-R) is "
-            f"another tokenizer: load it with its own package. Received: {listed(others) or model.get('type')} in {folder}"
+            f"another tokenizer: load it with its own package. Received: {listed(others) or model.get('type')}"
+            f" in {folder}"
         )
     return None
 
@@ -104,8 +105,8 @@ def _added_tokens(folder: Path, config: dict[str, Any], fast: dict[str, Any]) ->
 
 def _refuse(folder: Path, rule: str, received: str) -> None:
     raise ValueError(
-        f"This tokenizer cuts text in a way of its own; here {rule}. To use the encoder alone, load a copy of the folder "
-        f"without its tokenizer files. Received: {received} in {folder}"
+        f"This tokenizer cuts text in a way of its own; here {rule}. To use the encoder alone, load a copy of the "
+        f"folder without its tokenizer files. Received: {received} in {folder}"
     )
 
 

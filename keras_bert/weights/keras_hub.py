@@ -12,7 +12,6 @@ from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.weights import keras_weights
 from keras_bert.weights.checkpoint import Checkpoint, Head, TextRules
 from keras_bert.weights.folder import new_folder, read_json, write_json
-from keras_bert.weights.rules import keeps_accents
 from keras_bert.weights.names import (
     Row,
     Stored,
@@ -24,6 +23,7 @@ from keras_bert.weights.names import (
     theirs,
     write,
 )
+from keras_bert.weights.rules import keeps_accents
 
 
 def _pair(theirs: str, ours: str, names: tuple[str, str], kernel: dict[str, Any], bias: dict[str, Any]) -> Table:
@@ -191,9 +191,9 @@ def _variable(backbone: Any, name: str) -> Any:
 
 def _live_names(layers: int) -> dict[str, str]:
     names = {}
-    for theirs, live in LIVE.items():
+    for group, live in LIVE.items():
         for i in range(layers if "{i}" in live else 1):
-            names[theirs.replace("{_i}", f"_{i}" if i else "")] = live.replace("{i}", str(i))
+            names[group.replace("{_i}", f"_{i}" if i else "")] = live.replace("{i}", str(i))
     return names
 
 

@@ -95,7 +95,7 @@ def is_saved_model(path: Path) -> bool:
 
 
 def read_checkpoint(path: Path) -> Checkpoint:
-    """Read a checkpoint or a SavedModel; without a config the sizes are those of its arrays, and GELU is the tanh form."""
+    """Read a checkpoint or a SavedModel. Without a config the sizes are its arrays', and GELU is the tanh form."""
     saved_model = is_saved_model(path)
     prefix = path / "variables" / "variables" if saved_model else tensor_bundle.prefix_at(path)
     assert prefix is not None
@@ -185,7 +185,8 @@ def _config(stored: dict[str, Stored], folder: Path) -> BertConfig:
         )
     except (KeyError, ValueError) as error:
         raise ValueError(
-            f"The variables must be those of Model Garden's BERT; it may be another model. Received: {folder}, without {error}"
+            "The variables must be those of Model Garden's BERT; it may be another model. "
+            f"Received: {folder}, without {error}"
         ) from None
 
 

@@ -27,7 +27,8 @@ class Stored:
 class Row:
     """One line of a format's table.
 
-    ours: "layer/weight" of our model; {i} in both names is the encoder block, {_i} the same as Keras counts: nothing, _1, _2.
+    ours: "layer/weight" of our model. {i} in both names is the encoder block, {_i} the same as Keras counts: nothing,
+        _1, _2.
     transposed: theirs is ours with its two axes swapped.
     heads: this axis of ours, of size H, is two axes [A, D] of theirs.
     part: theirs is this part (0, 1, 2: query, key, value) of our fused last axis.

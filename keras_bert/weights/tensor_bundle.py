@@ -47,7 +47,8 @@ def stored_arrays(prefix: Path) -> dict[str, Stored]:
             return source.get_tensor(name)
         except Exception as error:
             raise ValueError(
-                f"A checkpoint's data file must be whole. Get it again. Received: {name} in {prefix} ({_first_line(error)})"
+                f"A checkpoint's data file must be whole. Get it again. Received: {name} in {prefix} "
+                f"({_first_line(error)})"
             ) from None
 
     shapes = source.get_variable_to_shape_map()

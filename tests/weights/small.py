@@ -4,7 +4,6 @@ import dataclasses
 
 import keras
 import numpy as np
-from tests.parity.oracles import array, ragged_batch
 
 from keras_bert.bert import Bert
 from keras_bert.config import BertConfig
@@ -13,6 +12,7 @@ from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.weights.checkpoint import Checkpoint, Head, TextRules
 from keras_bert.weights.load import build
 from keras_bert.weights.names import Stored, encoder_shapes, head_shapes
+from tests.parity.oracles import array, ragged_batch
 
 CONFIG = BertConfig(
     vocab_size=24,
@@ -25,6 +25,7 @@ CONFIG = BertConfig(
 VOCABULARY = Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{i}" for i in range(18)), "é"])
 POSITIONS = np.array([[1, 2], [0, 0], [3, 1], [11, 5]], "int32")  # within the lengths of ragged_batch
 INPUTS = ragged_batch(CONFIG)
+UNCASED = TextRules(lowercase=True)
 OUTPUTS = {"classifier": 3, "regressor": 1, "tagger": 4, "choice": 1}
 
 
@@ -40,7 +41,7 @@ def stored(arrays):
     return {name: Stored.of(x) for name, x in arrays.items()}
 
 
-def checkpoint(*heads, config=CONFIG, rules=TextRules(lowercase=True), labels=None, **changes):
+def checkpoint(*heads, config=CONFIG, rules=UNCASED, labels=None, **changes):
     config = dataclasses.replace(config, **changes)
     made = Checkpoint(
         "made for a test", "test", config, stored(random_arrays(encoder_shapes(config))), {}, VOCABULARY, rules
@@ -75,7 +76,7 @@ def outputs(checkpoint, inputs=INPUTS):
     """Of the encoder and of each head, as NumPy arrays."""
     bert = build(checkpoint)
     given = {name: keras.ops.convert_to_tensor(x) for name, x in inputs.items()}
-    result = {name: x for name, x in bert(given).items()}
+    result = dict(bert(given))
     result |= {name: _head(name, head, checkpoint.config, bert, given) for name, head in checkpoint.heads.items()}
     return keras.tree.map_structure(array, result)
 

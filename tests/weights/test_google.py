@@ -4,11 +4,11 @@ import json
 
 import numpy as np
 import pytest
-from tests.parity.oracles import hugging_face_names
-from tests.weights import small
 
 from keras_bert.weights import google
 from keras_bert.weights.load import read
+from tests.parity.oracles import hugging_face_names
+from tests.weights import small
 
 tf = pytest.importorskip("tensorflow")
 

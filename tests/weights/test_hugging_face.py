@@ -5,12 +5,12 @@ import shutil
 
 import numpy as np
 import pytest
-from tests.parity.oracles import hugging_face_inputs
-from tests.weights import small
 
 from keras_bert.weights import hugging_face
 from keras_bert.weights.checkpoint import TextRules
 from keras_bert.weights.load import build, read
+from tests.parity.oracles import hugging_face_inputs
+from tests.weights import small
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -152,10 +152,7 @@ def test_torch_file_and_half_precision(tmp_path):
     for name, entry in read(folder).weights.items():
         assert np.array_equal(entry.read(), expected[name].astype("float32"))
 
-    class Other:
-        pass
-
-    torch.save({"x": Other()}, folder / "pytorch_model.bin")
+    torch.save({"x": TextRules()}, folder / "pytorch_model.bin")
     with pytest.raises(ValueError, match="tensors alone"):
         read(folder)
 

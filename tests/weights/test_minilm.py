@@ -3,9 +3,9 @@
 import re
 
 import numpy as np
-from tests.parity.oracles import array
 
 import keras_bert
+from tests.parity.oracles import array
 
 
 def _sentences(minilm, count=200):

@@ -5,13 +5,13 @@ import json
 import h5py
 import keras
 import pytest
-from tests.parity.oracles import array, randomize
-from tests.weights import small
 
 import keras_bert
 from keras_bert.bert import Bert
 from keras_bert.weights import own
 from keras_bert.weights.load import build, read
+from tests.parity.oracles import array, randomize
+from tests.weights import small
 
 
 @pytest.mark.parametrize(
