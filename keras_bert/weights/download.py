@@ -213,6 +213,7 @@ def _extract(opened: zipfile.ZipFile, member: zipfile.ZipInfo, path: Path) -> st
 # === HuggingFace ===
 
 _WANTED = ["*.json", "vocab.txt", "*.safetensors", "1_Pooling/*"]
+_OTHERWISE = ["pytorch_model.bin", "spiece.model"]
 
 
 def hugging_face(repository: str, root: Path, *, revision: str | None = None, local_only: bool = False) -> Path:
@@ -220,20 +221,22 @@ def hugging_face(repository: str, root: Path, *, revision: str | None = None, lo
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 
-    settings = {"revision": revision, "cache_dir": root / "huggingface", "local_files_only": local_only or offline()}
-    try:
-        folder = Path(snapshot_download(repository, allow_patterns=_WANTED, **settings))
-        if not any(folder.glob("*.safetensors")):
-            folder = Path(
-                snapshot_download(
-                    repository, allow_patterns=[*_WANTED, "pytorch_model.bin", "spiece.model"], **settings
-                )
+    cache, local = root / "huggingface", local_only or offline()
+
+    def snapshot(patterns: list[str]) -> Path:
+        return Path(
+            snapshot_download(
+                repository, revision=revision, cache_dir=cache, local_files_only=local, allow_patterns=patterns
             )
-        return folder
+        )
+
+    try:
+        folder = snapshot(_WANTED)
+        return folder if any(folder.glob("*.safetensors")) else snapshot([*_WANTED, *_OTHERWISE])
     except LocalEntryNotFoundError:
         raise FileNotFoundError(
             f"Without a network the repository must be in the cache. Run: hf download {repository} --cache-dir "
-            f"{settings['cache_dir']} on a machine that has one, and copy that folder here. Received: hf://{repository}"
+            f"{cache} on a machine that has one, and copy that folder here. Received: hf://{repository}"
         ) from None
     except HfHubHTTPError as error:
         raise OSError(

@@ -205,7 +205,7 @@ def _pooling(folder: Path, left_out: dict[str, str]) -> Pooling | None:
         return None
     settings = read_json(folder / paths["Pooling"] / "config.json")
     chosen = [mode for key, mode in POOLING.items() if settings.get(key)]
-    chosen = chosen or [settings.get("pooling_mode")]
+    chosen = chosen or [str(settings.get("pooling_mode"))]
     if len(chosen) > 1 or chosen[0] not in ("mean", "cls", "max"):
         left_out["modules.json"] = f"its pooling by {chosen} has no equal here; embed takes its own defaults"
         return None

@@ -32,7 +32,7 @@ def read_text(folder: Path) -> tuple[Vocabulary | None, TextRules]:
     if vocabulary is None:
         return None, TextRules()
     normalizer = fast.get("normalizer") or {}
-    rules = {}
+    rules: dict[str, Any] = {}
     for key, fast_key, rule, default in FLAGS:
         rules[rule] = config[key] if key in config else normalizer.get(fast_key, default)
     _refuse_others(folder, config, fast, vocabulary)

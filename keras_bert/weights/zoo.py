@@ -86,7 +86,7 @@ def _miniature(layers: int, hidden: int) -> Release:
     hub = f"bert_{sizes}"
     # Google gave the largest the file name of its BERT-Base of 2018, to which that name belongs here.
     clash = (layers, hidden) == (12, 768)
-    aliases = () if clash or name == sizes else (sizes,)
+    aliases: tuple[str, ...] = () if clash or name == sizes else (sizes,)
     aliases += (f"google/{hub}", f"small_bert/bert_en_{sizes}", *others.split())
     if clash:
         name = hub
