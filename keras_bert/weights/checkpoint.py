@@ -1,5 +1,6 @@
 """Checkpoint: what a file of any format holds, in our own names."""
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -8,9 +9,13 @@ import keras
 import numpy as np
 
 from keras_bert.config import BertConfig
+from keras_bert.layers.dense import initializer
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.weights.names import Stored, encoder_shapes, listed
 
+logger = logging.getLogger("keras_bert")
+
+_SLICE = 8 << 20  # bytes
 HEADS = ("mlm", "nsp", "classifier", "regressor", "tagger", "qa", "choice")
 
 
@@ -84,7 +89,7 @@ class Checkpoint:
         return self
 
     def assign_to(self, bert: Any) -> None:
-        """Put the encoder's arrays into a built `Bert`, one at a time."""
+        """Put the encoder's arrays into a built `Bert`, one at a time; where the pooler is missing, it begins anew."""
         ours = variables(bert)
         missing = sorted(set(ours) - set(self.weights) - {"pooler/kernel", "pooler/bias"})
         if missing:
@@ -92,7 +97,14 @@ class Checkpoint:
                 f"The checkpoint must have every weight. Missing: {listed(missing)}. Received: {self.source}"
             )
         for name, stored in self.weights.items():
-            ours[name].assign(stored.read())
+            _assign(ours[name], stored.read())
+        if "pooler/kernel" not in self.weights:
+            kernel = ours["pooler/kernel"]
+            kernel.assign(initializer(self.config)(kernel.shape, dtype=kernel.dtype))
+            logger.warning(
+                "%s has no pooler; its own is drawn at random, and pooled_output means nothing till it is trained.",
+                self.source,
+            )
 
 
 def variables(model: keras.Model) -> dict[str, Any]:
@@ -100,6 +112,21 @@ def variables(model: keras.Model) -> dict[str, Any]:
     expected = encoder_shapes(model.config) if hasattr(model, "config") else None
     found = {f"{layer.name}/{weight.name}": weight for layer in model.layers for weight in layer.weights}
     return {name: weight for name, weight in found.items() if expected is None or name in expected}
+
+
+def _assign(variable: Any, x: np.ndarray) -> None:
+    """Put an array into a variable; a large one in slices on TensorFlow, which else holds two more copies for a while."""
+    if keras.backend.backend() == "tensorflow" and x.ndim == 2 and x.nbytes > _SLICE:
+        import tensorflow as tf
+
+        value = variable.value
+        if tuple(x.shape) == tuple(value.shape) and not isinstance(value, tf.distribute.DistributedValues):
+            rows = max(1, _SLICE * len(x) // x.nbytes)
+            for start in range(0, len(x), rows):
+                part = x[start : start + rows]
+                value[start : start + len(part)].assign(keras.ops.convert_to_tensor(part, value.dtype.name))
+            return
+    variable.assign(x)
 
 
 def _stored(variable: Any) -> Stored:

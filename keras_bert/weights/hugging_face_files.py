@@ -31,28 +31,35 @@ def stored_weights(folder: Path) -> dict[str, Stored]:
 
 
 def _safetensors(path: Path) -> dict[str, Stored]:
-    with _open(path) as file:
-        names = list(file.keys())
-        return {name: Stored(tuple(file.get_slice(name).get_shape()), partial(_read, path, name)) for name in names}
-
-
-def _read(path: Path, name: str) -> np.ndarray:
-    # Opened anew for each array: a mapping kept open would hold the whole file in memory beside the model.
-    with _open(path) as file:
-        return file.get_tensor(name)
-
-
-def _open(path: Path) -> Any:
-    import ml_dtypes  # noqa: F401  gives NumPy its bfloat16
     from safetensors import SafetensorError, safe_open
 
     try:
-        return safe_open(path, "np")
+        with safe_open(path, "np"):  # which checks that the header is sound and the file as long as it says
+            pass
     except SafetensorError as error:
         raise ValueError(
             f"A safetensors file must be whole. Download it again. Received: {path}, {path.stat().st_size} bytes "
             f"({str(error).rstrip('.')})"
         ) from None
+    # The arrays are read with NumPy: a mapped file would count as memory beside the model.
+    with open(path, "rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        header = json.loads(file.read(length))
+    header.pop("__metadata__", None)
+    return {
+        name: Stored(tuple(entry["shape"]), partial(_read, path, 8 + length, entry)) for name, entry in header.items()
+    }
+
+
+def _read(path: Path, start: int, entry: dict[str, Any]) -> np.ndarray:
+    import ml_dtypes
+
+    dtypes = {"F64": "f8", "F32": "f4", "F16": "f2", "BF16": ml_dtypes.bfloat16, "I64": "i8", "I32": "i4"}
+    if entry["dtype"] not in dtypes:
+        raise ValueError(f"Weights must be of a type among {', '.join(dtypes)}. Received: {entry['dtype']} in {path}")
+    shape, (begin, _) = entry["shape"], entry["data_offsets"]
+    count = int(np.prod(shape, dtype=int))
+    return np.fromfile(path, np.dtype(dtypes[entry["dtype"]]), count, offset=start + begin).reshape(shape)
 
 
 def _sharded(path: Path) -> dict[str, Stored]:

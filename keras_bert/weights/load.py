@@ -1,5 +1,6 @@
 """`load`: a `Bert` from a name, a path of any known format, a repository or a KerasHub object."""
 
+import contextlib
 import dataclasses
 import importlib.util
 import os
@@ -7,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_bert.bert import Bert
+from keras_bert.layers.dense import blank_weights
 from keras_bert.text.preprocessor import Preprocessor
 from keras_bert.weights import download, google, hugging_face, keras_hub, model_garden, own, zoo
 from keras_bert.weights.checkpoint import Checkpoint
@@ -118,7 +120,8 @@ def build(checkpoint: Checkpoint, *, weights: bool = True, dtype: Any = None, se
             seq_length=seq_length,
             max_length=config.max_position_embeddings,
         )
-    bert = Bert(config, preprocessor, dtype=dtype)
+    with blank_weights() if weights else contextlib.nullcontext():
+        bert = Bert(config, preprocessor, dtype=dtype)
     if weights:
         checkpoint.assign_to(bert)
     bert.pooling = checkpoint.pooling
