@@ -33,8 +33,8 @@ class Bert(keras.Model):
     block i `layer_{i}_attention_qkv`, `layer_{i}_attention`, `layer_{i}_attention_output`, `layer_{i}_attention_norm`,
     `layer_{i}_intermediate`, `layer_{i}_output`, `layer_{i}_output_norm`; and `pooler`.
 
-    Arguments: dtype: a Keras policy, such as "mixed_bfloat16". remat: compute wide activations again in the backward
-    pass instead of keeping them, so that a large model trains on a small device.
+    Arguments: dtype: a Keras policy, such as "mixed_bfloat16". remat: compute the attention maps again in the
+    backward pass instead of keeping them, so that a large model trains on a small device.
 
     >>> bert = Bert(BertConfig.from_size("tiny"))
     >>> ids = np.array([[101, 7592, 102]])

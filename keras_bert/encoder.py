@@ -1,9 +1,7 @@
 """One encoder block (Devlin et al. 2018, section 3; Vaswani et al. 2017, section 3.1): every Dense a node of the model."""
 
-import contextlib
 from typing import Any
 
-import keras
 from keras import KerasTensor
 
 from keras_bert.config import BertConfig
@@ -30,9 +28,7 @@ def encoder_block(
     attended = Dropout(config.hidden_dropout_prob, dtype=dtype, name=f"{name}_attention_dropout")(attended)
     x = AddNorm(epsilon=eps, dtype=dtype, name=f"{name}_attention_norm")([attended, x])
 
-    # Rematerialized, the widest activations are computed again in the backward pass.
-    with keras.RematScope(mode="full") if remat else contextlib.nullcontext():
-        inner = dense(config.intermediate_size, config, gelu=True, dtype=dtype, name=f"{name}_intermediate")(x)
+    inner = dense(config.intermediate_size, config, gelu=True, dtype=dtype, name=f"{name}_intermediate")(x)  # [N, 4H]
     outer = dense(hidden, config, dtype=dtype, name=f"{name}_output")(inner)  # [N, H]
     outer = Dropout(config.hidden_dropout_prob, dtype=dtype, name=f"{name}_output_dropout")(outer)
     return AddNorm(epsilon=eps, dtype=dtype, name=f"{name}_output_norm")([outer, x])

@@ -176,8 +176,9 @@ def layer_norm(x: Any, gamma: Any, beta: Any, epsilon: float, training: bool | N
     """Normalize the last axis, in float32 at least."""
     if BACKEND != "tensorflow":
         return ops.cast(ops.layer_normalization(x, gamma, beta, -1, epsilon), x.dtype)
+    gamma, beta = tf.convert_to_tensor(gamma), tf.convert_to_tensor(beta)
     if not training and drops_padding() and not tf.config.list_physical_devices("GPU"):
-        return _fused_layer_norm(x, gamma, beta, epsilon)
+        return _fused_layer_norm(x, tf.cast(gamma, x.dtype), tf.cast(beta, x.dtype), epsilon)
     return _layer_norm(x, gamma, beta, tf.constant(epsilon))
 
 
@@ -239,7 +240,8 @@ def dropout(x: Any, rate: float, seed: Any) -> Any:
     if BACKEND == "jax":
         keep = jax.random.bits(seed, x.shape, f"uint{bits}") >= threshold
     else:
-        generator = torch.Generator(x.device).manual_seed(int(seed[0]) + (int(seed[1]) << 32))
+        start = (int(seed[0]) * 1_000_003 + int(seed[1])) % 2**32  # torch's CPU generator takes 32 bits
+        generator = torch.Generator(x.device).manual_seed(start)
         keep = torch.randint(2**bits, x.shape, generator=generator, device=x.device, dtype=torch.int32) >= threshold
     return ops.where(keep, x * scale, ops.zeros((), x.dtype))
 
@@ -265,6 +267,13 @@ if BACKEND == "tensorflow":
 # === Attention ===
 
 
+def softmax(x: Any) -> Any:
+    """Of the last axis; Keras's own warns where a sequence has one token."""
+    if BACKEND == "tensorflow":
+        return tf.nn.softmax(x)
+    return jax.nn.softmax(x) if BACKEND == "jax" else torch.softmax(x, -1)
+
+
 def fused_attention() -> bool:
     """Whether the backend has attention in one kernel that beats the three ops: torch, and JAX on an accelerator."""
     return BACKEND == "torch" or (BACKEND == "jax" and jax.default_backend() != "cpu")
@@ -277,3 +286,45 @@ def attention(query: Any, key: Any, value: Any, bias: Any) -> Any:
     batch, length = ops.shape(bias)[0], ops.shape(bias)[-1]
     mask = ops.broadcast_to(mask, (batch, 1, length, length))  # [B, 1, S, S]
     return ops.swapaxes(ops.dot_product_attention(query, key, value, mask=mask), 1, 2)
+
+
+# === Adam ===
+
+
+def fused_adam() -> bool:
+    """Whether `adam_update` serves on this backend."""
+    return BACKEND == "tensorflow"
+
+
+def adam_update(
+    variable: Any,
+    momentum: Any,
+    velocity: Any,
+    gradient: Any,
+    *,
+    step: Any,
+    learning_rate: Any,
+    beta_1: float,
+    beta_2: float,
+    epsilon: float,
+) -> None:
+    """One Adam step by TensorFlow's fused op: the same formula as Keras's, in one pass over memory."""
+    dtype = variable.dtype
+    step = tf.cast(step, dtype)
+    beta_1, beta_2 = tf.constant(beta_1, dtype), tf.constant(beta_2, dtype)
+    tf.raw_ops.ResourceApplyAdam(
+        var=_handle(variable),
+        m=_handle(momentum),
+        v=_handle(velocity),
+        beta1_power=tf.pow(beta_1, step),
+        beta2_power=tf.pow(beta_2, step),
+        lr=tf.cast(learning_rate, dtype),
+        beta1=beta_1,
+        beta2=beta_2,
+        epsilon=tf.constant(epsilon, dtype),
+        grad=tf.cast(gradient, dtype),
+    )
+
+
+def _handle(variable: Any) -> Any:
+    return (variable.value if isinstance(variable, keras.Variable) else variable).handle

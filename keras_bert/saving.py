@@ -36,4 +36,5 @@ def restore_layers(model: keras.Model, changes: dict[str, dict[str, Any]]) -> No
                 layer.quantize(config=keras.saving.deserialize_keras_object(config))
         if "lora" in change:
             layer.enable_lora(**change["lora"])
-        layer.trainable = change.get("trainable", True)
+        if "trainable" in change:
+            layer.trainable = False

@@ -92,4 +92,4 @@ def _split_heads(qkv: Any, rows: Any, slots: Any, num_heads: int) -> list[Any]:
 def _attention_map(query: Any, key: Any, bias: Any) -> Any:
     scale = 1 / math.sqrt(query.shape[-1])
     scores = ops.matmul(query, ops.swapaxes(key, -1, -2)) * scale + bias  # [B, A, S, S]
-    return ops.softmax(scores)
+    return kernels.softmax(scores)

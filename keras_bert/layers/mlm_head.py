@@ -10,6 +10,7 @@ from keras_bert.config import BertConfig
 from keras_bert.layers.dense import dense
 from keras_bert.layers.embeddings import Embedding
 from keras_bert.layers.norm import LayerNorm
+from keras_bert.layers.plain import Plain
 
 
 def mlm_head(
@@ -23,7 +24,7 @@ def mlm_head(
 
 
 @keras.saving.register_keras_serializable("keras_bert")
-class GatherPositions(keras.layers.Layer):
+class GatherPositions(Plain):
     """The vectors [B, P, H] at positions [B, P] of a batch [B, S, H]."""
 
     def call(self, sequence: Any, positions: Any) -> Any:
@@ -36,7 +37,7 @@ class GatherPositions(keras.layers.Layer):
 
 
 @keras.saving.register_keras_serializable("keras_bert")
-class Bias(keras.layers.Layer):
+class Bias(Plain):
     """Adds a vector to the last axis."""
 
     def build(self, input_shape: Any) -> None:

@@ -6,10 +6,11 @@ import keras
 from keras import KerasTensor, ops
 
 from keras_bert import kernels
+from keras_bert.layers.plain import Plain
 
 
 @keras.saving.register_keras_serializable("keras_bert")
-class Padding(keras.layers.Layer):
+class Padding(Plain):
     """From a mask: where the real tokens stand, and what attention adds to the scores of the other keys."""
 
     def call(self, mask: Any) -> dict[str, Any]:
@@ -29,7 +30,7 @@ class Padding(keras.layers.Layer):
 
 
 @keras.saving.register_keras_serializable("keras_bert")
-class Pack(keras.layers.Layer):
+class Pack(Plain):
     """From [B, S] ids to those of the real tokens [N]."""
 
     def call(self, x: Any, padding: dict[str, Any]) -> Any:
@@ -40,7 +41,7 @@ class Pack(keras.layers.Layer):
 
 
 @keras.saving.register_keras_serializable("keras_bert")
-class Unpack(keras.layers.Layer):
+class Unpack(Plain):
     """From the real tokens [N, H] to [B, S, H], exactly zero at padding."""
 
     def call(self, x: Any, padding: dict[str, Any]) -> Any:

@@ -1,7 +1,7 @@
 """Google's BasicTokenizer as TensorFlow ops: from texts as given to texts whose words stand apart by spaces.
 
-RE2's and ICU's character tables inside TensorFlow decide. For all characters of Unicode 14 they say what Python 3.11
-says; characters younger than that follow TensorFlow's tables, in any version of Python.
+RE2's and ICU's character tables inside TensorFlow decide, whatever the version of Python. With the mending below they
+say of every character of Unicode 14 what Python 3.11 says; younger characters follow RE2 (Unicode 15) and ICU.
 """
 
 import re

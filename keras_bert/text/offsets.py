@@ -6,8 +6,8 @@ from keras_bert.text.normalizer import Normalizer
 
 # Marks that are not dropped with the accents (category Mc, or young) but that NFD may move past another mark.
 _MOVING = (
-    r"\x{1b44}\x{1baa}\x{1bf2}\x{1bf3}\x{302e}\x{302f}\x{a953}\x{a9c0}\x{111c0}\x{11235}\x{1134d}\x{113cf}\x{116b6}"
-    r"\x{1193d}\x{11f41}\x{16ff0}\x{16ff1}\x{1d15e}-\x{1d166}\x{1d16d}-\x{1d172}\x{1d1bb}-\x{1d1c0}"
+    r"\x{1715}\x{1734}\x{1b44}\x{1baa}\x{1bf2}\x{1bf3}\x{302e}\x{302f}\x{a953}\x{a9c0}\x{111c0}\x{11235}\x{1134d}"
+    r"\x{113cf}\x{116b6}\x{1193d}\x{11f41}\x{16ff0}\x{16ff1}\x{1d15e}-\x{1d166}\x{1d16d}-\x{1d172}\x{1d1bb}-\x{1d1c0}"
 )
 _SCRIPTS = 0x32400  # all characters with a rule of their own stand below this, but for
 _TAGS = range(0xE0000, 0xE1000)
@@ -57,17 +57,16 @@ class Aligner:
             pieces = tf.repeat(tf.range(tf.size(starts)), ends - starts)
             return tf.math.segment_min(moved, pieces), tf.math.segment_max(moved, pieces)
 
-        in_size = tf.debugging.assert_equal(
+        tf.debugging.assert_equal(
             tf.size(owners),
             tf.reduce_sum(tf.strings.length(words)),
             "Offsets must account for every byte of the words. Report this text, please.",
         )
-        with tf.control_dependencies([in_size] if in_size is not None else []):
-            if self._normalizer.strip_accents:
-                moves = tf.reduce_any(tf.strings.regex_full_match(texts, rf"(?s).*[{_MOVING}]\p{{M}}.*"))
-                first, last = tf.cond(moves, out_of_order, in_order)
-            else:
-                first, last = in_order()
+        if self._normalizer.strip_accents:
+            moves = tf.reduce_any(tf.strings.regex_full_match(texts, rf"(?s).*[{_MOVING}]\p{{M}}.*"))
+            first, last = tf.cond(moves, out_of_order, in_order)
+        else:
+            first, last = in_order()
         begins = tf.cast(characters.row_splits[:-1], tf.int32)  # [B]
         if not self._normalizer.stand_ins:
             begin = tf.gather(begins, rows)

@@ -73,9 +73,8 @@ class Packer:
     def _lengths(self, segments: Sequence["tf.RaggedTensor"], seq_length: int | str) -> tuple["tf.Tensor", "tf.Tensor"]:
         import tensorflow as tf
 
-        check_seq_length(seq_length, len(segments))
+        limit = check_seq_length(self.max_length if seq_length == "longest" else seq_length, len(segments))
         lengths = tf.stack([tf.cast(rows.row_lengths(), tf.int32) for rows in segments], axis=1)  # [B, K]
-        limit = self.max_length if seq_length == "longest" else seq_length
         return lengths, kept_lengths(lengths, limit - len(segments) - 1, self.truncation)
 
 
@@ -125,14 +124,13 @@ def place(rows: "tf.RaggedTensor", kept: "tf.Tensor", start: "tf.Tensor", onto: 
     return tf.where(inside, tf.gather(values, tf.where(inside, source, tf.size(values) - 1)), onto)
 
 
-def check_seq_length(seq_length: int | str, segments: int, name: str = "seq_length") -> None:
-    """Refuse a length that is none, or that has no room for [CLS] and a [SEP] behind each segment."""
-    if seq_length == "longest" and name == "seq_length":
-        return
-    if isinstance(seq_length, bool) or not hasattr(seq_length, "__index__"):
+def check_seq_length(seq_length: int | str, segments: int, name: str = "seq_length") -> int:
+    """The length, unless it is none or has no room for [CLS] and a [SEP] behind each segment."""
+    if isinstance(seq_length, bool | str) or not hasattr(seq_length, "__index__"):
         raise ValueError(f'{name} must be a whole number or "longest". Received: {name}={seq_length!r}')
     if seq_length < segments + 1:
         raise ValueError(
             f"{name} must hold [CLS] and a [SEP] behind each of the {segments} texts, so be at least {segments + 1}. "
             f"Received: {name}={seq_length}"
         )
+    return seq_length

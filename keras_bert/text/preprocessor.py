@@ -54,7 +54,8 @@ class Preprocessor(keras.layers.Layer):
                 "vocabulary must be a keras_bert Vocabulary. Read one with Vocabulary.from_file(path), or make one "
                 f"with Vocabulary(tokens). Received: {type(vocabulary).__name__}"
             )
-        check_seq_length(seq_length, segments=1)
+        if seq_length != "longest":
+            check_seq_length(seq_length, segments=1)
         self.vocabulary = vocabulary
         self.lowercase = lowercase
         self.strip_accents = strip_accents
@@ -65,7 +66,7 @@ class Preprocessor(keras.layers.Layer):
         self.max_length = max_length
         self._tokenizer = Tokenizer(vocabulary, lowercase, strip_accents, split_cjk, special_tokens_in_text)
         start, end, pad = (vocabulary[token] for token in ("[CLS]", "[SEP]", "[PAD]"))
-        self._packer = Packer(start, end, pad, truncation, max_length)
+        self.packer = Packer(start, end, pad, truncation, max_length)
         self.built = True
 
     def __call__(self, texts: Any, **context: Any) -> dict[str, Any]:  # context: Keras says training=False here
@@ -84,10 +85,10 @@ class Preprocessor(keras.layers.Layer):
     def call(self, texts: Any) -> dict[str, Any]:
         import tensorflow as tf
 
-        columns = _columns(texts)
+        columns = text_columns(texts)
         with tf.device("CPU:0"):  # where the strings are
             segments = [self._tokenizer.tokenize(tf.reshape(column, [-1])).merge_dims(1, 2) for column in columns]
-            packed = self._packer.pack(segments, self.seq_length)
+            packed = self.packer.pack(segments, self.seq_length)
             return {name: value[0] for name, value in packed.items()} if columns[0].shape.rank == 0 else packed
 
     # === Pieces ===
@@ -117,7 +118,7 @@ class Preprocessor(keras.layers.Layer):
         with tf.device("CPU:0"):
             rows = [_rows(segment) for segment in segments]
             _check_equal_lengths([tf.get_static_value(segment.nrows()) for segment in rows])
-            return _hand_over(self._packer.pack(rows, self.seq_length if seq_length is None else seq_length))
+            return _hand_over(self.packer.pack(rows, self.seq_length if seq_length is None else seq_length))
 
     def is_cut(self, texts: Any, seq_length: int | str | None = None) -> Any:
         """Which texts are too long and lose pieces: bool [B, K], a column for each of the K texts of a row.
@@ -129,8 +130,8 @@ class Preprocessor(keras.layers.Layer):
         import tensorflow as tf
 
         with tf.device("CPU:0"):
-            segments = [self.tokenize(tf.reshape(column, [-1])).merge_dims(1, 2) for column in _columns(texts)]
-            cut = self._packer.cut(segments, self.seq_length if seq_length is None else seq_length)
+            segments = [self.tokenize(tf.reshape(column, [-1])).merge_dims(1, 2) for column in text_columns(texts)]
+            cut = self.packer.cut(segments, self.seq_length if seq_length is None else seq_length)
             return _hand_over({"cut": cut})["cut"]
 
     def windows(
@@ -145,17 +146,19 @@ class Preprocessor(keras.layers.Layer):
         """Rows of a question and a part of its context, enough for the whole context; see `text.windows.windows`."""
         import tensorflow as tf
 
+        if seq_length is None:
+            seq_length = self.max_length if isinstance(self.seq_length, str) else self.seq_length
         with tf.device("CPU:0"):
-            questions, contexts = (tf.reshape(column, [-1]) for column in _columns((questions, contexts)))
+            questions, contexts = (tf.reshape(column, [-1]) for column in text_columns((questions, contexts)))
             question = self.tokenize(questions).merge_dims(1, 2)
             context, start, end = (part.merge_dims(1, 2) for part in self.tokenize_with_offsets(contexts))
             rows = windows(
-                replace(self._packer, truncation="longest_first"),
+                replace(self.packer, truncation="longest_first"),
                 question,
                 context,
                 start,
                 end,
-                seq_length=self.seq_length if seq_length is None else seq_length,
+                seq_length=seq_length,
                 stride=stride,
                 max_question_length=max_question_length,
             )
@@ -180,7 +183,7 @@ class Preprocessor(keras.layers.Layer):
         return cls(**(config | {"vocabulary": Vocabulary(config["vocabulary"])}))
 
 
-def _columns(texts: Any) -> list[Any]:
+def text_columns(texts: Any) -> list[Any]:
     """String tensors of one shape: one, or as many as a tuple has."""
     columns = [as_texts(column) for column in texts] if isinstance(texts, tuple) else [as_texts(texts)]
     if not columns:

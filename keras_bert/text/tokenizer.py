@@ -1,6 +1,7 @@
 """Texts to pieces and back, exactly as google-research/bert's tokenization.py, inside the TensorFlow graph."""
 
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 from keras_bert.text.normalizer import Normalizer
@@ -86,9 +87,11 @@ class Tokenizer:
     def tokens(self, text: Any) -> list:
         """The readable pieces of one text; of several texts, a list for each."""
         ids = self.tokenize(text)
+        pieces = [self.vocabulary.token(id) for id in ids.flat_values.numpy()]
         if ids.shape.rank == 2:
-            return [self.vocabulary.token(id) for id in ids.values.numpy()]
-        return [[self.vocabulary.token(id) for id in row.numpy()] for row in ids.merge_dims(1, 2)]
+            return pieces
+        splits = ids.merge_dims(1, 2).row_splits.numpy()
+        return [pieces[begin:end] for begin, end in pairwise(splits)]
 
     def detokenize(self, ids: Any) -> Any:
         """Texts from ids, [B, S] or as `tokenize` gives them: pieces joined to words, padding left out.
@@ -99,15 +102,23 @@ class Tokenizer:
         """
         import tensorflow as tf
 
-        if not isinstance(ids, tf.Tensor | tf.RaggedTensor):
-            ids = tf.ragged.constant(ids, tf.int32) if isinstance(ids, list | tuple) else tf.convert_to_tensor(ids)
+        rule = "Ids must be whole numbers, [S] of one text, [B, S], or [B, (words), (pieces)]. Reshape them. Received: "
+        if isinstance(ids, list | tuple):
+            try:
+                ids = tf.ragged.constant(ids, tf.int32)
+            except (TypeError, ValueError) as error:
+                raise ValueError(f"{rule}{error}") from None
+        elif not tf.is_tensor(ids):
+            ids = tf.convert_to_tensor(ids)
         if ids.shape.rank not in (1, 2, 3) or not ids.dtype.is_integer:
-            raise ValueError(
-                "Ids must be whole numbers, [S] of one text, [B, S], or [B, (words), (pieces)]. Reshape them. "
-                f"Received: shape={ids.shape}, dtype={ids.dtype.name}"
-            )
+            raise ValueError(f"{rule}shape={ids.shape}, dtype={ids.dtype.name}")
         with tf.device("CPU:0"):
             rows = _rows(ids)
+            known = (rows.values >= 0) & (rows.values < len(self.vocabulary))
+            tf.debugging.Assert(
+                tf.reduce_all(known),
+                [f"Ids must be at least 0 and below the vocabulary's {len(self.vocabulary)}. Received:", rows.values],
+            )
             pieces = tf.ragged.boolean_mask(rows, rows != self.vocabulary["[PAD]"])
             pieces = pieces.with_values(tf.gather(self._pieces, pieces.values))
             texts = tf.strings.reduce_join(pieces, axis=1, separator=" ")

@@ -27,6 +27,7 @@ def tokenize(text: str, vocabulary: set[str], **switches: bool) -> list[list[Pie
     return [pieces(word, vocabulary) for word in words(text, **switches)]
 
 
+@cache  # three vocabularies ask for the words of the same texts
 def words(text: str, lowercase: bool, strip_accents: bool, split_cjk: bool = True) -> list[Marked]:
     marked = clean(list(zip(text, range(len(text)), strict=True)))
     if split_cjk:

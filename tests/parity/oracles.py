@@ -26,7 +26,7 @@ def ragged_batch(config: Any, lengths: tuple[int, ...] = (9, 1, 5, 12), seed: in
     rng = np.random.default_rng(seed)
     shape = (len(lengths), max(lengths))
     return {
-        "input_word_ids": rng.integers(0, config.vocab_size, shape).astype("int32"),
+        "input_word_ids": rng.integers(1, config.vocab_size, shape).astype("int32"),  # HuggingFace never trains row 0
         "input_mask": (np.arange(shape[1]) < np.array(lengths)[:, None]).astype("int32"),
         "input_type_ids": rng.integers(0, config.type_vocab_size, shape).astype("int32"),
     }

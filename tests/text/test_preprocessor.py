@@ -165,6 +165,8 @@ def test_windows_find_the_answer_in_the_context(preprocessor):
     assert len(found) == 1
     start, end = (int(rows[name][tuple(found[0])]) for name in ("start", "end"))
     assert context[start:end] == "a"
+    longest = Preprocessor(VOCABULARY, seq_length="longest", max_length=80)
+    assert longest.windows(["a"], [context])["input_mask"].shape == (1, 80)
 
 
 @pytest.mark.parametrize(

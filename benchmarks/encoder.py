@@ -1,0 +1,106 @@
+"""The encoder beside its peers, in one run: tokens a second, ratios, share of the machine's matrix peak.
+
+    python benchmarks/encoder.py                 everything, about 25 minutes on 2 cores
+    python benchmarks/encoder.py --rounds 5 --only "base bfloat16 8 x 128"
+"""
+
+import argparse
+import json
+import sys
+
+import encoder_peers as peers
+from interleave import Contestant, race, ratio, serve
+
+PEERS = {
+    "keras_bert": (peers.keras_bert, {"KERAS_BACKEND": "tensorflow"}),
+    "  + Keras's AdamW": (peers.keras_bert_with_keras_adamw, {"KERAS_BACKEND": "tensorflow"}),
+    "keras_bert on JAX": (peers.keras_bert, {"KERAS_BACKEND": "jax"}),
+    "HuggingFace": (peers.hugging_face, {}),
+    "KerasHub": (peers.keras_hub, {"KERAS_BACKEND": "tensorflow"}),
+    "Model Garden": (peers.model_garden, {}),
+    "ONNX Runtime": (peers.onnx_runtime, {}),
+    "matrix peak": (peers.matrix_peak, {}),
+}
+BATCHES = {"8 x 128": (8, 128, None), "ragged 32 x 128": (32, 128, 30), "1 x 16": (1, 16, None)}
+
+
+def cases() -> dict[str, dict]:
+    """Every row of the table: inference of two sizes in two dtypes, and a fine-tuning step of base."""
+    rows = {}
+    for shape in ("base", "minilm"):
+        for dtype in ("bfloat16", "float32"):
+            for name, numbers in BATCHES.items():
+                case = {"shape": shape, "dtype": dtype, "batch": numbers, "train": False}
+                rows[f"{shape} {dtype} {name}"] = case
+    for dtype in ("bfloat16", "float32"):
+        for name in ("8 x 128", "ragged 32 x 128"):
+            rows[f"train base {dtype} {name}"] = {"shape": "base", "dtype": dtype, "batch": BATCHES[name], "train": True}
+    return rows
+
+
+def takes_part(peer: str, case: dict) -> bool:
+    if peer == "ONNX Runtime":
+        return case["dtype"] == "float32" and not case["train"]
+    if peer == "keras_bert on JAX":
+        return not case["train"]
+    if peer == "  + Keras's AdamW":
+        return case["train"]
+    return True
+
+
+def flops(case: dict, tokens: int) -> float:
+    """Of one forward pass over the real tokens; a training step is three times that."""
+    layers, hidden, _ = peers.SHAPES[case["shape"]]
+    length = tokens / case["batch"][0]
+    a_token = layers * (24 * hidden**2 + 4 * length * hidden)
+    return a_token * tokens * (3 if case["train"] else 1)
+
+
+def run(title: str, case: dict, rounds: int) -> None:
+    tokens = int(peers.batch(*case["batch"])["input_mask"].sum())
+    print(f"\n{title}: {tokens} real tokens")
+    field = []
+    for name, (_, environment) in PEERS.items():
+        if not takes_part(name, case):
+            continue
+        contestant = Contestant(__file__, name, case, environment)
+        if "missing" in contestant.ready:
+            print(f"  {name}: left out, {contestant.ready['missing']}")
+        else:
+            field.append(contestant)
+    race(field, rounds)
+    ours = field[0]
+    peak = next(contestant for contestant in field if contestant.name == "matrix peak")
+    at_peak = 2 * 2048**3 / peak.median / 1e9
+    print(f"  {'':18} {'ms':>8} {'tokens/s':>9} {'ours is':>8} {'GFLOP/s':>8} {'of peak':>8} {'first s':>8} {'GiB':>6}")
+    for contestant in field:
+        memory = contestant.close()["peak_gib"]
+        if contestant is peak:
+            print(f"  {'matrix peak':18} {'':8} {'':9} {'':8} {at_peak:8.0f}")
+            continue
+        speed = flops(case, tokens) / contestant.median / 1e9
+        share = flops(case, tokens) / (2 * 2048**3) * ratio(peak, contestant)
+        times = f"{ratio(contestant, ours):.2f}x" if contestant is not ours else ""
+        print(
+            f"  {contestant.name:18} {contestant.median * 1e3:8.1f} {tokens / contestant.median:9.0f} {times:>8} "
+            f"{speed:8.0f} {share:8.0%} {contestant.ready['first']:8.1f} {memory:6.2f}",
+            flush=True,
+        )
+
+
+def main() -> None:
+    if sys.argv[1:2] == ["worker"]:
+        prepare, _ = PEERS[sys.argv[2]]
+        serve(lambda: prepare(json.loads(sys.argv[3])))
+        return
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--only", default="", help="rows whose title begins with this")
+    options = parser.parse_args()
+    for title, case in cases().items():
+        if title.startswith(options.only):
+            run(title, case, options.rounds)
+
+
+if __name__ == "__main__":
+    main()

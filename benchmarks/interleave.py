@@ -1,0 +1,84 @@
+"""Contestants in processes of their own, timed in turn: a noisy machine is then noisy for all of them alike."""
+
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+
+class Contestant:
+    """A process that runs `python SCRIPT worker NAME ARGUMENTS` and answers each line with the seconds it took."""
+
+    def __init__(self, script: str, name: str, arguments: dict[str, Any], environment: dict[str, str]) -> None:
+        self.name = name
+        self.seconds: list[float] = []
+        self.process = subprocess.Popen(
+            [sys.executable, script, "worker", name, json.dumps(arguments)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2", "JAX_PLATFORMS": "cpu", **environment},
+        )
+        self.ready = self._answer()
+
+    def run(self) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        self.seconds.append(self._answer()["seconds"])
+
+    def close(self) -> dict[str, Any]:
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        last = self._answer()
+        self.process.wait()
+        return last
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.seconds)
+
+    def _answer(self) -> dict[str, Any]:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            if line.startswith("{"):
+                return json.loads(line)
+        raise ProcessLookupError(f"{self.name} ended without an answer")
+
+
+def serve(prepare: Callable[[], Callable[[], None]]) -> None:
+    """A worker's side: prepare and warm up, then run once for each line, then tell the peak memory."""
+    start = time.perf_counter()
+    try:
+        run = prepare()
+        run()
+    except Exception as error:  # told, and the others run on
+        print(json.dumps({"missing": f"{type(error).__name__}: {error}"[:200]}), flush=True)
+        return
+    first = time.perf_counter() - start
+    run()
+    print(json.dumps({"first": first}), flush=True)
+    for _ in sys.stdin:
+        start = time.perf_counter()
+        run()
+        print(json.dumps({"seconds": time.perf_counter() - start}), flush=True)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    print(json.dumps({"peak_gib": peak}), flush=True)
+
+
+def race(contestants: list[Contestant], rounds: int) -> None:
+    """Run all in turn, `rounds` times."""
+    for _ in range(rounds):
+        for contestant in contestants:
+            contestant.run()
+
+
+def ratio(slower: Contestant, faster: Contestant) -> float:
+    """How many times faster, the median over rounds: in each round both ran within seconds of each other."""
+    return statistics.median(a / b for a, b in zip(slower.seconds, faster.seconds, strict=True))

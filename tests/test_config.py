@@ -1,0 +1,143 @@
+import dataclasses
+import json
+import logging
+
+import keras
+import pytest
+
+from keras_bert.bert import Bert
+from keras_bert.config import CASED_VOCAB, SIZES, BertConfig
+from keras_bert.layers.dense import dense
+from keras_bert.layers.mlm_head import mlm_head
+
+# Devlin et al. 2018 and google-research/bert's table of miniatures; cased differs by 30522 - 28996 rows.
+PARAMETERS = {
+    "tiny": (4_385_920, 4_190_592),
+    "mini": (11_170_560, 10_779_904),
+    "small": (28_763_648, 27_982_336),
+    "medium": (41_373_184, 40_591_872),
+    "base": (109_482_240, 108_310_272),
+    "large": (335_141_888, 333_579_264),
+}
+
+
+def _with_heads(config):
+    bert = Bert(config)
+    positions = keras.Input((None,), dtype="int32", name="masked_lm_positions")
+    logits = mlm_head(bert.output["sequence_output"], positions, bert.word_embeddings, config)
+    nsp = dense(2, config, name="nsp")(bert.output["pooled_output"])
+    return keras.Model({**bert.input, "masked_lm_positions": positions}, {"mlm": logits, "nsp": nsp})
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_parameters_of_every_size(size):
+    uncased, cased = PARAMETERS[size]
+    assert SIZES[size].parameters == uncased
+    with keras.device("meta") if keras.backend.backend() == "torch" else keras.name_scope(""):
+        assert Bert(BertConfig.from_size(size)).count_params() == uncased
+        assert Bert(BertConfig.from_size(size, vocab_size=CASED_VOCAB)).count_params() == cased
+        assert _with_heads(BertConfig.from_size(size)).count_params() == SIZES[size].with_heads
+
+
+def test_heads_of_base_and_large():
+    assert SIZES["base"].with_heads == 110_106_428
+    assert SIZES["large"].with_heads == 336_226_108
+
+
+def test_json_round_trip(tmp_path):
+    config = BertConfig.from_size("mini", hidden_act="gelu_erf", vocab_size=77)
+    config.to_json(tmp_path / "bert_config.json")
+    assert BertConfig.from_json(tmp_path / "bert_config.json") == config
+    assert [path.name for path in tmp_path.iterdir()] == ["bert_config.json"]
+
+
+GOOGLE = {  # google's chinese model has the keys that we have no use for
+    "attention_probs_dropout_prob": 0.1,
+    "directionality": "bidi",
+    "hidden_act": "gelu",
+    "hidden_dropout_prob": 0.1,
+    "hidden_size": 768,
+    "initializer_range": 0.02,
+    "intermediate_size": 3072,
+    "max_position_embeddings": 512,
+    "num_attention_heads": 12,
+    "num_hidden_layers": 12,
+    "pooler_fc_size": 768,
+    "pooler_num_attention_heads": 12,
+    "pooler_num_fc_layers": 3,
+    "pooler_size_per_head": 128,
+    "pooler_type": "first_token_transform",
+    "type_vocab_size": 2,
+    "vocab_size": 21128,
+}
+
+
+@pytest.mark.parametrize(
+    ("extra", "expected"),
+    [
+        ({}, "gelu_tanh"),
+        ({"model_type": "bert", "architectures": ["BertForMaskedLM"]}, "gelu_erf"),
+        ({"model_type": "bert", "hidden_act": "gelu_new"}, "gelu_tanh"),
+        ({"model_type": "bert", "hidden_act": "gelu_pytorch_tanh"}, "gelu_tanh"),
+        ({"hidden_act": "gelu_python"}, "gelu_erf"),
+        ({"hidden_act": "gelu_erf"}, "gelu_erf"),
+    ],
+)
+def test_which_gelu(tmp_path, caplog, extra, expected):
+    (tmp_path / "config.json").write_text(json.dumps({**GOOGLE, **extra}))
+    with caplog.at_level(logging.INFO, "keras_bert"):
+        config = BertConfig.from_json(tmp_path / "config.json")
+    assert config.hidden_act == expected
+    assert config.vocab_size == 21128
+    if {**GOOGLE, **extra}["hidden_act"] == "gelu":
+        assert expected in caplog.text
+        assert "because" in caplog.text or "means" in caplog.text
+
+
+def test_config_of_transformers(tmp_path):
+    transformers = pytest.importorskip("transformers")
+    transformers.BertConfig(hidden_size=48, num_attention_heads=4).save_pretrained(tmp_path)
+    config = BertConfig.from_json(tmp_path / "config.json")
+    assert (config.hidden_size, config.hidden_act) == (48, "gelu_erf")
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("not json", "must be a JSON file"),
+        ("[1]", "one JSON object"),
+        ('{"vocab_size": 10}', "Add: hidden_size, num_hidden_layers, num_attention_heads, intermediate_size"),
+        (json.dumps({**GOOGLE, "model_type": "roberta"}), "must be a BERT"),
+        (json.dumps({**GOOGLE, "position_embedding_type": "relative_key"}), "absolute"),
+        (json.dumps({**GOOGLE, "hidden_act": "swish"}), "hidden_act must be one of gelu_tanh, gelu_erf"),
+        (json.dumps({**GOOGLE, "hidden_size": "768"}), "hidden_size must be of type int"),
+    ],
+)
+def test_bad_files(tmp_path, text, says):
+    path = tmp_path / "config.json"
+    path.write_text(text)
+    with pytest.raises((ValueError, TypeError), match=says):
+        BertConfig.from_json(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"hidden_size": 770}, "multiple of num_attention_heads"),
+        ({"num_hidden_layers": -1}, "num_hidden_layers must be above 0"),
+        ({"vocab_size": 0}, "vocab_size must be above 0"),
+        ({"hidden_act": "gelu"}, "hidden_act must be one of"),
+        ({"hidden_dropout_prob": 1.0}, "at least 0 and below 1"),
+        ({"hidden_dropout_prob": True}, "type float"),
+    ],
+)
+def test_bad_numbers(change, says):
+    with pytest.raises((ValueError, TypeError), match=says):
+        BertConfig(**change)
+
+
+def test_frozen_and_unknown_size():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        BertConfig().hidden_size = 1
+    with pytest.raises(ValueError, match="tiny, mini, small"):
+        BertConfig.from_size("huge")

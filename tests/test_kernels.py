@@ -1,0 +1,267 @@
+"""What the kernels promise: fused ops, one trace, cheap gradients, fair dropout."""
+
+import collections
+import sys
+
+import keras
+import numpy as np
+import pytest
+from tests.parity.oracles import array, ragged_batch, randomize
+from tests.subprocesses import python
+
+from keras_bert import kernels
+from keras_bert.bert import Bert
+from keras_bert.config import BertConfig
+from keras_bert.layers.norm import AddNorm, Dropout, LayerNorm
+
+on_tensorflow = pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="TensorFlow's own way to be fast")
+CONFIG = BertConfig(
+    vocab_size=64, hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32
+)
+
+
+# === Fusion ===
+
+
+def _optimized_ops(function, inputs):
+    """The ops that TensorFlow really ran, after its graph rewriter."""
+    from tensorflow.python.eager import context
+
+    context.context().enable_run_metadata()
+    try:
+        function(inputs)
+        graphs = context.context().export_run_metadata().partition_graphs
+    finally:
+        context.context().disable_run_metadata()
+    return collections.Counter(_fused_name(node) for graph in graphs for node in graph.node)
+
+
+def _fused_name(node):
+    fused = b" ".join(node.attr["fused_ops"].list.s).decode()
+    return f"{node.op}({fused})" if fused else node.op
+
+
+@on_tensorflow
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_fused_ops(dtype):
+    import tensorflow as tf
+
+    bert = Bert(CONFIG, dtype=dtype)
+    inputs = {name: tf.constant(x) for name, x in ragged_batch(CONFIG, (9, 3)).items()}
+    forward = tf.function(lambda x: bert(x, training=False)["pooled_output"])
+    forward(inputs)
+    ops = _optimized_ops(forward, inputs)
+    if not any("Mkl" in op for op in ops):
+        pytest.skip("this TensorFlow runs without oneDNN on this processor")
+    layers = CONFIG.num_hidden_layers
+    fused = {name: sum(n for op, n in ops.items() if "FusedMatMul" in op and name in op) for name in ("Gelu", "Add")}
+    assert fused["Gelu"] == layers  # bias + GELU
+    assert sum(n for op, n in ops.items() if "FusedMatMul(BiasAdd Add" in op) == 2 * layers  # bias + residual
+    assert sum(n for op, n in ops.items() if "FusedBatchMatMul" in op) == layers  # scaled, masked scores
+    assert ops["_MklLayerNorm"] == 2 * layers + 1
+
+
+@on_tensorflow
+def test_one_trace_for_fifty_lengths():
+    import tensorflow as tf
+
+    bert = Bert(CONFIG)
+    traces = []
+    spec = {name: tf.TensorSpec([None, None], "int32") for name in bert.input}
+
+    @tf.function(input_signature=[spec])
+    def forward(inputs):
+        traces.append(1)
+        return bert(inputs)["pooled_output"]
+
+    for length in range(1, 51):
+        forward({name: tf.constant(x) for name, x in ragged_batch(CONFIG, (length, 1 + length // 2)).items()})
+    assert len(traces) == 1
+
+
+# === Padding ===
+
+
+@on_tensorflow
+def test_flat_and_static_agree():
+    import tensorflow as tf
+
+    bert = randomize(Bert(CONFIG))
+    inputs = ragged_batch(CONFIG, (7, 2, 4))
+    flat = [array(x) for x in keras.tree.flatten(bert(inputs))]
+    with kernels.static_shapes():
+        assert not kernels.drops_padding()
+        static = [array(x) for x in keras.tree.flatten(tf.function(bert)(inputs))]
+    compiled = [array(x) for x in keras.tree.flatten(tf.function(bert, jit_compile=True)(inputs))]
+    assert kernels.drops_padding()
+    for x, y, z in zip(flat, static, compiled, strict=True):
+        assert np.abs(x - y).max() <= 1e-5
+        assert np.abs(x - z).max() <= 1e-5
+        padded = np.all(x == 0, axis=-1)
+        assert (y[padded] == 0).all()
+        assert (z[padded] == 0).all()
+
+
+@on_tensorflow
+def test_padding_is_not_computed():
+    import tensorflow as tf
+
+    rows, slots = kernels.real_tokens(tf.constant([[1, 1, 0], [0, 0, 0], [1, 0, 1]]))
+    assert rows.numpy().tolist() == [0, 1, 6, 8]
+    assert slots.numpy().tolist() == [[0, 1, 4], [4, 4, 4], [2, 4, 3]]
+    x = tf.reshape(tf.range(9.0), [3, 3, 1])
+    packed = kernels.pack(x, rows, slots)
+    assert packed.numpy().ravel().tolist() == [0, 1, 6, 8]
+    assert kernels.unpack(packed, rows, slots).numpy().ravel().tolist() == [0, 1, 0, 0, 0, 0, 6, 0, 8]
+
+
+@on_tensorflow
+def test_gradients_of_the_gathers_are_gathers():
+    import tensorflow as tf
+
+    bert = Bert(CONFIG)
+    inputs = {name: tf.constant(x) for name, x in ragged_batch(CONFIG, (9, 3)).items()}
+
+    @tf.function
+    def gradients():
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(bert(inputs, training=True)["sequence_output"])
+        return tape.gradient(loss, [bert.get_layer("layer_0_output").kernel.value])
+
+    kinds = {op.type for op in gradients.get_concrete_function().graph.get_operations()}
+    assert not kinds & {"ScatterNd", "TensorScatterAdd", "ScatterAdd"}
+
+
+# === Dropout ===
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.5, 0.003])
+def test_dropout_keeps_the_mean(rate):
+    keras.utils.set_random_seed(1)
+    layer = Dropout(rate)
+    x = keras.ops.ones((1000, 1000))
+    y = array(layer(x, training=True))
+    dropped = (y == 0).mean()
+    assert dropped == pytest.approx(rate, rel=0.03)
+    assert len(np.unique(y)) == 2
+    assert y.mean() == pytest.approx(1, abs=4 * np.sqrt(rate / (1 - rate)) / 1000)
+    assert not np.array_equal(y, array(layer(x, training=True)))
+    assert array(layer(x, training=False)).min() == 1
+
+
+def test_dropout_of_neighbours_is_independent():
+    y = array(Dropout(0.5, seed=3)(keras.ops.ones((4000, 251)), training=True)) > 0
+    for axis in (0, 1):
+        one, other = np.moveaxis(y, axis, 0)[:-1].ravel(), np.moveaxis(y, axis, 0)[1:].ravel()
+        assert abs(np.corrcoef(one, other)[0, 1]) < 0.005
+
+
+def test_dropout_of_odd_and_empty_shapes():
+    for shape in ((0, 3), (1, 1), (3, 5, 7)):
+        assert Dropout(0.5)(keras.ops.ones(shape), training=True).shape == shape
+
+
+@on_tensorflow
+def test_replicas_draw_their_own_masks():
+    """On two CPU replicas, in a process of its own: logical devices are set before TensorFlow starts."""
+    found = python(
+        """
+        import tensorflow as tf
+        cpu = tf.config.list_physical_devices("CPU")[0]
+        tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+        strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+        from keras_bert.layers.norm import Dropout
+        with strategy.scope():
+            layer = Dropout(0.5)
+            layer.build((4, 64))
+        run = tf.function(lambda: strategy.run(lambda: layer(tf.ones([4, 64]), training=True)))
+        one, other = strategy.experimental_local_results(run())
+        print(bool(tf.reduce_any(one != other)), float(tf.reduce_mean(one + other)))
+        """
+    )
+    differ, mean = found.split()
+    assert differ == "True"
+    assert 1.5 < float(mean) < 2.5
+
+
+# === Norms ===
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_layer_norm_against_numpy(training):
+    rng = np.random.default_rng(0)
+    x, residual = rng.standard_normal((2, 5, 8)).astype("float32")
+    layer = AddNorm()
+    layer.build([(5, 8), (5, 8)])
+    layer.gamma.assign(rng.standard_normal(8))
+    layer.beta.assign(rng.standard_normal(8))
+    total = (x + residual).astype("float64")
+    centered = total - total.mean(-1, keepdims=True)
+    expected = centered / np.sqrt((centered**2).mean(-1, keepdims=True) + 1e-12) * array(layer.gamma) + array(layer.beta)
+    assert np.abs(array(layer([x, residual], training=training)) - expected).max() <= 1e-5
+
+
+def test_layer_norm_of_three_axes():
+    x = np.random.default_rng(0).standard_normal((2, 3, 8)).astype("float32")
+    y = array(LayerNorm()(x))
+    assert np.abs(y.mean(-1)).max() <= 1e-6
+    assert y.std(-1) == pytest.approx(np.ones((2, 3)), abs=1e-5)
+
+
+# === Imports ===
+
+
+def test_jax_without_tensorflow(tmp_path):
+    """The core and safetensors under JAX, with TensorFlow made unimportable."""
+    found = python(
+        """
+        import sys
+        sys.modules["tensorflow"] = sys.modules["tensorflow_text"] = None
+        import numpy as np
+        import keras_bert
+        from keras_bert.bert import Bert
+        from keras_bert.config import BertConfig
+        bert = Bert(BertConfig.from_size("tiny", vocab_size=30, num_hidden_layers=1))
+        ids = np.ones((2, 4), "int32")
+        print(bert({"input_word_ids": ids, "input_mask": ids, "input_type_ids": ids})["pooled_output"].shape)
+        """,
+        KERAS_BACKEND="jax",
+    )
+    assert found == "(2, 128)"
+
+
+def test_backends_agree(tmp_path):
+    """TensorFlow, JAX and torch from the same weights, to 1e-5."""
+    bert = randomize(Bert(CONFIG))
+    bert.save_weights(tmp_path / "bert.weights.h5")
+    inputs = ragged_batch(CONFIG, (7, 2, 4))
+    np.savez(tmp_path / "inputs.npz", **inputs)
+    ours = [array(x) for x in keras.tree.flatten(bert(inputs))]
+    for backend in ("tensorflow", "jax", "torch"):
+        pytest.importorskip(backend)
+        python(
+            """
+            import sys
+            import keras
+            import numpy as np
+            from keras_bert.bert import Bert
+            from keras_bert.config import BertConfig
+            folder = sys.argv[1]
+            bert = Bert(BertConfig(vocab_size=64, hidden_size=16, num_hidden_layers=2, num_attention_heads=2,
+                                   intermediate_size=32))
+            bert.load_weights(folder + "/bert.weights.h5")
+            outputs = bert(dict(np.load(folder + "/inputs.npz")))
+            np.savez(folder + "/outputs.npz", *[keras.ops.convert_to_numpy(x) for x in keras.tree.flatten(outputs)])
+            """,
+            str(tmp_path),
+            KERAS_BACKEND=backend,
+        )
+        with np.load(tmp_path / "outputs.npz") as outputs:
+            for mine, name in zip(ours, outputs.files, strict=True):
+                assert np.abs(mine - outputs[name]).max() <= 1e-5
+
+
+def test_import_brings_no_tensorflow_of_its_own():
+    code = "import sys, keras_bert; print('tensorflow' in sys.modules)"
+    assert python(code, KERAS_BACKEND="jax") == "False"
+    assert sys.version_info >= (3, 11)

@@ -1,0 +1,68 @@
+import numpy as np
+import pandas as pd
+import pytest
+import tensorflow as tf
+
+from keras_bert.text.texts import as_texts
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ["é", "b"],
+        ("é", "b"),
+        np.array(["é", "b"]),
+        np.array(["é", "b"], object),
+        np.array(["é".encode(), b"b"]),
+        pd.Series(["é", "b"], index=[7, 3]),
+        pd.Series(["é", "b"], dtype="string"),
+        tf.constant(["é", "b"]),
+        (text for text in ("é", "b")),
+    ],
+)
+def test_batches(texts):
+    assert as_texts(texts).numpy().tolist() == ["é".encode(), b"b"]
+
+
+@pytest.mark.parametrize("text", ["é", "é".encode(), np.array("é"), np.str_("é"), tf.constant("é")])
+def test_one_text(text):
+    assert as_texts(text).shape == []
+    assert as_texts(text).numpy() == "é".encode()
+
+
+def test_no_text():
+    assert as_texts([]).shape == [0]
+    assert as_texts([]).dtype == tf.string
+
+
+@pytest.mark.parametrize(
+    ("texts", "received"),
+    [
+        (None, r"None \(NoneType\)$"),
+        (3, r"3 \(int\)$"),
+        ({"text": "a"}, r"\(dict\)$"),
+        (["a", None], r"None \(NoneType\) at index 1$"),
+        (["a", 2.5], r"2.5 \(float\) at index 1$"),
+        (pd.Series(["a", None]), "at index 1$"),
+        (pd.Series(["a", pd.NA], dtype="string"), "at index 1$"),
+        ([["a"], ["b"]], r"\['a'\] \(list\) at index 0$"),
+        (np.array([["a"], ["b"]]), "at index 0$"),
+        (np.array([1, 2]), "at index 0$"),
+        (tf.constant([1, 2]), "dtype=int32$"),
+    ],
+)
+def test_what_is_no_text(texts, received):
+    with pytest.raises(TypeError, match=r"must be (a string|strings)\. .*" + received):
+        as_texts(texts)
+
+
+def test_half_of_a_surrogate_pair():
+    with pytest.raises(ValueError, match=r"U\+D83D at position 1 of the text at index 1$"):
+        as_texts(["a", "b\ud83d"])
+    repaired = "b\ud83d".encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # as the message says
+    assert as_texts(repaired).numpy().decode() == "b\ufffd"
+
+
+def test_a_tensor_of_columns():
+    with pytest.raises(ValueError, match=r"shape=\(1, 2\)$"):
+        as_texts(tf.constant([["a", "b"]]))
