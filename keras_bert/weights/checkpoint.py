@@ -107,15 +107,25 @@ class Checkpoint:
             )
 
 
-def variables(model: keras.Model) -> dict[str, Any]:
-    """The weights of a model by "layer/weight", without the states of random generators."""
-    expected = encoder_shapes(model.config) if hasattr(model, "config") else None
-    found = {f"{layer.name}/{weight.name}": weight for layer in model.layers for weight in layer.weights}
-    return {name: weight for name, weight in found.items() if expected is None or name in expected}
+def variables(bert: Any) -> dict[str, Any]:
+    """The weights of a `Bert` by "layer/weight", without the states of random generators."""
+    changed = [
+        layer.name
+        for layer in bert.layers
+        if getattr(layer, "lora_enabled", False) or getattr(layer, "quantization_mode", None)
+    ]
+    if changed:
+        raise ValueError(
+            "Only plain weights have a place in other formats. Save a model with LoRA or quantized layers by "
+            f"bert.save(path). Received: {listed(changed)}"
+        )
+    expected = encoder_shapes(bert.config)
+    found = {f"{layer.name}/{weight.name}": weight for layer in bert.layers for weight in layer.weights}
+    return {name: found[name] for name in expected}
 
 
 def _assign(variable: Any, x: np.ndarray) -> None:
-    """Put an array into a variable; a large one in slices on TensorFlow, which else holds two more copies for a while."""
+    """Put an array into a variable; a large one in slices on TensorFlow, which else holds two more copies of it."""
     if keras.backend.backend() == "tensorflow" and x.ndim == 2 and x.nbytes > _SLICE:
         import tensorflow as tf
 

@@ -164,6 +164,18 @@ def _forget(partial: Path, tag: Path) -> None:
     tag.unlink(missing_ok=True)
 
 
+def unzip(archive: Path, root: Path) -> Path:
+    """The cache's folder with the files of a Google zip that lies on this machine."""
+    state = archive.stat()
+    folder = root / "zips" / f"{archive.stem}-{state.st_size}-{state.st_mtime_ns}"
+    if not folder.is_dir():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with _lock(folder), _room(folder):
+            if not folder.is_dir():
+                unpack(archive, folder, {})
+    return folder
+
+
 def unpack(archive: Path, folder: Path, hashes: dict[str, str]) -> None:
     """Unpack Google's files from a zip, whatever folder they are in there, and check their hashes."""
     partial = folder.with_name(f".{folder.name}.{os.getpid()}.partial")

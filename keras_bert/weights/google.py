@@ -14,10 +14,10 @@ from keras_bert.weights.names import (
     Row,
     Stored,
     Table,
-    encoder_shapes,
     head_shapes,
     read,
     refuse_left_over,
+    shapes_in,
     theirs,
     write,
 )
@@ -84,12 +84,12 @@ def read_checkpoint(path: Path) -> Checkpoint:
         )
     config = BertConfig.from_dict(_without_signs(prefix.parent), source=str(prefix.parent / CONFIG))
     stored = tensor_bundle.stored_arrays(prefix)
-    left_out = {}
+    left_out: dict[str, str] = {}
     for name in sorted(stored):
         if name in _STEPS or name.endswith(_SLOTS):
             left_out[name] = "the optimizer's"
             del stored[name]
-    weights = read(ENCODER, stored, encoder_shapes(config), config, prefix)
+    weights = read(ENCODER, stored, shapes_in(ENCODER, stored, config, left_out), config, prefix)
     used = theirs(ENCODER, config)
     heads = {}
     for head, table in HEADS.items():

@@ -16,10 +16,10 @@ from keras_bert.weights.names import (
     Row,
     Stored,
     Table,
-    encoder_shapes,
     head_shapes,
     read,
     refuse_left_over,
+    shapes_in,
     theirs,
     write,
 )
@@ -106,13 +106,7 @@ def read_checkpoint(folder: Path) -> Checkpoint:
     stored = _plain_names(stored_weights(folder))
     left_out = {name: "counts positions or types; no weight" for name in BUFFERS if stored.pop(name, None)}
 
-    shapes = encoder_shapes(config)
-    if not any(name.startswith("pooler.") for name in stored):
-        shapes = {name: shape for name, shape in shapes.items() if not name.startswith("pooler/")}
-        left_out["pooler"] = (
-            "the file has none; it is initialised at random, and pooled_output means nothing till trained"
-        )
-    weights = read(ENCODER, stored, shapes, config, folder)
+    weights = read(ENCODER, stored, shapes_in(ENCODER, stored, config, left_out), config, folder)
     used = theirs(ENCODER, config)
 
     heads = {}

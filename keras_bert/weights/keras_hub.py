@@ -216,6 +216,10 @@ def write_checkpoint(checkpoint: Checkpoint, folder: Path) -> None:
         )
     config = checkpoint.config
     _their_config(config)
+    if "pooler/kernel" not in checkpoint.weights:
+        raise ValueError(
+            f"KerasHub's BERT has a pooler. Write another format. Received: {checkpoint.source} without one"
+        )
     arrays = write(ENCODER, checkpoint.weights, config)
     groups: dict[str, list[Stored]] = {}
     for name in sorted(arrays):

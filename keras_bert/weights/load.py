@@ -61,6 +61,8 @@ def read_source(source: Any, *, cache_dir: str | os.PathLike | None = None, loca
     if not isinstance(source, str | os.PathLike):
         raise TypeError(f"source must be a name, a path or a BertBackbone. Received: {type(source).__name__}")
     path = Path(source)
+    if path.suffix == ".zip" and path.is_file():
+        path = download.unzip(path, root)
     if not path.exists() and not google.recognise(path):
         raise ValueError(
             f"source must be a known name, a path that exists, or hf://org/name. Close names: "

@@ -17,10 +17,10 @@ from keras_bert.weights.names import (
     Row,
     Stored,
     Table,
-    encoder_shapes,
     head_shapes,
     read,
     refuse_left_over,
+    shapes_in,
     theirs,
 )
 from keras_bert.weights.rules import rules_of
@@ -103,6 +103,8 @@ def read_checkpoint(path: Path) -> Checkpoint:
     left_out: dict[str, str] = {}
     stored = _named(prefix, left_out)
     config = _config(stored, folder)
+    if "cls/predictions/output_bias/bias" in stored:  # of a pretrainer, whose other output is the next sentence's
+        stored = {name.replace(_AMBIGUOUS, "next_sentence/logits/"): entry for name, entry in stored.items()}
 
     for pooler in POOLERS:
         if f"{pooler}/kernel" in stored:
@@ -110,13 +112,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
                 if stored.pop(f"pooler_transform/{weight}", None):
                     left_out[f"pooler_transform/{weight}"] = f"training left it as it began and used {pooler}"
                 stored[f"pooler_transform/{weight}"] = stored.pop(f"{pooler}/{weight}")
-    shapes = encoder_shapes(config)
-    if not any(name.startswith("pooler_transform/") for name in stored):
-        shapes = {name: shape for name, shape in shapes.items() if not name.startswith("pooler/")}
-        left_out["pooler"] = (
-            "the file has none; it is initialised at random, and pooled_output means nothing till trained"
-        )
-    weights = read(ENCODER, stored, shapes, config, prefix)
+    weights = read(ENCODER, stored, shapes_in(ENCODER, stored, config, left_out), config, prefix)
     used = theirs(ENCODER, config)
     heads = {}
     for head, table in HEADS.items():

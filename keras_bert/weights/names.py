@@ -91,6 +91,17 @@ def encoder_shapes(config: BertConfig) -> dict[str, Shape]:
     return shapes | dense("pooler", h, h)
 
 
+def shapes_in(
+    table: Table, stored: Mapping[str, Stored], config: BertConfig, left_out: dict[str, str]
+) -> dict[str, Shape]:
+    """The encoder's shapes; without the pooler if the file has nothing of it, as models of tokens alone are saved."""
+    shapes = encoder_shapes(config)
+    if any(row.theirs in stored for row in table if row.ours.startswith("pooler/")):
+        return shapes
+    left_out["pooler"] = "the file has none; it is drawn at random, and pooled_output means nothing till it is trained"
+    return {name: shape for name, shape in shapes.items() if not name.startswith("pooler/")}
+
+
 def head_shapes(head: str, config: BertConfig, outputs: int | None = None) -> dict[str, Shape]:
     """The weights of a head; `outputs` of those that are one Dense layer named like the head."""
     h = config.hidden_size

@@ -12,7 +12,17 @@ from keras_bert.weights.checkpoint import HEADS, Checkpoint, Head
 from keras_bert.weights.folder import new_folder, one_file, read_json, write_json
 from keras_bert.weights.google import CONFIG, VOCABULARY, text_of
 from keras_bert.weights.hugging_face_text import tokenizer_config
-from keras_bert.weights.names import Row, Stored, Table, encoder_shapes, head_shapes, read, refuse_left_over, theirs
+from keras_bert.weights.names import (
+    Row,
+    Stored,
+    Table,
+    encoder_shapes,
+    head_shapes,
+    read,
+    refuse_left_over,
+    shapes_in,
+    theirs,
+)
 
 WEIGHTS = "model.weights.h5"
 _PARTS = (("kernel", "0"), ("bias", "1"), ("gamma", "0"), ("beta", "1"), ("embeddings", "0"))
@@ -43,15 +53,9 @@ def read_checkpoint(path: Path) -> Checkpoint:
         return _read_keras(file)
     config = BertConfig.from_dict(read_json(path / CONFIG), source=str(path / CONFIG))
     stored = _by_layer(path / WEIGHTS)
-    shapes = encoder_shapes(config)
-    left_out = {}
-    if "pooler/0" not in stored and "pooler/1" not in stored:
-        shapes = {name: shape for name, shape in shapes.items() if not name.startswith("pooler/")}
-        left_out["pooler"] = (
-            "the file has none; it is initialised at random, and pooled_output means nothing till trained"
-        )
-    table = _table(shapes)
-    weights = read(table, stored, shapes, config, path / WEIGHTS)
+    left_out: dict[str, str] = {}
+    table = _table(encoder_shapes(config))
+    weights = read(table, stored, shapes_in(table, stored, config, left_out), config, path / WEIGHTS)
     used = theirs(table, config)
     labels = read_json(path / _LABELS)
     heads = {}

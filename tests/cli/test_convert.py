@@ -34,3 +34,13 @@ def test_folder_in_the_way(tmp_path):
     own.write_checkpoint(small.checkpoint(), tmp_path / "ours")
     with pytest.raises(FileExistsError, match="new or empty folder"):
         _convert(tmp_path / "ours", tmp_path / "ours", "--to", "hf")
+
+
+@pytest.mark.parametrize("to", ["hf", "google", "keras-bert"])
+def test_without_a_pooler(tmp_path, to):
+    ours = small.checkpoint("mlm")
+    del ours.weights["pooler/kernel"], ours.weights["pooler/bias"]
+    own.write_checkpoint(ours, tmp_path / "ours")
+    said = _convert(tmp_path / "ours", tmp_path / "theirs", "--to", to)
+    assert "left out: pooler\tthe file has none" in said
+    small.assert_same(ours, read(tmp_path / "theirs"))

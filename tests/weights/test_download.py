@@ -228,3 +228,14 @@ def test_load_a_name(server, tmp_path, monkeypatch):
     assert bert.preprocessor.lowercase
     assert json.loads((made / "bert_config.json").read_text())["hidden_act"] == "gelu"
     small.assert_equal_arrays(small.checkpoint().weights, keras_bert.weights.checkpoint.Checkpoint.of(bert).weights)
+
+
+def test_load_a_zip(tmp_path):
+    pytest.importorskip("tensorflow")
+    made = tmp_path / "made"
+    google.write_checkpoint(small.checkpoint(), made)
+    (tmp_path / "model.zip").write_bytes(_zip({path.name: path.read_bytes() for path in made.iterdir()}))
+    assert keras_bert.load(tmp_path / "model.zip", cache_dir=tmp_path / "cache").config == small.CONFIG
+    (tmp_path / "bad.zip").write_bytes(_zip({"../escaped.txt": b"x"}, folder=""))
+    with pytest.raises(ValueError, match="stay in its folder"):
+        keras_bert.load(tmp_path / "bad.zip", cache_dir=tmp_path / "cache")

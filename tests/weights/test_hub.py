@@ -10,9 +10,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from tests.weights import small
 
 from keras_bert.weights import hugging_face
+from tests.weights import small
 
 pytestmark = pytest.mark.network
 COMMIT = "0123456789abcdef0123456789abcdef01234567"

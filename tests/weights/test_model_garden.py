@@ -96,6 +96,17 @@ def test_pretraining_with_an_optimizer(tmp_path, kind):
     assert small.close(ours["nsp"], theirs["next_sentence"]) <= 1e-5
 
 
+def test_older_pretrainer(tmp_path):
+    from official.nlp.modeling import models
+
+    encoder = _encoder("BertEncoder")
+    pretrainer = models.BertPretrainer(encoder, num_classes=2, num_token_predictions=2, output="logits")
+    _randomize(pretrainer)
+    ours = small.outputs(read(_save(tmp_path, model=pretrainer)))
+    theirs = pretrainer({**small.INPUTS, "masked_lm_positions": small.POSITIONS})
+    assert small.close(ours["nsp"], theirs["classification"]) <= 1e-5
+
+
 def test_classifier(tmp_path):
     from official.nlp.modeling import models
 

@@ -71,3 +71,13 @@ def test_every_weight_is_accounted_for(tmp_path):
 def test_unknown_folder(tmp_path):
     with pytest.raises(ValueError, match="known format"):
         keras_bert.load(tmp_path)
+
+
+def test_changed_layers_have_no_place_elsewhere():
+    from keras_bert.weights.checkpoint import Checkpoint
+
+    bert = Bert(small.CONFIG)
+    small.assert_equal_arrays(Checkpoint.of(bert).weights, Checkpoint.of(bert).weights)
+    bert.enable_lora(2)
+    with pytest.raises(ValueError, match=r"bert\.save.*layer_0_attention_qkv"):
+        Checkpoint.of(bert)

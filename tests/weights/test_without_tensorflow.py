@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.weights import small
 
 from keras_bert.weights import hugging_face, keras_hub, own
+from tests.weights import small
 
 SCRIPT = """
 import sys
