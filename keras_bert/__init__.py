@@ -25,5 +25,7 @@ from keras_bert.layers import mlm_head as _mlm_head  # noqa: E402, F401
 from keras_bert.text.preprocessor import Preprocessor  # noqa: E402
 from keras_bert.text.vocabulary import Vocabulary  # noqa: E402
 from keras_bert.training.optimizer import AdamW  # noqa: E402
+from keras_bert.weights.load import load  # noqa: E402
+from keras_bert.weights.zoo import list_models  # noqa: E402
 
-__all__ = ["AdamW", "Bert", "BertConfig", "Preprocessor", "Vocabulary", "__version__"]
+__all__ = ["AdamW", "Bert", "BertConfig", "Preprocessor", "Vocabulary", "__version__", "list_models", "load"]

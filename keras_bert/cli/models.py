@@ -1,0 +1,44 @@
+"""`keras-bert models`: the names that load knows."""
+
+import typer
+
+from keras_bert.cli import app
+
+COLUMNS = ("name", "language", "cased", "L/H/A", "parameters", "source", "other names")
+
+
+@app.command(epilog="Example: keras-bert models --language korean")
+def models(
+    language: str = typer.Option("", "--language", "-l", help="Only models whose language has this word."),
+) -> None:
+    """List the models that load by name."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from keras_bert.weights.zoo import list_models
+
+    rows = [
+        (
+            model.name,
+            model.language,
+            "yes" if model.cased else "no",
+            f"{model.layers}/{model.hidden}/{model.heads}",
+            f"{model.parameters:,}",
+            model.source,
+            " ".join(model.aliases),
+        )
+        for model in list_models()
+        if language.lower() in model.language.lower()
+    ]
+    if not rows:
+        languages = dict.fromkeys(model.language for model in list_models())
+        raise ValueError(f"--language must be one of {', '.join(languages)}. Received: {language!r}")
+    console = Console()
+    if not console.is_terminal:  # for grep and cut
+        for row in rows:
+            typer.echo("\t".join(row))
+        return
+    table = Table(*COLUMNS, box=None)
+    for row in rows:
+        table.add_row(*row)
+    console.print(table)

@@ -1,0 +1,104 @@
+"""From any format to any that can be written, with a check of the result."""
+
+import dataclasses
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+
+from keras_bert.bert import Bert
+from keras_bert.weights import google, hugging_face, keras_hub, own
+from keras_bert.weights.checkpoint import Checkpoint
+from keras_bert.weights.load import read, read_source
+
+TARGETS: dict[str, Any] = {"hf": hugging_face, "google": google, "keras-hub": keras_hub, "keras-bert": own}
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """What was read, what stayed behind and why, and the largest difference between the outputs of both."""
+
+    checkpoint: Checkpoint
+    left_out: dict[str, str]
+    difference: float
+
+
+def convert(
+    source: Any, to: str, directory: str | os.PathLike, *, cache_dir: str | None = None, local_only: bool = False
+) -> Conversion:
+    """Write `source` as `to` (hf, google, keras-hub or keras-bert) into a new folder, load that again and compare.
+
+    A head that the other format has no place for is left out and listed.
+    """
+    if to not in TARGETS:
+        raise ValueError(f"to must be one of {', '.join(TARGETS)}. Received: to={to!r}")
+    checkpoint = read_source(source, cache_dir=cache_dir, local_only=local_only)
+    kept, left_out = fit(checkpoint, to)
+    TARGETS[to].write_checkpoint(kept, Path(directory))
+    difference = compare(kept, read(Path(directory)))
+    return Conversion(kept, {**checkpoint.left_out, **left_out}, difference)
+
+
+def fit(checkpoint: Checkpoint, to: str) -> tuple[Checkpoint, dict[str, str]]:
+    """The checkpoint without the heads that `to` cannot hold, and why each was left out."""
+    kept, left_out = dict(checkpoint.heads), {}
+    for name, head in checkpoint.heads.items():
+        if to == "keras-hub":
+            reason = "a KerasHub preset is written of the encoder alone"
+        elif head.config not in (None, checkpoint.config):
+            reason = "it is computed otherwise than its encoder, which the format cannot say"
+        elif to == "google" and name not in google.HEADS:
+            reason = "Google's checkpoints have no such head"
+        elif to == "hf" and not _fits(kept):
+            reason = "a HuggingFace folder holds one task"
+        else:
+            continue
+        left_out[f"head {name}"] = reason
+        del kept[name]
+    return dataclasses.replace(checkpoint, heads=kept), left_out
+
+
+def _fits(heads: dict[str, Any]) -> bool:
+    try:
+        hugging_face.architecture_of(set(heads))
+    except ValueError:
+        return False
+    return True
+
+
+def compare(ours: Checkpoint, theirs: Checkpoint) -> float:
+    """The largest difference between outputs on the same random ids, once all arrays of heads are seen to be equal."""
+    for name, head in ours.heads.items():
+        for weight, entry in head.weights.items():
+            if not np.array_equal(entry.read(), theirs.heads[name].weights[weight].read()):
+                raise RuntimeError(
+                    f"What was written must be what was read. Report this, please. Received: {weight} differs"
+                )
+    first = _outputs(ours)
+    keras.backend.clear_session(free_memory=True)
+    second = _outputs(theirs)
+    difference = max(float(np.abs(x - y).max()) for x, y in zip(first, second, strict=True))
+    if not difference <= 1e-5:
+        raise RuntimeError(
+            "What was written must give the outputs of what was read. Report this, please. "
+            f"Received: a difference of {difference:.2g}"
+        )
+    return difference
+
+
+def _outputs(checkpoint: Checkpoint) -> list[np.ndarray]:
+    config, rng = checkpoint.config, np.random.default_rng(0)
+    bert = Bert(config, dtype="float32")
+    checkpoint.assign_to(bert)
+    length = min(16, config.max_position_embeddings)
+    inputs = {
+        "input_word_ids": rng.integers(0, config.vocab_size, (2, length), dtype="int32"),
+        "input_mask": (np.arange(length) < np.array([[length], [length // 2 + 1]])).astype("int32"),
+        "input_type_ids": rng.integers(0, config.type_vocab_size, (2, length), dtype="int32"),
+    }
+    outputs = bert(inputs)
+    names = ("sequence_output", "pooled_output") if "pooler/kernel" in checkpoint.weights else ("sequence_output",)
+    return [np.asarray(keras.ops.convert_to_numpy(outputs[name])) for name in names]

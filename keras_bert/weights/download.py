@@ -1,0 +1,257 @@
+"""Downloads into the cache: resumed where they broke off, checked, and never half there."""
+
+import hashlib
+import logging
+import os
+import shutil
+import time
+import urllib.error
+import urllib.request
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.client import HTTPException
+from pathlib import Path, PurePosixPath
+
+from keras_bert.progress import progress
+from keras_bert.weights.google_hashes import SHA256
+
+logger = logging.getLogger("keras_bert")
+
+STORAGE = "https://storage.googleapis.com/bert_models"
+FILES = ("bert_config.json", "vocab.txt", "bert_model.ckpt.index", "bert_model.ckpt.data-00000-of-00001")
+_CHUNK, _ATTEMPTS, _TIMEOUT = 1 << 20, 5, 60
+
+
+def home(cache_dir: str | os.PathLike | None = None) -> Path:
+    """Where downloads are kept: cache_dir, KERAS_BERT_HOME, or keras_bert in Keras's own folder."""
+    if cache_dir is not None:
+        return Path(cache_dir).expanduser()
+    if own := os.environ.get("KERAS_BERT_HOME"):
+        return Path(own).expanduser()
+    return Path(os.environ.get("KERAS_HOME") or Path.home() / ".keras").expanduser() / "keras_bert"
+
+
+def offline() -> bool:
+    return os.environ.get("KERAS_BERT_OFFLINE", "").lower() in ("1", "true", "yes", "on")
+
+
+# === Google's storage ===
+
+
+def google_folder(file: str, root: Path) -> Path:
+    """Where the zip `file`, such as 2018_10_18/uncased_L-12_H-768_A-12, is unpacked."""
+    return root / "google" / file
+
+
+def google(file: str, root: Path, *, local_only: bool = False) -> Path:
+    """The folder with the files of one of Google's zips, downloaded if need be."""
+    folder = google_folder(file, root)
+    if folder.is_dir():
+        return folder
+    url = f"{(os.environ.get('KERAS_BERT_MIRROR') or STORAGE).rstrip('/')}/{file}.zip"
+    if local_only or offline():
+        raise FileNotFoundError(
+            f"Without a network the weights must be in the cache. Put {', '.join(FILES)}, the files of {url}, into "
+            f"{folder}. Received: local_only={local_only}, KERAS_BERT_OFFLINE={os.environ.get('KERAS_BERT_OFFLINE')!r}"
+        )
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    archive = folder.with_name(folder.name + ".zip")
+    with _lock(folder), _room(folder):
+        if not folder.is_dir():  # another process may have been first
+            fetch(url, archive)
+            try:
+                unpack(archive, folder, SHA256.get(file, {}))
+            finally:
+                archive.unlink(missing_ok=True)
+    return folder
+
+
+@contextmanager
+def _lock(folder: Path) -> Iterator[None]:
+    from filelock import FileLock
+
+    with FileLock(folder.with_name(folder.name + ".lock")):
+        yield
+
+
+@contextmanager
+def _room(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (28, 122):  # ENOSPC, EDQUOT
+            raise
+        for left in folder.parent.glob(folder.name + ".zip*"):
+            left.unlink(missing_ok=True)
+        free = shutil.disk_usage(folder.parent).free // 1_000_000
+        raise OSError(
+            error.errno,
+            f"The cache's disk is full. Free some space, or set KERAS_BERT_HOME to a folder on a larger disk. "
+            f"Received: {free} MB free at {folder.parent}",
+        ) from None
+
+
+def fetch(url: str, path: Path) -> None:
+    """Download to `path`; what came before a break is kept in `path`.partial and resumed, now or by the next call."""
+    partial, tag = path.with_name(path.name + ".partial"), path.with_name(path.name + ".partial.etag")
+    for attempt in range(_ATTEMPTS):
+        try:
+            _fetch_rest(url, partial, tag)
+            break
+        except urllib.error.HTTPError as error:
+            if error.code < 500 or attempt == _ATTEMPTS - 1:
+                raise _unreachable(url, f"HTTP {error.code} {error.reason}") from None
+        except (urllib.error.URLError, HTTPException, ConnectionError, TimeoutError) as error:
+            if attempt == _ATTEMPTS - 1:
+                raise _unreachable(url, str(getattr(error, "reason", error)) or type(error).__name__) from None
+        time.sleep(_pause(attempt))
+        logger.info("The download of %s broke off; going on where it stopped.", url)
+    os.replace(partial, path)
+    tag.unlink(missing_ok=True)
+
+
+def _pause(attempt: int) -> float:
+    return min(2.0**attempt, 30)
+
+
+def _unreachable(url: str, reason: str) -> OSError:
+    return OSError(
+        "The weights could not be downloaded. Try again to go on where it stopped, set KERAS_BERT_MIRROR to a mirror, "
+        f"or load the same weights from hf://. Received: {reason} for {url}"
+    )
+
+
+def _fetch_rest(url: str, partial: Path, tag: Path) -> None:
+    have = partial.stat().st_size if partial.exists() else 0
+    request = urllib.request.Request(url, headers={"User-Agent": "keras-bert"})
+    if have and tag.exists():
+        request.add_header("Range", f"bytes={have}-")
+        request.add_header("If-Range", tag.read_text(encoding="utf-8"))  # whole if the file has changed since
+    try:
+        response = urllib.request.urlopen(request, timeout=_TIMEOUT)
+    except urllib.error.HTTPError as error:
+        if error.code != 416:
+            raise
+        _forget(partial, tag)
+        raise ConnectionError("what was kept of an earlier download did not fit") from None
+    with response:
+        resumed = response.status == 206 and response.headers.get("Content-Range", "").startswith(f"bytes {have}-")
+        have = have if resumed else 0
+        mark = response.headers.get("ETag") or response.headers.get("Last-Modified")
+        if mark:
+            tag.write_text(mark, encoding="utf-8")
+        else:
+            tag.unlink(missing_ok=True)
+        length = response.headers.get("Content-Length")
+        total = have + int(length) if length else None
+        with open(partial, "ab" if resumed else "wb") as file:
+            for chunk in _shown(response.read, url, have, total):
+                file.write(chunk)
+    if total is not None and partial.stat().st_size != total:
+        raise ConnectionError(f"{partial.stat().st_size} of {total} bytes came")
+
+
+def _shown(read: Callable[[int], bytes], url: str, have: int, total: int | None) -> Iterator[bytes]:
+    chunks = iter(lambda: read(_CHUNK), b"")
+    count = 0 if total is None else -(-(total - have) // _CHUNK)
+    return iter(progress(chunks, f"Downloading {url.rsplit('/', 1)[-1]}", count))
+
+
+def _forget(partial: Path, tag: Path) -> None:
+    partial.unlink(missing_ok=True)
+    tag.unlink(missing_ok=True)
+
+
+def unzip(archive: Path, root: Path) -> Path:
+    """The cache's folder with the files of a Google zip that lies on this machine."""
+    state = archive.stat()
+    folder = root / "zips" / f"{archive.stem}-{state.st_size}-{state.st_mtime_ns}"
+    if not folder.is_dir():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with _lock(folder), _room(folder):
+            if not folder.is_dir():
+                unpack(archive, folder, {})
+    return folder
+
+
+def unpack(archive: Path, folder: Path, hashes: dict[str, str]) -> None:
+    """Unpack Google's files from a zip, whatever folder they are in there, and check their hashes."""
+    partial = folder.with_name(f".{folder.name}.{os.getpid()}.partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir()
+    try:
+        with zipfile.ZipFile(archive) as opened:
+            members = {PurePosixPath(member.filename).name: member for member in _safe(opened, archive)}
+            if missing := [name for name in FILES if name not in members]:
+                raise ValueError(
+                    f"The zip must hold {', '.join(FILES)}. Missing: {', '.join(missing)}. Received: {archive}"
+                )
+            for name in FILES:
+                found = _extract(opened, members[name], partial / name)
+                if hashes.get(name, found) != found:
+                    raise ValueError(
+                        f"A downloaded file must be the one that was published. Download it again, from another mirror "
+                        f"if one is set. Received: {name} of {archive.name}, sha256 {found}, expected {hashes[name]}"
+                    )
+        os.replace(partial, folder)
+    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+        raise ValueError(f"The zip must be whole. Download it again. Received: {archive} ({error})") from None
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def _safe(opened: zipfile.ZipFile, archive: Path) -> list[zipfile.ZipInfo]:
+    members = [member for member in opened.infolist() if not member.is_dir()]
+    for member in members:
+        path = PurePosixPath(member.filename.replace("\\", "/"))
+        if path.is_absolute() or ".." in path.parts:
+            raise ValueError(
+                f"A zip's members must stay in its folder. Get it elsewhere. Received: {member.filename!r} in {archive}"
+            )
+    return members
+
+
+def _extract(opened: zipfile.ZipFile, member: zipfile.ZipInfo, path: Path) -> str:
+    digest = hashlib.sha256()
+    with opened.open(member) as source, open(path, "wb") as file:
+        while chunk := source.read(_CHUNK):
+            digest.update(chunk)
+            file.write(chunk)
+    return digest.hexdigest()
+
+
+# === HuggingFace ===
+
+_WANTED = ["*.json", "vocab.txt", "*.safetensors", "1_Pooling/*"]
+_OTHERWISE = ["pytorch_model.bin", "spiece.model"]
+
+
+def hugging_face(repository: str, root: Path, *, revision: str | None = None, local_only: bool = False) -> Path:
+    """A snapshot of a repository: safetensors, or torch's file where there are none."""
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+
+    cache, local = root / "huggingface", local_only or offline()
+
+    def snapshot(patterns: list[str]) -> Path:
+        return Path(
+            snapshot_download(
+                repository, revision=revision, cache_dir=cache, local_files_only=local, allow_patterns=patterns
+            )
+        )
+
+    try:
+        folder = snapshot(_WANTED)
+        return folder if any(folder.glob("*.safetensors")) else snapshot([*_WANTED, *_OTHERWISE])
+    except LocalEntryNotFoundError:
+        raise FileNotFoundError(
+            f"Without a network the repository must be in the cache. Run: hf download {repository} --cache-dir "
+            f"{cache} on a machine that has one, and copy that folder here. Received: hf://{repository}"
+        ) from None
+    except HfHubHTTPError as error:
+        raise OSError(
+            f"The repository could not be read. Check its name, or log in with: hf auth login. Received: "
+            f"hf://{repository} ({str(error).splitlines()[0]})"
+        ) from None

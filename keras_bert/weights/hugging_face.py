@@ -1,0 +1,247 @@
+"""HuggingFace folders, read and written: config.json, safetensors, tokenizer files, sentence-transformers' pooling."""
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from keras_bert.config import BertConfig
+from keras_bert.weights.checkpoint import Checkpoint, Head, Pooling
+from keras_bert.weights.folder import new_folder, read_json, write_json
+from keras_bert.weights.hugging_face_files import stored_weights, write_weights
+from keras_bert.weights.hugging_face_text import read_text, tokenizer_config
+from keras_bert.weights.names import (
+    Row,
+    Stored,
+    Table,
+    head_shapes,
+    read,
+    refuse_left_over,
+    shapes_in,
+    theirs,
+    write,
+)
+
+
+def _dense(theirs: str, ours: str, **how: Any) -> Table:
+    return Row(f"{theirs}.weight", f"{ours}/kernel", transposed=True, **how), Row(
+        f"{theirs}.bias", f"{ours}/bias", **how
+    )
+
+
+def _norm(theirs: str, ours: str) -> Table:
+    return Row(f"{theirs}.weight", f"{ours}/gamma"), Row(f"{theirs}.bias", f"{ours}/beta")
+
+
+_LABELLED = ("classifier", "regressor", "tagger")
+_LAYER = "encoder.layer.{i}"
+ENCODER: Table = (
+    Row("embeddings.word_embeddings.weight", "word_embeddings/embeddings"),
+    Row("embeddings.position_embeddings.weight", "position_embeddings/embeddings"),
+    Row("embeddings.token_type_embeddings.weight", "type_embeddings/embeddings"),
+    *_norm("embeddings.LayerNorm", "embeddings_norm"),
+    *_dense(f"{_LAYER}.attention.self.query", "layer_{i}_attention_qkv", part=0),
+    *_dense(f"{_LAYER}.attention.self.key", "layer_{i}_attention_qkv", part=1),
+    *_dense(f"{_LAYER}.attention.self.value", "layer_{i}_attention_qkv", part=2),
+    *_dense(f"{_LAYER}.attention.output.dense", "layer_{i}_attention_output"),
+    *_norm(f"{_LAYER}.attention.output.LayerNorm", "layer_{i}_attention_norm"),
+    *_dense(f"{_LAYER}.intermediate.dense", "layer_{i}_intermediate"),
+    *_dense(f"{_LAYER}.output.dense", "layer_{i}_output"),
+    *_norm(f"{_LAYER}.output.LayerNorm", "layer_{i}_output_norm"),
+    *_dense("pooler.dense", "pooler"),
+)
+HEADS: dict[str, Table] = {
+    "mlm": (
+        *_dense("cls.predictions.transform.dense", "mlm_dense"),
+        *_norm("cls.predictions.transform.LayerNorm", "mlm_norm"),
+        Row("cls.predictions.bias", "mlm_bias/bias"),
+    ),
+    "nsp": _dense("cls.seq_relationship", "nsp"),
+    "classifier": _dense("classifier", "classifier"),
+    "regressor": _dense("classifier", "regressor"),
+    "tagger": _dense("classifier", "tagger"),
+    "choice": _dense("classifier", "choice"),
+    "qa": _dense("qa_outputs", "qa"),
+}
+ARCHITECTURES = {  # the class in config.json, and the heads its weights have; the first that has them all is written
+    "BertModel": (),
+    "BertForPreTraining": ("mlm", "nsp"),
+    "BertForMaskedLM": ("mlm",),
+    "BertForNextSentencePrediction": ("nsp",),
+    "BertForSequenceClassification": ("classifier", "regressor"),
+    "BertForTokenClassification": ("tagger",),
+    "BertForQuestionAnswering": ("qa",),
+    "BertForMultipleChoice": ("choice",),
+}
+ALIASES = (("LayerNorm.gamma", "LayerNorm.weight"), ("LayerNorm.beta", "LayerNorm.bias"))  # transformers before 2019
+COPIES = {  # names of the same array, where the format writes it twice
+    "cls.predictions.decoder.weight": "embeddings.word_embeddings.weight",
+    "cls.predictions.decoder.bias": "cls.predictions.bias",
+}
+POOLING = {
+    "pooling_mode_mean_tokens": "mean",
+    "pooling_mode_cls_token": "cls",
+    "pooling_mode_max_tokens": "max",
+    **{f"pooling_mode_{mode}": mode for mode in ("mean_sqrt_len_tokens", "weightedmean_tokens", "lasttoken")},
+}
+BUFFERS = ("embeddings.position_ids", "embeddings.token_type_ids")
+ACTIVATIONS = {"gelu_erf": "gelu", "gelu_tanh": "gelu_pytorch_tanh"}
+
+
+def recognise(path: Path) -> bool:
+    return path.is_dir() and (path / "config.json").is_file() and "class_name" not in read_json(path / "config.json")
+
+
+def read_checkpoint(folder: Path) -> Checkpoint:
+    """Read a folder that transformers or sentence-transformers wrote; a file of another architecture is an error."""
+    data = {"model_type": "bert", **read_json(folder / "config.json")}
+    config = BertConfig.from_dict(data, source=str(folder / "config.json"))
+    for key in ("is_decoder", "add_cross_attention", "is_encoder_decoder"):
+        if data.get(key):
+            raise ValueError(
+                f"BERT's encoder sees both sides. Load it with its own package. Received: {key}=true in {folder}"
+            )
+    stored = _plain_names(stored_weights(folder))
+    left_out = {name: "counts positions or types; no weight" for name in BUFFERS if stored.pop(name, None)}
+
+    weights = read(ENCODER, stored, shapes_in(ENCODER, stored, config, left_out), config, folder)
+    used = theirs(ENCODER, config)
+
+    heads = {}
+    for head in _heads(data, stored):
+        shapes = head_shapes(head, config, _outputs(head, stored))
+        heads[head] = Head(read(HEADS[head], stored, shapes, config, folder), _labels(head, data))
+        used |= theirs(HEADS[head], config)
+    for copy, original in COPIES.items():
+        if copy in stored:
+            used.add(copy)
+            left_out[copy] = f"the same array as {original}"
+            if "mlm" in heads and original in stored:
+                name = "mlm_dense/kernel" if copy.endswith("weight") else "mlm_bias/bias"
+                weights_of = heads["mlm"].weights
+                weights_of[name] = _checked(weights_of[name], stored[copy], stored[original], copy, original, folder)
+    refuse_left_over(set(stored) - used, folder)
+
+    vocabulary, rules = read_text(folder)
+    pooling = _pooling(folder, left_out)
+    checkpoint = Checkpoint(
+        str(folder), "HuggingFace folder", config, weights, heads, vocabulary, rules, pooling, left_out
+    )
+    return checkpoint.check()
+
+
+def _plain_names(stored: dict[str, Stored]) -> dict[str, Stored]:
+    """Without the prefix of models with a head, and without the old names of norms."""
+    plain = {}
+    for name, entry in stored.items():
+        for old, new in ALIASES:
+            name = name.replace(old, new)
+        plain[name.removeprefix("bert.")] = entry
+    return plain
+
+
+def _heads(data: dict[str, Any], stored: dict[str, Stored]) -> list[str]:
+    """The heads whose weights are there; several share a name, which the architecture in config.json tells apart."""
+    heads = [head for head in ("mlm", "nsp", "qa") if any(row.theirs in stored for row in HEADS[head])]
+    if not any(name.startswith("classifier.") for name in stored):
+        return heads
+    named = [head for kind in data.get("architectures") or () for head in ARCHITECTURES.get(kind, ())]
+    named = [head for head in named if HEADS[head][0].theirs == "classifier.weight"]
+    if not named:
+        raise ValueError(
+            "A head named classifier may be of a text, of tokens or of choices; config.json must say so by its "
+            f'architectures, such as ["BertForSequenceClassification"]. Received: {data.get("architectures")}'
+        )
+    if "regressor" in named:
+        outputs = stored["classifier.weight"].shape[0] if "classifier.weight" in stored else 0
+        kind = data.get("problem_type") or ("regression" if outputs == 1 else "")
+        named = ["regressor" if kind == "regression" else "classifier"]
+    return [*heads, named[0]]
+
+
+def _outputs(head: str, stored: dict[str, Stored]) -> int | None:
+    kernel = stored.get(HEADS[head][0].theirs)
+    return kernel.shape[0] if kernel else 1
+
+
+def _labels(head: str, data: dict[str, Any]) -> tuple[str, ...] | None:
+    if head not in ("classifier", "tagger") or "id2label" not in data:
+        return None
+    labels = data["id2label"]
+    return tuple(str(labels[key]) for key in sorted(labels, key=int))
+
+
+def _checked(value: Stored, copy: Stored, original: Stored, name: str, other: str, folder: Path) -> Stored:
+    """The array of a head, once it is seen that what the format writes twice is the same twice."""
+
+    def load() -> np.ndarray:
+        if not np.array_equal(copy.read(), original.read()):
+            raise ValueError(
+                f"BERT's masked language model shares {other} with its output. A model with an output table of its own "
+                f"is another architecture. Received: {name} that differs in {folder}"
+            )
+        return value.read()
+
+    return Stored(value.shape, load)
+
+
+def _pooling(folder: Path, left_out: dict[str, str]) -> Pooling | None:
+    """The settings of a sentence-transformers folder, None for any other."""
+    if not (folder / "modules.json").is_file():
+        return None
+    modules = json.loads((folder / "modules.json").read_text(encoding="utf-8"))
+    paths = {module["type"].split(".")[-1]: module["path"] for module in modules}
+    others = sorted(set(paths) - {"Transformer", "Pooling", "Normalize"})
+    if others or "Pooling" not in paths:
+        left_out["modules.json"] = f"BERT ends before its modules {', '.join(others)}; embed takes its own defaults"
+        return None
+    settings = read_json(folder / paths["Pooling"] / "config.json")
+    chosen = [mode for key, mode in POOLING.items() if settings.get(key)]
+    chosen = chosen or [str(settings.get("pooling_mode"))]
+    if len(chosen) > 1 or chosen[0] not in ("mean", "cls", "max"):
+        left_out["modules.json"] = f"its pooling by {chosen} has no equal here; embed takes its own defaults"
+        return None
+    return Pooling(chosen[0], "Normalize" in paths)
+
+
+# === Writing ===
+
+
+def write_checkpoint(checkpoint: Checkpoint, folder: Path) -> None:
+    """Write a folder that transformers loads."""
+    architecture = architecture_of(set(checkpoint.heads))
+    config = checkpoint.config
+    arrays = write(ENCODER, checkpoint.weights, config)
+    if architecture != "BertModel":
+        arrays = {f"bert.{name}": entry for name, entry in arrays.items()}
+    data = {"architectures": [architecture], "model_type": "bert", **dataclasses.asdict(config)}
+    data["hidden_act"] = ACTIVATIONS[config.hidden_act]
+    for name, head in checkpoint.heads.items():
+        arrays |= write(HEADS[name], head.weights, config)
+        if name in _LABELLED:
+            count = head.weights[f"{name}/kernel"].shape[1]
+            labels = head.labels or tuple(f"LABEL_{i}" for i in range(count))
+            data["id2label"] = {str(i): label for i, label in enumerate(labels)}
+            data["label2id"] = {label: i for i, label in enumerate(labels)}
+            data["problem_type"] = {"regressor": "regression", "classifier": "single_label_classification"}.get(name)
+    with new_folder(folder) as partial:
+        write_json(partial / "config.json", data)
+        write_weights(partial, arrays)
+        if checkpoint.vocabulary is not None:
+            checkpoint.vocabulary.save(partial / "vocab.txt")
+            write_json(
+                partial / "tokenizer_config.json", tokenizer_config(checkpoint.rules, config.max_position_embeddings)
+            )
+
+
+def architecture_of(heads: set[str]) -> str:
+    """The class whose weights are the encoder and just these heads."""
+    for architecture, has in ARCHITECTURES.items():
+        if heads == set(has) or (len(heads) == 1 and heads <= set(has) and "mlm" not in has):
+            return architecture
+    raise ValueError(
+        "A HuggingFace folder holds one task: no head, mlm and nsp together, or one head. Leave heads out. "
+        f"Received: heads {', '.join(sorted(heads))}"
+    )

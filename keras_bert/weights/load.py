@@ -1,0 +1,130 @@
+"""`load`: a `Bert` from a name, a path of any known format, a repository or a KerasHub object."""
+
+import contextlib
+import dataclasses
+import importlib.util
+import os
+from pathlib import Path
+from typing import Any
+
+from keras_bert.bert import Bert
+from keras_bert.layers.dense import blank_weights
+from keras_bert.text.preprocessor import Preprocessor
+from keras_bert.weights import download, google, hugging_face, keras_hub, model_garden, own, zoo
+from keras_bert.weights.checkpoint import Checkpoint
+from keras_bert.weights.names import encoder_shapes
+
+FORMATS = (own, hugging_face, keras_hub, google, model_garden)  # each tells its own by what lies at a path
+HUB = "hf://"
+
+
+def load(
+    source: Any,
+    *,
+    weights: bool = True,
+    dtype: Any = None,
+    seq_length: int | str = 128,
+    cache_dir: str | os.PathLike | None = None,
+    local_only: bool = False,
+) -> Bert:
+    """The encoder of `source`, with its vocabulary.
+
+    source: a name of `list_models`; the path of a file or folder of any known format; "hf://org/name", with "@revision"
+        if need be; or a `keras_hub` BertBackbone.
+    weights: False gives the architecture with random weights; of a name, without a network or a vocabulary.
+    dtype: a Keras policy, such as "bfloat16" for inference or "mixed_bfloat16" for training.
+    seq_length: of the preprocessor; its attribute can be set later.
+    cache_dir: where downloads are kept; by default KERAS_BERT_HOME, else a folder of Keras's own.
+    local_only: never use the network.
+
+    >>> load("tiny", weights=False).count_params()
+    4385920
+    """
+    release = zoo.find(source) if isinstance(source, str) else None
+    if release is not None and not weights:
+        return Bert(release.config, dtype=dtype)
+    checkpoint = read_source(source, cache_dir=cache_dir, local_only=local_only)
+    return build(checkpoint, weights=weights, dtype=dtype, seq_length=seq_length)
+
+
+def read_source(source: Any, *, cache_dir: str | os.PathLike | None = None, local_only: bool = False) -> Checkpoint:
+    """The checkpoint of anything that `load` takes, its heads included and its arrays unread."""
+    root = download.home(cache_dir)
+    if keras_hub.is_backbone(source):
+        return keras_hub.from_backbone(source)
+    if isinstance(source, str):
+        if source.startswith(HUB):
+            repository, _, revision = source.removeprefix(HUB).partition("@")
+            return read(download.hugging_face(repository, root, revision=revision or None, local_only=local_only))
+        if release := zoo.find(source):
+            return _read_release(release, root, local_only)
+    if not isinstance(source, str | os.PathLike):
+        raise TypeError(f"source must be a name, a path or a BertBackbone. Received: {type(source).__name__}")
+    path = Path(source)
+    if path.suffix == ".zip" and path.is_file():
+        path = download.unzip(path, root)
+    if not path.exists() and not google.recognise(path):
+        raise ValueError(
+            f"source must be a known name, a path that exists, or hf://org/name. Close names: "
+            f"{', '.join(zoo.close_names(str(source)))}; keras_bert.list_models() has all. Received: {str(source)!r}"
+        )
+    return read(path)
+
+
+def read(path: Path) -> Checkpoint:
+    """The checkpoint at a path, its format told by what lies there."""
+    for form in FORMATS:
+        if form.recognise(path):
+            return form.read_checkpoint(path)
+    lies = sorted(entry.name for entry in path.iterdir())[:6] if path.is_dir() else [path.name]
+    raise ValueError(
+        "The path must hold a BERT of a known format: a HuggingFace folder, a Google or Model Garden checkpoint, a "
+        "KerasHub preset, a SavedModel, a .keras file or a folder of keras_bert. "
+        f"Received: {path} with {', '.join(lies) or 'nothing'}"
+    )
+
+
+def _read_release(release: zoo.Release, root: Path, local_only: bool) -> Checkpoint:
+    """A release from Google's storage where TensorFlow can read it, else as safetensors; the cache comes first."""
+    has_tensorflow = importlib.util.find_spec("tensorflow") is not None
+    if release.google and has_tensorflow and not _is_cached(release, root):
+        checkpoint = read(download.google(release.google, root, local_only=local_only))
+    else:
+        checkpoint = read(download.hugging_face(release.hugging_face, root, local_only=local_only))
+    config = dataclasses.replace(checkpoint.config, hidden_act=release.config.hidden_act)
+    if encoder_shapes(config) != encoder_shapes(release.config):
+        raise ValueError(
+            f"The weights must be those of {release.name}. Remove them from the cache and load again. "
+            f"Received: {config} in {checkpoint.source}"
+        )
+    return dataclasses.replace(checkpoint, config=config, rules=release.rules)
+
+
+def _is_cached(release: zoo.Release, root: Path) -> bool:
+    """Whether the safetensors are there and Google's files are not."""
+    assert release.google is not None
+    if download.google_folder(release.google, root).is_dir():
+        return False
+    try:
+        download.hugging_face(release.hugging_face, root, local_only=True)
+    except (FileNotFoundError, ImportError):
+        return False
+    return True
+
+
+def build(checkpoint: Checkpoint, *, weights: bool = True, dtype: Any = None, seq_length: int | str = 128) -> Bert:
+    """The model of a checkpoint."""
+    config, preprocessor = checkpoint.config, None
+    if checkpoint.vocabulary is not None:
+        preprocessor = Preprocessor(
+            checkpoint.vocabulary,
+            **vars(checkpoint.rules),
+            seq_length=seq_length,
+            max_length=config.max_position_embeddings,
+        )
+    with blank_weights() if weights else contextlib.nullcontext():
+        bert = Bert(config, preprocessor, dtype=dtype)
+    if weights:
+        checkpoint.assign_to(bert)
+    bert.pooling = checkpoint.pooling
+    return bert

@@ -1,0 +1,145 @@
+"""Our own folder {bert_config.json, vocab.txt, tokenizer_config.json, model.weights.h5}, and .keras files."""
+
+from pathlib import Path
+from typing import Any
+
+import keras
+
+from keras_bert.bert import Bert
+from keras_bert.config import BertConfig
+from keras_bert.weights import keras_weights
+from keras_bert.weights.checkpoint import HEADS, Checkpoint, Head
+from keras_bert.weights.folder import new_folder, one_file, read_json, write_json
+from keras_bert.weights.google import CONFIG, VOCABULARY, text_of
+from keras_bert.weights.hugging_face_text import tokenizer_config
+from keras_bert.weights.names import (
+    Row,
+    Stored,
+    Table,
+    encoder_shapes,
+    head_shapes,
+    read,
+    refuse_left_over,
+    shapes_in,
+    theirs,
+)
+
+WEIGHTS = "model.weights.h5"
+_PARTS = (("kernel", "0"), ("bias", "1"), ("gamma", "0"), ("beta", "1"), ("embeddings", "0"))
+_LABELS = "labels.json"
+
+
+def _table(names: Any) -> Table:
+    """Keras numbers the weights of a layer in the order they were made."""
+    numbers = dict(_PARTS)
+    return tuple(Row(f"{name.split('/')[0]}/{_number(name, numbers)}", name) for name in names)
+
+
+def _number(name: str, numbers: dict[str, str]) -> str:
+    return "0" if name == "mlm_bias/bias" else numbers[name.split("/")[1]]
+
+
+def recognise(path: Path) -> bool:
+    if path.is_dir():
+        return (path / CONFIG).is_file() and ((path / WEIGHTS).is_file() or one_file(path, "*.keras") is not None)
+    return path.suffix == ".keras" and path.is_file()
+
+
+def read_checkpoint(path: Path) -> Checkpoint:
+    """Read our folder or file; weights of heads are those of the layers that have a head's name."""
+    if not (path / WEIGHTS).is_file():
+        file = path if path.is_file() else one_file(path, "*.keras")
+        assert file is not None
+        return _read_keras(file)
+    config = BertConfig.from_dict(read_json(path / CONFIG), source=str(path / CONFIG))
+    stored = _by_layer(path / WEIGHTS)
+    left_out: dict[str, str] = {}
+    table = _table(encoder_shapes(config))
+    weights = read(table, stored, shapes_in(table, stored, config, left_out), config, path / WEIGHTS)
+    used = theirs(table, config)
+    labels = read_json(path / _LABELS)
+    heads = {}
+    for head in HEADS:
+        outputs = stored[f"{head}/0"].shape[-1] if f"{head}/0" in stored else 1
+        shapes = head_shapes(head, config, outputs)
+        table = _table(shapes)
+        if theirs(table, config) & set(stored):
+            words = labels.get(head)
+            heads[head] = Head(read(table, stored, shapes, config, path / WEIGHTS), tuple(words) if words else None)
+            used |= theirs(table, config)
+    refuse_left_over(set(stored) - used, path / WEIGHTS)
+    vocabulary, rules = text_of(path)
+    checkpoint = Checkpoint(
+        str(path), "keras_bert folder", config, weights, heads, vocabulary, rules, left_out=left_out
+    )
+    return checkpoint.check()
+
+
+def _by_layer(path: Path) -> dict[str, Stored]:
+    """The file's arrays by the name of their layer and their number, such as pooler/0."""
+    names = keras_weights.layer_names(path)
+    stored = {}
+    for name, entry in keras_weights.stored_weights(path).items():
+        group, _, number = name.rpartition("/vars/")
+        stored[f"{names.get(group, group)}/{number}"] = entry
+    return stored
+
+
+def _read_keras(path: Path) -> Checkpoint:
+    model = keras.models.load_model(path)
+    bert = model if isinstance(model, Bert) else getattr(model, "bert", None)
+    if not isinstance(bert, Bert):
+        raise ValueError(
+            f"The file must hold a Bert or a task of keras_bert. Received: {type(model).__name__} in {path}"
+        )
+    checkpoint = Checkpoint.of(bert)
+    checkpoint.source, checkpoint.format = str(path), ".keras file"
+    return checkpoint
+
+
+def write_checkpoint(checkpoint: Checkpoint, folder: Path) -> None:
+    """Write our folder; Keras's own `load_weights` reads its weights too."""
+    config = checkpoint.config
+    if odd := [name for name, head in checkpoint.heads.items() if head.config not in (None, config)]:
+        raise ValueError(
+            f"A head must be computed like its encoder. Leave out: {', '.join(odd)}. Received: {checkpoint.source}"
+        )
+    arrays = dict(checkpoint.weights)
+    for head in checkpoint.heads.values():
+        arrays |= head.weights
+    layers: dict[str, list[Stored]] = {}
+    for name in sorted(arrays, key=lambda name: (name.split("/")[0], _number(name, dict(_PARTS)))):
+        layers.setdefault(name.split("/")[0], []).append(arrays[name])
+    groups = _groups(config)
+    labels = {name: list(head.labels) for name, head in checkpoint.heads.items() if head.labels}
+    with new_folder(folder) as partial:
+        config.to_json(partial / CONFIG)
+        entries = ((groups.get(name, f"heads/{name}"), name, stored) for name, stored in layers.items())
+        keras_weights.write_weights(partial / WEIGHTS, entries)
+        if labels:
+            write_json(partial / _LABELS, labels)
+        if checkpoint.vocabulary is not None:
+            checkpoint.vocabulary.save(partial / VOCABULARY)
+            write_json(
+                partial / "tokenizer_config.json", tokenizer_config(checkpoint.rules, config.max_position_embeddings)
+            )
+
+
+def _groups(config: BertConfig) -> dict[str, str]:
+    """The group of each layer in a file of Keras's, which counts the layers of a class in the order of the model."""
+    kinds = {
+        "word_embeddings": "embedding",
+        "position_embeddings": "position_embedding",
+        "type_embeddings": "embedding_1",
+    }
+    groups = {name: f"layers/{kind}" for name, kind in kinds.items()}
+    layers = {"dense": [], "add_norm": ["embeddings_norm"]}  # type: dict[str, list[str]]
+    for i in range(config.num_hidden_layers):
+        layers["dense"] += [
+            f"layer_{i}_{name}" for name in ("attention_qkv", "attention_output", "intermediate", "output")
+        ]
+        layers["add_norm"] += [f"layer_{i}_attention_norm", f"layer_{i}_output_norm"]
+    layers["dense"].append("pooler")
+    for kind, names in layers.items():
+        groups |= {name: f"layers/{kind}_{n}" if n else f"layers/{kind}" for n, name in enumerate(names)}
+    return groups

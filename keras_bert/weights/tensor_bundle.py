@@ -1,0 +1,79 @@
+"""TensorFlow's checkpoint files: names, shapes and arrays of a prefix.index and its data files."""
+
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from keras_bert.weights.folder import one_file
+from keras_bert.weights.names import Stored
+
+GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
+
+
+def prefix_at(path: Path) -> Path | None:
+    """The checkpoint's prefix, given itself, one of its files, or the folder it is alone in."""
+    if path.is_dir():
+        index = one_file(path, "*.index")
+        return index.with_suffix("") if index else None
+    if path.with_name(path.name + ".index").is_file():
+        return path
+    stem = path.name.removesuffix(".index").split(".data-")[0]
+    prefix = path.with_name(stem)
+    return prefix if path.is_file() and prefix.with_name(stem + ".index").is_file() else None
+
+
+def reader(prefix: Path) -> Any:
+    import tensorflow as tf
+
+    try:
+        return tf.train.load_checkpoint(str(prefix))
+    except (tf.errors.OpError, ValueError, RuntimeError) as error:
+        raise ValueError(
+            f"A checkpoint's .index must be whole and its .data files beside it. Get them again. Received: {prefix} "
+            f"({_first_line(error)})"
+        ) from None
+
+
+def stored_arrays(prefix: Path) -> dict[str, Stored]:
+    """The checkpoint's arrays by their keys."""
+    source = reader(prefix)
+    _check_data(prefix)
+
+    def read(name: str) -> np.ndarray:
+        try:
+            return source.get_tensor(name)
+        except Exception as error:
+            raise ValueError(
+                f"A checkpoint's data file must be whole. Get it again. Received: {name} in {prefix} "
+                f"({_first_line(error)})"
+            ) from None
+
+    shapes = source.get_variable_to_shape_map()
+    return {name: Stored(tuple(shape), partial(read, name)) for name, shape in shapes.items()}
+
+
+def _check_data(prefix: Path) -> None:
+    if not list(prefix.parent.glob(prefix.name + ".data-*")):
+        raise FileNotFoundError(
+            f"A checkpoint needs {prefix.name}.data-00000-of-00001 beside its .index. Get it. Received: {prefix.parent}"
+        )
+
+
+def write_arrays(prefix: Path, arrays: Mapping[str, Stored]) -> None:
+    """Write prefix.index and prefix.data-00000-of-00001, as TF1's Saver does."""
+    import tensorflow as tf
+
+    names = sorted(arrays)
+    tf.raw_ops.SaveV2(
+        prefix=str(prefix),
+        tensor_names=names,
+        shape_and_slices=[""] * len(names),
+        tensors=[arrays[name].read() for name in names],
+    )
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__

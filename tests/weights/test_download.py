@@ -1,0 +1,241 @@
+"""Downloads from a server of the test's own: whole, broken off, spoilt, twice at once, and with a full disk."""
+
+import hashlib
+import io
+import json
+import multiprocessing
+import threading
+import zipfile
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+import keras_bert
+from keras_bert.weights import download, google, zoo
+from tests.weights import small
+
+FILE = "2020_02_20/uncased_L-2_H-128_A-2"
+pytestmark = pytest.mark.network
+
+
+def _files():
+    return {name: (name * 3000).encode() for name in download.FILES}
+
+
+def _zip(files, folder="uncased_L-2_H-128_A-2/"):
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as opened:
+        for name, data in files.items():
+            opened.writestr(folder + name, data)
+    return buffer.getvalue()
+
+
+class Server(ThreadingHTTPServer):
+    """One file, sent whole, in ranges, or broken off after `cut` bytes as many times as `breaks` says."""
+
+    def __init__(self, data):
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.data, self.breaks, self.cut, self.requests = data, 0, 0, []
+        self.tag = '"one"'
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.server_address[1]}/bert_models"
+
+
+class Handler(BaseHTTPRequestHandler):
+    def do_GET(self):
+        data, start = self.server.data, 0
+        asked = self.headers.get("Range")
+        self.server.requests.append(asked)
+        if asked and self.headers.get("If-Range") == self.server.tag:
+            start = int(asked.removeprefix("bytes=").rstrip("-"))
+            if start >= len(data):
+                self.send_error(416)
+                return
+            self.send_response(206)
+            self.send_header("Content-Range", f"bytes {start}-{len(data) - 1}/{len(data)}")
+        else:
+            self.send_response(200)
+        self.send_header("ETag", self.server.tag)
+        self.send_header("Content-Length", str(len(data) - start))
+        self.end_headers()
+        if self.server.breaks:
+            self.server.breaks -= 1
+            self.wfile.write(data[start : start + self.server.cut])
+            self.close_connection = True
+        else:
+            self.wfile.write(data[start:])
+
+    def log_message(self, *args):
+        pass
+
+
+@pytest.fixture
+def server(monkeypatch):
+    server = Server(_zip(_files()))
+    monkeypatch.setenv("KERAS_BERT_MIRROR", server.url)
+    monkeypatch.delenv("KERAS_BERT_OFFLINE", raising=False)
+    monkeypatch.setattr(download, "_pause", lambda attempt: 0)
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+def _assert_whole(folder, files=None):
+    files = _files() if files is None else files
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == files
+
+
+def _left(root):
+    return sorted(path.name for path in (root / "google" / "2020_02_20").iterdir() if path.suffix != ".lock")
+
+
+def test_whole_then_from_the_cache(server, tmp_path):
+    folder = download.google(FILE, tmp_path)
+    _assert_whole(folder)
+    assert _left(tmp_path) == [folder.name]
+    assert download.google(FILE, tmp_path, local_only=True) == folder
+    assert len(server.requests) == 1
+
+
+def test_flat_zip(server, tmp_path):
+    server.data = _zip(_files(), folder="")
+    _assert_whole(download.google(FILE, tmp_path))
+
+
+def test_broken_off_twice_and_resumed(server, tmp_path):
+    server.breaks, server.cut = 2, 100
+    _assert_whole(download.google(FILE, tmp_path))
+    assert server.requests == [None, "bytes=100-", "bytes=200-"]
+
+
+def test_resumed_by_the_next_call(server, tmp_path):
+    server.breaks, server.cut = 5, 10
+    with pytest.raises(OSError, match=r"Try again to go on.*50 of \d+ bytes came"):
+        download.google(FILE, tmp_path)
+    _assert_whole(download.google(FILE, tmp_path))
+    assert server.requests[-1] == "bytes=50-"
+    assert _left(tmp_path) == ["uncased_L-2_H-128_A-2"]
+
+
+def test_changed_between(server, tmp_path):
+    server.breaks, server.cut = 5, 10
+    with pytest.raises(OSError, match="Try again"):
+        download.google(FILE, tmp_path)
+    files = {name: data + b"!" for name, data in _files().items()}
+    server.data, server.tag = _zip(files), '"two"'
+    _assert_whole(download.google(FILE, tmp_path), files)
+
+
+def test_hash(server, tmp_path, monkeypatch):
+    hashes = {name: hashlib.sha256(data).hexdigest() for name, data in _files().items()}
+    monkeypatch.setitem(download.SHA256, FILE, hashes)
+    _assert_whole(download.google(FILE, tmp_path / "right"))
+    found, hashes["vocab.txt"] = hashes["vocab.txt"], "0" * 64
+    with pytest.raises(ValueError, match=rf"vocab\.txt .* sha256 {found}, expected {'0' * 64}"):
+        download.google(FILE, tmp_path)
+    assert _left(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("data", "error"),
+    [
+        (b"not a zip at all", "zip must be whole"),
+        (_zip(_files())[:-700], "zip must be whole"),
+        (_zip(_files()).replace(b"\x00" * 2, b"\x01\x01", 1)[:300] + b"x" * 900, "zip must be whole"),
+        (_zip({"../escaped.txt": b"x", **_files()}, folder=""), r"stay in its folder.*\.\./escaped\.txt"),
+        (_zip({"/absolute.txt": b"x", **_files()}, folder=""), "stay in its folder"),
+        (_zip({"vocab.txt": b"x"}), r"Missing: bert_config\.json"),
+    ],
+)
+def test_spoilt(server, tmp_path, data, error):
+    server.data = data
+    with pytest.raises(ValueError, match=error):
+        download.google(FILE, tmp_path)
+    assert _left(tmp_path) == []
+    assert not (tmp_path / "google" / "escaped.txt").exists()
+    server.data = _zip(_files())
+    _assert_whole(download.google(FILE, tmp_path))
+
+
+def test_corrupted_inside(server, tmp_path):
+    data = bytearray(_zip(_files()))
+    data[80:90] = bytes(10)
+    server.data = bytes(data)
+    with pytest.raises(ValueError, match="zip must be whole"):
+        download.google(FILE, tmp_path)
+    assert _left(tmp_path) == []
+
+
+def test_server_gone(tmp_path, monkeypatch):
+    server = Server(b"")
+    monkeypatch.setenv("KERAS_BERT_MIRROR", server.url)
+    monkeypatch.setattr(download, "_pause", lambda attempt: 0)
+    server.shutdown()
+    server.server_close()
+    with pytest.raises(OSError, match=r"could not be downloaded.*hf://"):
+        download.google(FILE, tmp_path)
+    assert _left(tmp_path) == []
+
+
+def test_disk_full(server, tmp_path, monkeypatch):
+    def full(*args):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(download, "unpack", full)
+    with pytest.raises(OSError, match=r"disk is full.*KERAS_BERT_HOME"):
+        download.google(FILE, tmp_path)
+    assert _left(tmp_path) == []
+
+
+def test_offline(tmp_path, monkeypatch):
+    monkeypatch.setenv("KERAS_BERT_OFFLINE", "1")
+    with pytest.raises(FileNotFoundError, match=r"Put bert_config\.json, vocab\.txt.*uncased_L-2_H-128_A-2\.zip, into"):
+        download.google(FILE, tmp_path)
+    with pytest.raises(FileNotFoundError, match="hf download google/x"):
+        download.hugging_face("google/x", tmp_path)
+
+
+def _download(root, results):
+    results.put(sorted(path.name for path in download.google(FILE, root).iterdir()))
+
+
+def test_two_processes_download_once(server, tmp_path):
+    context = multiprocessing.get_context("spawn")
+    results = context.Queue()
+    processes = [context.Process(target=_download, args=(tmp_path, results)) for _ in range(2)]
+    for process in processes:
+        process.start()
+    assert [results.get(timeout=550) for _ in processes] == [sorted(download.FILES)] * 2
+    for process in processes:
+        process.join()
+    assert len(server.requests) == 1
+    assert _left(tmp_path) == ["uncased_L-2_H-128_A-2"]
+
+
+def test_load_a_name(server, tmp_path, monkeypatch):
+    pytest.importorskip("tensorflow")
+    tiny = zoo.find("tiny")
+    small_tiny = type(tiny)(**{**vars(tiny), "config": small.CONFIG})
+    monkeypatch.setitem(zoo._BY_NAME, "tiny", small_tiny)
+    made = tmp_path / "made"
+    google.write_checkpoint(small.checkpoint("mlm", "nsp"), made)
+    server.data = _zip({path.name: path.read_bytes() for path in made.iterdir()})
+    bert = keras_bert.load("tiny", cache_dir=tmp_path / "cache")
+    assert bert.config == small.CONFIG
+    assert bert.preprocessor.lowercase
+    assert json.loads((made / "bert_config.json").read_text())["hidden_act"] == "gelu"
+    small.assert_equal_arrays(small.checkpoint().weights, keras_bert.weights.checkpoint.Checkpoint.of(bert).weights)
+
+
+def test_load_a_zip(tmp_path):
+    pytest.importorskip("tensorflow")
+    made = tmp_path / "made"
+    google.write_checkpoint(small.checkpoint(), made)
+    (tmp_path / "model.zip").write_bytes(_zip({path.name: path.read_bytes() for path in made.iterdir()}))
+    assert keras_bert.load(tmp_path / "model.zip", cache_dir=tmp_path / "cache").config == small.CONFIG
+    (tmp_path / "bad.zip").write_bytes(_zip({"../escaped.txt": b"x"}, folder=""))
+    with pytest.raises(ValueError, match="stay in its folder"):
+        keras_bert.load(tmp_path / "bad.zip", cache_dir=tmp_path / "cache")

@@ -1,0 +1,110 @@
+"""hf:// from a server of the test's own that speaks as much of the Hub as huggingface_hub asks for."""
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from keras_bert.weights import hugging_face
+from tests.weights import small
+
+pytestmark = pytest.mark.network
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+SCRIPT = """
+import sys
+import keras_bert
+for source in sys.argv[2:]:
+    bert = keras_bert.load(source, cache_dir=sys.argv[1])
+    print(bert.config.hidden_size, len(bert.preprocessor.vocabulary))
+"""
+
+
+class Handler(BaseHTTPRequestHandler):
+    def do_HEAD(self):
+        self._answer(body=False)
+
+    def do_GET(self):
+        self._answer(body=True)
+
+    def _answer(self, body):
+        folder, path = self.server.folder, self.path.split("?")[0]
+        self.server.requests.append(path)
+        if path.startswith("/api/models/org/model/revision/") or path == "/api/models/org/model":
+            names = sorted(entry.name for entry in folder.iterdir())
+            files = [{"rfilename": name} for name in names]
+            self._send(json.dumps({"id": "org/model", "sha": COMMIT, "siblings": files}).encode(), body)
+        elif path.startswith("/api/models/org/model/tree/"):
+            files = [
+                {"type": "file", "path": entry.name, "size": entry.stat().st_size, "oid": COMMIT}
+                for entry in sorted(folder.iterdir())
+            ]
+            self._send(json.dumps(files).encode(), body)
+        elif path.startswith("/org/model/resolve/") and (folder / path.rsplit("/", 1)[1]).is_file():
+            self._send((folder / path.rsplit("/", 1)[1]).read_bytes(), body)
+        else:
+            self.send_response(404)
+            self.send_header("X-Error-Code", "RepoNotFound")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+    def _send(self, data, body):
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(data)))
+        self.send_header("ETag", f'"{hashlib.sha1(data).hexdigest()}"')
+        self.send_header("X-Repo-Commit", COMMIT)
+        self.end_headers()
+        if body:
+            self.wfile.write(data)
+
+    def log_message(self, *args):
+        pass
+
+
+@pytest.fixture
+def server(tmp_path):
+    hugging_face.write_checkpoint(small.checkpoint("mlm", "nsp"), tmp_path / "model")
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.folder, server.requests = tmp_path / "model", []
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+def _load(server, cache, *sources, **variables):
+    environment = {
+        **os.environ,
+        "HF_ENDPOINT": f"http://127.0.0.1:{server.server_address[1]}",
+        "HF_HUB_DISABLE_XET": "1",
+        "HF_HOME": str(cache),
+        "PYTHONPATH": str(Path(__file__).resolve().parents[2]),
+        **variables,
+    }
+    return subprocess.run(
+        [sys.executable, "-W", "error::FutureWarning", "-c", SCRIPT, str(cache), *sources],
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_download_then_offline(server, tmp_path):
+    done = _load(server, tmp_path / "cache", "hf://org/model", "hf://org/model@main")
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout.splitlines() == ["8 24", "8 24"]
+    server.requests.clear()
+    offline = _load(server, tmp_path / "cache", "hf://org/model", KERAS_BERT_OFFLINE="1")
+    assert offline.returncode == 0, offline.stderr[-2000:]
+    assert not server.requests
+
+
+def test_no_such_repository(server, tmp_path):
+    done = _load(server, tmp_path / "cache", "hf://org/other")
+    assert done.returncode == 1
+    assert "OSError: The repository could not be read" in done.stderr

@@ -1,0 +1,292 @@
+"""HuggingFace folders, made by transformers and read by us, and the other way."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+from keras_bert.weights import hugging_face
+from keras_bert.weights.checkpoint import TextRules
+from keras_bert.weights.load import build, read
+from tests.parity.oracles import hugging_face_inputs
+from tests.weights import small
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+
+CLASSES = {
+    "BertModel": (),
+    "BertForPreTraining": ("mlm", "nsp"),
+    "BertForMaskedLM": ("mlm",),
+    "BertForNextSentencePrediction": ("nsp",),
+    "BertForSequenceClassification": ("classifier",),
+    "BertForTokenClassification": ("tagger",),
+    "BertForQuestionAnswering": ("qa",),
+    "BertForMultipleChoice": ("choice",),
+}
+LABELS = ("bad", "so so", "good")
+
+
+def _theirs(kind="BertModel", act="gelu", **settings):
+    torch.manual_seed(0)
+    if "Classification" in kind:
+        settings.setdefault("id2label", dict(enumerate(LABELS)))
+    config = transformers.BertConfig(
+        vocab_size=24,
+        hidden_size=8,
+        num_hidden_layers=3,
+        num_attention_heads=2,
+        intermediate_size=20,
+        max_position_embeddings=16,
+        hidden_act=act,
+        attn_implementation="eager",
+        **settings,
+    )
+    model = getattr(transformers, kind)(config).eval()
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            weight.copy_(0.2 * torch.randn(weight.shape) + ("LayerNorm.weight" in name))
+    return model
+
+
+def _folder(path, model):
+    model.save_pretrained(path)
+    small.VOCABULARY.save(path / "vocab.txt")
+    return path
+
+
+def _logits(model, kind):
+    inputs = hugging_face_inputs(small.INPUTS)
+    if kind == "BertForMultipleChoice":
+        inputs = {name: x[:, None] for name, x in inputs.items()}
+    with torch.no_grad():
+        return model(**inputs, output_hidden_states=True)
+
+
+@pytest.mark.parametrize("kind", CLASSES)
+@pytest.mark.parametrize("act", ["gelu", "gelu_new"])
+def test_read_what_transformers_wrote(tmp_path, kind, act):
+    if act == "gelu_new" and CLASSES[kind] != ("mlm",):
+        pytest.skip("one class is enough")
+    model = _theirs(kind, act)
+    checkpoint = read(_folder(tmp_path / "model", model))
+    assert set(checkpoint.heads) == set(CLASSES[kind])
+    ours, theirs, mask = small.outputs(checkpoint), _logits(model, kind), small.INPUTS["input_mask"]
+    for mine, other in zip(ours["encoder_outputs"], theirs.hidden_states[1:], strict=True):
+        assert small.close(mine, other, mask) <= 1e-5
+    if "pooler_output" in theirs:
+        assert small.close(ours["pooled_output"], theirs.pooler_output) <= 1e-5
+    if "mlm" in ours:
+        logits = theirs["prediction_logits" if "nsp" in ours else "logits"].numpy()
+        assert small.close(ours["mlm"], np.take_along_axis(logits, small.POSITIONS[..., None], 1)) <= 1e-5
+    if "nsp" in ours:
+        assert small.close(ours["nsp"], theirs["seq_relationship_logits" if "mlm" in ours else "logits"]) <= 1e-5
+    for head in ("classifier", "tagger", "choice"):
+        if head in ours:
+            assert small.close(ours[head], theirs.logits, mask if head == "tagger" else None) <= 1e-5
+    if "qa" in ours:
+        assert small.close(ours["qa"], torch.stack([theirs.start_logits, theirs.end_logits], -1), mask) <= 1e-5
+    labelled = [head for head in ("classifier", "tagger") if head in checkpoint.heads]
+    assert all(checkpoint.heads[head].labels == LABELS for head in labelled)
+
+
+@pytest.mark.parametrize("heads", [*dict.fromkeys(CLASSES.values()), ("regressor",)])
+def test_transformers_reads_what_we_wrote(tmp_path, heads):
+    ours = small.checkpoint(*heads, labels=LABELS if heads == ("classifier",) else None)
+    hugging_face.write_checkpoint(ours, tmp_path / "model")
+    again = read(tmp_path / "model")
+    if heads in (("tagger",), ("classifier",)):
+        again.heads[heads[0]] = type(again.heads[heads[0]])(again.heads[heads[0]].weights, ours.heads[heads[0]].labels)
+    small.assert_same(ours, again)
+    kind = json.loads((tmp_path / "model" / "config.json").read_text())["architectures"][0]
+    model, report = getattr(transformers, kind).from_pretrained(
+        tmp_path / "model", output_loading_info=True, attn_implementation="eager"
+    )
+    assert not report["missing_keys"]
+    theirs = _logits(model.eval(), kind)
+    expected = small.outputs(ours)
+    assert small.close(expected["sequence_output"], theirs.hidden_states[-1], small.INPUTS["input_mask"]) <= 1e-5
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "model")
+    assert tokenizer("W3 w17")["input_ids"] == [2, 8, 22, 3]
+
+
+def test_sharded_old_names_and_buffers(tmp_path):
+    from safetensors.numpy import load_file, save_file
+
+    model = _theirs("BertForPreTraining")
+    whole = _folder(tmp_path / "whole", model)
+    model.save_pretrained(tmp_path / "sharded", max_shard_size="4KB")
+    assert not (tmp_path / "sharded" / "model.safetensors").exists()
+    sharded = read(tmp_path / "sharded")
+    expected = read(_folder(tmp_path / "expected", model))
+    small.assert_equal_arrays(expected.weights, sharded.weights)
+
+    arrays = load_file(whole / "model.safetensors")
+    old = {}
+    for name, x in arrays.items():
+        old[name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta")] = x
+    old["bert.embeddings.position_ids"] = np.arange(16)[None]
+    old["cls.predictions.decoder.weight"] = arrays["bert.embeddings.word_embeddings.weight"]
+    save_file(old, whole / "model.safetensors")
+    again = read(whole)
+    small.assert_equal_arrays(expected.weights, again.weights)
+    small.assert_equal_arrays(expected.heads["mlm"].weights, again.heads["mlm"].weights)
+    assert "embeddings.position_ids" in again.left_out
+
+    old["cls.predictions.decoder.weight"] = arrays["bert.embeddings.word_embeddings.weight"] + 1
+    save_file(old, whole / "model.safetensors")
+    head = read(whole).heads["mlm"]
+    with pytest.raises(ValueError, match=r"cls\.predictions\.decoder\.weight that differs"):
+        head.weights["mlm_dense/kernel"].read()
+
+
+def test_torch_file_and_half_precision(tmp_path):
+    model = _theirs().to(torch.bfloat16)
+    folder = _folder(tmp_path / "model", model)
+    whole = read(folder)
+    build(whole)
+    expected = {name: entry.read() for name, entry in whole.weights.items()}
+    (folder / "model.safetensors").unlink()
+    torch.save(model.state_dict(), folder / "pytorch_model.bin")
+    for name, entry in read(folder).weights.items():
+        assert np.array_equal(entry.read(), expected[name].astype("float32"))
+
+    torch.save({"x": TextRules()}, folder / "pytorch_model.bin")
+    with pytest.raises(ValueError, match="tensors alone"):
+        read(folder)
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        (
+            lambda arrays: arrays.pop("encoder.layer.1.output.dense.bias"),
+            r"Missing: encoder\.layer\.1\.output\.dense\.bias",
+        ),
+        (lambda arrays: arrays.update(extra=np.zeros(2)), "Left over: extra"),
+        (
+            lambda arrays: arrays.update({"pooler.dense.bias": np.zeros(9)}),
+            r"pooler\.dense\.bias \[8\].* Received: \[9\]",
+        ),
+        (lambda arrays: arrays.pop("pooler.dense.bias"), r"Missing: pooler\.dense\.bias"),
+    ],
+)
+def test_every_weight_is_accounted_for(tmp_path, change, error):
+    from safetensors.numpy import load_file, save_file
+
+    folder = _folder(tmp_path / "model", _theirs())
+    arrays = load_file(folder / "model.safetensors")
+    change(arrays)
+    save_file(arrays, folder / "model.safetensors")
+    with pytest.raises(ValueError, match=error):
+        read(folder)
+
+
+def _edit(path, **changes):
+    path.write_text(json.dumps({**(json.loads(path.read_text()) if path.exists() else {}), **changes}))
+
+
+@pytest.mark.parametrize(
+    ("flags", "rules"),
+    [
+        ({}, TextRules(True, None, True)),
+        ({"do_lower_case": False}, TextRules(False, None, True)),
+        ({"strip_accents": False, "tokenize_chinese_chars": False}, TextRules(True, False, False)),
+        ({"never_split": ["[MASK]"]}, TextRules()),
+    ],
+)
+def test_tokenizer_flags_are_honoured(tmp_path, flags, rules):
+    folder = _folder(tmp_path / "model", _theirs())
+    _edit(folder / "tokenizer_config.json", **flags)
+    assert read(folder).rules == rules
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        {"never_split": ["New York"]},
+        {"do_basic_tokenize": False},
+        {"tokenizer_class": "BertJapaneseTokenizer"},
+        {"cls_token": "<s>"},
+        {"added_tokens_decoder": {"24": {"content": "<ent>"}}},
+    ],
+)
+def test_tokenizer_flags_are_refused(tmp_path, flags):
+    folder = _folder(tmp_path / "model", _theirs())
+    _edit(folder / "tokenizer_config.json", **flags)
+    with pytest.raises(ValueError, match="cuts text in a way of its own"):
+        read(folder)
+
+
+def test_vocabulary_from_tokenizer_json(tmp_path):
+    folder = _folder(tmp_path / "model", _theirs())
+    tokenizer = transformers.BertTokenizer(str(folder / "vocab.txt"), do_lower_case=False)
+    (folder / "vocab.txt").unlink()
+    tokenizer.backend_tokenizer.save(str(folder / "tokenizer.json"))
+    checkpoint = read(folder)
+    assert checkpoint.vocabulary == small.VOCABULARY
+    assert checkpoint.rules.lowercase is False
+
+
+def _another_architecture(folder):
+    _edit(folder / "config.json", model_type="roberta")
+
+
+def _sentencepiece(folder):
+    (folder / "vocab.txt").unlink()
+    (folder / "spiece.model").write_bytes(b"x")
+
+
+def _cut_off(folder):
+    data = (folder / "model.safetensors").read_bytes()
+    (folder / "model.safetensors").write_bytes(data[: len(data) // 2])
+
+
+def _longer_vocabulary(folder):
+    with open(folder / "vocab.txt", "a") as file:
+        file.write("another\n")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "error"),
+    [
+        (_another_architecture, "must be a BERT.*'roberta'"),
+        (_sentencepiece, r"SentencePiece.*spiece\.model"),
+        (_cut_off, "must be whole"),
+        (_longer_vocabulary, "24 word vectors.*25 pieces"),
+        (lambda folder: (folder / "model.safetensors").unlink(), r"must hold model\.safetensors"),
+        (lambda folder: (folder / "config.json").write_text("{"), "must be JSON"),
+        (lambda folder: _edit(folder / "config.json", num_hidden_layers=2), r"Left over: encoder\.layer\.2"),
+        (lambda folder: _edit(folder / "config.json", intermediate_size=21), r"\[21, 8\].*Received: \[20, 8\]"),
+        (lambda folder: _edit(folder / "config.json", is_decoder=True), "is_decoder"),
+    ],
+)
+def test_bad_folders(tmp_path, spoil, error):
+    folder = _folder(tmp_path / "model", _theirs())
+    spoil(folder)
+    with pytest.raises(ValueError, match=error) as raised:
+        read(folder)
+    assert "\n" not in str(raised.value)
+
+
+def test_sentence_transformers_settings(tmp_path, minilm):
+    folder = tmp_path / "model"
+    shutil.copytree(minilm, folder, ignore=shutil.ignore_patterns("*.safetensors"))
+    (folder / "model.safetensors").symlink_to(minilm / "model.safetensors")
+    _edit(folder / "1_Pooling" / "config.json", pooling_mode_mean_tokens=False, pooling_mode_cls_token=True)
+    assert read(folder).pooling.pooling == "cls"
+    _edit(folder / "1_Pooling" / "config.json", pooling_mode_max_tokens=True)
+    unknown = read(folder)
+    assert unknown.pooling is None
+    assert "modules.json" in unknown.left_out
+
+
+def test_a_folder_appears_whole_or_not_at_all(tmp_path, monkeypatch):
+    def fail(*args):
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(hugging_face, "write_weights", fail)
+    with pytest.raises(OSError, match="No space"):
+        hugging_face.write_checkpoint(small.checkpoint(), tmp_path / "model")
+    assert list(tmp_path.iterdir()) == []

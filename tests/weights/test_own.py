@@ -1,0 +1,83 @@
+"""Our own folder and .keras files."""
+
+import json
+
+import h5py
+import keras
+import pytest
+
+import keras_bert
+from keras_bert.bert import Bert
+from keras_bert.weights import own
+from keras_bert.weights.load import build, read
+from tests.parity.oracles import array, randomize
+from tests.weights import small
+
+
+@pytest.mark.parametrize(
+    "heads", [(), ("mlm", "nsp"), ("classifier",), ("regressor",), ("tagger",), ("qa",), ("choice",)]
+)
+def test_there_and_back(tmp_path, heads):
+    labels = ("a", "b", "c") if heads == ("classifier",) else None
+    ours = small.checkpoint(*heads, labels=labels, hidden_act="gelu_erf")
+    own.write_checkpoint(ours, tmp_path / "model")
+    small.assert_same(ours, read(tmp_path / "model"))
+
+
+def test_keras_reads_our_weights_and_we_read_its(tmp_path):
+    ours = small.checkpoint("mlm", "nsp")
+    own.write_checkpoint(ours, tmp_path / "model")
+    bert = Bert(ours.config)
+    bert.load_weights(tmp_path / "model" / own.WEIGHTS)
+    expected = build(ours)
+    for mine, other in zip(bert.weights, expected.weights, strict=True):
+        assert (array(mine) == array(other)).all()
+
+    folder = tmp_path / "by_keras"
+    folder.mkdir()
+    bert.config.to_json(folder / "bert_config.json")
+    bert.save_weights(folder / own.WEIGHTS)
+    small.assert_equal_arrays(ours.weights, read(folder).weights)
+
+
+def test_keras_file(tmp_path):
+    bert = randomize(Bert(small.CONFIG))
+    bert.save(tmp_path / "model.keras")
+    loaded = keras_bert.load(tmp_path / "model.keras")
+    for mine, other in zip(loaded.weights, bert.weights, strict=True):
+        if "seed" not in mine.path:
+            assert (array(mine) == array(other)).all()
+    keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)]).save(tmp_path / "other.keras")
+    with pytest.raises(ValueError, match="must hold a Bert"):
+        keras_bert.load(tmp_path / "other.keras")
+
+
+def test_every_weight_is_accounted_for(tmp_path):
+    own.write_checkpoint(small.checkpoint(), tmp_path / "model")
+    with h5py.File(tmp_path / "model" / own.WEIGHTS, "a") as file:
+        del file["layers/dense/vars/1"]
+    with pytest.raises(ValueError, match="Missing: layer_0_attention_qkv/1"):
+        read(tmp_path / "model")
+    with h5py.File(tmp_path / "model" / own.WEIGHTS, "a") as file:
+        file["layers/dense/vars/1"] = [0.0] * 23
+    with pytest.raises(ValueError, match=r"layer_0_attention_qkv/1 \[24\].*Received: \[23\]"):
+        read(tmp_path / "model")
+    config = tmp_path / "model" / "bert_config.json"
+    config.write_text(json.dumps({**json.loads(config.read_text()), "num_hidden_layers": 2}))
+    with pytest.raises(ValueError, match=r"Received: \[23\]|Left over: layer_2"):
+        read(tmp_path / "model")
+
+
+def test_unknown_folder(tmp_path):
+    with pytest.raises(ValueError, match="known format"):
+        keras_bert.load(tmp_path)
+
+
+def test_changed_layers_have_no_place_elsewhere():
+    from keras_bert.weights.checkpoint import Checkpoint
+
+    bert = Bert(small.CONFIG)
+    small.assert_equal_arrays(Checkpoint.of(bert).weights, Checkpoint.of(bert).weights)
+    bert.enable_lora(2)
+    with pytest.raises(ValueError, match=r"bert\.save.*layer_0_attention_qkv"):
+        Checkpoint.of(bert)

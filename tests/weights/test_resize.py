@@ -1,0 +1,48 @@
+"""More tokens and longer texts."""
+
+import numpy as np
+import pytest
+
+from keras_bert.text.vocabulary import Vocabulary
+from keras_bert.weights.load import build
+from keras_bert.weights.resize import add_tokens, resize
+from tests.parity.oracles import array
+from tests.weights import small
+
+
+def _table(bert, name):
+    return array(bert.get_layer(f"{name}_embeddings").embeddings)
+
+
+def test_tokens_and_positions(caplog):
+    caplog.set_level("INFO")
+    bert = build(small.checkpoint(), seq_length=16)
+    vocabulary = add_tokens(
+        Vocabulary(["[unused0]" if piece == "w3" else piece for piece in small.VOCABULARY]), ["x", "y"]
+    )
+    assert vocabulary["x"] == small.VOCABULARY["w3"]
+    assert len(vocabulary) == 25
+    larger = resize(bert, vocabulary=vocabulary, max_position_embeddings=20)
+    assert (larger.config.vocab_size, larger.config.max_position_embeddings) == (25, 20)
+    words, old = _table(larger, "word"), _table(bert, "word")
+    kept = [i for i in range(24) if i != vocabulary["x"]]
+    assert np.array_equal(words[kept], old[kept])
+    assert np.array_equal(_table(larger, "position")[:16], _table(bert, "position"))
+    new = np.concatenate([words[[vocabulary["x"], vocabulary["y"]]].ravel(), _table(larger, "position")[16:].ravel()])
+    assert 0.005 < new.std() < 0.04
+    assert "2 of 25 pieces are new" in caplog.text
+    assert "4 of 20 positions are new" in caplog.text
+    texts = ["w1 w2 w17"]
+    same = array(larger(larger.preprocessor(texts))["pooled_output"]) - array(
+        bert(bert.preprocessor(texts))["pooled_output"]
+    )
+    assert np.abs(same).max() <= 1e-6
+
+
+def test_a_model_without_a_vocabulary():
+    made = small.checkpoint()
+    made.vocabulary = None
+    bert = build(made)
+    assert resize(bert, max_position_embeddings=8).config.max_position_embeddings == 8
+    with pytest.raises(ValueError, match="has no vocabulary"):
+        resize(bert, vocabulary=small.VOCABULARY)

@@ -1,0 +1,66 @@
+"""The table of released models."""
+
+import math
+
+import pytest
+
+import keras_bert
+from keras_bert.config import SIZES
+from keras_bert.weights import zoo
+from keras_bert.weights.google_hashes import SHA256
+
+PARAMETERS = {"base-cased": 108_310_272, "multilingual": 177_853_440, "chinese": 102_267_648}
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_sizes(name):
+    release = zoo.find(name)
+    assert release.parameters == SIZES[name].parameters
+    assert release.config == keras_bert.config.BertConfig.from_size(name)
+
+
+def test_parameters_of_others():
+    """The numbers that KerasHub publishes for the same weights."""
+    for name, count in PARAMETERS.items():
+        assert zoo.find(name).parameters == count
+
+
+def test_names():
+    names = [name.lower() for release in zoo.RELEASES for name in (release.name, *release.aliases)]
+    assert len(names) == len(set(names))
+    base = zoo.find("base")
+    for name in (
+        "bert-base-uncased",
+        "google-bert/bert-base-uncased",
+        "uncased_L-12_H-768_A-12",
+        "bert_base_en_uncased",
+        "bert_en_uncased_L-12_H-768_A-12",
+    ):
+        assert zoo.find(name) is base
+    miniatures = [release for release in zoo.RELEASES if (release.google or "").startswith("2020_02_20/")]
+    assert len(miniatures) == 24
+    assert {zoo.find(release.hugging_face).google for release in miniatures} == {r.google for r in miniatures}
+    for name in ("klue/bert-base", "beomi/kcbert-base", "snunlp/KR-BERT-char16424"):
+        assert zoo.find(name).language == "Korean"
+    assert set(SHA256) <= {release.google for release in zoo.RELEASES}
+
+
+def test_list_models():
+    models = {model.name: model for model in keras_bert.list_models()}
+    assert models["base"].parameters == 109_482_240
+    assert models["base-cased"].cased
+    assert not models["chinese"].cased
+    assert math.isclose(models["large"].layers, 24)
+
+
+def test_architecture_needs_no_network(monkeypatch):
+    monkeypatch.setenv("KERAS_BERT_OFFLINE", "1")
+    bert = keras_bert.load("tiny", weights=False)
+    assert bert.count_params() == 4_385_920
+
+
+def test_unknown_name_lists_close_ones():
+    with pytest.raises(ValueError, match=r"Close names: base-cased.*Received: 'basecased'"):
+        keras_bert.load("basecased")
+    with pytest.raises(TypeError, match="Received: int"):
+        keras_bert.load(3)
