@@ -1,7 +1,7 @@
 """The encoder beside its peers, in one run: tokens a second, ratios, share of the machine's matrix peak.
 
-    python benchmarks/encoder.py                 everything, about 25 minutes on 2 cores
-    python benchmarks/encoder.py --rounds 5 --only "base bfloat16 8 x 128"
+python benchmarks/encoder.py                 everything, about 25 minutes on 2 cores
+python benchmarks/encoder.py --rounds 5 --only "base bfloat16 8 x 128"
 """
 
 import argparse
@@ -34,7 +34,12 @@ def cases() -> dict[str, dict]:
                 rows[f"{shape} {dtype} {name}"] = case
     for dtype in ("bfloat16", "float32"):
         for name in ("8 x 128", "ragged 32 x 128"):
-            rows[f"train base {dtype} {name}"] = {"shape": "base", "dtype": dtype, "batch": BATCHES[name], "train": True}
+            rows[f"train base {dtype} {name}"] = {
+                "shape": "base",
+                "dtype": dtype,
+                "batch": BATCHES[name],
+                "train": True,
+            }
     return rows
 
 

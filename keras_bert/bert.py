@@ -171,9 +171,7 @@ class Bert(keras.Model):
     def block(self, index: int) -> list[keras.layers.Layer]:
         """The layers of one encoder block, from 0."""
         if not 0 <= index < self.config.num_hidden_layers:
-            raise IndexError(
-                f"The blocks are 0 to {self.config.num_hidden_layers - 1}. Received: index={index}"
-            )
+            raise IndexError(f"The blocks are 0 to {self.config.num_hidden_layers - 1}. Received: index={index}")
         return [layer for layer in self.layers if layer.name.startswith(f"layer_{index}_")]
 
     def freeze(self, blocks: int | None = None) -> None:

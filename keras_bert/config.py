@@ -134,7 +134,9 @@ class BertConfig:
                 f"BERT's positions are absolute; relative ones are another architecture. Received: {kind!r} in {source}"
             )
         if missing := [key for key in _REQUIRED if key not in data]:
-            raise ValueError(f"A config must have {', '.join(_REQUIRED)}. Add: {', '.join(missing)}. Received: {source}")
+            raise ValueError(
+                f"A config must have {', '.join(_REQUIRED)}. Add: {', '.join(missing)}. Received: {source}"
+            )
         names = {field.name for field in dataclasses.fields(cls)}
         known = {key: value for key, value in data.items() if key in names}
         known["hidden_act"] = _which_gelu(data, source)

@@ -187,7 +187,9 @@ def test_int8_survives_saving(bert, inputs, tmp_path):
     after = _flat(bert(inputs))
     for x, y in zip(before, after, strict=True):
         assert np.abs(x - y).max() <= 0.15
-    assert all(np.array_equal(x, y) for x, y in zip(after, _flat(_saved_and_loaded(bert, tmp_path)(inputs)), strict=True))
+    assert all(
+        np.array_equal(x, y) for x, y in zip(after, _flat(_saved_and_loaded(bert, tmp_path)(inputs)), strict=True)
+    )
 
 
 def test_freezing_survives_saving(bert, tmp_path):

@@ -15,9 +15,7 @@ from keras_bert.config import BertConfig
 from keras_bert.layers.norm import AddNorm, Dropout, LayerNorm
 
 on_tensorflow = pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="TensorFlow's own way to be fast")
-CONFIG = BertConfig(
-    vocab_size=64, hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32
-)
+CONFIG = BertConfig(vocab_size=64, hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32)
 
 
 # === Fusion ===
@@ -196,7 +194,9 @@ def test_layer_norm_against_numpy(training):
     layer.beta.assign(rng.standard_normal(8))
     total = (x + residual).astype("float64")
     centered = total - total.mean(-1, keepdims=True)
-    expected = centered / np.sqrt((centered**2).mean(-1, keepdims=True) + 1e-12) * array(layer.gamma) + array(layer.beta)
+    expected = centered / np.sqrt((centered**2).mean(-1, keepdims=True) + 1e-12) * array(layer.gamma) + array(
+        layer.beta
+    )
     assert np.abs(array(layer([x, residual], training=training)) - expected).max() <= 1e-5
 
 

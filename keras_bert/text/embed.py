@@ -50,7 +50,7 @@ def embed(
     combine: str = "concat",
     pooling: str | None = "mean",
     normalize: bool = False,
-    batch_size: int = 32,
+    batch_tokens: int = 4096,
 ) -> Any:
     """A float32 vector for each text, [n, d]; or, with `pooling=None`, a list with the `PieceVectors` of each text.
 
@@ -60,8 +60,8 @@ def embed(
     pooling: "mean" or "max" of all tokens, "cls" for the first, "pooled" for the pooler's output.
     normalize: scale each vector to length 1.
     """
-    if batch_size < 1:
-        raise ValueError(f"batch_size must be at least 1. Received: batch_size={batch_size}")
+    if batch_tokens < 1:
+        raise ValueError(f"batch_tokens must be at least 1. Received: batch_tokens={batch_tokens}")
     if pooling is None and isinstance(texts, tuple):
         raise ValueError(
             'pooling=None gives the pieces of single texts. Pass a list of texts, or pooling="mean" for pairs.'
@@ -77,7 +77,7 @@ def embed(
         logger.info("%d of %d texts are cut to the model's %d positions.", (lengths > room).sum(), len(lengths), limit)
 
     order = np.argsort(-lengths, kind="stable")  # the longest first: what does not fit into memory fails at once
-    batches = [order[i : i + batch_size] for i in range(0, len(order), batch_size)]
+    batches = _batches(order, np.minimum(lengths, room) + limit - room, batch_tokens)
     vectors = progress(((batch, run(segments, batch)) for batch in batches), "Embedding", len(batches))
     if pooling is not None:
         found = np.zeros((len(order), run.width), "float32")
@@ -94,6 +94,16 @@ def embed(
             row = row[1 : kept + 1].copy()  # without [CLS] and [SEP]
             pieces[index] = PieceVectors(tuple(map(token, ids[own])), starts[own], ends[own], row)
     return pieces
+
+
+def _batches(order: np.ndarray, lengths: np.ndarray, batch_tokens: int) -> list[np.ndarray]:
+    """The texts in their order, as many at a time as `batch_tokens` allows: memory is bounded for texts of any length."""
+    batches, start = [], 0
+    while start < len(order):
+        end = start + max(1, batch_tokens // int(lengths[order[start]]))
+        batches.append(order[start:end])
+        start = end
+    return batches
 
 
 def _tokenize(preprocessor: Any, columns: list[Any], offsets: bool) -> tuple[list[Any], Any, Any]:

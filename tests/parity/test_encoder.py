@@ -53,7 +53,9 @@ def test_keras_hub():
             "segment_ids": inputs["input_type_ids"],
         }
     )
-    assert _difference(outputs["sequence_output"], oracles.array(theirs["sequence_output"]), inputs["input_mask"]) <= 1e-5
+    assert (
+        _difference(outputs["sequence_output"], oracles.array(theirs["sequence_output"]), inputs["input_mask"]) <= 1e-5
+    )
     assert np.abs(oracles.array(outputs["pooled_output"]) - oracles.array(theirs["pooled_output"])).max() <= 1e-5
 
 

@@ -30,7 +30,9 @@ def _their_gradients(model, inputs, weights):
     """HuggingFace's gradients, by our names and in our form."""
     outputs = model(**oracles.hugging_face_inputs(inputs), output_hidden_states=True)
     mask = torch.tensor(inputs["input_mask"])
-    loss = _scalar(outputs.pooler_output, outputs.hidden_states[1:], mask, [torch.tensor(w) for w in weights], torch.sum)
+    loss = _scalar(
+        outputs.pooler_output, outputs.hidden_states[1:], mask, [torch.tensor(w) for w in weights], torch.sum
+    )
     loss.backward()
     return _in_our_form({name: p.grad.numpy() for name, p in model.named_parameters()})
 

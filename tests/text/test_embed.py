@@ -49,9 +49,9 @@ def size(bert, text):
         ({"normalize": True}, lambda h: h[2].mean(0) / np.linalg.norm(h[2].mean(0))),
     ],
 )
-@pytest.mark.parametrize("batch_size", [1, 3, 32])
-def test_vectors_of_one_text_at_a_time(bert, options, expected, batch_size):
-    found = embed(bert, TEXTS, batch_size=batch_size, **options)
+@pytest.mark.parametrize("batch_tokens", [1, 30, 4096])
+def test_vectors_of_one_text_at_a_time(bert, options, expected, batch_tokens):
+    found = embed(bert, TEXTS, batch_tokens=batch_tokens, **options)
     assert found.dtype == np.float32
     for text, vector in zip(TEXTS, found, strict=True):
         np.testing.assert_allclose(vector, expected(outputs(bert, text)[0]), atol=2e-6)
@@ -64,7 +64,7 @@ def test_pooled(bert):
 
 
 def test_a_vector_per_piece(bert):
-    found = embed(bert, TEXTS, pooling=None, layers=(-1, -2), batch_size=2)
+    found = embed(bert, TEXTS, pooling=None, layers=(-1, -2), batch_tokens=20)
     for text, one in zip(TEXTS, found, strict=True):
         hidden = np.concatenate(outputs(bert, text)[0][:0:-1], -1)
         assert one.vectors.shape == (len(one.pieces), 16)
@@ -97,7 +97,7 @@ def test_pairs_one_text_and_none(bert):
 
 
 def test_the_graph_is_traced_once_and_holds_only_the_blocks_it_needs(bert):
-    embed(bert, TEXTS, layers=(0,), batch_size=2)
+    embed(bert, TEXTS, layers=(0,), batch_tokens=20)
     embed(bert, ["b", "a b c"], layers=(0,))
     runner = next(r for key, r in bert.__dict__["_embed_runners"].items() if key[2:3] == ((0,),))
     assert not [layer.name for layer in runner.model.layers if layer.name.startswith("layer_1")]
@@ -126,7 +126,7 @@ def test_changed_weights_and_vocabularies_are_seen(bert):
         ({"combine": "product"}, "combine='product'"),
         ({"pooling": "median"}, "pooling='median'"),
         ({"pooling": "pooled", "layers": (0,)}, "made of the last block"),
-        ({"batch_size": 0}, "batch_size must be at least 1"),
+        ({"batch_tokens": 0}, "batch_tokens must be at least 1"),
     ],
 )
 def test_bad_options(bert, options, message):

@@ -1,0 +1,17 @@
+"""The README's Python runs as written."""
+
+import re
+from pathlib import Path
+
+import keras
+import pytest
+
+README = Path(__file__).parents[1] / "README.md"
+
+
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="text goes into a functional model on TensorFlow")
+def test_code_blocks_run():
+    blocks = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.S)
+    assert blocks
+    for block in blocks:
+        exec(compile(block, str(README), "exec"), {})
