@@ -1,12 +1,8 @@
 """BERT for Keras 3: text in, vectors and answers out, from a vocabulary to a served model."""
 
-from importlib import import_module
 from importlib.metadata import PackageNotFoundError, distribution
-from typing import Any
 
 from keras_bert.version import __version__
-
-__all__ = ["__version__", "list_models", "load"]
 
 
 def _refuse_old_package() -> None:
@@ -15,17 +11,21 @@ def _refuse_old_package() -> None:
     except PackageNotFoundError:
         return
     raise ImportError(
-        "The abandoned package keras-bert is installed; it writes into the same folder keras_bert as this one. "
-        "Run: pip uninstall -y keras-bert keras3-bert && pip install keras3-bert"
+        "The abandoned package keras-bert writes into the same folder keras_bert as this one. "
+        "Run: pip uninstall -y keras-bert keras3-bert && pip install keras3-bert. Received: both installed"
     )
 
 
 _refuse_old_package()
 
-_LAZY = {"list_models": "keras_bert.weights.zoo", "load": "keras_bert.weights.load"}
+# Importing these registers their classes, so that keras.models.load_model finds them.
+from keras_bert.bert import Bert  # noqa: E402
+from keras_bert.config import BertConfig  # noqa: E402
+from keras_bert.layers import mlm_head as _mlm_head  # noqa: E402, F401
+from keras_bert.text.preprocessor import Preprocessor  # noqa: E402
+from keras_bert.text.vocabulary import Vocabulary  # noqa: E402
+from keras_bert.training.optimizer import AdamW  # noqa: E402
+from keras_bert.weights.load import load  # noqa: E402
+from keras_bert.weights.zoo import list_models  # noqa: E402
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
-        raise AttributeError(f"module 'keras_bert' has no attribute {name!r}")
-    return getattr(import_module(_LAZY[name]), name)
+__all__ = ["AdamW", "Bert", "BertConfig", "Preprocessor", "Vocabulary", "__version__", "list_models", "load"]

@@ -131,9 +131,16 @@ class Bert(keras.Model):
         # Past Keras's tracking: it is no node of this model and has no weights, and JAX and torch take no strings.
         object.__setattr__(self, "_preprocessor", preprocessor)
 
+    def embed(self, texts: Any, layers: Iterable[int] = (-1,), **options: Any) -> Any:
+        """Vectors of texts, float32 [n, d]; with `pooling=None` a vector per piece. See `keras_bert.text.embed.embed`."""
+        from keras_bert.text.embed import embed
+
+        return embed(self, texts, layers=tuple(layers), **options)
+
     def attention(self, texts: Any) -> "Attention":
         """What each token of the texts attends to, in every layer and head."""
-        inputs = {name: ops.convert_to_numpy(x) for name, x in self.preprocessor(texts).items()}
+        batch = [texts] if isinstance(texts, str) else texts
+        inputs = {name: ops.convert_to_numpy(x) for name, x in self.preprocessor(batch).items()}
         lengths = inputs["input_mask"].sum(-1)
         inputs = {name: x[:, : lengths.max()] for name, x in inputs.items()}
         token = self.preprocessor.vocabulary.token

@@ -1,0 +1,114 @@
+"""The encoder's forward and backward pass through the real TPU compiler, on a machine without a TPU.
+
+    python benchmarks/tpu_compile.py                      base, a training step of 8 x 128 in mixed_bfloat16
+    python benchmarks/tpu_compile.py --size large --batch 32 --remat
+
+The step is traced by TensorFlow under the static shapes a TPU wants, its HLO is handed to libtpu's compiler for a v5e,
+and the memory and the FLOPs that the compiler reports are printed. An op that TPUs lack, or a dynamic shape, fails here.
+No TPU runs it. Needs: pip install 'jax[tpu]==0.10.2'.
+"""
+
+import argparse
+import dataclasses
+import os
+
+ENVIRONMENT = {  # tells libtpu which machine to compile for, and not to look for one
+    "TPU_SKIP_MDS_QUERY": "1",
+    "JAX_PLATFORMS": "cpu",
+    "TPU_ACCELERATOR_TYPE": "v5litepod-4",
+    "TPU_WORKER_HOSTNAMES": "localhost",
+    "TPU_WORKER_ID": "0",
+    "TF_CPP_MIN_LOG_LEVEL": "2",
+    "KERAS_BACKEND": "tensorflow",
+}
+V5E_MEMORY = 16 * 2**30  # bytes a chip
+
+
+@dataclasses.dataclass(frozen=True)
+class Compiled:
+    """What the compiler says of one step on one chip."""
+
+    arguments: int  # bytes: weights, optimizer state, inputs
+    temporary: int  # bytes: activations and gradients
+    flops: float
+
+    @property
+    def memory(self) -> int:
+        return self.arguments + self.temporary
+
+
+def training_step(config, *, batch: int, length: int, dtype: str, remat: bool):
+    """A function of weights, moments and inputs to the new weights and moments: what a TPU would run in a loop."""
+    import keras
+    import tensorflow as tf
+
+    from keras_bert import kernels
+    from keras_bert.bert import Bert
+
+    bert = Bert(config, dtype=dtype, remat=remat)
+    model = keras.Model(bert.input, keras.layers.Dense(2, dtype="float32")(bert.output["pooled_output"]))
+    optimizer = keras.optimizers.AdamW(3e-5)
+    optimizer.build(model.trainable_variables)
+    inputs = {name: tf.zeros([batch, length], tf.int32) for name in bert.input}
+    labels = tf.zeros([batch], tf.int32)
+
+    @tf.function(jit_compile=True)
+    def step(inputs, labels):
+        with tf.GradientTape() as tape:
+            logits = model(inputs, training=True)
+            loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits))
+        variables = model.trainable_variables
+        optimizer.apply(tape.gradient(loss, [v.value for v in variables]), variables)
+        return loss
+
+    with kernels.static_shapes():
+        return step.experimental_get_compiler_ir(inputs, labels)(stage="hlo_serialized")
+
+
+def compile_for_tpu(hlo: bytes, topology: str = "v5e:2x2") -> Compiled:
+    """Compile a serialized HLO module for one chip of a topology."""
+    from jax._src.interpreters import mlir
+    from jax._src.lib.mlir import ir
+    from jax.experimental import topologies
+    from jaxlib import xla_client
+
+    context = mlir.make_ir_context()
+    context.allow_unregistered_dialects = True
+    with context:
+        module = ir.Module.parse(xla_client._xla.mlir.hlo_to_stablehlo(hlo))
+        text = module.operation.get_asm(print_generic_op_form=True)
+        # The one op that TensorFlow leaves outside StableHLO; a barrier keeps the values as a copy does.
+        module = ir.Module.parse(text.replace('"mhlo.copy"', '"stablehlo.optimization_barrier"'))
+    chip = topologies.get_topology_desc(platform="tpu", topology_name=topology).devices[0]
+    options = xla_client.CompileOptions()
+    executable = chip.client.compile(module, xla_client.DeviceList((chip,)), options)
+    memory = executable.get_compiled_memory_stats()
+    return Compiled(memory.argument_size_in_bytes, memory.temp_size_in_bytes, executable.cost_analysis()["flops"])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--size", default="base")
+    parser.add_argument("--batch", type=int, default=8)
+    parser.add_argument("--length", type=int, default=128)
+    parser.add_argument("--dtype", default="mixed_bfloat16")
+    parser.add_argument("--remat", action="store_true")
+    options = parser.parse_args()
+    from keras_bert.config import BertConfig
+
+    config = BertConfig.from_size(options.size)
+    shape = {"batch": options.batch, "length": options.length}
+    compiled = compile_for_tpu(training_step(config, dtype=options.dtype, remat=options.remat, **shape))
+    gib = 2**30
+    print(
+        f"{options.size} {options.dtype} {options.batch} x {options.length}{' remat' if options.remat else ''} on one v5e:\n"
+        f"  weights, moments, inputs {compiled.arguments / gib:6.2f} GiB\n"
+        f"  activations, gradients   {compiled.temporary / gib:6.2f} GiB\n"
+        f"  of the chip's {V5E_MEMORY / gib:.0f} GiB      {compiled.memory / V5E_MEMORY:6.0%}\n"
+        f"  a step                   {compiled.flops / 1e12:6.2f} TFLOP"
+    )
+
+
+if __name__ == "__main__":
+    os.environ.update(ENVIRONMENT)
+    main()
