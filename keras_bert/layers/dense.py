@@ -19,7 +19,7 @@ _blank: ContextVar[bool] = ContextVar("blank", default=False)
 
 @contextmanager
 def blank_weights() -> Iterator[None]:
-    """Inside, kernels and tables begin as zeros: for a model whose weights are read next, so that none is drawn in vain."""
+    """Inside, kernels and tables begin as zeros: for a model whose weights are read next, so none is drawn in vain."""
     token = _blank.set(True)
     try:
         yield

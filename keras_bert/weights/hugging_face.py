@@ -91,11 +91,13 @@ ACTIVATIONS = {"gelu_erf": "gelu", "gelu_tanh": "gelu_pytorch_tanh"}
 
 
 def recognise(path: Path) -> bool:
-    return path.is_dir() and (path / "config.json").is_file() and "class_name" not in read_json(path / "config.json")
+    config = _transformer(path) / "config.json"
+    return path.is_dir() and config.is_file() and "class_name" not in read_json(config)
 
 
-def read_checkpoint(folder: Path) -> Checkpoint:
+def read_checkpoint(path: Path) -> Checkpoint:
     """Read a folder that transformers or sentence-transformers wrote; a file of another architecture is an error."""
+    folder = _transformer(path)
     data = {"model_type": "bert", **read_json(folder / "config.json")}
     config = BertConfig.from_dict(data, source=str(folder / "config.json"))
     for key in ("is_decoder", "add_cross_attention", "is_encoder_decoder"):
@@ -125,9 +127,12 @@ def read_checkpoint(folder: Path) -> Checkpoint:
     refuse_left_over(set(stored) - used, folder)
 
     vocabulary, rules = read_text(folder)
-    pooling = _pooling(folder, left_out)
+    if read_json(folder / "sentence_bert_config.json").get("do_lower_case") and not rules.lowercase:
+        # sentence-transformers calls lower() on the text and leaves the accents to the tokenizer.
+        rules = dataclasses.replace(rules, lowercase=True, strip_accents=bool(rules.strip_accents))
+    pooling = _pooling(path, left_out)
     checkpoint = Checkpoint(
-        str(folder), "HuggingFace folder", config, weights, heads, vocabulary, rules, pooling, left_out
+        str(path), "HuggingFace folder", config, weights, heads, vocabulary, rules, pooling, left_out
     )
     return checkpoint.check()
 
@@ -187,12 +192,27 @@ def _checked(value: Stored, copy: Stored, original: Stored, name: str, other: st
     return Stored(value.shape, load)
 
 
+def _modules(folder: Path) -> dict[str, str]:
+    """The modules of a sentence-transformers folder and where they lie; {} for any other folder."""
+    if not (folder / "modules.json").is_file():
+        return {}
+    try:
+        modules = json.loads((folder / "modules.json").read_text(encoding="utf-8"))
+        return {module["type"].split(".")[-1]: module["path"] for module in modules}
+    except (ValueError, TypeError, KeyError) as error:
+        raise ValueError(f"modules.json must list modules. Get it again. Received: {folder} ({error!r})") from None
+
+
+def _transformer(folder: Path) -> Path:
+    """Where BERT itself lies, which older sentence-transformers folders keep in a folder of its own."""
+    return folder / _modules(folder).get("Transformer", "")
+
+
 def _pooling(folder: Path, left_out: dict[str, str]) -> Pooling | None:
     """The settings of a sentence-transformers folder, None for any other."""
-    if not (folder / "modules.json").is_file():
+    paths = _modules(folder)
+    if not paths:
         return None
-    modules = json.loads((folder / "modules.json").read_text(encoding="utf-8"))
-    paths = {module["type"].split(".")[-1]: module["path"] for module in modules}
     others = sorted(set(paths) - {"Transformer", "Pooling", "Normalize"})
     if others or "Pooling" not in paths:
         left_out["modules.json"] = f"BERT ends before its modules {', '.join(others)}; embed takes its own defaults"

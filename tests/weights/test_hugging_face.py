@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from keras_bert.weights import hugging_face
-from keras_bert.weights.checkpoint import TextRules
+from keras_bert.weights.checkpoint import Pooling, TextRules
 from keras_bert.weights.load import build, read
 from tests.parity.oracles import hugging_face_inputs
 from tests.weights import small
@@ -280,6 +280,19 @@ def test_sentence_transformers_settings(tmp_path, minilm):
     unknown = read(folder)
     assert unknown.pooling is None
     assert "modules.json" in unknown.left_out
+
+
+def test_sentence_transformers_with_a_folder_for_bert(tmp_path):
+    hugging_face.write_checkpoint(small.checkpoint(rules=TextRules(lowercase=False)), tmp_path / "0_Transformer")
+    (tmp_path / "0_Transformer" / "sentence_bert_config.json").write_text('{"do_lower_case": true}')
+    (tmp_path / "1_Pooling").mkdir()
+    (tmp_path / "1_Pooling" / "config.json").write_text('{"pooling_mode_mean_tokens": true}')
+    kinds = {"Transformer": "0_Transformer", "Pooling": "1_Pooling"}
+    modules = [{"type": f"sentence_transformers.models.{kind}", "path": path} for kind, path in kinds.items()]
+    (tmp_path / "modules.json").write_text(json.dumps(modules))
+    checkpoint = read(tmp_path)
+    assert checkpoint.pooling == Pooling("mean", False)
+    assert checkpoint.rules == TextRules(lowercase=True, strip_accents=False)
 
 
 def test_a_folder_appears_whole_or_not_at_all(tmp_path, monkeypatch):

@@ -1,0 +1,92 @@
+"""Loading a BERT-base folder of HuggingFace's: keras_bert beside KerasHub, each in processes of its own, in turn.
+
+    python benchmarks/load.py            about three minutes
+
+Prints the seconds beyond imports (the best of the rounds), the peak of memory beyond what the process held before in
+weights of the model, and the ratio of keras_bert's to KerasHub's. Each process loads a tiny model first, so that what
+a backend sets up once is counted to neither.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+PEERS = ("keras_bert", "keras_hub")
+
+
+def make_folder(folder: Path, size: str) -> None:
+    """A folder with random weights, as transformers writes it."""
+    from keras_bert.bert import Bert
+    from keras_bert.config import BertConfig
+    from keras_bert.weights import hugging_face
+    from keras_bert.weights.checkpoint import Checkpoint
+
+    bert = Bert(BertConfig.from_size(size, hidden_act="gelu_erf"))
+    hugging_face.write_checkpoint(Checkpoint.of(bert), folder)
+
+
+def memory(field: str) -> float:
+    """Bytes of this process: VmRSS now, VmHWM at most."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(field))
+
+
+def worker(peer: str, folder: Path) -> None:
+    """Load a tiny model, then the folder's with and without weights, and print the figures as JSON."""
+    if peer == "keras_bert":
+        import keras_bert
+
+        load, name = keras_bert.load, "base"
+    else:
+        import keras_hub
+
+        def load(path, weights=True):
+            if weights:
+                return keras_hub.models.BertBackbone.from_preset(str(path))
+            sizes = {"num_layers": 12, "num_heads": 12, "hidden_dim": 768, "intermediate_dim": 3072}
+            return keras_hub.models.BertBackbone(vocabulary_size=30522, **sizes)
+
+        name = ""
+    load(folder / "tiny")
+    Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
+    before, start = memory("VmRSS"), time.perf_counter()
+    model = load(folder / "base")
+    seconds, peak = time.perf_counter() - start, memory("VmHWM") - before
+    start = time.perf_counter()
+    load(name, weights=False)
+    architecture = time.perf_counter() - start
+    figures = {"load": seconds, "architecture alone": architecture, "peak": peak / (4 * model.count_params())}
+    sys.stdout.write(json.dumps(figures) + "\n")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--worker", nargs=2, metavar=("PEER", "FOLDER"), help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.worker:
+        worker(arguments.worker[0], Path(arguments.worker[1]))
+        return
+    best: dict[str, dict[str, float]] = {peer: {} for peer in PEERS}
+    with tempfile.TemporaryDirectory() as folder:
+        for size in ("tiny", "base"):
+            make_folder(Path(folder) / size, size)
+        for _ in range(arguments.rounds):
+            for peer in PEERS:
+                command = [sys.executable, __file__, "--worker", peer, folder]
+                done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+                for key, value in json.loads(done.stdout.splitlines()[-1]).items():
+                    best[peer][key] = min(best[peer].get(key, value), value)
+    for key, unit in (("load", "s"), ("architecture alone", "s"), ("peak", "x the weights")):
+        ours, theirs = (best[peer][key] for peer in PEERS)
+        print(f"{key:20} keras_bert {ours:5.2f} {unit}, KerasHub {theirs:5.2f} {unit}, ratio {ours / theirs:.2f}")
+
+
+if __name__ == "__main__":
+    main()
