@@ -4,7 +4,7 @@
     python benchmarks/tpu_compile.py --size large --batch 32 --remat
 
 The step is traced by TensorFlow under the static shapes a TPU wants, its HLO is handed to libtpu's compiler for a v5e,
-and the memory and the FLOPs that the compiler reports are printed. An op that TPUs lack, or a dynamic shape, fails here.
+and the memory and the FLOPs that the compiler reports are printed. An op that TPUs lack, or a dynamic shape, fails.
 No TPU runs it. Needs: pip install 'jax[tpu]==0.10.2'.
 """
 
@@ -101,7 +101,8 @@ def main() -> None:
     compiled = compile_for_tpu(training_step(config, dtype=options.dtype, remat=options.remat, **shape))
     gib = 2**30
     print(
-        f"{options.size} {options.dtype} {options.batch} x {options.length}{' remat' if options.remat else ''} on one v5e:\n"
+        f"{options.size} {options.dtype} {options.batch} x {options.length}"
+        f"{' remat' if options.remat else ''} on one v5e:\n"
         f"  weights, moments, inputs {compiled.arguments / gib:6.2f} GiB\n"
         f"  activations, gradients   {compiled.temporary / gib:6.2f} GiB\n"
         f"  of the chip's {V5E_MEMORY / gib:.0f} GiB      {compiled.memory / V5E_MEMORY:6.0%}\n"

@@ -29,9 +29,9 @@ class Bert(keras.Model):
     Outputs: `pooled_output` [B, H], also called `default`; `sequence_output` [B, S, H]; `encoder_outputs`, a list of
     [B, S, H], one a block. What stands at a masked position is zero.
 
-    The layers keep these names: `word_embeddings`, `position_embeddings`, `type_embeddings`, `embeddings_norm`; for each
-    block i `layer_{i}_attention_qkv`, `layer_{i}_attention`, `layer_{i}_attention_output`, `layer_{i}_attention_norm`,
-    `layer_{i}_intermediate`, `layer_{i}_output`, `layer_{i}_output_norm`; and `pooler`.
+    The layers keep these names: `word_embeddings`, `position_embeddings`, `type_embeddings`, `embeddings_norm`,
+    `pooler`, and for each block i `layer_{i}_attention_qkv`, `layer_{i}_attention`, `layer_{i}_attention_output`,
+    `layer_{i}_attention_norm`, `layer_{i}_intermediate`, `layer_{i}_output`, `layer_{i}_output_norm`.
 
     Arguments: dtype: a Keras policy, such as "mixed_bfloat16". remat: compute the attention maps again in the
     backward pass instead of keeping them, so that a large model trains on a small device.
@@ -125,14 +125,17 @@ class Bert(keras.Model):
     def preprocessor(self, preprocessor: Any) -> None:
         if preprocessor is not None and len(preprocessor.vocabulary) > self.config.vocab_size:
             raise ValueError(
-                f"The vocabulary must fit the model's {self.config.vocab_size} word vectors. Give the one it was trained "
-                f"with. Received: {len(preprocessor.vocabulary)} tokens"
+                f"The vocabulary must fit the model's {self.config.vocab_size} word vectors. Give the one it was "
+                f"trained with. Received: {len(preprocessor.vocabulary)} tokens"
             )
         # Past Keras's tracking: it is no node of this model and has no weights, and JAX and torch take no strings.
         object.__setattr__(self, "_preprocessor", preprocessor)
 
     def embed(self, texts: Any, layers: Iterable[int] = (-1,), **options: Any) -> Any:
-        """Vectors of texts, float32 [n, d]; with `pooling=None` a vector per piece. See `keras_bert.text.embed.embed`."""
+        """Vectors of texts, float32 [n, d]; with `pooling=None` a vector per piece.
+
+        The options, `combine`, `pooling`, `normalize`, are those of `keras_bert.text.embed.embed`.
+        """
         from keras_bert.text.embed import embed
 
         return embed(self, texts, layers=tuple(layers), **options)
@@ -196,6 +199,12 @@ class Bert(keras.Model):
             layer.trainable = layer in chosen
         for layer in chosen:
             layer.enable_lora(rank)
+
+    def resize(self, *, vocabulary: Any = None, max_position_embeddings: int | None = None) -> "Bert":
+        """A new Bert with this vocabulary and this many positions; what is new is drawn, and the log says how much."""
+        from keras_bert.weights.resize import resize
+
+        return resize(self, vocabulary=vocabulary, max_position_embeddings=max_position_embeddings)
 
     def quantize(self, mode: Any = None, config: Any = None, filters: Any = None, **kwargs: Any) -> None:
         """As Keras's; without `filters` the Dense layers, which hold nearly all the work."""

@@ -60,10 +60,10 @@ class BertConfig:
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
-            kind = {int: int, float: (int, float), str: str}[field.type]  # type: ignore[index]
+            kind: Any = (int, float) if field.type is float else field.type
             if not isinstance(value, kind) or isinstance(value, bool):
                 raise TypeError(
-                    f"{field.name} must be of type {field.type.__name__}. "  # type: ignore[union-attr]
+                    f"{field.name} must be of type {getattr(field.type, '__name__', field.type)}. "
                     f"Correct the config. Received: {field.name}={value!r}"
                 )
         for name in _POSITIVE:

@@ -1,4 +1,4 @@
-"""One encoder block (Devlin et al. 2018, section 3; Vaswani et al. 2017, section 3.1): every Dense a node of the model."""
+"""One encoder block (Devlin et al. 2018, section 3; Vaswani et al. 2017, section 3.1), every Dense a node."""
 
 from typing import Any
 

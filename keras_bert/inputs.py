@@ -16,12 +16,13 @@ def check_inputs(inputs: Any, config: BertConfig) -> None:
     if not isinstance(inputs, dict):
         what = "text" if _holds_text(inputs) else type(inputs).__name__
         raise TypeError(
-            f"A Bert takes a dict of {', '.join(INPUTS)}. For text, use bert.embed(texts) or bert(bert.preprocessor(texts)). "
-            f"Received: {what}"
+            f"A Bert takes a dict of {', '.join(INPUTS)}. For text, use bert.embed(texts) or "
+            f"bert(bert.preprocessor(texts)). Received: {what}"
         )
     if set(inputs) != set(INPUTS):
         raise ValueError(
-            f"The inputs must be {', '.join(INPUTS)}. Rename or add what is missing. Received: {', '.join(map(str, inputs))}"
+            f"The inputs must be {', '.join(INPUTS)}. Rename or add what is missing. "
+            f"Received: {', '.join(map(str, inputs))}"
         )
     arrays = {name: x if hasattr(x, "dtype") else np.asarray(x) for name, x in inputs.items()}
     for name, x in arrays.items():

@@ -177,7 +177,8 @@ def layer_norm(x: Any, gamma: Any, beta: Any, epsilon: float, training: bool | N
     if BACKEND != "tensorflow":
         return ops.cast(ops.layer_normalization(x, gamma, beta, -1, epsilon), x.dtype)
     gamma, beta = tf.convert_to_tensor(gamma), tf.convert_to_tensor(beta)
-    if not training and drops_padding() and not tf.config.list_physical_devices("GPU"):
+    narrow = x.dtype in ("float32", "bfloat16", "float16")
+    if narrow and not training and drops_padding() and not tf.config.list_physical_devices("GPU"):
         return _fused_layer_norm(x, tf.cast(gamma, x.dtype), tf.cast(beta, x.dtype), epsilon)
     return _layer_norm(x, gamma, beta, tf.constant(epsilon))
 
@@ -201,25 +202,29 @@ if BACKEND == "tensorflow":
         )
         return tf.reshape(y, shape) * gamma + beta
 
+    def _wide(x: tf.Tensor) -> tf.Tensor:
+        return x if x.dtype == tf.float64 else tf.cast(x, "float32")
+
     def _standardize(x: tf.Tensor, epsilon: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        x = tf.cast(x, "float32")
+        x = _wide(x)
         centered = x - tf.reduce_mean(x, -1, keepdims=True)
-        scale = tf.math.rsqrt(tf.reduce_mean(tf.square(centered), -1, keepdims=True) + epsilon)
+        variance = tf.reduce_mean(tf.square(centered), -1, keepdims=True)
+        scale = tf.math.rsqrt(variance + tf.cast(epsilon, x.dtype))
         return centered * scale, scale
 
     @tf.custom_gradient
     def _layer_norm(x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon: tf.Tensor) -> tuple[tf.Tensor, Callable]:
         def gradient(dy: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, None]:
             standard, scale = _standardize(x, epsilon)
-            dy = tf.cast(dy, "float32")
+            dy = _wide(dy)
             dgamma = tf.reduce_sum(dy * standard, range(dy.shape.rank - 1))
             dbeta = tf.reduce_sum(dy, range(dy.shape.rank - 1))
-            dy *= tf.cast(gamma, "float32")
+            dy *= _wide(gamma)
             along = tf.reduce_mean(dy * standard, -1, keepdims=True)
             dx = scale * (dy - tf.reduce_mean(dy, -1, keepdims=True) - standard * along)
             return tf.cast(dx, x.dtype), tf.cast(dgamma, gamma.dtype), tf.cast(dbeta, beta.dtype), None
 
-        y = _standardize(x, epsilon)[0] * tf.cast(gamma, "float32") + tf.cast(beta, "float32")
+        y = _standardize(x, epsilon)[0] * _wide(gamma) + _wide(beta)
         return tf.cast(y, x.dtype), gradient
 
 

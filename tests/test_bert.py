@@ -3,10 +3,10 @@
 import keras
 import numpy as np
 import pytest
-from tests.parity.oracles import array, ragged_batch, randomize
 
 from keras_bert.bert import Bert
 from keras_bert.config import BertConfig
+from tests.parity.oracles import array, ragged_batch, randomize
 
 BACKEND = keras.backend.backend()
 CONFIG = BertConfig(

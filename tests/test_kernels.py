@@ -6,13 +6,13 @@ import sys
 import keras
 import numpy as np
 import pytest
-from tests.parity.oracles import array, ragged_batch, randomize
-from tests.subprocesses import python
 
 from keras_bert import kernels
 from keras_bert.bert import Bert
 from keras_bert.config import BertConfig
 from keras_bert.layers.norm import AddNorm, Dropout, LayerNorm
+from tests.parity.oracles import array, ragged_batch, randomize
+from tests.subprocesses import python
 
 on_tensorflow = pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="TensorFlow's own way to be fast")
 CONFIG = BertConfig(vocab_size=64, hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32)

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+
 from tests.subprocesses import python
 
 SCRIPT = Path(__file__).parents[1] / "benchmarks" / "tpu_compile.py"

@@ -11,7 +11,7 @@ from keras_bert.inputs import check_length
 
 @keras.saving.register_keras_serializable("keras_bert")
 class Embedding(keras.layers.Embedding):
-    """A table of vectors with a dense gradient; `reverse=True` multiplies by the table transposed, as the MLM head does."""
+    """A table of vectors with a dense gradient; `reverse=True` multiplies by the table, as the MLM head does."""
 
     def call(self, inputs: Any, reverse: bool = False) -> Any:
         if reverse:

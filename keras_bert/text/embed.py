@@ -97,7 +97,7 @@ def embed(
 
 
 def _batches(order: np.ndarray, lengths: np.ndarray, batch_tokens: int) -> list[np.ndarray]:
-    """The texts in their order, as many at a time as `batch_tokens` allows: memory is bounded for texts of any length."""
+    """The texts in order, as many at a time as `batch_tokens` allows: memory is bounded for texts of any length."""
     batches, start = [], 0
     while start < len(order):
         end = start + max(1, batch_tokens // int(lengths[order[start]]))

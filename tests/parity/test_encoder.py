@@ -3,10 +3,10 @@
 import keras
 import numpy as np
 import pytest
-from tests.parity import oracles
 
 from keras_bert.bert import Bert
 from keras_bert.config import BertConfig
+from tests.parity import oracles
 
 SMALL = {
     "vocab_size": 100,

@@ -4,11 +4,11 @@ import keras
 import numpy as np
 import pytest
 import torch
-from tests.parity import oracles
-from tests.parity.test_encoder import SMALL
 
 from keras_bert.bert import Bert
 from keras_bert.config import BertConfig
+from tests.parity import oracles
+from tests.parity.test_encoder import SMALL
 
 NO_DROPOUT = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
 
