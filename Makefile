@@ -19,8 +19,13 @@ export TF_CPP_MIN_LOG_LEVEL = 2
 demo: .venv/demo
 	.venv/bin/python examples/demo.py
 
+# The core runs on every backend; the whole suite on TensorFlow.
+CORE = tests/test_config.py tests/test_bert.py tests/test_kernels.py tests/parity/test_encoder.py tests/parity/test_training.py
+
 test: .venv/dev
-	.venv/bin/python -m pytest
+	KERAS_BACKEND=jax .venv/bin/python -m pytest -q $(CORE)
+	KERAS_BACKEND=torch .venv/bin/python -m pytest -q $(CORE)
+	KERAS_BACKEND=tensorflow .venv/bin/python -m pytest -q --durations=10
 
 lint: .venv/dev
 	.venv/bin/ruff check .
