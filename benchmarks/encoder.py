@@ -61,12 +61,12 @@ def flops(case: dict, tokens: int) -> float:
     return a_token * tokens * (3 if case["train"] else 1)
 
 
-def run(title: str, case: dict, rounds: int) -> None:
+def run(title: str, case: dict, rounds: int, against: list[str]) -> None:
     tokens = int(peers.batch(*case["batch"])["input_mask"].sum())
     print(f"\n{title}: {tokens} real tokens")
     field = []
     for name, (_, environment) in PEERS.items():
-        if not takes_part(name, case):
+        if not takes_part(name, case) or (against and name not in ["keras_bert", "matrix peak", *against]):
             continue
         contestant = Contestant(__file__, name, case, environment)
         if "missing" in contestant.ready:
@@ -101,10 +101,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--only", default="", help="rows whose title begins with this")
+    parser.add_argument("--against", nargs="*", default=[], help="these peers alone, such as KerasHub HuggingFace")
     options = parser.parse_args()
     for title, case in cases().items():
         if title.startswith(options.only):
-            run(title, case, options.rounds)
+            run(title, case, options.rounds, options.against)
 
 
 if __name__ == "__main__":

@@ -172,26 +172,54 @@ if BACKEND == "tensorflow":
 # === Layer normalization ===
 
 
-def layer_norm(x: Any, gamma: Any, beta: Any, epsilon: float, training: bool | None) -> Any:
+def layer_norm(x: Any, gamma: Any, beta: Any, epsilon: float) -> Any:
     """Normalize the last axis, in float32 at least."""
     if BACKEND != "tensorflow":
         return ops.cast(ops.layer_normalization(x, gamma, beta, -1, epsilon), x.dtype)
-    gamma, beta = tf.convert_to_tensor(gamma), tf.convert_to_tensor(beta)
-    narrow = x.dtype in ("float32", "bfloat16", "float16")
-    if narrow and not training and drops_padding() and not tf.config.list_physical_devices("GPU"):
-        return _fused_layer_norm(x, tf.cast(gamma, x.dtype), tf.cast(beta, x.dtype), epsilon)
-    return _layer_norm(x, gamma, beta, tf.constant(epsilon))
+    return _layer_norm(x, tf.convert_to_tensor(gamma), tf.convert_to_tensor(beta), epsilon)
 
 
 if BACKEND == "tensorflow":
+
+    def _layer_norm(x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon: float) -> tf.Tensor:
+        # Under a mixed policy gamma and beta stay float32, which the fused op does not take.
+        fuses = x.dtype == gamma.dtype and x.dtype != tf.float64 and drops_padding()
+        fuses = fuses and not tf.config.list_physical_devices("GPU")
+
+        @tf.custom_gradient
+        def norm(x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor) -> tuple[tf.Tensor, Callable]:
+            def gradient(dy: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+                standard, scale = _standardize(x, epsilon)
+                dy = _wide(dy)
+                dgamma = tf.reduce_sum(dy * standard, range(dy.shape.rank - 1))
+                dbeta = tf.reduce_sum(dy, range(dy.shape.rank - 1))
+                dy *= _wide(gamma)
+                along = tf.reduce_mean(dy * standard, -1, keepdims=True)
+                dx = scale * (dy - tf.reduce_mean(dy, -1, keepdims=True) - standard * along)
+                return tf.cast(dx, x.dtype), tf.cast(dgamma, gamma.dtype), tf.cast(dbeta, beta.dtype)
+
+            if fuses:
+                return _fused_layer_norm(x, gamma, beta, epsilon), gradient
+            y = _standardize(x, epsilon)[0] * _wide(gamma) + _wide(beta)
+            return tf.cast(y, x.dtype), gradient
+
+        return norm(x, gamma, beta)
+
+    def _wide(x: tf.Tensor) -> tf.Tensor:
+        return x if x.dtype == tf.float64 else tf.cast(x, "float32")
+
+    def _standardize(x: tf.Tensor, epsilon: float) -> tuple[tf.Tensor, tf.Tensor]:
+        x = _wide(x)
+        centered = x - tf.reduce_mean(x, -1, keepdims=True)
+        scale = tf.math.rsqrt(tf.reduce_mean(tf.square(centered), -1, keepdims=True) + epsilon)
+        return centered * scale, scale
 
     def _fused_layer_norm(x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon: float) -> tf.Tensor:
         # The pattern that TensorFlow's graph rewriter turns into one op, _MklLayerNorm; each token is a channel.
         shape = tf.shape(x)
         count = tf.reduce_prod(shape[:-1], keepdims=True)
-        channels = tf.reshape(x, tf.concat([[1], count, shape[-1:], [1]], 0))
         y, *_ = tf.raw_ops.FusedBatchNormV3(
-            x=channels,
+            x=tf.reshape(x, tf.concat([[1], count, shape[-1:], [1]], 0)),
             scale=tf.fill(count, 1.0),
             offset=tf.fill(count, 0.0),
             mean=tf.constant([]),
@@ -201,31 +229,6 @@ if BACKEND == "tensorflow":
             is_training=True,
         )
         return tf.reshape(y, shape) * gamma + beta
-
-    def _wide(x: tf.Tensor) -> tf.Tensor:
-        return x if x.dtype == tf.float64 else tf.cast(x, "float32")
-
-    def _standardize(x: tf.Tensor, epsilon: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        x = _wide(x)
-        centered = x - tf.reduce_mean(x, -1, keepdims=True)
-        variance = tf.reduce_mean(tf.square(centered), -1, keepdims=True)
-        scale = tf.math.rsqrt(variance + tf.cast(epsilon, x.dtype))
-        return centered * scale, scale
-
-    @tf.custom_gradient
-    def _layer_norm(x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon: tf.Tensor) -> tuple[tf.Tensor, Callable]:
-        def gradient(dy: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, None]:
-            standard, scale = _standardize(x, epsilon)
-            dy = _wide(dy)
-            dgamma = tf.reduce_sum(dy * standard, range(dy.shape.rank - 1))
-            dbeta = tf.reduce_sum(dy, range(dy.shape.rank - 1))
-            dy *= _wide(gamma)
-            along = tf.reduce_mean(dy * standard, -1, keepdims=True)
-            dx = scale * (dy - tf.reduce_mean(dy, -1, keepdims=True) - standard * along)
-            return tf.cast(dx, x.dtype), tf.cast(dgamma, gamma.dtype), tf.cast(dbeta, beta.dtype), None
-
-        y = _standardize(x, epsilon)[0] * _wide(gamma) + _wide(beta)
-        return tf.cast(y, x.dtype), gradient
 
 
 # === Dropout ===
@@ -291,45 +294,3 @@ def attention(query: Any, key: Any, value: Any, bias: Any) -> Any:
     batch, length = ops.shape(bias)[0], ops.shape(bias)[-1]
     mask = ops.broadcast_to(mask, (batch, 1, length, length))  # [B, 1, S, S]
     return ops.swapaxes(ops.dot_product_attention(query, key, value, mask=mask), 1, 2)
-
-
-# === Adam ===
-
-
-def fused_adam() -> bool:
-    """Whether `adam_update` serves on this backend."""
-    return BACKEND == "tensorflow"
-
-
-def adam_update(
-    variable: Any,
-    momentum: Any,
-    velocity: Any,
-    gradient: Any,
-    *,
-    step: Any,
-    learning_rate: Any,
-    beta_1: float,
-    beta_2: float,
-    epsilon: float,
-) -> None:
-    """One Adam step by TensorFlow's fused op: the same formula as Keras's, in one pass over memory."""
-    dtype = variable.dtype
-    step = tf.cast(step, dtype)
-    beta_1, beta_2 = tf.constant(beta_1, dtype), tf.constant(beta_2, dtype)
-    tf.raw_ops.ResourceApplyAdam(
-        var=_handle(variable),
-        m=_handle(momentum),
-        v=_handle(velocity),
-        beta1_power=tf.pow(beta_1, step),
-        beta2_power=tf.pow(beta_2, step),
-        lr=tf.cast(learning_rate, dtype),
-        beta1=beta_1,
-        beta2=beta_2,
-        epsilon=tf.constant(epsilon, dtype),
-        grad=tf.cast(gradient, dtype),
-    )
-
-
-def _handle(variable: Any) -> Any:
-    return (variable.value if isinstance(variable, keras.Variable) else variable).handle

@@ -17,10 +17,10 @@ class LayerNorm(keras.layers.LayerNormalization):
     def __init__(self, *, epsilon: float = 1e-12, **kwargs: Any) -> None:
         super().__init__(epsilon=epsilon, autocast=False, **kwargs)
 
-    def call(self, x: Any, training: bool | None = None) -> Any:
-        return kernels.layer_norm(x, self.gamma, self.beta, self.epsilon, training)
+    def call(self, x: Any) -> Any:
+        return kernels.layer_norm(x, self.gamma, self.beta, self.epsilon)
 
-    def compute_output_spec(self, x: KerasTensor, training: bool | None = None) -> KerasTensor:
+    def compute_output_spec(self, x: KerasTensor) -> KerasTensor:
         return KerasTensor(x.shape, dtype=self.compute_dtype)
 
     def get_config(self) -> dict[str, Any]:
@@ -36,11 +36,11 @@ class AddNorm(LayerNorm):
     def build(self, input_shape: Any) -> None:
         super().build(input_shape[0])
 
-    def call(self, terms: list[Any], training: bool | None = None) -> Any:
+    def call(self, terms: list[Any]) -> Any:
         # Not keras.ops.add, which takes an empty [0, H] for a bias.
-        return super().call(functools.reduce(operator.add, terms), training=training)
+        return super().call(functools.reduce(operator.add, terms))
 
-    def compute_output_spec(self, terms: list[KerasTensor], training: bool | None = None) -> KerasTensor:
+    def compute_output_spec(self, terms: list[KerasTensor]) -> KerasTensor:
         return super().compute_output_spec(terms[0])
 
 

@@ -4,8 +4,6 @@ from typing import Any
 
 import keras
 
-from keras_bert import kernels
-
 NO_DECAY = ("bias", "gamma", "beta")  # names of the weights that never decay: biases and layer norms
 
 
@@ -27,18 +25,27 @@ class AdamW(keras.optimizers.AdamW):
         self.exclude_from_weight_decay(var_names=list(NO_DECAY))
 
     def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
-        if self.amsgrad or not kernels.fused_adam():
+        if self.amsgrad or keras.backend.backend() != "tensorflow":
             super().update_step(gradient, variable, learning_rate)
             return
-        index = self._get_variable_index(variable)
-        kernels.adam_update(
-            variable,
-            self._momentums[index],
-            self._velocities[index],
-            gradient,
-            step=self.iterations + 1,
-            learning_rate=learning_rate,
-            beta_1=self.beta_1,
-            beta_2=self.beta_2,
-            epsilon=self.epsilon,
+        import tensorflow as tf
+
+        index, dtype = self._get_variable_index(variable), variable.dtype
+        beta_1, beta_2 = tf.constant(self.beta_1, dtype), tf.constant(self.beta_2, dtype)
+        step = tf.cast(self.iterations + 1, dtype)
+        tf.raw_ops.ResourceApplyAdam(  # the same formula as Keras's
+            var=_handle(variable),
+            m=_handle(self._momentums[index]),
+            v=_handle(self._velocities[index]),
+            beta1_power=tf.pow(beta_1, step),
+            beta2_power=tf.pow(beta_2, step),
+            lr=tf.cast(learning_rate, dtype),
+            beta1=beta_1,
+            beta2=beta_2,
+            epsilon=tf.constant(self.epsilon, dtype),
+            grad=tf.cast(gradient, dtype),
         )
+
+
+def _handle(variable: Any) -> Any:
+    return (variable.value if isinstance(variable, keras.Variable) else variable).handle
