@@ -13,7 +13,7 @@ from keras import ops
 from keras_bert import kernels
 from keras_bert.config import BertConfig
 from keras_bert.encoder import encoder_block
-from keras_bert.inputs import INPUTS, check_inputs
+from keras_bert.inputs import INPUTS, check_inputs, check_length
 from keras_bert.layers.attention import AttentionMap
 from keras_bert.layers.dense import dense, initializer
 from keras_bert.layers.embeddings import Embedding, PositionEmbedding
@@ -131,20 +131,29 @@ class Bert(keras.Model):
         # Past Keras's tracking: it is no node of this model and has no weights, and JAX and torch take no strings.
         object.__setattr__(self, "_preprocessor", preprocessor)
 
-    def embed(self, texts: Any, layers: Iterable[int] = (-1,), **options: Any) -> Any:
+    def __setattr__(self, name: str, value: Any) -> None:
+        # Keras would read the property first, which may have none to give, and torch would register a module instead.
+        if name == "preprocessor":
+            object.__setattr__(self, name, value)
+        else:
+            super().__setattr__(name, value)
+
+    def embed(self, texts: Any, layers: int | Iterable[int] = (-1,), **options: Any) -> Any:
         """Vectors of texts, float32 [n, d]; with `pooling=None` a vector per piece.
 
         The options, `combine`, `pooling`, `normalize`, are those of `keras_bert.text.embed.embed`.
         """
         from keras_bert.text.embed import embed
 
-        return embed(self, texts, layers=tuple(layers), **options)
+        return embed(self, texts, layers=layers, **options)
 
     def attention(self, texts: Any) -> "Attention":
         """What each token of the texts attends to, in every layer and head."""
-        batch = [texts] if isinstance(texts, str) else texts
-        inputs = {name: ops.convert_to_numpy(x) for name, x in self.preprocessor(batch).items()}
+        inputs = {name: np.atleast_2d(ops.convert_to_numpy(x)) for name, x in self.preprocessor(texts).items()}
         lengths = inputs["input_mask"].sum(-1)
+        if not len(lengths):
+            raise ValueError("Attention needs at least one text. Received: none")
+        check_length(int(lengths.max()), self.config.max_position_embeddings)
         inputs = {name: x[:, : lengths.max()] for name, x in inputs.items()}
         token = self.preprocessor.vocabulary.token
         pieces = [
@@ -155,7 +164,8 @@ class Bert(keras.Model):
 
     @cached_property
     def _attention_maps(self) -> keras.Model:
-        padding = self.get_layer("padding").output
+        # A layer of its own: Keras gives the dict that the model's own one returns as a flat list.
+        padding = Padding(dtype=self.dtype_policy, name="map_padding")(self.input["input_mask"])
         maps = [
             AttentionMap(self.config.num_attention_heads, dtype=self.dtype_policy)(
                 self.get_layer(f"layer_{i}_attention_qkv").output, padding

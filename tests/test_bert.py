@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 
+import keras_bert
 from keras_bert.bert import Bert
 from keras_bert.config import BertConfig
 from tests.parity.oracles import array, ragged_batch, randomize
@@ -297,3 +298,56 @@ def test_export(bert, inputs, tmp_path):
     outputs = loaded.serve({name: tf.constant(x) for name, x in inputs.items()})
     assert set(outputs) == {"pooled_output", "sequence_output", "default", "encoder_output_0", "encoder_output_1"}
     assert np.abs(outputs["encoder_output_0"] - array(bert(inputs)["encoder_outputs"][0])).max() <= 1e-6
+
+
+# === Text ===
+
+
+@pytest.fixture
+def preprocessor():
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "b", "c"]
+    return keras_bert.Preprocessor(keras_bert.Vocabulary(words), seq_length=16)
+
+
+def test_a_vocabulary_can_be_given_later_and_survives_saving(bert, preprocessor, tmp_path):
+    with pytest.raises(ValueError, match="no vocabulary"):
+        bert.preprocessor  # noqa: B018
+    bert.preprocessor = preprocessor
+    assert bert.preprocessor is preprocessor
+    assert preprocessor not in bert.layers
+    bert.save(tmp_path / "bert.keras")
+    again = keras.models.load_model(tmp_path / "bert.keras")
+    assert again.preprocessor.get_config() == preprocessor.get_config()
+    np.testing.assert_allclose(again.embed(["a b", ""]), bert.embed(["a b", ""]), atol=1e-6)
+    again.preprocessor = None
+    with pytest.raises(ValueError, match="no vocabulary"):
+        again.embed(["a"])
+
+
+def test_attention_maps_by_hand(bert, preprocessor):
+    bert.preprocessor = preprocessor
+    found = bert.attention(["a b c", "c"])
+    assert found.pieces == [["[CLS]", "a", "b", "c", "[SEP]"], ["[CLS]", "c", "[SEP]"]]
+    assert found.maps.shape == (2, 2, 2, 5, 5)
+    np.testing.assert_allclose(found.maps[:, 0].sum(-1), 1, atol=1e-6)
+    assert not found.maps[:, 1, :, 3:].any()
+    assert not found.maps[:, 1, :, :, 3:].any()
+
+    # The second block of the second text in numpy, from what the first block gave.
+    inputs = {name: keras.ops.convert_to_numpy(x)[1:, :3] for name, x in preprocessor(["a", "c"]).items()}
+    x = array(bert(inputs)["encoder_outputs"][0])[0]  # [S, H]
+    kernel, bias = (array(w) for w in bert.get_layer("layer_1_attention_qkv").weights)
+    query, key, _ = np.moveaxis((x @ kernel + bias).reshape(3, 3, 2, 4), 1, 0)  # each [S, A, D]
+    scores = np.exp(np.einsum("iad,jad->aij", query, key) / 2)  # [A, S, S]
+    np.testing.assert_allclose(found.maps[1, 1, :, :3, :3], scores / scores.sum(-1, keepdims=True), atol=1e-5)
+
+
+def test_attention_of_one_text_a_pair_and_none(bert, preprocessor):
+    bert.preprocessor = preprocessor
+    assert bert.attention("a").maps.shape == (2, 1, 2, 3, 3)
+    assert bert.attention(("a", "b c")).pieces == [["[CLS]", "a", "[SEP]", "b", "c", "[SEP]"]]
+    with pytest.raises(ValueError, match="at least one text"):
+        bert.attention([])
+    bert.preprocessor = keras_bert.Preprocessor(preprocessor.vocabulary, seq_length=32)
+    with pytest.raises(ValueError, match="model's 16 positions"):
+        bert.attention("a " * 30)

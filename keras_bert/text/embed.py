@@ -1,7 +1,7 @@
 """Texts to vectors: sorted by length, run in batches, pooled inside the graph, and handed back in order."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -46,7 +46,7 @@ class PieceVectors:
 def embed(
     bert: Any,
     texts: Any,
-    layers: Sequence[int] = (-1,),
+    layers: int | Iterable[int] = (-1,),
     combine: str = "concat",
     pooling: str | None = "mean",
     normalize: bool = False,
@@ -56,7 +56,7 @@ def embed(
 
     Texts longer than the model are cut, which is logged.
 
-    layers: which encoder blocks, from 0 or from -1 backwards. combine: "concat", "sum" or "mean" of these.
+    layers: one or more encoder blocks, from 0 or from -1 backwards. combine: "concat", "sum" or "mean" of these.
     pooling: "mean" or "max" of all tokens, "cls" for the first, "pooled" for the pooler's output.
     normalize: scale each vector to length 1.
     """
@@ -69,12 +69,14 @@ def embed(
     columns = [column[None] if column.shape.rank == 0 else column for column in text_columns(texts)]
     limit = bert.config.max_position_embeddings
     packer = replace(bert.preprocessor.packer, max_length=limit)
-    run = _runner(bert, packer, len(columns), tuple(layers), combine, pooling, normalize)
+    chosen = tuple(layers) if isinstance(layers, Iterable) else (layers,)
+    run = _runner(bert, packer, len(columns), chosen, combine, pooling, normalize)
     segments, start, end = _tokenize(bert.preprocessor, columns, offsets=pooling is None)
     room = limit - len(segments) - 1
     lengths = np.sum([segment.row_lengths().numpy() for segment in segments], axis=0)  # [n]
-    if (lengths > room).any():
-        logger.info("%d of %d texts are cut to the model's %d positions.", (lengths > room).sum(), len(lengths), limit)
+    cut = (lengths > room).sum()
+    if cut:
+        logger.warning("%d of %d texts are cut to the model's %d positions.", cut, len(lengths), limit)
 
     order = np.argsort(-lengths, kind="stable")  # the longest first: what does not fit into memory fails at once
     batches = _batches(order, np.minimum(lengths, room) + limit - room, batch_tokens)
@@ -145,7 +147,8 @@ def _features(bert: Any, layers: tuple[int, ...], combine: str, pooling: str | N
             f"combine must be one of {COMBINE} and pooling one of {POOLING}. "
             f"Received: combine={combine!r}, pooling={pooling!r}"
         )
-    if not layers or not all(-len(blocks) <= layer < len(blocks) for layer in layers):
+    numbers = all(hasattr(layer, "__index__") for layer in layers)
+    if not layers or not numbers or not all(-len(blocks) <= layer < len(blocks) for layer in layers):
         raise ValueError(
             f"layers must name encoder blocks, from {-len(blocks)} to {len(blocks) - 1}. Received: layers={layers}"
         )

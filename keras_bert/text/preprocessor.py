@@ -112,9 +112,11 @@ class Preprocessor(keras.layers.Layer):
     # === Rows ===
 
     def pack(self, segments: Sequence[Any], seq_length: int | str | None = None) -> dict[str, Any]:
-        """Rows from ids: one entry for each segment, as `tokenize` gives it or as ragged rows [B, (pieces)]."""
+        """Rows from ids: one entry for each segment, as `tokenize` gives a batch or as ragged rows [B, (pieces)]."""
         import tensorflow as tf
 
+        if not segments:
+            raise ValueError("A row needs a segment at least. Pass [ids] or [ids_a, ids_b]. Received: no segments")
         with tf.device("CPU:0"):
             rows = [_rows(segment) for segment in segments]
             _check_equal_lengths([tf.get_static_value(segment.nrows()) for segment in rows])
@@ -210,10 +212,18 @@ def _rows(ids: Any) -> Any:
     """Ids as ragged [B, (pieces)]."""
     import tensorflow as tf
 
+    rule = "A segment must be whole numbers, [B, (pieces)] or as tokenize gives a batch. Received: "
     if isinstance(ids, list | tuple):
-        ids = tf.ragged.constant(ids, tf.int32, ragged_rank=1)
+        try:
+            ids = tf.ragged.constant(ids, tf.int32, ragged_rank=1)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{rule}{error}") from None
+    elif not tf.is_tensor(ids):
+        ids = tf.convert_to_tensor(ids)
+    if ids.shape.rank not in (2, 3) or not ids.dtype.is_integer:
+        raise ValueError(f"{rule}shape={ids.shape}, dtype={ids.dtype.name}")
     if not isinstance(ids, tf.RaggedTensor):
-        ids = tf.RaggedTensor.from_tensor(tf.convert_to_tensor(ids))
+        ids = tf.RaggedTensor.from_tensor(ids, ragged_rank=ids.shape.rank - 1)
     return ids.merge_dims(1, 2) if ids.shape.rank == 3 else ids
 
 

@@ -1,6 +1,6 @@
 """What a user calls texts, as one checked string tensor."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import Any
 
 
@@ -19,8 +19,13 @@ def as_texts(texts: Any) -> Any:
     if getattr(texts, "ndim", 1) == 0:
         texts = texts.item()
         return tf.constant(_utf8(texts, ""))
-    if isinstance(texts, Mapping) or not hasattr(texts, "__iter__"):
+    if isinstance(texts, Mapping | Set) or not hasattr(texts, "__iter__"):
         _utf8(texts, "")
+    if getattr(texts, "ndim", 1) > 1:  # a table's rows are no texts, and a DataFrame would give its columns' names
+        raise TypeError(
+            "Texts must be strings. Pass table[name] for one column, or a tuple of two columns for "
+            f"pairs. Received: {type(texts).__name__} of shape {tuple(texts.shape)}"
+        )
     return tf.constant([_utf8(text, f" at index {index}") for index, text in enumerate(texts)], tf.string, name="texts")
 
 
@@ -38,6 +43,11 @@ def _checked(texts: Any) -> Any:
 def _utf8(text: Any, where: str) -> bytes:
     if isinstance(text, bytes):
         return text
+    if isinstance(text, list | tuple) and where:
+        raise TypeError(
+            "Every text must be a string. For pairs, pass a tuple of two columns: (texts_a, texts_b). "
+            f"Received: {text!r} ({type(text).__name__}){where}"
+        )
     if not isinstance(text, str):
         raise TypeError(
             "Every text must be a string. Turn it into one with str(), or leave it out. "

@@ -20,7 +20,15 @@ class Vocabulary:
     """
 
     def __init__(self, tokens: Iterable[str]) -> None:
-        self._tokens = tuple([tokens] if isinstance(tokens, str) else tokens)
+        if isinstance(tokens, str | os.PathLike) or not isinstance(tokens, Iterable):
+            raise TypeError(
+                "A vocabulary is made of its pieces in order. For a file, use Vocabulary.from_file(path). "
+                f"Received: {tokens!r}"
+            )
+        self._tokens = tuple(tokens)
+        odd = [token for token in self._tokens if not isinstance(token, str) or "\n" in token]
+        if odd:
+            raise ValueError(f"Pieces must be strings without line ends. Received: {odd[0]!r}")
         self._ids = {token: number for number, token in enumerate(self._tokens)}
         self._check()
 
@@ -121,6 +129,8 @@ class Vocabulary:
 
     def token(self, id: int) -> str:
         """The piece with this id."""
+        if not hasattr(id, "__index__"):
+            raise TypeError(f"An id is a whole number. For the id of a piece, use vocabulary[piece]. Received: {id!r}")
         if not 0 <= id < len(self._tokens):
             raise IndexError(f"An id must be at least 0 and below the vocabulary's {len(self)}. Received: {id}")
         return self._tokens[id]
@@ -150,9 +160,6 @@ class Vocabulary:
         return f"Vocabulary({len(self)} pieces, {self.special_tokens})"
 
     def _check(self) -> None:
-        odd = [token for token in self._tokens if not isinstance(token, str) or "\n" in token]
-        if odd:
-            raise ValueError(f"Pieces must be strings without line ends. Received: {odd[0]!r}")
         if len(self._ids) < len(self._tokens):
             number, token = next((i, t) for i, t in enumerate(self._tokens) if self._ids[t] != i)
             raise ValueError(

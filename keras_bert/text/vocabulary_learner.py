@@ -70,7 +70,7 @@ class Learner:
             while kept > self.sample_bytes and len(heap) > 1:
                 kept -= len(heapq.heappop(heap)[2])
         if kept < seen:
-            logger.info(
+            logger.warning(
                 "The texts hold %.0f MB; the vocabulary is learnt from a sample of %.0f MB (seed %d).",
                 seen / 1e6, kept / 1e6, self.seed,
             )  # fmt: skip
@@ -103,7 +103,7 @@ class Learner:
                 crowded = True
         if crowded or letters > MAX_LETTERS:
             counts, _ = _most_frequent(counts)
-            logger.info("The texts hold very many words; the %d most frequent are kept.", len(counts))
+            logger.warning("The texts hold very many words; the %d most frequent are kept.", len(counts))
         return dict(sorted(counts.items()))
 
     def letters(self, words: dict[str, int]) -> set[str]:

@@ -206,6 +206,9 @@ def test_bad_arguments(preprocessor):
         Preprocessor("vocab.txt")
     with pytest.raises(ValueError, match="Received: 1 and 2 texts"):
         preprocessor.pack([[[12]], [[12], [13]]])
+    for segments in ([], [[12, 13]], ["a b"], [np.array([12])], [np.array([[1.5]])]):
+        with pytest.raises(ValueError, match="segment"):
+            preprocessor.pack(segments)
 
 
 def test_bad_bytes_and_long_texts(preprocessor):

@@ -93,6 +93,8 @@ def test_lookups():
     for number in (-1, 6):
         with pytest.raises(IndexError, match=rf"below the vocabulary's 6. Received: {number}"):
             vocabulary.token(number)
+    with pytest.raises(TypeError, match=r"vocabulary\[piece\]. Received: 'a'"):
+        vocabulary.token("a")
 
 
 @pytest.mark.parametrize("missing", SPECIAL[:4])
@@ -104,7 +106,10 @@ def test_missing_special_tokens(missing):
 def test_bad_vocabularies(tmp_path):
     with pytest.raises(ValueError, match="Received: 'a' with the ids 5 and 7"):
         Vocabulary([*SPECIAL, "a", "b", "a"])
-    for odd in (7, "a\nb", None):
+    for path in ("vocab.txt", tmp_path, None):
+        with pytest.raises(TypeError, match=r"Vocabulary\.from_file"):
+            Vocabulary(path)
+    for odd in (7, "a\nb", None, ["a"]):
         with pytest.raises(ValueError, match="must be strings without line ends"):
             Vocabulary([*SPECIAL, odd])
     with pytest.raises(FileNotFoundError, match=r"none\.txt"):
