@@ -46,6 +46,11 @@ class Bert(keras.Model):
     def __init__(
         self, config: BertConfig, preprocessor: Any = None, dtype: Any = None, *, remat: bool = False, **kwargs: Any
     ) -> None:
+        if not isinstance(config, BertConfig):
+            raise TypeError(
+                'config must be a BertConfig, such as BertConfig.from_size("base"). For a name or a folder, use '
+                f"keras_bert.load. Received: {type(config).__name__}"
+            )
         policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
         hidden = config.hidden_size
 
@@ -159,7 +164,8 @@ class Bert(keras.Model):
         pieces = [
             [token(int(i)) for i in ids[:length]] for ids, length in zip(inputs["input_word_ids"], lengths, strict=True)
         ]
-        maps = self._attention_maps.predict_on_batch(inputs)
+        # Not predict, whose trace would outlive quantize() or enable_lora().
+        maps = [ops.convert_to_numpy(ops.cast(x, "float32")) for x in self._attention_maps(inputs, training=False)]
         return Attention(pieces, np.stack(maps))  # [L, B, A, S, S]
 
     @cached_property
@@ -192,6 +198,12 @@ class Bert(keras.Model):
         if blocks is None:
             self.trainable = False
             return
+        if not 0 <= blocks <= self.config.num_hidden_layers:
+            raise ValueError(
+                f"blocks must be 0 to {self.config.num_hidden_layers}; freeze() freezes everything. "
+                f"Received: blocks={blocks}"
+            )
+        self.trainable = True  # an earlier freeze() ended at the model, not only at its layers
         kept = {id(layer) for i in range(blocks, self.config.num_hidden_layers) for layer in self.block(i)}
         kept.add(id(self.get_layer("pooler")))
         for layer in self.layers:
@@ -199,12 +211,16 @@ class Bert(keras.Model):
 
     def enable_lora(self, rank: int, *, targets: Iterable[str] = ("attention_qkv",)) -> None:
         """Freeze everything and train low-rank changes of the Dense layers whose names end in one of `targets`."""
-        chosen = [layer for layer in self.layers if layer.name.endswith(tuple(targets))]
+        if rank < 1:
+            raise ValueError(f"rank must be at least 1. Take 8, say. Received: rank={rank}")
+        targets = (targets,) if isinstance(targets, str) else tuple(targets)
+        chosen = [layer for layer in self.layers if layer.name.endswith(targets)]
         if not chosen or not all(isinstance(layer, keras.layers.Dense) for layer in chosen):
             raise ValueError(
                 "targets must name Dense layers, such as attention_qkv, attention_output, intermediate, output. "
-                f"Received: targets={tuple(targets)}"
+                f"Received: targets={targets}"
             )
+        self.trainable = True
         for layer in self.layers:
             layer.trainable = layer in chosen
         for layer in chosen:

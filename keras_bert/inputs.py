@@ -40,6 +40,8 @@ def check_inputs(inputs: Any, config: BertConfig) -> None:
                 f"{name} must have the shape of input_word_ids, {tuple(word_ids.shape)}. Pad them alike. "
                 f"Received: {tuple(x.shape)}"
             )
+    if word_ids.shape[1] == 0:
+        raise ValueError("A sequence must have at least one position, that of [CLS]. Pad it. Received: sequences of 0")
     check_length(word_ids.shape[1], config.max_position_embeddings)
     _check_range("input_word_ids", word_ids, config.vocab_size, "Use the vocabulary of these weights")
     _check_range("input_type_ids", arrays["input_type_ids"], config.type_vocab_size, "Number the segments from 0")

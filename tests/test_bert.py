@@ -7,6 +7,9 @@ import pytest
 import keras_bert
 from keras_bert.bert import Bert
 from keras_bert.config import BertConfig
+from keras_bert.text.preprocessor import Preprocessor
+from keras_bert.text.vocabulary import Vocabulary
+from keras_bert.training.optimizer import AdamW
 from tests.parity.oracles import array, ragged_batch, randomize
 
 BACKEND = keras.backend.backend()
@@ -121,6 +124,7 @@ def test_batch_is_each_row_alone(bert, inputs):
         (lambda x: {**x, "input_word_ids": x["input_word_ids"] - 50}, r"must be in 0\.\.\.49"),
         (lambda x: {**x, "input_type_ids": x["input_type_ids"] + 2}, "input_type_ids must be in"),
         (lambda x: {name: np.zeros((1, 17), "int32") for name in x}, "at most the model's 16 positions"),
+        (lambda x: {name: np.zeros((2, 0), "int32") for name in x}, "at least one position"),
         (lambda x: {name: value[0] for name, value in x.items()}, r"shape \[batch, sequence\]"),
     ],
 )
@@ -138,6 +142,24 @@ def test_too_long_for_a_model_built_on_bert(bert):
 def test_no_vocabulary(bert):
     with pytest.raises(ValueError, match="has no vocabulary"):
         _ = bert.preprocessor
+
+
+@pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
+def test_attention_maps(dtype):
+    pytest.importorskip("tensorflow_text")
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "man"]
+    preprocessor = Preprocessor(Vocabulary(words), seq_length=12)
+    bert = randomize(Bert(CONFIG, preprocessor, dtype=dtype))
+    before = bert.attention(["the man", "man"])
+    assert before.pieces == [["[CLS]", "the", "man", "[SEP]"], ["[CLS]", "man", "[SEP]"]]
+    assert before.maps.shape == (2, 2, 2, 4, 4)
+    assert before.maps[:, 0].sum(-1) == pytest.approx(np.ones((2, 2, 4)), abs=0.02)
+    assert (before.maps[:, 1, :, 3] == 0).all()
+    assert (before.maps[:, 1, :, :, 3] == 0).all()
+    bert.enable_lora(2)
+    layer = bert.get_layer("layer_0_attention_qkv")
+    layer.lora_kernel_b.assign(keras.random.normal(layer.lora_kernel_b.shape))
+    assert np.abs(bert.attention(["the man", "man"]).maps - before.maps).max() > 1e-4
 
 
 # === What Keras users expect ===
@@ -176,6 +198,8 @@ def test_lora_of_a_layer_by_keras_own_means(bert, inputs):
 
 
 def test_lora_targets(bert):
+    with pytest.raises(ValueError, match="rank must be at least 1"):
+        bert.enable_lora(0)
     with pytest.raises(ValueError, match="must name Dense layers"):
         bert.enable_lora(2, targets=("attention",))
 
@@ -203,6 +227,24 @@ def test_freezing_survives_saving(bert, tmp_path):
     assert bert.trainable_weights == []
 
 
+def test_freezing_anew(bert):
+    bert.freeze(blocks=1)
+    some = len(bert.trainable_weights)
+    bert.freeze()
+    bert.freeze(blocks=1)
+    assert len(bert.trainable_weights) == some > 0
+    with pytest.raises(ValueError, match="blocks must be 0 to 2"):
+        bert.freeze(blocks=3)
+    bert.freeze()
+    bert.enable_lora(2, targets="attention_qkv")
+    assert len(bert.trainable_weights) == 2 * 3  # bias and two factors
+
+
+def test_config_must_be_one():
+    with pytest.raises(TypeError, match=r"keras_bert\.load"):
+        Bert("base")
+
+
 @pytest.mark.parametrize("dtype", ["bfloat16", "mixed_bfloat16", "mixed_float16", "float32"])
 def test_dtype_policies(inputs, dtype, tmp_path):
     bert = randomize(Bert(CONFIG, dtype=dtype))
@@ -215,6 +257,13 @@ def test_dtype_policies(inputs, dtype, tmp_path):
     for x, y in zip(_flat(outputs), _flat(exact), strict=True):
         assert np.abs(x - y).max() <= 0.1
     assert _same(outputs, _saved_and_loaded(bert, tmp_path)(inputs))
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_adamw_refuses_weights_it_could_not_move(dtype):
+    bert = Bert(CONFIG, dtype=dtype)
+    with pytest.raises(ValueError, match=f"mixed_{dtype}"):
+        AdamW().build(bert.trainable_variables)
 
 
 def test_layers_by_name(bert):

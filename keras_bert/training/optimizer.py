@@ -24,6 +24,16 @@ class AdamW(keras.optimizers.AdamW):
         super().__init__(learning_rate, weight_decay=weight_decay, epsilon=epsilon, **kwargs)
         self.exclude_from_weight_decay(var_names=list(NO_DECAY))
 
+    def build(self, variables: Any) -> None:
+        for variable in variables:
+            dtype = keras.backend.standardize_dtype(variable.dtype)
+            if dtype in ("bfloat16", "float16"):
+                raise ValueError(
+                    f"Weights to train must be float32: in {dtype} a step this small moves none of them. Build the "
+                    f'model with dtype="mixed_{dtype}". Received: {variable.path} in {dtype}'
+                )
+        super().build(variables)
+
     def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
         if self.amsgrad or keras.backend.backend() != "tensorflow":
             super().update_step(gradient, variable, learning_rate)

@@ -5,7 +5,7 @@ import re
 import numpy as np
 
 import keras_bert
-from tests.parity.oracles import array
+from tests.parity.oracles import array, ragged_batch
 
 
 def _sentences(minilm, count=200):
@@ -49,3 +49,36 @@ def test_settings(minilm):
     assert bert.preprocessor.seq_length == 16
     assert len(bert.preprocessor.vocabulary) == 30522
     assert (bert.pooling.pooling, bert.pooling.normalize) == ("mean", True)
+
+
+def test_bfloat16_points_where_float32_does(minilm):
+    """Pooled and mean vectors of real sentences."""
+    sentences = _sentences(minilm)
+    exact, narrow = (_vectors(keras_bert.load(minilm, dtype=dtype), sentences) for dtype in ("float32", "bfloat16"))
+    for x, y in zip(exact, narrow, strict=True):
+        assert _cosines(x, y).min() >= 0.999
+
+
+def test_bfloat16_at_the_size_of_base():
+    """Random weights, in real tokens of uneven lengths."""
+    config = keras_bert.BertConfig.from_size("base", vocab_size=1000)
+    exact, narrow = keras_bert.Bert(config), keras_bert.Bert(config, dtype="bfloat16")
+    narrow.set_weights([array(x) for x in exact.get_weights()])
+    inputs = ragged_batch(config, (64, 7, 30, 1))
+    for x, y in zip(_pooled_and_mean(exact, inputs), _pooled_and_mean(narrow, inputs), strict=True):
+        assert _cosines(x, y).min() >= 0.999
+
+
+def _vectors(bert, sentences):
+    parts = [_pooled_and_mean(bert, bert.preprocessor(sentences[i : i + 50])) for i in range(0, len(sentences), 50)]
+    return [np.concatenate(part) for part in zip(*parts, strict=True)]
+
+
+def _pooled_and_mean(bert, inputs):
+    outputs = bert(inputs)
+    mask = array(inputs["input_mask"])[..., None]
+    return array(outputs["pooled_output"]), (array(outputs["sequence_output"]) * mask).sum(1) / mask.sum(1)
+
+
+def _cosines(x, y):
+    return (x * y).sum(-1) / np.linalg.norm(x, axis=-1) / np.linalg.norm(y, axis=-1)
