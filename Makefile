@@ -25,7 +25,7 @@ CORE = tests/test_config.py tests/test_bert.py tests/test_kernels.py tests/parit
 test: .venv/dev
 	KERAS_BACKEND=jax .venv/bin/python -m pytest -q $(CORE)
 	KERAS_BACKEND=torch .venv/bin/python -m pytest -q $(CORE)
-	KERAS_BACKEND=tensorflow .venv/bin/python -m pytest -q --durations=10
+	KERAS_BACKEND=tensorflow .venv/bin/python -m pytest -q -rs --durations=10
 
 lint: .venv/dev
 	.venv/bin/ruff check .
@@ -35,6 +35,8 @@ lint: .venv/dev
 benchmarks: .venv/dev
 	.venv/bin/python benchmarks/encoder.py
 	.venv/bin/python benchmarks/tokenizer.py
+	.venv/bin/python benchmarks/embed.py
+	.venv/bin/python benchmarks/load.py
 
 clean:
 	rm -rf .venv build dist *.egg-info
