@@ -4,11 +4,8 @@ import keras
 import numpy as np
 import pytest
 
-import keras_bert
 from keras_bert.bert import Bert
 from keras_bert.config import BertConfig
-from keras_bert.text.preprocessor import Preprocessor
-from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.training.optimizer import AdamW
 from tests.parity.oracles import array, ragged_batch, randomize
 
@@ -142,24 +139,6 @@ def test_too_long_for_a_model_built_on_bert(bert):
 def test_no_vocabulary(bert):
     with pytest.raises(ValueError, match="has no vocabulary"):
         _ = bert.preprocessor
-
-
-@pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
-def test_attention_maps(dtype):
-    pytest.importorskip("tensorflow_text")
-    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "man"]
-    preprocessor = Preprocessor(Vocabulary(words), seq_length=12)
-    bert = randomize(Bert(CONFIG, preprocessor, dtype=dtype))
-    before = bert.attention(["the man", "man"])
-    assert before.pieces == [["[CLS]", "the", "man", "[SEP]"], ["[CLS]", "man", "[SEP]"]]
-    assert before.maps.shape == (2, 2, 2, 4, 4)
-    assert before.maps[:, 0].sum(-1) == pytest.approx(np.ones((2, 2, 4)), abs=0.02)
-    assert (before.maps[:, 1, :, 3] == 0).all()
-    assert (before.maps[:, 1, :, :, 3] == 0).all()
-    bert.enable_lora(2)
-    layer = bert.get_layer("layer_0_attention_qkv")
-    layer.lora_kernel_b.assign(keras.random.normal(layer.lora_kernel_b.shape))
-    assert np.abs(bert.attention(["the man", "man"]).maps - before.maps).max() > 1e-4
 
 
 # === What Keras users expect ===
@@ -347,56 +326,3 @@ def test_export(bert, inputs, tmp_path):
     outputs = loaded.serve({name: tf.constant(x) for name, x in inputs.items()})
     assert set(outputs) == {"pooled_output", "sequence_output", "default", "encoder_output_0", "encoder_output_1"}
     assert np.abs(outputs["encoder_output_0"] - array(bert(inputs)["encoder_outputs"][0])).max() <= 1e-6
-
-
-# === Text ===
-
-
-@pytest.fixture
-def preprocessor():
-    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "b", "c"]
-    return keras_bert.Preprocessor(keras_bert.Vocabulary(words), seq_length=16)
-
-
-def test_a_vocabulary_can_be_given_later_and_survives_saving(bert, preprocessor, tmp_path):
-    with pytest.raises(ValueError, match="no vocabulary"):
-        bert.preprocessor  # noqa: B018
-    bert.preprocessor = preprocessor
-    assert bert.preprocessor is preprocessor
-    assert preprocessor not in bert.layers
-    bert.save(tmp_path / "bert.keras")
-    again = keras.models.load_model(tmp_path / "bert.keras")
-    assert again.preprocessor.get_config() == preprocessor.get_config()
-    np.testing.assert_allclose(again.embed(["a b", ""]), bert.embed(["a b", ""]), atol=1e-6)
-    again.preprocessor = None
-    with pytest.raises(ValueError, match="no vocabulary"):
-        again.embed(["a"])
-
-
-def test_attention_maps_by_hand(bert, preprocessor):
-    bert.preprocessor = preprocessor
-    found = bert.attention(["a b c", "c"])
-    assert found.pieces == [["[CLS]", "a", "b", "c", "[SEP]"], ["[CLS]", "c", "[SEP]"]]
-    assert found.maps.shape == (2, 2, 2, 5, 5)
-    np.testing.assert_allclose(found.maps[:, 0].sum(-1), 1, atol=1e-6)
-    assert not found.maps[:, 1, :, 3:].any()
-    assert not found.maps[:, 1, :, :, 3:].any()
-
-    # The second block of the second text in numpy, from what the first block gave.
-    inputs = {name: keras.ops.convert_to_numpy(x)[1:, :3] for name, x in preprocessor(["a", "c"]).items()}
-    x = array(bert(inputs)["encoder_outputs"][0])[0]  # [S, H]
-    kernel, bias = (array(w) for w in bert.get_layer("layer_1_attention_qkv").weights)
-    query, key, _ = np.moveaxis((x @ kernel + bias).reshape(3, 3, 2, 4), 1, 0)  # each [S, A, D]
-    scores = np.exp(np.einsum("iad,jad->aij", query, key) / 2)  # [A, S, S]
-    np.testing.assert_allclose(found.maps[1, 1, :, :3, :3], scores / scores.sum(-1, keepdims=True), atol=1e-5)
-
-
-def test_attention_of_one_text_a_pair_and_none(bert, preprocessor):
-    bert.preprocessor = preprocessor
-    assert bert.attention("a").maps.shape == (2, 1, 2, 3, 3)
-    assert bert.attention(("a", "b c")).pieces == [["[CLS]", "a", "[SEP]", "b", "c", "[SEP]"]]
-    with pytest.raises(ValueError, match="at least one text"):
-        bert.attention([])
-    bert.preprocessor = keras_bert.Preprocessor(preprocessor.vocabulary, seq_length=32)
-    with pytest.raises(ValueError, match="model's 16 positions"):
-        bert.attention("a " * 30)
