@@ -55,7 +55,13 @@ def resize(
         rows = [i if i < old.max_position_embeddings else -1 for i in range(max_position_embeddings)]
         name = "position_embeddings/embeddings"
         weights[name] = _rows(weights[name], rows, config, rng, "positions")
-    resized = Bert(config, _preprocessor(bert, vocabulary, config.max_position_embeddings), dtype=bert.dtype_policy)
+    resized = Bert(
+        config,
+        _preprocessor(bert, vocabulary, config.max_position_embeddings),
+        dtype=bert.dtype_policy,
+        remat=bert.remat,
+        pooling=bert.pooling,
+    )
     dataclasses.replace(checkpoint, config=config, weights=weights).assign_to(resized)
     return resized
 

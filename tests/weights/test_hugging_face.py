@@ -270,7 +270,7 @@ def test_bad_folders(tmp_path, spoil, error):
     assert "\n" not in str(raised.value)
 
 
-def test_sentence_transformers_settings(tmp_path, minilm):
+def test_sentence_transformers_settings(tmp_path, minilm, caplog):
     folder = tmp_path / "model"
     shutil.copytree(minilm, folder, ignore=shutil.ignore_patterns("*.safetensors"))
     (folder / "model.safetensors").symlink_to(minilm / "model.safetensors")
@@ -280,6 +280,13 @@ def test_sentence_transformers_settings(tmp_path, minilm):
     unknown = read(folder)
     assert unknown.pooling is None
     assert "modules.json" in unknown.left_out
+    assert "pooling by cls and max has no equal here" in caplog.text
+    changes = {"pooling_mode_mean_tokens": True, "pooling_mode_cls_token": False, "pooling_mode_max_tokens": False}
+    _edit(folder / "1_Pooling" / "config.json", **changes)
+    assert read(folder).pooling == Pooling("mean", True, 256)
+    _edit(folder / "config_sentence_transformers.json", default_prompt_name="query")
+    assert read(folder).pooling is None
+    assert "prompt 'query' before each text" in caplog.text
 
 
 def test_sentence_transformers_with_a_folder_for_bert(tmp_path):
