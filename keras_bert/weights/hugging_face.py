@@ -108,7 +108,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
             raise ValueError(
                 f"BERT's encoder sees both sides. Load it with its own package. Received: {key}=true in {folder}"
             )
-    stored = _plain_names(stored_weights(folder))
+    stored = _plain_names(stored_weights(folder), folder)
     left_out = {name: "counts positions or types; no weight" for name in BUFFERS if stored.pop(name, None)}
 
     weights = read(ENCODER, stored, shapes_in(ENCODER, stored, config, left_out), config, folder)
@@ -116,9 +116,13 @@ def read_checkpoint(path: Path) -> Checkpoint:
 
     heads = {}
     for head in _heads(data, stored):
-        shapes = head_shapes(head, config, _outputs(head, stored))
-        heads[head] = Head(read(HEADS[head], stored, shapes, config, folder), _labels(head, data))
         used |= theirs(HEADS[head], config)
+        if head == "classifier" and data.get("problem_type") == "multi_label_classification":
+            left_out["head classifier"] = "its labels do not exclude each other, as those of a classifier do here"
+            continue
+        outputs = _outputs(head, stored)
+        weights_of_head = read(HEADS[head], stored, head_shapes(head, config, outputs), config, folder)
+        heads[head] = Head(weights_of_head, _labels(head, data, outputs, folder))
     for copy, original in COPIES.items():
         if copy in stored:
             used.add(copy)
@@ -140,13 +144,16 @@ def read_checkpoint(path: Path) -> Checkpoint:
     return checkpoint.check()
 
 
-def _plain_names(stored: dict[str, Stored]) -> dict[str, Stored]:
+def _plain_names(stored: dict[str, Stored], folder: Path) -> dict[str, Stored]:
     """Without the prefix of models with a head, and without the old names of norms."""
     plain = {}
     for name, entry in stored.items():
         for old, new in ALIASES:
             name = name.replace(old, new)
-        plain[name.removeprefix("bert.")] = entry
+        name = name.removeprefix("bert.")
+        if name in plain:
+            raise ValueError(f"A weight must have one name. Remove the other. Received: {name} twice in {folder}")
+        plain[name] = entry
     return plain
 
 
@@ -169,16 +176,21 @@ def _heads(data: dict[str, Any], stored: dict[str, Stored]) -> list[str]:
     return [*heads, named[0]]
 
 
-def _outputs(head: str, stored: dict[str, Stored]) -> int | None:
+def _outputs(head: str, stored: dict[str, Stored]) -> int:
     kernel = stored.get(HEADS[head][0].theirs)
     return kernel.shape[0] if kernel else 1
 
 
-def _labels(head: str, data: dict[str, Any]) -> tuple[str, ...] | None:
+def _labels(head: str, data: dict[str, Any], outputs: int, folder: Path) -> tuple[str, ...] | None:
     if head not in ("classifier", "tagger") or "id2label" not in data:
         return None
     labels = data["id2label"]
-    return tuple(str(labels[key]) for key in sorted(labels, key=int))
+    if not isinstance(labels, dict) or set(labels) != {str(i) for i in range(outputs)}:
+        raise ValueError(
+            f'id2label must name each of the {outputs} outputs, as {{"0": "bad", "1": "good"}}. Correct config.json. '
+            f"Received: {labels} in {folder}"
+        )
+    return tuple(str(labels[str(i)]) for i in range(outputs))
 
 
 def _checked(value: Stored, copy: Stored, original: Stored, name: str, other: str, folder: Path) -> Stored:

@@ -1,6 +1,7 @@
 """Our own folder {bert_config.json, vocab.txt, tokenizer_config.json, model.weights.h5}, and .keras files."""
 
 import dataclasses
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +71,12 @@ def read_checkpoint(path: Path) -> Checkpoint:
             used |= theirs(table, config)
     refuse_left_over(set(stored) - used, path / WEIGHTS)
     vocabulary, rules = text_of(path)
-    pooling = Pooling(**read_json(path / _POOLING)) if (path / _POOLING).is_file() else None
+    pooling = None
+    if settings := read_json(path / _POOLING):
+        names = [field.name for field in dataclasses.fields(Pooling)]
+        if set(settings) != set(names):
+            raise ValueError(f"{_POOLING} must have {', '.join(names)}. Get it again. Received: {settings} in {path}")
+        pooling = Pooling(**settings)
     checkpoint = Checkpoint(
         str(path), "keras_bert folder", config, weights, heads, vocabulary, rules, pooling, left_out
     )
@@ -88,6 +94,8 @@ def _by_layer(path: Path) -> dict[str, Stored]:
 
 
 def _read_keras(path: Path) -> Checkpoint:
+    if not zipfile.is_zipfile(path):
+        raise ValueError(f"A .keras file must be whole. Save or get it again. Received: {path}")
     model = keras.models.load_model(path)
     bert = model if isinstance(model, Bert) else getattr(model, "bert", None)
     if not isinstance(bert, Bert):

@@ -44,6 +44,11 @@ def resize(
     weights = dict(checkpoint.weights)
     rng = np.random.default_rng(seed)
     if vocabulary is not None:
+        if not isinstance(vocabulary, Vocabulary):
+            raise TypeError(
+                "vocabulary must be a Vocabulary. Make one with keras_bert.weights.resize.add_tokens(vocabulary, "
+                f"tokens). Received: {type(vocabulary).__name__}"
+            )
         config = dataclasses.replace(config, vocab_size=len(vocabulary))
         places = {piece: i for i, piece in enumerate(bert.preprocessor.vocabulary.tokens)}
         rows = [places.get(piece, -1) for piece in vocabulary.tokens]
