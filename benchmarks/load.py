@@ -1,4 +1,4 @@
-"""Loading a folder of HuggingFace's, BERT-base or another size: keras_bert beside KerasHub, each in processes of its own, in turn.
+"""Loading a folder of HuggingFace's: keras_bert beside KerasHub, each in processes of its own, in turn.
 
     python benchmarks/load.py                                  about three minutes
     python benchmarks/load.py --size large --peers keras_bert  the memory alone, about a minute
