@@ -1,6 +1,7 @@
-"""Loading a BERT-base folder of HuggingFace's: keras_bert beside KerasHub, each in processes of its own, in turn.
+"""Loading a folder of HuggingFace's: keras_bert beside KerasHub, each in processes of its own, in turn.
 
-    python benchmarks/load.py            about three minutes
+    python benchmarks/load.py                                  about three minutes
+    python benchmarks/load.py --size large --peers keras_bert  the memory alone, about a minute
 
 Prints the seconds beyond imports (the best of the rounds), the peak of memory beyond what the process held before in
 weights of the model, and the ratio of keras_bert's to KerasHub's. Each process loads a tiny model first, so that what
@@ -37,26 +38,27 @@ def memory(field: str) -> float:
     return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(field))
 
 
-def worker(peer: str, folder: Path) -> None:
+def worker(peer: str, folder: Path, size: str) -> None:
     """Load a tiny model, then the folder's with and without weights, and print the figures as JSON."""
     if peer == "keras_bert":
         import keras_bert
 
-        load, name = keras_bert.load, "base"
+        load, name = keras_bert.load, size
     else:
         import keras_hub
 
         def load(path, weights=True):
             if weights:
                 return keras_hub.models.BertBackbone.from_preset(str(path))
-            sizes = {"num_layers": 12, "num_heads": 12, "hidden_dim": 768, "intermediate_dim": 3072}
-            return keras_hub.models.BertBackbone(vocabulary_size=30522, **sizes)
+            layers, hidden = {"base": (12, 768), "large": (24, 1024)}[size]
+            sizes = {"num_layers": layers, "num_heads": hidden // 64, "hidden_dim": hidden}
+            return keras_hub.models.BertBackbone(vocabulary_size=30522, intermediate_dim=4 * hidden, **sizes)
 
         name = ""
     load(folder / "tiny")
     Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
     before, start = memory("VmRSS"), time.perf_counter()
-    model = load(folder / "base")
+    model = load(folder / size)
     seconds, peak = time.perf_counter() - start, memory("VmHWM") - before
     start = time.perf_counter()
     load(name, weights=False)
@@ -68,24 +70,27 @@ def worker(peer: str, folder: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--worker", nargs=2, metavar=("PEER", "FOLDER"), help=argparse.SUPPRESS)
+    parser.add_argument("--size", choices=("base", "large"), default="base")
+    parser.add_argument("--peers", nargs="+", choices=PEERS, default=PEERS)
+    parser.add_argument("--worker", nargs=3, metavar=("PEER", "FOLDER", "SIZE"), help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.worker:
-        worker(arguments.worker[0], Path(arguments.worker[1]))
+        worker(arguments.worker[0], Path(arguments.worker[1]), arguments.worker[2])
         return
-    best: dict[str, dict[str, float]] = {peer: {} for peer in PEERS}
+    best: dict[str, dict[str, float]] = {peer: {} for peer in arguments.peers}
     with tempfile.TemporaryDirectory() as folder:
-        for size in ("tiny", "base"):
+        for size in ("tiny", arguments.size):
             make_folder(Path(folder) / size, size)
         for _ in range(arguments.rounds):
-            for peer in PEERS:
-                command = [sys.executable, __file__, "--worker", peer, folder]
+            for peer in arguments.peers:
+                command = [sys.executable, __file__, "--worker", peer, folder, arguments.size]
                 done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
                 for key, value in json.loads(done.stdout.splitlines()[-1]).items():
                     best[peer][key] = min(best[peer].get(key, value), value)
     for key, unit in (("load", "s"), ("architecture alone", "s"), ("peak", "x the weights")):
-        ours, theirs = (best[peer][key] for peer in PEERS)
-        print(f"{key:20} keras_bert {ours:5.2f} {unit}, KerasHub {theirs:5.2f} {unit}, ratio {ours / theirs:.2f}")
+        values = [figures[key] for figures in best.values()]
+        said = ", ".join(f"{peer} {value:5.2f} {unit}" for peer, value in zip(best, values, strict=True))
+        print(f"{key:20} {said}" + (f", ratio {values[0] / values[1]:.2f}" if len(values) > 1 else ""))
 
 
 if __name__ == "__main__":

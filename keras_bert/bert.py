@@ -13,13 +13,14 @@ from keras import ops
 from keras_bert import kernels
 from keras_bert.config import BertConfig
 from keras_bert.encoder import encoder_block
-from keras_bert.inputs import INPUTS, check_inputs, check_length
+from keras_bert.inputs import INPUTS, check_inputs
 from keras_bert.layers.attention import AttentionMap
 from keras_bert.layers.dense import dense, initializer
 from keras_bert.layers.embeddings import Embedding, PositionEmbedding
 from keras_bert.layers.norm import AddNorm, Dropout
 from keras_bert.layers.padding import Pack, Padding, Unpack
 from keras_bert.saving import changed_layers, restore_layers
+from keras_bert.weights.checkpoint import Pooling
 
 
 @keras.saving.register_keras_serializable("keras_bert")
@@ -34,7 +35,8 @@ class Bert(keras.Model):
     `layer_{i}_attention_norm`, `layer_{i}_intermediate`, `layer_{i}_output`, `layer_{i}_output_norm`.
 
     Arguments: dtype: a Keras policy, such as "mixed_bfloat16". remat: compute the attention maps again in the
-    backward pass instead of keeping them, so that a large model trains on a small device.
+    backward pass instead of keeping them, so that a large model trains on a small device. pooling: what `embed` does
+    unless told otherwise.
 
     >>> bert = Bert(BertConfig.from_size("tiny"))
     >>> ids = np.array([[101, 7592, 102]])
@@ -44,7 +46,14 @@ class Bert(keras.Model):
     """
 
     def __init__(
-        self, config: BertConfig, preprocessor: Any = None, dtype: Any = None, *, remat: bool = False, **kwargs: Any
+        self,
+        config: BertConfig,
+        preprocessor: Any = None,
+        dtype: Any = None,
+        *,
+        remat: bool = False,
+        pooling: Pooling | None = None,
+        **kwargs: Any,
     ) -> None:
         if not isinstance(config, BertConfig):
             raise TypeError(
@@ -89,11 +98,17 @@ class Bert(keras.Model):
         self.config = config
         self.dtype_policy = policy
         self.remat = remat
+        self.pooling = pooling
         self.preprocessor = preprocessor
 
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
-        check_inputs(inputs, self.config)
-        return super().__call__(inputs, *args, **kwargs)
+        return super().__call__(check_inputs(inputs, self.config), *args, **kwargs)
+
+    def predict(self, x: Any, *args: Any, **kwargs: Any) -> Any:
+        # Keras fails on None, an empty dict and lists in a dict without a word that helps.
+        if x is None or isinstance(x, dict | str):
+            x = check_inputs(x, self.config)
+        return super().predict(x, *args, **kwargs)
 
     def get_config(self) -> dict[str, Any]:
         return {
@@ -101,6 +116,7 @@ class Bert(keras.Model):
             "preprocessor": keras.saving.serialize_keras_object(self._preprocessor),
             "dtype": keras.dtype_policies.serialize(self.dtype_policy),
             "remat": self.remat,
+            "pooling": dataclasses.asdict(self.pooling) if self.pooling else None,
             "name": self.name,
             "changed_layers": changed_layers(self),
         }
@@ -110,7 +126,9 @@ class Bert(keras.Model):
         config = dict(config)
         changes = config.pop("changed_layers")
         preprocessor = keras.saving.deserialize_keras_object(config.pop("preprocessor"), custom_objects)
-        bert = cls(BertConfig(**config.pop("config")), preprocessor, **config)
+        pooling = config.pop("pooling")
+        pooling = Pooling(**pooling) if pooling else None
+        bert = cls(BertConfig(**config.pop("config")), preprocessor, pooling=pooling, **config)
         restore_layers(bert, changes)
         return bert
 
@@ -146,10 +164,13 @@ class Bert(keras.Model):
     def embed(self, texts: Any, layers: int | Iterable[int] = (-1,), **options: Any) -> Any:
         """Vectors of texts, float32 [n, d]; with `pooling=None` a vector per piece.
 
-        The options, `combine`, `pooling`, `normalize`, are those of `keras_bert.text.embed.embed`.
+        The options, `combine`, `pooling`, `normalize`, `max_length`, are those of `keras_bert.text.embed.embed`. What
+        is not given is as in `bert.pooling`, which a sentence-transformers folder sets, unless `pooling=None`.
         """
         from keras_bert.text.embed import embed
 
+        if self.pooling and options.get("pooling", self.pooling) is not None:
+            options = {**dataclasses.asdict(self.pooling), **options}
         return embed(self, texts, layers=layers, **options)
 
     def attention(self, texts: Any) -> "Attention":
@@ -158,8 +179,7 @@ class Bert(keras.Model):
         lengths = inputs["input_mask"].sum(-1)
         if not len(lengths):
             raise ValueError("Attention needs at least one text. Received: none")
-        check_length(int(lengths.max()), self.config.max_position_embeddings)
-        inputs = {name: x[:, : lengths.max()] for name, x in inputs.items()}
+        inputs = check_inputs({name: x[:, : lengths.max()] for name, x in inputs.items()}, self.config)
         token = self.preprocessor.vocabulary.token
         pieces = [
             [token(int(i)) for i in ids[:length]] for ids, length in zip(inputs["input_word_ids"], lengths, strict=True)
@@ -243,7 +263,9 @@ class Bert(keras.Model):
         outputs.update((f"encoder_output_{i}", x) for i, x in enumerate(outputs.pop("encoder_outputs")))
         static = format not in ("tf_saved_model", "tf")
         with kernels.static_shapes() if static else contextlib.nullcontext():
-            keras.Model(self.input, outputs, name=self.name).export(filepath, format=format, **kwargs)
+            model = keras.Model(self.input, outputs, name=self.name)
+            model(self.input)  # Keras writes no ONNX of a model that was never called
+            model.export(filepath, format=format, **kwargs)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -33,6 +33,7 @@ SIZES = {
 
 _ACTIVATIONS = ("gelu_tanh", "gelu_erf")
 _REQUIRED = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
+_MOST_LAYERS = 1000
 _POSITIVE = (*_REQUIRED, "max_position_embeddings", "type_vocab_size", "initializer_range", "layer_norm_eps")
 
 
@@ -69,6 +70,11 @@ class BertConfig:
         for name in _POSITIVE:
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be above 0. Correct the config. Received: {name}={getattr(self, name)}")
+        if self.num_hidden_layers > _MOST_LAYERS:  # whose weights would be counted before any is missed
+            raise ValueError(
+                f"num_hidden_layers must be at most {_MOST_LAYERS}. Correct the config. "
+                f"Received: num_hidden_layers={self.num_hidden_layers}"
+            )
         for name in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
             if not 0 <= getattr(self, name) < 1:
                 raise ValueError(

@@ -11,8 +11,13 @@ from keras_bert.config import BertConfig
 INPUTS = ("input_word_ids", "input_mask", "input_type_ids")  # each int32 [B, S]
 
 
-def check_inputs(inputs: Any, config: BertConfig) -> None:
-    """Refuse inputs that are not what a BERT of this config takes; values are looked at in eager calls alone."""
+def check_inputs(inputs: Any, config: BertConfig) -> dict[str, Any]:
+    """The inputs, lists as arrays; an error if a BERT of this config does not take them. Values count in eager calls.
+
+    >>> ids = check_inputs({name: [[1, 0]] for name in INPUTS}, BertConfig())["input_word_ids"]
+    >>> ids.shape
+    (1, 2)
+    """
     if not isinstance(inputs, dict):
         what = "text" if _holds_text(inputs) else type(inputs).__name__
         raise TypeError(
@@ -24,7 +29,7 @@ def check_inputs(inputs: Any, config: BertConfig) -> None:
             f"The inputs must be {', '.join(INPUTS)}. Rename or add what is missing. "
             f"Received: {', '.join(map(str, inputs))}"
         )
-    arrays = {name: x if hasattr(x, "dtype") else np.asarray(x) for name, x in inputs.items()}
+    arrays = {name: x if hasattr(x, "dtype") else _array(name, x) for name, x in inputs.items()}
     for name, x in arrays.items():
         kind = str(x.dtype) if isinstance(x, np.ndarray) else backend.standardize_dtype(x.dtype)
         if not (kind.startswith(("int", "uint")) or (kind == "bool" and name == "input_mask")):
@@ -44,7 +49,18 @@ def check_inputs(inputs: Any, config: BertConfig) -> None:
         raise ValueError("A sequence must have at least one position, that of [CLS]. Pad it. Received: sequences of 0")
     check_length(word_ids.shape[1], config.max_position_embeddings)
     _check_range("input_word_ids", word_ids, config.vocab_size, "Use the vocabulary of these weights")
-    _check_range("input_type_ids", arrays["input_type_ids"], config.type_vocab_size, "Number the segments from 0")
+    remedy = f"Pack at most {config.type_vocab_size} texts in a row, and number them from 0"
+    _check_range("input_type_ids", arrays["input_type_ids"], config.type_vocab_size, remedy)
+    return arrays
+
+
+def _array(name: str, rows: Any) -> np.ndarray:
+    try:
+        return np.asarray(rows)
+    except ValueError:
+        raise ValueError(
+            f"{name} must have rows of one length. Pad them, and mask the padding. Received: rows of several lengths"
+        ) from None
 
 
 def check_length(length: int | None, positions: int) -> None:

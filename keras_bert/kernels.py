@@ -174,6 +174,10 @@ if BACKEND == "tensorflow":
 
 def layer_norm(x: Any, gamma: Any, beta: Any, epsilon: float) -> Any:
     """Normalize the last axis, in float32 at least."""
+    if BACKEND == "torch":  # keras.ops asks x for the size of the axis, where ONNX wants a constant
+        wide = keras.backend.result_type(x.dtype, "float32")
+        y, weight, bias = (ops.cast(t, wide) for t in (x, gamma, beta))
+        return ops.cast(torch.nn.functional.layer_norm(y, tuple(gamma.shape), weight, bias, epsilon), x.dtype)
     if BACKEND != "tensorflow":
         return ops.cast(ops.layer_normalization(x, gamma, beta, -1, epsilon), x.dtype)
     return _layer_norm(x, tf.convert_to_tensor(gamma), tf.convert_to_tensor(beta), epsilon)
@@ -284,6 +288,8 @@ def softmax(x: Any) -> Any:
 
 def fused_attention() -> bool:
     """Whether the backend has attention in one kernel that beats the three ops: torch, and JAX on an accelerator."""
+    if _static.get():  # no op of ONNX
+        return False
     return BACKEND == "torch" or (BACKEND == "jax" and jax.default_backend() != "cpu")
 
 

@@ -123,11 +123,18 @@ def test_batch_is_each_row_alone(bert, inputs):
         (lambda x: {name: np.zeros((1, 17), "int32") for name in x}, "at most the model's 16 positions"),
         (lambda x: {name: np.zeros((2, 0), "int32") for name in x}, "at least one position"),
         (lambda x: {name: value[0] for name, value in x.items()}, r"shape \[batch, sequence\]"),
+        (lambda x: {name: [[1, 2], [1]] for name in x}, "rows of one length"),
     ],
 )
 def test_bad_inputs(bert, inputs, change, says):
     with pytest.raises((ValueError, TypeError), match=says):
         bert(change(inputs))
+
+
+@pytest.mark.parametrize("nothing", [None, {}, "a text"])
+def test_predict_nothing(bert, nothing):
+    with pytest.raises((ValueError, TypeError), match="input_word_ids, input_mask, input_type_ids"):
+        bert.predict(nothing, verbose=0)
 
 
 def test_too_long_for_a_model_built_on_bert(bert):
@@ -270,6 +277,9 @@ def test_predict(bert, inputs):
     outputs = bert.predict(inputs, batch_size=3, verbose=0)
     assert [x.shape for x in outputs["encoder_outputs"]] == [(4, 12, 8)] * 2
     assert np.abs(outputs["sequence_output"] - array(bert(inputs)["sequence_output"])).max() <= 1e-5
+    lists = {name: x.tolist() for name, x in inputs.items()}
+    assert _same(bert(lists), bert(inputs))
+    assert np.array_equal(bert.predict(lists, batch_size=3, verbose=0)["default"], outputs["default"])
 
 
 def test_functional_head_trains_and_reloads(bert, inputs, tmp_path):
@@ -326,3 +336,27 @@ def test_export(bert, inputs, tmp_path):
     outputs = loaded.serve({name: tf.constant(x) for name, x in inputs.items()})
     assert set(outputs) == {"pooled_output", "sequence_output", "default", "encoder_output_0", "encoder_output_1"}
     assert np.abs(outputs["encoder_output_0"] - array(bert(inputs)["encoder_outputs"][0])).max() <= 1e-6
+
+
+@pytest.mark.skipif(BACKEND != "tensorflow", reason="Keras writes LiteRT from TensorFlow")
+def test_export_to_litert(bert, inputs, tmp_path):
+    litert = pytest.importorskip("ai_edge_litert.interpreter")
+    bert.export(tmp_path / "bert.tflite", format="litert", verbose=False)
+    run = litert.Interpreter(str(tmp_path / "bert.tflite")).get_signature_runner()
+    outputs, expected = run(**inputs), bert(inputs)
+    for name in ("sequence_output", "pooled_output"):
+        assert np.abs(outputs[name] - array(expected[name])).max() <= 1e-5
+
+
+@pytest.mark.filterwarnings("ignore")  # of the exporters
+def test_export_to_onnx(bert, inputs, tmp_path):
+    runtime = pytest.importorskip("onnxruntime")
+    pytest.importorskip({"tensorflow": "tf2onnx", "jax": "jax2onnx", "torch": "onnx"}[BACKEND])
+    bert.export(tmp_path / "bert.onnx", format="onnx", verbose=False)
+    session = runtime.InferenceSession(tmp_path / "bert.onnx")
+    outputs = session.run(None, inputs)
+    expected = bert(inputs)
+    assert any(x.shape == (4, 8) and np.abs(x - array(expected["pooled_output"])).max() <= 1e-5 for x in outputs)
+    states = [x for x in outputs if x.ndim == 3]
+    for x in (expected["sequence_output"], *expected["encoder_outputs"]):
+        assert min(np.abs(array(x) - y).max() for y in states) <= 1e-5

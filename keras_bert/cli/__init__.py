@@ -28,7 +28,7 @@ def main() -> None:
         app()
     except KeyboardInterrupt:
         sys.exit(130)
-    except (ValueError, KeyError, OSError, RuntimeError, ImportError) as error:
+    except (ValueError, TypeError, KeyError, OSError, RuntimeError, ImportError) as error:
         if "--debug" in sys.argv:
             raise
         message = error.args[0] if isinstance(error, KeyError) else error

@@ -17,7 +17,7 @@ class Padding(Plain):
         rows, slots = kernels.real_tokens(mask)
         # Large enough to vanish in the dtype, small enough that a row of nothing but padding stays finite.
         hidden = ops.where(ops.equal(mask, 0), -3e4 if self.compute_dtype == "float16" else -1e9, 0.0)
-        bias = ops.cast(hidden, self.compute_dtype)[:, None, None, :]  # [B, 1, 1, S]
+        bias = ops.expand_dims(ops.cast(hidden, self.compute_dtype), (1, 2))  # [B, 1, 1, S]
         return {"rows": rows, "slots": slots, "bias": bias}
 
     def compute_output_spec(self, mask: KerasTensor) -> dict[str, KerasTensor]:
@@ -48,7 +48,7 @@ class Unpack(Plain):
         x = kernels.unpack(x, padding["rows"], padding["slots"])  # [B, S, H]
         if kernels.drops_padding():
             return x
-        real = ops.equal(padding["bias"][:, 0, 0, :, None], 0)  # [B, S, 1]
+        real = ops.expand_dims(ops.equal(padding["bias"][:, 0, 0], 0), -1)  # [B, S, 1]
         return ops.where(real, x, ops.zeros((), x.dtype))
 
     def compute_output_spec(self, x: KerasTensor, padding: dict[str, KerasTensor]) -> KerasTensor:

@@ -11,7 +11,7 @@ import numpy as np
 from keras import ops
 
 from keras_bert.progress import progress
-from keras_bert.text.packing import Packer
+from keras_bert.text.packing import Packer, check_seq_length
 from keras_bert.text.preprocessor import text_columns
 
 logger = logging.getLogger(__name__)
@@ -50,33 +50,42 @@ def embed(
     combine: str = "concat",
     pooling: str | None = "mean",
     normalize: bool = False,
+    max_length: int | None = None,
     batch_tokens: int = 4096,
 ) -> Any:
     """A float32 vector for each text, [n, d]; or, with `pooling=None`, a list with the `PieceVectors` of each text.
 
-    Texts longer than the model are cut, which is logged.
+    Texts longer than the model or than `max_length` tokens are cut, which is logged.
 
     layers: one or more encoder blocks, from 0 or from -1 backwards. combine: "concat", "sum" or "mean" of these.
     pooling: "mean" or "max" of all tokens, "cls" for the first, "pooled" for the pooler's output.
-    normalize: scale each vector to length 1.
+    normalize: scale each vector to length 1. max_length: with [CLS] and [SEP]; None for as long as the model takes.
     """
-    if batch_tokens < 1:
-        raise ValueError(f"batch_tokens must be at least 1. Received: batch_tokens={batch_tokens}")
+    if not hasattr(batch_tokens, "__index__") or batch_tokens < 1:
+        raise ValueError(f"batch_tokens must be a whole number from 1 on. Received: batch_tokens={batch_tokens!r}")
     if pooling is None and isinstance(texts, tuple):
         raise ValueError(
             'pooling=None gives the pieces of single texts. Pass a list of texts, or pooling="mean" for pairs.'
         )
     columns = [column[None] if column.shape.rank == 0 else column for column in text_columns(texts)]
+    if len(columns) > bert.config.type_vocab_size:
+        raise ValueError(
+            f"A row must be of at most {bert.config.type_vocab_size} texts, which the model knows apart. Join some. "
+            f"Received: {len(columns)} columns"
+        )
     limit = bert.config.max_position_embeddings
+    if max_length is not None:
+        limit = min(limit, check_seq_length(max_length, len(columns), "max_length"))
     packer = replace(bert.preprocessor.packer, max_length=limit)
     chosen = tuple(layers) if isinstance(layers, Iterable) else (layers,)
+    _check_options(bert.config.num_hidden_layers, chosen, combine, pooling)
     run = _runner(bert, packer, len(columns), chosen, combine, pooling, normalize)
     segments, start, end = _tokenize(bert.preprocessor, columns, offsets=pooling is None)
     room = limit - len(segments) - 1
     lengths = np.sum([segment.row_lengths().numpy() for segment in segments], axis=0)  # [n]
     cut = (lengths > room).sum()
     if cut:
-        logger.warning("%d of %d texts are cut to the model's %d positions.", cut, len(lengths), limit)
+        logger.warning("%d of %d texts are cut to %d tokens.", cut, len(lengths), limit)
 
     order = np.argsort(-lengths, kind="stable")  # the longest first: what does not fit into memory fails at once
     batches = _batches(order, np.minimum(lengths, room) + limit - room, batch_tokens)
@@ -96,6 +105,22 @@ def embed(
             row = row[1 : kept + 1].copy()  # without [CLS] and [SEP]
             pieces[index] = PieceVectors(tuple(map(token, ids[own])), starts[own], ends[own], row)
     return pieces
+
+
+def _check_options(blocks: int, layers: tuple[int, ...], combine: str, pooling: str | None) -> None:
+    if combine not in COMBINE or pooling not in POOLING:
+        raise ValueError(
+            f"combine must be one of {COMBINE} and pooling one of {POOLING}. "
+            f"Received: combine={combine!r}, pooling={pooling!r}"
+        )
+    numbers = all(hasattr(layer, "__index__") for layer in layers)
+    if not layers or not numbers or not all(-blocks <= layer < blocks for layer in layers):
+        raise ValueError(f"layers must name encoder blocks, from {-blocks} to {blocks - 1}. Received: layers={layers}")
+    if pooling == "pooled" and layers not in ((-1,), (blocks - 1,)):
+        raise ValueError(
+            'pooling="pooled" is the pooler\'s output, which is made of the last block. Leave layers out, or use '
+            f'pooling="cls". Received: layers={layers}'
+        )
 
 
 def _batches(order: np.ndarray, lengths: np.ndarray, batch_tokens: int) -> list[np.ndarray]:
@@ -141,26 +166,10 @@ def _runner(bert: Any, packer: Packer, columns: int, *pooled: Any) -> "_Runner":
 
 def _features(bert: Any, layers: tuple[int, ...], combine: str, pooling: str | None, normalize: bool) -> Any:
     """The symbolic vectors: [B, D], or [B, S, D] without pooling. Blocks above the highest of `layers` are left out."""
-    blocks = bert.output["encoder_outputs"]
-    if combine not in COMBINE or pooling not in POOLING:
-        raise ValueError(
-            f"combine must be one of {COMBINE} and pooling one of {POOLING}. "
-            f"Received: combine={combine!r}, pooling={pooling!r}"
-        )
-    numbers = all(hasattr(layer, "__index__") for layer in layers)
-    if not layers or not numbers or not all(-len(blocks) <= layer < len(blocks) for layer in layers):
-        raise ValueError(
-            f"layers must name encoder blocks, from {-len(blocks)} to {len(blocks) - 1}. Received: layers={layers}"
-        )
     if pooling == "pooled":
-        if layers not in ((-1,), (len(blocks) - 1,)):
-            raise ValueError(
-                'pooling="pooled" is the pooler\'s output, which is made of the last block. Leave layers out, or use '
-                f'pooling="cls". Received: layers={layers}'
-            )
         x = ops.cast(bert.output["pooled_output"], "float32")  # [B, H]
     else:
-        chosen = [ops.cast(blocks[layer], "float32") for layer in layers]  # each [B, S, H]
+        chosen = [ops.cast(bert.output["encoder_outputs"][layer], "float32") for layer in layers]  # each [B, S, H]
         x = ops.concatenate(chosen, axis=-1) if combine == "concat" else sum(chosen[1:], chosen[0])
         x = x / len(chosen) if combine == "mean" else x  # [B, S, D]
         mask = ops.expand_dims(bert.input["input_mask"], -1)  # [B, S, 1]
@@ -213,4 +222,4 @@ class _Runner:
         def graph(segments: list[Any], batch: Any) -> Any:
             return self.model(self._pack(segments, batch), training=False)
 
-        return graph
+        return graph.get_concrete_function()  # tf.function itself warns when several runners are made

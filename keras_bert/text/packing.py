@@ -101,13 +101,16 @@ def kept_lengths(lengths: "tf.Tensor", room: int, truncation: str) -> "tf.Tensor
         return tf.clip_by_value(room - tf.cumsum(lengths, axis=1, exclusive=True), 0, lengths)
     index = ("only_first", "only_second").index(truncation)
     others = tf.reduce_sum(lengths, axis=1) - lengths[:, index]  # [B]
-    fits = tf.debugging.assert_less_equal(
-        others,
-        room,
-        f"truncation={truncation!r} cuts one text alone, and another one does not fit into the {room} pieces there "
-        'are. Raise seq_length, or use truncation="longest_first".',
+    longest = tf.reduce_max(tf.concat([others, [0]], axis=0))
+    rule = (
+        f"truncation={truncation!r} cuts one text alone, and another one must fit into the {room} pieces there are. "
+        'Raise seq_length, or use truncation="longest_first". Received:'
     )
-    with tf.control_dependencies([] if fits is None else [fits]):
+    found = tf.get_static_value(longest)  # None while a graph is made
+    if found is not None and found > room:
+        raise ValueError(f"{rule} {found} pieces")
+    checks = [tf.debugging.Assert(longest <= room, [rule, longest])] if found is None else []
+    with tf.control_dependencies(checks):
         one = tf.clip_by_value(room - others, 0, lengths[:, index])
     return tf.concat([lengths[:, :index], one[:, tf.newaxis], lengths[:, index + 1 :]], axis=1)
 

@@ -18,8 +18,8 @@ class Preprocessor(keras.layers.Layer):
     """Texts to `input_word_ids`, `input_mask` and `input_type_ids`, int32 [B, S].
 
     A `str` is one text (and gives [S]), a list, array or pandas column a batch, and a tuple is a pair of texts or of
-    columns. Works on elements of tf.data, and on TensorFlow inside a functional model; on the other backends it gives
-    the backend's arrays.
+    columns. A third text has the segment id 2, for which released models have no vector. Works on elements of tf.data,
+    and on TensorFlow inside a functional model; on the other backends it gives the backend's arrays.
 
     lowercase, strip_accents, split_cjk, special_tokens_in_text: see `Tokenizer`.
     seq_length: S, or "longest" for the longest text of the batch rounded up to a multiple of 8.

@@ -19,6 +19,11 @@ def as_texts(texts: Any) -> Any:
     if getattr(texts, "ndim", 1) == 0:
         texts = texts.item()
         return tf.constant(_utf8(texts, ""))
+    if isinstance(texts, tf.data.Dataset):
+        raise TypeError(
+            "A Dataset gives its texts in its own pipeline. Use dataset.map(preprocessor); elsewhere, pass "
+            f"list(dataset.as_numpy_iterator()). Received: {type(texts).__name__}"
+        )
     if isinstance(texts, Mapping | Set) or not hasattr(texts, "__iter__"):
         _utf8(texts, "")
     if getattr(texts, "ndim", 1) > 1:  # a table's rows are no texts, and a DataFrame would give its columns' names

@@ -114,11 +114,13 @@ class Tokenizer:
             raise ValueError(f"{rule}shape={ids.shape}, dtype={ids.dtype.name}")
         with tf.device("CPU:0"):
             rows = _rows(ids)
-            known = (rows.values >= 0) & (rows.values < len(self.vocabulary))
-            tf.debugging.Assert(
-                tf.reduce_all(known),
-                [f"Ids must be at least 0 and below the vocabulary's {len(self.vocabulary)}. Received:", rows.values],
-            )
+            unknown = tf.boolean_mask(rows.values, (rows.values < 0) | (rows.values >= len(self.vocabulary)))[:1]
+            rule = f"Ids must be in 0...{len(self.vocabulary) - 1}, the vocabulary's. Received:"
+            found = tf.get_static_value(unknown)  # None while a graph is made
+            if found is None:
+                tf.debugging.Assert(tf.equal(tf.size(unknown), 0), [rule, unknown])
+            elif found.size:
+                raise ValueError(f"{rule} {found[0]}")
             pieces = tf.ragged.boolean_mask(rows, rows != self.vocabulary["[PAD]"])
             pieces = pieces.with_values(tf.gather(self._pieces, pieces.values))
             texts = tf.strings.reduce_join(pieces, axis=1, separator=" ")

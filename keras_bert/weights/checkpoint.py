@@ -34,6 +34,7 @@ class Pooling:
 
     pooling: str = "mean"
     normalize: bool = False
+    max_length: int | None = None
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ class Checkpoint:
         if preprocessor is not None:
             checkpoint.vocabulary = preprocessor.vocabulary
             checkpoint.rules = TextRules(preprocessor.lowercase, preprocessor.strip_accents, preprocessor.split_cjk)
-        checkpoint.pooling = getattr(bert, "pooling", None)
+        checkpoint.pooling = bert.pooling
         return checkpoint
 
     def check(self) -> "Checkpoint":

@@ -43,8 +43,10 @@ def convert(
 
 
 def fit(checkpoint: Checkpoint, to: str) -> tuple[Checkpoint, dict[str, str]]:
-    """The checkpoint without the heads that `to` cannot hold, and why each was left out."""
-    kept, left_out = dict(checkpoint.heads), {}
+    """The checkpoint without what `to` cannot hold, and why each part was left out."""
+    kept, left_out, pooling = dict(checkpoint.heads), {}, checkpoint.pooling
+    if pooling is not None and to in ("google", "keras-hub"):
+        left_out["pooling"], pooling = "the format does not say how embed makes a vector", None
     for name, head in checkpoint.heads.items():
         if to == "keras-hub":
             reason = "a KerasHub preset is written of the encoder alone"
@@ -58,7 +60,7 @@ def fit(checkpoint: Checkpoint, to: str) -> tuple[Checkpoint, dict[str, str]]:
             continue
         left_out[f"head {name}"] = reason
         del kept[name]
-    return dataclasses.replace(checkpoint, heads=kept), left_out
+    return dataclasses.replace(checkpoint, heads=kept, pooling=pooling), left_out
 
 
 def _fits(heads: dict[str, Any]) -> bool:

@@ -183,21 +183,24 @@ def unpack(archive: Path, folder: Path, hashes: dict[str, str]) -> None:
     partial.mkdir()
     try:
         with zipfile.ZipFile(archive) as opened:
-            members = {PurePosixPath(member.filename).name: member for member in _safe(opened, archive)}
+            found = _safe(opened, archive)
+            members = {PurePosixPath(member.filename).name: member for member in found}
+            if len([member for member in found if PurePosixPath(member.filename).name in FILES]) > len(FILES):
+                raise ValueError(f"The zip must hold one model. Unpack it, and load one folder. Received: {archive}")
             if missing := [name for name in FILES if name not in members]:
                 raise ValueError(
                     f"The zip must hold {', '.join(FILES)}. Missing: {', '.join(missing)}. Received: {archive}"
                 )
             for name in FILES:
-                found = _extract(opened, members[name], partial / name)
-                if hashes.get(name, found) != found:
+                digest = _extract(opened, members[name], partial / name)
+                if hashes.get(name, digest) != digest:
                     raise ValueError(
                         f"A downloaded file must be the one that was published. Download it again, from another mirror "
-                        f"if one is set. Received: {name} of {archive.name}, sha256 {found}, expected {hashes[name]}"
+                        f"if one is set. Received: {name} of {archive.name}, sha256 {digest}, expected {hashes[name]}"
                     )
         os.replace(partial, folder)
-    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
-        raise ValueError(f"The zip must be whole. Download it again. Received: {archive} ({error})") from None
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:  # RuntimeError: it wants a password
+        raise ValueError(f"The zip must be whole and open. Download it again. Received: {archive} ({error})") from None
     finally:
         shutil.rmtree(partial, ignore_errors=True)
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,8 @@ from keras_bert.weights.names import (
     theirs,
     write,
 )
+
+logger = logging.getLogger("keras_bert")
 
 
 def _dense(theirs: str, ours: str, **how: Any) -> Table:
@@ -105,7 +108,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
             raise ValueError(
                 f"BERT's encoder sees both sides. Load it with its own package. Received: {key}=true in {folder}"
             )
-    stored = _plain_names(stored_weights(folder))
+    stored = _plain_names(stored_weights(folder), folder)
     left_out = {name: "counts positions or types; no weight" for name in BUFFERS if stored.pop(name, None)}
 
     weights = read(ENCODER, stored, shapes_in(ENCODER, stored, config, left_out), config, folder)
@@ -113,9 +116,13 @@ def read_checkpoint(path: Path) -> Checkpoint:
 
     heads = {}
     for head in _heads(data, stored):
-        shapes = head_shapes(head, config, _outputs(head, stored))
-        heads[head] = Head(read(HEADS[head], stored, shapes, config, folder), _labels(head, data))
         used |= theirs(HEADS[head], config)
+        if head == "classifier" and data.get("problem_type") == "multi_label_classification":
+            left_out["head classifier"] = "its labels do not exclude each other, as those of a classifier do here"
+            continue
+        outputs = _outputs(head, stored)
+        weights_of_head = read(HEADS[head], stored, head_shapes(head, config, outputs), config, folder)
+        heads[head] = Head(weights_of_head, _labels(head, data, outputs, folder))
     for copy, original in COPIES.items():
         if copy in stored:
             used.add(copy)
@@ -130,20 +137,23 @@ def read_checkpoint(path: Path) -> Checkpoint:
     if read_json(folder / "sentence_bert_config.json").get("do_lower_case") and not rules.lowercase:
         # sentence-transformers calls lower() on the text and leaves the accents to the tokenizer.
         rules = dataclasses.replace(rules, lowercase=True, strip_accents=bool(rules.strip_accents))
-    pooling = _pooling(path, left_out)
+    pooling = _pooling(path, config.max_position_embeddings, left_out)
     checkpoint = Checkpoint(
         str(path), "HuggingFace folder", config, weights, heads, vocabulary, rules, pooling, left_out
     )
     return checkpoint.check()
 
 
-def _plain_names(stored: dict[str, Stored]) -> dict[str, Stored]:
+def _plain_names(stored: dict[str, Stored], folder: Path) -> dict[str, Stored]:
     """Without the prefix of models with a head, and without the old names of norms."""
     plain = {}
     for name, entry in stored.items():
         for old, new in ALIASES:
             name = name.replace(old, new)
-        plain[name.removeprefix("bert.")] = entry
+        name = name.removeprefix("bert.")
+        if name in plain:
+            raise ValueError(f"A weight must have one name. Remove the other. Received: {name} twice in {folder}")
+        plain[name] = entry
     return plain
 
 
@@ -166,16 +176,21 @@ def _heads(data: dict[str, Any], stored: dict[str, Stored]) -> list[str]:
     return [*heads, named[0]]
 
 
-def _outputs(head: str, stored: dict[str, Stored]) -> int | None:
+def _outputs(head: str, stored: dict[str, Stored]) -> int:
     kernel = stored.get(HEADS[head][0].theirs)
     return kernel.shape[0] if kernel else 1
 
 
-def _labels(head: str, data: dict[str, Any]) -> tuple[str, ...] | None:
+def _labels(head: str, data: dict[str, Any], outputs: int, folder: Path) -> tuple[str, ...] | None:
     if head not in ("classifier", "tagger") or "id2label" not in data:
         return None
     labels = data["id2label"]
-    return tuple(str(labels[key]) for key in sorted(labels, key=int))
+    if not isinstance(labels, dict) or set(labels) != {str(i) for i in range(outputs)}:
+        raise ValueError(
+            f'id2label must name each of the {outputs} outputs, as {{"0": "bad", "1": "good"}}. Correct config.json. '
+            f"Received: {labels} in {folder}"
+        )
+    return tuple(str(labels[str(i)]) for i in range(outputs))
 
 
 def _checked(value: Stored, copy: Stored, original: Stored, name: str, other: str, folder: Path) -> Stored:
@@ -208,22 +223,29 @@ def _transformer(folder: Path) -> Path:
     return folder / _modules(folder).get("Transformer", "")
 
 
-def _pooling(folder: Path, left_out: dict[str, str]) -> Pooling | None:
+def _pooling(folder: Path, positions: int, left_out: dict[str, str]) -> Pooling | None:
     """The settings of a sentence-transformers folder, None for any other."""
     paths = _modules(folder)
     if not paths:
         return None
-    others = sorted(set(paths) - {"Transformer", "Pooling", "Normalize"})
-    if others or "Pooling" not in paths:
-        left_out["modules.json"] = f"BERT ends before its modules {', '.join(others)}; embed takes its own defaults"
-        return None
-    settings = read_json(folder / paths["Pooling"] / "config.json")
+    reason = ""
+    settings = read_json(folder / paths.get("Pooling", "") / "config.json")
     chosen = [mode for key, mode in POOLING.items() if settings.get(key)]
     chosen = chosen or [str(settings.get("pooling_mode"))]
-    if len(chosen) > 1 or chosen[0] not in ("mean", "cls", "max"):
-        left_out["modules.json"] = f"its pooling by {chosen} has no equal here; embed takes its own defaults"
+    if others := sorted(set(paths) - {"Transformer", "Pooling", "Normalize"}):
+        reason = f"BERT ends before its modules {', '.join(others)}"
+    elif len(chosen) > 1 or chosen[0] not in ("mean", "cls", "max"):
+        reason = f"its pooling by {' and '.join(chosen)} has no equal here"
+    elif prompt := read_json(folder / "config_sentence_transformers.json").get("default_prompt_name"):
+        reason = f"it puts the prompt {prompt!r} before each text"
+    if reason:
+        left_out["modules.json"] = f"{reason}; embed takes its own defaults"
+        logger.warning("%s: %s.", folder, left_out["modules.json"])
         return None
-    return Pooling(chosen[0], "Normalize" in paths)
+    transformer = _transformer(folder)
+    length = read_json(transformer / "sentence_bert_config.json").get("max_seq_length")
+    length = length or read_json(transformer / "tokenizer_config.json").get("model_max_length") or positions
+    return Pooling(chosen[0], "Normalize" in paths, int(length) if length < positions else None)
 
 
 # === Writing ===
@@ -249,11 +271,29 @@ def write_checkpoint(checkpoint: Checkpoint, folder: Path) -> None:
     with new_folder(folder) as partial:
         write_json(partial / "config.json", data)
         write_weights(partial, arrays)
+        if checkpoint.pooling is not None:
+            _write_modules(partial, checkpoint.pooling, config)
         if checkpoint.vocabulary is not None:
             checkpoint.vocabulary.save(partial / "vocab.txt")
             write_json(
                 partial / "tokenizer_config.json", tokenizer_config(checkpoint.rules, config.max_position_embeddings)
             )
+
+
+def _write_modules(folder: Path, pooling: Pooling, config: BertConfig) -> None:
+    """Write what makes the folder one of sentence-transformers."""
+    paths = {"Transformer": "", "Pooling": "1_Pooling"} | ({"Normalize": "2_Normalize"} if pooling.normalize else {})
+    modules = [
+        {"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{kind}"}
+        for i, (kind, path) in enumerate(paths.items())
+    ]
+    (folder / "modules.json").write_text(json.dumps(modules, indent=2) + "\n", encoding="utf-8")
+    for path in list(paths.values())[1:]:
+        (folder / path).mkdir()
+    modes = {key: mode == pooling.pooling for key, mode in POOLING.items()}
+    write_json(folder / "1_Pooling" / "config.json", {"word_embedding_dimension": config.hidden_size, **modes})
+    length = pooling.max_length or config.max_position_embeddings
+    write_json(folder / "sentence_bert_config.json", {"max_seq_length": length, "do_lower_case": False})
 
 
 def architecture_of(heads: set[str]) -> str:

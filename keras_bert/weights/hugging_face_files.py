@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from keras_bert.weights.folder import read_json
 from keras_bert.weights.names import Stored, listed
 
 WHOLE, INDEX = "model.safetensors", "model.safetensors.index.json"
@@ -63,12 +64,9 @@ def _read(path: Path, start: int, entry: dict[str, Any]) -> np.ndarray:
 
 
 def _sharded(path: Path) -> dict[str, Stored]:
-    try:
-        files = json.loads(path.read_text(encoding="utf-8"))["weight_map"]
-    except (json.JSONDecodeError, KeyError) as error:
-        raise ValueError(
-            f"{INDEX} must be JSON with a weight_map. Get it again. Received: {path} ({error!r})"
-        ) from None
+    files = read_json(path).get("weight_map")
+    if not isinstance(files, dict) or not all(isinstance(name, str) for name in files.values()):
+        raise ValueError(f"{INDEX} must have a weight_map of file names. Get it again. Received: {path}")
     shards = sorted(set(files.values()))
     strays = [name for name in shards if Path(name).name != name]
     if strays:
@@ -98,6 +96,8 @@ def _torch(path: Path) -> dict[str, Stored]:
         ) from None
     try:
         state = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+        if not all(isinstance(tensor, torch.Tensor) for tensor in state.values()):
+            raise TypeError
     except Exception as error:
         raise ValueError(
             f"{TORCH} must be a whole file of tensors alone, as torch.save(model.state_dict()) writes it. Save the "

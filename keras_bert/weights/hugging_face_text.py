@@ -27,6 +27,15 @@ _OTHER_TOKENIZERS = ("spiece.model", "sentencepiece.bpe.model", "tokenizer.model
 
 def read_text(folder: Path) -> tuple[Vocabulary | None, TextRules]:
     """The folder's vocabulary, None where it has no tokenizer, and how text is cut."""
+    try:
+        return _read_text(folder)
+    except (AttributeError, KeyError, TypeError) as error:  # what is no object where one belongs
+        raise ValueError(
+            f"A tokenizer's files must be as transformers writes them. Get them again. Received: {folder} ({error})"
+        ) from None
+
+
+def _read_text(folder: Path) -> tuple[Vocabulary | None, TextRules]:
     config, fast = read_json(folder / "tokenizer_config.json"), read_json(folder / "tokenizer.json")
     vocabulary = _vocabulary(folder, fast)
     if vocabulary is None:
@@ -35,16 +44,21 @@ def read_text(folder: Path) -> tuple[Vocabulary | None, TextRules]:
     rules: dict[str, Any] = {}
     for key, fast_key, rule, default in FLAGS:
         rules[rule] = config[key] if key in config else normalizer.get(fast_key, default)
+        if not isinstance(rules[rule], bool) and rules[rule] is not default:
+            _refuse(folder, f"{key} must be true or false", f"{key}={rules[rule]!r}")
     _refuse_others(folder, config, fast, vocabulary)
     return vocabulary, TextRules(**rules)
 
 
 def _vocabulary(folder: Path, fast: dict[str, Any]) -> Vocabulary | None:
-    if (folder / "vocab.txt").is_file():
-        return Vocabulary.from_file(folder / "vocab.txt")
     model = fast.get("model", {})
-    if model.get("type", "WordPiece") == "WordPiece" and "vocab" in model:
-        ids = model["vocab"]
+    ids = model.get("vocab", {}) if model.get("type", "WordPiece") == "WordPiece" else {}
+    if (folder / "vocab.txt").is_file():
+        vocabulary = Vocabulary.from_file(folder / "vocab.txt")
+        if ids and ids != {token: i for i, token in enumerate(vocabulary.tokens)}:
+            _refuse(folder, "vocab.txt and tokenizer.json must give the same ids", "two vocabularies")
+        return vocabulary
+    if ids:
         tokens = sorted(ids, key=ids.__getitem__)
         if [ids[token] for token in tokens] != list(range(len(tokens))):
             raise ValueError(
@@ -66,11 +80,12 @@ def _refuse_others(folder: Path, config: dict[str, Any], fast: dict[str, Any], v
     kind = config.get("tokenizer_class") or "BertTokenizer"
     if kind not in _CLASSES:
         _refuse(folder, f"its class must be one of {', '.join(_CLASSES)}", f"tokenizer_class={kind!r}")
-    for key, piece in _SPECIAL_KEYS.items():
-        value = config.get(key, piece)
-        value = value.get("content") if isinstance(value, dict) else value
-        if value not in (None, piece):
-            _refuse(folder, f"{key} must be {piece}", f"{key}={value!r}")
+    for settings in (config, read_json(folder / "special_tokens_map.json")):
+        for key, piece in _SPECIAL_KEYS.items():
+            value = settings.get(key, piece)
+            value = value.get("content") if isinstance(value, dict) else value
+            if value not in (None, piece):
+                _refuse(folder, f"{key} must be {piece}", f"{key}={value!r}")
     if config.get("do_basic_tokenize", True) is False:
         _refuse(folder, "words are split before WordPiece", "do_basic_tokenize=False")
     never = set(config.get("never_split") or ()) - set(SPECIAL)
@@ -84,11 +99,11 @@ def _refuse_others(folder: Path, config: dict[str, Any], fast: dict[str, Any], v
         kind = (fast.get(part) or {}).get("type") or kinds
         if kind != kinds:
             _refuse(folder, f"the {part} of tokenizer.json must be {kinds}", repr(kind))
-    if (fast.get("normalizer") or {}).get("clean_text", True) is False:
+    if False in (config.get("clean_text"), (fast.get("normalizer") or {}).get("clean_text")):
         _refuse(folder, "control characters are dropped", "clean_text=False")
-    model = fast.get("model") or {}
-    if model.get("continuing_subword_prefix", "##") != "##":
-        _refuse(folder, "pieces within a word begin with ##", repr(model["continuing_subword_prefix"]))
+    for prefix in ((fast.get("model") or {}).get("continuing_subword_prefix"), config.get("wordpieces_prefix")):
+        if prefix not in (None, "##"):
+            _refuse(folder, "pieces within a word begin with ##", repr(prefix))
     added = _added_tokens(folder, config, fast)
     if unknown := [token for token in added if token not in vocabulary]:
         _refuse(folder, "every added token must be in vocab.txt", f"added tokens {listed(unknown)}")
@@ -100,6 +115,8 @@ def _added_tokens(folder: Path, config: dict[str, Any], fast: dict[str, Any]) ->
     added = [token["content"] for token in fast.get("added_tokens") or ()]
     added += [token["content"] for token in (config.get("added_tokens_decoder") or {}).values()]
     added += list(read_json(folder / "added_tokens.json"))
+    for key in ("additional_special_tokens", "extra_special_tokens"):
+        added += [token["content"] if isinstance(token, dict) else token for token in config.get(key) or ()]
     return sorted(set(added))
 
 

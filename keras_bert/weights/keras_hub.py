@@ -23,7 +23,7 @@ from keras_bert.weights.names import (
     theirs,
     write,
 )
-from keras_bert.weights.rules import keeps_accents
+from keras_bert.weights.rules import keeps_accents, rules_of
 
 
 def _pair(theirs: str, ours: str, names: tuple[str, str], kernel: dict[str, Any], bias: dict[str, Any]) -> Table:
@@ -103,14 +103,18 @@ def read_checkpoint(folder: Path) -> Checkpoint:
         raise ValueError(
             f"The preset must be of a BERT. Load it with keras_hub. Received: {data['class_name']} in {folder}"
         )
-    config = _config(data["config"], folder)
+    config = _config(data.get("config") or {}, folder)
     if not (folder / WEIGHTS).is_file():
         raise FileNotFoundError(f"A preset needs {WEIGHTS}. Save it with save_to_preset. Received: {folder}")
     stored = keras_weights.stored_weights(folder / WEIGHTS)
     weights = read(ENCODER, stored, encoder_shapes(config), config, folder / WEIGHTS)
     refuse_left_over(set(stored) - theirs(ENCODER, config), folder / WEIGHTS)
     vocabulary = Vocabulary.from_file(folder / VOCABULARY) if (folder / VOCABULARY).is_file() else None
-    rules = _rules(read_json(folder / "tokenizer.json").get("config", {}), vocabulary, folder)
+    settings = read_json(folder / "tokenizer.json").get("config")
+    if vocabulary is not None and not isinstance(settings, dict):  # nothing says how text was cut
+        rules = rules_of(vocabulary, str(folder))
+    else:
+        rules = _rules(settings or {}, vocabulary, folder)
     heads = _task(folder, config)
     return Checkpoint(str(folder), "KerasHub preset", config, weights, heads, vocabulary, rules).check()
 

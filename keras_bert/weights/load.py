@@ -123,8 +123,7 @@ def build(checkpoint: Checkpoint, *, weights: bool = True, dtype: Any = None, se
             max_length=config.max_position_embeddings,
         )
     with blank_weights() if weights else contextlib.nullcontext():
-        bert = Bert(config, preprocessor, dtype=dtype)
+        bert = Bert(config, preprocessor, dtype=dtype, pooling=checkpoint.pooling)
     if weights:
         checkpoint.assign_to(bert)
-    bert.pooling = checkpoint.pooling
     return bert

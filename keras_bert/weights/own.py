@@ -1,5 +1,7 @@
 """Our own folder {bert_config.json, vocab.txt, tokenizer_config.json, model.weights.h5}, and .keras files."""
 
+import dataclasses
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +10,7 @@ import keras
 from keras_bert.bert import Bert
 from keras_bert.config import BertConfig
 from keras_bert.weights import keras_weights
-from keras_bert.weights.checkpoint import HEADS, Checkpoint, Head
+from keras_bert.weights.checkpoint import HEADS, Checkpoint, Head, Pooling
 from keras_bert.weights.folder import new_folder, one_file, read_json, write_json
 from keras_bert.weights.google import CONFIG, VOCABULARY, text_of
 from keras_bert.weights.hugging_face_text import tokenizer_config
@@ -26,7 +28,7 @@ from keras_bert.weights.names import (
 
 WEIGHTS = "model.weights.h5"
 _PARTS = (("kernel", "0"), ("bias", "1"), ("gamma", "0"), ("beta", "1"), ("embeddings", "0"))
-_LABELS = "labels.json"
+_LABELS, _POOLING = "labels.json", "pooling.json"
 
 
 def _table(names: Any) -> Table:
@@ -69,8 +71,14 @@ def read_checkpoint(path: Path) -> Checkpoint:
             used |= theirs(table, config)
     refuse_left_over(set(stored) - used, path / WEIGHTS)
     vocabulary, rules = text_of(path)
+    pooling = None
+    if settings := read_json(path / _POOLING):
+        names = [field.name for field in dataclasses.fields(Pooling)]
+        if set(settings) != set(names):
+            raise ValueError(f"{_POOLING} must have {', '.join(names)}. Get it again. Received: {settings} in {path}")
+        pooling = Pooling(**settings)
     checkpoint = Checkpoint(
-        str(path), "keras_bert folder", config, weights, heads, vocabulary, rules, left_out=left_out
+        str(path), "keras_bert folder", config, weights, heads, vocabulary, rules, pooling, left_out
     )
     return checkpoint.check()
 
@@ -86,6 +94,8 @@ def _by_layer(path: Path) -> dict[str, Stored]:
 
 
 def _read_keras(path: Path) -> Checkpoint:
+    if not zipfile.is_zipfile(path):
+        raise ValueError(f"A .keras file must be whole. Save or get it again. Received: {path}")
     model = keras.models.load_model(path)
     bert = model if isinstance(model, Bert) else getattr(model, "bert", None)
     if not isinstance(bert, Bert):
@@ -118,6 +128,8 @@ def write_checkpoint(checkpoint: Checkpoint, folder: Path) -> None:
         keras_weights.write_weights(partial / WEIGHTS, entries)
         if labels:
             write_json(partial / _LABELS, labels)
+        if checkpoint.pooling is not None:
+            write_json(partial / _POOLING, dataclasses.asdict(checkpoint.pooling))
         if checkpoint.vocabulary is not None:
             checkpoint.vocabulary.save(partial / VOCABULARY)
             write_json(

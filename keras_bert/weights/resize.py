@@ -44,6 +44,11 @@ def resize(
     weights = dict(checkpoint.weights)
     rng = np.random.default_rng(seed)
     if vocabulary is not None:
+        if not isinstance(vocabulary, Vocabulary):
+            raise TypeError(
+                "vocabulary must be a Vocabulary. Make one with keras_bert.weights.resize.add_tokens(vocabulary, "
+                f"tokens). Received: {type(vocabulary).__name__}"
+            )
         config = dataclasses.replace(config, vocab_size=len(vocabulary))
         places = {piece: i for i, piece in enumerate(bert.preprocessor.vocabulary.tokens)}
         rows = [places.get(piece, -1) for piece in vocabulary.tokens]
@@ -55,7 +60,13 @@ def resize(
         rows = [i if i < old.max_position_embeddings else -1 for i in range(max_position_embeddings)]
         name = "position_embeddings/embeddings"
         weights[name] = _rows(weights[name], rows, config, rng, "positions")
-    resized = Bert(config, _preprocessor(bert, vocabulary, config.max_position_embeddings), dtype=bert.dtype_policy)
+    resized = Bert(
+        config,
+        _preprocessor(bert, vocabulary, config.max_position_embeddings),
+        dtype=bert.dtype_policy,
+        remat=bert.remat,
+        pooling=bert.pooling,
+    )
     dataclasses.replace(checkpoint, config=config, weights=weights).assign_to(resized)
     return resized
 

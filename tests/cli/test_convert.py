@@ -5,6 +5,7 @@ from typer.testing import CliRunner
 
 from keras_bert.cli import app, convert  # noqa: F401  registers the command
 from keras_bert.weights import own
+from keras_bert.weights.checkpoint import Pooling
 from keras_bert.weights.load import read
 from tests.weights import small
 
@@ -28,6 +29,17 @@ def test_there_and_back(tmp_path, to):
         ours.heads.clear()
         again.rules = ours.rules  # its vocabulary has é, by which the rule of accents is told
     small.assert_same(ours, again)
+
+
+@pytest.mark.parametrize("to", ["hf", "google", "keras-hub", "keras-bert"])
+def test_pooling(tmp_path, to):
+    ours = small.checkpoint()
+    ours.pooling = Pooling("cls", True, 12)
+    own.write_checkpoint(ours, tmp_path / "ours")
+    said = _convert(tmp_path / "ours", tmp_path / "theirs", "--to", to)
+    kept = to in ("hf", "keras-bert")
+    assert read(tmp_path / "theirs").pooling == (ours.pooling if kept else None)
+    assert ("left out: pooling" in said) is not kept
 
 
 def test_folder_in_the_way(tmp_path):

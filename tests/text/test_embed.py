@@ -82,7 +82,9 @@ def test_a_vector_per_piece(bert):
 def test_long_texts_are_cut_and_counted(bert, caplog):
     found = embed(bert, TEXTS, pooling=None)
     assert len(found[5].pieces) == 62
-    assert "1 of 7 texts are cut to the model's 64 positions" in caplog.text
+    assert "1 of 7 texts are cut to 64 tokens" in caplog.text
+    np.testing.assert_allclose(embed(bert, ["c " * 25], max_length=10), embed(bert, ["c " * 8]), atol=1e-6)
+    np.testing.assert_allclose(embed(bert, TEXTS, max_length=999), embed(bert, TEXTS), atol=1e-6)
 
 
 def test_pairs_one_text_and_none(bert):
@@ -101,7 +103,28 @@ def test_the_graph_is_traced_once_and_holds_only_the_blocks_it_needs(bert):
     runner = next(r for key, r in bert.__dict__["_embed_runners"].items() if key[2:3] == ((0,),))
     assert not [layer.name for layer in runner.model.layers if layer.name.startswith("layer_1")]
     if keras.backend.backend() == "tensorflow":
-        assert runner._graph.experimental_get_tracing_count() == 1
+        assert len(runner._graph.graph.get_operations()) > 0  # a concrete function, which is never traced again
+
+
+def test_the_model_says_how_texts_are_pooled_unless_the_user_does(bert):
+    other = Bert.from_config(bert.get_config() | {"pooling": {"pooling": "cls", "normalize": True, "max_length": 10}})
+    other.set_weights(bert.get_weights())
+    expected = embed(bert, TEXTS, pooling="cls", normalize=True, max_length=10)
+    np.testing.assert_array_equal(other.embed(TEXTS), expected)
+    again = Bert.from_config(other.get_config())
+    assert again.pooling == other.pooling
+    expected = embed(bert, TEXTS, pooling="max", normalize=True, max_length=10)
+    np.testing.assert_array_equal(other.embed(TEXTS, pooling="max"), expected)
+    pieces, expected = other.embed(TEXTS, pooling=None), embed(bert, TEXTS, pooling=None)
+    for one, two in zip(pieces, expected, strict=True):
+        np.testing.assert_array_equal(one.vectors, two.vectors)
+
+
+def test_many_options_make_no_warning(bert, caplog):
+    for pooling in ("mean", "max", "cls", "pooled"):
+        for normalize in (False, True):
+            embed(bert, TEXTS, pooling=pooling, normalize=normalize)
+    assert "retracing" not in caplog.text
 
 
 def test_changed_weights_and_vocabularies_are_seen(bert):
@@ -126,7 +149,11 @@ def test_changed_weights_and_vocabularies_are_seen(bert):
         ({"combine": "product"}, "combine='product'"),
         ({"pooling": "median"}, "pooling='median'"),
         ({"pooling": "pooled", "layers": (0,)}, "made of the last block"),
-        ({"batch_tokens": 0}, "batch_tokens must be at least 1"),
+        ({"batch_tokens": 0}, "batch_tokens must be a whole number from 1 on. Received: batch_tokens=0"),
+        ({"batch_tokens": "4"}, "Received: batch_tokens='4'"),
+        ({"pooling": ["mean"]}, r"pooling=\['mean'\]"),
+        ({"layers": [[1]]}, r"layers=\(\[1\],\)"),
+        ({"max_length": 1}, "at least 2. Received: max_length=1"),
     ],
 )
 def test_bad_options(bert, options, message):
@@ -139,5 +166,7 @@ def test_bad_texts(bert):
         embed(bert, ["a", None])
     with pytest.raises(ValueError, match="single texts"):
         embed(bert, (["a"], ["b"]), pooling=None)
+    with pytest.raises(ValueError, match=r"at most 2 texts.*Received: 3 columns"):
+        embed(bert, (["a"], ["b"], ["c"]))
     with pytest.raises(ValueError, match="no vocabulary"):
         embed(Bert(bert.config), ["a"])

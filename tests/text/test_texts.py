@@ -59,6 +59,11 @@ def test_what_is_no_text(texts, received):
         as_texts(texts)
 
 
+def test_a_dataset():
+    with pytest.raises(TypeError, match=r"dataset\.map\(preprocessor\).*Received: _TensorSliceDataset$"):
+        as_texts(tf.data.Dataset.from_tensor_slices(["a"]))
+
+
 def test_half_of_a_surrogate_pair():
     with pytest.raises(ValueError, match=r"U\+D83D at position 1 of the text at index 1$"):
         as_texts(["a", "b\ud83d"])

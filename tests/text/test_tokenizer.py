@@ -185,8 +185,10 @@ def test_detokenize(english):
     with pytest.raises(ValueError, match="whole numbers"):
         tokenizer.detokenize([[0.5]])
     for unknown in (30522, -1):
-        with pytest.raises(tf.errors.InvalidArgumentError, match="below the vocabulary's 30522"):
+        with pytest.raises(ValueError, match=rf"must be in 0\.\.\.30521.*Received: {unknown}$"):
             tokenizer.detokenize([unknown])
+        with pytest.raises(tf.errors.InvalidArgumentError, match=r"must be in 0\.\.\.30521"):
+            tf.function(tokenizer.detokenize)(tf.constant([unknown]))
 
 
 # === The same ids everywhere ===

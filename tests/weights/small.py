@@ -62,6 +62,7 @@ def assert_same(ours, theirs):
         assert theirs.heads[name].labels == head.labels
     assert theirs.vocabulary == ours.vocabulary
     assert theirs.rules == ours.rules
+    assert theirs.pooling == ours.pooling
 
 
 def assert_equal_arrays(ours, theirs):

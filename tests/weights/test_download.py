@@ -139,6 +139,16 @@ def test_hash(server, tmp_path, monkeypatch):
     assert _left(tmp_path) == []
 
 
+def _with_a_password(data):
+    """The bit that says so, in each member's two headers."""
+    for sign, flags in ((b"PK\x01\x02", 8), (b"PK\x03\x04", 6)):
+        at = data.find(sign)
+        while at >= 0:
+            data = data[: at + flags] + bytes([data[at + flags] | 1]) + data[at + flags + 1 :]
+            at = data.find(sign, at + 4)
+    return data
+
+
 @pytest.mark.parametrize(
     ("data", "error"),
     [
@@ -148,6 +158,8 @@ def test_hash(server, tmp_path, monkeypatch):
         (_zip({"../escaped.txt": b"x", **_files()}, folder=""), r"stay in its folder.*\.\./escaped\.txt"),
         (_zip({"/absolute.txt": b"x", **_files()}, folder=""), "stay in its folder"),
         (_zip({"vocab.txt": b"x"}), r"Missing: bert_config\.json"),
+        (_zip({"one/vocab.txt": b"x", **_files()}), "must hold one model"),
+        (_with_a_password(_zip(_files())), "whole and open"),
     ],
 )
 def test_spoilt(server, tmp_path, data, error):

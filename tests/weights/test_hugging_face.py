@@ -152,9 +152,10 @@ def test_torch_file_and_half_precision(tmp_path):
     for name, entry in read(folder).weights.items():
         assert np.array_equal(entry.read(), expected[name].astype("float32"))
 
-    torch.save({"x": TextRules()}, folder / "pytorch_model.bin")
-    with pytest.raises(ValueError, match="tensors alone"):
-        read(folder)
+    for other in ({"x": TextRules()}, {"epoch": 3}, {"state_dict": model.state_dict()}, [torch.ones(2)]):
+        torch.save(other, folder / "pytorch_model.bin")
+        with pytest.raises(ValueError, match="tensors alone"):
+            read(folder)
 
 
 @pytest.mark.parametrize(
@@ -170,6 +171,11 @@ def test_torch_file_and_half_precision(tmp_path):
             r"pooler\.dense\.bias \[8\].* Received: \[9\]",
         ),
         (lambda arrays: arrays.pop("pooler.dense.bias"), r"Missing: pooler\.dense\.bias"),
+        (lambda arrays: arrays.update({"bert.pooler.dense.bias": np.zeros(8)}), r"pooler\.dense\.bias twice"),
+        (
+            lambda arrays: arrays.update({"embeddings.LayerNorm.gamma": np.zeros(8)}),
+            r"embeddings\.LayerNorm\.weight twice",
+        ),
     ],
 )
 def test_every_weight_is_accounted_for(tmp_path, change, error):
@@ -210,6 +216,11 @@ def test_tokenizer_flags_are_honoured(tmp_path, flags, rules):
         {"tokenizer_class": "BertJapaneseTokenizer"},
         {"cls_token": "<s>"},
         {"added_tokens_decoder": {"24": {"content": "<ent>"}}},
+        {"additional_special_tokens": ["w3"]},
+        {"do_lower_case": None},
+        {"strip_accents": "no"},
+        {"clean_text": False},
+        {"wordpieces_prefix": "@@"},
     ],
 )
 def test_tokenizer_flags_are_refused(tmp_path, flags):
@@ -217,6 +228,43 @@ def test_tokenizer_flags_are_refused(tmp_path, flags):
     _edit(folder / "tokenizer_config.json", **flags)
     with pytest.raises(ValueError, match="cuts text in a way of its own"):
         read(folder)
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "error"),
+    [
+        ("special_tokens_map.json", {"cls_token": {"content": "<s>"}}, "cls_token must be"),
+        ("tokenizer.json", {"model": {"type": "WordPiece", "vocab": {"a": 0}}}, "must give the same ids"),
+        ("tokenizer.json", {"model": ["a"]}, "as transformers writes them"),
+        ("tokenizer_config.json", {"added_tokens_decoder": ["a"]}, "as transformers writes them"),
+        ("model.safetensors.index.json", ["a"], "must hold one JSON object"),
+        ("model.safetensors.index.json", {"weight_map": ["a"]}, "a weight_map of file names"),
+        ("model.safetensors.index.json", {"weight_map": {"a": "../b.safetensors"}}, "must lie beside"),
+    ],
+)
+def test_odd_json(tmp_path, file, content, error):
+    folder = _folder(tmp_path / "model", _theirs())
+    (folder / file).write_text(json.dumps(content))
+    if "index" in file:
+        (folder / "model.safetensors").unlink()
+    with pytest.raises(ValueError, match=error):
+        read(folder)
+
+
+@pytest.mark.parametrize("labels", [["bad", "good", "best"], {"0": "bad", "1": "good"}, {"a": "bad"}])
+def test_labels_are_those_of_the_outputs(tmp_path, labels):
+    folder = _folder(tmp_path / "model", _theirs("BertForSequenceClassification"))
+    _edit(folder / "config.json", id2label=labels)
+    with pytest.raises(ValueError, match="id2label must name each of the 3 outputs"):
+        read(folder)
+
+
+def test_labels_that_do_not_exclude_each_other(tmp_path):
+    folder = _folder(tmp_path / "model", _theirs("BertForSequenceClassification"))
+    _edit(folder / "config.json", problem_type="multi_label_classification")
+    checkpoint = read(folder)
+    assert checkpoint.heads == {}
+    assert "head classifier" in checkpoint.left_out
 
 
 def test_vocabulary_from_tokenizer_json(tmp_path):
@@ -270,7 +318,7 @@ def test_bad_folders(tmp_path, spoil, error):
     assert "\n" not in str(raised.value)
 
 
-def test_sentence_transformers_settings(tmp_path, minilm):
+def test_sentence_transformers_settings(tmp_path, minilm, caplog):
     folder = tmp_path / "model"
     shutil.copytree(minilm, folder, ignore=shutil.ignore_patterns("*.safetensors"))
     (folder / "model.safetensors").symlink_to(minilm / "model.safetensors")
@@ -280,6 +328,13 @@ def test_sentence_transformers_settings(tmp_path, minilm):
     unknown = read(folder)
     assert unknown.pooling is None
     assert "modules.json" in unknown.left_out
+    assert "pooling by cls and max has no equal here" in caplog.text
+    changes = {"pooling_mode_mean_tokens": True, "pooling_mode_cls_token": False, "pooling_mode_max_tokens": False}
+    _edit(folder / "1_Pooling" / "config.json", **changes)
+    assert read(folder).pooling == Pooling("mean", True, 256)
+    _edit(folder / "config_sentence_transformers.json", default_prompt_name="query")
+    assert read(folder).pooling is None
+    assert "prompt 'query' before each text" in caplog.text
 
 
 def test_sentence_transformers_with_a_folder_for_bert(tmp_path):

@@ -113,6 +113,12 @@ def test_every_weight_is_accounted_for(tmp_path, change, error):
         read(tmp_path / "preset")
 
 
+def test_a_preset_that_does_not_say_how_text_is_cut(tmp_path):
+    form.write_checkpoint(small.checkpoint(), tmp_path / "preset")
+    (tmp_path / "preset" / "tokenizer.json").unlink()
+    assert read(tmp_path / "preset").rules == TextRules(lowercase=True, strip_accents=False)  # é, and no capital
+
+
 def test_bad_presets(tmp_path):
     form.write_checkpoint(small.checkpoint(), tmp_path / "preset")
     whole = tmp_path / "whole"
@@ -124,6 +130,9 @@ def test_bad_presets(tmp_path):
     config = whole / "config.json"
     config.write_text(config.read_text().replace("BertBackbone", "RobertaBackbone"))
     with pytest.raises(ValueError, match="RobertaBackbone"):
+        read(whole)
+    config.write_text('{"class_name": "BertBackbone"}')
+    with pytest.raises(ValueError, match="config must have vocabulary_size"):
         read(whole)
     with pytest.raises(ValueError, match="tanh GELU"):
         form.write_checkpoint(small.checkpoint(hidden_act="gelu_erf"), tmp_path / "other")

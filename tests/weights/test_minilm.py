@@ -1,31 +1,48 @@
 """A real model from HuggingFace's own format: every layer against transformers, on real sentences."""
 
-import re
+import csv
 
 import numpy as np
+import pytest
 
 import keras_bert
+from keras_bert.weights import hugging_face
+from keras_bert.weights.checkpoint import Checkpoint, Pooling
 from tests.parity.oracles import array, ragged_batch
 
+SENTENCES = (
+    "The bank raised its rates.",
+    "She sat on the bank of the river, and watched the boats go by.",
+    "No.",
+    "Is it true that café, naïve and résumé come from French?",
+    "In 1905, at the age of 26, he published four papers, each of which changed what physicists thought of light, of "
+    "atoms, of time and of energy; the fourth held the formula that everybody knows.",
+    "나는 어제 가게에 갔다.",
+)
 
-def _sentences(minilm, count=200):
-    """Sentences of the folder's own README and of the vocabulary, of many lengths."""
-    text = (minilm / "README.md").read_text(encoding="utf-8")
-    found = [line.strip() for line in re.split(r"[\n|]|(?<=[.!?]) ", text) if len(line.split()) > 3]
-    words = (minilm / "vocab.txt").read_text(encoding="utf-8").split()[2000:6000]
-    rng = np.random.default_rng(0)
-    made = [" ".join(rng.choice(words, length)) for length in rng.integers(1, 100, count)]
-    return (found + made)[:count]
+
+@pytest.fixture
+def sentences(request):
+    """200 real sentences; of the six above where the folder of real data is missing."""
+    if request.param == "built in":
+        return list(SENTENCES)
+    folder = request.getfixturevalue("shared")
+    with (folder / "en" / "stsb.dev.csv").open(encoding="utf-8", newline="") as file:
+        found = [row[0] for row in csv.reader(file)][:1000:5]
+    assert len(found) == 200
+    return found
 
 
-def test_every_layer_agrees_with_transformers(minilm):
+both = pytest.mark.parametrize("sentences", ["built in", "real"], indirect=True)
+
+
+@both
+def test_every_layer_agrees_with_transformers(minilm, sentences):
     import torch
     import transformers
 
     bert = keras_bert.load(minilm)
     theirs = transformers.BertModel.from_pretrained(minilm, attn_implementation="eager").eval()
-    sentences = _sentences(minilm)
-    assert len(sentences) == 200
     names = {"input_word_ids": "input_ids", "input_mask": "attention_mask", "input_type_ids": "token_type_ids"}
     worst = 0.0
     for start in range(0, len(sentences), 50):
@@ -48,12 +65,34 @@ def test_settings(minilm):
     assert bert.preprocessor.lowercase
     assert bert.preprocessor.seq_length == 16
     assert len(bert.preprocessor.vocabulary) == 30522
-    assert (bert.pooling.pooling, bert.pooling.normalize) == ("mean", True)
+    assert bert.pooling == Pooling("mean", True, 256)
 
 
-def test_bfloat16_points_where_float32_does(minilm):
+@both
+def test_embed_is_what_sentence_transformers_gives(minilm, sentences, tmp_path, monkeypatch):
+    """Without options, for texts longer than its limit too; after saving; and theirs from what we write."""
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    library = pytest.importorskip("sentence_transformers")
+    texts = [*sentences, "a long text of many words " * 60]
+    bert = keras_bert.load(minilm)
+    found = bert.embed(texts)
+    expected = library.SentenceTransformer(str(minilm), device="cpu").encode(texts)
+    assert np.abs(found - expected).max() <= 1e-5
+
+    bert.save(tmp_path / "bert.keras")
+    again = keras_bert.load(tmp_path / "bert.keras")
+    assert again.pooling == bert.pooling
+    assert np.abs(again.embed(texts[:6]) - found[:6]).max() <= 1e-6
+
+    hugging_face.write_checkpoint(Checkpoint.of(bert), tmp_path / "theirs")
+    theirs = library.SentenceTransformer(str(tmp_path / "theirs"), device="cpu")
+    assert theirs.max_seq_length == 256
+    assert np.abs(theirs.encode(texts) - expected).max() <= 1e-5
+
+
+@both
+def test_bfloat16_points_where_float32_does(minilm, sentences):
     """Pooled and mean vectors of real sentences."""
-    sentences = _sentences(minilm)
     exact, narrow = (_vectors(keras_bert.load(minilm, dtype=dtype), sentences) for dtype in ("float32", "bfloat16"))
     for x, y in zip(exact, narrow, strict=True):
         assert _cosines(x, y).min() >= 0.999

@@ -47,6 +47,10 @@ def test_keras_file(tmp_path):
     for mine, other in zip(loaded.weights, bert.weights, strict=True):
         if "seed" not in mine.path:
             assert (array(mine) == array(other)).all()
+    whole = (tmp_path / "model.keras").read_bytes()
+    (tmp_path / "cut.keras").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(ValueError, match="must be whole"):
+        keras_bert.load(tmp_path / "cut.keras")
     keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)]).save(tmp_path / "other.keras")
     with pytest.raises(ValueError, match="must hold a Bert"):
         keras_bert.load(tmp_path / "other.keras")
@@ -65,6 +69,13 @@ def test_every_weight_is_accounted_for(tmp_path):
     config = tmp_path / "model" / "bert_config.json"
     config.write_text(json.dumps({**json.loads(config.read_text()), "num_hidden_layers": 2}))
     with pytest.raises(ValueError, match=r"Received: \[23\]|Left over: layer_2"):
+        read(tmp_path / "model")
+
+
+def test_pooling_of_another_kind(tmp_path):
+    own.write_checkpoint(small.checkpoint(), tmp_path / "model")
+    (tmp_path / "model" / "pooling.json").write_text('{"mode": "mean"}')
+    with pytest.raises(ValueError, match=r"pooling\.json must have pooling, normalize, max_length"):
         read(tmp_path / "model")
 
 

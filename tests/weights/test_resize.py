@@ -46,3 +46,5 @@ def test_a_model_without_a_vocabulary():
     assert resize(bert, max_position_embeddings=8).config.max_position_embeddings == 8
     with pytest.raises(ValueError, match="has no vocabulary"):
         resize(bert, vocabulary=small.VOCABULARY)
+    with pytest.raises(TypeError, match=r"must be a Vocabulary.*Received: list"):
+        resize(build(small.checkpoint()), vocabulary=["a"])
