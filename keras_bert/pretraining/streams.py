@@ -71,7 +71,7 @@ def open_bytes(path: str, seen: Callable[[int], None]) -> Iterator[BinaryIO]:
             import zstandard
         except ImportError as error:
             raise ImportError("Zstandard files need a package. Run: pip install 'keras3-bert[pretrain]'") from error
-        stream = io.BufferedReader(zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True), _BUFFER)
+        stream = io.BufferedReader(_Zstandard(raw, zstandard.ZstdDecompressor()), _BUFFER)
         errors.append(zstandard.ZstdError)
     with raw:
         try:
@@ -136,3 +136,32 @@ class _Counted(io.RawIOBase):
     def close(self) -> None:
         self._file.close()
         super().close()
+
+
+class _Zstandard(io.RawIOBase):
+    """Frames one behind another; the package's own reader takes a file that is cut off for a whole one."""
+
+    def __init__(self, file: BinaryIO, decompressor: Any) -> None:
+        self._file = file
+        self._decompressor = decompressor
+        self._frame: Any = None
+        self._packed = self._plain = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._plain:
+            self._packed = self._packed or self._file.read(1 << 16)
+            if not self._packed:
+                if self._frame is not None:
+                    raise EOFError("the file ends within a frame")
+                return 0
+            if self._frame is None:
+                self._frame = self._decompressor.decompressobj()
+            self._plain, self._packed = self._frame.decompress(self._packed), b""
+            if self._frame.eof:
+                self._frame, self._packed = None, self._frame.unused_data
+        size = min(len(buffer), len(self._plain))
+        buffer[:size], self._plain = self._plain[:size], self._plain[size:]
+        return size

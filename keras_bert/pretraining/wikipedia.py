@@ -18,7 +18,9 @@ _PROSE = frozenset(
 )
 _PROSE |= {"abbr", "font", "center", "nowiki", "ins", "del", "code", "var", "section"}
 _BLOCKS = frozenset(("p", "div", "hr"))
-_EMPTY_BRACKETS = re.compile(r"\s*[(（\[]\s*[,;:、]*\s*[)）\]]")
+# What templates leave behind: (Seoul, ) and ().
+_LEFT_OVER = re.compile(r"(?<=[(（])[\s,;、]+|[\s,;、]+(?=[)）])")
+_EMPTY_BRACKETS = re.compile(r"\s*(\(\)|（）)")
 _MAGIC_WORDS = re.compile(r"__[A-Z]{3,}__")
 _SPACES = re.compile(r"[ \t\xa0]+")
 
@@ -60,7 +62,8 @@ def plain_text(markup: str, namespaces: tuple[str, ...] = _NAMESPACES) -> str:
 
     names = frozenset(name.lower() for name in namespaces)
     text = _MAGIC_WORDS.sub("", "".join(_prose(mwparserfromhell.parse(markup), names)))
-    lines = (_SPACES.sub(" ", _EMPTY_BRACKETS.sub("", line)).strip() for line in text.split("\n"))
+    lines = (_EMPTY_BRACKETS.sub("", _LEFT_OVER.sub("", line)) for line in text.split("\n"))
+    lines = (_SPACES.sub(" ", line).strip() for line in lines)
     return "\n".join(line for line in lines if line)
 
 
