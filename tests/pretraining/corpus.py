@@ -11,8 +11,8 @@ VOCABULARY = Vocabulary([*SPECIAL, ".", *LETTERS, *(f"##{letter}" for letter in 
 
 
 def sentence(chance: random.Random) -> str:
-    """Up to twelve words of up to three letters, each letter a piece."""
-    words = ("".join(chance.choices(LETTERS, k=chance.randint(1, 3))) for _ in range(chance.randint(1, 12)))
+    """Two to twelve words of up to three letters, each letter a piece."""
+    words = ("".join(chance.choices(LETTERS, k=chance.randint(1, 3))) for _ in range(chance.randint(2, 12)))
     return f"{' '.join(words)}.".capitalize()
 
 

