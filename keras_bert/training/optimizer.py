@@ -4,6 +4,8 @@ from typing import Any
 
 import keras
 
+from keras_bert.training.policy import check_trainable
+
 NO_DECAY = ("bias", "gamma", "beta")  # names of the weights that never decay: biases and layer norms
 
 
@@ -25,13 +27,7 @@ class AdamW(keras.optimizers.AdamW):
         self.exclude_from_weight_decay(var_names=list(NO_DECAY))
 
     def build(self, variables: Any) -> None:
-        for variable in variables:
-            dtype = keras.backend.standardize_dtype(variable.dtype)
-            if dtype in ("bfloat16", "float16"):
-                raise ValueError(
-                    f"Weights to train must be float32: in {dtype} a step this small moves none of them. Build the "
-                    f'model with dtype="mixed_{dtype}". Received: {variable.path} in {dtype}'
-                )
+        check_trainable(variables)
         super().build(variables)
 
     def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
