@@ -1,10 +1,11 @@
 """The optimizers and the schedule that BERT is trained with."""
 
-from collections.abc import Iterable
 from typing import Any
 
 import keras
 from keras import ops
+
+from keras_bert.training.policy import check_trainable
 
 NO_DECAY = ("bias", "gamma", "beta")  # names of the weights that never decay: biases and layer norms
 
@@ -55,7 +56,7 @@ class AdamW(keras.optimizers.AdamW):
         self.exclude_from_weight_decay(var_names=list(NO_DECAY))
 
     def build(self, variables: Any) -> None:
-        _check_float32(variables)
+        check_trainable(variables)
         super().build(variables)
 
     def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
@@ -104,7 +105,7 @@ class Lamb(keras.optimizers.Lamb):
         self.exclude_from_weight_decay(var_names=list(NO_DECAY))
 
     def build(self, variables: Any) -> None:
-        _check_float32(variables)
+        check_trainable(variables)
         super().build(variables)
 
     def _apply_weight_decay(self, variables: Any) -> None:
@@ -123,13 +124,3 @@ class Lamb(keras.optimizers.Lamb):
             moves = ops.logical_and(weight_norm > 0, update_norm > 0)
             update = update * ops.where(moves, weight_norm / ops.where(moves, update_norm, 1.0), 1.0)
         self.assign_sub(variable, ops.cast(learning_rate, dtype) * update)
-
-
-def _check_float32(variables: Iterable[Any]) -> None:
-    for variable in variables:
-        dtype = keras.backend.standardize_dtype(variable.dtype)
-        if dtype in ("bfloat16", "float16"):
-            raise ValueError(
-                f"Weights to train must be float32: in {dtype} a step this small moves none of them. Build the "
-                f'model with dtype="mixed_{dtype}". Received: {variable.path} in {dtype}'
-            )
