@@ -22,6 +22,7 @@ _refuse_old_package()
 from keras_bert.bert import Bert  # noqa: E402
 from keras_bert.config import BertConfig  # noqa: E402
 from keras_bert.layers import mlm_head as _mlm_head  # noqa: E402, F401
+from keras_bert.pretraining.pretrainer import Pretrainer  # noqa: E402
 from keras_bert.tasks.multiple_choice import MultipleChoice  # noqa: E402
 from keras_bert.tasks.question_answerer import QuestionAnswerer  # noqa: E402
 from keras_bert.tasks.text_classifier import TextClassifier  # noqa: E402
@@ -39,6 +40,7 @@ __all__ = [
     "BertConfig",
     "MultipleChoice",
     "Preprocessor",
+    "Pretrainer",
     "QuestionAnswerer",
     "TextClassifier",
     "TextRegressor",

@@ -36,8 +36,8 @@ def load_head(
 
 
 def assign_head(task: Any, checkpoint: Checkpoint) -> None:
-    """Put the checkpoint's arrays into the task's heads, those of `task.heads`."""
-    for head in task.heads:
+    """Put the checkpoint's arrays into the task's heads; one that the checkpoint lacks stays as it began."""
+    for head in set(task.heads) & set(checkpoint.heads):
         ours = head_variables(task, head)
         for name, stored in checkpoint.heads[head].weights.items():
             ours[name].assign(stored.read())
