@@ -44,7 +44,7 @@ def _text_and_start(given: Any, row: int) -> tuple[str, int | None]:
     if isinstance(given, dict):
         text, start = given.get("text", ""), given.get("answer_start")
         if not isinstance(text, str):  # several answers, the first of which is learned
-            text, start = (text[0], start[0] if start else None) if len(text) else ("", None)
+            text, start = (text[0], None if start is None else start[0]) if len(text) else ("", None)
     elif isinstance(given, tuple) and len(given) == 2:
         text, start = given
     else:

@@ -19,7 +19,6 @@ def fit(
     validation: Examples | None,
     *,
     batch_size: int,
-    clip_norm: float,
     epochs: int,
     initial_epoch: int,
     callbacks: Any,
@@ -39,7 +38,7 @@ def fit(
         return examples.static(batch_size, part, seed=seed, first_epoch=initial_epoch)
 
     dataset = distribute(batches, strategy, batch_size)
-    trainer = Trainer(task, task.optimizer, dataset, step, strategy=strategy, accumulate=1, clip_norm=clip_norm)
+    trainer = Trainer(task, task.optimizer, dataset, step, strategy=strategy, accumulate=1, clip_norm=_clip_norm(task))
     evaluator = None if validation is None else _evaluator(task, validation, batch_size)
     told = keras.callbacks.CallbackList(
         callbacks, add_history=True, add_progbar=verbose != 0, model=task, verbose=verbose, epochs=epochs, steps=steps
@@ -70,6 +69,12 @@ def fit(
             break
     told.on_train_end(logs)
     return task.history
+
+
+def _clip_norm(task: Any) -> float:
+    """The compiled one, taken of the sum over the replicas here; where there is none, one that never bites."""
+    optimizer = getattr(task.optimizer, "inner_optimizer", task.optimizer)  # behind loss scaling
+    return optimizer.global_clipnorm or 1e9
 
 
 def evaluate(task: Any, examples: Examples, batch_size: int) -> dict[str, float]:

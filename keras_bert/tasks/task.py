@@ -114,8 +114,8 @@ class Task(keras.Model):
         if self._is_distributed:
             from keras_bert.tasks import distributed
 
-            options |= {"callbacks": callbacks, "clip_norm": recipe.clipnorm, "seed": seed}
-            return distributed.fit(self, examples, validation_data, batch_size=batch_size, **options)
+            options |= {"batch_size": batch_size, "callbacks": callbacks, "seed": seed}
+            return distributed.fit(self, examples, validation_data, **options)
         if isinstance(validation_data, Examples):
             validation_data = validation_data.batches(batch_size)[1]
         callbacks = [callbacks] if isinstance(callbacks, keras.callbacks.Callback) else list(callbacks or ())
@@ -277,15 +277,19 @@ class Task(keras.Model):
         seq_length: int | str | None = None,
         cache_dir: str | os.PathLike | None = None,
         local_only: bool = False,
+        **settings: Any,
     ) -> "Task":
-        """The task with its head out of any format that has one; the arguments are those of `keras_bert.load`."""
+        """The task with its head out of any format that has one; the arguments are those of `keras_bert.load`.
+
+        settings: arguments of the constructor; those not given are as the source has them.
+        """
         from keras_bert.weights.heads import assign_head, load_head, load_saved
 
-        task = load_saved(cls, source, dtype=dtype, seq_length=seq_length)
+        task = None if settings else load_saved(cls, source, dtype=dtype, seq_length=seq_length)
         if task is None:
             places: Any = {"cache_dir": cache_dir, "local_only": local_only}
             checkpoint, bert = load_head(source, cls.heads, dtype=dtype, seq_length=seq_length or 128, **places)
-            task = cls(bert, **cls.settings(checkpoint.heads[cls.heads[0]]))
+            task = cls(bert, **{**cls.settings(checkpoint.heads[cls.heads[0]]), **settings})
             assign_head(task, checkpoint)
         return task
 
