@@ -203,3 +203,11 @@ def interleave(*columns: Sequence[str]) -> list[str]:
     ['a', 'c', 'b', 'd']
     """
     return [text for row in zip(*columns, strict=True) for text in row]
+
+
+def repeated(rows: Any, count: int) -> Any:
+    """Each ragged row so many times, one after the other."""
+    import tensorflow as tf
+
+    with tf.device("CPU:0"):
+        return tf.gather(rows, np.repeat(np.arange(int(rows.nrows())), count))

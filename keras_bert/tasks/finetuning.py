@@ -52,4 +52,7 @@ class Recipe:
 
 def needs_recipe(task: Any, initial_epoch: int) -> bool:
     """Whether a fit begins with the recipe: not compiled by the user, and not going on with an earlier run of it."""
-    return not task.compiled or (initial_epoch == 0 and task.optimizer.name == NAME)
+    if not task.compiled:
+        return True
+    optimizer = getattr(task.optimizer, "inner_optimizer", task.optimizer)  # behind loss scaling
+    return initial_epoch == 0 and optimizer is not None and optimizer.name == NAME

@@ -11,9 +11,10 @@ from keras import ops
 from keras_bert.bert import Bert
 from keras_bert.layers.norm import Dropout
 from keras_bert.tasks.columns import check_lengths, column, rows_of, weights
-from keras_bert.tasks.examples import Examples, packer_of, pieces
+from keras_bert.tasks.examples import Examples, interleave, packer_of, pieces, repeated
+from keras_bert.tasks.heads import check_bert, encode_rows, head_layer
 from keras_bert.tasks.labels import label_ids
-from keras_bert.tasks.task import Task, check_bert, encode_rows, head_layer
+from keras_bert.tasks.task import Task
 
 
 @dataclass(frozen=True)
@@ -72,10 +73,9 @@ class MultipleChoice(Task):
             raise ValueError("class_weight is for labels. Give sample_weight. Received: class_weight for choices")
         prompts, choices = self._texts(x)
         count = self.choices
-        repeated = [prompt for prompt in prompts for _ in range(count)]
         segments = [
-            pieces(self.bert.preprocessor, repeated),
-            pieces(self.bert.preprocessor, [text for row in choices for text in row]),
+            repeated(pieces(self.bert.preprocessor, prompts), count),
+            pieces(self.bert.preprocessor, interleave(*zip(*choices, strict=True))),
         ]
         if y is None:
             return Examples(segments, packer_of(self.bert), count)

@@ -13,7 +13,8 @@ from keras_bert.bert import Bert
 from keras_bert.tasks.answer_spans import Candidate, best_spans, find_answer, token_span
 from keras_bert.tasks.columns import check_lengths, column, rows_of, weights
 from keras_bert.tasks.examples import Examples, packer_of
-from keras_bert.tasks.task import Task, check_bert, head_layer
+from keras_bert.tasks.heads import check_bert, head_layer
+from keras_bert.tasks.task import Task
 
 logger = logging.getLogger("keras_bert")
 

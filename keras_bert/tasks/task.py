@@ -9,8 +9,6 @@ import numpy as np
 from keras import ops
 
 from keras_bert.bert import Bert
-from keras_bert.layers.dense import dense
-from keras_bert.layers.plain import Plain
 from keras_bert.saving import changed_layers, restore_layers
 from keras_bert.tasks.columns import columns_of, is_packed, split_columns
 from keras_bert.tasks.examples import Examples
@@ -42,6 +40,14 @@ class Task(keras.Model):
         if freeze:  # no setting of the task: the encoder keeps what is frozen, and may be unfrozen later
             bert.freeze()
 
+    def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        if not isinstance(inputs, dict):
+            raise TypeError(
+                f"A task takes a dict of {', '.join(self.input)}. For text, use predict(x) or the method that answers. "
+                f"Received: {type(inputs).__name__}"
+            )
+        return super().__call__(inputs, *args, **kwargs)
+
     # === What a kind of task tells ===
 
     def examples(self, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None) -> Examples:
@@ -59,6 +65,9 @@ class Task(keras.Model):
     def scores(self, y: Any, logits: Any) -> dict[str, Any]:
         """What `default_metrics` averages, of each target."""
         return {"accuracy": keras.metrics.sparse_categorical_accuracy(y, logits)}
+
+    def check_learnable(self, examples: Examples) -> None:
+        """Refuse to train where nothing can be learned."""
 
     def target_ids(self, y: Any) -> Any:
         """`y` beside inputs that are packed already, label names turned to ids."""
@@ -104,6 +113,7 @@ class Task(keras.Model):
         if validation_split and validation_data is None:
             columns, validation_data = split_columns(columns, validation_split)
         examples = self._labelled(columns, class_weight)
+        self.check_learnable(examples)
         batch_size = batch_size or recipe.batch_size
         if by_recipe:
             with self.distribute_strategy.scope() if self._is_distributed else contextlib.nullcontext():
@@ -114,6 +124,8 @@ class Task(keras.Model):
         if self._is_distributed:
             from keras_bert.tasks import distributed
 
+            if not isinstance(validation_data, Examples | None):
+                raise ValueError("On several devices text is validated on text. Received: packed validation_data")
             options |= {"batch_size": batch_size, "callbacks": callbacks, "seed": seed}
             return distributed.fit(self, examples, validation_data, **options)
         if isinstance(validation_data, Examples):
@@ -297,36 +309,6 @@ class Task(keras.Model):
     def settings(cls, head: Any) -> dict[str, Any]:
         """Arguments of the constructor that a stored head tells."""
         return {}
-
-
-def check_bert(bert: Any) -> None:
-    """Refuse what is no encoder."""
-    if not isinstance(bert, Bert):
-        raise TypeError(f'bert must be a Bert, such as keras_bert.load("base"). Received: {type(bert).__name__}')
-
-
-def head_layer(units: int, bert: Bert, name: str) -> keras.layers.Dense:
-    """The Dense layer of a head, in float32 under any policy: a loss wants its logits exact."""
-    return dense(units, bert.config, dtype="float32", name=name)
-
-
-def encode_rows(bert: Bert, output: str, *, rows: int) -> tuple[dict[str, Any], Any]:
-    """Inputs [B, rows, S] of texts that make one example, and an output of the encoder for each, [B * rows, ...]."""
-    inputs = {name: keras.Input((rows, None), dtype="int32", name=name) for name in bert.input}
-    flat = {name: FlatRows(name=f"{name}_rows")(x) for name, x in inputs.items()}  # [B * rows, S]
-    encoder = keras.Model(bert.input, bert.output[output], name="encoder")
-    return inputs, encoder(flat)
-
-
-@keras.saving.register_keras_serializable("keras_bert")
-class FlatRows(Plain):
-    """From [B, rows, S] to [B * rows, S]."""
-
-    def call(self, x: Any) -> Any:
-        return ops.reshape(x, (-1, ops.shape(x)[-1]))
-
-    def compute_output_spec(self, x: keras.KerasTensor) -> keras.KerasTensor:
-        return keras.KerasTensor((None, x.shape[-1]), dtype=x.dtype)
 
 
 def as_batch(texts: Any) -> tuple[Any, bool]:

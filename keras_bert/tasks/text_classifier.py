@@ -12,8 +12,9 @@ from keras_bert.bert import Bert
 from keras_bert.layers.norm import Dropout
 from keras_bert.tasks.columns import check_lengths, column, rows_of, weights
 from keras_bert.tasks.examples import Examples, packer_of, pieces
+from keras_bert.tasks.heads import check_bert, head_layer
 from keras_bert.tasks.labels import check_labels, class_weights, label_ids
-from keras_bert.tasks.task import Task, as_batch, check_bert, head_layer
+from keras_bert.tasks.task import Task, as_batch
 
 
 @dataclass(frozen=True)
@@ -102,6 +103,13 @@ class TextClassifier(Task):
         elif class_weight is not None:
             raise ValueError("class_weight is for one label a text. With multi_label, give sample_weight.")
         return Examples(segments, packer_of(self.bert), targets=targets, weights=weight)
+
+    def check_learnable(self, examples: Examples) -> None:
+        if not self.multi_label and len(np.unique(examples.targets)) < 2:
+            raise ValueError(
+                "There must be at least two different labels to learn from. "
+                f"Received: {self.labels[examples.targets[0]]!r} alone"
+            )
 
     def default_loss(self) -> keras.losses.Loss:
         if self.multi_label:

@@ -10,7 +10,8 @@ from keras_bert.bert import Bert
 from keras_bert.layers.norm import Dropout
 from keras_bert.tasks.columns import check_lengths, column, numbers, weights
 from keras_bert.tasks.examples import Examples, interleave, packer_of, pieces
-from keras_bert.tasks.task import Task, as_batch, check_bert, encode_rows, head_layer
+from keras_bert.tasks.heads import check_bert, encode_rows, head_layer
+from keras_bert.tasks.task import Task, as_batch
 from keras_bert.tasks.text_classifier import text_segments
 
 PAIRS = ("together", "cosine")

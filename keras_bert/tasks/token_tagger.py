@@ -13,8 +13,9 @@ from keras_bert.layers.norm import Dropout
 from keras_bert.tasks.columns import check_lengths, rows_of, weights
 from keras_bert.tasks.entities import Entity, Run, decode, encode, has_entities
 from keras_bert.tasks.examples import Examples, packer_of
+from keras_bert.tasks.heads import check_bert, head_layer
 from keras_bert.tasks.labels import check_labels, class_weights, label_ids
-from keras_bert.tasks.task import Task, check_bert, head_layer
+from keras_bert.tasks.task import Task
 from keras_bert.tasks.units import Units, units_of
 
 UNITS = ("word", "piece")
