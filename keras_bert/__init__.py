@@ -26,6 +26,7 @@ from keras_bert.pretraining.pretrainer import Pretrainer  # noqa: E402
 from keras_bert.text.preprocessor import Preprocessor  # noqa: E402
 from keras_bert.text.vocabulary import Vocabulary  # noqa: E402
 from keras_bert.training.optimizer import AdamW  # noqa: E402
+from keras_bert.training.strategy import strategy  # noqa: E402
 from keras_bert.weights.load import load  # noqa: E402
 from keras_bert.weights.zoo import list_models  # noqa: E402
 
@@ -39,4 +40,5 @@ __all__ = [
     "__version__",
     "list_models",
     "load",
+    "strategy",
 ]
