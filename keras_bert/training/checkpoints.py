@@ -32,7 +32,7 @@ class Checkpoints:
         self.directory = directory
         self.strategy = strategy
         checkpoint = tf.train.Checkpoint(
-            **{name: [_native(x) for x in some] for name, some in variables.items()}
+            **{name: [native(x) for x in some] for name, some in variables.items()}
         )
         own = directory if is_chief(strategy) else f"{directory}/worker-{strategy.cluster_resolver.task_id}"
         self.manager = tf.train.CheckpointManager(checkpoint, own, keep, keep_every_hours)
@@ -86,15 +86,16 @@ class Checkpoints:
                 (tf.io.gfile.rmtree if tf.io.gfile.isdir(path) else tf.io.gfile.remove)(path)
 
 
-def _native(variable: Any) -> Any:
-    return variable.value if isinstance(variable, keras.Variable) else variable
-
-
 def _number(path: str) -> int:
     """The step of a checkpoint, or of one of its files, such as ckpt-100.index or ckpt-100_temp."""
     found = re.match(r"ckpt-(\d+)", path.rpartition("/")[2])
     assert found is not None
     return int(found[1])
+
+
+def native(variable: Any) -> tf.Variable:
+    """TensorFlow's variable of a Keras one."""
+    return variable.value if isinstance(variable, keras.Variable) else variable
 
 
 def is_chief(strategy: Any) -> bool:

@@ -130,4 +130,4 @@ def _one_device(devices: list[str]) -> Any:
     import tensorflow as tf
 
     logger.info("Training on one device, %s.", devices[0])
-    return tf.distribute.OneDeviceStrategy(devices[0])
+    return tf.distribute.get_strategy()  # the default one, for which models need no scope
