@@ -23,7 +23,8 @@ def _options(debug: bool = typer.Option(False, "--debug", help="Show the whole t
 def main() -> None:
     """Run a command: exit code 0, 1 with one clear line, or 2 for a wrong usage."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    from keras_bert.cli import convert, evaluate, fill_mask, models, pretrain, vocab  # noqa: F401  each file registers its command
+    # Each file registers its command.
+    from keras_bert.cli import convert, evaluate, examples, fill_mask, models, pretrain, vocab  # noqa: F401
 
     try:
         app()

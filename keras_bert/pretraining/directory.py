@@ -9,7 +9,7 @@ from typing import Any
 
 from keras_bert.pretraining import storage
 from keras_bert.pretraining.settings import Settings, sha256_of
-from keras_bert.pretraining.shards import Shard
+from keras_bert.pretraining.shards import ONE_DOCUMENT, Shard
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.weights.checkpoint import TextRules
 from keras_bert.weights.hugging_face_text import tokenizer_config
@@ -22,8 +22,11 @@ VOCABULARY = "vocab.txt"
 RULES = "tokenizer_config.json"
 
 
-def finished_shards(directory: str, settings: Settings, corpus: list[list[Any]]) -> list[Shard] | None:
-    """The shards of a run that ended; None where there is something to do. Another run's directory is refused."""
+def finished_shards(directory: str, run: dict[str, Any]) -> list[Shard] | None:
+    """The shards of a run that ended; None where there is something to do. Another run's directory is refused.
+
+    run: what tells this run from others: the settings, the corpus and the writer.
+    """
     ended = storage.read_json(os.path.join(directory, FINISHED))
     found = ended or storage.read_json(os.path.join(directory, UNFINISHED))
     if not found:
@@ -33,12 +36,11 @@ def finished_shards(directory: str, settings: Settings, corpus: list[list[Any]])
                 f"Received: {directory}, which holds {names[0]}"
             )
         return None
-    wanted = {"settings": settings.to_dict(), "corpus": corpus}
-    for part, value in wanted.items():
+    for part, value in run.items():
         if found.get(part) != value:
             raise FileExistsError(
-                "A directory of examples holds one run. Choose another, empty it, or give the settings it was begun "
-                f"with. Received: {directory}, where another {_difference(found.get(part), value, part)}"
+                "A directory of examples holds one run. Choose another, empty it, or give what it was begun with. "
+                f"Received: {directory}, whose {part} differ: {_difference(found.get(part), value)}"
             )
     if not ended:
         return None
@@ -46,38 +48,42 @@ def finished_shards(directory: str, settings: Settings, corpus: list[list[Any]])
     return [Shard(**shard) for shard in ended["shards"]]
 
 
-def begin(directory: str, settings: Settings, vocabulary: Vocabulary, corpus: list[list[Any]]) -> dict[int, Shard]:
+def begin(directory: str, run: dict[str, Any], settings: Settings, vocabulary: Vocabulary) -> dict[int, Shard]:
     """Make the directory ready; the shards that an earlier run finished, by their numbers."""
     storage.make_folder(directory)
     if not storage.exists(os.path.join(directory, UNFINISHED)):
         rules = TextRules(settings.lowercase, settings.strip_accents, settings.split_cjk)
-        storage.write_json(os.path.join(directory, UNFINISHED), {"settings": settings.to_dict(), "corpus": corpus})
+        storage.write_json(os.path.join(directory, UNFINISHED), run)
         storage.write_text(os.path.join(directory, VOCABULARY), "".join(f"{token}\n" for token in vocabulary))
         storage.write_json(os.path.join(directory, RULES), tokenizer_config(rules, settings.seq_length))
-    shards = (Shard(**storage.read_json(os.path.join(directory, name))) for name in notes_in(directory))
-    return {int(shard.name[len("examples-") : -len(".tfrecord")]): shard for shard in shards}
+    return {int(shard.name[len("examples-") : -len(".tfrecord")]): shard for shard in noted_shards(directory)}
 
 
-def finish(directory: str, settings: Settings, corpus: list[list[Any]], shards: list[Shard]) -> None:
+def finish(directory: str, run: dict[str, Any], shards: list[Shard]) -> None:
     """Write examples.json over the shards, and drop what stood for it."""
     examples = sum(shard.examples for shard in shards)
+    documents = sum(shard.documents for shard in shards)
+    if run["settings"]["nsp"] and documents == 1:
+        raise ValueError(ONE_DOCUMENT)
     if not examples:
-        raise ValueError(
-            "A corpus must give an example at least. Give more text, or nsp=False (--no-nsp) for documents without a "
-            f"next sentence. Received: {sum(shard.documents for shard in shards)} documents"
-        )
-    if settings.nsp and not 0.2 < sum(shard.next_texts for shard in shards) / examples < 0.8:
+        raise ValueError(f"A corpus must give an example at least. Give more text. Received: {documents} documents")
+    next_texts = sum(shard.next_texts for shard in shards)
+    if run["settings"]["nsp"] and not 0.2 < next_texts / examples < 0.8:
         logger.warning(
             "Of %d examples %d have the text that is next, where half should: documents of one sentence have no next, "
             "and a single document has no other. Part documents otherwise (boundary), or leave out pairs (nsp=False).",
-            examples, sum(shard.next_texts for shard in shards),
+            examples, next_texts,
         )  # fmt: skip
     storage.write_json(
-        os.path.join(directory, FINISHED),
-        {"settings": settings.to_dict(), "corpus": corpus, "shards": [shard._asdict() for shard in shards]},
+        os.path.join(directory, FINISHED), run | {"shards": [shard._asdict() for shard in sorted(shards)]}
     )
-    for name in [UNFINISHED, *notes_in(directory)]:
+    for name in [UNFINISHED, *_notes(directory)]:
         storage.remove(os.path.join(directory, name))
+
+
+def noted_shards(directory: str) -> list[Shard]:
+    """The shards that are finished, in a directory that is not."""
+    return [Shard(**storage.read_json(os.path.join(directory, name))) for name in _notes(directory)]
 
 
 def read_directory(directory: str) -> tuple[Settings, list[Shard]]:
@@ -111,13 +117,12 @@ def text_beside(directory: str) -> tuple[Vocabulary, TextRules]:
     return vocabulary, TextRules(found.lowercase, found.strip_accents, found.split_cjk)
 
 
-def notes_in(directory: str) -> list[str]:
-    """Names of the notes of finished shards."""
+def _notes(directory: str) -> list[str]:
     return [name for name in storage.names_in(directory) if name.startswith("examples-") and name.endswith(".json")]
 
 
-def _difference(found: Any, wanted: Any, part: str) -> str:
+def _difference(found: Any, wanted: Any) -> str:
     if not isinstance(found, dict):
-        return f"{part} is named"
+        return f"{str(found)[:60]} (now {str(wanted)[:60]})"
     names = [name for name in {**wanted, **found} if found.get(name) != wanted.get(name)]
     return ", ".join(f"{name}={found.get(name)!r} (now {wanted.get(name)!r})" for name in names)

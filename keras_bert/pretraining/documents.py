@@ -105,8 +105,6 @@ def _lines(stream: Any, path: str) -> Iterator[str]:
             "A text file must be UTF-8. Save it again as UTF-8, or leave it out. "
             f"Received: {path}, after line {number} ({error.reason})"
         ) from None
-    finally:
-        text.detach()  # the stream is closed by whoever opened it
 
 
 def _of_jsonl(lines: Iterator[str], path: str, text_field: str) -> Iterator[Document]:

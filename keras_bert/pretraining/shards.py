@@ -21,6 +21,11 @@ from keras_bert.pretraining.settings import Settings
 from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.text.vocabulary import Vocabulary
 
+ONE_DOCUMENT = (
+    "A random next text comes from another document, and there is none. Give more documents, part them by another "
+    "boundary (--documents), or leave out next sentences: nsp=False, --no-nsp. Received: one document"
+)
+
 
 class Shard(NamedTuple):
     """What a shard holds, as its note beside it says."""

@@ -79,7 +79,7 @@ def remove(path: str) -> None:
     _gfile()[0].remove(path)
 
 
-def _gfile() -> tuple[Any, type[Exception]]:
+def _gfile() -> tuple[Any, Any]:
     import tensorflow as tf
 
     return tf.io.gfile, tf.errors.OpError

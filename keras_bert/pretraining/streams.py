@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO
 
+_BUFFER = 1 << 20
 COMPRESSED = (".gz", ".bz2", ".zst")
 KINDS = {
     ".txt": "text",
@@ -31,8 +32,8 @@ def find_files(corpus: str | os.PathLike | Iterable[str | os.PathLike]) -> list[
         files = _files(os.fspath(path))
         if not files:
             raise FileNotFoundError(
-                f"A corpus is made of files: {', '.join(KINDS)}, plain or with {', '.join(COMPRESSED)}. Texts in memory "
-                f"go as a tf.data.Dataset or a generator of documents. Received: {os.fspath(path)!r}, which names none"
+                f"A corpus is made of files: {', '.join(KINDS)}, plain or with {', '.join(COMPRESSED)}. Texts in "
+                f"memory go as a tf.data.Dataset or a generator. Received: {os.fspath(path)!r}, which names none"
             )
         found |= dict.fromkeys(files)
     return list(found)
@@ -57,31 +58,25 @@ def open_bytes(path: str, seen: Callable[[int], None]) -> Iterator[BinaryIO]:
 
     What the stream meets while it is open and cannot decompress is an error that names the file.
     """
-    errors: tuple[type[Exception], ...] = (EOFError, zlib.error, gzip.BadGzipFile)
-    raw = io.BufferedReader(
-        _Counted(_gfile().GFile(path, "rb") if is_remote(path) else open(path, "rb"), seen), 1 << 20
-    )
+    errors: list[type[Exception]] = [EOFError, zlib.error, gzip.BadGzipFile]
+    raw = io.BufferedReader(_Counted(_open(path), seen), _BUFFER)
     stream: Any = raw
     if path.endswith(".gz"):
         stream = gzip.GzipFile(fileobj=raw)
     elif path.endswith(".bz2"):
-        stream, errors = bz2.BZ2File(raw), (*errors, OSError)  # which says "Invalid data stream" by an OSError
+        stream = bz2.BZ2File(raw)
+        errors.append(OSError)  # "Invalid data stream"
     elif path.endswith(".zst"):
         try:
             import zstandard
         except ImportError as error:
             raise ImportError("Zstandard files need a package. Run: pip install 'keras3-bert[pretrain]'") from error
-        stream, errors = (
-            _buffered(zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True)),
-            (
-                *errors,
-                zstandard.ZstdError,
-            ),
-        )
+        stream = io.BufferedReader(_Zstandard(raw, zstandard.ZstdDecompressor()), _BUFFER)
+        errors.append(zstandard.ZstdError)
     with raw:
         try:
             yield stream
-        except errors as error:
+        except tuple(errors) as error:
             raise ValueError(
                 f"A compressed file must be whole. Get it again. Received: {path} ({error or type(error).__name__})"
             ) from error
@@ -112,8 +107,8 @@ def _known(name: str) -> bool:
     return suffix in KINDS and not os.path.basename(name).startswith(".")
 
 
-def _buffered(stream: Any) -> Any:
-    return io.BufferedReader(stream, 1 << 20)
+def _open(path: str) -> Any:
+    return _gfile().GFile(path, "rb") if is_remote(path) else open(path, "rb")
 
 
 def _gfile() -> Any:
@@ -141,3 +136,32 @@ class _Counted(io.RawIOBase):
     def close(self) -> None:
         self._file.close()
         super().close()
+
+
+class _Zstandard(io.RawIOBase):
+    """Frames one behind another; the package's own reader takes a file that is cut off for a whole one."""
+
+    def __init__(self, file: BinaryIO, decompressor: Any) -> None:
+        self._file = file
+        self._decompressor = decompressor
+        self._frame: Any = None
+        self._packed = self._plain = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._plain:
+            self._packed = self._packed or self._file.read(1 << 16)
+            if not self._packed:
+                if self._frame is not None:
+                    raise EOFError("the file ends within a frame")
+                return 0
+            if self._frame is None:
+                self._frame = self._decompressor.decompressobj()
+            self._plain, self._packed = self._frame.decompress(self._packed), b""
+            if self._frame.eof:
+                self._frame, self._packed = None, self._frame.unused_data
+        size = min(len(buffer), len(self._plain))
+        buffer[:size], self._plain = self._plain[:size], self._plain[size:]
+        return size

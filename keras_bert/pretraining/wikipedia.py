@@ -14,41 +14,13 @@ from keras_bert.pretraining.documents import Document
 _NAMESPACES = ("File", "Image", "Media", "Category")
 _LISTS = frozenset(("li", "dt", "dd"))
 _PROSE = frozenset(
-    [
-        "b",
-        "i",
-        "u",
-        "s",
-        "strong",
-        "em",
-        "small",
-        "big",
-        "sub",
-        "sup",
-        "span",
-        "div",
-        "p",
-        "blockquote",
-        "q",
-        "cite",
-        "abbr",
-        "font",
-        "center",
-        "nowiki",
-        "ins",
-        "del",
-        "code",
-        "var",
-        "br",
-        "hr",
-        "section",
-        "onlyinclude",
-        "includeonly",
-        "noinclude",
-        "poem",
-    ]
+    ("b", "i", "u", "s", "strong", "em", "small", "big", "sub", "sup", "span", "blockquote", "q", "cite")
 )
-_EMPTY_BRACKETS = re.compile(r"\s*[(（\[]\s*[,;:、]*\s*[)）\]]")
+_PROSE |= {"abbr", "font", "center", "nowiki", "ins", "del", "code", "var", "section"}
+_BLOCKS = frozenset(("p", "div", "hr"))
+# What templates leave behind: (Seoul, ) and ().
+_LEFT_OVER = re.compile(r"(?<=[(（])[\s,;、]+|[\s,;、]+(?=[)）])")
+_EMPTY_BRACKETS = re.compile(r"\s*(\(\)|（）)")
 _MAGIC_WORDS = re.compile(r"__[A-Z]{3,}__")
 _SPACES = re.compile(r"[ \t\xa0]+")
 
@@ -78,8 +50,8 @@ def read_pages(stream: Any, path: str) -> Iterator[Document]:
 def plain_text(markup: str, namespaces: tuple[str, ...] = _NAMESPACES) -> str:
     """The prose of a page, a paragraph a line.
 
-    >>> plain_text("'''Seoul''' is a [[city]] in [[South Korea|Korea]].{{ref}}\\n\\n== History ==\\n* a list\\nIt is old.")
-    'Seoul is a city in Korea.\\nIt is old.'
+    >>> plain_text("'''Seoul''' is in [[South Korea|Korea]].{{ref}}\\n\\n== History ==\\n* a list\\nIt is old.")
+    'Seoul is in Korea.\\nIt is old.'
     """
     try:
         import mwparserfromhell
@@ -90,7 +62,8 @@ def plain_text(markup: str, namespaces: tuple[str, ...] = _NAMESPACES) -> str:
 
     names = frozenset(name.lower() for name in namespaces)
     text = _MAGIC_WORDS.sub("", "".join(_prose(mwparserfromhell.parse(markup), names)))
-    lines = (_SPACES.sub(" ", _EMPTY_BRACKETS.sub("", line)).strip() for line in text.split("\n"))
+    lines = (_EMPTY_BRACKETS.sub("", _LEFT_OVER.sub("", line)) for line in text.split("\n"))
+    lines = (_SPACES.sub(" ", line).strip() for line in lines)
     return "\n".join(line for line in lines if line)
 
 
@@ -140,11 +113,11 @@ def _text(node: Any, namespaces: frozenset[str]) -> str:
             return node.normalize()
         case nodes.Tag():
             name = str(node.tag).lower()
-            if name in ("br", "hr", "p", "div"):
+            if name == "br":
+                return " "
+            if name in _PROSE | _BLOCKS:
                 inner = "".join(_prose(node.contents, namespaces)) if node.contents is not None else ""
-                return f"\n{inner}\n" if name != "br" else " "
-            if name in _PROSE and node.contents is not None:
-                return "".join(_prose(node.contents, namespaces))
+                return f"\n{inner}\n" if name in _BLOCKS else inner
             return ""  # tables, references, galleries, formulas
         case _:
             return ""  # templates, arguments, comments

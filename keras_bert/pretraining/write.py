@@ -1,10 +1,9 @@
 """Examples from a corpus, on all cores of this machine."""
 
-import logging
 import os
 import time
-from collections.abc import Iterator
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, wait
 from itertools import chain, islice
 from multiprocessing import get_context
 from typing import Any, NamedTuple
@@ -13,12 +12,10 @@ from keras_bert.pretraining.directory import begin, finish, finished_shards, tex
 from keras_bert.pretraining.documents import Document, is_files, read_documents
 from keras_bert.pretraining.masking import Masking
 from keras_bert.pretraining.settings import Settings, sha256_of
-from keras_bert.pretraining.shards import Shard, ShardWriter, digest_of, units
+from keras_bert.pretraining.shards import ONE_DOCUMENT, Shard, ShardWriter, digest_of, units
 from keras_bert.pretraining.streams import find_files, size_of
 from keras_bert.progress import bar
 from keras_bert.text.vocabulary import Vocabulary
-
-logger = logging.getLogger(__name__)
 
 
 class Written(NamedTuple):
@@ -51,6 +48,7 @@ def write_examples(
     shard_size: int = 4_000_000,
     seed: int = 0,
     workers: int | None = None,
+    beam: Sequence[str] | None = None,
 ) -> Written:
     """Write shards of pretraining examples and `examples.json` into a directory; the same seed gives the same bytes.
 
@@ -65,6 +63,7 @@ def write_examples(
     boundary, text_field: see `read_documents`; sentences: "rules", or "line" where each line is a sentence.
     shard_size: characters of text a shard is made of. A random second text comes from the same shard's documents.
     workers: how many processes; None: one for each core.
+    beam: options of an Apache Beam runner, such as ["--runner=DataflowRunner"], for files that one machine cannot do.
     """
     start = time.perf_counter()
     if not isinstance(vocabulary, Vocabulary):
@@ -93,17 +92,24 @@ def write_examples(
     if workers < 1:
         raise ValueError(f"workers must be at least 1. Received: workers={workers}")
     directory = os.fspath(directory)
-    files = find_files(corpus) if is_files(corpus) else None
-    sizes = [size_of(file) for file in files] if files is not None else []
-    named = [[os.path.basename(file), size] for file, size in zip(files or (), sizes, strict=True)]
-    shards = finished_shards(directory, settings, named)
+    if beam is not None or is_files(corpus):
+        corpus = find_files(corpus)
+        sizes = [size_of(file) for file in corpus]
+        named = [[os.path.basename(file), size] for file, size in zip(corpus, sizes, strict=True)]
+    else:
+        sizes, named = [], []
+    run = {"settings": settings.to_dict(), "corpus": named, "writer": "local" if beam is None else "beam"}
+    shards = finished_shards(directory, run)
     if shards is None:
-        with bar("Writing examples", sum(sizes) or None) as advance:
-            documents = read_documents(
-                corpus if files is None else files, boundary=boundary, text_field=text_field, seen=advance
-            )
-            shards = _write_all(numbered(documents, settings), settings, vocabulary, directory, named, workers)
-        finish(directory, settings, named, shards)
+        if beam is None:
+            with bar("Writing examples", sum(sizes) or None) as advance:
+                documents = read_documents(corpus, boundary=boundary, text_field=text_field, seen=advance)
+                shards = _write_all(numbered(documents, settings), settings, vocabulary, directory, run, workers)
+        else:
+            from keras_bert.pretraining.pipeline import write_with_beam
+
+            shards = write_with_beam(corpus, sum(sizes), settings, vocabulary, directory, run, beam)
+        finish(directory, run, shards)
     return Written(
         documents=sum(shard.documents for shard in shards),
         sentences=sum(shard.sentences for shard in shards),
@@ -120,11 +126,7 @@ def numbered(documents: Iterator[Document], settings: Settings) -> Iterator[tupl
     if first is None:
         raise ValueError("A corpus must hold text. Give other files. Received: no document")
     if settings.nsp and len(first) < 2:
-        raise ValueError(
-            "A random next text comes from another document, and there is none. Give more documents, part them by "
-            "another boundary (blank-line, heading), or leave out next sentences: nsp=False, --no-nsp. "
-            "Received: one document"
-        )
+        raise ValueError(ONE_DOCUMENT)
     return enumerate(chain([first], found))
 
 
@@ -133,12 +135,12 @@ def _write_all(
     settings: Settings,
     vocabulary: Vocabulary,
     directory: str,
-    corpus: list[list[Any]],
+    run: dict[str, Any],
     workers: int,
 ) -> list[Shard]:
     """All shards, but for those that an earlier run finished."""
     first = list(islice(numbered, 2))
-    done = begin(directory, settings, vocabulary, corpus)
+    done = begin(directory, run, settings, vocabulary)
     numbered = chain(first, numbered)
     shards: list[Shard] = []
 
@@ -154,28 +156,31 @@ def _write_all(
                 )
             shards.append(done[number])
 
+    writer = ShardWriter(settings, vocabulary, directory)
     if workers == 1 or len(first) == 1:
-        writer = ShardWriter(settings, vocabulary, directory)
         shards.extend(writer.write(number, unit) for number, unit in missing())
     else:
         context = get_context("spawn")  # TensorFlow's threads do not live through a fork
-        with ProcessPoolExecutor(workers, context, _start_worker, (settings, directory)) as pool:
-            shards.extend(_spread(pool, missing(), 2 * workers))
+        with ProcessPoolExecutor(workers - 1, context, _start_worker, (settings, directory)) as pool:
+            shards.extend(_spread(pool, missing(), 2 * (workers - 1), writer))
     return sorted(shards)
 
 
-def _spread(pool: Executor, todo: Iterator[tuple[int, list[Document]]], most: int) -> Iterator[Shard]:
-    """Shards as workers finish them, with at most so many units in memory."""
+def _spread(
+    pool: Executor, todo: Iterator[tuple[int, list[Document]]], most: int, writer: ShardWriter
+) -> Iterator[Shard]:
+    """Shards as they are finished: the pool has so many units at hand, and this process makes the next meanwhile."""
     running: set[Future[Shard]] = set()
     try:
         for number, unit in todo:
-            running.add(pool.submit(_write_shard, number, unit))
-            if len(running) >= most:
-                finished, running = wait(running, return_when=FIRST_COMPLETED)
-                yield from (future.result() for future in finished)
-        while running:
-            finished, running = wait(running, return_when=FIRST_COMPLETED)
+            if len(running) < most:
+                running.add(pool.submit(_write_shard, number, unit))
+            else:
+                yield writer.write(number, unit)
+            finished, running = wait(running, timeout=0)
             yield from (future.result() for future in finished)
+        for future in running:
+            yield future.result()
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
 
