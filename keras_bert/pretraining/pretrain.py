@@ -19,7 +19,7 @@ from keras_bert.pretraining.pretrainer import Pretrainer
 from keras_bert.pretraining.read import Examples
 from keras_bert.pretraining.recipe import PAPER, Recipe
 from keras_bert.pretraining.run_directory import draw_curve, is_finished, run_directory, write_model
-from keras_bert.pretraining.start import model_from, new_model, resized
+from keras_bert.pretraining.start import Kind, model_from, new_model, resized
 from keras_bert.training.checkpoints import is_chief
 from keras_bert.training.loop import check_batch_size, train
 from keras_bert.training.strategy import strategy as find_strategy
@@ -43,8 +43,8 @@ def pretrain(
     `curve.png`, `tensorboard/` and `checkpoints/`. Python's, numpy's and TensorFlow's seeds are set.
 
     data: a directory of `write_examples`, or one for each phase of the recipe, short sequences first.
-    source: anything that `keras_bert.load` takes, to go on from; the pieces of the data's vocabulary that it lacks begin
-        anew. Its config holds, not the recipe's size.
+    source: anything that `keras_bert.load` takes, to go on from; the pieces of the data's vocabulary that it lacks
+        begin anew. Its config holds, not the recipe's size.
     strategy: a name for `keras_bert.strategy`, or a strategy.
     validation: a directory of examples held out, of the same vocabulary.
     options: of `keras_bert.training.loop.train`: steps_per_loop, checkpoint_every, keep, keep_every_hours,
@@ -56,7 +56,7 @@ def pretrain(
     check_batch_size(recipe.batch_size, strategy, recipe.accumulate)
     phases = _phases(directories, recipe)
     held_out = Examples.open(validation) if validation else None
-    examples = _alike([phase.examples for phase in phases] + ([held_out] if held_out else []))
+    kind = _kind_of([phase.examples for phase in phases] + ([held_out] if held_out else []))
     settings = {
         **dataclasses.asdict(recipe),
         "source": None if source is None else str(source),
@@ -65,9 +65,9 @@ def pretrain(
     chief = is_chief(strategy)
     with run_directory(output, settings) if chief else contextlib.nullcontext():
         keras.utils.set_random_seed(recipe.seed)
-        checkpoint = None if source is None else resized(source, examples.vocabulary)
+        checkpoint = None if source is None else resized(source, kind.vocabulary)
         with strategy.scope():
-            model = new_model(recipe, examples) if checkpoint is None else model_from(checkpoint, recipe, examples)
+            model = new_model(recipe, kind) if checkpoint is None else model_from(checkpoint, recipe, kind)
             optimizer = recipe.build_optimizer()
         for phase in phases:
             check_length(phase.examples.seq_length, model.bert.config.max_position_embeddings)
@@ -121,10 +121,10 @@ def _phases(directories: Sequence[str], recipe: Recipe) -> list[_Phase]:
     ]
 
 
-def _alike(examples: Iterable[Examples]) -> Examples:
-    """The first of them, if all have its vocabulary and its kind."""
+def _kind_of(examples: Iterable[Examples]) -> Kind:
+    """What all of them are like; an error where they differ."""
     first, *others = examples
-    if first.vocabulary is None:
+    if first.vocabulary is None or first.rules is None:
         raise ValueError(
             "The data must lie beside its vocabulary. Take a directory of keras_bert.pretraining.write_examples. "
             f"Received: {first.paths[0]}"
@@ -135,7 +135,7 @@ def _alike(examples: Iterable[Examples]) -> Examples:
                 "The examples of a run must have one vocabulary, the same text rules, and all or none of them pairs. "
                 f"Write them alike. Received: {first.paths[0]} and {other.paths[0]}, which differ"
             )
-    return first
+    return Kind(first.vocabulary, first.rules, first.nsp)
 
 
 def _digest(directory: str) -> str:

@@ -31,10 +31,9 @@ class Checkpoints:
     ) -> None:
         self.directory = directory
         self.strategy = strategy
-        checkpoint = tf.train.Checkpoint(
-            **{name: [native(x) for x in some] for name, some in variables.items()}
-        )
+        self.variables = {name: [native(variable) for variable in some] for name, some in variables.items()}
         own = directory if is_chief(strategy) else f"{directory}/worker-{strategy.cluster_resolver.task_id}"
+        checkpoint = tf.train.Checkpoint(**self.variables)
         self.manager = tf.train.CheckpointManager(checkpoint, own, keep, keep_every_hours)
 
     @property
@@ -49,14 +48,9 @@ class Checkpoints:
         path = self.latest
         if path is None:
             return False
+        self._check(path)
         with self.strategy.scope():
-            try:
-                self.manager.checkpoint.restore(path).assert_consumed()
-            except (AssertionError, ValueError) as error:
-                raise ValueError(
-                    f"The checkpoint must be of this model and optimizer. Choose another directory. "
-                    f"Received: {path} ({str(error).splitlines()[0]})"
-                ) from error
+            self.manager.checkpoint.restore(path).assert_consumed()
         logger.info("Going on from %s.", path)
         return True
 
@@ -74,6 +68,18 @@ class Checkpoints:
             ) from error
         if not is_chief(self.strategy):
             tf.io.gfile.rmtree(self.manager.directory)
+
+    def _check(self, path: str) -> None:
+        """Refuse a checkpoint with other variables than ours."""
+        found = tf.train.load_checkpoint(path).get_variable_to_shape_map()
+        ending = "/.ATTRIBUTES/VARIABLE_VALUE"
+        theirs = {name.removesuffix(ending): tuple(shape) for name, shape in found.items() if name.endswith(ending)}
+        ours = {f"{name}/{i}": tuple(x.shape) for name, some in self.variables.items() for i, x in enumerate(some)}
+        if {**theirs, **ours} != theirs:
+            raise ValueError(
+                "A checkpoint must be of this model and optimizer. Choose another directory. "
+                f"Received: {path}, with {len(theirs)} variables of other shapes or number than these {len(ours)}"
+            )
 
     def _remove_fragments(self) -> None:
         """Files of a checkpoint that was never finished: it is younger than the last whole one."""

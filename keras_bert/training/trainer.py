@@ -49,14 +49,14 @@ class Trainer(orbit.StandardTrainer):
 
     def train_step(self, iterator: Any) -> Any:
         step = self.step.read_value()
-        outputs = self.strategy.run(self._replica_step, args=(next(iterator),))
+        outputs = self.strategy.run(self.replica_step, args=(next(iterator),))
         measured, finite = (self.strategy.experimental_local_results(x)[0] for x in outputs)  # alike on all
         self.step.assign_add(1)
         return measured, step, finite
 
     # === One step, on each replica ===
 
-    def _replica_step(self, batch: Any) -> tuple[Any, Any]:
+    def replica_step(self, batch: Any) -> tuple[Any, Any]:
         replicas = tf.distribute.get_replica_context()
         # What to divide by depends on the data alone: of this pass the graph keeps nothing but the counts.
         counts = {name: measure.count for name, measure in self.model.measures(batch, training=False).items()}
@@ -102,7 +102,9 @@ class Trainer(orbit.StandardTrainer):
         gradients = tape.gradient(loss, [variable.value for variable in variables])
         if idle := [x.path for x, gradient in zip(variables, gradients, strict=True) if gradient is None]:
             raise ValueError(f"Every weight to train must be part of the loss. Freeze the others. Received: {idle}")
-        return [tf.convert_to_tensor(gradient) for gradient in gradients], {name: measure.total for name, measure in measures.items()}
+        return [tf.convert_to_tensor(gradient) for gradient in gradients], {
+            name: measure.total for name, measure in measures.items()
+        }
 
     def _in_parts(self, x: Any) -> Any:
         return tf.reshape(x, tf.concat([[self.accumulate, -1], tf.shape(x)[1:]], 0))

@@ -98,7 +98,7 @@ def test_a_finished_run_is_a_source(folder, tmp_path):
 
 def test_new_pieces_begin_anew_and_old_ones_keep_their_vectors(folder, tmp_path):
     more = keras_bert.Vocabulary([*reversed(VOCABULARY.tokens[5:]), *VOCABULARY.tokens[:5], "new"])
-    write_examples(["w1 new . w2 w3 . new w4 ." ] * 20, tmp_path / "more", vocabulary=more, seq_length=12, workers=1)
+    write_examples(["w1 new . w2 w3 . new w4 ."] * 20, tmp_path / "more", vocabulary=more, seq_length=12, workers=1)
     source = keras_bert.load(folder / "source")
     recipe = dataclasses.replace(RECIPE, steps=1, learning_rate=1e-9)
     model = pretrain(tmp_path / "more", tmp_path / "run", recipe=recipe, source=folder / "source", strategy="one")
@@ -110,9 +110,9 @@ def test_new_pieces_begin_anew_and_old_ones_keep_their_vectors(folder, tmp_path)
 
 def test_a_directory_takes_one_run_and_one_process(folder, tmp_path):
     output = tmp_path / "run"
-    with run_directory(str(output), {"steps": 5}):
-        with pytest.raises(RuntimeError, match="one process at a time"):
-            run_directory(str(output), {"steps": 5}).__enter__()
+    second = run_directory(str(output), {"steps": 5})
+    with run_directory(str(output), {"steps": 5}), pytest.raises(RuntimeError, match="one process at a time"):
+        second.__enter__()
     with pytest.raises(FileExistsError, match=r"steps=20, it had 5"):
         run(folder, output)
     (tmp_path / "thesis").mkdir()

@@ -67,9 +67,7 @@ def test_weights_are_those_of_one_device(tmp_path):
         cluster = {"cluster": {"worker": addresses}, "task": {"type": "worker", "index": index}}
         environment = {"TF_CONFIG": json.dumps(cluster), "PYTHONPATH": os.getcwd(), "TF_CPP_MIN_LOG_LEVEL": "2"}
         command = [sys.executable, "-W", "ignore", "-c", code, "1", tmp_path / "run", tmp_path / f"{index}.npy"]
-        workers.append(
-            subprocess.Popen(command, env={**os.environ, **environment}, stderr=subprocess.PIPE, text=True)
-        )
+        workers.append(subprocess.Popen(command, env={**os.environ, **environment}, stderr=subprocess.PIPE, text=True))
     for worker in workers:
         _, errors = worker.communicate(timeout=120)
         assert worker.returncode == 0, errors[-3000:]

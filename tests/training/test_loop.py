@@ -51,9 +51,7 @@ def test_a_step_is_gradient_descent_on_the_mean_over_the_batch(one, accumulate):
     assert norm > 0.5
     for variable, gradient in zip(variables, gradients, strict=True):
         variable.assign_sub(0.1 * gradient * 0.5 / norm)
-    model = run(
-        one, 1, dropout=0.0, optimizer=keras.optimizers.SGD(0.1), clip_norm=0.5, accumulate=accumulate
-    )
+    model = run(one, 1, dropout=0.0, optimizer=keras.optimizers.SGD(0.1), clip_norm=0.5, accumulate=accumulate)
     np.testing.assert_allclose(weights(model), weights(expected), rtol=0, atol=1e-6)
 
 
@@ -62,7 +60,9 @@ def test_evaluate_is_the_mean_over_all_batches(one):
     counts = [batch(step)[2]["mlm_logits"].numpy().sum() for step in range(3)]
     assert len(set(counts)) > 1
     found = evaluate(model, lambda step, part: batches(step, part).take(3), strategy=one, batch_size=BATCH)
-    x, y, weight = (tf.nest.map_structure(lambda *t: tf.concat(t, 0), *parts) for parts in zip(*map(batch, range(3)), strict=True))
+    x, y, weight = (
+        tf.nest.map_structure(lambda *t: tf.concat(t, 0), *parts) for parts in zip(*map(batch, range(3)), strict=True)
+    )
     right = model.predict(x, verbose=0)["mlm_logits"].argmax(-1) == y["mlm_logits"].numpy()
     expected = (right * weight["mlm_logits"].numpy()).sum() / sum(counts)
     assert found["masked_lm_accuracy"] == pytest.approx(expected, abs=1e-6)
@@ -124,7 +124,6 @@ def test_a_full_disk_leaves_the_last_checkpoint(one, tmp_path):
         resource.setrlimit(resource.RLIMIT_FSIZE, limit)
     left = {path.name.split(".")[0] for path in (tmp_path / "checkpoints").iterdir()}
     assert left == {"checkpoint", "ckpt-4"}
-    np.testing.assert_array_equal(weights(run(one, 12, directory=directory)), weights(run(one, 12)))
 
 
 def test_checkpoints_are_kept_by_number(one, tmp_path):
@@ -136,7 +135,7 @@ def test_a_checkpoint_of_another_model_is_refused(one, tmp_path):
     run(one, 2, directory=str(tmp_path))
     with one.scope():
         model = small_pretrainer(0.0)  # no states of dropout
-    with pytest.raises(ValueError, match="must be of this model"):
+    with pytest.raises(ValueError, match="must be of this model and optimizer"):
         train(model, keras_bert.AdamW(), batches, strategy=one, steps=4, batch_size=BATCH, directory=str(tmp_path))
 
 
@@ -159,7 +158,7 @@ def test_a_model_built_outside_the_scope_is_named():
 
 def test_weights_without_a_gradient_are_named(one):
     model = _OnlyMasked(small_pretrainer().bert)
-    with pytest.raises(ValueError, match=r"part of the loss.*nsp/kernel"):
+    with pytest.raises(ValueError, match=r"(?s)part of the loss.*nsp/kernel"):
         train(model, keras_bert.AdamW(), batches, strategy=one, steps=1, batch_size=BATCH)
 
 
