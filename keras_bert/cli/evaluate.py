@@ -19,7 +19,7 @@ def evaluate(
     as_json: bool = typer.Option(False, "--json", help="One JSON object."),
 ) -> None:
     """Evaluate pretrained weights: accuracy and perplexity of masked words, accuracy of next sentences."""
-    from keras_bert.pretraining.evaluate import evaluate
+    from keras_bert.pretraining.evaluation import evaluate
 
     found = evaluate(source, data, strategy=strategy, batch_size=batch_size, seed=seed, dtype=dtype)
     typer.echo(json.dumps(dataclasses.asdict(found)) if as_json else str(found))

@@ -39,7 +39,7 @@ def pretrain(
 
     The recipes: paper-base, paper-large, tiny-laptop, base-one-gpu, base-v5e-1, base-v5e-8, large-pod.
     """
-    from keras_bert.pretraining.pretrain import pretrain
+    from keras_bert.pretraining.run import pretrain
     from keras_bert.pretraining.recipe import find_recipe
 
     given: dict[str, Any] = {

@@ -5,8 +5,8 @@ from typing import Any
 _WHERE = {
     "write_examples": "write",
     "read_examples": "read",
-    "pretrain": "pretrain",
-    "evaluate": "evaluate",
+    "pretrain": "run",
+    "evaluate": "evaluation",
     "Recipe": "recipe",
     "RECIPES": "recipe",
 }

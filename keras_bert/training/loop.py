@@ -12,9 +12,15 @@ import tensorflow as tf
 
 from keras_bert.training.checkpoints import Checkpoints, is_chief, native
 from keras_bert.training.device_peak import device_peak
-from keras_bert.training.evaluator import Evaluator
 from keras_bert.training.report import Report
-from keras_bert.training.trainer import Trainer
+
+try:
+    from keras_bert.training.evaluator import Evaluator
+    from keras_bert.training.trainer import Trainer
+except ModuleNotFoundError as error:
+    raise ImportError(
+        f"Training under a strategy runs on Orbit. Run: pip install 'keras3-bert[pretrain]'. Received: {error}"
+    ) from error
 
 logger = logging.getLogger("keras_bert")
 

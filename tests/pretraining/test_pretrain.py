@@ -28,9 +28,9 @@ def folder(tmp_path_factory):
     """Examples of length 12 and 16, and a source of 2 layers and width 8."""
     folder = tmp_path_factory.mktemp("pretrain")
     rng = np.random.default_rng(0)
-    texts = [" ".join(" ".join(rng.choice(WORDS, 6)) + " ." for _ in range(12)) for _ in range(30)]
+    texts = ["\n".join(" ".join(rng.choice(WORDS, 6)) + " ." for _ in range(12)) for _ in range(30)]
     for length in (12, 16):
-        write_examples(texts, folder / str(length), vocabulary=VOCABULARY, seq_length=length, workers=1)
+        _write(texts, folder / str(length), VOCABULARY, length)
     keras.utils.set_random_seed(1)
     config = keras_bert.BertConfig(
         vocab_size=len(VOCABULARY),
@@ -44,6 +44,10 @@ def folder(tmp_path_factory):
     bert = keras_bert.Bert(config, keras_bert.Preprocessor(VOCABULARY, seq_length=16))
     own.write_checkpoint(Checkpoint.of(bert), folder / "source")
     return folder
+
+
+def _write(texts, directory, vocabulary, length):
+    write_examples(iter(texts), directory, vocabulary=vocabulary, seq_length=length, sentences="line", workers=1)
 
 
 def run(folder, output, recipe=RECIPE, data=("12", "16"), **options):
@@ -98,7 +102,7 @@ def test_a_finished_run_is_a_source(folder, tmp_path):
 
 def test_new_pieces_begin_anew_and_old_ones_keep_their_vectors(folder, tmp_path):
     more = keras_bert.Vocabulary([*reversed(VOCABULARY.tokens[5:]), *VOCABULARY.tokens[:5], "new"])
-    write_examples(["w1 new . w2 w3 . new w4 ."] * 20, tmp_path / "more", vocabulary=more, seq_length=12, workers=1)
+    _write(["w1 new .\nw2 w3 .\nnew w4 ."] * 20, tmp_path / "more", more, 12)
     source = keras_bert.load(folder / "source")
     recipe = dataclasses.replace(RECIPE, steps=1, learning_rate=1e-9)
     model = pretrain(tmp_path / "more", tmp_path / "run", recipe=recipe, source=folder / "source", strategy="one")
@@ -122,12 +126,12 @@ def test_a_directory_takes_one_run_and_one_process(folder, tmp_path):
 
 
 def test_data_that_does_not_fit(folder, tmp_path):
-    texts = ["w1 w2 . w3 w4 . w5 w6 . w7 ."] * 30
-    write_examples(texts, tmp_path / "long", vocabulary=VOCABULARY, seq_length=32, workers=1)
+    texts = ["w1 w2 .\nw3 w4 .\nw5 w6 .\nw7 ."] * 30
+    _write(texts, tmp_path / "long", VOCABULARY, 32)
     with pytest.raises(ValueError, match="at most the model's 16 positions"):
         pretrain(tmp_path / "long", tmp_path / "a", recipe=RECIPE, source=folder / "source", strategy="one")
     other = keras_bert.Vocabulary([*VOCABULARY.tokens, "more"])
-    write_examples(texts, tmp_path / "other", vocabulary=other, seq_length=12, workers=1)
+    _write(texts, tmp_path / "other", other, 12)
     with pytest.raises(ValueError, match="one vocabulary"):
         pretrain([folder / "12", tmp_path / "other"], tmp_path / "b", recipe=RECIPE, strategy="one")
     with pytest.raises(ValueError, match="a directory for each of the 2 phases"):
