@@ -2,7 +2,7 @@
 
 import dataclasses
 import logging
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from keras_bert.pretraining.pretrainer import Pretrainer
 from keras_bert.pretraining.recipe import Recipe
 from keras_bert.text.preprocessor import Preprocessor
 from keras_bert.text.vocabulary import Vocabulary
-from keras_bert.weights.checkpoint import Checkpoint, TextRules
+from keras_bert.weights.checkpoint import Checkpoint, Head, TextRules
 from keras_bert.weights.heads import assign_head
 from keras_bert.weights.load import build, read_source
 from keras_bert.weights.names import Stored
@@ -20,17 +20,23 @@ from keras_bert.weights.names import Stored
 logger = logging.getLogger("keras_bert")
 
 
-def new_model(recipe: Recipe, vocabulary: Vocabulary, rules: TextRules, *, nsp: bool) -> Pretrainer:
+class Kind(NamedTuple):
+    """What the examples of a run have in common."""
+
+    vocabulary: Vocabulary
+    rules: TextRules
+    nsp: bool
+
+
+def new_model(recipe: Recipe, kind: Kind) -> Pretrainer:
     """A model of the recipe's size, drawn at random."""
-    config = dataclasses.replace(BertConfig.from_size(recipe.size), vocab_size=len(vocabulary))
-    return _pretrainer(config, recipe, vocabulary, rules, nsp)
+    config = dataclasses.replace(BertConfig.from_size(recipe.size), vocab_size=len(kind.vocabulary))
+    return _pretrainer(config, recipe, kind)
 
 
-def model_from(
-    checkpoint: Checkpoint, recipe: Recipe, vocabulary: Vocabulary, rules: TextRules, *, nsp: bool
-) -> Pretrainer:
+def model_from(checkpoint: Checkpoint, recipe: Recipe, kind: Kind) -> Pretrainer:
     """A model with the weights of a checkpoint of `resized`; heads that it lacks are drawn at random."""
-    pretrainer = _pretrainer(checkpoint.config, recipe, vocabulary, rules, nsp)
+    pretrainer = _pretrainer(checkpoint.config, recipe, kind)
     checkpoint.assign_to(pretrainer.bert)
     assign_head(pretrainer, checkpoint)
     if missing := set(pretrainer.heads) - set(checkpoint.heads):
@@ -44,7 +50,7 @@ def resized(source: Any, vocabulary: Vocabulary) -> Checkpoint:
     if checkpoint.vocabulary is None:
         if checkpoint.config.vocab_size != len(vocabulary):
             raise ValueError(
-                f"The source must have a vocabulary, or as many word vectors as the data's has pieces, {len(vocabulary)}. "
+                f"The source must have a vocabulary, or a word vector for each of the data's {len(vocabulary)} pieces. "
                 f"Put its vocab.txt beside the weights. Received: {checkpoint.config.vocab_size} vectors in {source}"
             )
         return checkpoint
@@ -57,12 +63,12 @@ def resized(source: Any, vocabulary: Vocabulary) -> Checkpoint:
     return dataclasses.replace(Checkpoint.of(bert), source=checkpoint.source, heads=heads)
 
 
-def _resized_head(head: Any, old: Vocabulary, new: Vocabulary) -> Any:
+def _resized_head(head: Head, old: Vocabulary, new: Vocabulary) -> Head:
     bias = head.weights["mlm_bias/bias"].read()
     values = [bias[old[piece]] if piece in old else 0.0 for piece in new.tokens]
     return dataclasses.replace(head, weights={**head.weights, "mlm_bias/bias": Stored.of(np.array(values, "float32"))})
 
 
-def _pretrainer(config: BertConfig, recipe: Recipe, vocabulary: Vocabulary, rules: TextRules, nsp: bool) -> Pretrainer:
-    preprocessor = Preprocessor(vocabulary, **vars(rules), max_length=config.max_position_embeddings)
-    return Pretrainer(Bert(config, preprocessor, dtype=recipe.dtype, remat=recipe.remat), nsp=nsp)
+def _pretrainer(config: BertConfig, recipe: Recipe, kind: Kind) -> Pretrainer:
+    preprocessor = Preprocessor(kind.vocabulary, **vars(kind.rules), max_length=config.max_position_embeddings)
+    return Pretrainer(Bert(config, preprocessor, dtype=recipe.dtype, remat=recipe.remat), nsp=kind.nsp)

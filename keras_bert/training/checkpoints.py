@@ -31,8 +31,9 @@ class Checkpoints:
     ) -> None:
         self.directory = directory
         self.strategy = strategy
-        checkpoint = tf.train.Checkpoint(**{name: [_native(x) for x in some] for name, some in variables.items()})
+        self.variables = {name: [native(variable) for variable in some] for name, some in variables.items()}
         own = directory if is_chief(strategy) else f"{directory}/worker-{strategy.cluster_resolver.task_id}"
+        checkpoint = tf.train.Checkpoint(**self.variables)
         self.manager = tf.train.CheckpointManager(checkpoint, own, keep, keep_every_hours)
 
     @property
@@ -47,14 +48,9 @@ class Checkpoints:
         path = self.latest
         if path is None:
             return False
+        self._check(path)
         with self.strategy.scope():
-            try:
-                self.manager.checkpoint.restore(path).assert_consumed()
-            except (AssertionError, ValueError) as error:
-                raise ValueError(
-                    f"The checkpoint must be of this model and optimizer. Choose another directory. "
-                    f"Received: {path} ({str(error).splitlines()[0]})"
-                ) from error
+            self.manager.checkpoint.restore(path).assert_consumed()
         logger.info("Going on from %s.", path)
         return True
 
@@ -73,6 +69,18 @@ class Checkpoints:
         if not is_chief(self.strategy):
             tf.io.gfile.rmtree(self.manager.directory)
 
+    def _check(self, path: str) -> None:
+        """Refuse a checkpoint with other variables than ours."""
+        found = tf.train.load_checkpoint(path).get_variable_to_shape_map()
+        ending = "/.ATTRIBUTES/VARIABLE_VALUE"
+        theirs = {name.removesuffix(ending): tuple(shape) for name, shape in found.items() if name.endswith(ending)}
+        ours = {f"{name}/{i}": tuple(x.shape) for name, some in self.variables.items() for i, x in enumerate(some)}
+        if {**theirs, **ours} != theirs:
+            raise ValueError(
+                "A checkpoint must be of this model and optimizer. Choose another directory. "
+                f"Received: {path}, with {len(theirs)} variables of other shapes or number than these {len(ours)}"
+            )
+
     def _remove_fragments(self) -> None:
         """Files of a checkpoint that was never finished: it is younger than the last whole one."""
         if not tf.io.gfile.isdir(self.directory):
@@ -84,15 +92,16 @@ class Checkpoints:
                 (tf.io.gfile.rmtree if tf.io.gfile.isdir(path) else tf.io.gfile.remove)(path)
 
 
-def _native(variable: Any) -> Any:
-    return variable.value if isinstance(variable, keras.Variable) else variable
-
-
 def _number(path: str) -> int:
     """The step of a checkpoint, or of one of its files, such as ckpt-100.index or ckpt-100_temp."""
     found = re.match(r"ckpt-(\d+)", path.rpartition("/")[2])
     assert found is not None
     return int(found[1])
+
+
+def native(variable: Any) -> tf.Variable:
+    """TensorFlow's variable of a Keras one."""
+    return variable.value if isinstance(variable, keras.Variable) else variable
 
 
 def is_chief(strategy: Any) -> bool:

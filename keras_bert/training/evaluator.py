@@ -18,7 +18,7 @@ class Evaluator(orbit.StandardEvaluator):
         return 0.0
 
     def eval_step(self, iterator: Any) -> Any:
-        sums = self.strategy.run(self._replica_step, args=(next(iterator),))
+        sums = self.strategy.run(self.replica_step, args=(next(iterator),))
         return self.strategy.experimental_local_results(sums)[0]  # alike on all
 
     def eval_reduce(self, state: Any, outputs: Any) -> Any:
@@ -28,7 +28,7 @@ class Evaluator(orbit.StandardEvaluator):
         means = tf.math.divide_no_nan(state[:, 0], state[:, 1])
         return dict(zip(self._names, means.numpy().tolist(), strict=True))
 
-    def _replica_step(self, batch: Any) -> Any:
+    def replica_step(self, batch: Any) -> Any:
         measures = self.model.measures(batch, training=False)
         self._names = list(measures)
         sums = tf.stack([tf.stack(measure) for measure in measures.values()])

@@ -4,17 +4,23 @@ import logging
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import tensorflow as tf
 
-from keras_bert.training.checkpoints import Checkpoints, is_chief
+from keras_bert.training.checkpoints import Checkpoints, is_chief, native
 from keras_bert.training.device_peak import device_peak
-from keras_bert.training.evaluator import Evaluator
 from keras_bert.training.report import Report
-from keras_bert.training.trainer import Trainer
+
+try:
+    from keras_bert.training.evaluator import Evaluator
+    from keras_bert.training.trainer import Trainer
+except ModuleNotFoundError as error:
+    raise ImportError(
+        f"Training under a strategy runs on Orbit. Run: pip install 'keras3-bert[pretrain]'. Received: {error}"
+    ) from error
 
 logger = logging.getLogger("keras_bert")
 
@@ -57,6 +63,7 @@ def train(
     where: from a step to where its data lies, to be named when the loss is not a number.
     """
     check_batch_size(batch_size, strategy, accumulate)
+    _check_scope([*model.trainable_variables, optimizer.iterations], strategy)
     with strategy.scope():
         step = tf.Variable(0, dtype=tf.int64, aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA)
         if not optimizer.built:
@@ -68,7 +75,7 @@ def train(
             f"{directory}/checkpoints", state, strategy=strategy, keep=keep, keep_every_hours=keep_every_hours
         )
         checkpoints.restore()
-    now = int(step)
+    now = int(step.read_value())
     if now >= steps:
         return
 
@@ -82,6 +89,7 @@ def train(
         peak=device_peak(strategy),
         flops_per_token=flops_per_token,
     )
+    on_any_worker = _agreement(strategy)
     with report, _sigterm(directory is not None) as asked_to_stop:
         while now < steps:
             goal = min(now + steps_per_loop, steps, _next(now, checkpoint_every), _next(now, validate_every))
@@ -92,7 +100,7 @@ def train(
                 raise _not_a_number(bad, means, where(bad), checkpoints)
             report(goal, means, loop_steps=goal - now, seconds=seconds)
             now = goal
-            stop = _on_any_worker(asked_to_stop, strategy)
+            stop = on_any_worker(asked_to_stop)
             if checkpoints and (stop or now == steps or now % checkpoint_every == 0):
                 checkpoints.save(now)
             if stop:
@@ -133,6 +141,15 @@ def check_batch_size(batch_size: int, strategy: Any, accumulate: int = 1) -> Non
         )
 
 
+def _check_scope(variables: Iterable[Any], strategy: Any) -> None:
+    for variable in variables:
+        if not strategy.extended.variable_created_in_scope(native(variable)):
+            raise ValueError(
+                "Model and optimizer must be built in the strategy's scope. Build both under "
+                f"`with strategy.scope():`. Received: {variable.path}, built outside of it"
+            )
+
+
 def _next(step: int, every: int) -> int:
     """The next multiple."""
     return step - step % every + every
@@ -152,12 +169,12 @@ def _sigterm(wanted: bool) -> Iterator[list[int]]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _on_any_worker(flag: Any, strategy: Any) -> bool:
-    """Whether the flag is set anywhere: workers stop at the same step, or else wait for each other for ever."""
+def _agreement(strategy: Any) -> Callable[[Any], bool]:
+    """Whether a flag is set on any worker: all stop at the same step, or they would wait for each other for ever."""
     if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
-        return bool(flag)
-    flags = strategy.run(lambda: tf.constant(float(bool(flag))))
-    return bool(strategy.reduce("SUM", flags, axis=None) > 0)
+        return bool
+    total = tf.function(lambda flag: strategy.reduce("SUM", strategy.run(lambda: flag), axis=None))
+    return lambda flag: bool(total(tf.constant(float(bool(flag)))) > 0)
 
 
 def _not_a_number(step: int, means: dict[str, float], data: str, checkpoints: Checkpoints | None) -> FloatingPointError:

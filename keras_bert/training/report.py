@@ -19,7 +19,7 @@ class Report:
     With a directory: `metrics.jsonl`, an object a report, and `tensorboard/`. A run that goes on drops what was
     reported after its checkpoint.
 
-    Arguments: steps: of the whole run. peak: FLOP/s of the devices, and flops_per_token what a token needs, where known.
+    Arguments: steps: of the whole run. peak: FLOP/s of the devices, and flops_per_token what one needs, where known.
     """
 
     def __init__(

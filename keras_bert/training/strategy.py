@@ -60,8 +60,8 @@ def _tpu_strategy(name: str | None) -> Any:
         tf.tpu.experimental.initialize_tpu_system(resolver)
     except (ValueError, RuntimeError, OSError, tf.errors.OpError) as error:
         raise ValueError(
-            f"The TPU must answer. Check its name and that it is ready (gcloud compute tpus tpu-vm list); on the TPU VM "
-            f"itself take 'local', with the package tensorflow-tpu. Received: {name!r} ({str(error).splitlines()[0]})"
+            f"The TPU must answer. Check its name and that it is ready (gcloud compute tpus tpu-vm list); on the TPU "
+            f"VM itself take 'local', with tensorflow-tpu. Received: {name!r} ({str(error).splitlines()[0]})"
         ) from error
     chosen = tf.distribute.TPUStrategy(resolver)
     logger.info("Training on TPU %r: %d cores.", name, chosen.num_replicas_in_sync)
@@ -130,4 +130,4 @@ def _one_device(devices: list[str]) -> Any:
     import tensorflow as tf
 
     logger.info("Training on one device, %s.", devices[0])
-    return tf.distribute.OneDeviceStrategy(devices[0])
+    return tf.distribute.get_strategy()  # the default one, for which models need no scope

@@ -49,14 +49,14 @@ class Trainer(orbit.StandardTrainer):
 
     def train_step(self, iterator: Any) -> Any:
         step = self.step.read_value()
-        outputs = self.strategy.run(self._replica_step, args=(next(iterator),))
+        outputs = self.strategy.run(self.replica_step, args=(next(iterator),))
         measured, finite = (self.strategy.experimental_local_results(x)[0] for x in outputs)  # alike on all
         self.step.assign_add(1)
         return measured, step, finite
 
     # === One step, on each replica ===
 
-    def _replica_step(self, batch: Any) -> tuple[Any, Any]:
+    def replica_step(self, batch: Any) -> tuple[Any, Any]:
         replicas = tf.distribute.get_replica_context()
         # What to divide by depends on the data alone: of this pass the graph keeps nothing but the counts.
         counts = {name: measure.count for name, measure in self.model.measures(batch, training=False).items()}

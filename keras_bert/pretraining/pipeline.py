@@ -1,0 +1,69 @@
+"""The same examples by Apache Beam, for a corpus larger than one machine.
+
+Documents are dealt out to shards by their place in the corpus, and a worker of Beam's makes a shard of those it got
+just as a process of `write_examples` does. The same seed gives the same bytes on every runner; the local writer's
+differ, since its shards hold documents that stand together.
+"""
+
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from keras_bert.pretraining.directory import begin, noted_shards, text_beside
+from keras_bert.pretraining.documents import Document, read_documents
+from keras_bert.pretraining.settings import Settings
+from keras_bert.pretraining.shards import Shard, ShardWriter
+from keras_bert.text.vocabulary import Vocabulary
+
+Placed = tuple[int, int, Document]  # the file's number, the document's in it
+
+
+def write_with_beam(
+    files: Sequence[str],
+    size: int,
+    settings: Settings,
+    vocabulary: Vocabulary,
+    directory: str,
+    run: dict[str, Any],
+    options: Sequence[str],
+) -> list[Shard]:
+    """All shards; the workers must reach the files and the directory.
+
+    size: of the files together, in bytes, which decides how many shards there are.
+    """
+    try:
+        import apache_beam as beam
+        from apache_beam.options.pipeline_options import PipelineOptions
+    except ImportError as error:
+        raise ImportError("Beam is a package of its own. Run: pip install 'keras3-bert[beam]'") from error
+
+    class Write(beam.DoFn):
+        def setup(self) -> None:
+            self.writer = ShardWriter(settings, text_beside(directory)[0], directory)
+
+        def process(self, unit: tuple[int, Iterable[Placed]]) -> None:
+            number, placed = unit
+            if number not in done:
+                self.writer.write(number, [document for _, _, document in sorted(placed)])
+
+    done = set(begin(directory, run, settings, vocabulary))
+    count = max(1, round(size / settings.shard_size))
+    with beam.Pipeline(options=PipelineOptions(list(options))) as pipeline:
+        _ = (
+            pipeline
+            | "Files" >> beam.Create(list(enumerate(files)))
+            | "Spread files" >> beam.Reshuffle()
+            | "Documents" >> beam.FlatMap(_dealt_documents, settings, count)
+            | "Shards" >> beam.GroupByKey()
+            | "Write" >> beam.ParDo(Write())
+        )
+    return noted_shards(directory)
+
+
+def _dealt_documents(numbered: tuple[int, str], settings: Settings, count: int) -> Iterator[tuple[int, Placed]]:
+    """The documents of a file, each with the number of the shard that chance gave it."""
+    number, path = numbered
+    documents = read_documents(path, boundary=settings.boundary, text_field=settings.text_field)
+    for place, document in enumerate(documents):
+        shard = zlib.crc32(f"{settings.seed}/{number}/{place}".encode()) % count
+        yield shard, (number, place, document)

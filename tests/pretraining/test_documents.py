@@ -1,0 +1,227 @@
+import bz2
+import gzip
+import json
+import random
+
+import pytest
+import zstandard
+
+from keras_bert.pretraining import documents
+from keras_bert.pretraining.documents import Document, read_documents
+from keras_bert.pretraining.sentences import sentences_of, split_sentences
+from keras_bert.pretraining.wikipedia import plain_text
+
+TEXT = "One. Two.\nThree.\n\n\nFour.\n"
+
+
+def texts(corpus, **options):
+    return [document.text for document in read_documents(corpus, **options)]
+
+
+def write(folder, name, text):
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_a_blank_line_parts_plain_text(tmp_path):
+    assert texts(write(tmp_path, "a.txt", TEXT)) == ["One. Two.\nThree.", "Four."]
+
+
+def test_a_heading_parts_markdown(tmp_path):
+    path = write(
+        tmp_path,
+        "a.md",
+        "# Title\n\n---\n\nFirst part\ngoes on.\n\nSecond.\n\nUnder\n=====\n\n"
+        "Third.\n```\n# no heading\n```\n## End\nFourth. #1\n",
+    )
+    first, second, third = read_documents(path)
+    assert list(sentences_of(first)) == ["First part goes on.", "Second."]
+    assert "# no heading" in second.text
+    assert third.text == "Fourth. #1"
+
+
+def test_boundaries_of_choice(tmp_path):
+    path = write(tmp_path, "a.txt", "# A\nOne\n\ntwo.\n# B\nThree.\n")
+    assert texts(path, boundary="heading") == ["One\n\ntwo.", "Three."]
+    (whole,) = read_documents(path, boundary="file")
+    assert list(sentences_of(whole)) == ["# A One", "two.", "# B Three."]  # there a blank line parts paragraphs
+    with pytest.raises(ValueError, match="boundary must be one of"):
+        read_documents(path, boundary="page")
+
+
+def test_a_line_is_a_sentence_if_told(tmp_path):
+    (first, second) = read_documents(write(tmp_path, "a.txt", TEXT))
+    assert list(sentences_of(first, "line")) == ["One. Two.", "Three."]
+    assert list(sentences_of(second, "line")) == ["Four."]
+
+
+def test_jsonl(tmp_path):
+    lines = [{"text": "One."}, "Two.", {"text": " "}]
+    path = write(tmp_path, "a.jsonl", "\n".join(map(json.dumps, lines)) + "\n\n")
+    assert texts(path) == ["One.", "Two."]
+    assert texts(write(tmp_path, "b.jsonl", '{"body": "Three."}'), text_field="body") == ["Three."]
+    with pytest.raises(ValueError, match=r"text_field.*a\.jsonl, line 1"):
+        texts(path, text_field="body")
+    with pytest.raises(ValueError, match=r"JSON value a line.*c\.jsonl, line 1"):
+        texts(write(tmp_path, "c.jsonl", "{'text': 1}"))
+
+
+def test_texts_in_memory():
+    import tensorflow as tf
+
+    assert texts(tf.data.Dataset.from_tensor_slices(["한국어.", "Two."])) == ["한국어.", "Two."]
+    assert texts(word for word in ("One.", b"Two.", "...")) == ["One.", "Two."]
+    with pytest.raises(TypeError, match="index 0"):
+        texts(iter([1]))
+
+
+@pytest.mark.parametrize(
+    ("suffix", "pack"), [(".gz", gzip.compress), (".bz2", bz2.compress), (".zst", zstandard.compress)]
+)
+def test_compressed(tmp_path, suffix, pack):
+    whole = "".join(f"Sentence {random.Random(n).random()}.\n\n" for n in range(5000))
+    path = tmp_path / f"a.txt{suffix}"
+    data = pack(whole.encode()[:60]) + pack(whole.encode()[60:])  # several members, as parallel packers write
+    path.write_bytes(data)
+    assert len(texts(path)) == 5000
+    path.write_bytes(data[: len(data) // 2])
+    with pytest.raises(ValueError, match=rf"must be whole.*a\.txt\{suffix}"):
+        texts(path)
+    path.write_bytes(b"nothing of the kind")
+    with pytest.raises(ValueError, match=rf"a\.txt\{suffix}"):
+        texts(path)
+
+
+def test_seen_counts_the_bytes_of_the_files(tmp_path):
+    path = write(tmp_path, "a.txt", TEXT)
+    seen = []
+    texts(path, seen=seen.append)
+    assert sum(seen) == path.stat().st_size
+
+
+def test_remote_files():
+    import tensorflow as tf
+
+    for name, data in (("x/a.txt", b"One.\n\nTwo."), ("x/b.txt.gz", gzip.compress(b"Three."))):
+        tf.io.gfile.makedirs("ram://corpus/x")
+        with tf.io.gfile.GFile(f"ram://corpus/{name}", "wb") as file:
+            file.write(data)
+    assert texts("ram://corpus/x/*") == ["One.", "Two.", "Three."]
+    assert texts(["ram://corpus/x/a.txt"]) == ["One.", "Two."]
+
+
+def test_folders_and_patterns(tmp_path):
+    (tmp_path / "sub").mkdir()
+    write(tmp_path / "sub", "b.txt", "B.")
+    write(tmp_path, "a.md", "A.")
+    write(tmp_path, "picture.png", "C.")
+    assert texts(tmp_path) == ["A.", "B."]
+    assert texts([str(tmp_path / "*.md"), tmp_path / "a.md"]) == ["A."]
+    with pytest.raises(FileNotFoundError, match=r"none\.txt"):
+        texts(tmp_path / "none.txt")
+
+
+@pytest.mark.parametrize("data", [b"text \xff\xfe text", b"text \0 text", "한국어".encode("cp949")])
+def test_what_is_no_text_is_named(tmp_path, data):
+    path = tmp_path / "odd.txt"
+    path.write_bytes(b"Fine.\n\n" + data)
+    with pytest.raises(ValueError, match=r"odd\.txt.*line"):
+        texts(path)
+
+
+def test_a_document_without_end_is_cut(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(documents, "MAX_BYTES", 1000)
+    path = write(tmp_path, "a.txt", "A line of a file without blank lines.\n" * 100)
+    found = texts(path)
+    assert len(found) == 4
+    assert sum(text.count("line of") for text in found) == 100
+    assert "a.txt" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "sentences",
+    [
+        ["Mr. Smith met Dr. Jones at 5 p.m. on Main St. yesterday.", "They talked."],
+        ["“Go!” he said.", "“Why?”", "She left… and came back.", "It was 3.5 km."],
+        [
+            '"The mater will be delighted to see you again--after all those years," he added.',
+            '"Your mother?" she asked.',
+        ],
+        ["J. R. R. Tolkien wrote it.", "So did I.", "See No. 5 there."],
+        ["밥을 먹었다.", "그리고 잤다!", "왜?", "3.1운동은 1919년에 일어났다."],
+        ["정말 재밌어요", "수고하세요", "또 봐요"],
+        ["좋았습니다", "그런데 길었습니다"],
+        ["ㅋㅋㅋ", "웃겨요 ㅋㅋ", "끝"],
+        ["「行きますか。」", "はい。", "行きます。"],
+    ],
+)
+def test_sentences(sentences):
+    assert list(split_sentences(" ".join(sentences))) == sentences
+
+
+def test_korean_without_spaces():
+    assert list(split_sentences("재미있다.그런데 길다!!왜?A사의 3.14를 합니다 라고 말했다.")) == [
+        "재미있다.",
+        "그런데 길다!!",
+        "왜?A사의 3.14를 합니다 라고 말했다.",
+    ]
+
+
+def test_markup_of_markdown_is_left_out():
+    text = "> *Quoted* and __bold__ [link](http://x) ![pic](y.png).\n\n- a bullet with snake_case_name\n\n***\n"
+    assert list(sentences_of(Document(text, "markdown"))) == ["Quoted and bold link .", "a bullet with snake_case_name"]
+
+
+DUMP = """<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.11/" xml:lang="ko">
+<siteinfo><namespaces><namespace key="0"/><namespace key="6">파일</namespace><namespace key="14">분류</namespace>
+</namespaces></siteinfo>
+<page><title>서울</title><ns>0</ns><revision><text>{text}</text></revision></page>
+<page><title>한양</title><ns>0</ns><redirect title="서울"/><revision><text>#넘겨주기 [[서울]]</text></revision></page>
+<page><title>토론:서울</title><ns>1</ns><revision><text>토론이다.</text></revision></page>
+<page><title>부산</title><ns>0</ns><revision><text>'''부산'''은 도시이다.</text></revision></page>
+</mediawiki>"""
+MARKUP = """{{Infobox|name=x
+* not a list item of the page
+}}'''서울'''(Seoul{{lang|ko}}, {{x}})은 [[대한민국|한국]]의 [[수도]]이다.<ref>a</ref> [[파일:a.jpg|thumb|a [[b]] c]]
+== History ==
+{| class="wikitable"
+| cell
+|}
+* a list with a [[link]] {{t
+|x}} and more
+# numbered
+: indented
+; term: definition
+It is old&nbsp;&amp; [http://x large] <math>x</math>town. [[Star Wars: A Film]] [[fr:Séoul]]
+[[분류:도시]]
+__NOTOC__ <!-- gone -->"""
+
+
+def test_wikipedia(tmp_path):
+    from xml.sax.saxutils import escape
+
+    path = tmp_path / "dump.xml.bz2"
+    path.write_bytes(bz2.compress(DUMP.format(text=escape(MARKUP)).encode()))
+    seoul, busan = read_documents(path)
+    assert list(sentences_of(busan)) == ["부산은 도시이다."]
+    assert plain_text(seoul.text, seoul.namespaces).split("\n") == [
+        "서울(Seoul)은 한국의 수도이다.",
+        "It is old & large town. Star Wars: A Film",
+    ]
+    path.write_bytes(bz2.compress(DUMP.format(text="").encode()[:400]))
+    with pytest.raises(ValueError, match=r"whole XML.*dump\.xml\.bz2"):
+        texts(path)
+
+
+def test_a_dump_is_streamed(tmp_path):
+    import tracemalloc
+
+    page = "<page><ns>0</ns><revision><text>" + "A town. " * 500 + "</text></revision></page>\n"
+    path = tmp_path / "dump.xml"
+    path.write_text("<mediawiki>" + page * 3000 + "</mediawiki>")  # 12 MB
+    tracemalloc.start()
+    assert sum(1 for _ in read_documents(path)) == 3000
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 4e6
