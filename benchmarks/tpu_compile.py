@@ -1,7 +1,9 @@
-"""The encoder's forward and backward pass through the real TPU compiler, on a machine without a TPU.
+"""A training step through the real TPU compiler, on a machine without a TPU.
 
-    python benchmarks/tpu_compile.py                      base, a training step of 8 x 128 in mixed_bfloat16
+    python benchmarks/tpu_compile.py                      base, an encoder's step of 8 x 128 in mixed_bfloat16
     python benchmarks/tpu_compile.py --size large --batch 32 --remat
+    python benchmarks/tpu_compile.py --pretraining        base, the steps of pretraining that its recipes take
+    python benchmarks/tpu_compile.py --pretraining --batch 64 --length 512 --accumulate 4
 
 The step is traced by TensorFlow under the static shapes a TPU wants, its HLO is handed to libtpu's compiler for a v5e,
 and the memory and the FLOPs that the compiler reports are printed. An op that TPUs lack, or a dynamic shape, fails.
@@ -65,6 +67,31 @@ def training_step(config, *, batch: int, length: int, dtype: str, remat: bool):
         return step.experimental_get_compiler_ir(inputs, labels)(stage="hlo_serialized")
 
 
+def pretraining_step(config, *, batch: int, length: int, dtype: str, remat: bool, accumulate: int = 1):
+    """What `pretrain` runs on each chip, but for the sums over chips; `batch` rows in `accumulate` parts."""
+    import tensorflow as tf
+
+    from keras_bert import kernels
+    from keras_bert.bert import Bert
+    from keras_bert.pretraining.pretrainer import Pretrainer
+    from keras_bert.pretraining.recipe import PAPER
+    from keras_bert.training.trainer import Trainer
+
+    model = Pretrainer(Bert(config, dtype=dtype, remat=remat))
+    optimizer = PAPER.build_optimizer()
+    optimizer.build(model.trainable_variables)
+    options = {"strategy": tf.distribute.get_strategy(), "accumulate": accumulate, "clip_norm": PAPER.clip_norm}
+    trainer = Trainer(model, optimizer, None, None, **options)
+    predictions = round(0.15 * length)
+    x = {name: tf.zeros([batch, length], tf.int32) for name in model.bert.input}
+    x["masked_lm_positions"] = tf.zeros([batch, predictions], tf.int32)
+    y = {"mlm_logits": tf.zeros([batch, predictions], tf.int32), "nsp_logits": tf.zeros([batch], tf.int32)}
+    weight = {name: tf.ones(ids.shape) for name, ids in y.items()}
+    step = tf.function(lambda *batch: trainer.replica_step(batch), jit_compile=True)
+    with kernels.static_shapes():
+        return step.experimental_get_compiler_ir(x, y, weight)(stage="hlo_serialized")
+
+
 def compile_for_tpu(hlo: bytes, topology: str = "v5e:2x2") -> Compiled:
     """Compile a serialized HLO module for one chip of a topology."""
     from jax._src.interpreters import mlir
@@ -89,19 +116,38 @@ def compile_for_tpu(hlo: bytes, topology: str = "v5e:2x2") -> Compiled:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--size", default="base")
-    parser.add_argument("--batch", type=int, default=8)
+    parser.add_argument("--batch", type=int, default=8, help="rows a chip")
     parser.add_argument("--length", type=int, default=128)
     parser.add_argument("--dtype", default="mixed_bfloat16")
     parser.add_argument("--remat", action="store_true")
+    parser.add_argument("--pretraining", action="store_true")
+    parser.add_argument("--accumulate", type=int, default=1, help="parts in which pretraining takes the rows")
     options = parser.parse_args()
+    if options.pretraining and options.batch == parser.get_default("batch"):
+        for batch, accumulate in ((32, 1), (256, 8)):  # base-v5e-8, base-v5e-1
+            for length in (128, 512):
+                show(
+                    argparse.Namespace(**{**vars(options), "batch": batch, "length": length, "accumulate": accumulate})
+                )
+    else:
+        show(options)
+
+
+def show(options: argparse.Namespace) -> None:
     from keras_bert.config import BertConfig
 
     config = BertConfig.from_size(options.size)
-    shape = {"batch": options.batch, "length": options.length}
-    compiled = compile_for_tpu(training_step(config, dtype=options.dtype, remat=options.remat, **shape))
+    shape = {"batch": options.batch, "length": options.length, "dtype": options.dtype, "remat": options.remat}
+    if options.pretraining:
+        hlo = pretraining_step(config, accumulate=options.accumulate, **shape)
+    else:
+        hlo = training_step(config, **shape)
+    compiled = compile_for_tpu(hlo)
     gib = 2**30
     print(
         f"{options.size} {options.dtype} {options.batch} x {options.length}"
+        f"{' pretraining' if options.pretraining else ''}"
+        f"{f' in {options.accumulate} parts' if options.accumulate > 1 else ''}"
         f"{' remat' if options.remat else ''} on one v5e:\n"
         f"  weights, moments, inputs {compiled.arguments / gib:6.2f} GiB\n"
         f"  activations, gradients   {compiled.temporary / gib:6.2f} GiB\n"

@@ -131,7 +131,7 @@ if BACKEND == "tensorflow":
     @tf.custom_gradient
     def _lookup(table: tf.Tensor, ids: tf.Tensor) -> tuple[tf.Tensor, Callable]:
         def gradient(dy: tf.Tensor) -> tuple[tf.Tensor, None]:
-            return tf.math.unsorted_segment_sum(dy, ids, table.shape[0]), None
+            return tf.math.unsorted_segment_sum(dy, ids, tf.shape(table)[0]), None
 
         return tf.gather(table, ids), gradient
 
@@ -262,8 +262,9 @@ if BACKEND == "tensorflow":
 
     def _random_bits(shape: tf.Tensor, bits: int, seed: tf.Tensor) -> tf.Tensor:
         replica = tf.distribute.get_replica_context()
-        if replica is not None:  # the seed's state is the same on every replica of a strategy; the draw must not be
-            seed += tf.stack([0, tf.cast(replica.replica_id_in_sync_group, seed.dtype)])
+        if replica is not None:
+            # The seed's state is alike on all replicas; the draw must not be, nor another replica's of another step.
+            seed += tf.stack([0, tf.cast(replica.replica_id_in_sync_group, seed.dtype) * 2**40])
         size, each = tf.reduce_prod(shape), 32 // bits
         words = tf.random.stateless_uniform([(size + each - 1) // each], seed, None, None, tf.int32)
         return tf.reshape(tf.reshape(tf.bitcast(words, f"uint{bits}"), [-1])[:size], shape)

@@ -2,9 +2,16 @@
 
 from typing import Any
 
-_WHERE = {"write_examples": "write", "read_examples": "read"}
+_WHERE = {
+    "write_examples": "write",
+    "read_examples": "read",
+    "pretrain": "run",
+    "evaluate": "evaluation",
+    "Recipe": "recipe",
+    "RECIPES": "recipe",
+}
 
-__all__ = ["read_examples", "write_examples"]
+__all__ = ["RECIPES", "Recipe", "evaluate", "pretrain", "read_examples", "write_examples"]
 
 
 def __getattr__(name: str) -> Any:  # each is imported when it is asked for

@@ -39,6 +39,7 @@ def _norm(theirs: str, ours: str) -> Table:
 
 
 _LABELLED = ("classifier", "regressor", "tagger")
+_MULTI_LABEL = "multi_label_classification"
 _LAYER = "encoder.layer.{i}"
 ENCODER: Table = (
     Row("embeddings.word_embeddings.weight", "word_embeddings/embeddings"),
@@ -116,13 +117,11 @@ def read_checkpoint(path: Path) -> Checkpoint:
 
     heads = {}
     for head in _heads(data, stored):
-        used |= theirs(HEADS[head], config)
-        if head == "classifier" and data.get("problem_type") == "multi_label_classification":
-            left_out["head classifier"] = "its labels do not exclude each other, as those of a classifier do here"
-            continue
         outputs = _outputs(head, stored)
         weights_of_head = read(HEADS[head], stored, head_shapes(head, config, outputs), config, folder)
-        heads[head] = Head(weights_of_head, _labels(head, data, outputs, folder))
+        multi_label = head == "classifier" and data.get("problem_type") == _MULTI_LABEL
+        heads[head] = Head(weights_of_head, _labels(head, data, outputs, folder), multi_label)
+        used |= theirs(HEADS[head], config)
     for copy, original in COPIES.items():
         if copy in stored:
             used.add(copy)
@@ -267,7 +266,7 @@ def write_checkpoint(checkpoint: Checkpoint, folder: Path) -> None:
             labels = head.labels or tuple(f"LABEL_{i}" for i in range(count))
             data["id2label"] = {str(i): label for i, label in enumerate(labels)}
             data["label2id"] = {label: i for i, label in enumerate(labels)}
-            data["problem_type"] = {"regressor": "regression", "classifier": "single_label_classification"}.get(name)
+            data["problem_type"] = _problem_type(name, head.multi_label)
     with new_folder(folder) as partial:
         write_json(partial / "config.json", data)
         write_weights(partial, arrays)
@@ -294,6 +293,11 @@ def _write_modules(folder: Path, pooling: Pooling, config: BertConfig) -> None:
     write_json(folder / "1_Pooling" / "config.json", {"word_embedding_dimension": config.hidden_size, **modes})
     length = pooling.max_length or config.max_position_embeddings
     write_json(folder / "sentence_bert_config.json", {"max_seq_length": length, "do_lower_case": False})
+
+
+def _problem_type(head: str, multi_label: bool) -> str | None:
+    kinds = {"regressor": "regression", "classifier": "single_label_classification"}
+    return _MULTI_LABEL if multi_label else kinds.get(head)
 
 
 def architecture_of(heads: set[str]) -> str:

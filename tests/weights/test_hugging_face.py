@@ -259,14 +259,6 @@ def test_labels_are_those_of_the_outputs(tmp_path, labels):
         read(folder)
 
 
-def test_labels_that_do_not_exclude_each_other(tmp_path):
-    folder = _folder(tmp_path / "model", _theirs("BertForSequenceClassification"))
-    _edit(folder / "config.json", problem_type="multi_label_classification")
-    checkpoint = read(folder)
-    assert checkpoint.heads == {}
-    assert "head classifier" in checkpoint.left_out
-
-
 def test_vocabulary_from_tokenizer_json(tmp_path):
     folder = _folder(tmp_path / "model", _theirs())
     tokenizer = transformers.BertTokenizer(str(folder / "vocab.txt"), do_lower_case=False)

@@ -1,0 +1,95 @@
+"""The directory of a pretraining run: one run, one process; the finished model, its metrics and its curve."""
+
+import json
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+
+from keras_bert.pretraining import storage
+from keras_bert.training.report import METRICS, read_metrics
+from keras_bert.weights import own
+from keras_bert.weights.checkpoint import Checkpoint
+
+SETTINGS = "run.json"
+LOCK = ".lock"
+
+
+@contextmanager
+def run_directory(directory: str, settings: dict[str, Any]) -> Iterator[None]:
+    """Hold a directory for a run of these settings: a new or empty one, or that of the same run."""
+    path = f"{directory}/{SETTINGS}"
+    others = [name for name in storage.names_in(directory) if name != LOCK]
+    if others and not storage.exists(path):
+        raise FileExistsError(
+            "A run needs a new or empty directory, or its own. Choose another. "
+            f"Received: {directory}, which holds {others[0]}"
+        )
+    storage.make_folder(directory)
+    with _lock(directory):
+        settings = json.loads(json.dumps(settings))
+        found = storage.read_json(path)
+        if not found:
+            storage.write_json(path, settings)
+        elif found != settings:
+            names = [name for name in {**found, **settings} if found.get(name) != settings.get(name)]
+            differences = [f"{name}={settings.get(name)!r}, it had {found.get(name)!r}" for name in names]
+            raise FileExistsError(
+                "A run goes on with the settings that it began with. Choose another directory, or give them. "
+                f"Received: {directory} and {'; '.join(differences)}"
+            )
+        yield
+
+
+@contextmanager
+def _lock(directory: str) -> Iterator[None]:
+    """Refuse a second process; the lock ends with its process, however that ends. Remote paths have no locks."""
+    if "://" in directory:
+        yield
+        return
+    from filelock import FileLock, Timeout
+
+    lock = FileLock(f"{directory}/{LOCK}")
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        raise RuntimeError(
+            f"A directory takes one process at a time. Wait for the other, or stop it. Received: {directory}, in use"
+        ) from None
+    with lock:
+        yield
+
+
+def is_finished(directory: str) -> bool:
+    """Whether the model is there, whole."""
+    return storage.exists(f"{directory}/{own.WEIGHTS}")
+
+
+def write_model(pretrainer: Any, directory: str) -> None:
+    """The finished model as `load` reads it; the weights come last and at once, so that a half one is none."""
+    with tempfile.TemporaryDirectory() as folder:
+        written = Path(folder) / "model"
+        own.write_checkpoint(Checkpoint.of(pretrainer), written)
+        for path in sorted(written.iterdir(), key=lambda path: path.name == own.WEIGHTS):
+            with storage.new_file(f"{directory}/{path.name}") as temporary:
+                tf.io.gfile.copy(str(path), temporary, overwrite=True)
+
+
+def draw_curve(directory: str) -> None:
+    """`curve.png`: losses and accuracies over the steps, of training and of what was held out."""
+    from matplotlib.figure import Figure
+
+    records = read_metrics(f"{directory}/{METRICS}")
+    figure = Figure(figsize=(10, 4), layout="constrained")
+    for axes, kind in zip(figure.subplots(1, 2), ("loss", "accuracy"), strict=True):
+        for name in sorted({name for record in records for name in record if name.endswith(kind)}):
+            points = [(record["step"], record[name]) for record in records if name in record]
+            style = {"marker": "o"} if name.startswith("validation") else {"linewidth": 1}
+            axes.plot(*zip(*points, strict=True), label=name.removesuffix(f"_{kind}").replace("_", " "), **style)
+        axes.set(xlabel="step", ylabel=kind)
+        axes.legend()
+    with storage.new_file(f"{directory}/curve.png") as temporary, tf.io.gfile.GFile(temporary, "wb") as file:
+        figure.savefig(file, format="png")

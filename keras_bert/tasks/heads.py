@@ -1,0 +1,40 @@
+"""What heads are made of: their Dense layer, and an encoder that reads several rows for one example."""
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_bert.bert import Bert
+from keras_bert.layers.dense import dense
+from keras_bert.layers.plain import Plain
+
+
+def check_bert(bert: Any) -> None:
+    """Refuse what is no encoder."""
+    if not isinstance(bert, Bert):
+        raise TypeError(f'bert must be a Bert, such as keras_bert.load("base"). Received: {type(bert).__name__}')
+
+
+def head_layer(units: int, bert: Bert, name: str) -> keras.layers.Dense:
+    """The Dense layer of a head, in float32 under any policy: a loss wants its logits exact."""
+    return dense(units, bert.config, dtype="float32", name=name)
+
+
+def encode_rows(bert: Bert, output: str, *, rows: int) -> tuple[dict[str, Any], Any]:
+    """Inputs [B, rows, S] of texts that make one example, and an output of the encoder for each, [B * rows, ...]."""
+    inputs = {name: keras.Input((rows, None), dtype="int32", name=name) for name in bert.input}
+    flat = {name: FlatRows(name=f"{name}_rows")(x) for name, x in inputs.items()}  # [B * rows, S]
+    encoder = keras.Model(bert.input, bert.output[output], name="encoder")
+    return inputs, encoder(flat)
+
+
+@keras.saving.register_keras_serializable("keras_bert")
+class FlatRows(Plain):
+    """From [B, rows, S] to [B * rows, S]."""
+
+    def call(self, x: Any) -> Any:
+        return ops.reshape(x, (-1, ops.shape(x)[-1]))
+
+    def compute_output_spec(self, x: keras.KerasTensor) -> keras.KerasTensor:
+        return keras.KerasTensor((None, x.shape[-1]), dtype=x.dtype)

@@ -1,0 +1,356 @@
+"""Task: what all tasks share. A head on a `Bert`, trained on and asked in the user's own words."""
+
+import contextlib
+import os
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_bert.bert import Bert
+from keras_bert.saving import changed_layers, restore_layers
+from keras_bert.tasks.columns import columns_of, is_packed, split_columns
+from keras_bert.tasks.examples import Examples
+from keras_bert.tasks.finetuning import Recipe, needs_recipe
+from keras_bert.training.measures import Measure
+from keras_bert.training.policy import check_trainable
+
+
+class Task(keras.Model):
+    """A functional model from the encoder's inputs to logits, which takes text in `fit`, `evaluate` and `predict`.
+
+    `fit(x, y)` takes columns: lists, arrays, columns of pandas or datasets, string tensors, or a tf.data of (x, y).
+    Inputs that are packed already, a dict or a tf.data of dicts, go to Keras as they are. Without `compile` it trains
+    as in the paper, see `Recipe`. `predict` gives logits in the order of the examples. `save(path)` and
+    `keras.models.load_model` keep the vocabulary, the labels and every setting.
+
+    `task.bert` is the encoder: `task.bert.freeze(blocks=6)` or `task.bert.enable_lora(8)`, and `compile` after.
+    """
+
+    heads: tuple[str, ...] = ()  # the layers of the head, as weights/names.py calls them
+    example_ranks: tuple[int, ...] = (0,)  # of the first tensor of x in one example of a tf.data
+    length_axis: int | None = None  # of an example's logits, where they are of tokens
+
+    def __init__(self, bert: Bert, inputs: Any, logits: Any, *, freeze: bool, name: str | None) -> None:
+        super().__init__(inputs=inputs, outputs=logits, name=name)
+        # Past Keras's tracking: its layers are nodes of this model, but for a pooler that the head has no use for.
+        object.__setattr__(self, "bert", bert)
+        self.dtype_policy = bert.dtype_policy
+        if freeze:  # no setting of the task: the encoder keeps what is frozen, and may be unfrozen later
+            bert.freeze()
+
+    def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        if not isinstance(inputs, dict):
+            raise TypeError(
+                f"A task takes a dict of {', '.join(self.input)}. For text, use predict(x) or the method that answers. "
+                f"Received: {type(inputs).__name__}"
+            )
+        return super().__call__(inputs, *args, **kwargs)
+
+    # === What a kind of task tells ===
+
+    def examples(self, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None) -> Examples:
+        """The tokenized examples of columns, with what is to be learned of them where `y` is given."""
+        raise NotImplementedError
+
+    def default_loss(self) -> keras.losses.Loss:
+        """The right loss for `compile`: a mean over all that has a weight."""
+        return keras.losses.SparseCategoricalCrossentropy(from_logits=True, reduction="mean_with_sample_weight")
+
+    def default_metrics(self) -> list[keras.metrics.Metric]:
+        """What `fit` shows where the task was not compiled."""
+        return [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]
+
+    def scores(self, y: Any, logits: Any) -> dict[str, Any]:
+        """What `default_metrics` averages, of each target."""
+        return {"accuracy": keras.metrics.sparse_categorical_accuracy(y, logits)}
+
+    def check_learnable(self, examples: Examples) -> None:
+        """Refuse to train where nothing can be learned."""
+
+    def target_ids(self, y: Any) -> Any:
+        """`y` beside inputs that are packed already, label names turned to ids."""
+        return y
+
+    # === Training ===
+
+    def fit(
+        self,
+        x: Any = None,
+        y: Any = None,
+        batch_size: int | None = None,
+        epochs: int | None = None,
+        verbose: Any = "auto",
+        callbacks: Any = None,
+        validation_split: float = 0.0,
+        validation_data: Any = None,
+        shuffle: bool = True,
+        class_weight: Any = None,
+        sample_weight: Any = None,
+        initial_epoch: int = 0,
+        *,
+        seed: int = 0,
+        **options: Any,
+    ) -> keras.callbacks.History:
+        """As Keras's, on text.
+
+        class_weight: by label name or id. seed: of the order of the examples, which is another one in each epoch.
+        epochs: 3 without `compile`, else Keras's 1. batch_size: 32.
+        """
+        recipe, by_recipe = Recipe(), needs_recipe(self, initial_epoch)
+        epochs = epochs or (recipe.epochs if by_recipe else 1)
+        options |= {"epochs": epochs, "verbose": verbose, "initial_epoch": initial_epoch}
+        if is_packed(x):
+            if by_recipe:
+                recipe.compile(self, epochs * _steps(x, batch_size or recipe.batch_size, validation_split))
+            options |= {"validation_split": validation_split, "validation_data": validation_data}
+            options |= {"class_weight": class_weight, "sample_weight": sample_weight, "callbacks": callbacks}
+            options["shuffle"] = shuffle and isinstance(x, dict)
+            return super().fit(x, self.target_ids(y), batch_size, **options)
+
+        columns: Any = self._columns(x, y, sample_weight)
+        if validation_split and validation_data is None:
+            columns, validation_data = split_columns(columns, validation_split)
+        examples = self._labelled(columns, class_weight)
+        self.check_learnable(examples)
+        batch_size = batch_size or recipe.batch_size
+        if by_recipe:
+            with self.distribute_strategy.scope() if self._is_distributed else contextlib.nullcontext():
+                recipe.compile(self, epochs * -(-len(examples) // batch_size))
+        if validation_data is not None and not is_packed(validation_data):
+            validation = validation_data if isinstance(validation_data, tuple | list) else (validation_data,)
+            validation_data = self._labelled(self._columns(*validation))
+        if self._is_distributed:
+            from keras_bert.tasks import distributed
+
+            if not isinstance(validation_data, Examples | None):
+                raise ValueError("On several devices text is validated on text. Received: packed validation_data")
+            options |= {"batch_size": batch_size, "callbacks": callbacks, "seed": seed}
+            return distributed.fit(self, examples, validation_data, **options)
+        if isinstance(validation_data, Examples):
+            validation_data = validation_data.batches(batch_size)[1]
+        callbacks = [callbacks] if isinstance(callbacks, keras.callbacks.Callback) else list(callbacks or ())
+        if shuffle:
+            epoch = _Epoch(initial_epoch)
+            callbacks.insert(0, epoch)
+            batches = examples.shuffled(batch_size, seed=seed, epoch=epoch.number)
+        else:
+            batches = examples.batches(batch_size, by_length=False)[1]
+        return super().fit(batches, callbacks=callbacks, validation_data=validation_data, shuffle=False, **options)
+
+    def evaluate(
+        self,
+        x: Any = None,
+        y: Any = None,
+        batch_size: int | None = None,
+        verbose: Any = "auto",
+        sample_weight: Any = None,
+        **options: Any,
+    ) -> Any:
+        """As Keras's, on text."""
+        if not self.compiled:
+            self.compile(loss=self.default_loss(), weighted_metrics=self.default_metrics())
+        if is_packed(x):
+            options["sample_weight"] = sample_weight
+            return super().evaluate(x, self.target_ids(y), batch_size, verbose, **options)
+        examples = self._labelled(self._columns(x, y, sample_weight))
+        if self._is_distributed:
+            from keras_bert.tasks import distributed
+
+            means = distributed.evaluate(self, examples, batch_size or 32)
+            return means if options.get("return_dict") else list(means.values())
+        return super().evaluate(examples.batches(batch_size or 32)[1], verbose=verbose, **options)
+
+    def make_train_function(self, force: bool = False) -> Any:
+        check_trainable(self.trainable_variables)
+        return super().make_train_function(force)
+
+    @property
+    def objective(self) -> tuple[str, ...]:
+        """The measures whose means add up to the loss."""
+        return ("loss",)
+
+    def measures(self, batch: Any, training: bool = False) -> dict[str, Measure]:
+        """The loss and the scores of a batch `(x, y, sample_weight)`, as totals and what to divide them by."""
+        x, y, weight = batch
+        logits = self(x, training=training)
+        loss = keras.losses.get(self.loss) if self.compiled and self.loss else self.default_loss()
+        values = {"loss": loss.call(y, logits) if isinstance(loss, keras.losses.Loss) else loss(y, logits)}
+        values |= self.scores(y, logits)
+        return {name: _weighted(ops.cast(value, "float32"), weight) for name, value in values.items()}
+
+    @property
+    def _is_distributed(self) -> bool:
+        """Whether this task was built under a strategy of several devices or for a TPU."""
+        if keras.backend.backend() != "tensorflow":
+            return False
+        import tensorflow as tf
+
+        strategy = self.distribute_strategy
+        return strategy.num_replicas_in_sync > 1 or isinstance(strategy, tf.distribute.TPUStrategy)
+
+    def _columns(self, *given: Any) -> tuple[Any, Any, Any]:
+        return columns_of(*given, ranks=self.example_ranks)
+
+    def _labelled(self, columns: Any, class_weight: Any = None) -> Examples:
+        x, y, sample_weight = columns
+        if y is None:
+            raise ValueError(f"{type(self).__name__} needs y: what is to be learned of each example. Received: y=None")
+        examples = self.examples(x, y, sample_weight, class_weight)
+        examples.warn_of_cuts()
+        return examples
+
+    # === Prediction ===
+
+    def predict(self, x: Any, batch_size: int | None = None, verbose: Any = "auto", **options: Any) -> Any:
+        """Logits in the order of the examples; of tokens, 0 behind the end of a row."""
+        if is_packed(x):
+            return super().predict(x, batch_size, verbose, **options)
+        logits = self.logits(self.examples(self._columns(x)[0]), batch_size or 32)
+        if self.length_axis is not None:
+            longest = max(row.shape[self.length_axis] for row in logits)
+            logits = [_padded(row, self.length_axis, longest) for row in logits]
+        return np.stack(logits)
+
+    def logits(self, examples: Examples, batch_size: int = 32) -> list[np.ndarray]:
+        """The logits of each example, in their order; of tokens, as long as the batch that it was in."""
+        examples.warn_of_cuts()
+        found: list[Any] = [None] * len(examples)
+        index, batches = examples.batches(batch_size)
+        for rows, batch in zip(index, batches, strict=True):
+            for row, logits in zip(rows, self._run(batch), strict=True):
+                found[row] = logits
+        return found
+
+    def _run(self, x: dict[str, Any]) -> np.ndarray:
+        if keras.backend.backend() == "tensorflow":
+            return self._graph()(x).numpy()
+        # Powers of two, since the other backends compile for each number of rows.
+        count = len(x["input_mask"])
+        more = (1 << (count - 1).bit_length()) - count
+        filled = {name: np.concatenate([value, np.repeat(value[:1], more, axis=0)]) for name, value in x.items()}
+        return np.asarray(self.predict_on_batch(filled))[:count]
+
+    def _graph(self) -> Any:
+        """One trace for batches of any shape; a new one once `quantize` or `enable_lora` changed the variables."""
+        import tensorflow as tf
+
+        variables = tuple(map(id, self.variables))
+        kept = self.__dict__.get("_kept_graph")
+        if kept is None or kept[0] != variables:
+            signature = {name: tf.TensorSpec(tensor.shape, tf.int32) for name, tensor in self.input.items()}
+            graph = tf.function(lambda x: self(x, training=False), input_signature=[signature])
+            kept = (variables, graph)
+            object.__setattr__(self, "_kept_graph", kept)
+        return kept[1]
+
+    # === Config ===
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            "bert": keras.saving.serialize_keras_object(self.bert),
+            "name": self.name,
+            "changed_layers": changed_layers(self, but=self.bert),
+        }
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> "Task":
+        config = dict(config)
+        changes = config.pop("changed_layers")
+        task = cls(keras.saving.deserialize_keras_object(config.pop("bert"), custom_objects), **config)
+        restore_layers(task, changes)
+        return task
+
+    def save_own_variables(self, store: Any) -> None:
+        for number, weight in enumerate(self._left_over()):
+            store[str(number)] = ops.convert_to_numpy(weight)
+
+    def load_own_variables(self, store: Any) -> None:
+        for number, weight in enumerate(self._left_over()):
+            weight.assign(store[str(number)])
+
+    def _left_over(self) -> list[Any]:
+        """The encoder's weights that are not this model's: the pooler's, where the head has no use for it."""
+        own = {id(weight) for weight in self.weights}
+        return [weight for weight in self.bert.weights if id(weight) not in own]
+
+    def quantize(self, mode: Any = None, config: Any = None, filters: Any = None, **kwargs: Any) -> None:
+        """As Keras's; without `filters` the Dense layers, which hold nearly all the work."""
+        filters = filters or (lambda layer: isinstance(layer, keras.layers.Dense))
+        super().quantize(mode, config=config, filters=filters, **kwargs)
+
+    @classmethod
+    def load(
+        cls,
+        source: Any,
+        *,
+        dtype: Any = None,
+        seq_length: int | str | None = None,
+        cache_dir: str | os.PathLike | None = None,
+        local_only: bool = False,
+        **settings: Any,
+    ) -> "Task":
+        """The task with its head out of any format that has one; the arguments are those of `keras_bert.load`.
+
+        settings: arguments of the constructor; those not given are as the source has them.
+        """
+        from keras_bert.weights.heads import assign_head, load_head, load_saved
+
+        task = None if settings else load_saved(cls, source, dtype=dtype, seq_length=seq_length)
+        if task is None:
+            places: Any = {"cache_dir": cache_dir, "local_only": local_only}
+            checkpoint, bert = load_head(source, cls.heads, dtype=dtype, seq_length=seq_length or 128, **places)
+            task = cls(bert, **{**cls.settings(checkpoint.heads[cls.heads[0]]), **settings})
+            assign_head(task, checkpoint)
+        return task
+
+    @classmethod
+    def settings(cls, head: Any) -> dict[str, Any]:
+        """Arguments of the constructor that a stored head tells."""
+        return {}
+
+
+def as_batch(texts: Any) -> tuple[Any, bool]:
+    """Columns, and whether there was but one text (or one pair) and no column."""
+    if isinstance(texts, str):
+        return [texts], True
+    if isinstance(texts, tuple) and texts and isinstance(texts[0], str):
+        return tuple([text] for text in texts), True
+    return texts, False
+
+
+def _weighted(values: Any, weight: Any) -> Measure:
+    if len(values.shape) > len(weight.shape):  # a value for each label of a text
+        values = ops.mean(values, axis=-1)
+    return Measure(ops.sum(values * weight), ops.sum(weight))
+
+
+class _Epoch(keras.callbacks.Callback):
+    """Tells the order of the examples which epoch it is, in a run that goes on too."""
+
+    def __init__(self, initial_epoch: int) -> None:
+        import tensorflow as tf
+
+        super().__init__()
+        with tf.device("CPU:0"):
+            self.number = tf.Variable(initial_epoch, dtype=tf.int32, trainable=False)
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        self.number.assign(epoch)
+
+
+def _steps(x: Any, batch_size: int, validation_split: float) -> int:
+    """The steps of an epoch of packed inputs."""
+    if isinstance(x, dict):
+        return -(-round(len(next(iter(x.values()))) * (1 - validation_split)) // batch_size)
+    steps = int(x.cardinality()) if hasattr(x, "cardinality") else getattr(x, "num_batches", None)
+    if steps is None or steps < 0:
+        raise ValueError("The paper's schedule must know the number of steps. Call compile() first.")
+    return steps
+
+
+def _padded(row: np.ndarray, axis: int, length: int) -> np.ndarray:
+    widths = [(0, 0)] * row.ndim
+    widths[axis] = (0, length - row.shape[axis])
+    return np.pad(row, widths)

@@ -1,0 +1,216 @@
+"""A run from start to end: phases, recipes, kills, and directories that do not fit."""
+
+import dataclasses
+import json
+import os
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+
+import keras_bert
+from keras_bert.pretraining import RECIPES, Recipe, evaluate, pretrain, write_examples
+from keras_bert.pretraining.run_directory import run_directory
+from keras_bert.weights import own
+from keras_bert.weights.checkpoint import Checkpoint
+from tests.subprocesses import python
+from tests.training.small import weights
+
+WORDS = [f"w{i}" for i in range(40)]
+VOCABULARY = keras_bert.Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", ".", *WORDS])
+RECIPE = Recipe(steps=20, batch_size=8, learning_rate=1e-2, warmup=0.1, phases=(0.6, 0.4), dtype="float32", seed=3)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Examples of length 12 and 16, and a source of 2 layers and width 8."""
+    folder = tmp_path_factory.mktemp("pretrain")
+    rng = np.random.default_rng(0)
+    texts = ["\n".join(" ".join(rng.choice(WORDS, 6)) + " ." for _ in range(12)) for _ in range(30)]
+    for length in (12, 16):
+        _write(texts, folder / str(length), VOCABULARY, length)
+    keras.utils.set_random_seed(1)
+    config = keras_bert.BertConfig(
+        vocab_size=len(VOCABULARY),
+        hidden_size=8,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=16,
+        max_position_embeddings=16,
+        initializer_range=0.2,
+    )
+    bert = keras_bert.Bert(config, keras_bert.Preprocessor(VOCABULARY, seq_length=16))
+    own.write_checkpoint(Checkpoint.of(bert), folder / "source")
+    return folder
+
+
+def _write(texts, directory, vocabulary, length):
+    write_examples(iter(texts), directory, vocabulary=vocabulary, seq_length=length, sentences="line", workers=1)
+
+
+def run(folder, output, recipe=RECIPE, data=("12", "16"), **options):
+    data = [folder / name for name in data]
+    return pretrain(data, output, recipe=recipe, source=folder / "source", strategy="one", **options)
+
+
+def test_the_paper_s_numbers():
+    paper = RECIPES["paper-base"]
+    assert (paper.batch_size, paper.steps, paper.learning_rate, paper.warmup_steps) == (256, 1_000_000, 1e-4, 10_000)
+    assert (paper.weight_decay, paper.phase_ends(2), paper.phase_ends(1)) == (0.01, [900_000, 1_000_000], [1_000_000])
+    assert isinstance(paper.build_optimizer(), keras_bert.AdamW)
+    assert isinstance(
+        dataclasses.replace(paper, dtype="mixed_float16").build_optimizer(), keras.optimizers.LossScaleOptimizer
+    )
+    for recipe in RECIPES.values():
+        assert keras_bert.BertConfig.from_size(recipe.size)
+        assert recipe.batch_size % recipe.accumulate == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"dtype": "bfloat16"}, "float32, mixed_bfloat16, mixed_float16"),
+        ({"phases": (0.9, 0.2)}, "add up to 1"),
+        ({"warmup": 10_000}, "share of the steps"),
+        ({"optimizer": "sgd"}, "adamw, lamb"),
+        ({"steps": 0}, "at least 1"),
+        ({"learning_rate": 0.0}, "above 0"),
+    ],
+)
+def test_numbers_that_make_no_recipe(change, message):
+    with pytest.raises(ValueError, match=message):
+        Recipe(**change)
+
+
+def test_a_finished_run_is_a_source(folder, tmp_path):
+    model = run(folder, tmp_path / "run", validation=folder / "16", validate_every=10, checkpoint_every=10)
+    for loaded in (
+        keras_bert.Pretrainer.load(tmp_path / "run"),
+        run(folder, tmp_path / "run", validation=folder / "16"),  # the same again has nothing to do
+    ):
+        np.testing.assert_array_equal(weights(loaded), weights(model))
+    assert keras_bert.load(tmp_path / "run").preprocessor.vocabulary == VOCABULARY
+    records = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    assert [record["step"] for record in records if "validation_masked_lm_loss" in record] == [10, 12, 20]
+    assert (tmp_path / "run" / "curve.png").read_bytes().startswith(b"\x89PNG")
+    found = evaluate(tmp_path / "run", folder / "16")
+    assert found.masked_lm_perplexity < len(VOCABULARY) * 1.2
+    assert 0.3 < found.next_sentence_accuracy < 0.9
+
+
+def test_new_pieces_begin_anew_and_old_ones_keep_their_vectors(folder, tmp_path):
+    more = keras_bert.Vocabulary([*reversed(VOCABULARY.tokens[5:]), *VOCABULARY.tokens[:5], "new"])
+    _write(["w1 new .\nw2 w3 .\nnew w4 ."] * 20, tmp_path / "more", more, 12)
+    source = keras_bert.load(folder / "source")
+    recipe = dataclasses.replace(RECIPE, steps=1, learning_rate=1e-9)
+    model = pretrain(tmp_path / "more", tmp_path / "run", recipe=recipe, source=folder / "source", strategy="one")
+    ours, theirs = (np.asarray(bert.word_embeddings.embeddings) for bert in (model.bert, source))
+    np.testing.assert_allclose(ours[more["w7"]], theirs[VOCABULARY["w7"]], atol=1e-6)
+    assert ours.shape == (len(VOCABULARY) + 1, 8)
+    assert 0 < np.abs(ours[more["new"]]).max() < 0.5
+
+
+def test_a_directory_takes_one_run_and_one_process(folder, tmp_path):
+    output = tmp_path / "run"
+    second = run_directory(str(output), {"steps": 5})
+    with run_directory(str(output), {"steps": 5}), pytest.raises(RuntimeError, match="one process at a time"):
+        second.__enter__()
+    with pytest.raises(FileExistsError, match=r"steps=20, it had 5"):
+        run(folder, output)
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "thesis.tex").write_text("chapter 1")
+    with pytest.raises(FileExistsError, match=r"new or empty directory.*thesis\.tex"):
+        run(folder, tmp_path / "thesis")
+
+
+def test_data_that_does_not_fit(folder, tmp_path):
+    texts = ["w1 w2 .\nw3 w4 .\nw5 w6 .\nw7 ."] * 30
+    _write(texts, tmp_path / "long", VOCABULARY, 32)
+    with pytest.raises(ValueError, match="at most the model's 16 positions"):
+        pretrain(tmp_path / "long", tmp_path / "a", recipe=RECIPE, source=folder / "source", strategy="one")
+    other = keras_bert.Vocabulary([*VOCABULARY.tokens, "more"])
+    _write(texts, tmp_path / "other", other, 12)
+    with pytest.raises(ValueError, match="one vocabulary"):
+        pretrain([folder / "12", tmp_path / "other"], tmp_path / "b", recipe=RECIPE, strategy="one")
+    with pytest.raises(ValueError, match="a directory for each of the 2 phases"):
+        pretrain([folder / "12"] * 3, tmp_path / "c", recipe=RECIPE, strategy="one")
+    with pytest.raises(ValueError, match="model's vocabulary must be the examples'"):
+        evaluate(_pretrainer_folder(folder, tmp_path / "pretrainer"), tmp_path / "other")
+
+
+def _pretrainer_folder(folder, path):
+    own.write_checkpoint(Checkpoint.of(keras_bert.Pretrainer(keras_bert.load(folder / "source"))), path)
+    return path
+
+
+@pytest.mark.slow
+def test_killed_ten_times_gives_the_same_weights(folder, tmp_path):
+    """Each life is a fork of a process that has imported everything and started nothing; dropout is 0.1."""
+    python(
+        r"""
+        import dataclasses, multiprocessing, pathlib, random, re, sys, time
+        import numpy as np
+        from tests.pretraining.test_pretrain import RECIPE, run, weights
+
+        folder, tmp = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
+        recipe = dataclasses.replace(RECIPE, steps=1000)
+        fork = multiprocessing.get_context("fork")
+
+        def life(output):
+            model = run(folder, output, recipe, checkpoint_every=10, keep=2)
+            np.save(tmp / f"{output.name}.npy", weights(model))
+
+        def begin(name):
+            process = fork.Process(target=life, args=(tmp / name,))
+            process.start()
+            return process
+
+        whole = begin("whole")
+        whole.join()
+        assert whole.exitcode == 0
+
+        def latest():
+            state = tmp / "killed" / "checkpoints" / "checkpoint"
+            return int(re.search(r"ckpt-(\d+)", state.read_text())[1]) if state.exists() else 0
+
+        chance, reached = random.Random(0), []
+        for target in [0, 0, *sorted(chance.sample(range(1, 900), 8))]:
+            process = begin("killed")
+            while latest() < target:
+                assert process.is_alive()
+                time.sleep(0.002)
+            time.sleep(chance.uniform(0, 0.05 if target else 4))
+            process.kill()
+            process.join()
+            reached.append(latest())
+        last = begin("killed")
+        last.join()
+        assert last.exitcode == 0
+        assert len(set(reached)) > 6 and max(reached) > 600, reached
+        assert np.array_equal(np.load(tmp / "whole.npy"), np.load(tmp / "killed.npy")), reached
+        """,
+        str(folder),
+        str(tmp_path),
+        PYTHONPATH=os.getcwd(),
+    )
+
+
+def test_the_commands(folder, tmp_path):
+    def command(*arguments):
+        line = [sys.executable, "-m", "keras_bert.cli", *map(str, arguments)]
+        return subprocess.run(line, capture_output=True, text=True, check=False)
+
+    options = ["--from", folder / "source", "--steps", 4, "--batch-size", 8, "--strategy", "one"]
+    done = command("pretrain", "--data", folder / "12", "--output", tmp_path / "run", *options)
+    assert done.returncode == 0, done.stderr
+    assert "step 4 of 4, masked_lm_loss" in done.stderr
+    assert "left" in done.stderr
+    refused = command("pretrain", "--data", folder / "12", "--output", tmp_path / "run", *options, "--seed", 1)
+    assert refused.returncode == 1
+    assert "seed=1, it had 0" in refused.stderr
+    assert "Traceback" not in refused.stderr
+    found = command("evaluate", tmp_path / "run", "--data", folder / "16", "--json")
+    assert found.returncode == 0, found.stderr
+    assert set(json.loads(found.stdout)) >= {"masked_lm_accuracy", "masked_lm_perplexity", "next_sentence_accuracy"}

@@ -1,0 +1,45 @@
+"""A task's fit on two replicas gives the weights of one device: exact means, static shapes, a filled last batch."""
+
+import pytest
+
+from tests.subprocesses import python
+
+pytest.importorskip("orbit", reason="pip install keras3-bert[pretrain]")
+
+CODE = """
+import sys
+import keras, numpy as np, tensorflow as tf
+cpu = tf.config.list_physical_devices("CPU")[0]
+tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+from keras_bert.training.optimizer import AdamW
+from tests.parity.oracles import array
+from tests.tasks.small import NO_DROPOUT, columns, small_bert, small_task
+
+def trained(kind, strategy):
+    with strategy.scope():
+        task = small_task(kind, small_bert(**NO_DROPOUT))
+        task.compile(AdamW(0.01), task.default_loss(), weighted_metrics=task.default_metrics())
+    x, y = columns(kind)
+    copies = [tuple(c * 5 for c in x) if isinstance(x, tuple) else x * 5, y * 5]
+    seen = []
+    last = keras.callbacks.LambdaCallback(on_epoch_end=lambda epoch, logs: seen.append((epoch, dict(logs))))
+    options = {"batch_size": 6, "epochs": 2, "verbose": 0, "callbacks": [last], "validation_data": (x, y)}
+    history = task.fit(*copies, **options).history
+    assert history["loss"] == [logs["loss"] for _, logs in seen]
+    return task, [history[name] for name in sorted(history)], task.evaluate(x, y, verbose=0)
+
+kind = sys.argv[1]
+two, seen, measured = trained(kind, tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"]))
+assert two._is_distributed
+one, expected, alone = trained(kind, tf.distribute.get_strategy())
+print(max(float(np.abs(array(a) - array(b)).max()) for a, b in zip(two.weights, one.weights, strict=True)))
+print(np.abs(np.array(seen) - np.array(expected)).max(), np.abs(np.array(measured) - np.array(alone)).max())
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["classifier", "tagger", "choice"])
+def test_two_replicas(kind):
+    weights, measures = python(CODE, kind).splitlines()
+    assert float(weights) <= 1e-4  # Adam divides by gradients near 0; SGD's would agree to 1e-6
+    assert max(map(float, measures.split())) <= 1e-3

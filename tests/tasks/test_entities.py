@@ -1,0 +1,43 @@
+"""Schemes of labels, against seqeval."""
+
+import itertools
+
+import numpy as np
+import pytest
+from seqeval.metrics.sequence_labeling import get_entities
+from seqeval.scheme import IOBES, Entities
+
+from keras_bert.tasks.entities import Run, decode, encode, has_entities
+
+BIO = ("O", "B-PER", "I-PER", "B-LOC", "I-LOC")
+BIOES = ("O", *(f"{letter}-{kind}" for letter in "BIES" for kind in ("PER", "LOC")))
+
+
+@pytest.mark.parametrize("labels", [BIO, BIOES], ids=["BIO", "BIOES"])
+def test_decoding_is_conlls(labels):
+    rng = np.random.default_rng(0)
+    sequences = itertools.chain(
+        itertools.product(labels, repeat=3), (rng.choice(labels, 9).tolist() for _ in range(500))
+    )
+    for sequence in sequences:
+        expected = [Run(kind, start, end + 1) for kind, start, end in get_entities(list(sequence))]
+        assert decode(sequence) == expected, sequence
+
+
+@pytest.mark.parametrize("labels", [BIO, BIOES, ("O", "I-PER", "I-LOC")], ids=["BIO", "BIOES", "IO"])
+def test_encoding_is_undone(labels):
+    runs = [Run("PER", 0, 1), Run("LOC", 2, 5), Run("PER", 5, 7)]
+    assert decode(encode(runs, 8, labels)) == runs
+
+
+def test_encoding_in_bioes_is_seqevals_strict_scheme():
+    runs = [Run("PER", 0, 1), Run("LOC", 1, 3), Run("PER", 4, 8)]
+    found = Entities([encode(runs, 9, BIOES)], IOBES).entities[0]
+    assert [Run(entity.tag, entity.start, entity.end) for entity in found] == runs
+
+
+def test_which_labels_tell_entities():
+    assert has_entities(("O", "I-PER"))
+    assert not has_entities(("O",))
+    assert not has_entities(("B", "I", "O"))
+    assert not has_entities(("INTJ", "ADJ", "O"))

@@ -1,0 +1,116 @@
+"""TokenTagger: where its labels stand, and what it tells, with logits that a test may choose."""
+
+import numpy as np
+import pytest
+
+from keras_bert.tasks.entities import Entity
+from keras_bert.tasks.token_tagger import TokenTagger
+from keras_bert.tasks.units import units_of
+from tests.tasks.small import small_bert, small_task
+
+LABELS = ("O", "B-PER", "I-PER", "B-LOC", "I-LOC")
+
+
+def targets(task, x, y):
+    """The label of each piece of each row, None where it weighs nothing."""
+    _, ids, weight = next(iter(task.examples(x, y).batches(8, by_length=False)[1]))
+    return [
+        [task.labels[i] if w else None for i, w in zip(row, weights, strict=True)]
+        for row, weights in zip(ids.numpy(), weight.numpy(), strict=True)
+    ]
+
+
+def told(task, names):
+    """The task, whose logits are now those of these labels for the pieces of each row."""
+
+    def logits(examples, batch_size=32):
+        rows = []
+        for row in names:
+            found = np.zeros((len(row) + 2, len(task.labels)), "float32")
+            found[range(1, len(row) + 1), [task.labels.index(name) for name in row]] = 9
+            rows.append(found)
+        return rows
+
+    object.__setattr__(task, "logits", logits)
+    return task
+
+
+def test_the_first_piece_of_a_word_carries_the_label():
+    task = small_task("tagger")
+    row = targets(task, [["Anna", "lives"]], [["B-PER", "O"]])[0]
+    assert row[:5] == [None, "B-PER", None, "O", None]  # [CLS] an ##na lives [SEP]
+    row = targets(task, ["Anna lives in Rome."], [[(0, 4, "PER"), (14, 18, "LOC")]])[0]
+    assert row[:7] == [None, "B-PER", None, "O", "O", "B-LOC", "O"]
+
+
+def test_pieces_as_units():
+    task = small_task("pieces")
+    row = targets(task, ["Anna 서울에서"], [[(0, 4, "PER"), (5, 7, "LOC")]])[0]
+    assert row[:6] == [None, "B-PER", "I-PER", "B-LOC", "O", None]
+    row = targets(task, [["Anna", "lives"]], [["B-PER", "O"]])[0]
+    assert row[:5] == [None, "B-PER", "I-PER", "O", None]
+    task = told(small_task("pieces"), [["B-PER", "I-PER", "B-LOC", "O"]])
+    assert task.tag_words([["Anna", "서울에서"]]) == [["B-PER", "B-LOC"]]
+    assert [(e.text, e.start, e.end) for e in task.tag("Anna 서울에서")] == [("Anna", 0, 4), ("서울", 5, 7)]
+
+
+def test_entities_are_parts_of_the_text_as_given():
+    task = told(small_task("tagger"), [["B-PER", "O", "O", "O", "B-LOC", "O"]])
+    text = "  Ánna  lives in Rome ."  # "Ánna" is [UNK], one piece
+    task = told(task, [["B-PER", "O", "O", "B-LOC", "O"]])
+    found = task.tag(text)
+    assert [(e.type, e.text) for e in found] == [("PER", "Ánna"), ("LOC", "Rome")]
+    assert all(text[e.start : e.end] == e.text for e in found)
+    words = [["Ánna", "lives", "in", "Rome", "."]]
+    joined = " ".join(words[0])
+    for entity in task.tag(words)[0]:
+        assert joined[entity.start : entity.end] == entity.text
+
+
+def test_words_stay_words():
+    """What the tokenizer parts, joins or drops is still one word each."""
+    task = told(TokenTagger(small_bert(), labels=("X", "Y")), [["X", "Y", "Y", "Y", "Y", "X", "X"]])
+    words = ["good", "in.was", "\x01", "good"]  # in . was are one word; a control character leaves nothing
+    units = units_of(task.bert.preprocessor, [words], "word")
+    assert units.firsts(0).tolist() == [0, 1, 4, 5]
+    assert task.tag_words([words]) == [["X", "Y", "Y", "X"]]
+    found = task.tag([words])[0]
+    assert [(e.type, e.text) for e in found] == list(zip("XYYX", words, strict=True))
+    assert found[0] == Entity("X", "good", 0, 4, pytest.approx(1.0, abs=1e-3))
+
+
+def test_long_texts_are_read_in_parts():
+    task = small_task("tagger")
+    words = ["good"] * 40
+    rows, _ = units_of(task.bert.preprocessor, [words, ["bad"]], "word").rows(14)
+    assert rows.row_lengths().numpy().tolist() == [14, 14, 12, 1]
+    assert len(task.tag_words([words, ["bad"]])[0]) == 40
+    found = targets(task, [words], [["B-PER"] + ["O"] * 39])
+    assert sum(name is not None for row in found for name in row) == 40
+
+
+def test_empty_texts():
+    task = small_task("tagger")
+    assert task.tag("") == []
+    assert task.tag(["", " "]) == [[], []]
+    assert task.tag_words([[], ["good"]])[0] == []
+
+
+def test_bad_examples():
+    task = small_task("tagger")
+    wrong = {
+        "word 1 of row 0": ([["Anna", ""]], [["O", "O"]]),
+        "2 words and.*row 0": ([["Anna", "ran"]], [["O"]]),
+        "'B-ORG'.*word 1 of row 0": ([["Anna", "ran"]], [["O", "B-ORG"]]),
+        "share a word": (["Anna"], [[(0, 2, "PER"), (2, 4, "LOC")]]),
+        "characters of a text of 4": (["Anna"], [[(0, 5, "PER")]]),
+        "hold a word": (["Anna  lives"], [[(4, 5, "PER")]]),
+        "'B-ORG'": (["Anna"], [[(0, 4, "ORG")]]),
+    }
+    for message, given in wrong.items():
+        with pytest.raises(ValueError, match=message):
+            task.fit(*given, verbose=0)
+    with pytest.raises(TypeError, match="lists of words"):
+        task.tag_words(["Anna"])
+    with pytest.raises(ValueError, match="unit must be"):
+        TokenTagger(small_bert(), labels=LABELS, unit="letter")
