@@ -1,0 +1,17 @@
+"""Files in, columns out: readers of labelled texts, pairs, tags and questions."""
+
+from keras_bert.tasks.readers.columns import read_choices, read_labels, read_scores
+from keras_bert.tasks.readers.conll import read_conll, read_conllu, read_klue_ner
+from keras_bert.tasks.readers.examples import Examples
+from keras_bert.tasks.readers.squad import read_squad
+
+__all__ = [
+    "Examples",
+    "read_choices",
+    "read_conll",
+    "read_conllu",
+    "read_klue_ner",
+    "read_labels",
+    "read_scores",
+    "read_squad",
+]
