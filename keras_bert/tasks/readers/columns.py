@@ -32,7 +32,7 @@ def read_labels(
     >>> examples = read_labels("train.tsv", ("premise", "hypothesis"), "gold_label")    # doctest: +SKIP
     """
     table, x = _read(path, text, label, **options)
-    y = [] if label is None else _labels(table, label)
+    y: list[Any] = [] if label is None else _labels(table, label)
     if separator is not None:
         y = [[name.strip() for name in names.split(separator) if name.strip()] for names in y]
     return Examples(x, y, table.path, table.lines)

@@ -18,7 +18,10 @@ def read_squad(path: str | os.PathLike) -> Examples:
     that does not stand in its context where the file says stays in the list, since scoring asks for its text alone; the
     log counts such answers and names the first.
     """
-    questions, contexts, answers, ids = [], [], [], []
+    questions: list[str] = []
+    contexts: list[str] = []
+    answers: list[list[tuple[str, int]]] = []
+    ids: list[str] = []
     for context, entry in _entries(path):
         ids.append(str(entry.get("id", len(ids))))
         place = f"{path}:{ids[-1]}"
