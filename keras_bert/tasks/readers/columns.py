@@ -1,4 +1,4 @@
-"""Examples of a table: labelled texts, scored pairs, prompts with choices."""
+"""Rows of a table: labelled texts, scored pairs, prompts with choices."""
 
 import logging
 import math
@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from keras_bert.tasks.readers.examples import Examples
+from keras_bert.tasks.readers.rows import Rows
 from keras_bert.tasks.readers.table import Column, Table, read_table
 
 logger = logging.getLogger("keras_bert")
@@ -21,7 +21,7 @@ def read_labels(
     *,
     separator: str | None = None,
     **options: Any,
-) -> Examples:
+) -> Rows:
     """Texts or pairs with label names, for a `TextClassifier`.
 
     text: a column, or two for pairs. label: its column; None: the file has none. separator: what stands between the
@@ -35,25 +35,25 @@ def read_labels(
     y: list[Any] = [] if label is None else _labels(table, label)
     if separator is not None:
         y = [[name.strip() for name in names.split(separator) if name.strip()] for names in y]
-    return Examples(x, y, table.path, table.lines)
+    return Rows(x, y, table.path, table.lines)
 
 
 def read_scores(
     path: str | os.PathLike, text: Column | Sequence[Column] = "text", score: Column | None = "score", **options: Any
-) -> Examples:
+) -> Rows:
     """Texts or pairs with numbers, for a `TextRegressor`; the options are those of `read_labels`."""
     table, x = _read(path, text, score, **options)
     y = [] if score is None else [_number(table, score, row, value) for row, value in enumerate(table.column(score))]
-    return Examples(x, y, table.path, table.lines)
+    return Rows(x, y, table.path, table.lines)
 
 
 def read_choices(
     path: str | os.PathLike, prompt: Column, choices: Sequence[Column], label: Column | None = "label", **options: Any
-) -> Examples:
+) -> Rows:
     """Prompts, each with its choices and the right one's number from 0, for a `MultipleChoice`."""
     table, (prompts, *columns) = _read(path, (prompt, *choices), label, **options)
     y = [] if label is None else [_choice(table, len(choices), *pair) for pair in enumerate(table.column(label))]
-    return Examples((prompts, [list(row) for row in zip(*columns, strict=True)]), y, table.path, table.lines)
+    return Rows((prompts, [list(row) for row in zip(*columns, strict=True)]), y, table.path, table.lines)
 
 
 def _read(

@@ -3,14 +3,14 @@
 import os
 from collections.abc import Iterator
 
-from keras_bert.tasks.readers.examples import Examples, lines
+from keras_bert.tasks.readers.rows import Rows, lines
 
 CONLLU_COLUMNS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
 
 Line = tuple[int, list[str]]  # its number and columns
 
 
-def read_conll(path: str | os.PathLike, *, word: int = 0, tag: int | None = -1) -> Examples:
+def read_conll(path: str | os.PathLike, *, word: int = 0, tag: int | None = -1) -> Rows:
     """Sentences apart by blank lines, a word a line with its columns, apart by tabs or else by spaces.
 
     word, tag: numbers of the columns, from 0; -1 is the last. tag=None: the words alone.
@@ -18,7 +18,7 @@ def read_conll(path: str | os.PathLike, *, word: int = 0, tag: int | None = -1) 
     return _sentences(path, _lines(path), word, tag)
 
 
-def read_conllu(path: str | os.PathLike, *, tag: str | None = "upos") -> Examples:
+def read_conllu(path: str | os.PathLike, *, tag: str | None = "upos") -> Rows:
     """Words of a CoNLL-U file with one of its columns, a part of speech unless `tag` names another.
 
     Words written together (`3-4`) and words that are not written (`3.1`) are left out, as in Universal Dependencies'
@@ -30,7 +30,7 @@ def read_conllu(path: str | os.PathLike, *, tag: str | None = "upos") -> Example
     return _sentences(path, rows, 1, None if tag is None else CONLLU_COLUMNS.index(tag), width=len(CONLLU_COLUMNS))
 
 
-def read_klue_ner(path: str | os.PathLike) -> Examples:
+def read_klue_ner(path: str | os.PathLike) -> Rows:
     """Texts of a KLUE-NER file, which gives each character a tag, with their entities as (start, end, type)."""
     characters = _sentences(path, _lines(path, "##"), 0, 1, width=2)
     texts = ["".join(sentence) for sentence in characters.x]
@@ -42,7 +42,7 @@ def read_klue_ner(path: str | os.PathLike) -> Examples:
                 f"Received: another length in the sentence that begins at {characters.place(row)}"
             )
         y.append(_spans(tags))
-    return Examples(texts, y, characters.path, characters.ids)
+    return Rows(texts, y, characters.path, characters.ids)
 
 
 def _lines(path: str | os.PathLike, comment: str | None = None) -> Iterator[Line]:
@@ -54,7 +54,7 @@ def _lines(path: str | os.PathLike, comment: str | None = None) -> Iterator[Line
 
 def _sentences(
     path: str | os.PathLike, rows: Iterator[Line], word: int, tag: int | None, width: int | None = None
-) -> Examples:
+) -> Rows:
     words: list[list[str]] = [[]]
     tags: list[list[str]] = [[]]
     begins: list[int] = []
@@ -77,7 +77,7 @@ def _sentences(
     if not begins:
         raise ValueError(f"A file must hold examples. Received: {path}, which has none")
     count = len(begins)
-    return Examples(words[:count], [] if tag is None else tags[:count], str(path), begins)
+    return Rows(words[:count], [] if tag is None else tags[:count], str(path), begins)
 
 
 def _cell(path: str | os.PathLike, number: int, row: list[str], column: int, what: str) -> str:

@@ -6,12 +6,12 @@ import os
 from pathlib import Path
 from typing import Any
 
-from keras_bert.tasks.readers.examples import Examples
+from keras_bert.tasks.readers.rows import Rows
 
 logger = logging.getLogger("keras_bert")
 
 
-def read_squad(path: str | os.PathLike) -> Examples:
+def read_squad(path: str | os.PathLike) -> Rows:
     """Questions and contexts, for a `QuestionAnswerer`; y is each question's list of answers, (text, start).
 
     The list is empty for a question that v2.0 marks as impossible, and for one of a file without answers. An answer
@@ -39,7 +39,7 @@ def read_squad(path: str | os.PathLike) -> Examples:
     ]
     if odd:
         logger.warning("%d answers are not in their context where %s says, the first %r of %s", len(odd), path, *odd[0])
-    return Examples((questions, contexts), answers, str(path), ids)
+    return Rows((questions, contexts), answers, str(path), ids)
 
 
 def _entries(path: str | os.PathLike) -> list[tuple[str, dict[str, Any]]]:

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from keras_bert.tasks.readers.examples import lines
+from keras_bert.tasks.readers.rows import lines
 
 Column = str | int
-FORMATS = {".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".txt": "label-text"}
+SUFFIXES = {".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".txt": "label-text"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,10 +45,10 @@ def read_table(path: str | os.PathLike, *, format: str | None = None, header: bo
     format: "tsv" (no quotes), "csv" (quotes as in RFC 4180), "jsonl" (an object a line), or "label-text" (a label, a
     space, the text: columns "label" and "text"). header: whether the first row of a TSV or CSV names the columns.
     """
-    format = format or FORMATS.get(Path(path).suffix.lower())
-    if format not in FORMATS.values():
+    format = format or SUFFIXES.get(Path(path).suffix.lower())
+    if format not in SUFFIXES.values():
         raise ValueError(
-            f"A table's format is one of {', '.join(sorted(set(FORMATS.values())))}. Name it with format=, or give the "
+            f"A table's format is one of {', '.join(sorted(set(SUFFIXES.values())))}. Name it, or give the "
             f"file such a suffix. Received: format={format!r} for {path}"
         )
     if format == "jsonl":

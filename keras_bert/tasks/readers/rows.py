@@ -8,8 +8,8 @@ from typing import Any
 
 
 @dataclasses.dataclass(frozen=True)
-class Examples:
-    """Columns for `task.fit(examples.x, examples.y)`; `ids`: each row's line, or its question's id."""
+class Rows:
+    """Columns for `task.fit(rows.x, rows.y)`; `ids`: each row's line, or its question's id."""
 
     x: Any
     y: list[Any]
