@@ -103,7 +103,7 @@ BAD_TABLES = {
         "text\tlabel\nx\t1\n영화\t1\n".encode("cp949"),
         "must be UTF-8.*a.tsv:3, which is not",
     ),
-    "another suffix": ("a.doc", "x", "label-text, tsv\. Name it.*format=None for .*a.doc"),
+    "another suffix": ("a.doc", "x", "or label-text. Name it.*format=None for .*a.doc"),
     "a label alone": ("a.txt", "1 good\n1\n", "a label, a space and a text.*'1' at .*a.txt:2"),
 }
 

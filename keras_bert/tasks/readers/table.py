@@ -48,8 +48,8 @@ def read_table(path: str | os.PathLike, *, format: str | None = None, header: bo
     format = format or SUFFIXES.get(Path(path).suffix.lower())
     if format not in SUFFIXES.values():
         raise ValueError(
-            f"A table's format is one of {', '.join(sorted(set(SUFFIXES.values())))}. Name it, or give the "
-            f"file such a suffix. Received: format={format!r} for {path}"
+            "A table's format is tsv, csv, jsonl or label-text. Name it, or give the file a suffix that tells. "
+            f"Received: format={format!r} for {path}"
         )
     if format == "jsonl":
         return _read_jsonl(path)
