@@ -193,7 +193,7 @@ def test_squad(write):
     path = write("a.json", _squad(_entry(), _entry("Korea", 12, is_impossible=False), _entry(is_impossible=True)))
     examples = read_squad(path)
     assert examples.x == (["Where?"] * 3, ["Seoul is in Korea."] * 3)
-    assert examples.y == [[("Seoul", 0)], [("Korea", 12)], []]
+    assert [tuple(zip(*answers.values(), strict=True)) for answers in examples.y] == [(("Seoul", 0),), (("Korea", 12),), ()]
     assert examples.place(0) == f"{path}:q7"
 
 
@@ -260,5 +260,5 @@ def test_shared_klue_ner(shared):
 def test_shared_squad(shared, caplog):
     examples = read_squad(shared / "en/xquad.en.json")
     assert len(examples) == 1190
-    assert examples.y[0] == [("308", 34)]
+    assert examples.y[0] == {"text": ["308"], "answer_start": [34]}
     assert not caplog.text

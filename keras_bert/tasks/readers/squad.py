@@ -12,15 +12,15 @@ logger = logging.getLogger("keras_bert")
 
 
 def read_squad(path: str | os.PathLike) -> Rows:
-    """Questions and contexts, for a `QuestionAnswerer`; y is each question's list of answers, (text, start).
+    """Questions and contexts, for a `QuestionAnswerer`; y holds {"text": [...], "answer_start": [...]}.
 
-    The list is empty for a question that v2.0 marks as impossible, and for one of a file without answers. An answer
-    that does not stand in its context where the file says stays in the list, since scoring asks for its text alone; the
-    log counts such answers and names the first.
+    The lists are empty for a question that v2.0 marks as impossible, and for one of a file without answers. An answer
+    that does not stand in its context where the file says stays there, since scoring asks for its text alone; the log
+    counts such answers and names the first.
     """
     questions: list[str] = []
     contexts: list[str] = []
-    answers: list[list[tuple[str, int]]] = []
+    answers: list[dict[str, list[Any]]] = []
     ids: list[str] = []
     for context, entry in _entries(path):
         ids.append(str(entry.get("id", len(ids))))
@@ -28,13 +28,14 @@ def read_squad(path: str | os.PathLike) -> Rows:
         questions.append(_text(entry, "question", place))
         contexts.append(context)
         found = [] if entry.get("is_impossible") else entry.get("answers", [])
-        answers.append([(_text(answer, "text", place), _start(answer, place)) for answer in found])
+        texts = [_text(answer, "text", place) for answer in found]
+        answers.append({"text": texts, "answer_start": [_start(answer, place) for answer in found]})
     if not ids:
         raise ValueError(f"A file must hold questions. Received: {path}, which has none")
     odd = [
         (text, ids[row])
         for row, context in enumerate(contexts)
-        for text, start in answers[row]
+        for text, start in zip(*answers[row].values(), strict=True)
         if not context.startswith(text, start)
     ]
     if odd:
