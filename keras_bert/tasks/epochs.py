@@ -20,8 +20,8 @@ class Epochs(keras.callbacks.Callback):
 
     metrics.json is written last and tells which files count, so that a kill at any moment leaves whole epochs behind.
 
-    Arguments: folder: where the run's files lie. score: the scores of the model, by name. best: the name of the score by
-    which the best epoch is chosen; of two that are equal the earlier one.
+    Arguments: folder: where the run's files lie. score: the scores of the model, by name. best: the name of the score
+    that chooses the best epoch; of two that are equal the earlier one.
     """
 
     def __init__(self, folder: Path, score: Callable[[Any], dict[str, float]], best: str) -> None:

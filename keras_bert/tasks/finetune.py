@@ -33,7 +33,7 @@ class Settings:
     train: str
     valid: str
     model: str = "base"  # whatever keras_bert.load takes
-    reading: Reading = Reading()
+    reading: Reading = dataclasses.field(default_factory=Reading)
     epochs: int = 3
     batch_size: int = 32
     learning_rate: float = 3e-5
@@ -83,8 +83,8 @@ class Settings:
 def finetune(settings: Settings, output: Path) -> dict[str, Any]:
     """Train as `settings` say; returns what metrics.json says.
 
-    The work is done in `output` + ".partial", which becomes `output` at the end. Interrupted, the same call goes on
-    from its last epoch. `output` then holds model.keras, labels.json, settings.json, metrics.json, curve.png, README.md.
+    The work is done in `output` + ".partial", which becomes `output` at the end: model.keras, labels.json,
+    settings.json, metrics.json, curve.png, README.md. Interrupted, the same call goes on from its last epoch.
     """
     check_free(output)
     kind = KINDS[settings.kind]

@@ -61,7 +61,9 @@ def _tags(rows: Rows) -> Iterable[tuple[int, str]]:
 
 def _sorted(labels: Iterable[tuple[int, str]]) -> list[str]:
     """Numbers in their order, names in that of the alphabet."""
-    return sorted({label for _, label in labels}, key=lambda label: (0, int(label), "") if label.isdecimal() else (1, 0, label))
+    return sorted(
+        {label for _, label in labels}, key=lambda label: (0, int(label), "") if label.isdecimal() else (1, 0, label)
+    )
 
 
 def _classifier(bert: Bert, train: Rows, reading: Reading) -> Task:

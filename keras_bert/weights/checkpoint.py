@@ -1,7 +1,6 @@
 """Checkpoint: what a file of any format holds, in our own names."""
 
 import logging
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +10,7 @@ import numpy as np
 from keras_bert.config import BertConfig
 from keras_bert.layers.dense import initializer
 from keras_bert.text.vocabulary import Vocabulary
-from keras_bert.weights.names import Stored, encoder_shapes, listed
+from keras_bert.weights.names import Stored, encoder_shapes, head_shapes, listed
 
 logger = logging.getLogger("keras_bert")
 
@@ -40,11 +39,13 @@ class Pooling:
 class Head:
     """A head's weights, "layer/weight" to array.
 
-    labels: in the order of its outputs. config: what its layers are computed with, where the encoder's does not hold.
+    labels: in the order of its outputs. multi_label: whether several may hold at once, so that each is a sigmoid.
+    config: what its layers are computed with, where the encoder's does not hold.
     """
 
     weights: dict[str, Stored]
     labels: tuple[str, ...] | None = None
+    multi_label: bool = False
     config: BertConfig | None = None
 
 
@@ -67,10 +68,12 @@ class Checkpoint:
     left_out: dict[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, bert: Any, heads: Mapping[str, Head] | None = None) -> "Checkpoint":
-        """The checkpoint of a `Bert` in memory."""
+    def of(cls, model: Any) -> "Checkpoint":
+        """The checkpoint of a `Bert` in memory, or of a task with its heads."""
+        bert = getattr(model, "bert", model)
         weights = {name: _stored(variable) for name, variable in variables(bert).items()}
-        checkpoint = cls(bert.name, "Bert", bert.config, weights, dict(heads or {}))
+        heads = {name: _head(model, name) for name in getattr(model, "heads", ())}
+        checkpoint = cls(model.name, type(model).__name__, bert.config, weights, heads)
         preprocessor = bert._preprocessor
         if preprocessor is not None:
             checkpoint.vocabulary = preprocessor.vocabulary
@@ -109,19 +112,34 @@ class Checkpoint:
 
 def variables(bert: Any) -> dict[str, Any]:
     """The weights of a `Bert` by "layer/weight", without the states of random generators."""
+    found = _plain_weights(bert)
+    return {name: found[name] for name in encoder_shapes(bert.config)}
+
+
+def head_variables(task: Any, head: str) -> dict[str, Any]:
+    """The weights of one head of a task by "layer/weight"."""
+    found = _plain_weights(task)
+    return {name: found[name] for name in head_shapes(head, task.bert.config, outputs=1)}  # the names alone
+
+
+def _head(task: Any, name: str) -> Head:
+    weights = {weight: _stored(variable) for weight, variable in head_variables(task, name).items()}
+    config = getattr(task, "mlm_config", None) if name == "mlm" else None
+    return Head(weights, getattr(task, "labels", None), getattr(task, "multi_label", False), config)
+
+
+def _plain_weights(model: Any) -> dict[str, Any]:
     changed = [
         layer.name
-        for layer in bert.layers
+        for layer in model.layers
         if getattr(layer, "lora_enabled", False) or getattr(layer, "quantization_mode", None)
     ]
     if changed:
         raise ValueError(
             "Only plain weights have a place in other formats. Save a model with LoRA or quantized layers by "
-            f"bert.save(path). Received: {listed(changed)}"
+            f"model.save(path). Received: {listed(changed)}"
         )
-    expected = encoder_shapes(bert.config)
-    found = {f"{layer.name}/{weight.name}": weight for layer in bert.layers for weight in layer.weights}
-    return {name: found[name] for name in expected}
+    return {f"{layer.name}/{weight.name}": weight for layer in model.layers for weight in layer.weights}
 
 
 def _assign(variable: Any, x: np.ndarray) -> None:

@@ -36,6 +36,7 @@ def _norm(theirs: str, ours: str) -> Table:
 
 
 _LABELLED = ("classifier", "regressor", "tagger")
+_MULTI_LABEL = "multi_label_classification"
 _LAYER = "encoder.layer.{i}"
 ENCODER: Table = (
     Row("embeddings.word_embeddings.weight", "word_embeddings/embeddings"),
@@ -114,7 +115,8 @@ def read_checkpoint(path: Path) -> Checkpoint:
     heads = {}
     for head in _heads(data, stored):
         shapes = head_shapes(head, config, _outputs(head, stored))
-        heads[head] = Head(read(HEADS[head], stored, shapes, config, folder), _labels(head, data))
+        multi_label = head == "classifier" and data.get("problem_type") == _MULTI_LABEL
+        heads[head] = Head(read(HEADS[head], stored, shapes, config, folder), _labels(head, data), multi_label)
         used |= theirs(HEADS[head], config)
     for copy, original in COPIES.items():
         if copy in stored:
@@ -245,7 +247,7 @@ def write_checkpoint(checkpoint: Checkpoint, folder: Path) -> None:
             labels = head.labels or tuple(f"LABEL_{i}" for i in range(count))
             data["id2label"] = {str(i): label for i, label in enumerate(labels)}
             data["label2id"] = {label: i for i, label in enumerate(labels)}
-            data["problem_type"] = {"regressor": "regression", "classifier": "single_label_classification"}.get(name)
+            data["problem_type"] = _problem_type(name, head.multi_label)
     with new_folder(folder) as partial:
         write_json(partial / "config.json", data)
         write_weights(partial, arrays)
@@ -254,6 +256,11 @@ def write_checkpoint(checkpoint: Checkpoint, folder: Path) -> None:
             write_json(
                 partial / "tokenizer_config.json", tokenizer_config(checkpoint.rules, config.max_position_embeddings)
             )
+
+
+def _problem_type(head: str, multi_label: bool) -> str | None:
+    kinds = {"regressor": "regression", "classifier": "single_label_classification"}
+    return _MULTI_LABEL if multi_label else kinds.get(head)
 
 
 def architecture_of(heads: set[str]) -> str:

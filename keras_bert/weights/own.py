@@ -26,7 +26,7 @@ from keras_bert.weights.names import (
 
 WEIGHTS = "model.weights.h5"
 _PARTS = (("kernel", "0"), ("bias", "1"), ("gamma", "0"), ("beta", "1"), ("embeddings", "0"))
-_LABELS = "labels.json"
+_HEADS = "heads.json"
 
 
 def _table(names: Any) -> Table:
@@ -41,15 +41,20 @@ def _number(name: str, numbers: dict[str, str]) -> str:
 
 def recognise(path: Path) -> bool:
     if path.is_dir():
-        return (path / CONFIG).is_file() and ((path / WEIGHTS).is_file() or one_file(path, "*.keras") is not None)
+        return ((path / CONFIG).is_file() and (path / WEIGHTS).is_file()) or one_file(path, "*.keras") is not None
     return path.suffix == ".keras" and path.is_file()
+
+
+def keras_file(path: Path) -> Path | None:
+    """The .keras file that a path is or holds, unless it holds our weights."""
+    if path.is_dir():
+        return None if (path / WEIGHTS).is_file() else one_file(path, "*.keras")
+    return path if path.suffix == ".keras" and path.is_file() else None
 
 
 def read_checkpoint(path: Path) -> Checkpoint:
     """Read our folder or file; weights of heads are those of the layers that have a head's name."""
-    if not (path / WEIGHTS).is_file():
-        file = path if path.is_file() else one_file(path, "*.keras")
-        assert file is not None
+    if file := keras_file(path):
         return _read_keras(file)
     config = BertConfig.from_dict(read_json(path / CONFIG), source=str(path / CONFIG))
     stored = _by_layer(path / WEIGHTS)
@@ -57,15 +62,17 @@ def read_checkpoint(path: Path) -> Checkpoint:
     table = _table(encoder_shapes(config))
     weights = read(table, stored, shapes_in(table, stored, config, left_out), config, path / WEIGHTS)
     used = theirs(table, config)
-    labels = read_json(path / _LABELS)
+    settings = read_json(path / _HEADS)
     heads = {}
     for head in HEADS:
         outputs = stored[f"{head}/0"].shape[-1] if f"{head}/0" in stored else 1
         shapes = head_shapes(head, config, outputs)
         table = _table(shapes)
         if theirs(table, config) & set(stored):
-            words = labels.get(head)
-            heads[head] = Head(read(table, stored, shapes, config, path / WEIGHTS), tuple(words) if words else None)
+            given = settings.get(head, {})
+            labels = tuple(given["labels"]) if given.get("labels") else None
+            arrays = read(table, stored, shapes, config, path / WEIGHTS)
+            heads[head] = Head(arrays, labels, given.get("multi_label", False))
             used |= theirs(table, config)
     refuse_left_over(set(stored) - used, path / WEIGHTS)
     vocabulary, rules = text_of(path)
@@ -86,15 +93,19 @@ def _by_layer(path: Path) -> dict[str, Stored]:
 
 
 def _read_keras(path: Path) -> Checkpoint:
+    checkpoint = Checkpoint.of(read_keras(path))
+    checkpoint.source, checkpoint.format = str(path), ".keras file"
+    return checkpoint
+
+
+def read_keras(path: Path) -> Any:
+    """The `Bert` or the task in a .keras file."""
     model = keras.models.load_model(path)
-    bert = model if isinstance(model, Bert) else getattr(model, "bert", None)
-    if not isinstance(bert, Bert):
+    if not isinstance(getattr(model, "bert", model), Bert):
         raise ValueError(
             f"The file must hold a Bert or a task of keras_bert. Received: {type(model).__name__} in {path}"
         )
-    checkpoint = Checkpoint.of(bert)
-    checkpoint.source, checkpoint.format = str(path), ".keras file"
-    return checkpoint
+    return model
 
 
 def write_checkpoint(checkpoint: Checkpoint, folder: Path) -> None:
@@ -111,13 +122,17 @@ def write_checkpoint(checkpoint: Checkpoint, folder: Path) -> None:
     for name in sorted(arrays, key=lambda name: (name.split("/")[0], _number(name, dict(_PARTS)))):
         layers.setdefault(name.split("/")[0], []).append(arrays[name])
     groups = _groups(config)
-    labels = {name: list(head.labels) for name, head in checkpoint.heads.items() if head.labels}
+    settings = {
+        name: {"labels": list(head.labels), "multi_label": head.multi_label}
+        for name, head in checkpoint.heads.items()
+        if head.labels
+    }
     with new_folder(folder) as partial:
         config.to_json(partial / CONFIG)
         entries = ((groups.get(name, f"heads/{name}"), name, stored) for name, stored in layers.items())
         keras_weights.write_weights(partial / WEIGHTS, entries)
-        if labels:
-            write_json(partial / _LABELS, labels)
+        if settings:
+            write_json(partial / _HEADS, settings)
         if checkpoint.vocabulary is not None:
             checkpoint.vocabulary.save(partial / VOCABULARY)
             write_json(

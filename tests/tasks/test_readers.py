@@ -193,7 +193,11 @@ def test_squad(write):
     path = write("a.json", _squad(_entry(), _entry("Korea", 12, is_impossible=False), _entry(is_impossible=True)))
     examples = read_squad(path)
     assert examples.x == (["Where?"] * 3, ["Seoul is in Korea."] * 3)
-    assert [tuple(zip(*answers.values(), strict=True)) for answers in examples.y] == [(("Seoul", 0),), (("Korea", 12),), ()]
+    assert [tuple(zip(*answers.values(), strict=True)) for answers in examples.y] == [
+        (("Seoul", 0),),
+        (("Korea", 12),),
+        (),
+    ]
     assert examples.place(0) == f"{path}:q7"
 
 

@@ -60,6 +60,7 @@ def assert_same(ours, theirs):
     for name, head in ours.heads.items():
         assert_equal_arrays(head.weights, theirs.heads[name].weights)
         assert theirs.heads[name].labels == head.labels
+        assert theirs.heads[name].multi_label == head.multi_label
     assert theirs.vocabulary == ours.vocabulary
     assert theirs.rules == ours.rules
 

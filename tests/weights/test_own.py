@@ -79,5 +79,5 @@ def test_changed_layers_have_no_place_elsewhere():
     bert = Bert(small.CONFIG)
     small.assert_equal_arrays(Checkpoint.of(bert).weights, Checkpoint.of(bert).weights)
     bert.enable_lora(2)
-    with pytest.raises(ValueError, match=r"bert\.save.*layer_0_attention_qkv"):
+    with pytest.raises(ValueError, match=r"model\.save.*layer_0_attention_qkv"):
         Checkpoint.of(bert)

@@ -52,6 +52,8 @@ def _tags(spans: Sequence[Span], length: int) -> list[str]:
 def _entity_scores(true: Tags, predicted: Tags) -> dict[str, float]:
     from seqeval.metrics import f1_score, precision_score, recall_score
 
-    true, predicted = ([[BILOU.get(tag[:2], tag[:2]) + tag[2:] for tag in tags] for tags in side] for side in (true, predicted))
+    true, predicted = (
+        [[BILOU.get(tag[:2], tag[:2]) + tag[2:] for tag in tags] for tags in side] for side in (true, predicted)
+    )
     scores = {"entity_precision": precision_score, "entity_recall": recall_score, "entity_f1": f1_score}
     return {name: float(score(true, predicted, zero_division=0)) for name, score in scores.items()}
