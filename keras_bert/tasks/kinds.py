@@ -60,10 +60,9 @@ def _tags(rows: Rows) -> Iterable[tuple[int, str]]:
 
 
 def _sorted(labels: Iterable[tuple[int, str]]) -> list[str]:
-    """Numbers in their order, names in that of the alphabet."""
-    return sorted(
-        {label for _, label in labels}, key=lambda label: (0, int(label), "") if label.isdecimal() else (1, 0, label)
-    )
+    """Names in the order of the alphabet; numbers, where all are, in theirs."""
+    names = sorted({label for _, label in labels})
+    return sorted(names, key=int) if all(name.isdecimal() for name in names) else names
 
 
 def _classifier(bert: Bert, train: Rows, reading: Reading) -> Task:
@@ -119,7 +118,7 @@ KINDS = {
         MultipleChoice,
         _chooser,
         lambda task: "accuracy",
-        lambda task, x, batch_size: task.choose(*x, batch_size=batch_size),
+        lambda task, x, batch_size: task.choose(x[0], x[1], batch_size),
     ),
 }
 

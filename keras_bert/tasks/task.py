@@ -1,5 +1,6 @@
 """Task: what all tasks share. A head on a `Bert`, trained on and asked in the user's own words."""
 
+import logging
 import os
 from typing import Any
 
@@ -75,19 +76,23 @@ class Task(keras.Model):
         initial_epoch: int = 0,
         *,
         seed: int = 0,
+        recipe: Recipe | None = None,
         **options: Any,
     ) -> keras.callbacks.History:
         """As Keras's, on text.
 
         class_weight: by label name or id. seed: of the order of the examples, which is another one in each epoch.
-        epochs: 3 without `compile`, else Keras's 1. batch_size: 32.
+        epochs: 3 without `compile`, else Keras's 1. batch_size: 32. recipe: compile by it, with its values in place of
+        the paper's.
         """
-        recipe, by_recipe = Recipe(), needs_recipe(self, initial_epoch)
+        by_recipe = needs_recipe(self, initial_epoch) or (recipe is not None and initial_epoch == 0)
+        level = logging.INFO if recipe else logging.WARNING  # nobody asked for the paper's
+        recipe = recipe or Recipe()
         epochs = epochs or (recipe.epochs if by_recipe else 1)
         options |= {"epochs": epochs, "verbose": verbose, "initial_epoch": initial_epoch}
         if is_packed(x):
             if by_recipe:
-                recipe.compile(self, epochs * _steps(x, batch_size or recipe.batch_size, validation_split))
+                recipe.compile(self, epochs * _steps(x, batch_size or recipe.batch_size, validation_split), level)
             options |= {"validation_split": validation_split, "validation_data": validation_data}
             options |= {"class_weight": class_weight, "sample_weight": sample_weight, "callbacks": callbacks}
             options["shuffle"] = shuffle and isinstance(x, dict)
@@ -99,7 +104,7 @@ class Task(keras.Model):
         examples = self._labelled(columns, class_weight)
         batch_size = batch_size or recipe.batch_size
         if by_recipe:
-            recipe.compile(self, epochs * -(-len(examples) // batch_size))
+            recipe.compile(self, epochs * -(-len(examples) // batch_size), level)
         if validation_data is not None and not is_packed(validation_data):
             validation = validation_data if isinstance(validation_data, tuple | list) else (validation_data,)
             validation_data = self._labelled(self._columns(*validation)).batches(batch_size)[1]

@@ -30,7 +30,7 @@ def scores(task: Any, x: Any, y: Any, *, batch_size: int = 32, characters: bool 
         found = [answer.text for answer in task.answer(*x, batch_size=batch_size)]
         return (korquad_scores if characters else answer_scores)([_texts(answers) for answers in y], found)
     if isinstance(task, MultipleChoice):
-        found = [choice.index for choice in task.choose(*x, batch_size=batch_size)]
+        found = [choice.index for choice in task.choose(x[0], x[1], batch_size)]
         return {"accuracy": float(np.mean(task.target_ids(y) == np.array(found)))}
     raise TypeError(f"scores takes one of the five tasks. Received: {type(task).__name__}")
 
