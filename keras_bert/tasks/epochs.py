@@ -47,11 +47,11 @@ class Epochs(keras.callbacks.Callback):
     @property
     def best_model(self) -> Path:
         """The file of the best model so far."""
-        return self._model(self.best_epoch)
+        return self._model_file(self.best_epoch)
 
     def on_train_begin(self, logs: Any = None) -> None:
         if self.done:
-            _restore(self.model, self._variables(self.done))
+            _restore(self.model, self._variables_file(self.done))
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         logs = {} if logs is None else logs
@@ -61,10 +61,10 @@ class Epochs(keras.callbacks.Callback):
         before = self.best_model if self.done else None
         self.history.append({"epoch": epoch + 1, **losses, "scores": scores})
         if self.best_epoch == self.done:
-            self.model.save(self._model(self.done))
-        _save(self.model, self._variables(self.done))
+            self.model.save(self._model_file(self.done))
+        _save(self.model, self._variables_file(self.done))
         write_json(self.folder / METRICS, self._metrics())
-        self._variables(self.done - 1).unlink(missing_ok=True)
+        self._variables_file(self.done - 1).unlink(missing_ok=True)
         if before is not None and before != self.best_model:
             before.unlink()
         said = ", ".join(f"{name} {value:.4f}" for name, value in {**losses, **scores}.items())
@@ -76,7 +76,7 @@ class Epochs(keras.callbacks.Callback):
             keras.models.load_model(self.best_model, compile=False).save(self.folder / "new.keras")
             (self.folder / "new.keras").replace(path)
         self.best_model.unlink(missing_ok=True)
-        self._variables(self.done).unlink(missing_ok=True)
+        self._variables_file(self.done).unlink(missing_ok=True)
         return self._metrics()
 
     def _metrics(self) -> dict[str, Any]:
@@ -84,10 +84,10 @@ class Epochs(keras.callbacks.Callback):
         scores = self.history[best - 1]["scores"]
         return {"chosen_by": self.best, "best_epoch": best, "valid": scores, "epochs": self.history}
 
-    def _model(self, epoch: int) -> Path:
+    def _model_file(self, epoch: int) -> Path:
         return self.folder / f"epoch-{epoch}.keras"
 
-    def _variables(self, epoch: int) -> Path:
+    def _variables_file(self, epoch: int) -> Path:
         return self.folder / f"epoch-{epoch}.npz"
 
 

@@ -89,7 +89,13 @@ def finetune(settings: Settings, output: Path) -> dict[str, Any]:
     check_free(output)
     kind = KINDS[settings.kind]
     train, valid = (read(settings.kind, path, settings.reading) for path in (settings.train, settings.valid))
-    check_labels(kind, train, valid, least=1 if settings.reading.separator else 2)
+    known = {label for _, label in kind.labels(train)}
+    if len(known) == 1 and not settings.reading.separator:
+        raise ValueError(
+            "There must be at least two labels to tell apart. Add examples of another, or name the right column. "
+            f"Received: {known.pop()!r} throughout {train.path}"
+        )
+    check_labels(kind, valid, known)
     folder = output.with_name(output.name + ".partial")
     with _claimed(folder, settings):
         metrics = _run(settings, kind, folder, train, valid)

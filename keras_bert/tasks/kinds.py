@@ -1,7 +1,7 @@
 """The five kinds of task as a run of the command line sees them."""
 
 import dataclasses
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 from keras_bert.bert import Bert
@@ -22,24 +22,18 @@ class Kind:
     task: type[Task]
     build: Callable[[Bert, Rows, Reading], Task]
     best: Callable[[Task], str]  # the name of the score by which an epoch is the best
-    ask: Callable[[Task, Any, int], list[Any]]  # of the columns x and a batch size: an answer each
+    ask: Callable[[Task, Any, int], Iterable[Any]]  # of the columns x and a batch size: a dataclass or a dict for each
     seq_length: int = 128
     labels: Callable[[Rows], Iterable[tuple[int, str]]] = lambda rows: ()  # each label that occurs, with its row
 
 
-def check_labels(kind: Kind, train: Rows, valid: Rows, *, least: int = 2) -> None:
-    """An error that names file and row if a label occurs that training never shows, or if training shows but one."""
-    known = {label for _, label in kind.labels(train)}
-    if 0 < len(known) < least:
-        raise ValueError(
-            "There must be at least two labels to tell apart. Add examples of another, or name the right column. "
-            f"Received: {known.pop()!r} throughout {train.path}"
-        )
-    for row, label in kind.labels(valid):
+def check_labels(kind: Kind, rows: Rows, known: Collection[str]) -> None:
+    """An error that names file and row if a label is none of those that were, or are to be, learned."""
+    for row, label in kind.labels(rows):
         if label not in known:
             raise ValueError(
-                f"Each label must occur in the training file, which has {', '.join(map(repr, sorted(known)))}. Mend "
-                f"it, or add examples of it there. Received: {label!r} at {valid.place(row)}"
+                f"A label must be one of those in the training file: {', '.join(map(repr, sorted(known)))}. Mend it, "
+                f"or train on examples of it too. Received: {label!r} at {rows.place(row)}"
             )
 
 
@@ -104,7 +98,10 @@ KINDS = {
         TokenTagger,
         _tagger,
         lambda task: "entity_f1" if has_entities(task.labels) else "accuracy",
-        lambda task, x, batch_size: [{"entities": found} for found in task.tag(x, batch_size=batch_size)],
+        lambda task, x, batch_size: [
+            {"entities": [dataclasses.asdict(entity) for entity in found]}
+            for found in task.tag(x, batch_size=batch_size)
+        ],
         labels=_tags,
     ),
     "answer": Kind(
