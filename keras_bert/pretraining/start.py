@@ -26,7 +26,9 @@ def new_model(recipe: Recipe, vocabulary: Vocabulary, rules: TextRules, *, nsp: 
     return _pretrainer(config, recipe, vocabulary, rules, nsp)
 
 
-def model_from(checkpoint: Checkpoint, recipe: Recipe, vocabulary: Vocabulary, rules: TextRules, *, nsp: bool) -> Pretrainer:
+def model_from(
+    checkpoint: Checkpoint, recipe: Recipe, vocabulary: Vocabulary, rules: TextRules, *, nsp: bool
+) -> Pretrainer:
     """A model with the weights of a checkpoint of `resized`; heads that it lacks are drawn at random."""
     pretrainer = _pretrainer(checkpoint.config, recipe, vocabulary, rules, nsp)
     checkpoint.assign_to(pretrainer.bert)

@@ -35,7 +35,7 @@ class Examples:
     weights: Any = None
 
     def __len__(self) -> int:
-        return int(self.segments[0].nrows()) // self.rows
+        return len(self.lengths)
 
     @cached_property
     def lengths(self) -> np.ndarray:
@@ -58,11 +58,11 @@ class Examples:
         return pieces + len(self.segments) + 1
 
     def pack(self, index: Any, width: int | str = "longest") -> Any:
-        """The batch of these examples: `x`, or Keras's triple where there are targets."""
+        """The batch of these examples, an int32 [B]: `x`, or Keras's triple where there are targets."""
         import tensorflow as tf
 
         with tf.device("CPU:0"):
-            index = tf.cast(index, tf.int32)
+            real, index = tf.cast(index >= 0, tf.float32), tf.maximum(index, 0)  # -1 fills a batch up
             rows = tf.reshape(index[:, None] * self.rows + tf.range(self.rows), [-1])  # [B * rows]
             x = self.packer.pack([tf.gather(segment, rows) for segment in self.segments], width)
             if keras.backend.backend() != "tensorflow" and width == "longest":
@@ -72,7 +72,9 @@ class Examples:
                 x = {name: tf.reshape(value, (-1, self.rows, shape[1])) for name, value in x.items()}
             if self.targets is None:
                 return x
-            return x, _take(self.targets, index, shape), _take(self.weights, index, shape)
+            weights = _take(self.weights, index, shape)  # [B] or [B, ...]
+            real = tf.reshape(real, [-1] + [1] * (weights.shape.rank - 1))
+            return x, _take(self.targets, index, shape), weights * real
 
     def _few_widths(self, x: dict[str, Any]) -> dict[str, Any]:
         """Multiples of 16, since other backends compile for each width."""
@@ -85,41 +87,73 @@ class Examples:
             name: tf.pad(value, [[0, 0], [0, wider]], constant_values=ids.get(name, 0)) for name, value in x.items()
         }
 
-    def batches(self, batch_size: int) -> tuple[list[np.ndarray], Any]:
-        """All examples once, the longest first: the indices of each batch, and a tf.data of the batches."""
+    def batches(self, batch_size: int, *, by_length: bool = True) -> tuple[list[np.ndarray], Any]:
+        """All examples once, the longest first or as given: the indices of each batch, and a tf.data of the batches."""
         import tensorflow as tf
 
-        order = np.argsort(-self.lengths, kind="stable")
+        order = np.argsort(-self.lengths, kind="stable") if by_length else np.arange(len(self))
         index = [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
         with tf.device("CPU:0"):
-            rows = tf.ragged.constant([part.tolist() for part in index], tf.int32)
-            dataset = tf.data.Dataset.from_tensor_slices(rows)
+            dataset = tf.data.Dataset.from_tensor_slices(_filled(order, batch_size)).map(_without_filling)
             return index, dataset.map(self.pack, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
 
     def shuffled(self, batch_size: int, *, seed: int, epoch: Any) -> Any:
         """A tf.data of one epoch's batches, whose order is a function of the seed and of the variable `epoch`."""
         import tensorflow as tf
 
+        steps = -(-len(self) // batch_size)
+        with tf.device("CPU:0"):
+            dataset = tf.data.Dataset.range(1).flat_map(lambda _: self._mixed(batch_size, seed, epoch))
+            dataset = dataset.map(_without_filling).map(self.pack, num_parallel_calls=tf.data.AUTOTUNE)
+            return dataset.apply(tf.data.experimental.assert_cardinality(steps)).prefetch(tf.data.AUTOTUNE)
+
+    def static(self, batch_size: int, part: tuple[int, int], *, seed: int | None = None, first_epoch: int = 0) -> Any:
+        """A tf.data of batches of one shape, of each the i-th of n equal parts; what fills the last one weighs nothing.
+
+        With a seed, shuffled epochs without end; else all examples once.
+        """
+        import tensorflow as tf
+
+        width = min(-(-int(self.lengths.max()) // 16) * 16, self.packer.max_length)
+        rows = batch_size // part[1]
+        with tf.device("CPU:0"):
+            if seed is None:
+                dataset = tf.data.Dataset.from_tensor_slices(_filled(np.arange(len(self)), batch_size))
+            else:
+                epochs = tf.data.Dataset.range(first_epoch, np.iinfo("int32").max)
+                dataset = epochs.flat_map(lambda epoch: self._mixed(batch_size, seed, epoch))
+
+            def pack(index: Any) -> Any:
+                packed = self.pack(index[part[0] * rows : (part[0] + 1) * rows], width)
+                return tf.nest.map_structure(lambda x: tf.ensure_shape(x, (rows, *x.shape[1:])), packed)
+
+            return dataset.map(pack, num_parallel_calls=tf.data.AUTOTUNE)
+
+    def _mixed(self, batch_size: int, seed: int, epoch: Any) -> Any:
+        """The indices of an epoch's batches: mixed, sorted by length in groups of batches, the batches mixed again."""
+        import tensorflow as tf
+
         count = len(self)
         steps = -(-count // batch_size)
-        lengths = tf.constant(self.lengths, tf.int32)
+        within, between = tf.unstack(tf.random.split(tf.stack([seed, tf.cast(epoch, tf.int32)]), 2))
+        index = tf.argsort(tf.random.stateless_uniform([count], within))  # [n]
+        group = tf.range(count) // (GROUP * batch_size)
+        lengths = tf.gather(tf.constant(self.lengths, tf.int32), index)
+        index = tf.gather(index, tf.argsort(group * (1 << 16) - lengths, stable=True))
+        index = tf.pad(index, [[0, steps * batch_size - count]], constant_values=-1)
+        index = tf.reshape(index, (steps, batch_size))  # [steps, B]
+        order = tf.argsort(tf.random.stateless_uniform([steps], between))
+        return tf.data.Dataset.from_tensor_slices(tf.gather(index, order))
 
-        def order(_: Any) -> Any:
-            within, between = tf.unstack(tf.random.split(tf.stack([seed, tf.cast(epoch, tf.int32)]), 2))
-            index = tf.argsort(tf.random.stateless_uniform([count], within))  # [n]
-            group = tf.range(count) // (GROUP * batch_size)
-            index = tf.gather(index, tf.argsort(group * (1 << 16) - tf.gather(lengths, index), stable=True))
-            index = tf.pad(index, [[0, steps * batch_size - count]], constant_values=-1)
-            index = tf.reshape(index, (steps, batch_size))  # [steps, B], the last row not full
-            mixed = tf.argsort(tf.random.stateless_uniform([steps], between))
-            return tf.data.Dataset.from_tensor_slices(tf.gather(index, mixed))
 
-        with tf.device("CPU:0"):
-            dataset = tf.data.Dataset.range(1).flat_map(order)
-            dataset = dataset.map(
-                lambda index: self.pack(tf.boolean_mask(index, index >= 0)), num_parallel_calls=tf.data.AUTOTUNE
-            )
-            return dataset.apply(tf.data.experimental.assert_cardinality(steps)).prefetch(tf.data.AUTOTUNE)
+def _filled(order: np.ndarray, batch_size: int) -> np.ndarray:
+    """Indices in rows of a batch, [steps, B], the last filled up with -1."""
+    missing = -len(order) % batch_size
+    return np.pad(order, (0, missing), constant_values=-1).reshape(-1, batch_size).astype("int32")
+
+
+def _without_filling(index: Any) -> Any:
+    return index[index >= 0]
 
 
 def _take(values: Any, index: Any, shape: Any) -> Any:

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import keras
-from keras import ops
 
-from keras_bert.training.optimizer import AdamW
+from keras_bert.training.optimizer import AdamW, WarmupLinearDecay
 
 logger = logging.getLogger("keras_bert")
 
@@ -27,7 +26,7 @@ class Recipe:
 
     def optimizer(self, steps: int) -> AdamW:
         """The optimizer of a run of so many steps."""
-        schedule = WarmupDecay(self.learning_rate, warmup_steps=int(self.warmup * steps), steps=steps)
+        schedule = WarmupLinearDecay(self.learning_rate, warmup_steps=int(self.warmup * steps), steps=steps)
         return AdamW(schedule, weight_decay=self.weight_decay, global_clipnorm=self.clipnorm, name=NAME)
 
     def compile(self, task: Any, steps: int, level: int = logging.INFO) -> None:
@@ -55,27 +54,3 @@ class Recipe:
 def needs_recipe(task: Any, initial_epoch: int) -> bool:
     """Whether a fit begins with the recipe: not compiled by the user, and not going on with an earlier run of it."""
     return not task.compiled or (initial_epoch == 0 and task.optimizer.name == NAME)
-
-
-@keras.saving.register_keras_serializable("keras_bert")
-class WarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
-    """From 0 up to `peak` in `warmup_steps`, then down to 0 at `steps`, both in a line.
-
-    >>> schedule = WarmupDecay(1.0, warmup_steps=10, steps=30)
-    >>> [round(float(schedule(step)), 2) for step in (0, 5, 10, 20, 30)]
-    [0.0, 0.5, 1.0, 0.5, 0.0]
-    """
-
-    def __init__(self, peak: float, *, warmup_steps: int, steps: int) -> None:
-        self.peak = peak
-        self.warmup_steps = warmup_steps
-        self.steps = steps
-
-    def __call__(self, step: Any) -> Any:
-        step = ops.cast(step, "float32")
-        rising = step / max(self.warmup_steps, 1)
-        falling = (self.steps - step) / max(self.steps - self.warmup_steps, 1)
-        return self.peak * ops.clip(ops.minimum(rising, falling) if self.warmup_steps else falling, 0.0, 1.0)
-
-    def get_config(self) -> dict[str, Any]:
-        return {"peak": self.peak, "warmup_steps": self.warmup_steps, "steps": self.steps}

@@ -1,6 +1,7 @@
 """Task: what all tasks share. A head on a `Bert`, trained on and asked in the user's own words."""
 
-import logging
+            with self.distribute_strategy.scope() if self._is_distributed else contextlib.nullcontext():
+                recipe.compile(self, epochs * -(-len(examples) // batch_size), level)
 import os
 from typing import Any
 
@@ -15,6 +16,8 @@ from keras_bert.saving import changed_layers, restore_layers
 from keras_bert.tasks.columns import columns_of, is_packed, split_columns
 from keras_bert.tasks.examples import Examples
 from keras_bert.tasks.finetuning import Recipe, needs_recipe
+from keras_bert.training.measures import Measure
+from keras_bert.training.policy import check_trainable
 
 
 class Task(keras.Model):
@@ -53,6 +56,10 @@ class Task(keras.Model):
     def default_metrics(self) -> list[keras.metrics.Metric]:
         """What `fit` shows where the task was not compiled."""
         return [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]
+
+    def scores(self, y: Any, logits: Any) -> dict[str, Any]:
+        """What `default_metrics` averages, of each target."""
+        return {"accuracy": keras.metrics.sparse_categorical_accuracy(y, logits)}
 
     def target_ids(self, y: Any) -> Any:
         """`y` beside inputs that are packed already, label names turned to ids."""
@@ -104,17 +111,29 @@ class Task(keras.Model):
         examples = self._labelled(columns, class_weight)
         batch_size = batch_size or recipe.batch_size
         if by_recipe:
+<<<<<<< HEAD
             recipe.compile(self, epochs * -(-len(examples) // batch_size), level)
+=======
+            with self.distribute_strategy.scope() if self._is_distributed else contextlib.nullcontext():
+                recipe.compile(self, epochs * -(-len(examples) // batch_size))
+>>>>>>> tasks
         if validation_data is not None and not is_packed(validation_data):
             validation = validation_data if isinstance(validation_data, tuple | list) else (validation_data,)
-            validation_data = self._labelled(self._columns(*validation)).batches(batch_size)[1]
+            validation_data = self._labelled(self._columns(*validation))
+        if self._is_distributed:
+            from keras_bert.tasks import distributed
+
+            options |= {"callbacks": callbacks, "clip_norm": recipe.clipnorm, "seed": seed}
+            return distributed.fit(self, examples, validation_data, batch_size=batch_size, **options)
+        if isinstance(validation_data, Examples):
+            validation_data = validation_data.batches(batch_size)[1]
         callbacks = [callbacks] if isinstance(callbacks, keras.callbacks.Callback) else list(callbacks or ())
         if shuffle:
             epoch = _Epoch(initial_epoch)
             callbacks.insert(0, epoch)
             batches = examples.shuffled(batch_size, seed=seed, epoch=epoch.number)
         else:
-            batches = examples.batches(batch_size)[1]
+            batches = examples.batches(batch_size, by_length=False)[1]
         return super().fit(batches, callbacks=callbacks, validation_data=validation_data, shuffle=False, **options)
 
     def evaluate(
@@ -133,7 +152,40 @@ class Task(keras.Model):
             options["sample_weight"] = sample_weight
             return super().evaluate(x, self.target_ids(y), batch_size, verbose, **options)
         examples = self._labelled(self._columns(x, y, sample_weight))
+        if self._is_distributed:
+            from keras_bert.tasks import distributed
+
+            means = distributed.evaluate(self, examples, batch_size or 32)
+            return means if options.get("return_dict") else list(means.values())
         return super().evaluate(examples.batches(batch_size or 32)[1], verbose=verbose, **options)
+
+    def make_train_function(self, force: bool = False) -> Any:
+        check_trainable(self.trainable_variables)
+        return super().make_train_function(force)
+
+    @property
+    def objective(self) -> tuple[str, ...]:
+        """The measures whose means add up to the loss."""
+        return ("loss",)
+
+    def measures(self, batch: Any, training: bool = False) -> dict[str, Measure]:
+        """The loss and the scores of a batch `(x, y, sample_weight)`, as totals and what to divide them by."""
+        x, y, weight = batch
+        logits = self(x, training=training)
+        loss = keras.losses.get(self.loss) if self.compiled and self.loss else self.default_loss()
+        values = {"loss": loss.call(y, logits) if isinstance(loss, keras.losses.Loss) else loss(y, logits)}
+        values |= self.scores(y, logits)
+        return {name: _weighted(ops.cast(value, "float32"), weight) for name, value in values.items()}
+
+    @property
+    def _is_distributed(self) -> bool:
+        """Whether this task was built under a strategy of several devices or for a TPU."""
+        if keras.backend.backend() != "tensorflow":
+            return False
+        import tensorflow as tf
+
+        strategy = self.distribute_strategy
+        return strategy.num_replicas_in_sync > 1 or isinstance(strategy, tf.distribute.TPUStrategy)
 
     def _columns(self, *given: Any) -> tuple[Any, Any, Any]:
         return columns_of(*given, ranks=self.example_ranks)
@@ -193,12 +245,10 @@ class Task(keras.Model):
     # === Config ===
 
     def get_config(self) -> dict[str, Any]:
-        encoder = {layer.name for layer in self.bert.layers}
-        changes = changed_layers(self)
         return {
             "bert": keras.saving.serialize_keras_object(self.bert),
             "name": self.name,
-            "changed_layers": {name: change for name, change in changes.items() if name not in encoder},
+            "changed_layers": changed_layers(self, but=self.bert),
         }
 
     @classmethod
@@ -291,6 +341,12 @@ def as_batch(texts: Any) -> tuple[Any, bool]:
     if isinstance(texts, tuple) and texts and isinstance(texts[0], str):
         return tuple([text] for text in texts), True
     return texts, False
+
+
+def _weighted(values: Any, weight: Any) -> Measure:
+    if len(values.shape) > len(weight.shape):  # a value for each label of a text
+        values = ops.mean(values, axis=-1)
+    return Measure(ops.sum(values * weight), ops.sum(weight))
 
 
 class _Epoch(keras.callbacks.Callback):

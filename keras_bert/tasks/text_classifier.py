@@ -113,6 +113,11 @@ class TextClassifier(Task):
             return [keras.metrics.BinaryAccuracy(name="accuracy", threshold=0.0)]
         return super().default_metrics()
 
+    def scores(self, y: Any, logits: Any) -> dict[str, Any]:
+        if self.multi_label:
+            return {"accuracy": keras.metrics.binary_accuracy(y, logits, threshold=0.0)}
+        return super().scores(y, logits)
+
     def target_ids(self, y: Any) -> Any:
         if y is None:
             return None

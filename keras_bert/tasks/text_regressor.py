@@ -108,6 +108,9 @@ class TextRegressor(Task):
     def default_metrics(self) -> list[keras.metrics.Metric]:
         return [keras.metrics.MeanAbsoluteError(name="mean_absolute_error")]
 
+    def scores(self, y: Any, logits: Any) -> dict[str, Any]:
+        return {"mean_absolute_error": ops.abs(logits[:, 0] - y)}
+
     # === Answers ===
 
     def score(self, texts: Any, batch_size: int = 32) -> Any:

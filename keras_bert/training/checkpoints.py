@@ -31,9 +31,7 @@ class Checkpoints:
     ) -> None:
         self.directory = directory
         self.strategy = strategy
-        checkpoint = tf.train.Checkpoint(
-            **{name: [_native(x) for x in some] for name, some in variables.items()}
-        )
+        checkpoint = tf.train.Checkpoint(**{name: [_native(x) for x in some] for name, some in variables.items()})
         own = directory if is_chief(strategy) else f"{directory}/worker-{strategy.cluster_resolver.task_id}"
         self.manager = tf.train.CheckpointManager(checkpoint, own, keep, keep_every_hours)
 

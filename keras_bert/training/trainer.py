@@ -102,7 +102,9 @@ class Trainer(orbit.StandardTrainer):
         gradients = tape.gradient(loss, [variable.value for variable in variables])
         if idle := [x.path for x, gradient in zip(variables, gradients, strict=True) if gradient is None]:
             raise ValueError(f"Every weight to train must be part of the loss. Freeze the others. Received: {idle}")
-        return [tf.convert_to_tensor(gradient) for gradient in gradients], {name: measure.total for name, measure in measures.items()}
+        return [tf.convert_to_tensor(gradient) for gradient in gradients], {
+            name: measure.total for name, measure in measures.items()
+        }
 
     def _in_parts(self, x: Any) -> Any:
         return tf.reshape(x, tf.concat([[self.accumulate, -1], tf.shape(x)[1:]], 0))

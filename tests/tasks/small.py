@@ -1,0 +1,92 @@
+"""A small Bert with a vocabulary, one task of each kind over it, and examples to learn."""
+
+from keras_bert import Bert, BertConfig, Preprocessor, Vocabulary
+from keras_bert.tasks.multiple_choice import MultipleChoice
+from keras_bert.tasks.question_answerer import QuestionAnswerer
+from keras_bert.tasks.text_classifier import TextClassifier
+from keras_bert.tasks.text_regressor import TextRegressor
+from keras_bert.tasks.token_tagger import TokenTagger
+from tests.parity.oracles import randomize
+
+WORDS = [
+    "the",
+    "film",
+    "was",
+    "good",
+    "bad",
+    "an",
+    "##na",
+    "lives",
+    "in",
+    "rome",
+    "who",
+    "where",
+    "?",
+    ".",
+    "서울",
+    "##에서",
+]
+VOCABULARY = Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS])
+CONFIG = BertConfig(
+    vocab_size=len(VOCABULARY),
+    hidden_size=8,
+    num_hidden_layers=2,
+    num_attention_heads=2,
+    intermediate_size=16,
+    max_position_embeddings=32,
+)
+NO_DROPOUT = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+TEXTS = ["the film was good .", "bad", "the film was bad , the film was bad .", "good good good"]
+PAIRS = (TEXTS, ["good", "the film was bad", "bad", "film"])
+QUESTIONS = (["where lives anna?", "who lives in rome?"], ["Anna lives in Rome.", "Anna lives in Rome."])
+KINDS = ("classifier", "several", "regressor", "cosine", "tagger", "pieces", "answerer", "choice")
+
+
+def small_bert(seq_length=16, dtype=None, **changes):
+    config = BertConfig(**{**vars(CONFIG), **changes})
+    preprocessor = Preprocessor(VOCABULARY, strip_accents=False, seq_length=seq_length, max_length=32)
+    return randomize(Bert(config, preprocessor, dtype=dtype))
+
+
+def small_task(kind, bert=None, **options):
+    bert = bert or small_bert()
+    if kind == "classifier":
+        return TextClassifier(bert, labels=("negative", "positive"), **options)
+    if kind == "several":
+        return TextClassifier(bert, labels=("film", "good", "bad"), multi_label=True, **options)
+    if kind == "regressor":
+        return TextRegressor(bert, **options)
+    if kind == "cosine":
+        return TextRegressor(bert, pairs="cosine", **options)
+    if kind in ("tagger", "pieces"):
+        unit = "piece" if kind == "pieces" else "word"
+        return TokenTagger(bert, labels=("O", "B-PER", "I-PER", "B-LOC", "I-LOC"), unit=unit, **options)
+    if kind == "answerer":
+        return QuestionAnswerer(bert, **options)
+    return MultipleChoice(bert, choices=3, **options)
+
+
+def columns(kind):
+    """What a task of this kind learns: x and y."""
+    return {
+        "classifier": (TEXTS, ["positive", "negative", "negative", "positive"]),
+        "several": (TEXTS, [["film", "good"], ["bad"], ["film", "bad"], []]),
+        "regressor": (PAIRS, [1.0, 0.0, 0.5, -2.0]),
+        "cosine": (PAIRS, [1.0, 0.0, 0.5, -1.0]),
+        "tagger": ([["Anna", "lives", "in", "Rome"], ["good"]], [["B-PER", "O", "O", "B-LOC"], ["O"]]),
+        "pieces": (["Anna lives in Rome.", "서울에서"], [[(0, 4, "PER"), (14, 18, "LOC")], [(0, 2, "LOC")]]),
+        "answerer": (QUESTIONS, ["Rome", ("Anna", 0)]),
+        "choice": ((["the film was", "anna lives"], [["good", "rome", "who"], ["bad", "in", "in rome"]]), [0, 2]),
+    }[kind]
+
+
+def answers(kind, task):
+    """What a task of this kind tells of its examples."""
+    x = columns(kind)[0]
+    if kind in ("classifier", "several"):
+        return task.classify(x)
+    if kind in ("regressor", "cosine"):
+        return task.score(x).tolist()
+    if kind in ("tagger", "pieces"):
+        return task.tag(x)
+    return task.answer(*x, top_k=2) if kind == "answerer" else task.choose(*x)

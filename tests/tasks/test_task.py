@@ -1,0 +1,330 @@
+"""What all tasks share: training on columns, saving, freezing, the order of predictions."""
+
+import functools
+import itertools
+
+import keras
+import numpy as np
+import pytest
+
+from keras_bert.tasks.text_classifier import TextClassifier
+from keras_bert.training.optimizer import AdamW
+from tests.parity.oracles import array
+from tests.subprocesses import python
+from tests.tasks.small import KINDS, TEXTS, answers, columns, small_bert, small_task
+
+BACKEND = keras.backend.backend()
+tensorflow_only = pytest.mark.skipif(BACKEND != "tensorflow", reason="of the TensorFlow backend")
+
+
+@functools.cache
+def trained(kind):
+    """A task that has learned its examples by heart, in one epoch of many copies; and the losses of begin and end."""
+    keras.utils.set_random_seed(0)
+    task = small_task(kind, small_bert(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0))
+    task.compile(keras.optimizers.Adam(0.03), task.default_loss(), weighted_metrics=task.default_metrics())
+    x, y = columns(kind)
+    copies = tuple(column * 40 for column in x) if isinstance(x, tuple) else x * 40
+    before = task.evaluate(x, y, return_dict=True, verbose=0)
+    task.fit(copies, y * 40, batch_size=2, verbose=0)
+    return task, before["loss"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_task_learns_its_examples(kind):
+    task, before = trained(kind)
+    x, y = columns(kind)
+    measured = task.evaluate(x, y, return_dict=True, verbose=0)
+    assert measured["loss"] < 0.3 * before
+    assert measured.get("accuracy", 1.0) == 1.0
+    if kind == "classifier":
+        assert [answer.label for answer in task.classify(x)] == y
+    elif kind == "several":
+        assert [list(answer.above(0.5)) for answer in task.classify(x)] == y
+    elif kind == "pieces":
+        assert [[(e.start, e.end, e.type) for e in row] for row in task.tag(x)] == y
+    elif kind == "tagger":
+        assert task.tag_words(x) == y
+        assert [(e.text, e.type) for e in task.tag("Anna lives in Rome")] == [("Anna", "PER"), ("Rome", "LOC")]
+    elif kind == "answerer":
+        assert [(answer.text, answer.start) for answer in task.answer(*x)] == [("Rome", 14), ("Anna", 0)]
+    elif kind == "choice":
+        assert [answer.index for answer in task.choose(*x)] == y
+    else:
+        assert np.abs(task.score(x) - y).max() < 1
+
+
+def test_saved_tasks_are_the_same_in_a_fresh_process(tmp_path):
+    expected = []
+    for kind in KINDS:
+        task, _ = trained(kind)
+        task.save(tmp_path / f"{kind}.keras")
+        expected += [task.predict(columns(kind)[0]).tobytes().hex(), repr(answers(kind, task)), repr(rest(task))]
+    code = """
+        import sys
+        import keras, numpy as np
+        import keras_bert
+        from tests.tasks.small import KINDS, answers, columns
+        from tests.tasks.test_task import rest
+        for kind in KINDS:
+            task = keras.models.load_model(f"{sys.argv[1]}/{kind}.keras")
+            print(task.predict(columns(kind)[0]).tobytes().hex())
+            print(repr(answers(kind, task)))
+            print(repr(rest(task)))
+    """
+    assert python(code, str(tmp_path)).splitlines() == expected
+
+
+def rest(task):
+    """What a saved task keeps besides its answers: the unused pooler, the text's rules and the settings."""
+    config = {key: value for key, value in task.get_config().items() if key not in ("bert", "name")}
+    return array(pooler(task)).tolist(), task.bert.preprocessor.get_config(), config
+
+
+def pooler(task):
+    return task.bert.get_layer("pooler").kernel
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_frozen_encoder_keeps_its_weights(kind):
+    task = small_task(kind, freeze=True)
+    before = [array(weight) for weight in task.bert.weights]
+    head = [array(weight) for weight in task.trainable_weights]
+    if kind == "cosine":  # nothing is left to train
+        assert not head
+        return
+    task.compile(AdamW(0.1), task.default_loss())
+    task.fit(*columns(kind), verbose=0)
+    assert all(np.array_equal(x, array(y)) for x, y in zip(before, task.bert.weights, strict=True))
+    assert not any(np.array_equal(x, array(y)) for x, y in zip(head, task.trainable_weights, strict=True))
+
+
+@tensorflow_only
+def test_the_frozen_encoder_has_no_backward_pass():
+    """Of the products a step needs, only the forward ones and the head's two are left."""
+
+    def products(task):
+        task.compile(AdamW(), task.default_loss())
+        task.fit(TEXTS, [0, 1, 0, 1], verbose=0)
+        return count_needed(task, "MatMul")
+
+    forward = 2 * 4 + 1  # Dense layers; attention's products are BatchMatMulV2
+    assert products(small_task("classifier", freeze=True)) == forward + 2  # the head, and its kernel's gradient
+    assert products(small_task("classifier")) > 2 * forward
+
+
+def count_needed(task, kind):
+    """How many operations of a kind the training step depends on; the runtime prunes the others."""
+    import tensorflow as tf
+
+    x, y, weight = next(iter(task.examples(TEXTS, [0, 1, 0, 1]).batches(4)[1]))
+    graph = tf.function(task.train_step).get_concrete_function((x, y, weight)).graph
+    start = [output.op for output in graph.structured_outputs.values()] + list(graph.control_outputs)
+    seen, waiting = set(), start
+    while waiting:
+        operation = waiting.pop()
+        if operation not in seen:
+            seen.add(operation)
+            waiting += [x.op for x in operation.inputs] + list(operation.control_inputs)
+    return sum(operation.type == kind for operation in seen)
+
+
+def test_blocks_can_be_unfrozen():
+    task = small_task("classifier", freeze=True)
+    assert len(task.trainable_weights) == 2
+    task.bert.freeze(blocks=1)
+    assert {weight.path.split("/")[0] for weight in task.trainable_weights if "layer_0" in weight.path} == set()
+    assert any("layer_1" in weight.path for weight in task.trainable_weights)
+
+
+@pytest.mark.parametrize("kind", ["classifier", "tagger", "choice"])
+def test_lora(kind, tmp_path):
+    task = small_task(kind)
+    answers(kind, task)  # a trace from before must not be used after
+    task.bert.enable_lora(2)
+    before = array(task.bert.get_layer("layer_0_attention_qkv")._kernel)
+    task.compile(AdamW(0.1), task.default_loss())
+    logits = task.predict(columns(kind)[0])
+    task.fit(*columns(kind), epochs=3, verbose=0)
+    assert np.array_equal(before, array(task.bert.get_layer("layer_0_attention_qkv")._kernel))
+    assert np.abs(task.predict(columns(kind)[0]) - logits).max() > 1e-3
+    task.save(tmp_path / "task.keras")
+    loaded = keras.models.load_model(tmp_path / "task.keras")
+    assert np.array_equal(loaded.predict(columns(kind)[0]), task.predict(columns(kind)[0]))
+    assert len(loaded.trainable_weights) == len(task.trainable_weights)
+
+
+@tensorflow_only
+def test_many_predictions_of_mixed_length_have_one_trace_and_the_given_order():
+    task = small_task("classifier")
+    rng = np.random.default_rng(0)
+    texts = [" ".join(rng.choice(["good", "bad", "film"], rng.integers(0, 15))) for _ in range(10_000)]
+    logits = task.predict(texts, batch_size=64)
+    assert task._graph().experimental_get_tracing_count() == 1
+    some = [0, 17, 5_000, 9_999]
+    assert np.allclose(np.concatenate([task.predict([texts[i]]) for i in some]), logits[some], atol=1e-5)
+    task.classify(texts[:100], batch_size=7)
+    assert task._graph().experimental_get_tracing_count() == 1
+
+
+def test_the_order_depends_on_the_seed_and_the_epoch_alone():
+    import tensorflow as tf
+
+    examples = small_task("classifier").examples(
+        [f"{'good ' * (i % 9)}" for i in range(50)], [i % 2 for i in range(50)]
+    )
+
+    def order(seed, epoch):
+        batches = examples.shuffled(4, seed=seed, epoch=tf.constant(epoch))
+        return [x["input_mask"].numpy().sum(1).tolist() for x, _, _ in batches]
+
+    assert order(1, 2) == order(1, 2)
+    assert order(1, 2) != order(1, 3)
+    assert order(1, 2) != order(2, 2)
+    assert sorted(itertools.chain(*order(1, 2))) == sorted(min(i % 9, 14) + 2 for i in range(50))
+
+
+def test_batches_hold_little_padding():
+    texts = ["good " * (1 + i % 13) for i in range(400)]
+    examples = small_task("classifier").examples(texts, [0, 1] * 200)
+    import tensorflow as tf
+
+    batches = examples.shuffled(8, seed=0, epoch=tf.constant(0))
+    positions = sum(x["input_mask"].numpy().size for x, _, _ in batches)
+    assert positions < 1.5 * examples.lengths.sum()  # widths are multiples of 8
+
+
+# === The recipe ===
+
+
+def test_the_recipe_is_the_papers_and_is_told(caplog):
+    task = small_task("classifier")
+    task.fit(TEXTS, [0, 1, 0, 1], verbose=0, batch_size=2)
+    assert "learning rate 3e-05" in caplog.text
+    schedule = task.optimizer._learning_rate
+    assert (schedule.steps, schedule.warmup_steps, task.optimizer.global_clipnorm) == (6, 0, 1.0)
+    assert int(task.optimizer.iterations) == 6
+
+
+def test_a_second_fit_begins_the_recipe_anew_and_goes_on_where_it_is_told(tmp_path):
+    task = small_task("classifier")
+    task.fit(TEXTS, [0, 1, 0, 1], verbose=0)
+    task.save(tmp_path / "task.keras")
+    again = keras.models.load_model(tmp_path / "task.keras")
+    again.fit(TEXTS, [0, 1, 0, 1], verbose=0)
+    assert int(again.optimizer.iterations) == 3
+    again.fit(TEXTS, [0, 1, 0, 1], verbose=0, initial_epoch=2, epochs=3)
+    assert int(again.optimizer.iterations) == 4
+
+
+def test_what_the_user_compiled_is_kept():
+    task = small_task("classifier")
+    optimizer = keras.optimizers.SGD(0.1)
+    task.compile(optimizer, task.default_loss(), metrics=["accuracy"])
+    history = task.fit(TEXTS, [0, 1, 0, 1], verbose=0).history
+    assert task.optimizer is optimizer
+    assert len(history["loss"]) == 1
+
+
+def test_validation_and_callbacks():
+    seen = []
+    task = small_task("classifier")
+    callback = keras.callbacks.LambdaCallback(on_epoch_end=lambda epoch, logs: seen.append(sorted(logs)))
+    task.fit(TEXTS, ["negative", 1, 0, "positive"], validation_split=0.5, callbacks=callback, verbose=0, epochs=2)
+    task.fit(TEXTS, [0, 1, 0, 1], validation_data=(TEXTS, [0, 1, 0, 1]), callbacks=[callback], verbose=0, epochs=1)
+    assert seen == [["accuracy", "loss", "val_accuracy", "val_loss"]] * 3
+
+
+def test_weights_of_classes_and_samples():
+    """Against Keras's own weighted mean, written out."""
+    task = small_task("classifier")
+    task.compile(loss=task.default_loss())
+    y, sample_weight, class_weight = [0, 1, 0, 1], [1.0, 2.0, 3.0, 0.0], {"positive": 5.0}
+    _, _, found = next(iter(task.examples(TEXTS, y, sample_weight, class_weight).batches(4, by_length=False)[1]))
+    assert found.numpy().tolist() == [1, 10, 3, 0]
+    logits = task.predict(TEXTS)
+    of_each = np.log(np.exp(logits).sum(1)) - logits[np.arange(4), y]
+    loss = task.evaluate(TEXTS, y, sample_weight=sample_weight, verbose=0)
+    assert np.ravel(loss)[0] == pytest.approx(np.average(of_each, weights=sample_weight), rel=1e-5)
+
+
+# === What x may be ===
+
+
+def test_packed_inputs_pass_through():
+    task = small_task("classifier")
+    x = {name: array(value).astype("int32") for name, value in task.bert.preprocessor(TEXTS).items()}
+    assert np.allclose(task.predict(x, verbose=0), task.predict(TEXTS), atol=1e-5)
+    task.fit(x, ["negative", "positive", "negative", "positive"], epochs=1, verbose=0)
+    assert int(task.optimizer.iterations) == 1
+    assert np.isfinite(task.train_on_batch(x, np.array([0, 1, 0, 1]))[0])
+    assert np.isfinite(task.evaluate(x, np.array([0, 1, 0, 1]), verbose=0)[0])
+
+
+def test_columns_of_any_kind():
+    import datasets
+    import pandas
+    import tensorflow as tf
+
+    task = small_task("classifier")
+    names = ["negative", "positive", "negative", "positive"]
+    frame = pandas.DataFrame({"text": TEXTS, "label": names})[::-1][::-1]
+    table = datasets.Dataset.from_dict({"text": TEXTS, "label": [0, 1, 0, 1]})
+    rows = tf.data.Dataset.from_tensor_slices((TEXTS, names))
+    kinds = [
+        (TEXTS, names),
+        (np.array(TEXTS), np.array(names)),
+        (frame["text"], frame["label"]),
+        (table["text"], table["label"]),
+        (tf.constant(TEXTS), tf.constant([0, 1, 0, 1])),
+        (rows,),
+        (rows.batch(3),),
+    ]
+    losses = []
+    for given in kinds:
+        task.compile(loss=task.default_loss())
+        losses.append(float(np.ravel(task.evaluate(*given, verbose=0))[0]))
+    assert losses == pytest.approx([losses[0]] * len(kinds), rel=1e-6)
+    task.fit(rows.batch(3), epochs=1, verbose=0)
+    pairs = tf.data.Dataset.from_tensor_slices((tuple(columns("regressor")[0]), columns("regressor")[1]))
+    small_task("regressor").fit(pairs, epochs=1, verbose=0)
+
+
+@pytest.mark.parametrize("dtype", ["mixed_bfloat16", "mixed_float16"])
+def test_mixed_precision_gives_float32_logits(dtype):
+    task = small_task("classifier", small_bert(dtype=dtype))
+    assert task.predict(TEXTS).dtype == "float32"
+    task.fit(TEXTS, [0, 1, 0, 1], epochs=1, verbose=0)
+
+
+def test_half_precision_is_refused():
+    task = small_task("classifier", small_bert(dtype="bfloat16"))
+    with pytest.raises(ValueError, match="mixed_bfloat16"):
+        task.fit(TEXTS, [0, 1, 0, 1], verbose=0)
+
+
+def test_bad_columns():
+    task = small_task("classifier")
+    wrong = {
+        "row 1": ([*TEXTS[:1], None], [0, 1]),
+        "row 0": ([float("nan"), "a"], [0, 1]),
+        "2 labels": (["a", "b", "c"], [0, 1]),
+        "at least one example": ([], []),
+        "needs y": (["a"],),
+        "'great'.*row 1": (["a", "b"], ["positive", "great"]),
+        "whole number": (["a", "b"], [0.0, 1.0]),
+        "0 to 1": (["a", "b"], [0, 2]),
+        "two different labels": (["a", "b"], [1, 1]),
+    }
+    for message, given in wrong.items():
+        with pytest.raises((ValueError, TypeError), match=message):
+            task.fit(*given, verbose=0)
+    with pytest.raises(ValueError, match="no two alike"):
+        TextClassifier(small_bert(), labels=("a", "a"))
+    with pytest.raises(TypeError, match="must be a Bert"):
+        TextClassifier("base", labels=("a", "b"))
+
+
+def test_texts_too_long_are_told(caplog):
+    small_task("classifier").classify(["good " * 40, "bad"])
+    assert "1 of 2 rows are cut to 16 pieces" in caplog.text
