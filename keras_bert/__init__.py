@@ -31,6 +31,7 @@ from keras_bert.tasks.token_tagger import TokenTagger  # noqa: E402
 from keras_bert.text.preprocessor import Preprocessor  # noqa: E402
 from keras_bert.text.vocabulary import Vocabulary  # noqa: E402
 from keras_bert.training.optimizer import AdamW  # noqa: E402
+from keras_bert.training.strategy import strategy  # noqa: E402
 from keras_bert.weights.load import load  # noqa: E402
 from keras_bert.weights.zoo import list_models  # noqa: E402
 
@@ -49,4 +50,5 @@ __all__ = [
     "__version__",
     "list_models",
     "load",
+    "strategy",
 ]

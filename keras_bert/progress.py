@@ -1,6 +1,7 @@
 """A bar for long work, on standard error and only where that is a terminal."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
 Item = TypeVar("Item")
@@ -17,3 +18,19 @@ def progress(items: Iterable[Item], title: str, total: int) -> Iterator[Item]:
 
     console = Console(stderr=True)
     yield from track(items, title, total=total, console=console, disable=not console.is_terminal, transient=True)
+
+
+@contextmanager
+def bar(title: str, total: int | None) -> Iterator[Callable[[int], None]]:
+    """A bar for work that is counted in bytes or the like; the function moves it on. None: the end is not known.
+
+    >>> with bar("Reading", total=3) as advance:
+    ...     advance(3)
+    """
+    from rich.console import Console
+    from rich.progress import Progress
+
+    console = Console(stderr=True)
+    with Progress(console=console, disable=not console.is_terminal, transient=True) as shown:
+        task = shown.add_task(title, total=total)
+        yield lambda step: shown.advance(task, step)

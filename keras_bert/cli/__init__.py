@@ -17,18 +17,20 @@ app = typer.Typer(
 @app.callback()
 def _options(debug: bool = typer.Option(False, "--debug", help="Show the whole traceback of an error.")) -> None:
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+    logging.getLogger("absl").setLevel(logging.WARNING)  # TensorFlow's and Orbit's own remarks
 
 
 def main() -> None:
     """Run a command: exit code 0, 1 with one clear line, or 2 for a wrong usage."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    from keras_bert.cli import convert, fill_mask, finetune, models, predict, vocab  # noqa: F401  each file registers its command
+    # Each file registers its command.
+    from keras_bert.cli import convert, evaluate, fill_mask, finetune, models, predict, pretrain, vocab  # noqa: F401
 
     try:
         app()
     except KeyboardInterrupt:
         sys.exit(130)
-    except (ValueError, KeyError, OSError, RuntimeError, ImportError) as error:
+    except (ValueError, KeyError, OSError, RuntimeError, ImportError, FloatingPointError) as error:
         if "--debug" in sys.argv:
             raise
         message = error.args[0] if isinstance(error, KeyError) else error

@@ -62,6 +62,7 @@ def finetune(
     freeze: bool = typer.Option(False, "--freeze", help="Train the head alone."),
     freeze_blocks: int | None = typer.Option(None, min=0, help="Freeze the embeddings and this many encoder blocks."),
     lora: int | None = typer.Option(None, min=1, help="Train low-rank changes of this rank, and the head."),
+    strategy: str = typer.Option("one", help="auto, tpu, tpu:NAME, multi_worker, mirrored or one."),
     grid: bool = typer.Option(False, "--grid", help="Try batch 16 and 32, rate 5e-5, 3e-5, 2e-5, epochs 2, 3, 4."),
 ) -> None:
     """Train a task on files; interrupted, the same command goes on from its last epoch."""
@@ -92,6 +93,7 @@ def finetune(
         dtype=dtype,
         freeze=-1 if freeze else freeze_blocks,
         lora=lora,
+        strategy=strategy,
     )
     metrics = finetune_grid(settings, output) if grid else run(settings, output)
     for name, value in metrics["valid"].items():

@@ -2,40 +2,40 @@
 
 import contextlib
 import dataclasses
-import functools
 import hashlib
 import logging
-from collections.abc import Sequence
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import keras
-import tensorflow as tf
 
-from keras_bert.pretraining.directory import FINISHED, read_directory, text_beside
+from keras_bert.config import BertConfig
+from keras_bert.inputs import check_length
+from keras_bert.pretraining import storage
+from keras_bert.pretraining.directory import FINISHED
 from keras_bert.pretraining.pretrainer import Pretrainer
-from keras_bert.pretraining.read import read_examples
+from keras_bert.pretraining.read import Examples
 from keras_bert.pretraining.recipe import PAPER, Recipe
 from keras_bert.pretraining.run_directory import draw_curve, is_finished, run_directory, write_model
 from keras_bert.pretraining.start import model_from, new_model, resized
 from keras_bert.training.checkpoints import is_chief
 from keras_bert.training.loop import check_batch_size, train
+from keras_bert.training.strategy import strategy as find_strategy
 
 logger = logging.getLogger("keras_bert")
 
 
 def pretrain(
-    data: str | Sequence[str],
-    output: str,
+    data: str | os.PathLike | Sequence[str | os.PathLike],
+    output: str | os.PathLike,
     *,
     recipe: Recipe = PAPER,
     source: Any = None,
     strategy: Any = "auto",
-    validation: str | None = None,
-    validate_every: int | None = None,
-    checkpoint_every: int = 1000,
-    keep: int = 5,
-    keep_every_hours: float | None = None,
-    steps_per_loop: int = 10,
+    validation: str | os.PathLike | None = None,
+    **options: Any,
 ) -> Pretrainer:
     """Pretrain on examples; called again with the same arguments, go on where the run was stopped or killed.
 
@@ -47,17 +47,16 @@ def pretrain(
         anew. Its config holds, not the recipe's size.
     strategy: a name for `keras_bert.strategy`, or a strategy.
     validation: a directory of examples held out, of the same vocabulary.
-    The others are those of `keras_bert.training.loop.train`.
+    options: of `keras_bert.training.loop.train`: steps_per_loop, checkpoint_every, keep, keep_every_hours,
+        validate_every.
     """
-    directories = [str(data)] if isinstance(data, str) or not isinstance(data, Sequence) else [str(x) for x in data]
-    output = str(output).rstrip("/")
-    if isinstance(strategy, str):
-        from keras_bert.training.strategy import strategy as find_strategy
-
-        strategy = find_strategy(strategy)
-    ends = recipe.phase_ends(len(directories))
-    nsp = _check_data([*directories, *([validation] if validation else [])])
+    directories = [os.fspath(x) for x in ([data] if isinstance(data, str | os.PathLike) else data)]
+    output = os.fspath(output).rstrip("/")
+    strategy = find_strategy(strategy) if isinstance(strategy, str) else strategy
     check_batch_size(recipe.batch_size, strategy, recipe.accumulate)
+    phases = _phases(directories, recipe)
+    held_out = Examples.open(validation) if validation else None
+    examples = _alike([phase.examples for phase in phases] + ([held_out] if held_out else []))
     settings = {
         **dataclasses.asdict(recipe),
         "source": None if source is None else str(source),
@@ -66,34 +65,86 @@ def pretrain(
     chief = is_chief(strategy)
     with run_directory(output, settings) if chief else contextlib.nullcontext():
         keras.utils.set_random_seed(recipe.seed)
-        model = _model(directories, recipe, source, strategy, nsp)
+        checkpoint = None if source is None else resized(source, examples.vocabulary)
         with strategy.scope():
+            model = new_model(recipe, examples) if checkpoint is None else model_from(checkpoint, recipe, examples)
             optimizer = recipe.build_optimizer()
-        begin = 0
-        for directory, end in zip(directories, ends, strict=True):
-            examples = functools.partial(_batches, directory, recipe, begin)
+        for phase in phases:
+            check_length(phase.examples.seq_length, model.bert.config.max_position_embeddings)
             train(
                 model,
                 optimizer,
-                examples,
+                phase.batches,
                 strategy=strategy,
-                steps=end,
+                steps=phase.end,
                 total_steps=recipe.steps,
                 batch_size=recipe.batch_size,
                 accumulate=recipe.accumulate,
                 clip_norm=recipe.clip_norm,
-                steps_per_loop=steps_per_loop,
                 directory=output,
-                checkpoint_every=checkpoint_every,
-                keep=keep,
-                keep_every_hours=keep_every_hours,
-                validation=validation and functools.partial(_held_out, validation, recipe),
-                validate_every=validate_every or checkpoint_every,
-                flops_per_token=_flops_per_token(model, directory),
+                validation=held_out and _Phase(held_out, recipe, epochs=1).batches,
+                flops_per_token=_flops_per_token(model.bert.config, phase.examples),
+                where=phase.where,
+                **options,
             )
-            begin = end
         if chief and not is_finished(output):
             draw_curve(output)
             write_model(model, output)
-    logger.info("%s holds the finished model.", output)
+    logger.info("The finished model is in %s.", output)
     return model
+
+
+@dataclass(frozen=True)
+class _Phase:
+    """The steps of a run that take the same examples."""
+
+    examples: Examples
+    recipe: Recipe
+    begin: int = 0
+    end: int = 0
+    epochs: int | None = None
+
+    def batches(self, step: int, part: tuple[int, int]) -> Any:
+        start, seed = step - self.begin, self.recipe.seed
+        return self.examples.batches(self.recipe.batch_size, seed=seed, start=start, part=part, epochs=self.epochs)
+
+    def where(self, step: int) -> str:
+        return ", ".join(self.examples.shards_at(step - self.begin, self.recipe.batch_size, self.recipe.seed))
+
+
+def _phases(directories: Sequence[str], recipe: Recipe) -> list[_Phase]:
+    ends = recipe.phase_ends(len(directories))
+    begins = [0, *ends[:-1]]
+    return [
+        _Phase(Examples.open(directory), recipe, begin, end)
+        for directory, begin, end in zip(directories, begins, ends, strict=True)
+    ]
+
+
+def _alike(examples: Iterable[Examples]) -> Examples:
+    """The first of them, if all have its vocabulary and its kind."""
+    first, *others = examples
+    if first.vocabulary is None:
+        raise ValueError(
+            "The data must lie beside its vocabulary. Take a directory of keras_bert.pretraining.write_examples. "
+            f"Received: {first.paths[0]}"
+        )
+    for other in others:
+        if other.vocabulary != first.vocabulary or other.rules != first.rules or other.nsp != first.nsp:
+            raise ValueError(
+                "The examples of a run must have one vocabulary, the same text rules, and all or none of them pairs. "
+                f"Write them alike. Received: {first.paths[0]} and {other.paths[0]}, which differ"
+            )
+    return first
+
+
+def _digest(directory: str) -> str:
+    return hashlib.sha256(storage.read_text(os.path.join(directory, FINISHED)).encode()).hexdigest()
+
+
+def _flops_per_token(config: BertConfig, examples: Examples) -> float:
+    """Of a training step: each weight of a matrix multiplies and adds once forward and twice backward."""
+    hidden, inner = config.hidden_size, config.intermediate_size
+    block = 4 * hidden**2 + 2 * hidden * inner + 2 * hidden * examples.seq_length  # the last: scores and context
+    head = (hidden**2 + hidden * config.vocab_size) * examples.predictions / examples.seq_length
+    return 6 * (config.num_hidden_layers * block + head)

@@ -1,6 +1,5 @@
 """The directory of a pretraining run: one run, one process; the finished model, its metrics and its curve."""
 
-import io
 import json
 import tempfile
 from collections.abc import Iterator
@@ -10,6 +9,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from keras_bert.pretraining import storage
 from keras_bert.training.report import METRICS, read_metrics
 from keras_bert.weights import own
 from keras_bert.weights.checkpoint import Checkpoint
@@ -21,19 +21,19 @@ LOCK = ".lock"
 @contextmanager
 def run_directory(directory: str, settings: dict[str, Any]) -> Iterator[None]:
     """Hold a directory for a run of these settings: a new or empty one, or that of the same run."""
-    found = _settings_in(directory)
-    tf.io.gfile.makedirs(directory)
-    others = [name for name in tf.io.gfile.listdir(directory) if not name.startswith((LOCK, SETTINGS))]
-    if found is None and others:
+    path = f"{directory}/{SETTINGS}"
+    others = [name for name in storage.names_in(directory) if name != LOCK]
+    if others and not storage.exists(path):
         raise FileExistsError(
             "A run needs a new or empty directory, or its own. Choose another. "
             f"Received: {directory}, which holds {others[0]}"
         )
+    storage.make_folder(directory)
     with _lock(directory):
         settings = json.loads(json.dumps(settings))
-        found = _settings_in(directory)
-        if found is None:
-            _write(f"{directory}/{SETTINGS}", json.dumps(settings, indent=2).encode())
+        found = storage.read_json(path)
+        if not found:
+            storage.write_json(path, settings)
         elif found != settings:
             names = [name for name in {**found, **settings} if found.get(name) != settings.get(name)]
             differences = [f"{name}={settings.get(name)!r}, it had {found.get(name)!r}" for name in names]
@@ -42,14 +42,6 @@ def run_directory(directory: str, settings: dict[str, Any]) -> Iterator[None]:
                 f"Received: {directory} and {'; '.join(differences)}"
             )
         yield
-
-
-def _settings_in(directory: str) -> dict[str, Any] | None:
-    path = f"{directory}/{SETTINGS}"
-    if not tf.io.gfile.exists(path):
-        return None
-    with tf.io.gfile.GFile(path) as file:
-        return json.loads(file.read())
 
 
 @contextmanager
@@ -72,7 +64,8 @@ def _lock(directory: str) -> Iterator[None]:
 
 
 def is_finished(directory: str) -> bool:
-    return tf.io.gfile.exists(f"{directory}/{own.WEIGHTS}")
+    """Whether the model is there, whole."""
+    return storage.exists(f"{directory}/{own.WEIGHTS}")
 
 
 def write_model(pretrainer: Any, directory: str) -> None:
@@ -81,7 +74,8 @@ def write_model(pretrainer: Any, directory: str) -> None:
         written = Path(folder) / "model"
         own.write_checkpoint(Checkpoint.of(pretrainer), written)
         for path in sorted(written.iterdir(), key=lambda path: path.name == own.WEIGHTS):
-            _write(f"{directory}/{path.name}", path.read_bytes())
+            with storage.new_file(f"{directory}/{path.name}") as temporary:
+                tf.io.gfile.copy(str(path), temporary, overwrite=True)
 
 
 def draw_curve(directory: str) -> None:
@@ -97,12 +91,5 @@ def draw_curve(directory: str) -> None:
             axes.plot(*zip(*points, strict=True), label=name.removesuffix(f"_{kind}").replace("_", " "), **style)
         axes.set(xlabel="step", ylabel=kind)
         axes.legend()
-    drawn = io.BytesIO()
-    figure.savefig(drawn, format="png")
-    _write(f"{directory}/curve.png", drawn.getvalue())
-
-
-def _write(path: str, content: bytes) -> None:
-    with tf.io.gfile.GFile(f"{path}.partial", "wb") as file:
-        file.write(content)
-    tf.io.gfile.rename(f"{path}.partial", path, overwrite=True)
+    with storage.new_file(f"{directory}/curve.png") as temporary, tf.io.gfile.GFile(temporary, "wb") as file:
+        figure.savefig(file, format="png")

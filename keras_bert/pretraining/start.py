@@ -9,10 +9,11 @@ import numpy as np
 from keras_bert.bert import Bert
 from keras_bert.config import BertConfig
 from keras_bert.pretraining.pretrainer import Pretrainer
+from keras_bert.pretraining.read import Examples
 from keras_bert.pretraining.recipe import Recipe
 from keras_bert.text.preprocessor import Preprocessor
 from keras_bert.text.vocabulary import Vocabulary
-from keras_bert.weights.checkpoint import Checkpoint, TextRules
+from keras_bert.weights.checkpoint import Checkpoint
 from keras_bert.weights.heads import assign_head
 from keras_bert.weights.load import build, read_source
 from keras_bert.weights.names import Stored
@@ -20,17 +21,15 @@ from keras_bert.weights.names import Stored
 logger = logging.getLogger("keras_bert")
 
 
-def new_model(recipe: Recipe, vocabulary: Vocabulary, rules: TextRules, *, nsp: bool) -> Pretrainer:
+def new_model(recipe: Recipe, examples: Examples) -> Pretrainer:
     """A model of the recipe's size, drawn at random."""
-    config = dataclasses.replace(BertConfig.from_size(recipe.size), vocab_size=len(vocabulary))
-    return _pretrainer(config, recipe, vocabulary, rules, nsp)
+    config = dataclasses.replace(BertConfig.from_size(recipe.size), vocab_size=len(examples.vocabulary))
+    return _pretrainer(config, recipe, examples)
 
 
-def model_from(
-    checkpoint: Checkpoint, recipe: Recipe, vocabulary: Vocabulary, rules: TextRules, *, nsp: bool
-) -> Pretrainer:
+def model_from(checkpoint: Checkpoint, recipe: Recipe, examples: Examples) -> Pretrainer:
     """A model with the weights of a checkpoint of `resized`; heads that it lacks are drawn at random."""
-    pretrainer = _pretrainer(checkpoint.config, recipe, vocabulary, rules, nsp)
+    pretrainer = _pretrainer(checkpoint.config, recipe, examples)
     checkpoint.assign_to(pretrainer.bert)
     assign_head(pretrainer, checkpoint)
     if missing := set(pretrainer.heads) - set(checkpoint.heads):
@@ -63,6 +62,8 @@ def _resized_head(head: Any, old: Vocabulary, new: Vocabulary) -> Any:
     return dataclasses.replace(head, weights={**head.weights, "mlm_bias/bias": Stored.of(np.array(values, "float32"))})
 
 
-def _pretrainer(config: BertConfig, recipe: Recipe, vocabulary: Vocabulary, rules: TextRules, nsp: bool) -> Pretrainer:
-    preprocessor = Preprocessor(vocabulary, **vars(rules), max_length=config.max_position_embeddings)
-    return Pretrainer(Bert(config, preprocessor, dtype=recipe.dtype, remat=recipe.remat), nsp=nsp)
+def _pretrainer(config: BertConfig, recipe: Recipe, examples: Examples) -> Pretrainer:
+    preprocessor = Preprocessor(
+        examples.vocabulary, **vars(examples.rules), max_length=config.max_position_embeddings
+    )
+    return Pretrainer(Bert(config, preprocessor, dtype=recipe.dtype, remat=recipe.remat), nsp=examples.nsp)

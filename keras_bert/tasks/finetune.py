@@ -42,6 +42,7 @@ class Settings:
     dtype: str = "float32"
     freeze: int | None = None  # this many encoder blocks, and the embeddings; -1: the whole encoder
     lora: int | None = None  # rank
+    strategy: str = "one"  # of keras_bert.strategy
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -117,7 +118,8 @@ def _run(settings: Settings, kind: Kind, folder: Path, train: Rows, valid: Rows)
         return scores(task, valid.x, valid.y, batch_size=settings.batch_size, characters=characters)
 
     keras.utils.set_random_seed(settings.seed)
-    task = kind.build(_encoder(settings, kind), train, settings.reading)
+    with _scope(settings.strategy):
+        task = kind.build(_encoder(settings, kind), train, settings.reading)
     epochs = Epochs(folder, score, kind.best(task))
     if epochs.done:
         logger.info("Going on after epoch %d of %d in %s", epochs.done, settings.epochs, folder)
@@ -138,6 +140,14 @@ def _run(settings: Settings, kind: Kind, folder: Path, train: Rows, valid: Rows)
     write_curve(folder / "curve.png", metrics)
     write_card(folder / "README.md", settings, metrics)
     return metrics
+
+
+def _scope(name: str) -> Any:
+    """On one device Keras's own fit runs, whose shapes need not be static."""
+    from keras_bert.training.strategy import strategy
+
+    found = strategy(name)
+    return found.scope() if found.num_replicas_in_sync > 1 or name.startswith("tpu") else contextlib.nullcontext()
 
 
 def _encoder(settings: Settings, kind: Kind) -> Any:

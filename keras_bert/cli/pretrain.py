@@ -1,0 +1,71 @@
+"""`keras-bert pretrain`: from examples to a BERT."""
+
+import dataclasses
+from typing import Any
+
+import typer
+
+from keras_bert.cli import app
+
+EXAMPLE = "Example: keras-bert pretrain --data examples --size tiny --output run --recipe tiny-laptop"
+
+
+@app.command(epilog=EXAMPLE)
+def pretrain(
+    data: str = typer.Option(..., "--data", help="A directory of keras-bert examples."),
+    output: str = typer.Option(..., "--output", "-o", help="The run's directory, local or gs://."),
+    data_512: str | None = typer.Option(None, "--data-512", help="Longer examples, for the last 10 % of the steps."),
+    source: str | None = typer.Option(None, "--from", help="Weights to go on from: a name, a path, hf://org/name."),
+    recipe: str = typer.Option("paper-base", help="Where the options below come from that are not given."),
+    size: str | None = typer.Option(None, help="tiny, mini, small, medium, base or large."),
+    steps: int | None = typer.Option(None, min=1),
+    batch_size: int | None = typer.Option(None, min=1, help="Of all devices together."),
+    learning_rate: float | None = typer.Option(None),
+    warmup: float | None = typer.Option(None, help="The share of the steps over which the learning rate rises."),
+    optimizer: str | None = typer.Option(None, help="adamw or lamb."),
+    accumulate: int | None = typer.Option(None, min=1, help="In how many parts a device takes its rows of a batch."),
+    dtype: str | None = typer.Option(None, help="float32, mixed_bfloat16 or mixed_float16."),
+    remat: bool | None = typer.Option(None, help="Trade time for memory."),
+    seed: int | None = typer.Option(None),
+    strategy: str = typer.Option("auto", help="auto, tpu, tpu:NAME, multi_worker, mirrored or one."),
+    validation: str | None = typer.Option(None, help="Examples held out, for losses and accuracies on the way."),
+    validate_every: int = typer.Option(1000, min=1, help="In steps."),
+    checkpoint_every: int = typer.Option(1000, min=1, help="In steps."),
+    keep: int = typer.Option(5, min=1, help="How many of the latest checkpoints stay."),
+    keep_every_hours: float | None = typer.Option(None, help="Of the older ones, one in so many hours stays."),
+    steps_per_loop: int = typer.Option(10, min=1, help="How many steps run before anything is told or saved."),
+) -> None:
+    """Pretrain a BERT. The same command goes on where a run was stopped or killed.
+
+    The recipes: paper-base, paper-large, tiny-laptop, base-one-gpu, base-v5e-1, base-v5e-8, large-pod.
+    """
+    from keras_bert.pretraining.pretrain import pretrain
+    from keras_bert.pretraining.recipe import find_recipe
+
+    given: dict[str, Any] = {
+        "size": size,
+        "steps": steps,
+        "batch_size": batch_size,
+        "learning_rate": learning_rate,
+        "warmup": warmup,
+        "optimizer": optimizer,
+        "accumulate": accumulate,
+        "dtype": dtype,
+        "remat": remat,
+        "seed": seed,
+    }
+    changes = {name: value for name, value in given.items() if value is not None}
+    model = pretrain(
+        [data, data_512] if data_512 else data,
+        output,
+        recipe=dataclasses.replace(find_recipe(recipe), **changes),
+        source=source,
+        strategy=strategy,
+        validation=validation,
+        validate_every=validate_every,
+        checkpoint_every=checkpoint_every,
+        keep=keep,
+        keep_every_hours=keep_every_hours,
+        steps_per_loop=steps_per_loop,
+    )
+    typer.echo(f"{output}: {model.count_params():,} parameters")

@@ -1,0 +1,123 @@
+"""A directory of examples: shards, `examples.json` over them, and the vocabulary with its text rules.
+
+While it is written, `unfinished.json` stands for examples.json, and each finished shard has a note of its own.
+"""
+
+import logging
+import os
+from typing import Any
+
+from keras_bert.pretraining import storage
+from keras_bert.pretraining.settings import Settings, sha256_of
+from keras_bert.pretraining.shards import Shard
+from keras_bert.text.vocabulary import Vocabulary
+from keras_bert.weights.checkpoint import TextRules
+from keras_bert.weights.hugging_face_text import tokenizer_config
+
+logger = logging.getLogger(__name__)
+
+FINISHED = "examples.json"
+UNFINISHED = "unfinished.json"
+VOCABULARY = "vocab.txt"
+RULES = "tokenizer_config.json"
+
+
+def finished_shards(directory: str, settings: Settings, corpus: list[list[Any]]) -> list[Shard] | None:
+    """The shards of a run that ended; None where there is something to do. Another run's directory is refused."""
+    ended = storage.read_json(os.path.join(directory, FINISHED))
+    found = ended or storage.read_json(os.path.join(directory, UNFINISHED))
+    if not found:
+        if names := storage.names_in(directory):
+            raise FileExistsError(
+                "Examples are written into a new or empty directory. Choose another or empty it. "
+                f"Received: {directory}, which holds {names[0]}"
+            )
+        return None
+    wanted = {"settings": settings.to_dict(), "corpus": corpus}
+    for part, value in wanted.items():
+        if found.get(part) != value:
+            raise FileExistsError(
+                "A directory of examples holds one run. Choose another, empty it, or give the settings it was begun "
+                f"with. Received: {directory}, where another {_difference(found.get(part), value, part)}"
+            )
+    if not ended:
+        return None
+    logger.info("%s: finished by an earlier run", directory)
+    return [Shard(**shard) for shard in ended["shards"]]
+
+
+def begin(directory: str, settings: Settings, vocabulary: Vocabulary, corpus: list[list[Any]]) -> dict[int, Shard]:
+    """Make the directory ready; the shards that an earlier run finished, by their numbers."""
+    storage.make_folder(directory)
+    if not storage.exists(os.path.join(directory, UNFINISHED)):
+        rules = TextRules(settings.lowercase, settings.strip_accents, settings.split_cjk)
+        storage.write_json(os.path.join(directory, UNFINISHED), {"settings": settings.to_dict(), "corpus": corpus})
+        storage.write_text(os.path.join(directory, VOCABULARY), "".join(f"{token}\n" for token in vocabulary))
+        storage.write_json(os.path.join(directory, RULES), tokenizer_config(rules, settings.seq_length))
+    shards = (Shard(**storage.read_json(os.path.join(directory, name))) for name in notes_in(directory))
+    return {int(shard.name[len("examples-") : -len(".tfrecord")]): shard for shard in shards}
+
+
+def finish(directory: str, settings: Settings, corpus: list[list[Any]], shards: list[Shard]) -> None:
+    """Write examples.json over the shards, and drop what stood for it."""
+    examples = sum(shard.examples for shard in shards)
+    if not examples:
+        raise ValueError(
+            "A corpus must give an example at least. Give more text, or nsp=False (--no-nsp) for documents without a "
+            f"next sentence. Received: {sum(shard.documents for shard in shards)} documents"
+        )
+    if settings.nsp and not 0.2 < sum(shard.next_texts for shard in shards) / examples < 0.8:
+        logger.warning(
+            "Of %d examples %d have the text that is next, where half should: documents of one sentence have no next, "
+            "and a single document has no other. Part documents otherwise (boundary), or leave out pairs (nsp=False).",
+            examples, sum(shard.next_texts for shard in shards),
+        )  # fmt: skip
+    storage.write_json(
+        os.path.join(directory, FINISHED),
+        {"settings": settings.to_dict(), "corpus": corpus, "shards": [shard._asdict() for shard in shards]},
+    )
+    for name in [UNFINISHED, *notes_in(directory)]:
+        storage.remove(os.path.join(directory, name))
+
+
+def read_directory(directory: str) -> tuple[Settings, list[Shard]]:
+    """The settings and shards of finished examples."""
+    path = os.path.join(directory, FINISHED)
+    found = storage.read_json(path)
+    if not found:
+        unfinished = storage.exists(os.path.join(directory, UNFINISHED))
+        raise FileNotFoundError(
+            f"Examples have an {FINISHED}. "
+            + ("Run the command that writes them once more to finish them. " if unfinished else "Write them first. ")
+            + f"Received: {directory}"
+        )
+    return Settings.from_dict(found["settings"], path), [Shard(**shard) for shard in found["shards"]]
+
+
+def text_beside(directory: str) -> tuple[Vocabulary, TextRules]:
+    """The vocabulary the examples were made with, and how text was cut."""
+    settings = storage.read_json(os.path.join(directory, FINISHED)) or storage.read_json(
+        os.path.join(directory, UNFINISHED)
+    )
+    path = os.path.join(directory, VOCABULARY)
+    vocabulary = Vocabulary(storage.read_text(path).removesuffix("\n").split("\n"))
+    found = Settings.from_dict(settings["settings"], directory)
+    if sha256_of(vocabulary) != found.vocabulary_sha256:
+        raise ValueError(
+            "The vocabulary beside examples must be the one they were made with. Put it back, or write the examples "
+            f"again. Received: {path}, {len(vocabulary)} pieces, where {found.vocabulary_size} with another digest "
+            "were used"
+        )
+    return vocabulary, TextRules(found.lowercase, found.strip_accents, found.split_cjk)
+
+
+def notes_in(directory: str) -> list[str]:
+    """Names of the notes of finished shards."""
+    return [name for name in storage.names_in(directory) if name.startswith("examples-") and name.endswith(".json")]
+
+
+def _difference(found: Any, wanted: Any, part: str) -> str:
+    if not isinstance(found, dict):
+        return f"{part} is named"
+    names = [name for name in {**wanted, **found} if found.get(name) != wanted.get(name)]
+    return ", ".join(f"{name}={found.get(name)!r} (now {wanted.get(name)!r})" for name in names)

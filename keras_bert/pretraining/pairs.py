@@ -1,0 +1,132 @@
+"""Google's walk through documents: which spans of pieces make the two texts of an example.
+
+A unit of the corpus is one flat array of piece ids in which sentences follow one another, so that a text of an example,
+being sentences in a row, is a span of that array: the walk looks at lengths alone and moves no piece.
+"""
+
+import random
+from collections.abc import Sequence
+from itertools import accumulate
+
+import numpy as np
+
+SPANS = 5  # a_begin, a_end, b_begin, b_end, label
+
+
+def pair_spans(
+    documents: Sequence[Sequence[int]], *, room: int, short_seq_prob: float, chance: random.Random
+) -> np.ndarray:
+    """The examples of a unit, in its order: int64 [N, 5] of a_begin, a_end, b_begin, b_end and the label.
+
+    The label is 0 where the second text is what follows the first, 1 where it is from another document. A document of
+    one sentence has no next, and a unit of one document no other.
+
+    documents: the lengths of each document's sentences, in pieces.
+    room: how many pieces the two texts may have together.
+    short_seq_prob: of this share of the documents the examples are cut to a random shorter length.
+
+    >>> pair_spans([[4, 4], [5, 5]], room=30, short_seq_prob=0, chance=random.Random(1))
+    array([[ 0,  4,  4,  8,  0],
+           [ 8, 13, 13, 18,  0]])
+    """
+    bounds = []  # of each document, the first piece of each sentence and the end of the last
+    begin = 0
+    for lengths in documents:
+        bounds.append(list(accumulate(lengths, initial=begin)))
+        begin = bounds[-1][-1]
+    found: list[tuple[int, int, int, int, int]] = []
+    for number in range(len(bounds)):
+        _walk(found, bounds, number, room, short_seq_prob, chance)
+    return np.array(found, np.int64).reshape(-1, SPANS)
+
+
+def _walk(
+    found: list[tuple[int, int, int, int, int]],
+    bounds: list[list[int]],
+    number: int,
+    room: int,
+    short_seq_prob: float,
+    chance: random.Random,
+) -> None:
+    document, last = bounds[number], len(bounds[number]) - 1
+    target = chance.randint(2, room) if chance.random() < short_seq_prob else room
+    first = 0  # sentence of the chunk
+    while first < last:
+        end = first + 1
+        while end < last and document[end] - document[first] < target:
+            end += 1
+        # Sentences first..end-1 are the chunk; some of them, at least one, are the first text.
+        middle = first + chance.randint(1, end - first - 1) if end - first > 1 else end
+        a_begin, a_end = document[first], document[middle]
+        if len(bounds) > 1 and (middle == end or chance.random() < 0.5):
+            b_begin, b_end = _elsewhere(bounds, number, target - (a_end - a_begin), chance)
+            label = 1
+            first = middle  # what the chunk had for the second text comes again
+        elif middle < end:
+            b_begin, b_end, label = document[middle], document[end], 0
+            first = end
+        else:  # the one sentence of a chunk, and no other document
+            first = end
+            continue
+        found.append((*_truncate(a_begin, a_end, b_begin, b_end, room, chance), label))
+
+
+def _elsewhere(bounds: list[list[int]], number: int, wanted: int, chance: random.Random) -> tuple[int, int]:
+    """Sentences of another document, from a random one on, until they have the pieces wanted."""
+    other = chance.randrange(len(bounds) - 1)
+    document = bounds[other + (other >= number)]
+    begin = chance.randrange(len(document) - 1)
+    end = begin + 1
+    while end < len(document) - 1 and document[end] - document[begin] < wanted:
+        end += 1
+    return document[begin], document[end]
+
+
+def _truncate(a: int, a_end: int, b: int, b_end: int, room: int, chance: random.Random) -> tuple[int, int, int, int]:
+    """Take pieces from the longer text, each from its front or its back at random, until both have room."""
+    while a_end - a + b_end - b > room:
+        if a_end - a > b_end - b:
+            if chance.random() < 0.5:
+                a += 1
+            else:
+                a_end -= 1
+        elif chance.random() < 0.5:
+            b += 1
+        else:
+            b_end -= 1
+    return a, a_end, b, b_end
+
+
+def full_spans(documents: Sequence[Sequence[int]], *, room: int) -> list[list[tuple[int, int]]]:
+    """Rows for MLM alone, each of full sentences in a row; a document's end within a row takes a place, for its [SEP].
+
+    A sentence longer than `room` fills rows of its own, and its rest begins the next.
+
+    >>> full_spans([[4, 4], [3]], room=12)
+    [[(0, 8), (8, 11)]]
+    """
+    rows: list[list[tuple[int, int]]] = []
+    row: list[tuple[int, int]] = []
+    left, begin = room, 0
+    for lengths in documents:
+        open_span = False  # whether the row ends in this document
+        for length in lengths:
+            while length:
+                needed = length if open_span or not row else length + 1
+                if needed > left and row:
+                    rows.append(row)
+                    row, left, open_span = [], room, False
+                    continue
+                taken = min(length, left if open_span or not row else left - 1)
+                if open_span:
+                    row[-1] = (row[-1][0], begin + taken)
+                    left -= taken
+                else:
+                    left -= taken + bool(row)
+                    row.append((begin, begin + taken))
+                    open_span = True
+                begin += taken
+                length -= taken
+    if row:
+        rows.append(row)
+    return rows

@@ -1,0 +1,85 @@
+"""Small files of a run, local or remote: each appears whole or not at all, and what fails is an OSError."""
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+
+@contextmanager
+def new_file(path: str) -> Iterator[str]:
+    """A temporary name beside `path` to write to; it becomes `path` when all went well."""
+    gfile, errors = _gfile()
+    folder, name = os.path.split(path)
+    temporary = os.path.join(folder, f".{name}.{os.getpid()}.partial")
+    try:
+        yield temporary
+        gfile.rename(temporary, path, overwrite=True)
+    except BaseException as error:
+        with suppress(errors):  # there may be none yet
+            gfile.remove(temporary)
+        if isinstance(error, errors):
+            raise OSError(
+                f"Writing must succeed. Make room or choose another place; a new run goes on from here. Received: "
+                f"{path} ({error.message})"
+            ) from None
+        raise
+
+
+def write_text(path: str, text: str) -> None:
+    with new_file(path) as temporary, _gfile()[0].GFile(temporary, "w") as file:
+        file.write(text)
+
+
+def write_json(path: str, data: dict[str, Any]) -> None:
+    write_text(path, json.dumps(data, indent=1, ensure_ascii=False) + "\n")
+
+
+def read_text(path: str) -> str:
+    gfile, errors = _gfile()
+    try:
+        with gfile.GFile(path, "r") as file:
+            return file.read()
+    except errors as error:
+        raise OSError(f"Reading must succeed. Received: {path} ({error.message})") from None
+
+
+def read_json(path: str) -> dict[str, Any]:
+    """The object in a JSON file; {} where there is no file."""
+    if not exists(path):
+        return {}
+    try:
+        return json.loads(read_text(path))
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{os.path.basename(path)} must be JSON. Received: {path} ({error})") from None
+
+
+def exists(path: str) -> bool:
+    return _gfile()[0].exists(path)
+
+
+def names_in(folder: str) -> list[str]:
+    """What a folder holds, sorted, but for temporary files; nothing where there is no folder."""
+    gfile, _ = _gfile()
+    if not gfile.isdir(folder):
+        return []
+    return sorted(name.rstrip("/") for name in gfile.listdir(folder) if not name.endswith(".partial"))
+
+
+def make_folder(path: str) -> None:
+    gfile, errors = _gfile()
+    try:
+        gfile.makedirs(path)
+    except errors as error:
+        raise OSError(f"The folder must be one that can be made. Received: {path} ({error.message})") from None
+
+
+def remove(path: str) -> None:
+    _gfile()[0].remove(path)
+
+
+def _gfile() -> tuple[Any, type[Exception]]:
+    import tensorflow as tf
+
+    return tf.io.gfile, tf.errors.OpError

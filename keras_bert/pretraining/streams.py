@@ -1,0 +1,143 @@
+"""Files of a corpus: found by name, pattern or folder, local or remote, and opened as a stream of plain bytes."""
+
+import bz2
+import glob
+import gzip
+import io
+import os
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, BinaryIO
+
+COMPRESSED = (".gz", ".bz2", ".zst")
+KINDS = {
+    ".txt": "text",
+    ".md": "markdown",
+    ".markdown": "markdown",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".xml": "wikipedia",
+}
+
+
+def find_files(corpus: str | os.PathLike | Iterable[str | os.PathLike]) -> list[str]:
+    """The files that paths, patterns and folders name, in a settled order, each once."""
+    paths = [corpus] if isinstance(corpus, str | os.PathLike) else list(corpus)
+    found: dict[str, None] = {}
+    for path in paths:
+        if not isinstance(path, str | os.PathLike):
+            raise TypeError(f"A corpus is named by paths. Received: {path!r} ({type(path).__name__})")
+        files = _files(os.fspath(path))
+        if not files:
+            raise FileNotFoundError(
+                f"A corpus is made of files: {', '.join(KINDS)}, plain or with {', '.join(COMPRESSED)}. Texts in memory "
+                f"go as a tf.data.Dataset or a generator of documents. Received: {os.fspath(path)!r}, which names none"
+            )
+        found |= dict.fromkeys(files)
+    return list(found)
+
+
+def kind_of(path: str) -> str:
+    """What a file holds, by its name: text, markdown, jsonl or wikipedia."""
+    stem, suffix = os.path.splitext(path.lower())
+    if suffix in COMPRESSED:
+        suffix = os.path.splitext(stem)[1]
+    return KINDS.get(suffix, "text")
+
+
+def size_of(path: str) -> int:
+    """Bytes on disk."""
+    return _gfile().stat(path).length if is_remote(path) else os.path.getsize(path)
+
+
+@contextmanager
+def open_bytes(path: str, seen: Callable[[int], None]) -> Iterator[BinaryIO]:
+    """The file's bytes, decompressed; `seen` is told how many bytes of the file itself were read.
+
+    What the stream meets while it is open and cannot decompress is an error that names the file.
+    """
+    errors: tuple[type[Exception], ...] = (EOFError, zlib.error, gzip.BadGzipFile)
+    raw = io.BufferedReader(
+        _Counted(_gfile().GFile(path, "rb") if is_remote(path) else open(path, "rb"), seen), 1 << 20
+    )
+    stream: Any = raw
+    if path.endswith(".gz"):
+        stream = gzip.GzipFile(fileobj=raw)
+    elif path.endswith(".bz2"):
+        stream, errors = bz2.BZ2File(raw), (*errors, OSError)  # which says "Invalid data stream" by an OSError
+    elif path.endswith(".zst"):
+        try:
+            import zstandard
+        except ImportError as error:
+            raise ImportError("Zstandard files need a package. Run: pip install 'keras3-bert[pretrain]'") from error
+        stream, errors = (
+            _buffered(zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True)),
+            (
+                *errors,
+                zstandard.ZstdError,
+            ),
+        )
+    with raw:
+        try:
+            yield stream
+        except errors as error:
+            raise ValueError(
+                f"A compressed file must be whole. Get it again. Received: {path} ({error or type(error).__name__})"
+            ) from error
+
+
+def is_remote(path: str) -> bool:
+    """Whether TensorFlow's file systems have it: gs://, ram:// and their kin."""
+    return "://" in path
+
+
+def _files(path: str) -> list[str]:
+    if is_remote(path):
+        gfile = _gfile()
+        if gfile.isdir(path):
+            tree = [os.path.join(folder, name) for folder, _, names in gfile.walk(path) for name in names]
+            return sorted(name for name in tree if _known(name))
+        return [path] if gfile.exists(path) else sorted(gfile.glob(path))
+    if os.path.isdir(path):
+        tree = [os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names]
+        return sorted(name for name in tree if _known(name))
+    return [path] if os.path.isfile(path) else sorted(name for name in glob.glob(path) if os.path.isfile(name))
+
+
+def _known(name: str) -> bool:
+    """Of a folder only files of a known kind are taken, and none that is hidden."""
+    stem, suffix = os.path.splitext(name.lower())
+    suffix = os.path.splitext(stem)[1] if suffix in COMPRESSED else suffix
+    return suffix in KINDS and not os.path.basename(name).startswith(".")
+
+
+def _buffered(stream: Any) -> Any:
+    return io.BufferedReader(stream, 1 << 20)
+
+
+def _gfile() -> Any:
+    import tensorflow as tf
+
+    return tf.io.gfile
+
+
+class _Counted(io.RawIOBase):
+    """Any file that reads, tf.io.gfile's too, as a raw stream that tells what it reads."""
+
+    def __init__(self, file: Any, seen: Callable[[int], None]) -> None:
+        self._file = file
+        self._seen = seen
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._file.read(len(buffer))
+        buffer[: len(data)] = data
+        self._seen(len(data))
+        return len(data)
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
