@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 import keras_bert
-from keras_bert.cli import app, finetune, predict  # noqa: F401  registers the commands
+from keras_bert.cli import app, evaluate, finetune, predict  # noqa: F401  registers the commands
 from keras_bert.tasks.epochs import Epochs, begun
 from keras_bert.tasks.finished import Finished
 from keras_bert.tasks.kinds import KINDS
@@ -108,7 +108,7 @@ def test_the_model_is_the_one_that_was_scored(finished, files):
     output, _ = finished
     metrics = json.loads((output / "metrics.json").read_text())
     assert Finished.load(output).evaluate(files[1]) == pytest.approx(metrics["valid"])
-    assert keras.models.load_model(output / "model.keras").optimizer is None  # it holds no moments
+    assert not keras.models.load_model(output / "model.keras").compiled  # it holds no moments
 
 
 def test_evaluate(finished, files):
@@ -158,7 +158,7 @@ def test_nothing_is_written_over(finished, bert, files):
 
 def test_regress_pairs(bert, tmp_path):
     dice = random.Random(0)
-    rows = [["the film", dice.choice(["the film", "bad actor"])] for _ in range(64)]
+    rows = [["the film", dice.choice(["the film", "bad actor"])] for _ in range(480)]
     rows = write(tmp_path / "a.tsv", [[*row, 4.5 if row[0] == row[1] else 0.5] for row in rows])
     said = train(bert, "regress", rows, rows, tmp_path / "run", *["--text", "0", "--text", "1", "--label", "2"])
     assert "spearman" in said
@@ -168,10 +168,10 @@ def test_regress_pairs(bert, tmp_path):
 
 
 def test_several_labels(bert, tmp_path):
-    rows = [["good film", "good,film"], ["bad film", "film"], ["good actor", "good"], ["bad actor", ""]] * 8
+    rows = [["good film", "good,film"], ["bad film", "film"], ["good actor", "good"], ["bad actor", ""]] * 80
     path = write(tmp_path / "a.jsonl", [])
     path.write_text("".join(json.dumps({"text": text, "label": label or ","}) + "\n" for text, label in rows))
-    train(bert, "classify", path, path, tmp_path / "run", "--separator", ",", "--epochs", 5)
+    train(bert, "classify", path, path, tmp_path / "run", "--separator", ",")
     metrics = json.loads((tmp_path / "run/metrics.json").read_text())
     assert metrics["chosen_by"] == "f1_micro"
     assert metrics["valid"]["f1_micro"] > 0.9
@@ -344,6 +344,7 @@ def test_no_finished_directory(tmp_path):
 # === The grid ===
 
 
+@pytest.mark.slow
 def test_grid(bert, files, tmp_path, monkeypatch):
     from keras_bert.tasks import grid
 
