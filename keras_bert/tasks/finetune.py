@@ -112,6 +112,19 @@ def check_free(output: Path) -> None:
         raise FileExistsError(f"The output must be a new or empty folder. Name another. Received: {str(output)!r}")
 
 
+def load_encoder(settings: Settings) -> Any:
+    """The encoder to begin from, frozen or with LoRA as the settings say."""
+    from keras_bert.weights.load import load
+
+    seq_length = settings.seq_length or KINDS[settings.kind].seq_length
+    bert = load(settings.model, dtype=settings.dtype, seq_length=seq_length)
+    if settings.lora is not None:
+        bert.enable_lora(settings.lora)
+    elif settings.freeze is not None:
+        bert.freeze(None if settings.freeze < 0 else settings.freeze)
+    return bert
+
+
 def _run(settings: Settings, kind: Kind, folder: Path, train: Rows, valid: Rows) -> dict[str, Any]:
     def score(task: Any) -> dict[str, float]:
         characters = settings.reading.format == "korquad"
@@ -119,7 +132,7 @@ def _run(settings: Settings, kind: Kind, folder: Path, train: Rows, valid: Rows)
 
     keras.utils.set_random_seed(settings.seed)
     with _scope(settings.strategy):
-        task = kind.build(_encoder(settings, kind), train, settings.reading)
+        task = kind.build(load_encoder(settings), train, settings.reading)
     epochs = Epochs(folder, score, kind.best(task))
     if epochs.done:
         logger.info("Going on after epoch %d of %d in %s", epochs.done, settings.epochs, folder)
@@ -148,17 +161,6 @@ def _scope(name: str) -> Any:
 
     found = strategy(name)
     return found.scope() if found.num_replicas_in_sync > 1 or name.startswith("tpu") else contextlib.nullcontext()
-
-
-def _encoder(settings: Settings, kind: Kind) -> Any:
-    from keras_bert.weights.load import load
-
-    bert = load(settings.model, dtype=settings.dtype, seq_length=settings.seq_length or kind.seq_length)
-    if settings.lora is not None:
-        bert.enable_lora(settings.lora)
-    elif settings.freeze is not None:
-        bert.freeze(None if settings.freeze < 0 else settings.freeze)
-    return bert
 
 
 @contextlib.contextmanager

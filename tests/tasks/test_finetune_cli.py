@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 import keras_bert
 from keras_bert.cli import app, evaluate, finetune, predict  # noqa: F401  registers the commands
 from keras_bert.tasks.epochs import Epochs, begun
+from keras_bert.tasks.finetune import Settings, load_encoder
 from keras_bert.tasks.finished import Finished
 from keras_bert.tasks.kinds import KINDS
 from keras_bert.tasks.readers import Reading, read
@@ -30,7 +31,7 @@ def bert(tmp_path_factory):
     config = keras_bert.BertConfig(
         vocab_size=len(vocabulary),
         hidden_size=8,
-        num_hidden_layers=2,
+        num_hidden_layers=1,  # tracing is what takes the time
         num_attention_heads=2,
         intermediate_size=16,
         max_position_embeddings=64,
@@ -249,14 +250,19 @@ def test_choose(bert, tmp_path):
         run("predict", tmp_path / "run", input="the film\tbad\n")
 
 
-@pytest.mark.parametrize("options", [["--freeze-blocks", 1, "--dtype", "mixed_bfloat16"], ["--lora", 2]])
-def test_options(bert, files, tmp_path, options):
-    train(bert, "classify", *files, tmp_path / "run", "--epochs", 1, *options)
+def test_lora_in_mixed_precision(bert, files, tmp_path):
+    train(bert, "classify", *files, tmp_path / "run", "--epochs", 1, "--lora", 2, "--dtype", "mixed_bfloat16")
     task = Finished.load(tmp_path / "run").task
-    before = keras.models.load_model(bert).get_layer("layer_0_output").kernel
-    assert np.array_equal(before, task.bert.get_layer("layer_0_output").kernel)
-    assert task.bert.get_layer("layer_0_attention_qkv").lora_enabled == (options[0] == "--lora")
-    assert task.bert.dtype_policy.name == ("float32" if options[0] == "--lora" else "mixed_bfloat16")
+    before, after = (model.get_layer("layer_0_output").kernel for model in (keras.models.load_model(bert), task.bert))
+    assert np.array_equal(before, after)
+    assert task.bert.get_layer("layer_0_attention_qkv").lora_enabled
+    assert task.bert.dtype_policy.name == "mixed_bfloat16"
+
+
+@pytest.mark.parametrize(("freeze", "trained"), [(-1, set()), (1, {"pooler/"}), (0, {"layer_0", "pooler/"})])
+def test_freeze(bert, freeze, trained):
+    encoder = load_encoder(Settings("classify", "", "", model=str(bert), freeze=freeze))
+    assert {weight.path[: len("layer_0")] for weight in encoder.trainable_weights} == trained
 
 
 # === A run that is killed ===
