@@ -2,6 +2,7 @@
 
 import json
 import logging
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -55,8 +56,13 @@ class Epochs(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         logs = {} if logs is None else logs
-        scores = self.score(self.model)
         losses = {name: float(logs[name]) for name in ("loss", "val_loss") if name in logs}
+        if not all(map(math.isfinite, losses.values())):
+            raise FloatingPointError(
+                "The loss must be a number. Lower the learning rate, or take float32 or mixed_bfloat16; the epochs "
+                f"before are kept. Received: {losses} in epoch {epoch + 1}"
+            )
+        scores = self.score(self.model)
         logs |= {f"val_{name}": value for name, value in scores.items()}
         before = self.best_model if self.done else None
         self.history.append({"epoch": epoch + 1, **losses, "scores": scores})
@@ -75,8 +81,8 @@ class Epochs(keras.callbacks.Callback):
         if not path.exists():
             keras.models.load_model(self.best_model, compile=False).save(self.folder / "new.keras")
             (self.folder / "new.keras").replace(path)
-        self.best_model.unlink(missing_ok=True)
-        self._variables_file(self.done).unlink(missing_ok=True)
+        for file in self.folder.glob("epoch-*"):
+            file.unlink()
         return self._metrics()
 
     def _metrics(self) -> dict[str, Any]:

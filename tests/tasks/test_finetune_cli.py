@@ -342,6 +342,13 @@ def test_bad_input_leaves_nothing_behind(bert, files, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["empty.tsv", "one.tsv", "valid.tsv"]
 
 
+def test_a_loss_that_is_no_number(tmp_path):
+    epochs = Epochs(tmp_path, lambda task: {}, "accuracy")
+    with pytest.raises(FloatingPointError, match="Lower the learning rate.*in epoch 2"):
+        epochs.on_epoch_end(1, {"loss": float("nan")})
+    assert not begun(tmp_path)
+
+
 def test_no_finished_directory(tmp_path):
     with pytest.raises(FileNotFoundError, match="finished folder"):
         run("predict", tmp_path, input="x\n")
