@@ -344,7 +344,7 @@ def test_bad_input_leaves_nothing_behind(bert, files, tmp_path):
 
 def test_a_loss_that_is_no_number(tmp_path):
     epochs = Epochs(tmp_path, lambda task: {}, "accuracy")
-    with pytest.raises(FloatingPointError, match="Lower the learning rate.*in epoch 2"):
+    with pytest.raises(FloatingPointError, match=r"Lower the learning rate.*in epoch 2"):
         epochs.on_epoch_end(1, {"loss": float("nan")})
     assert not begun(tmp_path)
 
