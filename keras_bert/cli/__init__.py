@@ -24,7 +24,17 @@ def main() -> None:
     """Run a command: exit code 0, 1 with one clear line, or 2 for a wrong usage."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     # Each file registers its command.
-    from keras_bert.cli import convert, evaluate, examples, fill_mask, models, pretrain, vocab  # noqa: F401
+    from keras_bert.cli import (  # noqa: F401
+        convert,
+        evaluate,
+        examples,
+        fill_mask,
+        finetune,
+        models,
+        predict,
+        pretrain,
+        vocab,
+    )
 
     try:
         app()

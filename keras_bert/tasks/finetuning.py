@@ -29,11 +29,12 @@ class Recipe:
         schedule = WarmupLinearDecay(self.learning_rate, warmup_steps=int(self.warmup * steps), steps=steps)
         return AdamW(schedule, weight_decay=self.weight_decay, global_clipnorm=self.clipnorm, name=NAME)
 
-    def compile(self, task: Any, steps: int) -> None:
-        """Compile a task for a run of so many steps, and say so."""
-        logger.warning(
-            "%s was not compiled, so it is trained as in the paper: AdamW, learning rate %g after %d warm-up steps, "
-            "falling to 0 in %d steps, gradients clipped to norm %g. Call compile() for other settings.",
+    def compile(self, task: Any, steps: int, level: int = logging.INFO) -> None:
+        """Compile a task for a run of so many steps, and say so on a level of the log."""
+        logger.log(
+            level,
+            "%s is trained as in the paper: AdamW, learning rate %g after %d warm-up steps, falling to 0 in %d steps, "
+            "gradients clipped to norm %g. For other values give fit a Recipe, or call compile().",
             task.name,
             self.learning_rate,
             int(self.warmup * steps),

@@ -1,6 +1,7 @@
 """Task: what all tasks share. A head on a `Bert`, trained on and asked in the user's own words."""
 
 import contextlib
+import logging
 import os
 from typing import Any
 
@@ -13,6 +14,7 @@ from keras_bert.saving import changed_layers, restore_layers
 from keras_bert.tasks.columns import columns_of, is_packed, split_columns
 from keras_bert.tasks.examples import Examples
 from keras_bert.tasks.finetuning import Recipe, needs_recipe
+from keras_bert.tasks.readers import Reading, Rows, read
 from keras_bert.training.measures import Measure
 from keras_bert.training.policy import check_trainable
 
@@ -20,7 +22,8 @@ from keras_bert.training.policy import check_trainable
 class Task(keras.Model):
     """A functional model from the encoder's inputs to logits, which takes text in `fit`, `evaluate` and `predict`.
 
-    `fit(x, y)` takes columns: lists, arrays, columns of pandas or datasets, string tensors, or a tf.data of (x, y).
+    `fit(x, y)` takes columns: lists, arrays, columns of pandas or datasets, string tensors, or a tf.data of (x, y). In
+    place of both, a path whose columns are called text and label, or what a reader of `tasks/readers` makes of a file.
     Inputs that are packed already, a dict or a tf.data of dicts, go to Keras as they are. Without `compile` it trains
     as in the paper, see `Recipe`. `predict` gives logits in the order of the examples. `save(path)` and
     `keras.models.load_model` keep the vocabulary, the labels and every setting.
@@ -91,19 +94,23 @@ class Task(keras.Model):
         initial_epoch: int = 0,
         *,
         seed: int = 0,
+        recipe: Recipe | None = None,
         **options: Any,
     ) -> keras.callbacks.History:
         """As Keras's, on text.
 
         class_weight: by label name or id. seed: of the order of the examples, which is another one in each epoch.
-        epochs: 3 without `compile`, else Keras's 1. batch_size: 32.
+        epochs: 3 without `compile`, else Keras's 1. batch_size: 32. recipe: compile by it, with its values in place of
+        the paper's.
         """
-        recipe, by_recipe = Recipe(), needs_recipe(self, initial_epoch)
+        by_recipe = needs_recipe(self, initial_epoch) or (recipe is not None and initial_epoch == 0)
+        level = logging.INFO if recipe else logging.WARNING  # nobody asked for the paper's
+        recipe = recipe or Recipe()
         epochs = epochs or (recipe.epochs if by_recipe else 1)
         options |= {"epochs": epochs, "verbose": verbose, "initial_epoch": initial_epoch}
         if is_packed(x):
             if by_recipe:
-                recipe.compile(self, epochs * _steps(x, batch_size or recipe.batch_size, validation_split))
+                recipe.compile(self, epochs * _steps(x, batch_size or recipe.batch_size, validation_split), level)
             options |= {"validation_split": validation_split, "validation_data": validation_data}
             options |= {"class_weight": class_weight, "sample_weight": sample_weight, "callbacks": callbacks}
             options["shuffle"] = shuffle and isinstance(x, dict)
@@ -117,7 +124,7 @@ class Task(keras.Model):
         batch_size = batch_size or recipe.batch_size
         if by_recipe:
             with self.distribute_strategy.scope() if self._is_distributed else contextlib.nullcontext():
-                recipe.compile(self, epochs * -(-len(examples) // batch_size))
+                recipe.compile(self, epochs * -(-len(examples) // batch_size), level)
         if validation_data is not None and not is_packed(validation_data):
             validation = validation_data if isinstance(validation_data, tuple | list) else (validation_data,)
             validation_data = self._labelled(self._columns(*validation))
@@ -190,8 +197,14 @@ class Task(keras.Model):
         strategy = self.distribute_strategy
         return strategy.num_replicas_in_sync > 1 or isinstance(strategy, tf.distribute.TPUStrategy)
 
-    def _columns(self, *given: Any) -> tuple[Any, Any, Any]:
-        return columns_of(*given, ranks=self.example_ranks)
+    def _columns(self, x: Any, *given: Any, labels: bool = True) -> tuple[Any, Any, Any]:
+        if isinstance(x, str | os.PathLike):
+            from keras_bert.tasks.kinds import kind_of
+
+            x = read(kind_of(self), x, Reading(), labels=labels)
+        if isinstance(x, Rows):
+            x, given = x.x, (x.y if labels else None, *given[1:])
+        return columns_of(x, *given, ranks=self.example_ranks)
 
     def _labelled(self, columns: Any, class_weight: Any = None) -> Examples:
         x, y, sample_weight = columns
@@ -207,7 +220,7 @@ class Task(keras.Model):
         """Logits in the order of the examples; of tokens, 0 behind the end of a row."""
         if is_packed(x):
             return super().predict(x, batch_size, verbose, **options)
-        logits = self.logits(self.examples(self._columns(x)[0]), batch_size or 32)
+        logits = self.logits(self.examples(self._columns(x, labels=False)[0]), batch_size or 32)
         if self.length_axis is not None:
             longest = max(row.shape[self.length_axis] for row in logits)
             logits = [_padded(row, self.length_axis, longest) for row in logits]

@@ -1,0 +1,191 @@
+"""Files in, a finished directory out: a task fine-tuned, its best epoch kept, and all that tells how it came to be."""
+
+import contextlib
+import dataclasses
+import hashlib
+import json
+import logging
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import keras
+
+from keras_bert.tasks.epochs import METRICS, Epochs, begun, write_json
+from keras_bert.tasks.finetuning import Recipe
+from keras_bert.tasks.kinds import KINDS, Kind, check_labels
+from keras_bert.tasks.metrics.scores import scores
+from keras_bert.tasks.model_card import write_card, write_curve
+from keras_bert.tasks.readers import Reading, Rows, read
+
+logger = logging.getLogger("keras_bert")
+
+MODEL, SETTINGS, LABELS = "model.keras", "settings.json", "labels.json"
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """All that decides a run; the fields are the options of the command line."""
+
+    kind: str  # of KINDS
+    train: str
+    valid: str
+    model: str = "base"  # whatever keras_bert.load takes
+    reading: Reading = dataclasses.field(default_factory=Reading)
+    epochs: int = 3
+    batch_size: int = 32
+    learning_rate: float = 3e-5
+    seq_length: int | None = None  # None: 384 for answer, 128 for the others
+    seed: int = 0
+    dtype: str = "float32"
+    freeze: int | None = None  # this many encoder blocks, and the embeddings; -1: the whole encoder
+    lora: int | None = None  # rank
+    strategy: str = "one"  # of keras_bert.strategy
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise ValueError(f"A task is one of {', '.join(KINDS)}. Received: {self.kind!r}")
+        for name in ("epochs", "batch_size", "learning_rate"):
+            if getattr(self, name) <= 0:
+                raise ValueError(f"{name} must be above 0. Received: {getattr(self, name)}")
+
+    @property
+    def recipe(self) -> Recipe:
+        """How the weights are moved."""
+        return Recipe(learning_rate=self.learning_rate, epochs=self.epochs, batch_size=self.batch_size)
+
+    @classmethod
+    def from_json(cls, path: Path) -> "Settings":
+        """The settings of a run's directory."""
+        values = json.loads(path.read_text())
+        values.pop("sha256", None)
+        return cls(**values | {"reading": Reading(**values["reading"])})
+
+    def to_json(self, path: Path) -> None:
+        """Write them, with the digests of the two files, so that a run never goes on with others."""
+        write_json(path, self._record())
+
+    def check_same(self, path: Path) -> None:
+        """An error unless a run's directory was begun with these settings and files."""
+        begun, now = json.loads(path.read_text()), json.loads(json.dumps(self._record()))
+        other = [name for name in now if begun.get(name) != now[name]]
+        if other:
+            raise ValueError(
+                "An interrupted run goes on only with its own settings and files. Give those, or delete its folder "
+                f"{str(path.parent)!r} to begin anew. Received: another {', '.join(other)}"
+            )
+
+    def _record(self) -> dict[str, Any]:
+        return dataclasses.asdict(self) | {"sha256": [_sha256(self.train), _sha256(self.valid)]}
+
+
+def finetune(settings: Settings, output: Path) -> dict[str, Any]:
+    """Train as `settings` say; returns what metrics.json says.
+
+    The work is done in `output` + ".partial", which becomes `output` at the end: model.keras, labels.json,
+    settings.json, metrics.json, curve.png, README.md. Interrupted, the same call goes on from its last epoch.
+    """
+    check_free(output)
+    kind = KINDS[settings.kind]
+    train, valid = (read(settings.kind, path, settings.reading) for path in (settings.train, settings.valid))
+    known = {label for _, label in kind.labels(train)}
+    if len(known) == 1 and not settings.reading.separator:
+        raise ValueError(
+            "There must be at least two labels to tell apart. Add examples of another, or name the right column. "
+            f"Received: {known.pop()!r} throughout {train.path}"
+        )
+    check_labels(kind, valid, known)
+    folder = output.with_name(output.name + ".partial")
+    with _claimed(folder, settings):
+        metrics = _run(settings, kind, folder, train, valid)
+    if output.exists():
+        output.rmdir()  # empty, see check_free
+    folder.rename(output)
+    return metrics
+
+
+def check_free(output: Path) -> None:
+    """An error if something is in the way of the finished directory."""
+    if output.exists() and (not output.is_dir() or any(output.iterdir())):
+        raise FileExistsError(f"The output must be a new or empty folder. Name another. Received: {str(output)!r}")
+
+
+def load_encoder(settings: Settings) -> Any:
+    """The encoder to begin from, frozen or with LoRA as the settings say."""
+    from keras_bert.weights.load import load
+
+    seq_length = settings.seq_length or KINDS[settings.kind].seq_length
+    bert = load(settings.model, dtype=settings.dtype, seq_length=seq_length)
+    if settings.lora is not None:
+        bert.enable_lora(settings.lora)
+    elif settings.freeze is not None:
+        bert.freeze(None if settings.freeze < 0 else settings.freeze)
+    return bert
+
+
+def _run(settings: Settings, kind: Kind, folder: Path, train: Rows, valid: Rows) -> dict[str, Any]:
+    def score(task: Any) -> dict[str, float]:
+        characters = settings.reading.format == "korquad"
+        return scores(task, valid.x, valid.y, batch_size=settings.batch_size, characters=characters)
+
+    keras.utils.set_random_seed(settings.seed)
+    with _scope(settings.strategy):
+        task = kind.build(load_encoder(settings), train, settings.reading)
+    epochs = Epochs(folder, score, kind.best(task))
+    if epochs.done:
+        logger.info("Going on after epoch %d of %d in %s", epochs.done, settings.epochs, folder)
+    if epochs.done < settings.epochs:
+        task.fit(
+            train.x,
+            train.y,
+            recipe=settings.recipe,
+            validation_data=(valid.x, valid.y),
+            callbacks=[epochs],
+            initial_epoch=epochs.done,
+            seed=settings.seed,
+            verbose=1 if sys.stdout.isatty() else 0,
+        )
+    metrics = epochs.finish(folder / MODEL) | {"rows": {"train": len(train), "valid": len(valid)}}
+    write_json(folder / METRICS, metrics)
+    write_json(folder / LABELS, list(getattr(task, "labels", [])))
+    write_curve(folder / "curve.png", metrics)
+    write_card(folder / "README.md", settings, metrics)
+    return metrics
+
+
+def _scope(name: str) -> Any:
+    """On one device Keras's own fit runs, whose shapes need not be static."""
+    from keras_bert.training.strategy import strategy
+
+    found = strategy(name)
+    return found.scope() if found.num_replicas_in_sync > 1 or name.startswith("tpu") else contextlib.nullcontext()
+
+
+@contextlib.contextmanager
+def _claimed(folder: Path, settings: Settings) -> Iterator[None]:
+    """The folder of a run, for this process alone; gone again if the run fails before its first epoch is over."""
+    from filelock import FileLock, Timeout
+
+    record, lock = folder / SETTINGS, folder / "lock"
+    if record.exists():
+        settings.check_same(record)
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with FileLock(lock, timeout=0):
+            settings.to_json(record)
+            try:
+                yield
+            except BaseException:
+                if not begun(folder):
+                    shutil.rmtree(folder)
+                raise
+            lock.unlink()
+    except Timeout:
+        raise RuntimeError(f"Another process trains in this folder. Wait for it. Received: {str(folder)!r}") from None
+
+
+def _sha256(path: str) -> str:
+    with Path(path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

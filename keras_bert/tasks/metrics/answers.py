@@ -1,0 +1,63 @@
+"""Answers against answers: SQuAD's exact match and F1, and KorQuAD's, which counts characters."""
+
+import re
+import string
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
+KORQUAD_MARKS = str.maketrans(dict.fromkeys("'\"《》<>〈〉()‘’", " "))
+
+
+def answer_scores(true: Sequence[Sequence[str]], predicted: Sequence[str]) -> dict[str, float]:
+    """SQuAD's exact match and F1 over words, of the best of each question's answers, from 0 to 1.
+
+    A question without answers is right if the prediction is empty, as in SQuAD v2.0.
+
+    >>> answer_scores([["the Red Sea"], []], ["red sea.", ""])
+    {'exact_match': 1.0, 'f1': 1.0}
+    """
+    return _scores(true, predicted, lambda text: _squad(text).split(), _squad)
+
+
+def korquad_scores(true: Sequence[Sequence[str]], predicted: Sequence[str]) -> dict[str, float]:
+    """KorQuAD's exact match and F1 over characters; it parts at quotes and brackets and knows no articles.
+
+    >>> korquad_scores([["1989년"]], ["1989년에"])["f1"] > 0.9
+    True
+    """
+    return _scores(true, predicted, lambda text: [*_korquad(text).replace(" ", "")], _korquad)
+
+
+def _squad(text: str) -> str:
+    return " ".join(re.sub(r"\b(a|an|the)\b", " ", text.lower().translate(NO_PUNCTUATION)).split())
+
+
+def _korquad(text: str) -> str:
+    return " ".join(text.translate(KORQUAD_MARKS).lower().translate(NO_PUNCTUATION).split())
+
+
+def _scores(
+    true: Sequence[Sequence[str]],
+    predicted: Sequence[str],
+    units: Callable[[str], list[str]],
+    normalize: Callable[[str], str],
+) -> dict[str, float]:
+    if not true or len(true) != len(predicted):
+        raise ValueError(
+            "Scores need one prediction for each question, and at least one. "
+            f"Received: {len(predicted)} predictions for {len(true)} questions"
+        )
+    exact = f1 = 0.0
+    for answers, prediction in zip(true, predicted, strict=True):
+        wanted = [answer for answer in answers if normalize(answer)] or [""]
+        exact += max(normalize(answer) == normalize(prediction) for answer in wanted)
+        f1 += max(_f1(units(answer), units(prediction)) for answer in wanted)
+    return {"exact_match": exact / len(true), "f1": f1 / len(true)}
+
+
+def _f1(true: list[str], predicted: list[str]) -> float:
+    if not true or not predicted:
+        return float(true == predicted)
+    common = sum((Counter(true) & Counter(predicted)).values())
+    return 2 * common / (len(true) + len(predicted))

@@ -1,0 +1,63 @@
+"""Labels against labels, numbers against numbers: what GLUE and KLUE report."""
+
+from collections.abc import Sequence
+from typing import Any
+
+
+def label_scores(true: Sequence[Any], predicted: Sequence[Any], labels: Sequence[Any]) -> dict[str, float]:
+    """Accuracy, Matthews correlation, and F1: of the second label where there are two, else the mean over all labels.
+
+    >>> scores = label_scores(["no", "yes", "yes"], ["no", "yes", "no"], labels=["no", "yes"])
+    >>> round(scores["accuracy"], 3), round(scores["f1"], 3), round(scores["matthews"], 3)
+    (0.667, 0.667, 0.5)
+    """
+    from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
+
+    _check(true, predicted)
+    names = [str(label) for label in labels]
+    true, predicted = [str(label) for label in true], [str(label) for label in predicted]
+    if len(names) == 2:
+        f1 = {"f1": f1_score(true, predicted, pos_label=names[1], zero_division=0)}
+    else:
+        f1 = {"f1_macro": f1_score(true, predicted, labels=names, average="macro", zero_division=0)}
+    alone = len({*true, *predicted}) == 1  # sklearn would warn, and give 0 too
+    matthews = 0.0 if alone else matthews_corrcoef(true, predicted)
+    scores = {"accuracy": accuracy_score(true, predicted), **f1, "matthews": matthews}
+    return {name: float(score) for name, score in scores.items()}
+
+
+def multi_label_scores(true: Any, predicted: Any) -> dict[str, float]:
+    """F1 over all labels, its mean over labels, and the share of texts with every label right; of 0 or 1 [n, C]."""
+    from sklearn.metrics import accuracy_score, f1_score
+
+    _check(true, predicted)
+    return {
+        "f1_micro": float(f1_score(true, predicted, average="micro", zero_division=0)),
+        "f1_macro": float(f1_score(true, predicted, average="macro", zero_division=0)),
+        "accuracy": float(accuracy_score(true, predicted)),
+    }
+
+
+def number_scores(true: Sequence[float], predicted: Sequence[float]) -> dict[str, float]:
+    """Pearson's and Spearman's correlation; 0 where one side is the same number throughout and none is defined.
+
+    >>> number_scores([1, 2, 3], [1, 2, 9])["spearman"]
+    1.0
+    """
+    from scipy.stats import pearsonr, spearmanr
+
+    _check(true, predicted)
+    if len(set(true)) < 2 or len(set(predicted)) < 2:
+        return {"pearson": 0.0, "spearman": 0.0}
+    return {
+        "pearson": float(pearsonr(true, predicted).statistic),
+        "spearman": float(spearmanr(true, predicted).statistic),
+    }
+
+
+def _check(true: Any, predicted: Any) -> None:
+    if len(true) != len(predicted) or not len(true):
+        raise ValueError(
+            "Scores need one prediction for each example, and at least one. "
+            f"Received: {len(predicted)} predictions for {len(true)} examples"
+        )

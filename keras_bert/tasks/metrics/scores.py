@@ -1,0 +1,81 @@
+"""The scores of a task on examples: what `keras-bert evaluate` tells, and in `fit` a callback."""
+
+from typing import Any
+
+import keras
+import numpy as np
+
+from keras_bert.tasks.metrics.answers import answer_scores, korquad_scores
+from keras_bert.tasks.metrics.classification import label_scores, multi_label_scores, number_scores
+from keras_bert.tasks.metrics.tagging import span_scores, tag_scores
+from keras_bert.tasks.multiple_choice import MultipleChoice
+from keras_bert.tasks.question_answerer import QuestionAnswerer
+from keras_bert.tasks.text_classifier import TextClassifier
+from keras_bert.tasks.text_regressor import TextRegressor
+from keras_bert.tasks.token_tagger import TokenTagger
+
+
+def scores(task: Any, x: Any, y: Any, *, batch_size: int = 32, characters: bool = False) -> dict[str, float]:
+    """What is reported of a task, by name; `x` and `y` are columns as `fit` takes them.
+
+    characters: score answers by characters, as KorQuAD does, and not by words, as SQuAD does.
+    """
+    if isinstance(task, TextClassifier):
+        return _classifier(task, x, y, batch_size)
+    if isinstance(task, TextRegressor):
+        return number_scores(y, task.score(x, batch_size=batch_size))
+    if isinstance(task, TokenTagger):
+        return _tagger(task, x, y, batch_size)
+    if isinstance(task, QuestionAnswerer):
+        found = [answer.text for answer in task.answer(*x, batch_size=batch_size)]
+        return (korquad_scores if characters else answer_scores)([_texts(answers) for answers in y], found)
+    if isinstance(task, MultipleChoice):
+        found = [choice.index for choice in task.choose(x[0], x[1], batch_size)]
+        return {"accuracy": float(np.mean(task.target_ids(y) == np.array(found)))}
+    raise TypeError(f"scores takes one of the five tasks. Received: {type(task).__name__}")
+
+
+class Scores(keras.callbacks.Callback):
+    """Adds `scores` of held-out examples to the logs of each epoch, as val_matthews, val_entity_f1 and so on.
+
+    >>> task.fit(texts, labels, callbacks=[Scores(held_out_texts, held_out_labels)])    # doctest: +SKIP
+    """
+
+    def __init__(self, x: Any, y: Any, **options: Any) -> None:
+        super().__init__()
+        self.x = x
+        self.y = y
+        self.options = options
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        found = scores(self.model, self.x, self.y, **self.options)
+        if logs is not None:
+            logs.update({f"val_{name}": value for name, value in found.items()})
+
+
+def _classifier(task: TextClassifier, x: Any, y: Any, batch_size: int) -> dict[str, float]:
+    true = task.target_ids(y)
+    found = task.classify(x, batch_size=batch_size)
+    if task.multi_label:
+        return multi_label_scores(true, task.target_ids([answer.above(0.5) for answer in found]))
+    return label_scores([task.labels[number] for number in true], [answer.label for answer in found], task.labels)
+
+
+def _tagger(task: TokenTagger, x: Any, y: Any, batch_size: int) -> dict[str, float]:
+    if not isinstance(next(iter(x)), str):
+        return tag_scores(y, task.tag_words(x, batch_size=batch_size))
+    found = [[(one.start, one.end, one.type) for one in entities] for entities in task.tag(x, batch_size=batch_size)]
+    return span_scores([[_span(entity) for entity in entities] for entities in y], found)
+
+
+def _span(entity: Any) -> tuple[int, int, str]:
+    return entity if isinstance(entity, tuple) else (entity.start, entity.end, entity.type)
+
+
+def _texts(answer: Any) -> list[str]:
+    """The texts of an answer in any of the forms that `fit` takes."""
+    if isinstance(answer, dict):
+        answer = answer["text"]
+    elif isinstance(answer, tuple):
+        answer = answer[0]
+    return [answer or ""] if isinstance(answer, str) or answer is None else list(answer)

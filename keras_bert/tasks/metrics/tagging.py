@@ -1,0 +1,59 @@
+"""Tags against tags: entities by seqeval's rules, and plain accuracy."""
+
+from collections.abc import Sequence
+
+Tags = Sequence[Sequence[str]]  # of each sentence, a tag per word
+BILOU = {"L-": "E-", "U-": "S-"}  # seqeval knows these letters in one scheme, unless it is told the scheme
+Span = tuple[int, int, str]  # start and end in characters, type
+
+
+def tag_scores(true: Tags, predicted: Tags) -> dict[str, float]:
+    """Accuracy over words; for tags such as B-PER also precision, recall and F1 over entities, as CoNLL scores them.
+
+    >>> tag_scores([["B-PER", "I-PER", "O"]], [["B-PER", "O", "O"]])["entity_f1"]
+    0.0
+    """
+    from seqeval.metrics import accuracy_score
+
+    uneven = [row for row, (a, b) in enumerate(zip(true, predicted, strict=True)) if len(a) != len(b)]
+    if uneven or not true:
+        raise ValueError(
+            "Each sentence needs one tag a word, true and predicted. "
+            f"Received: {f'another number in sentence {uneven[0]}' if uneven else 'no sentence'}"
+        )
+    true, predicted = [list(tags) for tags in true], [list(tags) for tags in predicted]
+    scores = {"accuracy": float(accuracy_score(true, predicted))}
+    if any("-" in tag for tags in true for tag in tags):
+        scores |= _entity_scores(true, predicted)
+    return scores
+
+
+def span_scores(true: Sequence[Sequence[Span]], predicted: Sequence[Sequence[Span]]) -> dict[str, float]:
+    """Precision, recall and F1 over entities of raw text: right if start, end and type are.
+
+    >>> span_scores([[(0, 4, "LOC")]], [[(0, 4, "LOC"), (9, 11, "PER")]])["entity_precision"]
+    0.5
+    """
+    rows = list(zip(true, predicted, strict=True))
+    lengths = [max((end for _, end, _ in (*a, *b)), default=1) for a, b in rows]
+    return _entity_scores(
+        [_tags(a, length) for (a, _), length in zip(rows, lengths, strict=True)],
+        [_tags(b, length) for (_, b), length in zip(rows, lengths, strict=True)],
+    )
+
+
+def _tags(spans: Sequence[Span], length: int) -> list[str]:
+    tags = ["O"] * length
+    for start, end, kind in spans:
+        tags[start:end] = [f"B-{kind}", *[f"I-{kind}"] * (end - start - 1)]
+    return tags
+
+
+def _entity_scores(true: Tags, predicted: Tags) -> dict[str, float]:
+    from seqeval.metrics import f1_score, precision_score, recall_score
+
+    true, predicted = (
+        [[BILOU.get(tag[:2], tag[:2]) + tag[2:] for tag in tags] for tags in side] for side in (true, predicted)
+    )
+    scores = {"entity_precision": precision_score, "entity_recall": recall_score, "entity_f1": f1_score}
+    return {name: float(score(true, predicted, zero_division=0)) for name, score in scores.items()}

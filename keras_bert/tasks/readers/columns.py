@@ -1,0 +1,136 @@
+"""Rows of a table: labelled texts, scored pairs, prompts with choices."""
+
+import logging
+import math
+import os
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from keras_bert.tasks.readers.rows import Rows
+from keras_bert.tasks.readers.table import Column, Table, read_table
+
+logger = logging.getLogger("keras_bert")
+DECIMAL = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)?")
+
+
+def read_labels(
+    path: str | os.PathLike,
+    text: Column | Sequence[Column] = "text",
+    label: Column | None = "label",
+    *,
+    separator: str | None = None,
+    **options: Any,
+) -> Rows:
+    """Texts or pairs with label names, for a `TextClassifier`.
+
+    text: a column, or two for pairs. label: its column; None: the file has none. separator: what stands between the
+    labels of one text, which makes them lists. Options, of every reader of tables: format ("tsv", "csv", "jsonl",
+    "label-text"; by default from the suffix), header (by default whether a column is named), skip_empty (leave rows
+    with an empty text out).
+
+    >>> examples = read_labels("train.tsv", ("premise", "hypothesis"), "gold_label")    # doctest: +SKIP
+    """
+    table, x = _read(path, text, label, **options)
+    y: list[Any] = [] if label is None else _labels(table, label)
+    if separator is not None:
+        y = [[name.strip() for name in names.split(separator) if name.strip()] for names in y]
+    return Rows(x, y, table.path, table.lines)
+
+
+def read_scores(
+    path: str | os.PathLike, text: Column | Sequence[Column] = "text", score: Column | None = "score", **options: Any
+) -> Rows:
+    """Texts or pairs with numbers, for a `TextRegressor`; the options are those of `read_labels`."""
+    table, x = _read(path, text, score, **options)
+    y = [] if score is None else [_number(table, score, row, value) for row, value in enumerate(table.column(score))]
+    return Rows(x, y, table.path, table.lines)
+
+
+def read_choices(
+    path: str | os.PathLike, prompt: Column, choices: Sequence[Column], label: Column | None = "label", **options: Any
+) -> Rows:
+    """Prompts, each with its choices and the right one's number from 0, for a `MultipleChoice`."""
+    table, (prompts, *columns) = _read(path, (prompt, *choices), label, **options)
+    y = [] if label is None else [_choice(table, len(choices), *pair) for pair in enumerate(table.column(label))]
+    return Rows((prompts, [list(row) for row in zip(*columns, strict=True)]), y, table.path, table.lines)
+
+
+def _read(
+    path: str | os.PathLike,
+    text: Column | Sequence[Column],
+    label: Column | None,
+    *,
+    format: str | None = None,
+    header: bool | None = None,
+    skip_empty: bool = False,
+) -> tuple[Table, Any]:
+    texts = (text,) if isinstance(text, str | int) else tuple(text)
+    if header is None:
+        header = any(isinstance(column, str) for column in (*texts, label))
+    table = read_table(path, format=format, header=header)
+    columns = [table.column(column) for column in texts]
+    full = [row for row in range(len(table.rows)) if all(_has_text(table, texts, columns, row, skip_empty))]
+    if not full:
+        raise ValueError(f"A file must hold texts. Received: {table.path}, whose texts are all empty")
+    if len(full) < len(table.rows):
+        empty = next(row for row in range(len(table.rows)) if row >= len(full) or full[row] != row)
+        left_out = len(table.rows) - len(full)
+        logger.warning("Left out %d rows with an empty text, the first at %s:%d", left_out, path, table.lines[empty])
+    table = Table(table.path, table.names, [table.rows[row] for row in full], [table.lines[row] for row in full])
+    chosen = tuple([column[row] for row in full] for column in columns)
+    return table, chosen if len(texts) > 1 else chosen[0]
+
+
+def _has_text(table: Table, names: Sequence[Column], columns: list[list[Any]], row: int, skip_empty: bool) -> Any:
+    for name, column in zip(names, columns, strict=True):
+        text = column[row]
+        if not isinstance(text, str) and text is not None:
+            raise ValueError(
+                "Every text must be a string. Put it in quotes, or name another column. "
+                f"Received: {text!r} in column {name!r} at {table.path}:{table.lines[row]}"
+            )
+        if not (text or "").strip() and not skip_empty:
+            raise ValueError(
+                "Every text must hold something. Fill it in, or leave such rows out with --skip-empty "
+                f"(skip_empty=True). Received: none in column {name!r} at {table.path}:{table.lines[row]}"
+            )
+        yield bool((text or "").strip())
+
+
+def _labels(table: Table, column: Column) -> list[str]:
+    values = table.column(column)
+    for row, value in enumerate(values):
+        if value is None or not str(value).strip():
+            raise ValueError(
+                "Every row must have its label. Fill it in, or leave the row out. "
+                f"Received: none in column {column!r} at {table.path}:{table.lines[row]}"
+            )
+        if not isinstance(value, str | int) or DECIMAL.fullmatch(str(value)):
+            raise ValueError(
+                "Labels must be names or whole numbers. For scores, train a TextRegressor (finetune regress). "
+                f"Received: {value!r} in column {column!r} at {table.path}:{table.lines[row]}"
+            )
+    return [str(value).strip() for value in values]
+
+
+def _number(table: Table, column: Column, row: int, value: Any) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise ValueError(
+            "Every score must be a finite number. Mend it, or leave the row out. "
+            f"Received: {value!r} in column {column!r} at {table.path}:{table.lines[row]}"
+        )
+    return number
+
+
+def _choice(table: Table, choices: int, row: int, value: Any) -> int:
+    if not (str(value).isascii() and str(value).isdigit() and int(value) < choices):
+        raise ValueError(
+            f"The right choice must be a number from 0 to {choices - 1}. Mend it. "
+            f"Received: {value!r} at {table.path}:{table.lines[row]}"
+        )
+    return int(value)

@@ -1,0 +1,105 @@
+"""Words with their tags: CoNLL columns, CoNLL-U's parts of speech, KLUE's tag per character."""
+
+import os
+from collections.abc import Iterator
+
+from keras_bert.tasks.readers.rows import Rows, lines
+
+CONLLU_COLUMNS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
+
+Line = tuple[int, list[str]]  # its number and columns
+
+
+def read_conll(path: str | os.PathLike, *, word: int = 0, tag: int | None = -1) -> Rows:
+    """Sentences apart by blank lines, a word a line with its columns, apart by tabs or else by spaces.
+
+    word, tag: numbers of the columns, from 0; -1 is the last. tag=None: the words alone.
+    """
+    return _sentences(path, _lines(path), word, tag)
+
+
+def read_conllu(path: str | os.PathLike, *, tag: str | None = "upos") -> Rows:
+    """Words of a CoNLL-U file with one of its columns, a part of speech unless `tag` names another.
+
+    Words written together (`3-4`) and words that are not written (`3.1`) are left out, as in Universal Dependencies'
+    own scoring: what stays are the syntactic words.
+    """
+    if tag is not None and tag not in CONLLU_COLUMNS:
+        raise ValueError(f"tag must be one of {', '.join(CONLLU_COLUMNS)}. Received: {tag!r}")
+    rows = ((number, row) for number, row in _lines(path, "#") if not row or row[0].isdigit())
+    return _sentences(path, rows, 1, None if tag is None else CONLLU_COLUMNS.index(tag), width=len(CONLLU_COLUMNS))
+
+
+def read_klue_ner(path: str | os.PathLike) -> Rows:
+    """Texts of a KLUE-NER file, which gives each character a tag, with their entities as (start, end, type)."""
+    characters = _sentences(path, _lines(path, "##"), 0, 1, width=2)
+    texts = ["".join(sentence) for sentence in characters.x]
+    y = []
+    for row, (sentence, tags) in enumerate(zip(characters.x, characters.y, strict=True)):
+        if any(len(character) != 1 for character in sentence):
+            raise ValueError(
+                "Each line of a KLUE-NER file must hold one character. For words, use read_conll. "
+                f"Received: another length in the sentence that begins at {characters.place(row)}"
+            )
+        y.append(_spans(tags))
+    return Rows(texts, y, characters.path, characters.ids)
+
+
+def _lines(path: str | os.PathLike, comment: str | None = None) -> Iterator[Line]:
+    for number, line in lines(path):
+        if comment is None or not line.startswith(comment):
+            # A tab may part a space from its tag; only a line without one is parted by spaces.
+            yield number, [] if not line.strip() else line.split("\t") if "\t" in line else line.split()
+
+
+def _sentences(
+    path: str | os.PathLike, rows: Iterator[Line], word: int, tag: int | None, width: int | None = None
+) -> Rows:
+    words: list[list[str]] = [[]]
+    tags: list[list[str]] = [[]]
+    begins: list[int] = []
+    for number, row in rows:
+        if not row or row[0] == "-DOCSTART-":
+            if words[-1]:
+                words.append([])
+                tags.append([])
+            continue
+        width = width or len(row)
+        if len(row) != width:
+            raise ValueError(
+                f"Every line must have {width} columns. Mend the line. Received: {len(row)} columns at {path}:{number}"
+            )
+        if not words[-1]:
+            begins.append(number)
+        words[-1].append(_cell(path, number, row, word, "word"))
+        if tag is not None:
+            tags[-1].append(_cell(path, number, row, tag, "tag"))
+    if not begins:
+        raise ValueError(f"A file must hold examples. Received: {path}, which has none")
+    count = len(begins)
+    return Rows(words[:count], [] if tag is None else tags[:count], str(path), begins)
+
+
+def _cell(path: str | os.PathLike, number: int, row: list[str], column: int, what: str) -> str:
+    if not -len(row) <= column < len(row):
+        raise ValueError(
+            f"The column of each {what} must be there. Name one of 0 to {len(row) - 1}. "
+            f"Received: {what}={column} for {path}:{number}"
+        )
+    if not row[column]:
+        raise ValueError(f"Every {what} must hold something. Mend the line. Received: none at {path}:{number}")
+    return row[column]
+
+
+def _spans(tags: list[str]) -> list[tuple[int, int, str]]:
+    """Entities of BIO tags, by the rule of seqeval: an I that follows no tag of its type begins an entity."""
+    spans: list[tuple[int, int, str]] = []
+    previous = "O"
+    for place, tag in enumerate(tags):
+        prefix, _, kind = tag.partition("-")
+        if prefix == "I" and previous.partition("-")[2] == kind:
+            spans[-1] = (spans[-1][0], place + 1, kind)
+        elif prefix != "O":
+            spans.append((place, place + 1, kind))
+        previous = tag
+    return spans

@@ -1,0 +1,42 @@
+"""What every reader gives: the two columns that `fit` takes, and where each row stands in its file."""
+
+import dataclasses
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+
+@dataclasses.dataclass(frozen=True)
+class Rows:
+    """Columns for `task.fit(rows.x, rows.y)`; `ids`: each row's line, or its question's id."""
+
+    x: Any
+    y: list[Any]
+    path: str
+    ids: Sequence[int | str]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def place(self, row: int) -> str:
+        """Where a row stands, for an error to name: `file:line`."""
+        return f"{self.path}:{self.ids[row]}"
+
+
+def lines(path: str | os.PathLike) -> Iterator[tuple[int, str]]:
+    """The lines of a UTF-8 file with their numbers from 1, without a byte order mark and LF or CRLF at the end."""
+    number = 0
+    with Path(path).open("rb") as file:
+        for line in file:
+            number += 1
+            try:
+                text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+            except UnicodeDecodeError:
+                raise ValueError(
+                    "Files must be UTF-8. Save it as UTF-8; older Korean files are often CP949. "
+                    f"Received: {path}:{number}, which is not"
+                ) from None
+            yield number, text.removesuffix("\n").removesuffix("\r")
+    if not number:
+        raise ValueError(f"A file must hold examples. Received: {path}, which is empty")

@@ -1,0 +1,78 @@
+"""Questions about contexts: the JSON of SQuAD v1.1 and v2.0, and of KorQuAD v1, which has the same form."""
+
+import json
+import logging
+import os
+from pathlib import Path
+from typing import Any
+
+from keras_bert.tasks.readers.rows import Rows
+
+logger = logging.getLogger("keras_bert")
+
+
+def read_squad(path: str | os.PathLike) -> Rows:
+    """Questions and contexts, for a `QuestionAnswerer`; y holds {"text": [...], "answer_start": [...]}.
+
+    The lists are empty for a question that v2.0 marks as impossible, and for one of a file without answers. An answer
+    that does not stand in its context where the file says stays there, since scoring asks for its text alone; the log
+    counts such answers and names the first.
+    """
+    questions: list[str] = []
+    contexts: list[str] = []
+    answers: list[dict[str, list[Any]]] = []
+    ids: list[str] = []
+    for context, entry in _entries(path):
+        ids.append(str(entry.get("id", len(ids))))
+        place = f"{path}:{ids[-1]}"
+        questions.append(_text(entry, "question", place))
+        contexts.append(context)
+        found = [] if entry.get("is_impossible") else entry.get("answers", [])
+        texts = [_text(answer, "text", place) for answer in found]
+        answers.append({"text": texts, "answer_start": [_start(answer, place) for answer in found]})
+    if not ids:
+        raise ValueError(f"A file must hold questions. Received: {path}, which has none")
+    odd = [
+        (text, ids[row])
+        for row, context in enumerate(contexts)
+        for text, start in zip(*answers[row].values(), strict=True)
+        if not context.startswith(text, start)
+    ]
+    if odd:
+        logger.warning("%d answers are not in their context where %s says, the first %r of %s", len(odd), path, *odd[0])
+    return Rows((questions, contexts), answers, str(path), ids)
+
+
+def _entries(path: str | os.PathLike) -> list[tuple[str, dict[str, Any]]]:
+    try:
+        articles = json.loads(Path(path).read_text(encoding="utf-8-sig"))["data"]
+        return [
+            (paragraph["context"], entry)
+            for article in articles
+            for paragraph in article["paragraphs"]
+            for entry in paragraph["qas"]
+        ]
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(
+            "A question file must be SQuAD's JSON: data > paragraphs > context and qas. Bring it into that form. "
+            f"Received: {path}, where {type(error).__name__}: {error}"
+        ) from None
+
+
+def _text(entry: dict[str, Any], key: str, place: str) -> str:
+    text = entry.get(key)
+    if not isinstance(text, str) or not text.strip():
+        raise ValueError(
+            f"Every question and answer must hold a text. Mend the file. Received: {key}={text!r} at {place}"
+        )
+    return text
+
+
+def _start(answer: dict[str, Any], place: str) -> int:
+    start = answer.get("answer_start")
+    if not isinstance(start, int) or start < 0:
+        raise ValueError(
+            "Every answer must say where it begins, in characters. Mend the file. "
+            f"Received: answer_start={start!r} at {place}"
+        )
+    return start

@@ -1,0 +1,179 @@
+"""The scores beside the official scripts, the libraries and their formulas written out."""
+
+import random
+
+import keras
+import numpy as np
+import pytest
+
+from keras_bert.tasks import metrics
+
+dice = random.Random(0)
+
+
+# === Labels and numbers ===
+
+
+@pytest.mark.parametrize("labels", [2, 3])
+def test_label_scores(labels):
+    """Against the formulas, one label at a time."""
+    true = [dice.randrange(labels) for _ in range(200)]
+    predicted = [label if dice.random() < 0.6 else dice.randrange(labels) for label in true]
+    f1 = []
+    for label in range(labels):
+        hits = sum(a == b == label for a, b in zip(true, predicted, strict=True))
+        f1.append(2 * hits / (true.count(label) + predicted.count(label)))
+    names = [f"label {number}" for number in range(labels)]
+    scores = metrics.label_scores([names[i] for i in true], [names[i] for i in predicted], names)
+    assert scores["accuracy"] == pytest.approx(np.mean(np.array(true) == predicted))
+    if labels == 2:
+        assert scores["f1"] == pytest.approx(f1[1])
+        assert scores["matthews"] == pytest.approx(np.corrcoef(true, predicted)[0, 1])
+    else:
+        assert scores["f1_macro"] == pytest.approx(np.mean(f1))
+
+
+def test_label_scores_of_one_label_alone():
+    assert metrics.label_scores(["a"] * 3, ["a"] * 3, ["a", "b"]) == {"accuracy": 1.0, "f1": 0.0, "matthews": 0.0}
+
+
+def test_multi_label_scores():
+    true, predicted = np.array([[1, 0, 1], [0, 1, 0]]), np.array([[1, 0, 0], [0, 1, 0]])
+    scores = metrics.multi_label_scores(true, predicted)
+    assert scores == pytest.approx({"f1_micro": 4 / 5, "f1_macro": 2 / 3, "accuracy": 1 / 2})
+
+
+def test_number_scores():
+    true, predicted = np.random.default_rng(0).normal(size=(2, 50)).round(1)
+    ranks = [[np.mean(np.flatnonzero(np.sort(x) == value)) for value in x] for x in (true, predicted)]
+    scores = metrics.number_scores(true, predicted + true)
+    assert scores["pearson"] == pytest.approx(np.corrcoef(true, predicted + true)[0, 1])
+    assert metrics.number_scores(true, predicted)["spearman"] == pytest.approx(np.corrcoef(*ranks)[0, 1])
+    assert metrics.number_scores([1, 2], [3, 3]) == {"pearson": 0.0, "spearman": 0.0}
+
+
+@pytest.mark.parametrize("labels", [2, 4])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_keras_metrics_over_batches(labels, weighted):
+    from sklearn.metrics import f1_score, matthews_corrcoef
+
+    rng = np.random.default_rng(labels)
+    true, logits = rng.integers(0, labels, 100), rng.normal(size=(100, labels)).astype("float32")
+    logits[np.arange(100), true] += 1
+    weight = rng.random(100).astype("float32") if weighted else None
+    f1, matthews = metrics.F1(labels), metrics.Matthews(labels)
+    for rows in np.array_split(np.arange(100), 7):
+        for metric in (f1, matthews):
+            metric.update_state(true[rows], logits[rows], None if weight is None else weight[rows])
+    average = "binary" if labels == 2 else "macro"
+    predicted = logits.argmax(-1)
+    assert float(f1.result()) == pytest.approx(
+        f1_score(true, predicted, average=average, sample_weight=weight), abs=1e-6
+    )
+    assert float(matthews.result()) == pytest.approx(matthews_corrcoef(true, predicted, sample_weight=weight), abs=1e-6)
+    again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(f1))
+    assert (again.labels, again.name) == (labels, "f1")
+    f1.reset_state()
+    assert float(f1.result()) == 0.0
+
+
+# === Tags ===
+
+
+def _entities(tags):
+    """CoNLL's entities as its script says it: where one begins, and where the next tag does not go on."""
+    found, begin = set(), None
+    for place, tag in enumerate([*tags, "O"]):
+        kind = tag[2:]
+        before = tags[place - 1] if place else "O"
+        goes_on = tag[0] == "I" and before != "O" and before[2:] == kind
+        if begin is not None and not goes_on:
+            found.add((begin, place, before[2:]))
+            begin = None
+        if tag != "O" and not goes_on:
+            begin = place
+    return found
+
+
+def test_tag_scores():
+    kinds = ["O", "O", "B-PER", "I-PER", "B-LOC", "I-LOC"]
+    true = [[dice.choice(kinds) for _ in range(12)] for _ in range(40)]
+    predicted = [[tag if dice.random() < 0.8 else dice.choice(kinds) for tag in tags] for tags in true]
+    wanted, found = ([_entities(tags) for tags in side] for side in (true, predicted))
+    hits = sum(len(a & b) for a, b in zip(wanted, found, strict=True))
+    scores = metrics.tag_scores(true, predicted)
+    assert scores["entity_precision"] == pytest.approx(hits / sum(map(len, found)))
+    assert scores["entity_recall"] == pytest.approx(hits / sum(map(len, wanted)))
+    assert scores["entity_f1"] == pytest.approx(2 * hits / (sum(map(len, wanted)) + sum(map(len, found))))
+    assert scores["accuracy"] == pytest.approx(np.mean(np.array(true) == np.array(predicted)))
+
+
+def test_span_scores():
+    true = [[(0, 2, "PS"), (2, 5, "LC")], [], [(3, 4, "PS")]]
+    predicted = [[(0, 2, "PS"), (2, 4, "LC")], [(0, 1, "LC")], [(3, 4, "PS")]]
+    scores = metrics.span_scores(true, predicted)
+    assert scores == pytest.approx({"entity_precision": 2 / 4, "entity_recall": 2 / 3, "entity_f1": 4 / 7})
+
+
+def test_parts_of_speech_have_no_entities():
+    assert metrics.tag_scores([["NOUN", "VERB"]], [["NOUN", "NOUN"]]) == {"accuracy": 0.5}
+
+
+# === Answers ===
+
+WORDS = ("the", "a", "An", "Red", "red,", "sea", "Sea.", "-", "1990s", "O'Neil", "“quoted”", "é")
+
+
+def _answer():
+    return " ".join(dice.choices(WORDS, k=dice.randrange(1, 5)))
+
+
+def test_answer_scores():
+    """The official scripts of SQuAD v1.1 and v2.0, as Model Garden carries them."""
+    v1 = pytest.importorskip("official.nlp.tools.squad_evaluate_v1_1")
+    v2 = pytest.importorskip("official.nlp.tools.squad_evaluate_v2_0")
+    true = [[_answer() for _ in range(dice.randrange(1, 4))] for _ in range(300)]
+    true = [answers for answers in true if all(v1._normalize_answer(answer) for answer in answers)]
+    predicted = [dice.choice(answers) if dice.random() < 0.3 else _answer() for answers in true]
+
+    def dataset(true):
+        entries = [{"id": str(i), "answers": [{"text": text} for text in texts]} for i, texts in enumerate(true)]
+        return [{"paragraphs": [{"qas": entries}]}]
+
+    ours = metrics.answer_scores(true, predicted)
+    official = v1.evaluate(dataset(true), {str(i): text for i, text in enumerate(predicted)})
+    assert ours == pytest.approx({"exact_match": official["exact_match"], "f1": official["final_f1"]})
+
+    true = [[] if dice.random() < 0.3 else answers for answers in true]
+    predicted = ["" if dice.random() < 0.3 else text for text in predicted]
+    exact, f1 = v2._get_raw_scores(dataset(true), {str(i): text for i, text in enumerate(predicted)})
+    ours = metrics.answer_scores(true, predicted)
+    assert ours == pytest.approx({"exact_match": np.mean([*exact.values()]), "f1": np.mean([*f1.values()])})
+
+
+@pytest.mark.parametrize(
+    ("true", "predicted", "exact", "f1"),
+    [
+        ("1989년 2월 15일", "1989년 2월 15일에", 0, 2 * 10 / (10 + 11)),  # spaces do not count as characters
+        ("《호두까기 인형》", "호두까기 인형", 1, 1),
+        ("서울(Seoul)", "서울 SEOUL", 1, 1),  # a bracket parts, and case does not matter
+        ("서울", "부산", 0, 0),
+        ("the 서울", "서울", 0, 2 * 2 / (5 + 2)),  # English articles stay
+    ],
+)
+def test_korquad_scores(true, predicted, exact, f1):
+    """By hand, from the rules of its official script."""
+    assert metrics.korquad_scores([[true]], [predicted]) == pytest.approx({"exact_match": exact, "f1": f1})
+
+
+@pytest.mark.parametrize(
+    "score", [metrics.answer_scores, metrics.korquad_scores, metrics.number_scores, metrics.multi_label_scores]
+)
+def test_counts_that_differ(score):
+    with pytest.raises(ValueError, match="Received: 0 predictions for 1"):
+        score([["x"]], [])
+
+
+def test_tags_that_differ_in_number():
+    with pytest.raises(ValueError, match="Received: another number in sentence 1"):
+        metrics.tag_scores([["O"], ["O"]], [["O"], ["O", "O"]])
