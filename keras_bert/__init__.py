@@ -21,6 +21,7 @@ _refuse_old_package()
 # Importing these registers their classes, so that keras.models.load_model finds them.
 from keras_bert.bert import Bert  # noqa: E402
 from keras_bert.config import BertConfig  # noqa: E402
+from keras_bert.hub.export import export  # noqa: E402
 from keras_bert.layers import mlm_head as _mlm_head  # noqa: E402, F401
 from keras_bert.text.preprocessor import Preprocessor  # noqa: E402
 from keras_bert.text.vocabulary import Vocabulary  # noqa: E402
@@ -28,4 +29,4 @@ from keras_bert.training.optimizer import AdamW  # noqa: E402
 from keras_bert.weights.load import load  # noqa: E402
 from keras_bert.weights.zoo import list_models  # noqa: E402
 
-__all__ = ["AdamW", "Bert", "BertConfig", "Preprocessor", "Vocabulary", "__version__", "list_models", "load"]
+__all__ = ["AdamW", "Bert", "BertConfig", "Preprocessor", "Vocabulary", "__version__", "export", "list_models", "load"]
