@@ -60,7 +60,9 @@ def export(
         "model": type(model).__name__,
         "version": version,
         "seq_length": length,
-        "dtype": keras.dtype_policies.get(dtype).name if dtype not in (None, "int8") else dtype or bert.dtype_policy.name,
+        "dtype": keras.dtype_policies.get(dtype).name
+        if dtype not in (None, "int8")
+        else dtype or bert.dtype_policy.name,
     }
     with tempfile.TemporaryDirectory() as made, new_version(directory, version, overwrite) as staged:
         vocab_file = Path(made) / VOCABULARY
@@ -139,4 +141,3 @@ def _write_settings(bert: Bert, folder: Path) -> None:
     rules = TextRules(preprocessor.lowercase, preprocessor.strip_accents, preprocessor.split_cjk)
     bert.config.to_json(folder / CONFIG)
     write_json(folder / "tokenizer_config.json", tokenizer_config(rules, bert.config.max_position_embeddings))
-

@@ -38,7 +38,9 @@ class Packer:
             raise ValueError(f"truncation must be one of {TRUNCATIONS}. Received: truncation={self.truncation!r}")
         check_seq_length(self.max_length, segments=1, name="max_length")
 
-    def pack(self, segments: Sequence["tf.RaggedTensor"], seq_length: "int | str | tf.Tensor") -> dict[str, "tf.Tensor"]:
+    def pack(
+        self, segments: Sequence["tf.RaggedTensor"], seq_length: "int | str | tf.Tensor"
+    ) -> dict[str, "tf.Tensor"]:
         """The rows as int32 [B, S]; S is `seq_length`, or the longest row rounded up to a multiple of 8."""
         import tensorflow as tf
 
