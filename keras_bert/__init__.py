@@ -23,10 +23,32 @@ from keras_bert.bert import Bert  # noqa: E402
 from keras_bert.config import BertConfig  # noqa: E402
 from keras_bert.hub.export import export  # noqa: E402
 from keras_bert.layers import mlm_head as _mlm_head  # noqa: E402, F401
+from keras_bert.pretraining.pretrainer import Pretrainer  # noqa: E402
+from keras_bert.tasks.multiple_choice import MultipleChoice  # noqa: E402
+from keras_bert.tasks.question_answerer import QuestionAnswerer  # noqa: E402
+from keras_bert.tasks.text_classifier import TextClassifier  # noqa: E402
+from keras_bert.tasks.text_regressor import TextRegressor  # noqa: E402
+from keras_bert.tasks.token_tagger import TokenTagger  # noqa: E402
 from keras_bert.text.preprocessor import Preprocessor  # noqa: E402
 from keras_bert.text.vocabulary import Vocabulary  # noqa: E402
 from keras_bert.training.optimizer import AdamW  # noqa: E402
 from keras_bert.weights.load import load  # noqa: E402
 from keras_bert.weights.zoo import list_models  # noqa: E402
 
-__all__ = ["AdamW", "Bert", "BertConfig", "Preprocessor", "Vocabulary", "__version__", "export", "list_models", "load"]
+__all__ = [
+    "AdamW",
+    "Bert",
+    "BertConfig",
+    "MultipleChoice",
+    "Preprocessor",
+    "Pretrainer",
+    "QuestionAnswerer",
+    "TextClassifier",
+    "TextRegressor",
+    "TokenTagger",
+    "Vocabulary",
+    "__version__",
+    "export",
+    "list_models",
+    "load",
+]

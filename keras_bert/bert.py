@@ -20,6 +20,7 @@ from keras_bert.layers.embeddings import Embedding, PositionEmbedding
 from keras_bert.layers.norm import AddNorm, Dropout
 from keras_bert.layers.padding import Pack, Padding, Unpack
 from keras_bert.saving import changed_layers, restore_layers
+from keras_bert.training.policy import check_trainable
 
 
 @keras.saving.register_keras_serializable("keras_bert")
@@ -225,6 +226,10 @@ class Bert(keras.Model):
             layer.trainable = layer in chosen
         for layer in chosen:
             layer.enable_lora(rank)
+
+    def make_train_function(self, force: bool = False) -> Any:
+        check_trainable(self.trainable_variables)
+        return super().make_train_function(force)
 
     def resize(self, *, vocabulary: Any = None, max_position_embeddings: int | None = None) -> "Bert":
         """A new Bert with this vocabulary and this many positions; what is new is drawn, and the log says how much."""

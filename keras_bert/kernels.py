@@ -132,7 +132,7 @@ if BACKEND == "tensorflow":
     @tf.custom_gradient
     def _lookup(table: tf.Tensor, ids: tf.Tensor) -> tuple[tf.Tensor, Callable]:
         def gradient(dy: tf.Tensor) -> tuple[tf.Tensor, None]:
-            return tf.math.unsorted_segment_sum(dy, ids, table.shape[0]), None
+            return tf.math.unsorted_segment_sum(dy, ids, tf.shape(table)[0]), None
 
         return tf.gather(table, ids), gradient
 

@@ -5,10 +5,13 @@ from typing import Any
 import keras
 
 
-def changed_layers(model: keras.Model) -> dict[str, dict[str, Any]]:
-    """By layer name: whether it is frozen, quantized, or has LoRA weights."""
+def changed_layers(model: keras.Model, but: keras.Model | None = None) -> dict[str, dict[str, Any]]:
+    """By layer name: whether it is frozen, quantized, or has LoRA weights. The layers of `but` are left out."""
     changes: dict[str, dict[str, Any]] = {}
+    others = {id(layer) for layer in but.layers} if but is not None else set()
     for layer in model.layers:
+        if id(layer) in others:
+            continue
         change: dict[str, Any] = {}
         if not layer.trainable:
             change["trainable"] = False

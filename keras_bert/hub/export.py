@@ -15,14 +15,18 @@ from keras_bert.hub.encoder import encoder
 from keras_bert.hub.manifest import write_manifest
 from keras_bert.hub.preprocess import preprocess
 from keras_bert.hub.publish import new_version
+from keras_bert.hub.tasks import check_kind, task_text
 from keras_bert.hub.text import text
 from keras_bert.layers.dense import blank_weights
+from keras_bert.tasks.task import Task
+from keras_bert.weights import saved_model
 from keras_bert.weights.checkpoint import TextRules
 from keras_bert.weights.folder import write_json
 from keras_bert.weights.google import CONFIG, VOCABULARY
 from keras_bert.weights.hugging_face_text import tokenizer_config
+from keras_bert.weights.saved_model import EXTRA, by_layer
 
-EXTRA = "assets.extra"  # TF Serving and TensorFlow leave what lies there alone
+_OWNER = {False: "encoder", True: "text"}  # the part that has every weight of the model, its head's too
 
 
 def export(
@@ -35,6 +39,8 @@ def export(
     overwrite: bool = False,
 ) -> None:
     """Write `preprocess/VERSION`, `encoder/VERSION` and `text/VERSION` into a folder, or a bucket such as gs://....
+
+    Of a task, whose `text` gives answers, there is no `encoder`; that of a `Pretrainer` has its heads in `.mlm`.
 
     Each is a SavedModel that needs nothing but TensorFlow and TensorFlow Text, and no file beside its own.
 
@@ -60,9 +66,7 @@ def export(
         "model": type(model).__name__,
         "version": version,
         "seq_length": length,
-        "dtype": keras.dtype_policies.get(dtype).name
-        if dtype not in (None, "int8")
-        else dtype or bert.dtype_policy.name,
+        "dtype": "int8" if dtype == "int8" else bert.dtype_policy.name,
     }
     with tempfile.TemporaryDirectory() as made, new_version(directory, version, overwrite) as staged:
         vocab_file = Path(made) / VOCABULARY
@@ -70,7 +74,7 @@ def export(
         for part, make in _parts(model, length, vocab_file).items():
             folder = staged / part / str(version)
             _save(*make(), folder)
-            _write_settings(bert, folder / EXTRA)
+            _write_settings(model if part == _OWNER[isinstance(model, Task)] else bert, folder / EXTRA)
             write_manifest(folder, {"part": part, **facts})
             gc.collect()  # a saved object and its functions refer to one another
 
@@ -78,9 +82,11 @@ def export(
 def _parts(model: Any, seq_length: int, vocab_file: Path) -> dict[str, Callable[[], tuple[Any, dict[str, Any]]]]:
     """By the name of its folder, what makes each object to save and its signatures; one at a time, to spare memory."""
     bert = getattr(model, "bert", model)
-    return {
-        "preprocess": lambda: preprocess(bert.preprocessor, seq_length),
-        "encoder": lambda: encoder(bert, vocab_file),
+    parts = {"preprocess": lambda: preprocess(bert.preprocessor, seq_length)}
+    if isinstance(model, Task):
+        return parts | {"text": lambda: task_text(model, seq_length, vocab_file)}
+    return parts | {
+        "encoder": lambda: encoder(model, vocab_file),
         "text": lambda: text(bert, seq_length, vocab_file),
     }
 
@@ -97,6 +103,8 @@ def _check(model: Any, version: int, seq_length: int | None) -> Bert:
             "export takes a Bert, a Pretrainer or a task. For another Keras model, use its own export. "
             f"Received: {type(model).__name__}"
         )
+    if isinstance(model, Task):
+        check_kind(model)
     if isinstance(version, bool) or not isinstance(version, int) or version < 1:
         raise ValueError(f"version must be a whole number from 1 on, as TF Serving counts. Received: {version!r}")
     positions = bert.config.max_position_embeddings
@@ -112,15 +120,17 @@ def _check(model: Any, version: int, seq_length: int | None) -> Bert:
 def _with_dtype(model: Any, dtype: Any) -> Any:
     """A copy that computes in this policy; the original stays as it is."""
     config = model.get_config()
-    bert_config = config if isinstance(model, Bert) else config["bert"]["config"]
+    of_bert = config if isinstance(model, Bert) else config["bert"]["config"]
     if dtype != "int8":
-        bert_config["dtype"] = keras.dtype_policies.serialize(keras.dtype_policies.get(dtype))
+        of_bert["dtype"] = keras.dtype_policies.serialize(keras.dtype_policies.get(dtype))
     with blank_weights():
         copy = type(model).from_config(config)
-    for ours, theirs in zip(copy.variables, model.variables, strict=True):
-        ours.assign(keras.ops.cast(theirs.value, ours.dtype))
+    theirs = by_layer(model)
+    for layer, variables in by_layer(copy).items():
+        for name, variable in variables.items():
+            variable.assign(keras.ops.cast(theirs[layer][name].value, variable.dtype))
     if dtype == "int8":
-        copy.quantize("int8")
+        copy.quantize("int8", filters=lambda layer: isinstance(layer, keras.layers.Dense))
     return copy
 
 
@@ -134,10 +144,13 @@ def _save(root: Any, signatures: dict[str, Any], folder: Path) -> None:
             raise OSError(f"The SavedModel could not be written. Received: {error.message}") from None
 
 
-def _write_settings(bert: Bert, folder: Path) -> None:
-    """What `keras_bert.load` reads beside the weights."""
+def _write_settings(model: Any, folder: Path) -> None:
+    """What `keras_bert.load` and `load` of a task read beside the weights."""
     folder.mkdir()
+    bert = getattr(model, "bert", model)
     preprocessor = bert.preprocessor
     rules = TextRules(preprocessor.lowercase, preprocessor.strip_accents, preprocessor.split_cjk)
     bert.config.to_json(folder / CONFIG)
     write_json(folder / "tokenizer_config.json", tokenizer_config(rules, bert.config.max_position_embeddings))
+    if model is not bert:
+        saved_model.write_task(model, folder)

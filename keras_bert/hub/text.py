@@ -1,14 +1,14 @@
 """The text SavedModel of a Bert: strings in, vectors out, each batch as long as its longest text."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import keras
 
 from keras_bert.bert import Bert
-from keras_bert.hub.encoder import trainable
+from keras_bert.hub.encoder import serve, trainable
 from keras_bert.text.embed import features
 from keras_bert.text.preprocessor import Preprocessor
 from keras_bert.weights.checkpoint import Pooling
@@ -27,31 +27,33 @@ def text(bert: Bert, seq_length: int, vocab_file: str | os.PathLike) -> tuple[An
     embedding = features(bert, (-1,), "concat", pooling.pooling, pooling.normalize)
     root = trainable(keras.Model(bert.input, {**bert.output, "embedding": embedding}))
     encode = root.__call__
-    first, second = (tf.TensorSpec([None], tf.string, name) for name in ("text", "text_pair"))
 
     @tf.function(autograph=False)
     def call(text: tf.Tensor, training: bool = False) -> dict[str, Any]:
         rows, truncated = pack(bert.preprocessor, [text], seq_length)
         return {**encode(rows, training=training), "truncated": truncated}
 
-    def served(*columns: tf.Tensor) -> dict[str, tf.Tensor]:
+    def answer(*columns: tf.Tensor) -> dict[str, tf.Tensor]:
         rows, truncated = pack(bert.preprocessor, columns, seq_length)
         found = {**encode(rows, training=False), "truncated": truncated}
         return {name: found[name] for name in SERVED}
 
-    @tf.function(input_signature=[first], autograph=False)
-    def serve(text: tf.Tensor) -> dict[str, tf.Tensor]:
-        return served(text)
-
-    @tf.function(input_signature=[first, second], autograph=False)
-    def pair(text: tf.Tensor, text_pair: tf.Tensor) -> dict[str, tf.Tensor]:
-        return served(text, text_pair)
-
     for training in (False, True):
-        call.get_concrete_function(first, training=training)
+        call.get_concrete_function(tf.TensorSpec([None], tf.string), training=training)
     root.__call__ = call
     root.vocab_file = tf.saved_model.Asset(os.fspath(vocab_file))
-    return root, {"serving_default": serve, "pair": pair}
+    return root, of_texts(answer)
+
+
+def of_texts(answer: Callable[..., dict[str, Any]]) -> dict[str, Any]:
+    """The signatures of what answers a column of texts or two: `serving_default` and `pair`."""
+    import tensorflow as tf
+
+    text, text_pair = (tf.TensorSpec([None], tf.string, name) for name in ("text", "text_pair"))
+    return {
+        "serving_default": serve(lambda text: answer(text), {"text": text}),
+        "pair": serve(lambda text, text_pair: answer(text, text_pair), {"text": text, "text_pair": text_pair}),
+    }
 
 
 def pack(

@@ -16,35 +16,40 @@ from keras_bert.layers.plain import Plain
 def mlm_head(
     sequence: KerasTensor, positions: KerasTensor, words: Embedding, config: BertConfig, dtype: Any = None
 ) -> KerasTensor:
-    """Logits [B, P, V] at `positions` [B, P] of `sequence` [B, S, H]; the vocabulary product is tied to `words`."""
-    x = GatherPositions(dtype=dtype, name="mlm_positions")(sequence, positions)  # [B, P, H]
-    x = dense(config.hidden_size, config, gelu=True, dtype=dtype, name="mlm_dense")(x)
-    x = LayerNorm(epsilon=config.layer_norm_eps, dtype=dtype, name="mlm_norm")(x)
-    return Bias(dtype=dtype, name="mlm_bias")(words(x, reverse=True))  # [B, P, V]
+    """Logits [B, P, V] at `positions` [B, P] of `sequence` [B, S, H]; the vocabulary product is tied to `words`.
+
+    The positions are gathered first and run flat, as one matrix, which backends multiply fastest.
+    """
+    policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
+    exact = "float32" if policy.name.startswith("mixed_") else policy  # for the softmax over the vocabulary
+    x = GatherPositions(dtype=policy, name="mlm_positions")(sequence, positions)  # [B*P, H]
+    x = dense(config.hidden_size, config, gelu=True, dtype=policy, name="mlm_dense")(x)
+    x = LayerNorm(epsilon=config.layer_norm_eps, dtype=policy, name="mlm_norm")(x)
+    return Logits(dtype=exact, name="mlm_bias")(words(x, reverse=True), positions)  # [B, P, V]
 
 
 @keras.saving.register_keras_serializable("keras_bert")
 class GatherPositions(Plain):
-    """The vectors [B, P, H] at positions [B, P] of a batch [B, S, H]."""
+    """The vectors [B*P, H] at positions [B, P] of a batch [B, S, H]."""
 
     def call(self, sequence: Any, positions: Any) -> Any:
         batch, length, hidden = ops.shape(sequence)
         rows = positions + length * ops.arange(batch, dtype=positions.dtype)[:, None]  # [B, P]
-        return kernels.lookup(ops.reshape(sequence, (-1, hidden)), rows)  # [B, P, H]
+        return kernels.lookup(ops.reshape(sequence, (-1, hidden)), ops.reshape(rows, (-1,)))  # [B*P, H]
 
     def compute_output_spec(self, sequence: KerasTensor, positions: KerasTensor) -> KerasTensor:
-        return KerasTensor((*positions.shape, sequence.shape[-1]), dtype=sequence.dtype)
+        return KerasTensor((None, sequence.shape[-1]), dtype=sequence.dtype)
 
 
 @keras.saving.register_keras_serializable("keras_bert")
-class Bias(Plain):
-    """Adds a vector to the last axis."""
+class Logits(Plain):
+    """Adds the bias of each piece, and parts the batch: [B*P, V] -> [B, P, V]."""
 
-    def build(self, input_shape: Any) -> None:
-        self.bias = self.add_weight(shape=(input_shape[-1],), initializer="zeros", name="bias")
+    def build(self, products_shape: Any, positions_shape: Any) -> None:
+        self.bias = self.add_weight(shape=(products_shape[-1],), initializer="zeros", name="bias")
 
-    def call(self, x: Any) -> Any:
-        return x + self.bias
+    def call(self, products: Any, positions: Any) -> Any:
+        return ops.reshape(products + self.bias, (*ops.shape(positions), products.shape[-1]))  # [B, P, V]
 
-    def compute_output_spec(self, x: KerasTensor) -> KerasTensor:
-        return KerasTensor(x.shape, dtype=self.compute_dtype)
+    def compute_output_spec(self, products: KerasTensor, positions: KerasTensor) -> KerasTensor:
+        return KerasTensor((*positions.shape, products.shape[-1]), dtype=self.compute_dtype)

@@ -1,10 +1,41 @@
-"""AdamW as BERT is trained with it."""
+"""The optimizers and the schedule that BERT is trained with."""
 
 from typing import Any
 
 import keras
+from keras import ops
+
+from keras_bert.training.policy import check_trainable
 
 NO_DECAY = ("bias", "gamma", "beta")  # names of the weights that never decay: biases and layer norms
+
+
+@keras.saving.register_keras_serializable("keras_bert")
+class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
+    """From 0 up to `peak` over the first `warmup_steps`, then down to 0 at the last of `steps` (Devlin et al. 2018).
+
+    >>> schedule = WarmupLinearDecay(1e-4, steps=1_000_000, warmup_steps=10_000)
+    >>> [round(float(schedule(step)), 9) for step in (0, 9_999, 505_000, 1_000_000)]
+    [1e-08, 0.0001, 5e-05, 0.0]
+    """
+
+    def __init__(self, peak: float, *, steps: int, warmup_steps: int = 0) -> None:
+        if not 0 <= warmup_steps <= steps:
+            raise ValueError(
+                f"warmup_steps must be between 0 and the {steps} steps. Received: warmup_steps={warmup_steps}"
+            )
+        self.peak = peak
+        self.steps = steps
+        self.warmup_steps = warmup_steps
+
+    def __call__(self, step: Any) -> Any:
+        step = ops.cast(step, "float32")
+        rising = (step + 1) / max(1, self.warmup_steps)  # the first step moves the weights too
+        falling = (self.steps - step) / max(1, self.steps - self.warmup_steps)
+        return self.peak * ops.clip(ops.minimum(rising, falling), 0.0, 1.0)
+
+    def get_config(self) -> dict[str, Any]:
+        return {"peak": self.peak, "steps": self.steps, "warmup_steps": self.warmup_steps}
 
 
 @keras.saving.register_keras_serializable("keras_bert")
@@ -25,13 +56,7 @@ class AdamW(keras.optimizers.AdamW):
         self.exclude_from_weight_decay(var_names=list(NO_DECAY))
 
     def build(self, variables: Any) -> None:
-        for variable in variables:
-            dtype = keras.backend.standardize_dtype(variable.dtype)
-            if dtype in ("bfloat16", "float16"):
-                raise ValueError(
-                    f"Weights to train must be float32: in {dtype} a step this small moves none of them. Build the "
-                    f'model with dtype="mixed_{dtype}". Received: {variable.path} in {dtype}'
-                )
+        check_trainable(variables)
         super().build(variables)
 
     def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
@@ -59,3 +84,43 @@ class AdamW(keras.optimizers.AdamW):
 
 def _handle(variable: Any) -> Any:
     return (variable.value if isinstance(variable, keras.Variable) else variable).handle
+
+
+@keras.saving.register_keras_serializable("keras_bert")
+class Lamb(keras.optimizers.Lamb):
+    """LAMB (You et al. 2019, algorithm 2), for batches of thousands: each matrix moves in proportion to its norm.
+
+    Weight decay is part of what is scaled, as in the paper; Keras's own applies it beside. Biases and norms neither
+    decay nor scale, as in the paper's code.
+
+    >>> optimizer = Lamb(1.76e-3)
+    >>> float(optimizer.weight_decay)
+    0.01
+    """
+
+    def __init__(
+        self, learning_rate: Any = 1.76e-3, weight_decay: float = 0.01, epsilon: float = 1e-6, **kwargs: Any
+    ) -> None:
+        super().__init__(learning_rate, weight_decay=weight_decay, epsilon=epsilon, **kwargs)
+        self.exclude_from_weight_decay(var_names=list(NO_DECAY))
+
+    def build(self, variables: Any) -> None:
+        check_trainable(variables)
+        super().build(variables)
+
+    def _apply_weight_decay(self, variables: Any) -> None:
+        pass  # update_step does it
+
+    def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
+        index, dtype = self._get_variable_index(variable), variable.dtype
+        gradient, step = ops.cast(gradient, dtype), ops.cast(self.iterations + 1, dtype)
+        m, v = self._momentums[index], self._velocities[index]
+        self.assign_add(m, (gradient - m) * (1 - self.beta_1))
+        self.assign_add(v, (ops.square(gradient) - v) * (1 - self.beta_2))
+        update = (m / (1 - self.beta_1**step)) / (ops.sqrt(v / (1 - self.beta_2**step)) + self.epsilon)
+        if self._use_weight_decay(variable):
+            update = update + self.weight_decay * variable
+            weight_norm, update_norm = ops.norm(ops.convert_to_tensor(variable)), ops.norm(update)
+            moves = ops.logical_and(weight_norm > 0, update_norm > 0)
+            update = update * ops.where(moves, weight_norm / ops.where(moves, update_norm, 1.0), 1.0)
+        self.assign_sub(variable, ops.cast(learning_rate, dtype) * update)

@@ -11,11 +11,11 @@ from keras_bert.weights.names import Stored
 
 
 def stored_weights(path: Path) -> dict[str, Stored]:
-    """The arrays by their path in the file, such as layers/dense/vars/0; seeds and optimizers are no weights."""
+    """The arrays by their path in the file, such as layers/dense/vars/0, but not seeds, optimizers and metrics."""
     return {
         name: Stored(shape, partial(_read, path, name))
         for name, shape in _visit(path)
-        if not name.startswith("optimizer/") and "seed_generator" not in name
+        if not name.startswith(("optimizer/", "_averages/")) and "seed_generator" not in name
     }
 
 

@@ -1,0 +1,1 @@
+"""Pretraining: from documents to a BERT."""

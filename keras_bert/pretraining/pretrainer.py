@@ -1,0 +1,217 @@
+"""Pretrainer: a `Bert` with the two heads it was pretrained with, masked words and next sentences."""
+
+import dataclasses
+import os
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_bert.bert import Bert
+from keras_bert.config import BertConfig
+from keras_bert.inputs import check_inputs, check_positions
+from keras_bert.layers.dense import dense
+from keras_bert.layers.mlm_head import mlm_head
+from keras_bert.saving import changed_layers, restore_layers
+from keras_bert.training.measures import Measure
+from keras_bert.training.optimizer import AdamW
+from keras_bert.training.policy import check_trainable
+from keras_bert.weights.heads import assign_head, load_head, load_saved
+
+POSITIONS = "masked_lm_positions"  # int32 [B, P]
+TARGETS = {"masked_lm": "mlm_logits", "next_sentence": "nsp_logits"}  # what is measured, and on which output
+
+
+@keras.saving.register_keras_serializable("keras_bert")
+class Pretrainer(keras.Model):
+    """BERT's pretraining model (Devlin et al. 2018, section 3.1) over a `Bert`, whose weights it trains in place.
+
+    From a Bert's inputs and `masked_lm_positions` [B, P] to `mlm_logits` [B, P, V], what stood there, and `nsp_logits`
+    [B, 2], 0 for the next sentence and 1 for a random one. A batch to train on is `(x, y, sample_weight)`; `y` and
+    `sample_weight` go by the names of the outputs, and a position of weight 0 is padding.
+
+    nsp: False for a model of masked words alone. mlm_config: what the head of masked words is computed with, where the
+    encoder's config does not hold, as in KerasHub's presets.
+
+    >>> pretrainer = Pretrainer(Bert(BertConfig.from_size("tiny")))
+    >>> {name: logits.shape for name, logits in pretrainer.output.items()}
+    {'mlm_logits': (None, None, 30522), 'nsp_logits': (None, 2)}
+    """
+
+    def __init__(self, bert: Bert, *, nsp: bool = True, mlm_config: BertConfig | None = None, **kwargs: Any) -> None:
+        if not isinstance(bert, Bert):
+            raise TypeError(
+                "bert must be a Bert: keras_bert.load(source) or Bert(config). For a pretrained one with its heads, "
+                f"use Pretrainer.load(source). Received: {type(bert).__name__}"
+            )
+        policy = bert.dtype_policy
+
+        # === Layers ===
+        next_sentence = dense(2, bert.config, dtype=policy, name="nsp") if nsp else None
+
+        # === Functional model ===
+        inputs = {**bert.input, POSITIONS: keras.Input((None,), dtype="int32", name=POSITIONS)}
+        sequence, head_config = bert.output["sequence_output"], mlm_config or bert.config
+        outputs = {"mlm_logits": mlm_head(sequence, inputs[POSITIONS], bert.word_embeddings, head_config, policy)}
+        if next_sentence is not None:
+            outputs["nsp_logits"] = next_sentence(bert.output["pooled_output"])  # [B, 2]
+        super().__init__(inputs=inputs, outputs=outputs, **kwargs)
+
+        # === Config ===
+        # Past Keras's tracking, which would count a pooler without use among the weights to train.
+        object.__setattr__(self, "bert", bert)
+        self.nsp = nsp
+        self.mlm_config = mlm_config
+        measured = [name for name, output in TARGETS.items() if output in outputs]
+        self._averages = [
+            keras.metrics.Mean(name=f"{name}_{kind}") for name in measured for kind in ("loss", "accuracy")
+        ]
+
+    def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        check_inputs(inputs, self.bert.config, more=(POSITIONS,))
+        check_positions(inputs[POSITIONS], inputs["input_word_ids"])
+        return super().__call__(inputs, *args, **kwargs)
+
+    @property
+    def heads(self) -> tuple[str, ...]:
+        """The names of its heads in checkpoints."""
+        return ("mlm", "nsp") if self.nsp else ("mlm",)
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            "bert": keras.saving.serialize_keras_object(self.bert),
+            "nsp": self.nsp,
+            "mlm_config": self.mlm_config and dataclasses.asdict(self.mlm_config),
+            "name": self.name,
+            "changed_layers": changed_layers(self, but=self.bert),
+        }
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> "Pretrainer":
+        config = dict(config)
+        changes = config.pop("changed_layers")
+        bert = keras.saving.deserialize_keras_object(config.pop("bert"), custom_objects)
+        mlm_config = config.pop("mlm_config")
+        pretrainer = cls(bert, mlm_config=mlm_config and BertConfig(**mlm_config), **config)
+        restore_layers(pretrainer, changes)
+        return pretrainer
+
+    @classmethod
+    def load(
+        cls,
+        source: Any,
+        *,
+        nsp: bool | None = None,
+        dtype: Any = None,
+        seq_length: int | str | None = None,
+        cache_dir: str | os.PathLike | None = None,
+        local_only: bool = False,
+    ) -> "Pretrainer":
+        """The encoder of `source` with its head of masked words, and with that of next sentences where it has one.
+
+        nsp: True begins a new head of next sentences where the source has none; False leaves out one that it has.
+        The other arguments are those of `keras_bert.load`.
+        """
+        saved = load_saved(cls, source, dtype=dtype, seq_length=seq_length)
+        if saved is not None and nsp in (None, saved.nsp):
+            return saved
+        checkpoint, bert = load_head(
+            source, ("mlm",), dtype=dtype, seq_length=seq_length or 128, cache_dir=cache_dir, local_only=local_only
+        )
+        nsp = "nsp" in checkpoint.heads if nsp is None else nsp
+        pretrainer = cls(bert, nsp=nsp, mlm_config=checkpoint.heads["mlm"].config)
+        assign_head(pretrainer, checkpoint)
+        return pretrainer
+
+    # === Training ===
+
+    @property
+    def objective(self) -> tuple[str, ...]:
+        """The measures whose means add up to the loss."""
+        return tuple(f"{name}_loss" for name, output in TARGETS.items() if output in self.output)
+
+    def measures(self, batch: Any, training: bool = False) -> dict[str, Measure]:
+        """Losses and accuracies of a batch `(x, y, sample_weight)`, as totals and what to divide them by."""
+        x, y, sample_weight = batch
+        scores = self._scores(self(x, training=training), y, sample_weight)
+        return {name: Measure(ops.sum(x * weights), ops.sum(weights)) for name, (x, weights) in scores.items()}
+
+    def compile(self, optimizer: Any = None, **kwargs: Any) -> None:
+        """As Keras's, with BERT's own losses; the default optimizer is AdamW at 1e-4, clipped to a norm of 1."""
+        if kwargs.get("loss") is not None:
+            raise ValueError(
+                "A Pretrainer brings its losses, of masked words and of next sentences. Leave loss out. "
+                f"Received: loss={kwargs['loss']!r}"
+            )
+        super().compile(optimizer or AdamW(1e-4, global_clipnorm=1.0), **kwargs)
+
+    def compile_from_config(self, config: dict[str, Any]) -> None:
+        self.compile(**keras.saving.deserialize_keras_object(config))
+        self.optimizer.build(self.trainable_variables)
+
+    def make_train_function(self, force: bool = False) -> Any:
+        check_trainable(self.trainable_variables)
+        return super().make_train_function(force)
+
+    def compute_loss(
+        self, x: Any = None, y: Any = None, y_pred: Any = None, sample_weight: Any = None, training: bool = True
+    ) -> Any:
+        scores = self._scores(y_pred, y, sample_weight)
+        for average in self._averages:
+            values, weights = scores[average.name]
+            average.update_state(values, weights)
+        losses = [scores[name] for name in self.objective]
+        return sum(_WeightedMean()(values, values, weights) for values, weights in losses)
+
+    def _scores(self, outputs: Any, y: Any, sample_weight: Any) -> dict[str, tuple[Any, Any]]:
+        """By measure: its value at each target, and the weight of each; float32 [B, P] or [B]."""
+        _check_targets(outputs, y, sample_weight)
+        scores = {}
+        for name, output in TARGETS.items():
+            if output in outputs:
+                ids, logits = y[output], ops.cast(outputs[output], "float32")
+                weights = ops.cast(sample_weight[output], "float32")
+                right = ops.equal(ops.argmax(logits, -1), ops.cast(ids, "int32"))
+                losses = ops.sparse_categorical_crossentropy(ids, logits, from_logits=True)
+                scores[f"{name}_loss"] = losses, weights
+                scores[f"{name}_accuracy"] = ops.cast(right, "float32"), weights
+        return scores
+
+    # === Text ===
+
+    def fill_mask(self, texts: Any, top_k: int = 5) -> list:
+        """What may stand at each [MASK] of a text, the likeliest first: a list of `Filling` a mask.
+
+        Of a list of texts, such a list for each text.
+        """
+        from keras_bert.pretraining.fill_mask import fill_mask
+
+        return fill_mask(self, texts, top_k)
+
+    def is_next(self, first: Any, second: Any) -> Any:
+        """Whether the second text follows the first, a `NextSentence`; of two lists of texts, a list of these."""
+        from keras_bert.pretraining.fill_mask import is_next
+
+        return is_next(self, first, second)
+
+
+class _WeightedMean(keras.losses.Loss):
+    """The mean of values that are losses already; Keras divides it among the replicas of a strategy."""
+
+    def __init__(self) -> None:
+        super().__init__(name="weighted_mean", reduction="mean_with_sample_weight")
+
+    def call(self, y_true: Any, y_pred: Any) -> Any:
+        return y_pred
+
+
+def _check_targets(outputs: Any, y: Any, sample_weight: Any) -> None:
+    for what, given in (("y", y), ("sample_weight", sample_weight)):
+        missing = [name for name in outputs if not isinstance(given, dict) or name not in given]
+        if missing:
+            has = ", ".join(map(str, given)) if isinstance(given, dict) else type(given).__name__
+            raise ValueError(
+                f"{what} must be a dict with {', '.join(missing)}. Take batches of "
+                "keras_bert.pretraining.read_examples; without next sentences, Pretrainer(bert, nsp=False). "
+                f" Received: {has}"
+            )

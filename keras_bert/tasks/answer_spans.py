@@ -1,0 +1,96 @@
+"""Answers as characters of a context, as tokens of a window, and the best ones out of logits."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+BEST = 20  # starts and ends of a window, and candidates of a question, that are looked at (run_squad's n_best_size)
+
+
+class Candidate(NamedTuple):
+    """The sum of two logits, and the characters that they point to."""
+
+    score: float
+    start: int | None
+    end: int | None
+
+
+def find_answer(context: str, given: Any, row: int) -> tuple[int, int] | None:
+    """The characters of an answer, (0, 0) of none; None if the context does not hold it.
+
+    Where it does not stand at the place that is told, the occurrence nearest to it is taken.
+
+    >>> find_answer("Anna ran.", {"text": ["ran"], "answer_start": [6]}, row=0)
+    (5, 8)
+    """
+    text, start = _text_and_start(given, row)
+    if not text:
+        return 0, 0
+    places = []
+    place = context.find(text)
+    while place >= 0:
+        places.append(place)
+        place = context.find(text, place + 1)
+    if not places:
+        return None
+    start = min(places, key=lambda place: abs(place - (start or 0)))
+    return start, start + len(text)
+
+
+def _text_and_start(given: Any, row: int) -> tuple[str, int | None]:
+    if given is None or isinstance(given, str):
+        return given or "", None
+    if isinstance(given, dict):
+        text, start = given.get("text", ""), given.get("answer_start")
+        if not isinstance(text, str):  # several answers, the first of which is learned
+            text, start = (text[0], start[0] if start else None) if len(text) else ("", None)
+    elif isinstance(given, tuple) and len(given) == 2:
+        text, start = given
+    else:
+        text = start = given
+    if not isinstance(text, str) or isinstance(start, bool | float | str):
+        raise TypeError(
+            'An answer must be a text, (text, start), {"text": ..., "answer_start": ...} or None. '
+            f"Received: {given!r} at row {row}"
+        )
+    return text, None if start is None else int(start)
+
+
+def token_span(start: np.ndarray, end: np.ndarray, span: tuple[int, int] | None) -> tuple[int, int]:
+    """The tokens of a window that hold the characters; (0, 0), [CLS], if the window does not hold them all.
+
+    start, end: characters of each token, -1 where it is none of the context.
+    """
+    first, last = span or (0, 0)
+    inside = np.flatnonzero((start >= 0) & (start < last) & (end > first))
+    if not len(inside) or start[inside[0]] > first or end[inside[-1]] < last:
+        return 0, 0
+    return int(inside[0]), int(inside[-1])
+
+
+def best_spans(
+    windows: Sequence[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]], max_length: int
+) -> tuple[list[Candidate], float]:
+    """The best spans of a question, and the score of no answer: the lowest that a window gives its [CLS].
+
+    windows: of each, start and end in characters [S], the tokens that are its own to start at [S], logits [2, S'].
+    """
+    found: dict[tuple[int, int], float] = {}
+    null = np.inf
+    for start, end, own, logits in windows:
+        null = min(null, float(logits[0, 0] + logits[1, 0]))
+        shown = start >= 0
+        starts = _highest(logits[0], np.flatnonzero(own & shown))
+        ends = _highest(logits[1], np.flatnonzero(shown))
+        scores = logits[0, starts][:, None] + logits[1, ends]  # [starts, ends]
+        length = ends - starts[:, None] + 1
+        for i, j in np.argwhere((length >= 1) & (length <= max_length)):
+            span = int(start[starts[i]]), int(end[ends[j]])
+            found[span] = max(found.get(span, -np.inf), float(scores[i, j]))
+    best = sorted(found.items(), key=lambda item: -item[1])[:BEST]
+    return [Candidate(score, *span) for span, score in best], null
+
+
+def _highest(logits: np.ndarray, places: np.ndarray) -> np.ndarray:
+    return places[np.argsort(-logits[places], kind="stable")[:BEST]]

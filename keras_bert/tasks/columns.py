@@ -1,0 +1,138 @@
+"""What a user calls examples, as plain lists; what is wrong with them is told by its row."""
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import keras
+import numpy as np
+
+
+def column(values: Any, what: str = "text") -> list[str]:
+    """A column of texts as a list: of a list, an array, a pandas or datasets column, or a string tensor.
+
+    >>> import numpy as np
+    >>> column(np.array(["one", "two"]))
+    ['one', 'two']
+    """
+    rows = rows_of(values, what)
+    for row, text in enumerate(rows):
+        if is_missing(text):
+            raise ValueError(f"Every {what} must be there. Drop the row, or write ''. Received: {text!r} at row {row}")
+        if isinstance(text, bytes):
+            rows[row] = text.decode("utf-8")
+        elif not isinstance(text, str):
+            raise TypeError(
+                f"Every {what} must be a string. Turn it into one with str(); for pairs, pass a tuple of two columns. "
+                f"Received: {text!r} at row {row}"
+            )
+    return rows
+
+
+def rows_of(values: Any, what: str) -> list[Any]:
+    """The rows of a column, whatever holds them."""
+    if isinstance(values, str | bytes | dict) or not isinstance(values, Iterable):
+        raise TypeError(
+            f"A column of {what}s must be a list, an array or a table's column. Received: {type(values).__name__}"
+        )
+    if getattr(values, "ndim", 1) == 2 and hasattr(values, "columns"):  # a DataFrame gives its columns' names
+        raise TypeError(f"Pass table[name] for one column of {what}s. Received: {type(values).__name__}")
+    values = values.numpy() if hasattr(values, "numpy") else values
+    return list(values.tolist() if hasattr(values, "tolist") else values)
+
+
+def is_missing(value: Any) -> bool:
+    """None, NaN, and pandas's NA and NaT."""
+    return (
+        value is None or type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and value != value)
+    )
+
+
+def check_lengths(**columns: Any) -> int:
+    """The number of rows, which all columns that are there must share."""
+    lengths = {name: len(rows) for name, rows in columns.items() if rows is not None}
+    if len(set(lengths.values())) > 1:
+        listed = ", ".join(f"{length} {name}" for name, length in lengths.items())
+        raise ValueError(f"All columns must have a value for each row. Received: {listed}")
+    count = next(iter(lengths.values()))
+    if count == 0:
+        raise ValueError("There must be at least one example. Received: none")
+    return count
+
+
+def is_packed(x: Any) -> bool:
+    """Whether these are inputs of the encoder already, or something that gives batches of them, as Keras takes it."""
+    if isinstance(x, tuple) and x:
+        x = x[0]
+    if isinstance(x, dict | keras.utils.PyDataset) or hasattr(x, "__next__"):
+        return True
+    return _is_dataset(x) and isinstance(_example(x.element_spec)[0], dict)
+
+
+def columns_of(x: Any, y: Any = None, weights: Any = None, *, ranks: tuple[int, ...] = (0,)) -> tuple[Any, Any, Any]:
+    """Columns of what may be a tf.data of (x, y, weight), which is read as a whole.
+
+    ranks: of the tensor that is one text (or the words of one) there; an element of another rank is a batch.
+    """
+    if not _is_dataset(x):
+        return x, y, weights
+    if int(x.cardinality()) == -1:  # tf.data.INFINITE_CARDINALITY
+        raise ValueError("A tf.data of text must end; it is read, tokenized and shuffled as a whole. Use x.take(n).")
+    first = _example(x.element_spec)[0]
+    spec = first[0] if isinstance(first, tuple) else first
+    if spec.shape.rank not in ranks:
+        x = x.unbatch()
+    rows = [_example(row) for row in x.as_numpy_iterator()]
+    if not rows:
+        raise ValueError("There must be at least one example. Received: an empty tf.data")
+    found = [list(column) for column in zip(*rows, strict=True)]
+    if isinstance(first, tuple):
+        found[0] = tuple(list(column) for column in zip(*found[0], strict=True))  # type: ignore[call-overload]
+    x, y, weights = [*found, None, None][:3]
+    return x, y, weights
+
+
+def _is_dataset(x: Any) -> bool:
+    return hasattr(x, "element_spec") and hasattr(x, "as_numpy_iterator")
+
+
+def _example(element: Any) -> tuple[Any, ...]:
+    """(x,), (x, y) or (x, y, weight); an element of tf.data that is a tuple begins with x, as in Keras."""
+    return element if isinstance(element, tuple) else (element,)
+
+
+def split_columns(columns: Sequence[Any], fraction: float) -> tuple[list[Any], list[Any]]:
+    """The rows before and behind, the last `fraction` of them, as Keras's validation_split takes them."""
+    if not 0 < fraction < 1:
+        raise ValueError(f"validation_split must be between 0 and 1. Received: {fraction}")
+    first = columns[0][0] if isinstance(columns[0], tuple) else columns[0]
+    count = len(rows_of(first, "example"))
+    kept = round(count * (1 - fraction))
+    if not 0 < kept < count:
+        raise ValueError(f"validation_split must leave rows on both sides. Received: {fraction} of {count} rows")
+    return _rows(columns, slice(kept)), _rows(columns, slice(kept, None))
+
+
+def _rows(columns: Sequence[Any], part: slice) -> list[Any]:
+    return [
+        tuple(_rows(column, part)) if isinstance(column, tuple) else column if column is None else list(column)[part]
+        for column in columns
+    ]
+
+
+def numbers(values: Any, what: str) -> np.ndarray:
+    """A column of finite numbers, float32 [n]."""
+    rows = rows_of(values, what)
+    for row, value in enumerate(rows):
+        if isinstance(value, str | bytes) or is_missing(value) or np.ndim(value) or not math.isfinite(value):
+            raise ValueError(f"Every {what} must be a finite number. Received: {value!r} at row {row}")
+    return np.array(rows, "float32")
+
+
+def weights(sample_weight: Any, count: int) -> np.ndarray:
+    """A weight for each example, float32 [n]; 1 where none is given."""
+    if sample_weight is None:
+        return np.ones(count, "float32")
+    found = numbers(sample_weight, "sample weight")
+    check_lengths(examples=range(count), weights=found)
+    return found

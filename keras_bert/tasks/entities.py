@@ -1,0 +1,79 @@
+"""Entities and the labels of the words that hold them: BIO, BIOES (BILOU too) and IO."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+_BEGIN, _END = "BSU", "ESLU"  # letters of a first and of a last word
+
+
+@dataclass(frozen=True)
+class Entity:
+    """A part of a text, text[start:end], what it is, and how sure that is."""
+
+    type: str
+    text: str
+    start: int
+    end: int
+    score: float
+
+
+class Run(NamedTuple):
+    """Words start to end, without the last, and what they are together."""
+
+    type: str
+    start: int
+    end: int
+
+
+def has_entities(labels: Iterable[str]) -> bool:
+    """Whether these labels tell entities, O, B-PER, I-PER and the like, and not a tag for each word.
+
+    >>> has_entities(("O", "B-PER", "I-PER")), has_entities(("NOUN", "VERB"))
+    (True, False)
+    """
+    others = [label for label in labels if label != "O"]
+    return bool(others) and all(label[0] in "BIESLU" and label[1:2] == "-" and label[2:] for label in others)
+
+
+def decode(labels: Sequence[str]) -> list[Run]:
+    """The entities that these labels of words in a row tell, by the rules of CoNLL's script: any I- may begin one.
+
+    >>> decode(["B-PER", "I-PER", "O", "I-LOC", "B-LOC"])
+    [Run(type='PER', start=0, end=2), Run(type='LOC', start=3, end=4), Run(type='LOC', start=4, end=5)]
+    """
+    runs: list[Run] = []
+    open_type, start, ended = "", 0, False
+    for place, label in enumerate([*labels, "O"]):
+        letter, _, kind = label.partition("-")
+        if open_type and (kind != open_type or letter in _BEGIN or ended):
+            runs.append(Run(open_type, start, place))
+            open_type = ""
+        if kind and not open_type:
+            open_type, start = kind, place
+        ended = letter in _END
+    return runs
+
+
+def encode(runs: Iterable[Run], count: int, labels: Sequence[str]) -> list[str]:
+    """The labels of `count` words in a row that hold these entities, in the scheme of `labels`.
+
+    >>> encode([Run("PER", 0, 2), Run("LOC", 3, 4)], 4, labels=("O", "B-PER", "I-PER", "B-LOC"))
+    ['B-PER', 'I-PER', 'O', 'B-LOC']
+    """
+    letters = {label[0] for label in labels if label != "O"}
+
+    def letter(*wanted: str) -> str:
+        return next((one for one in wanted if one in letters), "I")
+
+    found = ["O"] * count
+    for kind, start, end in runs:
+        for place in range(start, end):
+            if end - start == 1:
+                first = letter("S", "U", "B")
+            elif place == start:
+                first = letter("B")
+            else:
+                first = letter("E", "L") if place == end - 1 else "I"
+            found[place] = f"{first}-{kind}"
+    return found

@@ -1,0 +1,61 @@
+"""Labels by name or id, and what each weighs."""
+
+from typing import Any
+
+import numpy as np
+
+from keras_bert.tasks.columns import is_missing, rows_of
+
+
+def check_labels(labels: Any, least: int = 2) -> tuple[str, ...]:
+    """The labels of a task as a tuple of names."""
+    if isinstance(labels, str | bytes):
+        raise TypeError(f"labels must be a tuple of names. Write ({labels!r}, ...). Received: {labels!r}")
+    names = tuple(labels)
+    if not all(isinstance(name, str) for name in names):
+        raise TypeError(f"Every label must be a string; labels in y may be ids. Received: {names}")
+    if len(set(names)) < max(least, len(names)):
+        raise ValueError(f"There must be at least {least} labels, no two alike. Received: {names}")
+    return names
+
+
+def label_ids(values: Any, labels: tuple[str, ...], where: str = "") -> np.ndarray:
+    """Ids [n] of a column of label names or ids.
+
+    >>> label_ids(["good", "bad"], labels=("bad", "good")).tolist()
+    [1, 0]
+    """
+    numbers = {label: number for number, label in enumerate(labels)}
+    return np.array(
+        [_label_id(value, numbers, row, where) for row, value in enumerate(rows_of(values, "label"))], "int32"
+    )
+
+
+def _label_id(value: Any, numbers: dict[str, int], row: int, where: str) -> int:
+    place = f"at row {row}" if not where else f"at word {row} of {where}"
+    if isinstance(value, bytes):
+        value = value.decode("utf-8")
+    if isinstance(value, str):
+        if value not in numbers:
+            raise ValueError(
+                f"A label must be one of {', '.join(map(repr, numbers))}. Correct it, or build the task with it. "
+                f"Received: {value!r} {place}"
+            )
+        return numbers[value]
+    if is_missing(value) or not isinstance(value, bool | int | np.integer | np.bool_):
+        raise TypeError(
+            f"A label must be a name, or an id from 0 to {len(numbers) - 1} as a whole number. Cast it with int(), or "
+            f"use a TextRegressor for numbers. Received: {value!r} {place}"
+        )
+    if not 0 <= value < len(numbers):
+        raise ValueError(f"A label's id must be from 0 to {len(numbers) - 1}. Received: {value} {place}")
+    return int(value)
+
+
+def class_weights(class_weight: Any, labels: tuple[str, ...]) -> np.ndarray:
+    """A weight for each label [C] out of a dict by name or id; 1 for those it does not name."""
+    found = np.ones(len(labels), "float32")
+    if class_weight is not None:
+        for label, weight in class_weight.items():
+            found[label_ids([label], labels)[0]] = weight
+    return found

@@ -1,0 +1,164 @@
+"""The units of texts that carry a label each, words or pieces, and the characters where they stand."""
+
+import itertools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from keras_bert.tasks.columns import column, rows_of
+from keras_bert.tasks.entities import Run
+from keras_bert.tasks.examples import tokenize
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+
+@dataclass(frozen=True)
+class Units:
+    """The pieces of texts, one text after the other, and the units that they are of.
+
+    texts: as given; of lists of words, `" ".join(words)`. ids: of all pieces. splits [n + 1]: where a text's begin.
+    first: of each piece, whether it begins a unit. start, end: the characters of the text that a piece came from.
+    word: the word of its text that a piece is of, from 0. given_words: whether the texts were lists of words.
+    """
+
+    texts: list[str]
+    ids: np.ndarray
+    splits: np.ndarray
+    first: np.ndarray
+    start: np.ndarray
+    end: np.ndarray
+    word: np.ndarray
+    given_words: bool
+    words: list[int]
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def firsts(self, number: int) -> np.ndarray:
+        """The places among all pieces where the units of a text begin."""
+        begin, end = self.splits[number : number + 2]
+        return begin + np.flatnonzero(self.first[begin:end])
+
+    def count_words(self, number: int) -> int:
+        return self.words[number]
+
+    def word_of_unit(self, number: int) -> np.ndarray:
+        """The word of the text that each of its units is of."""
+        return self.word[self.firsts(number)]
+
+    def characters(self, number: int, first: int, last: int) -> tuple[int, int]:
+        """The characters of units first to last, without the last."""
+        places = np.append(self.firsts(number), self.splits[number + 1])
+        return int(self.start[places[first]]), int(self.end[places[first] : places[last]].max())
+
+    def runs(self, number: int, entities: Any) -> list[Run]:
+        """Entities in characters as runs of units: all that share a character with one."""
+        places = np.append(self.firsts(number), self.splits[number + 1])
+        starts = self.start[places[:-1]]
+        ends = np.array([self.end[a:b].max() for a, b in itertools.pairwise(places)], "int64")
+        found: list[Run] = []
+        for entity in entities:
+            start, end, kind = (entity.start, entity.end, entity.type) if hasattr(entity, "type") else entity
+            if not 0 <= start < end <= len(self.texts[number]):
+                raise ValueError(
+                    f"An entity is (start, end, type), characters of a text of {len(self.texts[number])}. "
+                    f"Received: {entity!r} at row {number}"
+                )
+            inside = np.flatnonzero((starts < end) & (ends > start))
+            if not len(inside):
+                raise ValueError(f"An entity must hold a word. Received: {entity!r} at row {number}")
+            found.append(Run(kind, int(inside[0]), int(inside[-1]) + 1))
+        found.sort(key=lambda run: run.start)
+        for one, other in itertools.pairwise(found):
+            if other.start < one.end:
+                raise ValueError(
+                    f"Each word may be part of one entity. Leave one out"
+                    f"{'' if self.given_words else ', or use unit=' + repr('piece')}. Received: {one.type} and "
+                    f"{other.type} share a word at row {number}"
+                )
+        return found
+
+    def rows(self, room: int) -> "tuple[tf.RaggedTensor, np.ndarray]":
+        """Ragged ids of at most `room` pieces, enough rows for each text, and the text each row is of."""
+        import tensorflow as tf
+
+        lengths = np.diff(self.splits)
+        parts = np.maximum(-(-lengths // room), 1)
+        text = np.repeat(np.arange(len(lengths)), parts)
+        part = np.arange(len(text)) - np.repeat(np.cumsum(parts) - parts, parts)
+        sizes = np.minimum(lengths[text] - part * room, room)
+        with tf.device("CPU:0"):
+            return tf.RaggedTensor.from_row_lengths(self.ids, sizes), text
+
+
+def units_of(preprocessor: Any, x: Any, unit: str) -> Units:
+    """The units of a column of texts or of lists of words."""
+    rows = rows_of(x, "text")
+    if rows and not isinstance(rows[0], str | bytes) and hasattr(rows[0], "__iter__"):
+        return _of_words(preprocessor, rows, unit)
+    texts = column(rows)
+    ids, start, end = tokenize(preprocessor, texts, offsets=True)  # each [n, (words), (pieces)]
+    words = ids.row_lengths().numpy()  # of each text
+    pieces = ids.values.row_lengths().numpy()  # of each word
+    own_words = np.arange(len(pieces)) - np.repeat(np.cumsum(words) - words, words)
+    first = np.ones(int(pieces.sum()), bool)
+    if unit == "word":
+        first = _begins(pieces)
+    splits = np.append(0, np.cumsum(pieces))[np.append(0, np.cumsum(words))]
+    flat = [part.flat_values.numpy() for part in (ids, start, end)]
+    return Units(texts, flat[0], splits, first, flat[1], flat[2], np.repeat(own_words, pieces), False, words.tolist())
+
+
+def _of_words(preprocessor: Any, rows: list[Any], unit: str) -> Units:
+    words = [_words(row, number) for number, row in enumerate(rows)]
+    flat = [word for row in words for word in row]
+    ids, start, end = (part.merge_dims(1, 2) for part in tokenize(preprocessor, flat, offsets=True))
+    lengths = ids.row_lengths().numpy()
+    bare = np.flatnonzero(
+        lengths == 0
+    )  # control characters and the like: [UNK] in their place, so that no word is lost
+    at = ids.row_splits.numpy()[bare]
+    sizes = np.array([len(word) for word in flat], "int32")
+    begins = np.concatenate([np.zeros(0), *map(_starts, words)]).astype("int32")  # of each word in its text
+    values = np.insert(ids.values.numpy(), at, preprocessor.vocabulary["[UNK]"])
+    starts = np.insert(start.values.numpy(), at, 0)
+    ends = np.insert(end.values.numpy(), at, sizes[bare])
+    lengths = np.maximum(lengths, 1)
+    counts = np.array([len(row) for row in words], "int64")
+    number = np.concatenate([np.zeros(0), *map(np.arange, counts)]).astype("int64")
+    offset = np.repeat(begins, lengths)
+    return Units(
+        texts=[" ".join(row) for row in words],
+        ids=values,
+        splits=np.append(0, np.cumsum(lengths))[np.append(0, np.cumsum(counts))],
+        first=_begins(lengths) if unit == "word" else np.ones(len(values), bool),
+        start=starts + offset,
+        end=ends + offset,
+        word=np.repeat(number, lengths),
+        given_words=True,
+        words=counts.tolist(),
+    )
+
+
+def _words(row: Any, number: int) -> list[str]:
+    words = column(row, f"word of row {number}")
+    for place, word in enumerate(words):
+        if not word.strip():
+            raise ValueError(
+                f"A word must not be empty. Leave it out. Received: {word!r}, word {place} of row {number}"
+            )
+    return words
+
+
+def _starts(words: list[str]) -> np.ndarray:
+    sizes = np.array([len(word) + 1 for word in words], "int64")
+    return np.cumsum(sizes) - sizes
+
+
+def _begins(lengths: np.ndarray) -> np.ndarray:
+    """Of runs of these lengths laid end to end, none empty, the places where one begins."""
+    first = np.zeros(int(lengths.sum()), bool)
+    first[np.cumsum(lengths) - lengths] = True
+    return first

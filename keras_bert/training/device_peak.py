@@ -1,0 +1,37 @@
+"""How fast a device can multiply, by its maker's sheet."""
+
+import os
+from typing import Any
+
+# Dense bfloat16 (float16 before Ampere) FLOP/s a device, as TensorFlow or a TPU VM names it; the longer name first.
+PEAKS = {
+    "v6e": 918e12,
+    "v5p": 459e12,
+    "v5lite": 197e12,
+    "v4": 275e12 / 2,  # a core: TensorFlow counts two a chip up to v4
+    "v3": 123e12 / 2,
+    "v2": 46e12 / 2,
+    "H200": 989e12,
+    "H100 PCIe": 756e12,
+    "H100": 989e12,
+    "A100": 312e12,
+    "A10G": 70e12,
+    "A10": 125e12,
+    "L40S": 362e12,
+    "L4": 121e12,
+    "V100": 125e12,
+    "T4": 65e12,
+}
+
+
+def device_peak(strategy: Any) -> float | None:
+    """FLOP/s of all replicas together; None where the device is not known, as a CPU's."""
+    import tensorflow as tf
+
+    if isinstance(strategy, tf.distribute.TPUStrategy):
+        name = os.environ.get("TPU_ACCELERATOR_TYPE", "")  # such as v5litepod-8
+    else:
+        gpus = tf.config.list_physical_devices("GPU")
+        name = tf.config.experimental.get_device_details(gpus[0]).get("device_name", "") if gpus else ""
+    peak = next((peak for part, peak in PEAKS.items() if part in name), None)
+    return peak and peak * strategy.num_replicas_in_sync

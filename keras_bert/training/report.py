@@ -1,0 +1,116 @@
+"""Report: what a run says while it goes on, to people, to TensorBoard and to a file."""
+
+import json
+import logging
+import time
+from typing import Any
+
+import tensorflow as tf
+
+logger = logging.getLogger("keras_bert")
+
+SECONDS_BETWEEN_LINES = 30
+METRICS = "metrics.jsonl"
+
+
+class Report:
+    """A line that changes where standard error is a terminal, else a line of the log every half minute.
+
+    With a directory: `metrics.jsonl`, an object a report, and `tensorboard/`. A run that goes on drops what was
+    reported after its checkpoint.
+
+    Arguments: steps: of the whole run. peak: FLOP/s of the devices, and flops_per_token what a token needs, where known.
+    """
+
+    def __init__(
+        self,
+        directory: str | None,
+        *,
+        start: int,
+        steps: int,
+        peak: float | None = None,
+        flops_per_token: float | None = None,
+    ) -> None:
+        from rich.console import Console
+        from rich.live import Live
+
+        self.steps = steps
+        self.share_of_a_token = flops_per_token / peak if peak and flops_per_token else None
+        self.metrics = f"{directory}/{METRICS}" if directory else None
+        self.writer = tf.summary.create_file_writer(f"{directory}/tensorboard") if directory else None
+        console = Console(stderr=True)
+        self.live = Live(console=console, transient=True) if console.is_terminal else None
+        self._spoken = time.perf_counter()
+        if self.metrics and tf.io.gfile.exists(self.metrics):
+            kept = [record for record in read_metrics(self.metrics) if record["step"] <= start]
+            with tf.io.gfile.GFile(self.metrics, "w") as file:
+                file.write("".join(json.dumps(record) + "\n" for record in kept))
+
+    def __enter__(self) -> "Report":
+        if self.live:
+            self.live.start()
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        if self.live:
+            self.live.stop()
+        if self.writer:
+            self.writer.close()
+
+    def __call__(self, step: int, means: dict[str, float], *, loop_steps: int = 0, seconds: float = 0.0) -> None:
+        """Tell the means of the last `loop_steps` steps, or, with 0 of them, of an evaluation."""
+        record: dict[str, float] = {"step": step, **means}
+        if loop_steps:
+            record["seconds_per_step"] = seconds / loop_steps
+            record["tokens_per_second"] = means["tokens"] * loop_steps / seconds
+            if self.share_of_a_token:
+                record["share_of_peak"] = record["tokens_per_second"] * self.share_of_a_token
+        self._write(record)
+        line = _line(record, self.steps)
+        if self.live and loop_steps:
+            self.live.update(line)
+        elif not loop_steps or time.perf_counter() - self._spoken > SECONDS_BETWEEN_LINES or step == self.steps:
+            self._spoken = time.perf_counter()
+            logger.info("%s", line)
+
+    def _write(self, record: dict[str, float]) -> None:
+        if self.metrics:
+            with tf.io.gfile.GFile(self.metrics, "a") as file:
+                file.write(json.dumps(record) + "\n")
+        if self.writer:
+            with self.writer.as_default():
+                for name, value in record.items():
+                    tf.summary.scalar(name, value, step=record["step"])
+
+
+def _line(record: dict[str, float], steps: int) -> str:
+    parts = [f"step {record['step']:,} of {steps:,}"]
+    parts += [f"{name} {value:.4g}" for name, value in record.items() if name.endswith(("loss", "accuracy"))]
+    if "tokens_per_second" in record:
+        parts.append(f"{record['tokens_per_second']:,.0f} tokens/s")
+    if "share_of_peak" in record:
+        parts.append(f"{record['share_of_peak']:.0%} of the peak")
+    if "seconds_per_step" in record:
+        parts.append(f"{_time((steps - record['step']) * record['seconds_per_step'])} left")
+    return ", ".join(parts)
+
+
+def _time(seconds: float) -> str:
+    """
+    >>> _time(93784)
+    '1 d 2 h'
+    """
+    minutes = round(seconds) // 60
+    if minutes < 1:
+        return f"{seconds:.0f} s"
+    if minutes < 60:
+        return f"{minutes} min"
+    hours = minutes // 60
+    return f"{hours} h {minutes % 60} min" if hours < 24 else f"{hours // 24} d {hours % 24} h"
+
+
+def read_metrics(path: str) -> list[dict[str, Any]]:
+    """The reports of a run; a last line that was cut off by a kill is left out."""
+    with tf.io.gfile.GFile(path) as file:
+        lines = file.read().split("\n")
+    return [json.loads(line) for line in lines[:-1]]
