@@ -22,7 +22,7 @@ def _options(debug: bool = typer.Option(False, "--debug", help="Show the whole t
 def main() -> None:
     """Run a command: exit code 0, 1 with one clear line, or 2 for a wrong usage."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    from keras_bert.cli import convert, fill_mask, models, vocab  # noqa: F401  each file registers its command
+    from keras_bert.cli import convert, export, fill_mask, models, serve, vocab  # noqa: F401  each file registers its command
 
     try:
         app()

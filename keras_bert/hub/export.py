@@ -17,6 +17,7 @@ from keras_bert.hub.preprocess import preprocess
 from keras_bert.hub.publish import new_version
 from keras_bert.hub.tasks import check_kind, task_text
 from keras_bert.hub.text import text
+from keras_bert.hub.warm_up import write_warm_up
 from keras_bert.layers.dense import blank_weights
 from keras_bert.tasks.task import Task
 from keras_bert.weights import saved_model
@@ -37,6 +38,7 @@ def export(
     seq_length: int | None = None,
     dtype: Any = None,
     overwrite: bool = False,
+    serving: str | None = None,
 ) -> None:
     """Write `preprocess/VERSION`, `encoder/VERSION` and `text/VERSION` into a folder, or a bucket such as gs://....
 
@@ -47,6 +49,7 @@ def export(
     seq_length: of `preprocess` where the caller gives none, and what `text` is cut to; by default the preprocessor's.
     dtype: a Keras policy to compute in, such as "bfloat16", or "int8" for quantized Dense layers; outputs stay float32.
     overwrite: replace this version if it is there.
+    serving: the name under which TF Serving will know the model, for requests that warm it up.
 
     >>> import tempfile, tensorflow as tf
     >>> from keras_bert import BertConfig, Preprocessor, Vocabulary
@@ -73,8 +76,11 @@ def export(
         bert.preprocessor.vocabulary.save(vocab_file)
         for part, make in _parts(model, length, vocab_file).items():
             folder = staged / part / str(version)
-            _save(*make(), folder)
+            root, signatures = make()
+            _save(root, signatures, folder)
             _write_settings(model if part == _OWNER[isinstance(model, Task)] else bert, folder / EXTRA)
+            if serving is not None:
+                write_warm_up(folder, serving if part == "text" else f"{serving}-{part}", signatures)
             write_manifest(folder, {"part": part, **facts})
             gc.collect()  # a saved object and its functions refer to one another
 

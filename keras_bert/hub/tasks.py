@@ -36,7 +36,7 @@ def task_text(task: Task, seq_length: int, vocab_file: str | os.PathLike) -> tup
 def check_kind(task: Task) -> None:
     """Refuse a task that has no answers in the graph yet."""
     if not isinstance(task, tuple(_KINDS)):
-        raise TypeError(
+        raise ValueError(
             f"export writes {', '.join(kind.__name__ for kind in _KINDS)}. Export the encoder, task.bert, and read its "
             f"outputs with the head. Received: {type(task).__name__}"
         )

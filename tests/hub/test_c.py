@@ -19,7 +19,8 @@ def program(tmp_path_factory):
         pytest.skip("there is no C compiler on this machine")
     library = Path(tf.sysconfig.get_lib())
     path = tmp_path_factory.mktemp("c") / "serve"
-    command = [compiler, "-Wall", "-Wextra", "-Werror", "-O1", str(Path(__file__).with_name("serve.c")), "-o", str(path)]
+    source = Path(__file__).with_name("serve.c")
+    command = [compiler, "-Wall", "-Wextra", "-Werror", "-O1", str(source), "-o", str(path)]
     command += ["-isystem", tf.sysconfig.get_include(), f"-L{library}", f"-Wl,-rpath,{library}"]
     subprocess.run([*command, "-l:libtensorflow_cc.so.2", "-l:libtensorflow_framework.so.2"], check=True)
     return path

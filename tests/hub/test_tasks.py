@@ -56,9 +56,7 @@ def test_classifier(tmp_path, multi_label):
     assert np.abs(served["logits"](**packed)["logits"] - task(packed)).max() <= 1e-6
     again = _assert_same_task(task, tmp_path)
     assert (again.labels, again.multi_label) == (task.labels, multi_label)
-    np.testing.assert_array_equal(
-        keras_bert.load(tmp_path).word_embeddings.embeddings, bert.word_embeddings.embeddings
-    )
+    np.testing.assert_array_equal(keras_bert.load(tmp_path).word_embeddings.embeddings, bert.word_embeddings.embeddings)
 
 
 @pytest.mark.parametrize("pairs", ["together", "cosine"])
