@@ -62,7 +62,8 @@ class Batcher:
                 await self._answer(batch)
 
     def _take(self, key: Any) -> list[_Waiting]:
-        queue, batch, rows = self._waiting[key], [], 0
+        queue, rows = self._waiting[key], 0
+        batch: list[_Waiting] = []
         while queue and (not batch or rows + queue[0].rows <= self._max_rows):
             batch.append(queue.pop(0))
             rows += batch[-1].rows

@@ -15,7 +15,7 @@ from keras_bert.hub.encoder import encoder
 from keras_bert.hub.manifest import write_manifest
 from keras_bert.hub.preprocess import preprocess
 from keras_bert.hub.publish import new_version
-from keras_bert.hub.tasks import check_kind, task_text
+from keras_bert.hub.tasks import task_text
 from keras_bert.hub.text import text
 from keras_bert.hub.warm_up import write_warm_up
 from keras_bert.layers.dense import blank_weights
@@ -109,8 +109,6 @@ def _check(model: Any, version: int, seq_length: int | None) -> Bert:
             "export takes a Bert, a Pretrainer or a task. For another Keras model, use its own export. "
             f"Received: {type(model).__name__}"
         )
-    if isinstance(model, Task):
-        check_kind(model)
     if isinstance(version, bool) or not isinstance(version, int) or version < 1:
         raise ValueError(f"version must be a whole number from 1 on, as TF Serving counts. Received: {version!r}")
     positions = bert.config.max_position_embeddings

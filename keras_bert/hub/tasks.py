@@ -4,12 +4,16 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from keras_bert.hub.answering import answer
 from keras_bert.hub.encoder import serve, specs, trainable
+from keras_bert.hub.tagging import tag
 from keras_bert.hub.text import of_texts, pack
 from keras_bert.tasks.multiple_choice import MultipleChoice
+from keras_bert.tasks.question_answerer import QuestionAnswerer
 from keras_bert.tasks.task import Task
 from keras_bert.tasks.text_classifier import TextClassifier
 from keras_bert.tasks.text_regressor import TextRegressor
+from keras_bert.tasks.token_tagger import TokenTagger
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -31,15 +35,6 @@ def task_text(task: Task, seq_length: int, vocab_file: str | os.PathLike) -> tup
     root.__call__ = signatures["serving_default"]
     root.vocab_file = tf.saved_model.Asset(os.fspath(vocab_file))
     return root, signatures
-
-
-def check_kind(task: Task) -> None:
-    """Refuse a task that has no answers in the graph yet."""
-    if not isinstance(task, tuple(_KINDS)):
-        raise ValueError(
-            f"export writes {', '.join(kind.__name__ for kind in _KINDS)}. Export the encoder, task.bert, and read its "
-            f"outputs with the head. Received: {type(task).__name__}"
-        )
 
 
 def _classify(task: TextClassifier, logits: Logits, seq_length: int) -> dict[str, Any]:
@@ -112,5 +107,7 @@ def _grouped(rows: dict[str, "tf.Tensor"], count: int) -> dict[str, "tf.Tensor"]
 _KINDS: dict[type, Callable[..., dict[str, Any]]] = {
     TextClassifier: _classify,
     TextRegressor: _score,
+    TokenTagger: tag,
+    QuestionAnswerer: answer,
     MultipleChoice: _choose,
 }

@@ -3,7 +3,6 @@
 import base64
 import contextlib
 import json
-import os
 import signal
 import socket
 import subprocess
@@ -11,7 +10,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from concurrent.futures import ThreadPoolExecutor, futures
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -108,7 +107,7 @@ def test_grpc_client(kit, expected):
                 response.outputs[name].CopyFrom(tf.make_tensor_proto(array))
             return response
 
-    server = grpc.server(futures.ThreadPoolExecutor(1))
+    server = grpc.server(ThreadPoolExecutor(1))
     prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(Service(), server)
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
@@ -128,9 +127,7 @@ def _served(folder):
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     command = [sys.executable, "-W", "ignore", "-m", "keras_bert.cli", "serve", str(folder), "--port", str(port)]
-    process = subprocess.Popen(
-        command, stderr=subprocess.PIPE, text=True, env={**os.environ, "CUDA_VISIBLE_DEVICES": ""}
-    )
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:
         url = f"http://127.0.0.1:{port}"
         for _ in range(1200):
@@ -299,7 +296,7 @@ def test_rest_client(server, kit, expected):
     exec((kit / "serving" / "rest_client.py").read_text(), client)
     client["URL"] = f"{server.url}{PREDICT}"
     _assert_rows(client["predict"](text=TEXTS), expected, TEXTS)
-    with pytest.raises(ValueError, match="takes|must have"):
+    with pytest.raises(ValueError, match="must have"):
         client["predict"](texts=TEXTS)
 
 

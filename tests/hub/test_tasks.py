@@ -84,6 +84,49 @@ def test_multiple_choice(tmp_path):
     assert _assert_same_task(task, tmp_path).choices == 3
 
 
+@pytest.mark.parametrize(
+    ("labels", "unit"),
+    [
+        (("O", "B-PER", "I-PER", "B-LOC", "I-LOC"), "word"),
+        (("O", "I-PER", "S-PER", "E-PER"), "piece"),
+        (("NOUN", "VERB", "X"), "word"),
+    ],
+)
+def test_tagger(tmp_path, labels, unit):
+    task = _randomized(keras_bert.TokenTagger(make(num_hidden_layers=1), labels=labels, unit=unit))
+    served = _exported(task, tmp_path)
+    texts = [*TEXTS, "", " w1 É w2  w3", " ".join(f"w{i % 18}" for i in range(40))]  # the last in four parts
+    found = {name: x.numpy() for name, x in served["serving_default"](text=tf.constant(texts)).items()}
+    for row, entities in enumerate(task.tag(texts)):
+        assert found["count"][row] == len(entities)
+        for name in ("type", "text", "start", "end", "score"):
+            got = found[name][row][: len(entities)].tolist()
+            expected = [getattr(entity, name) for entity in entities]
+            if name == "score":
+                assert np.abs(np.subtract(got, expected)).max(initial=0) <= 1e-5
+            else:
+                assert [one.decode() if isinstance(one, bytes) else one for one in got] == expected
+    assert found["count"].sum() > 10
+    assert served["serving_default"](text=tf.constant([], tf.string))["type"].shape[0] == 0
+    assert _assert_same_task(task, tmp_path).unit == unit
+
+
+@pytest.mark.parametrize("null_threshold", [None, -1.0, 3.0])
+def test_question_answerer(tmp_path, null_threshold):
+    task = keras_bert.QuestionAnswerer(make(num_hidden_layers=1), null_threshold=null_threshold, stride=3)
+    task = _randomized(task)
+    served = _exported(task, tmp_path)
+    questions = ["w1", "w2 w3?", "w4 w5 w6 w7 w8 w9", "w1"]
+    contexts = ["w5  É w6.", " ".join(f"w{i * 7 % 18}" for i in range(50)), "w1", ""]
+    found = served["serving_default"](question=tf.constant(questions), context=tf.constant(contexts))
+    for row, expected in enumerate(task.answer(questions, contexts)):
+        start, end = (int(found[name][row]) for name in ("start", "end"))
+        assert (start, end) == ((-1, -1) if expected.start is None else (expected.start, expected.end))
+        assert found["text"][row].numpy().decode() == expected.text
+        assert abs(float(found["score"][row]) - expected.score) <= 1e-5
+    assert _assert_same_task(task, tmp_path).null_threshold == null_threshold
+
+
 def test_pretrainer(tmp_path):
     bert = make(num_hidden_layers=1)
     pretrainer = keras_bert.Pretrainer(bert)
