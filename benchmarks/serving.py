@@ -18,6 +18,7 @@ import sys
 import tempfile
 import threading
 import time
+import timeit
 import urllib.request
 from pathlib import Path
 
@@ -137,8 +138,7 @@ def in_process(folder: Path) -> None:
     seconds = {}
     for name, run in {"text": lambda: text.signatures["serving_default"](text=batch), "fixed 128": fixed}.items():
         run()
-        rounds = [time.perf_counter() for _ in range(4) if run() or True]
-        seconds[name] = min(b - a for a, b in zip(rounds, rounds[1:], strict=False))
+        seconds[name] = min(timeit.repeat(run, number=1, repeat=4))
     print(f"64 short sentences: {seconds}, ratio {seconds['fixed 128'] / seconds['text']:.1f}")
 
 

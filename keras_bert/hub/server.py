@@ -111,7 +111,7 @@ def application(models: dict[str, dict[int, Model]]) -> "Starlette":
         except Overloaded as error:
             return refused(503, str(error))
         except tf.errors.InvalidArgumentError as error:
-            return refused(400, error.message.splitlines()[0])
+            return refused(400, _reason(error.message))
 
     methods = ["GET", "POST", "PUT", "DELETE", "PATCH"]
     return Starlette(routes=[Route("/{path:path}", answer, methods=methods)])
@@ -127,6 +127,13 @@ def _runner(function: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
         return {name: tensor.numpy() for name, tensor in sorted(outputs.items())}
 
     return run
+
+
+def _reason(message: str) -> str:
+    """What an op said, without where it stands in the graph."""
+    around = ("Graph execution error", "Detected at node", "<stack traces", "\t")
+    said = [line for line in message.splitlines() if line.strip() and not line.startswith(around)]
+    return said[0] if said else "The model could not compute this."
 
 
 def _version(kind: str | None, value: str | None, versions: dict[int, Model]) -> int | None:
