@@ -77,7 +77,7 @@ def export(
         for part, make in _parts(model, length, vocab_file).items():
             folder = staged / part / str(version)
             root, signatures = make()
-            _save(root, signatures, folder)
+            _save(root, signatures, folder, gradients=part == "encoder")
             _write_settings(model if part == _OWNER[isinstance(model, Task)] else bert, folder / EXTRA)
             if serving is not None:
                 write_warm_up(folder, serving if part == "text" else f"{serving}-{part}", signatures)
@@ -138,12 +138,14 @@ def _with_dtype(model: Any, dtype: Any) -> Any:
     return copy
 
 
-def _save(root: Any, signatures: dict[str, Any], folder: Path) -> None:
+def _save(root: Any, signatures: dict[str, Any], folder: Path, *, gradients: bool) -> None:
+    """gradients: those of our own kernels go along, hundreds of functions, for a SavedModel that is trained further."""
     import tensorflow as tf
 
-    with kernels.portable():  # saving traces the gradients
+    options = tf.saved_model.SaveOptions(experimental_custom_gradients=gradients)
+    with kernels.portable():
         try:
-            tf.saved_model.save(root, str(folder), signatures=signatures)
+            tf.saved_model.save(root, str(folder), signatures=signatures, options=options)
         except tf.errors.OpError as error:
             raise OSError(f"The SavedModel could not be written. Received: {error.message}") from None
 
