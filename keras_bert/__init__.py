@@ -21,6 +21,7 @@ _refuse_old_package()
 # Importing these registers their classes, so that keras.models.load_model finds them.
 from keras_bert.bert import Bert  # noqa: E402
 from keras_bert.config import BertConfig  # noqa: E402
+from keras_bert.hub.export import export  # noqa: E402
 from keras_bert.layers import mlm_head as _mlm_head  # noqa: E402, F401
 from keras_bert.pretraining.pretrainer import Pretrainer  # noqa: E402
 from keras_bert.tasks.multiple_choice import MultipleChoice  # noqa: E402
@@ -48,6 +49,7 @@ __all__ = [
     "TokenTagger",
     "Vocabulary",
     "__version__",
+    "export",
     "list_models",
     "load",
     "strategy",

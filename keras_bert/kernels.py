@@ -23,6 +23,7 @@ elif BACKEND == "torch":
     import torch
 
 _static: contextvars.ContextVar[bool] = contextvars.ContextVar("static_shapes", default=False)
+_portable: contextvars.ContextVar[bool] = contextvars.ContextVar("portable", default=False)
 
 
 def is_concrete(x: Any) -> bool:
@@ -172,6 +173,16 @@ if BACKEND == "tensorflow":
 # === Layer normalization ===
 
 
+@contextlib.contextmanager
+def portable() -> Iterator[None]:
+    """Trace for any device: the fused norm is a CPU's alone, and a graph on disk may be served by a GPU."""
+    token = _portable.set(True)
+    try:
+        yield
+    finally:
+        _portable.reset(token)
+
+
 def layer_norm(x: Any, gamma: Any, beta: Any, epsilon: float) -> Any:
     """Normalize the last axis, in float32 at least."""
     if BACKEND == "torch":  # keras.ops asks x for the size of the axis, where ONNX wants a constant
@@ -188,7 +199,7 @@ if BACKEND == "tensorflow":
     def _layer_norm(x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon: float) -> tf.Tensor:
         # Under a mixed policy gamma and beta stay float32, which the fused op does not take.
         fuses = x.dtype == gamma.dtype and x.dtype != tf.float64 and drops_padding()
-        fuses = fuses and not tf.config.list_physical_devices("GPU")
+        fuses = fuses and not _portable.get() and not tf.config.list_physical_devices("GPU")
 
         @tf.custom_gradient
         def norm(x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor) -> tuple[tf.Tensor, Callable]:

@@ -28,11 +28,13 @@ def main() -> None:
         convert,
         evaluate,
         examples,
+        export,
         fill_mask,
         finetune,
         models,
         predict,
         pretrain,
+        serve,
         vocab,
     )
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-_BEGIN, _END = "BSU", "ESLU"  # letters of a first and of a last word
+BEGIN, END = "BSU", "ESLU"  # letters of a first and of a last word
 
 
 @dataclass(frozen=True)
@@ -46,12 +46,12 @@ def decode(labels: Sequence[str]) -> list[Run]:
     open_type, start, ended = "", 0, False
     for place, label in enumerate([*labels, "O"]):
         letter, _, kind = label.partition("-")
-        if open_type and (kind != open_type or letter in _BEGIN or ended):
+        if open_type and (kind != open_type or letter in BEGIN or ended):
             runs.append(Run(open_type, start, place))
             open_type = ""
         if kind and not open_type:
             open_type, start = kind, place
-        ended = letter in _END
+        ended = letter in END
     return runs
 
 

@@ -160,11 +160,11 @@ def _runner(bert: Any, packer: Packer, columns: int, *pooled: Any) -> "_Runner":
         cache["variables"] = variables
     key = (packer, columns, *pooled)
     if key not in cache:
-        cache[key] = _Runner(packer, columns, keras.Model(bert.input, _features(bert, *pooled)))
+        cache[key] = _Runner(packer, columns, keras.Model(bert.input, features(bert, *pooled)))
     return cache[key]
 
 
-def _features(bert: Any, layers: tuple[int, ...], combine: str, pooling: str | None, normalize: bool) -> Any:
+def features(bert: Any, layers: tuple[int, ...], combine: str, pooling: str | None, normalize: bool) -> Any:
     """The symbolic vectors: [B, D], or [B, S, D] without pooling. Blocks above the highest of `layers` are left out."""
     if pooling == "pooled":
         x = ops.cast(bert.output["pooled_output"], "float32")  # [B, H]

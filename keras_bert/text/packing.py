@@ -38,18 +38,20 @@ class Packer:
             raise ValueError(f"truncation must be one of {TRUNCATIONS}. Received: truncation={self.truncation!r}")
         check_seq_length(self.max_length, segments=1, name="max_length")
 
-    def pack(self, segments: Sequence["tf.RaggedTensor"], seq_length: int | str) -> dict[str, "tf.Tensor"]:
+    def pack(
+        self, segments: Sequence["tf.RaggedTensor"], seq_length: "int | str | tf.Tensor"
+    ) -> dict[str, "tf.Tensor"]:
         """The rows as int32 [B, S]; S is `seq_length`, or the longest row rounded up to a multiple of 8."""
         import tensorflow as tf
 
         _, kept = self._lengths(segments, seq_length)  # [B, K]
         starts = 1 + tf.cumsum(kept + 1, axis=1, exclusive=True)  # [B, K]
         total = starts[:, -1] + kept[:, -1] + 1  # [B]
-        if seq_length == "longest":
+        if isinstance(seq_length, str):
             longest = tf.reduce_max(tf.concat([total, [len(segments) + 1]], axis=0))
             width = tf.minimum((longest + 7) // 8 * 8, self.max_length)
         else:
-            width = tf.constant(seq_length)
+            width = tf.convert_to_tensor(seq_length)
         column = tf.range(width)[tf.newaxis]  # [1, S]
         real = column < total[:, tf.newaxis]  # [B, S]
         segment = tf.add_n([tf.cast(column >= starts[:, k, tf.newaxis], tf.int32) for k in range(len(segments))])
@@ -61,19 +63,24 @@ class Packer:
         # A [SEP] belongs to the segment it ends, so a segment begins where its first piece stands.
         types = tf.where(real, tf.maximum(segment - 1, 0), 0)  # [B, S]
         packed = {"input_word_ids": ids, "input_mask": tf.cast(real, tf.int32), "input_type_ids": types}
-        if seq_length != "longest":
+        if not isinstance(seq_length, str) and not tf.is_tensor(seq_length):
             packed = {name: tf.ensure_shape(value, (None, seq_length)) for name, value in packed.items()}
         return packed
 
-    def cut(self, segments: Sequence["tf.RaggedTensor"], seq_length: int | str) -> "tf.Tensor":
+    def cut(self, segments: Sequence["tf.RaggedTensor"], seq_length: "int | str | tf.Tensor") -> "tf.Tensor":
         """Which texts lose pieces in `pack`, bool [B, K] for K segments."""
         lengths, kept = self._lengths(segments, seq_length)
         return kept < lengths
 
-    def _lengths(self, segments: Sequence["tf.RaggedTensor"], seq_length: int | str) -> tuple["tf.Tensor", "tf.Tensor"]:
+    def _lengths(
+        self, segments: Sequence["tf.RaggedTensor"], seq_length: "int | str | tf.Tensor"
+    ) -> tuple["tf.Tensor", "tf.Tensor"]:
         import tensorflow as tf
 
-        limit = check_seq_length(self.max_length if seq_length == "longest" else seq_length, len(segments))
+        if tf.is_tensor(seq_length):  # an exported graph learns it when it is called
+            limit = _checked_tensor(seq_length, len(segments))
+        else:
+            limit = check_seq_length(self.max_length if seq_length == "longest" else seq_length, len(segments))
         lengths = tf.stack([tf.cast(rows.row_lengths(), tf.int32) for rows in segments], axis=1)  # [B, K]
         return lengths, kept_lengths(lengths, limit - len(segments) - 1, self.truncation)
 
@@ -137,3 +144,12 @@ def check_seq_length(seq_length: int | str, segments: int, name: str = "seq_leng
             f"Received: {name}={seq_length}"
         )
     return seq_length
+
+
+def _checked_tensor(seq_length: "tf.Tensor", segments: int) -> "tf.Tensor":
+    import tensorflow as tf
+
+    rule = f"seq_length must hold [CLS] and a [SEP] behind each of the {segments} texts, so be at least {segments + 1}."
+    fits = tf.debugging.assert_greater_equal(seq_length, segments + 1, rule)
+    with tf.control_dependencies([] if fits is None else [fits]):
+        return tf.identity(seq_length)

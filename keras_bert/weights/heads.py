@@ -7,7 +7,7 @@ from typing import Any
 import keras
 
 from keras_bert.bert import Bert
-from keras_bert.weights import own
+from keras_bert.weights import own, saved_model
 from keras_bert.weights.checkpoint import Checkpoint, head_variables
 from keras_bert.weights.load import build, read_source
 
@@ -44,14 +44,14 @@ def assign_head(task: Any, checkpoint: Checkpoint) -> None:
 
 
 def load_saved(kind: type, source: Any, *, dtype: Any = None, seq_length: int | str | None = None) -> Any:
-    """The task itself, every setting of it, where the source is a .keras file of this kind; else None.
+    """The task itself, every setting of it, where the source is a .keras file or an export of this kind; else None.
 
     The preprocessor's length stays as it was saved unless `seq_length` is given.
     """
-    file = own.keras_file(Path(source)) if isinstance(source, str | os.PathLike) else None
-    if file is None:
+    if not isinstance(source, str | os.PathLike):
         return None
-    task = own.read_keras(file)
+    file = own.keras_file(Path(source))
+    task = saved_model.read_task(Path(source)) if file is None else own.read_keras(file)
     if not isinstance(task, kind):
         return None
     if dtype is not None:

@@ -10,11 +10,11 @@ from typing import Any
 from keras_bert.bert import Bert
 from keras_bert.layers.dense import blank_weights
 from keras_bert.text.preprocessor import Preprocessor
-from keras_bert.weights import download, google, hugging_face, keras_hub, model_garden, own, zoo
+from keras_bert.weights import download, google, hugging_face, keras_hub, model_garden, own, saved_model, zoo
 from keras_bert.weights.checkpoint import Checkpoint
 from keras_bert.weights.names import encoder_shapes
 
-FORMATS = (own, hugging_face, keras_hub, google, model_garden)  # each tells its own by what lies at a path
+FORMATS = (own, saved_model, hugging_face, keras_hub, google, model_garden)  # each tells its own by what lies at a path
 HUB = "hf://"
 
 

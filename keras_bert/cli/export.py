@@ -1,0 +1,54 @@
+"""`keras-bert export`: a model as SavedModels, with what it takes to serve them."""
+
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from keras_bert.cli import app
+
+
+@app.command(epilog="Example: keras-bert export runs/sentiment --name sentiment")
+def export(
+    source: str = typer.Argument(..., help="A name, a path of any format, or hf://org/name."),
+    name: str = typer.Option(..., "--name", "-n", help="The model's name, and that of its folder."),
+    output: str = typer.Option("saved_models", "--output", "-o", help="The folder of folders, or gs://bucket/path."),
+    version: int = typer.Option(1, min=1, help="The version to write."),
+    seq_length: int | None = typer.Option(None, help="Pieces that texts are cut to.", show_default="the model's"),
+    dtype: str | None = typer.Option(None, help='Such as "bfloat16", or "int8".', show_default="the model's"),
+    overwrite: bool = typer.Option(False, "--overwrite", help="Replace this version if it is there."),
+    cache_dir: str | None = typer.Option(None, help="Where downloads are kept."),
+    local_only: bool = typer.Option(False, "--local-only", help="Never use the network."),
+) -> None:
+    """Export a model for TF Serving: text in, answers out; a model without a task gives vectors."""
+    import keras_bert
+    from keras_bert.hub.serving import write_kit
+
+    if not name.replace("-", "").replace("_", "").isalnum() or not name.isascii():
+        raise ValueError(f"--name must be letters, digits, - and _, since it stands in URLs. Received: {name!r}")
+    model = _load(source, cache_dir=cache_dir, local_only=local_only)
+    directory = f"{output.rstrip('/')}/{name}"
+    keras_bert.export(
+        model, directory, version=version, seq_length=seq_length, dtype=dtype, overwrite=overwrite, serving=name
+    )
+    if "://" not in directory:
+        write_kit(Path(directory), name)
+    typer.echo(f"{directory}\t{type(model).__name__}\tversion {version}")
+
+
+def _load(source: str, **places: Any) -> Any:
+    """The task that the source has a head of, else its encoder."""
+    from keras_bert import MultipleChoice, Pretrainer, QuestionAnswerer, TextClassifier, TextRegressor, TokenTagger
+    from keras_bert.weights import own, saved_model
+    from keras_bert.weights.load import build, read_source
+
+    file = own.keras_file(Path(source))
+    task = own.read_keras(file) if file else saved_model.read_task(Path(source))
+    if task is not None:
+        return task
+    checkpoint = read_source(source, **places)
+    for kind in (TextClassifier, TextRegressor, TokenTagger, QuestionAnswerer, MultipleChoice, Pretrainer):
+        heads = getattr(kind, "heads", ())
+        if set(heads if isinstance(heads, tuple) else ("mlm",)) & set(checkpoint.heads):
+            return kind.load(source, **places)
+    return build(checkpoint)

@@ -1,0 +1,137 @@
+"""TF Serving's JSON and tensors: rows (`instances`) or columns (`inputs`) in, `predictions` or `outputs` out."""
+
+import base64
+import binascii
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+_LIMITS = np.iinfo(np.int32)
+
+
+class BadRequest(ValueError):
+    """The client's mistake, with the sentence to tell it."""
+
+
+class Request(NamedTuple):
+    """One request, its columns as arrays."""
+
+    signature: str
+    columns: dict[str, np.ndarray]
+    by_rows: bool
+
+
+def read_request(body: bytes, signatures: Mapping[str, Any], max_rows: int) -> Request:
+    """The request in a body; `signatures` are those of the model."""
+    try:
+        data = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise BadRequest(f"The body must be JSON in UTF-8. Received: {_first_line(error)}") from None
+    if not isinstance(data, dict) or ("instances" in data) == ("inputs" in data):
+        raise BadRequest("The body must be an object with one of instances and inputs.")
+    if unknown := set(data) - {"instances", "inputs", "signature_name"}:
+        raise BadRequest(f"The body may have instances or inputs, and signature_name. Received: {sorted(unknown)}")
+    name = data.get("signature_name", "serving_default")
+    if not isinstance(name, str) or name not in signatures:
+        raise BadRequest(f"signature_name must be one of {sorted(signatures)}. Received: {name!r}")
+    specs = signatures[name].structured_input_signature[1]
+    by_rows = "instances" in data
+    columns = _columns_of_rows(data["instances"], specs) if by_rows else data["inputs"]
+    if not isinstance(columns, dict) and len(specs) == 1:
+        columns = {next(iter(specs)): columns}
+    if not isinstance(columns, dict) or set(columns) != set(specs):
+        received = sorted(columns) if isinstance(columns, dict) else type(columns).__name__
+        raise BadRequest(f"The signature {name} takes {sorted(specs)}. Received: {received}")
+    arrays = {key: _array(key, values, specs[key]) for key, values in columns.items()}
+    sizes = {len(array) for array in arrays.values()}
+    if len(sizes) > 1:
+        raise BadRequest(f"Every column must have as many rows. Received: {sorted(sizes)} rows")
+    if not 0 < min(sizes) <= max_rows:
+        raise BadRequest(f"A request has 1 to {max_rows} rows. Split it. Received: {min(sizes)} rows")
+    return Request(name, arrays, by_rows)
+
+
+def write_answer(request: Request, outputs: Mapping[str, np.ndarray]) -> dict[str, Any]:
+    """The body of an answer; of a single output the values alone, as TF Serving has it."""
+    columns = {name: _plain(values) for name, values in outputs.items()}
+    if not request.by_rows:
+        return {"outputs": next(iter(columns.values())) if len(columns) == 1 else columns}
+    if len(columns) == 1:
+        return {"predictions": next(iter(columns.values()))}
+    return {"predictions": [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]}
+
+
+def _columns_of_rows(rows: Any, specs: Mapping[str, Any]) -> dict[str, list[Any]]:
+    if not isinstance(rows, list):
+        raise BadRequest(f"instances must be a list of rows. Received: {type(rows).__name__}")
+    only = next(iter(specs)) if len(specs) == 1 else None
+    columns: dict[str, list[Any]] = {name: [] for name in specs}
+    for number, row in enumerate(rows):
+        if only is not None and not (isinstance(row, dict) and set(row) != {"b64"}):
+            row = {only: row}
+        if not isinstance(row, dict) or set(row) != set(specs):
+            received = sorted(row) if isinstance(row, dict) else type(row).__name__
+            raise BadRequest(f"Every row must have {sorted(specs)}. Received: {received} in row {number}")
+        for name, value in row.items():
+            columns[name].append(value)
+    return columns
+
+
+def _array(name: str, values: Any, spec: Any) -> np.ndarray:
+    text = spec.dtype.name == "string"
+    flat: list[Any] = []
+    shape = _collect(name, values, text, flat, len(spec.shape))
+    wanted = tuple(spec.shape)
+    if any(a is not None and a != b for a, b in zip(wanted, shape, strict=True)):
+        shown = ", ".join("any" if size is None else str(size) for size in wanted)
+        raise BadRequest(f"{name} must be of shape [{shown}]. Received: {list(shape)}")
+    return np.array(flat, object if text else spec.dtype.as_numpy_dtype).reshape(shape)
+
+
+def _collect(name: str, value: Any, text: bool, flat: list[Any], rank: int) -> tuple[int, ...]:
+    """Append the values of a nested list, and give its shape, which must be the same all over."""
+    if rank == 0:
+        flat.append(_text(name, value) if text else _number(name, value))
+        return ()
+    if not isinstance(value, list):
+        raise BadRequest(f"{name} lacks {rank} dimension{'s' * (rank > 1)}. Received: {type(value).__name__}")
+    shapes = {_collect(name, one, text, flat, rank - 1) for one in value}
+    if len(shapes) > 1:
+        raise BadRequest(f"The rows of {name} must be of one length. Pad them. Received: {sorted(shapes)}")
+    return (len(value), *(shapes.pop() if shapes else (0,) * (rank - 1)))
+
+
+def _text(name: str, value: Any) -> bytes:
+    if isinstance(value, dict) and set(value) == {"b64"} and isinstance(value["b64"], str):
+        try:
+            return base64.b64decode(value["b64"], validate=True)
+        except binascii.Error as error:
+            raise BadRequest(f"{name} holds b64 that is none. Received: {error}") from None
+    if not isinstance(value, str):
+        raise BadRequest(f"{name} must hold strings. Received: {_shown(value)}")
+    try:
+        return value.encode("utf-8")
+    except UnicodeEncodeError:
+        raise BadRequest(f"{name} must hold whole characters, and half of a surrogate pair is none.") from None
+
+
+def _number(name: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not _LIMITS.min <= value <= _LIMITS.max:
+        raise BadRequest(f"{name} must hold integers of 32 bits. Received: {_shown(value)}")
+    return value
+
+
+def _shown(value: Any) -> str:
+    return f"{type(value).__name__} {str(value)[:40]}"
+
+
+def _plain(values: np.ndarray) -> Any:
+    if values.dtype == object:
+        return np.vectorize(lambda text: text.decode("utf-8", "replace"), otypes=[object])(values).tolist()
+    return values.tolist()
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).splitlines()[0]

@@ -1,0 +1,195 @@
+"""What stands beside an export to serve it with TF Serving: settings, ways to start it, and clients."""
+
+from pathlib import Path
+from string import Template
+
+FOLDER = "serving"
+
+
+def write_kit(directory: Path, name: str) -> None:
+    """Write the files of `FILES` into the folder `serving` of an export, for the versions that are there."""
+    parts = [part for part in ("text", "encoder", "preprocess") if (directory / part).is_dir()]
+    configs = "\n".join(_model(directory / part, name if part == "text" else f"{name}-{part}", part) for part in parts)
+    folder = directory / FOLDER
+    folder.mkdir(exist_ok=True)
+    values = {"name": name, "configs": configs, "label": name.lower().replace("_", "-")}
+    for file, template in FILES.items():
+        (folder / file).write_text(Template(template).substitute(values), encoding="utf-8")
+
+
+def _model(folder: Path, name: str, part: str) -> str:
+    """A model of models.config: its newest two versions, labelled stable and canary."""
+    versions = sorted(int(entry.name) for entry in folder.iterdir() if entry.name.isdecimal())[-2:]
+    labels = {"stable": versions[0], "canary": versions[-1]}
+    lines = [f'  name: "{name}"', f'  base_path: "/models/{part}"', '  model_platform: "tensorflow"']
+    lines += [f"  model_version_policy {{ specific {{ {' '.join(f'versions: {number}' for number in versions)} }} }}"]
+    lines += [f'  version_labels {{ key: "{label}" value: {number} }}' for label, number in labels.items()]
+    return "\n".join(f"  {line}" for line in ("config {", *lines, "}"))
+
+
+_MODELS = """\
+# stable takes the traffic, canary the trial: /v1/models/$name/labels/canary:predict. To promote a version or to
+# roll back, change the numbers of the labels; TF Serving reads this file again by itself.
+model_config_list {
+$configs
+}
+"""
+
+_BATCHING = """\
+# Requests that come together run as one batch. Texts are padded to the longest of their batch inside the graph, so
+# texts of uneven length need no padding here; ids of uneven length do, hence pad_variable_length_inputs.
+max_batch_size { value: 64 }
+batch_timeout_micros { value: 2000 }
+max_enqueued_batches { value: 128 }
+num_batch_threads { value: 2 }
+pad_variable_length_inputs: true
+"""
+
+_MONITORING = """\
+prometheus_config { enable: true, path: "/monitoring/prometheus/metrics" }
+"""
+
+_FLAGS = (
+    "--model_config_file=/models/serving/models.config",
+    "--model_config_file_poll_wait_seconds=60",
+    "--allow_version_labels_for_unavailable_models=true",
+    "--enable_batching=true",
+    "--batching_parameters_file=/models/serving/batching.config",
+    "--monitoring_config_file=/models/serving/monitoring.config",
+)
+
+_COMPOSE = f"""\
+# docker compose -f serving/compose.yaml up
+services:
+  $label:
+    image: tensorflow/serving:2.19.0
+    command: {list(_FLAGS)}
+    environment:
+      TF_ONEDNN_ASSUME_FROZEN_WEIGHTS: "1"
+    ports: ["8500:8500", "8501:8501"]
+    volumes: ["..:/models:ro"]
+""".replace("'", '"')
+
+_KUBERNETES = f"""\
+# kubectl apply -f serving/kubernetes.yaml, once the export lies on a volume claimed as $label-models.
+apiVersion: apps/v1
+kind: Deployment
+metadata: {{name: $label}}
+spec:
+  replicas: 3
+  selector: {{matchLabels: {{app: $label}}}}
+  template:
+    metadata:
+      labels: {{app: $label}}
+      annotations:
+        prometheus.io/scrape: "true"
+        prometheus.io/port: "8501"
+        prometheus.io/path: /monitoring/prometheus/metrics
+    spec:
+      containers:
+        - name: serving
+          image: tensorflow/serving:2.19.0
+          args: {list(_FLAGS)}
+          env: [{{name: TF_ONEDNN_ASSUME_FROZEN_WEIGHTS, value: "1"}}]
+          ports: [{{containerPort: 8500}}, {{containerPort: 8501}}]
+          resources: {{requests: {{cpu: "2", memory: 2Gi}}, limits: {{memory: 4Gi}}}}
+          startupProbe: &alive
+            httpGet: {{path: /v1/models/$name, port: 8501}}
+            failureThreshold: 60
+          readinessProbe:
+            httpGet: {{path: /v1/models/$name/labels/stable, port: 8501}}
+          livenessProbe:
+            tcpSocket: {{port: 8500}}
+          volumeMounts: [{{name: models, mountPath: /models, readOnly: true}}]
+      volumes: [{{name: models, persistentVolumeClaim: {{claimName: $label-models}}}}]
+---
+apiVersion: v1
+kind: Service
+metadata: {{name: $label}}
+spec:
+  selector: {{app: $label}}
+  ports: [{{name: grpc, port: 8500}}, {{name: rest, port: 8501}}]
+""".replace("'", '"').replace("&alive", "")
+
+_REST = '''\
+"""Ask the model over REST: python rest_client.py "A text." "Another text." """
+
+import json
+import sys
+import urllib.error
+import urllib.request
+
+URL = "http://localhost:8501/v1/models/$name:predict"
+
+
+def predict(**columns):
+    """One answer for each row; a column is a list, such as text=["..."]."""
+    rows = [dict(zip(columns, row)) for row in zip(*columns.values())]
+    body = json.dumps({"instances": rows}).encode()
+    request = urllib.request.Request(URL, body, {"Content-Type": "application/json"})
+    try:
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return json.load(answer)["predictions"]
+    except urllib.error.HTTPError as error:
+        raise ValueError(json.load(error)["error"]) from None
+
+
+if __name__ == "__main__":
+    for row in predict(text=sys.argv[1:]):
+        print(json.dumps(row, ensure_ascii=False))
+'''
+
+_GRPC = '''\
+"""Ask the model over gRPC: python grpc_client.py "A text." ; pip install tensorflow-serving-api """
+
+import sys
+
+import grpc
+import tensorflow as tf
+from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
+
+
+def predict(address="localhost:8500", **columns):
+    """Arrays by the name of the output; a column is a list, such as text=["..."]."""
+    request = predict_pb2.PredictRequest()
+    request.model_spec.name = "$name"
+    request.model_spec.version_label = "stable"
+    for name, values in columns.items():
+        request.inputs[name].CopyFrom(tf.make_tensor_proto(values))
+    with grpc.insecure_channel(address) as channel:
+        answer = prediction_service_pb2_grpc.PredictionServiceStub(channel).Predict(request, timeout=30)
+    return {name: tf.make_ndarray(tensor) for name, tensor in answer.outputs.items()}
+
+
+if __name__ == "__main__":
+    print(predict(text=sys.argv[1:]))
+'''
+
+_README = f"""\
+# Serving $name
+
+Run these in the folder above this one. TF_ONEDNN_ASSUME_FROZEN_WEIGHTS lets the CPU keep its own copy of the weights
+in the order it likes best; it is right here, where nothing trains.
+
+    docker run --rm -p 8500:8500 -p 8501:8501 -v "$$PWD:/models:ro" -e TF_ONEDNN_ASSUME_FROZEN_WEIGHTS=1 \\\\
+        tensorflow/serving:2.19.0 {" ".join(_FLAGS)}
+
+With a GPU: the image tensorflow/serving:2.19.0-gpu, and --gpus all behind --rm.
+
+    python serving/rest_client.py "A text."
+    curl localhost:8501/v1/models/$name/metadata
+
+Beyond TensorFlow's own, the graphs hold two ops of TensorFlow Text: TFText>FastWordpieceTokenizeWithOffsets and
+NormalizeUTF8. No TF Serving was run when this kit was written: a C program on TensorFlow's library stood in for it.
+"""
+
+FILES = {
+    "models.config": _MODELS,
+    "batching.config": _BATCHING,
+    "monitoring.config": _MONITORING,
+    "compose.yaml": _COMPOSE,
+    "kubernetes.yaml": _KUBERNETES,
+    "rest_client.py": _REST,
+    "grpc_client.py": _GRPC,
+    "README.md": _README,
+}

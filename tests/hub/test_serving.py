@@ -1,0 +1,322 @@
+"""`keras-bert export` and `keras-bert serve`: the kit's files, the clients, and the server's answers and refusals."""
+
+import base64
+import contextlib
+import json
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from typer.testing import CliRunner
+
+from keras_bert.cli import app, export  # noqa: F401  registers the command
+from keras_bert.weights import own
+from tests.weights import small
+
+serving = pytest.importorskip("tensorflow_serving.apis", reason="pip install 'keras3-bert[serving]'")
+LABELS = ("bad", "good", "좋아요")
+TEXTS = ["w1 w2", "", "w3, w4!", "w5 " * 40]
+NAME = "small_one"
+
+
+@pytest.fixture(scope="module")
+def kit(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("serving")
+    own.write_checkpoint(small.checkpoint("classifier", num_hidden_layers=1, labels=LABELS), folder / "model")
+    command = ["export", str(folder / "model"), "--name", NAME, "--output", str(folder), "--seq-length", "12"]
+    result = CliRunner().invoke(app, command, catch_exceptions=False)
+    assert result.exit_code == 0
+    assert "TextClassifier\tversion 1" in result.output
+    return folder / NAME
+
+
+@pytest.fixture(scope="module")
+def expected(kit):
+    loaded = tf.saved_model.load(str(kit / "text" / "1"))
+
+    def answer(texts):
+        found = loaded.signatures["serving_default"](text=tf.constant(texts))
+        return {name: tensor.numpy() for name, tensor in found.items()}
+
+    answer.loaded = loaded
+    return answer
+
+
+# === The kit ===
+
+
+def test_warm_up(kit, expected):
+    from tensorflow_serving.apis import prediction_log_pb2
+
+    path = kit / "text" / "1" / "assets.extra" / "tf_serving_warmup_requests"
+    seen = set()
+    for record in tf.data.TFRecordDataset(str(path)):
+        request = prediction_log_pb2.PredictionLog.FromString(record.numpy()).predict_log.request
+        inputs = {name: tf.constant(tf.make_ndarray(tensor)) for name, tensor in request.inputs.items()}
+        outputs = expected.loaded.signatures[request.model_spec.signature_name](**inputs)
+        rows = {len(tensor) for tensor in (*inputs.values(), *outputs.values())}
+        assert len(rows) == 1
+        assert request.model_spec.name == NAME
+        seen.add((request.model_spec.signature_name, rows.pop()))
+    assert seen == {(signature, rows) for signature in ("serving_default", "pair", "logits") for rows in (1, 8)}
+    manifest = json.loads((path.parent / "manifest.json").read_text())
+    assert "assets.extra/tf_serving_warmup_requests" in manifest["files"]
+
+
+def test_settings(kit):
+    import yaml
+    from google.protobuf import text_format
+    from tensorflow_serving.config import model_server_config_pb2
+
+    config = text_format.Parse(
+        (kit / "serving" / "models.config").read_text(), model_server_config_pb2.ModelServerConfig()
+    )
+    models = {model.name: model for model in config.model_config_list.config}
+    assert set(models) == {NAME, f"{NAME}-preprocess"}
+    assert models[NAME].base_path == "/models/text"
+    assert dict(models[NAME].version_labels) == {"stable": 1, "canary": 1}
+    compose = yaml.safe_load((kit / "serving" / "compose.yaml").read_text())
+    (service,) = compose["services"].values()
+    deployment, _ = yaml.safe_load_all((kit / "serving" / "kubernetes.yaml").read_text())
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    assert container["args"] == service["command"]
+    assert deployment["spec"]["replicas"] == 3
+    for flag in container["args"]:  # every file that a flag names is in the kit
+        name, _, value = flag.partition("=/models/")
+        if value:
+            assert (kit / value).is_file(), name
+
+
+def test_grpc_client(kit, expected):
+    grpc = pytest.importorskip("grpc")
+    from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
+
+    class Service(prediction_service_pb2_grpc.PredictionServiceServicer):
+        def Predict(self, request, context):
+            assert (request.model_spec.name, request.model_spec.version_label) == (NAME, "stable")
+            response = predict_pb2.PredictResponse()
+            for name, array in expected(tf.make_ndarray(request.inputs["text"])).items():
+                response.outputs[name].CopyFrom(tf.make_tensor_proto(array))
+            return response
+
+    server = grpc.server(ThreadPoolExecutor(1))
+    prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(Service(), server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    client: dict = {"__name__": "client"}
+    exec((kit / "serving" / "grpc_client.py").read_text(), client)
+    found = client["predict"](f"127.0.0.1:{port}", text=TEXTS)
+    server.stop(None)
+    np.testing.assert_array_equal(found["label"], expected(TEXTS)["label"])
+
+
+# === The server ===
+
+
+@contextlib.contextmanager
+def _served(folder):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-W", "ignore", "-m", "keras_bert.cli", "serve", str(folder), "--port", str(port)]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    try:
+        url = f"http://127.0.0.1:{port}"
+        for _ in range(1200):
+            assert process.poll() is None, process.stderr.read()
+            with contextlib.suppress(OSError), urllib.request.urlopen(f"{url}/v1/models/{NAME}", timeout=5):
+                break
+            time.sleep(0.1)
+        process.url = url
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.fixture(scope="module")
+def server(kit):
+    with _served(kit) as process:
+        yield process
+
+
+def _ask(server, path, data=None, method=None):
+    """The status and the object that comes back."""
+    body = data if isinstance(data, bytes | None) else json.dumps(data).encode()
+    request = urllib.request.Request(f"{server.url}{path}", body, method=method)
+    try:
+        with urllib.request.urlopen(request, timeout=120) as answer:
+            return answer.status, json.load(answer)
+    except urllib.error.HTTPError as error:
+        return error.code, json.load(error)
+
+
+PREDICT = f"/v1/models/{NAME}:predict"
+
+
+def _assert_rows(rows, expected, texts):
+    answer = expected(texts)
+    assert [row["label"] for row in rows] == [label.decode() for label in answer["label"]]
+    assert np.abs(np.array([row["scores"] for row in rows]) - answer["scores"]).max() <= 1e-5
+    assert [row["truncated"] for row in rows] == answer["truncated"].tolist()
+
+
+@pytest.mark.network
+@pytest.mark.parametrize("form", ["values", "rows", "base64"])
+def test_rows(server, expected, form):
+    encoded = [{"b64": base64.b64encode(text.encode()).decode()} for text in TEXTS]
+    instances = {"values": TEXTS, "rows": [{"text": text} for text in TEXTS], "base64": encoded}[form]
+    for place in ("", "/versions/1", "/labels/stable", "/labels/canary"):
+        status, answer = _ask(server, f"/v1/models/{NAME}{place}:predict", {"instances": instances})
+        assert status == 200
+        _assert_rows(answer["predictions"], expected, TEXTS)
+
+
+@pytest.mark.network
+def test_columns_and_signatures(server, expected):
+    status, answer = _ask(server, PREDICT, {"inputs": {"text": TEXTS}})
+    assert status == 200
+    assert answer["outputs"]["labels"] == [list(LABELS)] * len(TEXTS)
+    pairs = {"text": TEXTS, "text_pair": TEXTS}
+    assert _ask(server, PREDICT, {"signature_name": "pair", "inputs": pairs})[0] == 200
+    ids = {name: np.ones((2, 5), int).tolist() for name in ("input_word_ids", "input_mask", "input_type_ids")}
+    status, answer = _ask(server, PREDICT, {"signature_name": "logits", "inputs": ids})
+    assert status == 200
+    assert np.shape(answer["outputs"]) == (2, 3)
+
+
+@pytest.mark.network
+def test_status_and_metadata(server):
+    status, answer = _ask(server, f"/v1/models/{NAME}")
+    assert status == 200
+    assert [one["version"] for one in answer["model_version_status"]] == ["1"]
+    status, answer = _ask(server, f"/v1/models/{NAME}/metadata")
+    signature = answer["metadata"]["signature_def"]["signature_def"]["serving_default"]
+    assert signature["inputs"]["text"]["dtype"] == "DT_STRING"
+    assert signature["outputs"]["scores"]["tensor_shape"]["dim"][0]["size"] == "-1"
+
+
+IDS = {"input_word_ids": [[1, 2]], "input_mask": [[1, 1]], "input_type_ids": [[0, 0]]}
+GARBAGE = [
+    (b"{", "must be JSON"),
+    (b"\xff\xfe", "must be JSON"),
+    (b'{"instances": ["\xff"]}', "must be JSON"),
+    (b"[" * 100_000, "must be JSON"),
+    ([], "must be an object"),
+    ({}, "one of instances and inputs"),
+    ({"instances": ["w1"], "inputs": ["w1"]}, "one of instances and inputs"),
+    ({"instances": ["w1"], "extra": 1}, "extra"),
+    ({"instances": "w1"}, "list of rows"),
+    ({"instances": []}, "1 to 256 rows"),
+    ({"instances": ["w1"] * 257}, "1 to 256 rows"),
+    ({"instances": [1]}, "text must hold strings. Received: int 1"),
+    ({"instances": [None]}, "text must hold strings"),
+    ({"instances": [["w1"]]}, "text must hold strings"),
+    ({"instances": ["\ud800"]}, "half of a surrogate pair"),
+    ({"instances": [{"b64": "*"}]}, "b64"),
+    ({"instances": [{"texts": "w1"}]}, r"['text']. Received: ['texts'] in row 0"),
+    ({"inputs": {"texts": ["w1"]}}, "takes ['text']"),
+    ({"inputs": "w1"}, "lacks 1 dimension"),
+    ({"instances": ["w1"], "signature_name": "other"}, "signature_name must be one of"),
+    ({"instances": ["w1"], "signature_name": []}, "signature_name must be one of"),
+    ({"signature_name": "pair", "inputs": {"text": ["w1"], "text_pair": []}}, "as many rows"),
+    ({"signature_name": "logits", "inputs": {**IDS, "input_mask": [[1], [1, 1]]}}, "one length"),
+    ({"signature_name": "logits", "inputs": {**IDS, "input_word_ids": [[1.5, 2]]}}, "integers of 32 bits"),
+    ({"signature_name": "logits", "inputs": {**IDS, "input_word_ids": [[2**40, 2]]}}, "integers of 32 bits"),
+    ({"signature_name": "logits", "inputs": {**IDS, "input_word_ids": [[24, 2]]}}, "is not in [0, 24)"),
+]
+
+
+@pytest.mark.network
+@pytest.mark.parametrize(("body", "reason"), GARBAGE)
+def test_bad_requests(server, body, reason):
+    status, answer = _ask(server, PREDICT, body)
+    assert status == 400
+    assert reason in answer["error"]
+
+
+@pytest.mark.network
+@pytest.mark.parametrize(
+    ("path", "method", "status"),
+    [
+        ("/", "GET", 404),
+        ("/v1/models/other:predict", "POST", 404),
+        (f"/v1/models/{NAME}/versions/2:predict", "POST", 404),
+        (f"/v1/models/{NAME}/labels/other", "GET", 404),
+        (PREDICT, "GET", 405),
+        (f"/v1/models/{NAME}", "POST", 405),
+        (f"/v1/models/{NAME}:regress", "POST", 400),
+    ],
+)
+def test_bad_paths(server, path, method, status):
+    found, answer = _ask(server, path, b"{}" if method == "POST" else None, method)
+    assert found == status
+    assert answer["error"]
+
+
+@pytest.mark.network
+def test_large_bodies(server):
+    status, answer = _ask(server, PREDICT, {"instances": ["w1 " * 350_000]})  # a megabyte
+    assert status == 200
+    assert answer["predictions"][0]["truncated"]
+    status, answer = _ask(server, PREDICT, {"instances": ["w1 " * 3_000_000]})
+    assert status == 413
+
+
+@pytest.mark.network
+def test_many_at_once(server, expected):
+    """Answers go to those who asked, though they ran in one batch with others' garbage."""
+    rng = np.random.default_rng(0)
+    bad_ids = {"signature_name": "logits", "inputs": {**IDS, "input_word_ids": [[24, 2]]}}
+
+    def one(number):
+        if number % 5 == 0:
+            return _ask(server, PREDICT, bad_ids)[0] == 400
+        texts = [" ".join(f"w{i}" for i in rng.integers(0, 18, 1 + number % 7)) for _ in range(1 + number % 3)]
+        status, answer = _ask(server, PREDICT, {"instances": texts})
+        assert status == 200
+        _assert_rows(answer["predictions"], expected, texts)
+        return True
+
+    with ThreadPoolExecutor(16) as threads:
+        assert all(threads.map(one, range(200)))
+
+
+@pytest.mark.network
+def test_rest_client(server, kit, expected):
+    client: dict = {"__name__": "client"}
+    exec((kit / "serving" / "rest_client.py").read_text(), client)
+    client["URL"] = f"{server.url}{PREDICT}"
+    _assert_rows(client["predict"](text=TEXTS), expected, TEXTS)
+    with pytest.raises(ValueError, match="must have"):
+        client["predict"](texts=TEXTS)
+
+
+@pytest.mark.network
+def test_graceful_stop(kit):
+    with _served(kit) as process, ThreadPoolExecutor(1) as threads:
+        asked = threads.submit(_ask, process, PREDICT, {"instances": ["w1 " * 100_000] * 16})
+        time.sleep(0.3)
+        process.send_signal(signal.SIGTERM)
+        assert asked.result()[0] == 200
+        assert process.wait(60) in (0, -signal.SIGTERM)
+
+
+def test_nothing_to_serve(tmp_path):
+    from keras_bert.hub.server import find_models
+
+    with pytest.raises(FileNotFoundError, match="keras-bert export"):
+        find_models(tmp_path)
+
+
+def test_names_that_are_none(tmp_path):
+    with pytest.raises(ValueError, match="--name must be letters"):
+        CliRunner().invoke(app, ["export", str(tmp_path), "--name", "a/b"], catch_exceptions=False)
