@@ -561,3 +561,10 @@ def test_statistics_over_a_million_positions_of_books(shared, minilm, tmp_path, 
         (chosen - masks - kept, chosen, 0.1 - by_chance),
     ):
         assert abs(count / total - want) < 3 * math.sqrt(want * (1 - want) / total)
+
+
+def test_a_vocabulary_of_more_than_two_bytes(source, tmp_path):
+    pieces = [*SPECIAL, *(f"piece{number}" for number in range(70_000)), *VOCABULARY.tokens[len(SPECIAL) :]]
+    write(source, tmp_path / "a", vocabulary=Vocabulary(pieces))
+    ids = {piece for batch in batches(tmp_path / "a", epochs=1) for row in unmasked(batch) for piece in row}
+    assert ids == {CLS, SEP, *range(70_006, len(pieces))}
