@@ -25,7 +25,7 @@ RECIPE = Recipe(steps=20, batch_size=8, learning_rate=1e-2, warmup=0.1, phases=(
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Examples of length 12 and 16, and a source of 2 layers and width 8."""
+    """Examples of length 12 and 16, and a source of 1 layer and width 8."""
     folder = tmp_path_factory.mktemp("pretrain")
     rng = np.random.default_rng(0)
     texts = ["\n".join(" ".join(rng.choice(WORDS, 6)) + " ." for _ in range(12)) for _ in range(30)]
@@ -35,7 +35,7 @@ def folder(tmp_path_factory):
     config = keras_bert.BertConfig(
         vocab_size=len(VOCABULARY),
         hidden_size=8,
-        num_hidden_layers=2,
+        num_hidden_layers=1,
         num_attention_heads=2,
         intermediate_size=16,
         max_position_embeddings=16,
@@ -155,7 +155,7 @@ def test_killed_ten_times_gives_the_same_weights(folder, tmp_path):
         from tests.pretraining.test_pretrain import RECIPE, run, weights
 
         folder, tmp = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
-        recipe = dataclasses.replace(RECIPE, steps=1000)
+        recipe = dataclasses.replace(RECIPE, steps=400)
         fork = multiprocessing.get_context("fork")
 
         def life(output):
@@ -176,7 +176,7 @@ def test_killed_ten_times_gives_the_same_weights(folder, tmp_path):
             return int(re.search(r"ckpt-(\d+)", state.read_text())[1]) if state.exists() else 0
 
         chance, reached = random.Random(0), []
-        for target in [0, 0, *sorted(chance.sample(range(1, 900), 8))]:
+        for target in [0, 0, *sorted(chance.sample(range(1, 340), 8))]:
             process = begin("killed")
             while latest() < target:
                 assert process.is_alive()
@@ -188,7 +188,7 @@ def test_killed_ten_times_gives_the_same_weights(folder, tmp_path):
         last = begin("killed")
         last.join()
         assert last.exitcode == 0
-        assert len(set(reached)) > 6 and max(reached) > 600, reached
+        assert len(set(reached)) > 6 and max(reached) > 240, reached
         assert np.array_equal(np.load(tmp / "whole.npy"), np.load(tmp / "killed.npy")), reached
         """,
         str(folder),

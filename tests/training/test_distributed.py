@@ -46,9 +46,10 @@ def test_weights_are_those_of_one_device(tmp_path):
         np.save(sys.argv[2], weights(one))
         two = trained(keras_bert.strategy("mirrored"), 50)
         np.testing.assert_allclose(weights(two), weights(one), rtol=0, atol=1e-5)
-        for strategy in ("one", "mirrored"):
-            parts = trained(keras_bert.strategy(strategy), 50, accumulate=4)
-            np.testing.assert_allclose(weights(parts), weights(one), rtol=0, atol=1e-5)
+        parts = trained(keras_bert.strategy("one"), 50, accumulate=4)
+        np.testing.assert_allclose(weights(parts), weights(one), rtol=0, atol=1e-5)
+        parts = trained(keras_bert.strategy("mirrored"), 2, accumulate=2)
+        np.testing.assert_allclose(weights(parts), weights(trained(keras_bert.strategy("one"), 2)), rtol=0, atol=1e-5)
         assert np.abs(weights(one) - weights(small_pretrainer())).max() > 0.05
         """,
         2,
@@ -69,7 +70,7 @@ def test_weights_are_those_of_one_device(tmp_path):
         command = [sys.executable, "-W", "ignore", "-c", code, "1", tmp_path / "run", tmp_path / f"{index}.npy"]
         workers.append(subprocess.Popen(command, env={**os.environ, **environment}, stderr=subprocess.PIPE, text=True))
     for worker in workers:
-        _, errors = worker.communicate(timeout=120)
+        _, errors = worker.communicate(timeout=300)
         assert worker.returncode == 0, errors[-3000:]
     for index in range(2):
         np.testing.assert_allclose(np.load(tmp_path / f"{index}.npy"), np.load(one), rtol=0, atol=1e-5)
