@@ -179,10 +179,10 @@ def test_several_labels(bert, tmp_path):
 
 
 def test_tag_words(bert, tmp_path):
-    sentences = ["anna/B-PER ran/O in/O seoul/B-LOC", "the/O film/O is/O in/O paris/B-LOC", "paul/B-PER ran/O"] * 8
+    sentences = ["anna/B-PER ran/O in/O seoul/B-LOC", "the/O film/O is/O in/O paris/B-LOC", "paul/B-PER ran/O"] * 240
     path = tmp_path / "a.conll"
     path.write_text("\n\n".join(text.replace("/", "\t").replace(" ", "\n") for text in sentences))
-    train(bert, "tag", path, path, tmp_path / "run", "--epochs", 6)
+    train(bert, "tag", path, path, tmp_path / "run")
     labels = json.loads((tmp_path / "run/labels.json").read_text())
     assert labels == ["O", "B-LOC", "B-PER"]
     metrics = json.loads((tmp_path / "run/metrics.json").read_text())
