@@ -17,7 +17,6 @@ from keras_bert.pretraining.streams import find_files, size_of
 from keras_bert.progress import bar
 from keras_bert.text.vocabulary import Vocabulary
 
-
 _REPAYS = 50_000_000  # bytes of text that are written in the time in which a process starts
 
 
