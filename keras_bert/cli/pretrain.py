@@ -39,8 +39,8 @@ def pretrain(
 
     The recipes: paper-base, paper-large, tiny-laptop, base-one-gpu, base-v5e-1, base-v5e-8, large-pod.
     """
-    from keras_bert.pretraining.run import pretrain
     from keras_bert.pretraining.recipe import find_recipe
+    from keras_bert.pretraining.run import pretrain
 
     given: dict[str, Any] = {
         "size": size,
