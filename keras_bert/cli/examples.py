@@ -47,7 +47,9 @@ def examples(
     no_split_cjk: bool = typer.Option(False, "--no-split-cjk", help="Let words hold more than one ideograph."),
     shard_size: int = typer.Option(4_000_000, min=1, help="Characters of text a shard is made of."),
     seed: int = typer.Option(0, help="Decides the pairs and static masks: same seed, same bytes."),
-    workers: int | None = typer.Option(None, min=1, help="Processes.", show_default="one for each core"),
+    workers: int | None = typer.Option(
+        None, min=1, help="Processes.", show_default="one for each core, if the text repays their start"
+    ),
     runner: str = typer.Option("local", help="local, beam, or the name of a runner of Beam's."),
 ) -> None:
     """Write pretraining examples; run again, the same command keeps the shards that are finished."""

@@ -137,7 +137,7 @@ class Examples:
             assert self.vocabulary is not None
             assert self.masking is not None
             end, pad = self.vocabulary["[SEP]"], self.vocabulary["[PAD]"]
-            row = parse_dynamic(records, self.seq_length, end, pad, self.nsp)
+            row = parse_dynamic(records, self.seq_length, len(self.vocabulary), end, pad, self.nsp)
             row |= Masker(self.masking, self.vocabulary, self.seq_length)(row["input_ids"], seed, part)
         else:
             row = parse_static(records, self.seq_length, self.predictions, self.nsp, self.garden)

@@ -15,7 +15,7 @@ from keras_bert.pretraining import storage
 from keras_bert.pretraining.documents import Document
 from keras_bert.pretraining.masking import Masker
 from keras_bert.pretraining.pairs import full_spans, pair_spans
-from keras_bert.pretraining.records import dynamic_record, static_record
+from keras_bert.pretraining.records import id_type, static_record
 from keras_bert.pretraining.sentences import sentences_of
 from keras_bert.pretraining.settings import Settings
 from keras_bert.text.tokenizer import Tokenizer
@@ -43,9 +43,9 @@ class Shard(NamedTuple):
 class Row(NamedTuple):
     """An example before its masks."""
 
-    ids: list[int]
-    segments: int  # pieces of the first text with its [CLS] and [SEP]
-    label: int | None
+    ids: bytes  # as dynamic records have them
+    first: int  # pieces of the first text with its [CLS] and [SEP]
+    label: int | None  # None where there is no pair
 
 
 def units(documents: Iterable[Document], size: int) -> Iterator[list[Document]]:
@@ -90,7 +90,8 @@ class ShardWriter:
         self.settings = settings
         self.directory = directory
         self._tokenizer = Tokenizer(vocabulary, settings.lowercase, settings.strip_accents, settings.split_cjk)
-        self._start, self._end = vocabulary["[CLS]"], vocabulary["[SEP]"]
+        self._type = id_type(len(vocabulary))
+        self._start, self._end = (np.array(vocabulary[name], self._type).tobytes() for name in ("[CLS]", "[SEP]"))
         self._pad = vocabulary["[PAD]"]
         self._masker = Masker(settings.masking, vocabulary, settings.seq_length)
 
@@ -137,42 +138,45 @@ class ShardWriter:
 
     def records(self, number: int, ids: np.ndarray, documents: list[list[int]]) -> Iterator[tuple[bytes, int | None]]:
         """The shard's records, shuffled, with their labels."""
+        data = ids.astype(self._type).tobytes()
+        labels = {label: np.array(label or 0, self._type).tobytes() for label in (None, 0, 1)}
         for turn in range(self.settings.dupe_factor):
             chance = random.Random(f"{self.settings.seed}/{number}/{turn}")
-            rows = self.rows(ids.tolist(), documents, chance)
+            rows = self.rows(data, documents, chance)
             chance.shuffle(rows)
             if self.settings.mode == "dynamic":
-                yield from ((dynamic_record(row.ids, row.label), row.label) for row in rows)
+                yield from ((labels[row.label] + row.ids, row.label) for row in rows)
             else:
                 yield from self._masked(rows, (self.settings.seed, number * self.settings.dupe_factor + turn))
 
-    def rows(self, ids: list[int], documents: list[list[int]], chance: random.Random) -> list[Row]:
-        """The examples of one pass over the documents."""
-        start, end, length = [self._start], [self._end], self.settings.seq_length
+    def rows(self, data: bytes, documents: list[list[int]], chance: random.Random) -> list[Row]:
+        """The examples of one pass over the documents, whose ids stand in a row."""
+        start, end, room, wide = self._start, self._end, self.settings.seq_length, self._type.itemsize
         if self.settings.nsp:
-            spans = pair_spans(
-                documents, room=length - 3, short_seq_prob=self.settings.short_seq_prob, chance=chance
-            ).tolist()
+            spans = pair_spans(documents, room=room - 3, short_seq_prob=self.settings.short_seq_prob, chance=chance)
             return [
-                Row(start + ids[a:a_end] + end + ids[b:b_end] + end, a_end - a + 2, label)
-                for a, a_end, b, b_end, label in spans
+                Row(
+                    start + data[wide * a : wide * a_end] + end + data[wide * b : wide * b_end] + end,
+                    a_end - a + 2,
+                    label,
+                )
+                for a, a_end, b, b_end, label in spans.tolist()
             ]
-        rows = []
-        for parts in full_spans(documents, room=length - 2):
-            pieces = start + [piece for begin, stop in parts for piece in (*ids[begin:stop], self._end)]
-            rows.append(Row(pieces, len(pieces), None))
-        return rows
+        return [
+            Row(start + b"".join(data[wide * a : wide * a_end] + end for a, a_end in spans), room, None)
+            for spans in full_spans(documents, room=room - 2)
+        ]
 
     def _masked(self, rows: list[Row], seed: tuple[int, int]) -> Iterator[tuple[bytes, int | None]]:
         if not rows:
             return
         columns = np.arange(self.settings.seq_length)[np.newaxis]  # [1, S]
-        lengths = np.array([len(row.ids) for row in rows])[:, np.newaxis]  # [N, 1]
-        segments = np.array([row.segments for row in rows])[:, np.newaxis]  # [N, 1]
+        lengths = np.array([len(row.ids) for row in rows])[:, np.newaxis] // self._type.itemsize  # [N, 1]
+        first = np.array([row.first for row in rows])[:, np.newaxis]  # [N, 1]
         real = columns < lengths  # [N, S]
         ids = np.full(real.shape, self._pad, np.int32)
-        ids[real] = [piece for row in rows for piece in row.ids]
+        ids[real] = np.frombuffer(b"".join(row.ids for row in rows), self._type)
         masked: dict[str, Any] = {name: value.numpy() for name, value in self._masker(ids, seed).items()}
-        masked |= {"input_mask": real.astype(np.int32), "segment_ids": (real & (columns >= segments)).astype(np.int32)}
+        masked |= {"input_mask": real.astype(np.int32), "segment_ids": (real & (columns >= first)).astype(np.int32)}
         for index, row in enumerate(rows):
             yield static_record({name: values[index] for name, values in masked.items()}, row.label), row.label

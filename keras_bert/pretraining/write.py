@@ -17,6 +17,8 @@ from keras_bert.pretraining.streams import find_files, size_of
 from keras_bert.progress import bar
 from keras_bert.text.vocabulary import Vocabulary
 
+_REPAYS = 50_000_000  # bytes of text that are written in the time in which a process starts
+
 
 class Written(NamedTuple):
     """What a run of `write_examples` gave."""
@@ -62,7 +64,7 @@ def write_examples(
     dupe_factor: passes over the documents; None: 1, or 10 where masks are static.
     boundary, text_field: see `read_documents`; sentences: "rules", or "line" where each line is a sentence.
     shard_size: characters of text a shard is made of. A random second text comes from the same shard's documents.
-    workers: how many processes; None: one for each core.
+    workers: how many processes; None: one for each core, as far as the text repays the seconds that one takes to start.
     beam: options of an Apache Beam runner, such as ["--runner=DataflowRunner"], for files that one machine cannot do.
     """
     start = time.perf_counter()
@@ -88,8 +90,7 @@ def write_examples(
         vocabulary_size=len(vocabulary),
         vocabulary_sha256=sha256_of(vocabulary),
     )
-    workers = (os.cpu_count() or 1) if workers is None else workers
-    if workers < 1:
+    if workers is not None and workers < 1:
         raise ValueError(f"workers must be at least 1. Received: workers={workers}")
     directory = os.fspath(directory)
     if beam is not None or is_files(corpus):
@@ -98,6 +99,10 @@ def write_examples(
         named = [[os.path.basename(file), size] for file, size in zip(corpus, sizes, strict=True)]
     else:
         sizes, named = [], []
+    if workers is None:
+        workers = os.cpu_count() or 1
+        if sizes:
+            workers = min(workers, 1 + sum(sizes) * dupe_factor // _REPAYS)
     run = {"settings": settings.to_dict(), "corpus": named, "writer": "local" if beam is None else "beam"}
     shards = finished_shards(directory, run)
     if shards is None:

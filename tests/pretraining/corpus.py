@@ -11,9 +11,9 @@ VOCABULARY = Vocabulary([*SPECIAL, ".", *LETTERS, *(f"##{letter}" for letter in 
 
 
 def sentence(chance: random.Random) -> str:
-    """Up to twelve words of up to three letters, each letter a piece."""
-    words = ("".join(chance.choices(LETTERS, k=chance.randint(1, 3))) for _ in range(chance.randint(1, 12)))
-    return f"{' '.join(words)}.".capitalize()
+    """Two to twelve words of up to three letters, each letter a piece; the last, of one, is no abbreviation."""
+    words = ["".join(chance.choices(LETTERS, k=chance.randint(1, 3))) for _ in range(chance.randint(1, 11))]
+    return f"{' '.join([*words, chance.choice(LETTERS)])}.".capitalize()
 
 
 def document(chance: random.Random, sentences: int = 20) -> str:
