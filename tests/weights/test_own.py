@@ -1,5 +1,6 @@
 """Our own folder and .keras files."""
 
+import dataclasses
 import json
 
 import h5py
@@ -8,7 +9,7 @@ import pytest
 
 import keras_bert
 from keras_bert.bert import Bert
-from keras_bert.weights import own
+from keras_bert.weights import hugging_face, own
 from keras_bert.weights.load import build, read
 from tests.parity.oracles import array, randomize
 from tests.weights import small
@@ -81,3 +82,11 @@ def test_changed_layers_have_no_place_elsewhere():
     bert.enable_lora(2)
     with pytest.raises(ValueError, match=r"model\.save.*layer_0_attention_qkv"):
         Checkpoint.of(bert)
+
+
+@pytest.mark.parametrize("form", [own, hugging_face])
+def test_several_labels(tmp_path, form):
+    ours = small.checkpoint("classifier", labels=("a", "b", "c"))
+    ours.heads["classifier"] = dataclasses.replace(ours.heads["classifier"], multi_label=True)
+    form.write_checkpoint(ours, tmp_path / "model")
+    small.assert_same(ours, read(tmp_path / "model"))
