@@ -124,7 +124,8 @@ def distribute(batches: Batches, strategy: Any, batch_size: int, start: int = 0)
     def of_worker(context: Any) -> Any:
         dataset = batches(start, (context.input_pipeline_id, context.num_input_pipelines))
         if context.num_replicas_in_sync > context.num_input_pipelines:
-            dataset = dataset.rebatch(batch_size // context.num_replicas_in_sync)
+            share = batch_size // context.num_replicas_in_sync
+            dataset = dataset.rebatch(share, drop_remainder=True)  # a TPU wants static shapes
         return dataset.prefetch(tf.data.AUTOTUNE)
 
     return strategy.distribute_datasets_from_function(of_worker)
