@@ -25,7 +25,7 @@ CORE = tests/test_config.py tests/test_bert.py tests/test_bert_text.py tests/tes
 test: .venv/dev
 	KERAS_BACKEND=jax .venv/bin/python -m pytest -q $(CORE)
 	KERAS_BACKEND=torch .venv/bin/python -m pytest -q $(CORE)
-	KERAS_BACKEND=tensorflow .venv/bin/python -m pytest -q -rs --durations=10
+	KERAS_BACKEND=tensorflow .venv/bin/python -m pytest -q -rs --durations=10 -n 2 --dist loadfile
 
 lint: .venv/dev
 	.venv/bin/ruff check .
