@@ -125,9 +125,9 @@ def test_float16_scales_its_loss_on_replicas():
             optimizer = keras.optimizers.LossScaleOptimizer(keras_bert.AdamW(1e-2), initial_scale=2.0**40)
         before = weights(model)
         train(model, optimizer, batches, strategy=strategy, steps=30, batch_size=BATCH)
-        left_out = 30 - int(optimizer.iterations)
+        left_out = 30 - int(optimizer.iterations.value.read_value())
         assert 5 < left_out < 29, left_out  # steps whose scaled gradients overflowed moved nothing
-        assert float(optimizer.dynamic_scale) == 2.0 ** (40 - left_out)
+        assert float(optimizer.dynamic_scale.value.read_value()) == 2.0 ** (40 - left_out)
         assert np.isfinite(weights(model)).all() and np.abs(weights(model) - before).max() > 0.01
         """,
         2,

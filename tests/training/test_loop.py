@@ -157,10 +157,10 @@ def test_a_model_built_outside_the_scope_is_named():
 
 
 def test_weights_without_a_gradient_are_named(one):
-    model = _OnlyMasked(small_pretrainer().bert)
+    model = OnlyMasked(small_pretrainer().bert)
     with pytest.raises(ValueError, match=r"(?s)part of the loss.*nsp/kernel"):
         train(model, keras_bert.AdamW(), batches, strategy=one, steps=1, batch_size=BATCH)
 
 
-class _OnlyMasked(keras_bert.Pretrainer):
+class OnlyMasked(keras_bert.Pretrainer):
     objective = ("masked_lm_loss",)
