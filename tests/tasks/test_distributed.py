@@ -11,14 +11,14 @@ import sys
 import keras, numpy as np, tensorflow as tf
 cpu = tf.config.list_physical_devices("CPU")[0]
 tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
-from keras_bert.training.optimizer import AdamW
 from tests.parity.oracles import array
 from tests.tasks.small import NO_DROPOUT, columns, small_bert, small_task
 
 def trained(kind, strategy):
+    keras.utils.set_random_seed(0)  # of the head
     with strategy.scope():
         task = small_task(kind, small_bert(**NO_DROPOUT))
-        task.compile(AdamW(0.01), task.default_loss(), weighted_metrics=task.default_metrics())
+        task.compile(keras.optimizers.SGD(0.1), task.default_loss(), weighted_metrics=task.default_metrics())
     x, y = columns(kind)
     copies = [tuple(c * 5 for c in x) if isinstance(x, tuple) else x * 5, y * 5]
     seen = []
@@ -26,6 +26,7 @@ def trained(kind, strategy):
     options = {"batch_size": 6, "epochs": 2, "verbose": 0, "callbacks": [last], "validation_data": (x, y)}
     history = task.fit(*copies, **options).history
     assert history["loss"] == [logs["loss"] for _, logs in seen]
+    del history["loss"]  # which Keras averages over batches by their rows, and the loop by their weights
     return task, [history[name] for name in sorted(history)], task.evaluate(x, y, verbose=0)
 
 kind = sys.argv[1]
@@ -41,5 +42,5 @@ print(np.abs(np.array(seen) - np.array(expected)).max(), np.abs(np.array(measure
 @pytest.mark.parametrize("kind", ["classifier", "tagger", "choice"])
 def test_two_replicas(kind):
     weights, measures = python(CODE, kind).splitlines()
-    assert float(weights) <= 1e-4  # Adam divides by gradients near 0; SGD's would agree to 1e-6
-    assert max(map(float, measures.split())) <= 1e-3
+    assert float(weights) <= 1e-5
+    assert max(map(float, measures.split())) <= 1e-5

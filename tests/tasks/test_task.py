@@ -30,7 +30,7 @@ def trained(kind):
     return task, before["loss"]
 
 
-@pytest.mark.parametrize("kind", ["classifier", "cosine", "tagger", "pieces", "answerer", "choice"])
+@pytest.mark.parametrize("kind", ["classifier", "cosine", "tagger", "answerer", "choice"])
 def test_a_task_learns_its_examples_by_heart(kind):
     task, before = trained(kind)
     x, y = columns(kind)
@@ -41,8 +41,6 @@ def test_a_task_learns_its_examples_by_heart(kind):
         assert [answer.label for answer in task.classify(x)] == y
     elif kind == "cosine":
         assert np.corrcoef(task.score(x), y)[0, 1] > 0.8
-    elif kind == "pieces":
-        assert [[(e.start, e.end, e.type) for e in row] for row in task.tag(x)] == y
     elif kind == "tagger":
         assert task.tag_words(x) == y
         assert [(e.text, e.type) for e in task.tag("Anna lives in Rome")] == [("Anna", "PER"), ("Rome", "LOC")]
@@ -83,14 +81,11 @@ def pooler(task):
     return task.bert.get_layer("pooler").kernel
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ["classifier", "tagger", "choice"])
 def test_a_frozen_encoder_keeps_its_weights(kind):
     task = small_task(kind, freeze=True)
     before = [array(weight) for weight in task.bert.weights]
     head = [array(weight) for weight in task.trainable_weights]
-    if kind == "cosine":  # nothing is left to train
-        assert not head
-        return
     task.compile(AdamW(0.1), task.default_loss())
     task.fit(*columns(kind), verbose=0)
     assert all(np.array_equal(x, array(y)) for x, y in zip(before, task.bert.weights, strict=True))
@@ -135,7 +130,7 @@ def test_blocks_can_be_unfrozen():
     assert any("layer_1" in weight.path for weight in task.trainable_weights)
 
 
-@pytest.mark.parametrize("kind", ["classifier", "tagger", "choice"])
+@pytest.mark.parametrize("kind", ["tagger", "choice"])
 def test_lora(kind, tmp_path):
     task = small_task(kind)
     answers(kind, task)  # a trace from before must not be used after
@@ -278,14 +273,17 @@ def test_columns_of_any_kind():
         (rows,),
         (rows.batch(3),),
     ]
-    losses = []
     for given in kinds:
-        task.compile(loss=task.default_loss())
-        losses.append(float(np.ravel(task.evaluate(*given, verbose=0))[0]))
-    assert losses == pytest.approx([losses[0]] * len(kinds), rel=1e-6)
+        assert batch(task, *given) == batch(task, *kinds[0])
     task.fit(rows.batch(3), epochs=1, verbose=0)
     pairs = tf.data.Dataset.from_tensor_slices((tuple(columns("regressor")[0]), columns("regressor")[1]))
-    small_task("regressor").fit(pairs, epochs=1, verbose=0)
+    assert batch(small_task("regressor"), pairs) == batch(small_task("regressor"), *columns("regressor"))
+
+
+def batch(task, *given):
+    """Ids and targets that a task makes of columns."""
+    x, y, _ = next(iter(task._labelled(task._columns(*given)).batches(8, by_length=False)[1]))
+    return x["input_word_ids"].numpy().tolist(), y.numpy().tolist()
 
 
 @pytest.mark.parametrize("dtype", ["mixed_bfloat16", "mixed_float16"])
