@@ -20,16 +20,15 @@ demo: .venv/demo
 	.venv/bin/python examples/demo.py
 
 # The core runs on every backend; the whole suite on TensorFlow.
-<<<<<<< HEAD
-CORE = tests/test_config.py tests/test_bert.py tests/test_bert_text.py tests/test_kernels.py tests/parity/test_encoder.py tests/parity/test_training.py tests/parity/test_pretrainer.py tests/pretraining/test_pretrainer.py::test_fit tests/pretraining/test_pretrainer.py::test_fill_mask
-=======
-CORE = tests/test_config.py tests/test_bert.py tests/test_bert_text.py tests/test_kernels.py tests/parity/test_encoder.py tests/parity/test_training.py tests/parity/test_pretrainer.py tests/pretraining/test_pretrainer.py tests/tasks/test_backends.py
->>>>>>> tasks
+CORE = tests/test_config.py tests/test_bert.py tests/test_bert_text.py tests/test_kernels.py tests/parity/test_encoder.py \
+	tests/parity/test_training.py tests/parity/test_pretrainer.py tests/pretraining/test_pretrainer.py::test_fit \
+	tests/pretraining/test_pretrainer.py::test_fill_mask tests/tasks/test_backends.py
+PYTEST = .venv/bin/python -m pytest -q -n 2 --dist loadfile --durations=10
 
 test: .venv/dev
-	KERAS_BACKEND=jax .venv/bin/python -m pytest -q $(CORE)
-	KERAS_BACKEND=torch .venv/bin/python -m pytest -q $(CORE)
-	KERAS_BACKEND=tensorflow .venv/bin/python -m pytest -q -rs --durations=10 -n 2 --dist loadfile
+	KERAS_BACKEND=jax $(PYTEST) $(CORE)
+	KERAS_BACKEND=torch $(PYTEST) $(CORE)
+	KERAS_BACKEND=tensorflow $(PYTEST) -rs
 
 lint: .venv/dev
 	.venv/bin/ruff check .
