@@ -1,1 +1,1 @@
-"""Training: the optimizer, and in time the one loop for pretraining and fine-tuning under tf.distribute."""
+"""Training: one loop for pretraining and fine-tuning under tf.distribute, its checkpoints, and the optimizers."""
