@@ -54,7 +54,9 @@ def export(
     >>> import tempfile, tensorflow as tf
     >>> from keras_bert import BertConfig, Preprocessor, Vocabulary
     >>> vocabulary = Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "here"])
-    >>> config = BertConfig(6, 8, 2, 2, 16)
+    >>> config = BertConfig(
+    ...     vocab_size=6, hidden_size=8, num_hidden_layers=2, num_attention_heads=2, intermediate_size=16
+    ... )
     >>> folder = tempfile.mkdtemp()
     >>> export(Bert(config, Preprocessor(vocabulary)), folder)
     >>> tf.saved_model.load(f"{folder}/preprocess/1")(tf.constant(["here"]))["input_word_ids"].shape

@@ -118,7 +118,8 @@ class Tokenizer:
             rule = f"Ids must be in 0...{len(self.vocabulary) - 1}, the vocabulary's. Received:"
             found = tf.get_static_value(unknown)  # None while a graph is made
             if found is None:
-                tf.debugging.Assert(tf.equal(tf.size(unknown), 0), [rule, unknown])
+                with tf.control_dependencies([tf.debugging.Assert(tf.equal(tf.size(unknown), 0), [rule, unknown])]):
+                    rows = tf.identity(rows)
             elif found.size:
                 raise ValueError(f"{rule} {found[0]}")
             pieces = tf.ragged.boolean_mask(rows, rows != self.vocabulary["[PAD]"])

@@ -31,7 +31,7 @@ def test_in_keras_3(exported, bert, tmp_path):
     """Composed, trained, saved, and loaded after the export it was made of is gone."""
     shutil.copytree(exported, tmp_path / "copy")
     layer = keras.layers.TFSMLayer(str(tmp_path / "copy" / "encoder" / "1"), call_endpoint="__call__")
-    inputs = _inputs()
+    inputs = _inputs(keras.Input)
     model = keras.Model(inputs, keras.layers.Dense(1)(layer(inputs)["pooled_output"]))
     packed = bert.preprocessor(TEXTS)
     before = [weight.numpy() for weight in layer.trainable_weights]
