@@ -2,7 +2,9 @@
 
 import logging
 import os
+import re
 import sys
+from typing import Any
 
 import typer
 
@@ -42,9 +44,26 @@ def main() -> None:
         app()
     except KeyboardInterrupt:
         sys.exit(130)
-    except (ValueError, TypeError, KeyError, OSError, RuntimeError, ImportError, FloatingPointError) as error:
+    except (
+        ValueError, TypeError, KeyError, OSError, RuntimeError, ImportError, FloatingPointError, *_tensorflow_errors()
+    ) as error:  # fmt: skip
         if "--debug" in sys.argv:
             raise
-        message = error.args[0] if isinstance(error, KeyError) else error
-        typer.echo(f"keras-bert: {message}", err=True)
+        typer.echo(f"keras-bert: {_message(error)}", err=True)
         sys.exit(1)
+
+
+def _tensorflow_errors() -> tuple[Any, ...]:
+    """Those of its graphs and files; none where a command did not load TensorFlow."""
+    tensorflow = sys.modules.get("tensorflow")
+    return (tensorflow.errors.OpError,) if tensorflow else ()
+
+
+def _message(error: Exception) -> Any:
+    if isinstance(error, KeyError):
+        return error.args[0]
+    # What tf.data was told by us stands in the midst of many lines.
+    if isinstance(error, _tensorflow_errors()):
+        found = re.search(r"(?:[A-Z]\w*Error|assertion failed): (.+)", str(error))
+        return found[1] if found else str(error).splitlines()[0]
+    return error

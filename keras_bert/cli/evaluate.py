@@ -26,6 +26,7 @@ def evaluate(
     strategy: str = typer.Option("one", help="auto, tpu, tpu:NAME, multi_worker, mirrored or one."),
     dtype: str = typer.Option("float32", help="A Keras policy."),
     seed: int = typer.Option(0, help="Decides the masks."),
+    damaged: str = typer.Option("stop", help="At a shard that is cut off or damaged: stop, or skip the rest of it."),
     as_json: bool = typer.Option(False, "--json", help="One JSON object."),
 ) -> None:
     """Evaluate pretrained weights (masked words, next sentences), or a finished task on the rows of a file."""
@@ -43,5 +44,5 @@ def evaluate(
         return
     from keras_bert.pretraining.evaluation import evaluate
 
-    found = evaluate(source, data, strategy=strategy, batch_size=batch_size, seed=seed, dtype=dtype)
+    found = evaluate(source, data, strategy=strategy, batch_size=batch_size, seed=seed, dtype=dtype, damaged=damaged)
     typer.echo(json.dumps(dataclasses.asdict(found)) if as_json else str(found))

@@ -71,7 +71,8 @@ def finish(directory: str, run: dict[str, Any], shards: list[Shard]) -> None:
     if run["settings"]["nsp"] and not 0.2 < next_texts / examples < 0.8:
         logger.warning(
             "Of %d examples %d have the text that is next, where half should: documents of one sentence have no next, "
-            "and a single document has no other. Part documents otherwise (boundary), or leave out pairs (nsp=False).",
+            "and a single document has no other. Part documents otherwise (--documents), or leave out pairs "
+            "(nsp=False, --no-nsp).",
             examples, next_texts,
         )  # fmt: skip
     storage.write_json(

@@ -121,7 +121,7 @@ def _of_jsonl(lines: Iterator[str], path: str, text_field: str) -> Iterator[Docu
         if not isinstance(text, str):
             raise ValueError(
                 f"A line of JSONL must be a string, or an object with one at {text_field!r}. Name its field with "
-                f"text_field. Received: {path}, line {number}: {line[:60]}"
+                f"text_field (--text-field). Received: {path}, line {number}: {line[:60]}"
             )
         yield Document(text, "lines")
 

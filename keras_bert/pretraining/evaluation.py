@@ -36,16 +36,19 @@ def evaluate(
     batch_size: int = 32,
     seed: int = 0,
     dtype: str = "float32",
+    damaged: str = "stop",
 ) -> Evaluation:
     """Evaluate the weights of anything that `Pretrainer.load` takes on a directory of examples, masked by a seed.
 
     A last batch that is not full is left out.
+
+    damaged: "stop" at a shard that is cut off or damaged, or "skip" the rest of it.
     """
     strategy = find_strategy(strategy) if isinstance(strategy, str) else strategy
     with strategy.scope():
         model = Pretrainer.load(source, dtype=dtype)
     preprocessor = model.bert._preprocessor
-    examples = Examples.open(data, vocabulary=preprocessor and preprocessor.vocabulary)
+    examples = Examples.open(data, vocabulary=preprocessor and preprocessor.vocabulary, damaged=damaged)
     check_length(examples.seq_length, model.bert.config.max_position_embeddings)
     if model.nsp and not examples.nsp:
         with strategy.scope():

@@ -30,6 +30,8 @@ class Masking:
         for name in ("rate", "mask", "random"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name} must be between 0 and 1. Received: {name}={getattr(self, name)}")
+        if not self.rate:
+            raise ValueError("rate must be above 0, or there is nothing to learn. Received: rate=0")
         if self.mask + self.random > 1:
             raise ValueError(
                 "mask and random are shares of the chosen pieces, so at most 1 together. "

@@ -101,8 +101,8 @@ class Examples:
             raise ValueError(f"start must be a step, at least 0. Received: start={start}")
         if epochs is not None and len(self) * epochs < batch_size:
             raise ValueError(
-                f"A batch must not be larger than the data. Received: batch_size={batch_size}, {len(self)} examples, "
-                f"epochs={epochs}"
+                f"A batch must not be larger than the data. Lower batch_size, or take more examples. Received: "
+                f"batch_size={batch_size}, {len(self)} examples of {self.paths[0]}, epochs={epochs}"
             )
         rows = batch_size // parts
 
@@ -177,11 +177,8 @@ def _open_ours(directory: str, vocabulary: Vocabulary | None, masking: Masking |
         )
     beside, rules = text_beside(directory)
     masking = masking or settings.masking
-    found = [
-        (path, count_whole(path, shard.examples, shard.size, damaged))
-        for path, shard in ((os.path.join(directory, shard.name), shard) for shard in shards)
-    ]
-    found = [(path, count) for path, count in found if count]
+    files = [(os.path.join(directory, shard.name), shard.examples, shard.size) for shard in shards]
+    found = _filled(files, damaged, directory)
     return Examples(
         paths=tuple(path for path, _ in found),
         counts=tuple(count for _, count in found),
@@ -200,10 +197,7 @@ def _open_theirs(source: Any, vocabulary: Vocabulary | None, masking: Masking | 
 
     if masking is not None:
         raise ValueError("Static records have their masks. Leave masking out. Received: masking")
-    found = [(path, count_whole(path, None, None, damaged)) for path in find_records(source)]
-    found = [(path, count) for path, count in found if count]
-    if not found:
-        raise ValueError(f"Records must hold an example at least. Received: {source}, which hold none")
+    found = _filled([(path, None, None) for path in find_records(source)], damaged, source)
     return Examples(
         paths=tuple(path for path, _ in found),
         counts=tuple(count for _, count in found),
@@ -211,6 +205,15 @@ def _open_theirs(source: Any, vocabulary: Vocabulary | None, masking: Masking | 
         vocabulary=vocabulary,
         **describe(first_record(found[0][0]), found[0][0]),
     )
+
+
+def _filled(files: Iterable[tuple[str, int | None, int | None]], damaged: str, source: Any) -> list[tuple[str, int]]:
+    """The files that have an example, and how many each; of `files` the name, and examples and bytes where known."""
+    found = [(path, count_whole(path, examples, size, damaged)) for path, examples, size in files]
+    found = [(path, count) for path, count in found if count]
+    if not found:
+        raise ValueError(f"Records must hold an example at least. Take others. Received: {source}, which hold none")
+    return found
 
 
 def _checked(ids: Any, size: int) -> Any:

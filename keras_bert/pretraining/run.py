@@ -35,6 +35,7 @@ def pretrain(
     source: Any = None,
     strategy: Any = "auto",
     validation: str | os.PathLike | None = None,
+    damaged: str = "stop",
     **options: Any,
 ) -> Pretrainer:
     """Pretrain on examples; called again with the same arguments, go on where the run was stopped or killed.
@@ -47,6 +48,7 @@ def pretrain(
         begin anew. Its config holds, not the recipe's size.
     strategy: a name for `keras_bert.strategy`, or a strategy.
     validation: a directory of examples held out, of the same vocabulary.
+    damaged: "stop" at a shard that is cut off or damaged, or "skip" the rest of it.
     options: of `keras_bert.training.loop.train`: steps_per_loop, checkpoint_every, keep, keep_every_hours,
         validate_every.
     """
@@ -54,8 +56,8 @@ def pretrain(
     output = os.fspath(output).rstrip("/")
     strategy = find_strategy(strategy) if isinstance(strategy, str) else strategy
     check_batch_size(recipe.batch_size, strategy, recipe.accumulate)
-    phases = _phases(directories, recipe)
-    held_out = Examples.open(validation) if validation else None
+    phases = _phases(directories, recipe, damaged)
+    held_out = Examples.open(validation, damaged=damaged) if validation else None
     kind = _kind_of([phase.examples for phase in phases] + ([held_out] if held_out else []))
     settings = {
         **dataclasses.asdict(recipe),
@@ -112,11 +114,11 @@ class _Phase:
         return ", ".join(self.examples.shards_at(step - self.begin, self.recipe.batch_size, self.recipe.seed))
 
 
-def _phases(directories: Sequence[str], recipe: Recipe) -> list[_Phase]:
+def _phases(directories: Sequence[str], recipe: Recipe, damaged: str) -> list[_Phase]:
     ends = recipe.phase_ends(len(directories))
     begins = [0, *ends[:-1]]
     return [
-        _Phase(Examples.open(directory), recipe, begin, end)
+        _Phase(Examples.open(directory, damaged=damaged), recipe, begin, end)
         for directory, begin, end in zip(directories, begins, ends, strict=True)
     ]
 

@@ -32,7 +32,7 @@ def run_directory(directory: str, settings: dict[str, Any]) -> Iterator[None]:
     with _lock(directory):
         settings = json.loads(json.dumps(settings))
         found = storage.read_json(path)
-        if not found:
+        if not found or others == [SETTINGS]:  # nothing was trained: a mistyped option is mended in place
             storage.write_json(path, settings)
         elif found != settings:
             names = [name for name in {**found, **settings} if found.get(name) != settings.get(name)]

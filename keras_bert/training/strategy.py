@@ -64,7 +64,7 @@ def _tpu_strategy(name: str | None) -> Any:
             f"VM itself take 'local', with tensorflow-tpu. Received: {name!r} ({str(error).splitlines()[0]})"
         ) from error
     chosen = tf.distribute.TPUStrategy(resolver)
-    logger.info("Training on TPU %r: %d cores.", name, chosen.num_replicas_in_sync)
+    logger.info("Running on TPU %r: %d cores.", name, chosen.num_replicas_in_sync)
     return chosen
 
 
@@ -100,7 +100,7 @@ def _multi_worker_strategy() -> Any:
         ) from error
     resolver = chosen.cluster_resolver
     logger.info(
-        "Training on %d workers by TF_CONFIG, this being %s %d: %d replicas.",
+        "Running on %d workers by TF_CONFIG, this being %s %d: %d replicas.",
         len(workers),
         resolver.task_type,
         resolver.task_id,
@@ -122,12 +122,12 @@ def _devices() -> list[str]:
 def _mirrored_strategy(devices: list[str]) -> Any:
     import tensorflow as tf
 
-    logger.info("Training on the %d devices of this machine: %s.", len(devices), ", ".join(devices))
+    logger.info("Running on the %d devices of this machine: %s.", len(devices), ", ".join(devices))
     return tf.distribute.MirroredStrategy(devices)
 
 
 def _one_device(devices: list[str]) -> Any:
     import tensorflow as tf
 
-    logger.info("Training on one device, %s.", devices[0])
+    logger.info("Running on one device, %s.", devices[0])
     return tf.distribute.get_strategy()  # the default one, for which models need no scope

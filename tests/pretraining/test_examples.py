@@ -499,6 +499,19 @@ def test_damaged_shards(dynamic, tmp_path, harm, caplog):
     assert len(batches(tmp_path / "a", batch_size=1, epochs=1, damaged="skip")) == len(examples)
 
 
+def test_a_rate_of_nothing():
+    with pytest.raises(ValueError, match="rate must be above 0"):
+        Masking(rate=0)
+
+
+def test_no_example_is_left(dynamic, tmp_path):
+    shutil.copytree(dynamic, tmp_path / "a")
+    for path in (tmp_path / "a").glob("*.tfrecord"):
+        path.write_bytes(b"")
+    with pytest.raises(ValueError, match="an example at least"):
+        Examples.open(tmp_path / "a", damaged="skip")
+
+
 def test_a_foreign_file_that_is_cut_off(googles, tmp_path):
     path, want = googles
     path.write_bytes(path.read_bytes()[:-3])

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+import shutil
 import subprocess
 import sys
 
@@ -117,6 +118,7 @@ def test_a_directory_takes_one_run_and_one_process(folder, tmp_path):
     second = run_directory(str(output), {"steps": 5})
     with run_directory(str(output), {"steps": 5}), pytest.raises(RuntimeError, match="one process at a time"):
         second.__enter__()
+    (output / "checkpoints").mkdir()
     with pytest.raises(FileExistsError, match=r"steps=20, it had 5"):
         run(folder, output)
     (tmp_path / "thesis").mkdir()
@@ -138,6 +140,13 @@ def test_data_that_does_not_fit(folder, tmp_path):
         pretrain([folder / "12"] * 3, tmp_path / "c", recipe=RECIPE, strategy="one")
     with pytest.raises(ValueError, match="model's vocabulary must be the examples'"):
         evaluate(_pretrainer_folder(folder, tmp_path / "pretrainer"), tmp_path / "other")
+
+
+def test_a_run_that_did_not_begin_leaves_its_directory_free(folder, tmp_path):
+    with pytest.raises(ValueError, match="must be a known name"):
+        pretrain(folder / "12", tmp_path / "run", recipe=RECIPE, source="mistyped", strategy="one")
+    with run_directory(str(tmp_path / "run"), {"source": "right"}):
+        assert json.loads((tmp_path / "run" / "run.json").read_text()) == {"source": "right"}
 
 
 def _pretrainer_folder(folder, path):
@@ -214,3 +223,17 @@ def test_the_commands(folder, tmp_path):
     found = command("evaluate", tmp_path / "run", "--data", folder / "16", "--json")
     assert found.returncode == 0, found.stderr
     assert set(json.loads(found.stdout)) >= {"masked_lm_accuracy", "masked_lm_perplexity", "next_sentence_accuracy"}
+    shutil.copytree(folder / "12", tmp_path / "damaged")
+    shard = tmp_path / "damaged" / "examples-00000.tfrecord"
+    data = bytearray(shard.read_bytes())
+    data[len(data) // 2] ^= 255
+    shard.write_bytes(data)
+    damaged = ["--data", tmp_path / "damaged", *options]
+    stopped = command("pretrain", *damaged, "--output", tmp_path / "stopped")
+    assert stopped.returncode == 1
+    line = stopped.stderr.rstrip("\n").splitlines()[-1]
+    assert line.startswith("keras-bert: A file of examples must be whole.")
+    assert str(shard) in line
+    skipped = command("pretrain", *damaged, "--output", tmp_path / "skipped", "--damaged", "skip")
+    assert skipped.returncode == 0, skipped.stderr
+    assert f"{shard} is damaged" in skipped.stderr
