@@ -337,6 +337,8 @@ def test_bad_input_leaves_nothing_behind(bert, files, tmp_path):
         train(bert, "classify", *files, tmp_path / "run", "--dtype", "bfloat16")
     with pytest.raises(ValueError, match="must be of the format conll, conllu, klue-ner"):
         train(bert, "tag", *files, tmp_path / "run", "--format", "tsv")
+    with pytest.raises(ValueError, match="freeze or lora"):
+        train(bert, "classify", *files, tmp_path / "run", "--freeze", "--lora", 2)
     with pytest.raises(ValueError, match="no-such-model"):
         train("no-such-model/folder", "classify", *files, tmp_path / "run")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["empty.tsv", "one.tsv", "valid.tsv"]
