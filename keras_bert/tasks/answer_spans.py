@@ -25,7 +25,7 @@ def find_answer(context: str, given: Any, row: int) -> tuple[int, int] | None:
     (5, 8)
     """
     text, start = _text_and_start(given, row)
-    start = (start or 0) + len(text) - len(text.lstrip())
+    near = (start or 0) + len(text) - len(text.lstrip())
     text = text.strip()  # no token begins or ends with a space
     if not text:
         return 0, 0
@@ -36,7 +36,7 @@ def find_answer(context: str, given: Any, row: int) -> tuple[int, int] | None:
         place = context.find(text, place + 1)
     if not places:
         return None
-    start = min(places, key=lambda place: abs(place - start))
+    start = min(places, key=lambda place: abs(place - near))
     return start, start + len(text)
 
 

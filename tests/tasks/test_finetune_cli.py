@@ -122,6 +122,11 @@ def test_evaluate(finished, files):
         run("evaluate", output, "--data", other, "--text", "x", "--label", "y")
 
 
+def test_evaluate_on_a_file_that_is_not_there(finished, tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"data must be there.*nothing.tsv"):
+        run("evaluate", finished[0], "--data", tmp_path / "nothing.tsv")
+
+
 def test_fit_takes_files(finished, files):
     task = Finished.load(finished[0]).task
     history = task.fit(files[1], epochs=1, validation_data=str(files[1]), verbose=0)
