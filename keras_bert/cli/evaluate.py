@@ -30,6 +30,8 @@ def evaluate(
     as_json: bool = typer.Option(False, "--json", help="One JSON object."),
 ) -> None:
     """Evaluate pretrained weights (masked words, next sentences), or a finished task on the rows of a file."""
+    if "://" not in data and not Path(data).exists():
+        raise FileNotFoundError(f"The data must be there. Name a file or a folder. Received: {data!r}")
     if Path(data).is_file():
         from keras_bert.tasks.finished import Finished
 

@@ -71,6 +71,8 @@ def finetune(
     from keras_bert.tasks.grid import finetune_grid
     from keras_bert.tasks.readers import Reading
 
+    if freeze and freeze_blocks is not None:
+        raise typer.BadParameter("--freeze holds all blocks. Give it or --freeze-blocks.")
     settings = Settings(
         kind=kind.value,
         train=str(train),

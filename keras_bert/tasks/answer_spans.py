@@ -25,6 +25,8 @@ def find_answer(context: str, given: Any, row: int) -> tuple[int, int] | None:
     (5, 8)
     """
     text, start = _text_and_start(given, row)
+    near = (start or 0) + len(text) - len(text.lstrip())
+    text = text.strip()  # no token begins or ends with a space
     if not text:
         return 0, 0
     places = []
@@ -34,7 +36,7 @@ def find_answer(context: str, given: Any, row: int) -> tuple[int, int] | None:
         place = context.find(text, place + 1)
     if not places:
         return None
-    start = min(places, key=lambda place: abs(place - (start or 0)))
+    start = min(places, key=lambda place: abs(place - near))
     return start, start + len(text)
 
 

@@ -20,7 +20,7 @@ def column(values: Any, what: str = "text") -> list[str]:
         if is_missing(text):
             raise ValueError(f"Every {what} must be there. Drop the row, or write ''. Received: {text!r} at row {row}")
         if isinstance(text, bytes):
-            rows[row] = text.decode("utf-8")
+            rows[row] = text.decode("utf-8", "ignore")  # as the preprocessor has it
         elif not isinstance(text, str):
             raise TypeError(
                 f"Every {what} must be a string. Turn it into one with str(); for pairs, pass a tuple of two columns. "
@@ -31,11 +31,13 @@ def column(values: Any, what: str = "text") -> list[str]:
 
 def rows_of(values: Any, what: str) -> list[Any]:
     """The rows of a column, whatever holds them."""
-    if isinstance(values, str | bytes | dict) or not isinstance(values, Iterable):
+    rank = getattr(values, "ndim", 1)
+    if isinstance(values, str | bytes | dict) or not isinstance(values, Iterable) or rank == 0:
         raise TypeError(
-            f"A column of {what}s must be a list, an array or a table's column. Received: {type(values).__name__}"
+            f"A column of {what}s must be a list, an array or a table's column. Put one {what} in a list. "
+            f"Received: {type(values).__name__}"
         )
-    if getattr(values, "ndim", 1) == 2 and hasattr(values, "columns"):  # a DataFrame gives its columns' names
+    if rank == 2 and hasattr(values, "columns"):  # a DataFrame gives its columns' names
         raise TypeError(f"Pass table[name] for one column of {what}s. Received: {type(values).__name__}")
     values = values.numpy() if hasattr(values, "numpy") else values
     return list(values.tolist() if hasattr(values, "tolist") else values)
@@ -115,9 +117,15 @@ def split_columns(columns: Sequence[Any], fraction: float) -> tuple[list[Any], l
 
 def _rows(columns: Sequence[Any], part: slice) -> list[Any]:
     return [
-        tuple(_rows(column, part)) if isinstance(column, tuple) else column if column is None else list(column)[part]
+        tuple(_rows(column, part)) if isinstance(column, tuple) else column if column is None else _part(column, part)
         for column in columns
     ]
+
+
+def _part(column: Any, part: slice) -> Any:
+    if getattr(column, "ndim", 1) == 2:  # a matrix of labels stays one
+        return np.asarray(column)[part]
+    return rows_of(column, "example")[part]
 
 
 def numbers(values: Any, what: str) -> np.ndarray:

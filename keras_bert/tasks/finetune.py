@@ -50,6 +50,8 @@ class Settings:
         for name in ("epochs", "batch_size", "learning_rate"):
             if getattr(self, name) <= 0:
                 raise ValueError(f"{name} must be above 0. Received: {getattr(self, name)}")
+        if self.lora is not None and self.freeze is not None:
+            raise ValueError("LoRA freezes the encoder as it is. Give freeze or lora. Received: both")
 
     @property
     def recipe(self) -> Recipe:

@@ -63,6 +63,9 @@ class Finished:
         numbered = enumerate(lines, 1)
         while chunk := list(itertools.islice(numbered, CHUNK)):
             rows = [_split(line, width or len(self.reading.text), number) for number, line in chunk]
+            empty = [number for (number, _), row in zip(chunk, rows, strict=True) if not row[0].strip()]
+            if empty and self.kind == "answer":
+                raise ValueError(f"A question must not be empty. Mend the line. Received: none in line {empty[0]}")
             columns = tuple(list(column) for column in zip(*rows, strict=True))
             if self.kind == "choose":
                 columns = (columns[0], [list(row) for row in zip(*columns[1:], strict=True)])

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from keras_bert.tasks.columns import is_missing, rows_of
+from keras_bert.tasks.columns import is_missing, numbers, rows_of
 
 
 def check_labels(labels: Any, least: int = 2) -> tuple[str, ...]:
@@ -25,37 +25,37 @@ def label_ids(values: Any, labels: tuple[str, ...], where: str = "") -> np.ndarr
     >>> label_ids(["good", "bad"], labels=("bad", "good")).tolist()
     [1, 0]
     """
-    numbers = {label: number for number, label in enumerate(labels)}
-    return np.array(
-        [_label_id(value, numbers, row, where) for row, value in enumerate(rows_of(values, "label"))], "int32"
-    )
+    ids = {label: number for number, label in enumerate(labels)}
+    return np.array([_label_id(value, ids, row, where) for row, value in enumerate(rows_of(values, "label"))], "int32")
 
 
-def _label_id(value: Any, numbers: dict[str, int], row: int, where: str) -> int:
+def _label_id(value: Any, ids: dict[str, int], row: int, where: str) -> int:
     place = f"at row {row}" if not where else f"at word {row} of {where}"
     if isinstance(value, bytes):
         value = value.decode("utf-8")
     if isinstance(value, str):
-        if value not in numbers:
+        if value not in ids:
             raise ValueError(
-                f"A label must be one of {', '.join(map(repr, numbers))}. Correct it, or build the task with it. "
+                f"A label must be one of {', '.join(map(repr, ids))}. Correct it, or build the task with it. "
                 f"Received: {value!r} {place}"
             )
-        return numbers[value]
+        return ids[value]
     if is_missing(value) or not isinstance(value, bool | int | np.integer | np.bool_):
         raise TypeError(
-            f"A label must be a name, or an id from 0 to {len(numbers) - 1} as a whole number. Cast it with int(), or "
+            f"A label must be a name, or an id from 0 to {len(ids) - 1} as a whole number. Cast it with int(), or "
             f"use a TextRegressor for numbers. Received: {value!r} {place}"
         )
-    if not 0 <= value < len(numbers):
-        raise ValueError(f"A label's id must be from 0 to {len(numbers) - 1}. Received: {value} {place}")
+    if not 0 <= value < len(ids):
+        raise ValueError(f"A label's id must be from 0 to {len(ids) - 1}. Received: {value} {place}")
     return int(value)
 
 
 def class_weights(class_weight: Any, labels: tuple[str, ...]) -> np.ndarray:
     """A weight for each label [C] out of a dict by name or id; 1 for those it does not name."""
     found = np.ones(len(labels), "float32")
-    if class_weight is not None:
-        for label, weight in class_weight.items():
-            found[label_ids([label], labels)[0]] = weight
+    if class_weight is None:
+        return found
+    if not isinstance(class_weight, dict):
+        raise TypeError(f"class_weight must be a dict, as in {{{labels[0]!r}: 2.0}}. Received: {class_weight!r}")
+    found[label_ids(list(class_weight), labels)] = numbers(list(class_weight.values()), "class weight")
     return found

@@ -201,6 +201,11 @@ class Task(keras.Model):
         if isinstance(x, str | os.PathLike):
             from keras_bert.tasks.kinds import kind_of
 
+            if not os.path.isfile(x):
+                raise FileNotFoundError(
+                    f"A string in place of a column is the path of a file. Put one text in a list. Received: {x!r}"
+                )
+
             x = read(kind_of(self), x, Reading(), labels=labels)
         if isinstance(x, Rows):
             x, given = x.x, (x.y if labels else None, *given[1:])

@@ -166,6 +166,8 @@ def _several(y: Any, labels: tuple[str, ...]) -> np.ndarray:
             )
         return matrix.astype("float32")
     rows = rows_of(y, "label")
+    if rows and all(_tells_each(row, len(labels)) for row in rows):
+        return np.array(rows, "float32")
     found = np.zeros((len(rows), len(labels)), "float32")
     for number, row in enumerate(rows):
         if isinstance(row, str) or not hasattr(row, "__iter__"):
@@ -174,3 +176,10 @@ def _several(y: Any, labels: tuple[str, ...]) -> np.ndarray:
             )
         found[number, label_ids(list(row), labels, where=f"row {number}")] = 1
     return found
+
+
+def _tells_each(row: Any, count: int) -> bool:
+    """Whether a row is one of a matrix, as those of datasets and of a tf.data are; ids would all be there."""
+    if isinstance(row, str) or not hasattr(row, "__len__") or len(row) != count:
+        return False
+    return all(not isinstance(value, str | bytes) and value in (0, 1) for value in row)

@@ -96,6 +96,14 @@ class TokenTagger(Task):
             weights=rows.with_values(weight.astype("float32")),
         )
 
+    def check_learnable(self, examples: Examples) -> None:
+        learned = np.unique(examples.targets.flat_values.numpy()[examples.weights.flat_values.numpy() > 0])
+        if len(learned) < 2:
+            raise ValueError(
+                "There must be at least two different labels to learn from. "
+                f"Received: {[self.labels[number] for number in learned]} alone"
+            )
+
     def _targets(self, units: Units, y: list[Any]) -> np.ndarray:
         """The label of each piece, -1 where it weighs nothing, int32 [all pieces]."""
         check_lengths(texts=range(len(units)), labels=y)

@@ -122,6 +122,11 @@ def test_evaluate(finished, files):
         run("evaluate", output, "--data", other, "--text", "x", "--label", "y")
 
 
+def test_evaluate_on_a_file_that_is_not_there(finished, tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"data must be there.*nothing.tsv"):
+        run("evaluate", finished[0], "--data", tmp_path / "nothing.tsv")
+
+
 def test_fit_takes_files(finished, files):
     task = Finished.load(finished[0]).task
     history = task.fit(files[1], epochs=1, validation_data=str(files[1]), verbose=0)
@@ -337,6 +342,8 @@ def test_bad_input_leaves_nothing_behind(bert, files, tmp_path):
         train(bert, "classify", *files, tmp_path / "run", "--dtype", "bfloat16")
     with pytest.raises(ValueError, match="must be of the format conll, conllu, klue-ner"):
         train(bert, "tag", *files, tmp_path / "run", "--format", "tsv")
+    with pytest.raises(ValueError, match="freeze or lora"):
+        train(bert, "classify", *files, tmp_path / "run", "--freeze", "--lora", 2)
     with pytest.raises(ValueError, match="no-such-model"):
         train("no-such-model/folder", "classify", *files, tmp_path / "run")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["empty.tsv", "one.tsv", "valid.tsv"]

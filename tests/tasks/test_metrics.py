@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 from keras_bert.tasks import metrics
+from keras_bert.tasks.metrics.scores import scores
+from tests.tasks.small import small_task
 
 dice = random.Random(0)
 
@@ -117,6 +119,19 @@ def test_span_scores():
 
 def test_parts_of_speech_have_no_entities():
     assert metrics.tag_scores([["NOUN", "VERB"]], [["NOUN", "NOUN"]]) == {"accuracy": 0.5}
+    assert metrics.tag_scores([["-LRB-", "VERB"]], [["-LRB-", "NOUN"]]) == {"accuracy": 0.5}
+
+
+def test_a_file_without_entities_has_their_scores():
+    found = metrics.tag_scores([["O", "O"]], [["O", "B-PER"]], labels=("O", "B-PER"))
+    assert found == {"accuracy": 0.5, "entity_precision": 0.0, "entity_recall": 0.0, "entity_f1": 0.0}
+
+
+def test_scores_of_tags_by_number():
+    task, x = small_task("tagger"), [["Anna", "lives"], ["good"]]
+    found = task.tag_words(x)
+    ids = [[task.labels.index(tag) for tag in tags] for tags in found]
+    assert scores(task, x, ids)["accuracy"] == scores(task, x, found)["accuracy"] == 1.0
 
 
 # === Answers ===

@@ -17,6 +17,7 @@ def test_where_answers_stand():
     assert find_answer(context, {"text": "ran", "answer_start": 10}, 0) == (10, 13)
     assert find_answer(context, {"text": ["Anna", "ran"], "answer_start": np.array([5, 10])}, 0) == (5, 9)
     assert find_answer(context, "Paul", 0) is None
+    assert find_answer(context, (" ran ", 9), 0) == (10, 13)  # no token holds the spaces
     for nothing in (None, "", {"text": [], "answer_start": []}):
         assert find_answer(context, nothing, 0) == (0, 0)
     for wrong in (5, ("ran", 0.5), ["ran"]):

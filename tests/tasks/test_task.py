@@ -7,6 +7,7 @@ import keras
 import numpy as np
 import pytest
 
+from keras_bert.tasks.columns import split_columns
 from keras_bert.tasks.text_classifier import TextClassifier
 from keras_bert.training.optimizer import AdamW
 from tests.parity.oracles import array
@@ -276,8 +277,31 @@ def test_columns_of_any_kind():
     for given in kinds:
         assert batch(task, *given) == batch(task, *kinds[0])
     task.fit(rows.batch(3), epochs=1, verbose=0)
+    for given in kinds:
+        task.fit(*given, validation_split=0.5, epochs=1, verbose=0)
     pairs = tf.data.Dataset.from_tensor_slices((tuple(columns("regressor")[0]), columns("regressor")[1]))
     assert batch(small_task("regressor"), pairs) == batch(small_task("regressor"), *columns("regressor"))
+
+
+def test_a_matrix_of_labels_stays_one():
+    import pandas
+    import tensorflow as tf
+
+    task = small_task("several")
+    matrix = np.array([[1, 0, 1], [0, 1, 0], [0, 0, 0], [1, 1, 1]])
+    kinds = [
+        (TEXTS, matrix),
+        (TEXTS, matrix.tolist()),
+        (TEXTS, matrix.astype("float32").tolist()),
+        (TEXTS, pandas.DataFrame(matrix)),
+        (tf.data.Dataset.from_tensor_slices((TEXTS, matrix)),),
+    ]
+    for given in kinds:
+        assert batch(task, *given)[1] == matrix.tolist()
+        kept, held_out = split_columns(task._columns(*given), 0.25)
+        assert batch(task, *held_out)[1] == matrix[3:].tolist()
+        assert batch(task, *kept)[1] == matrix[:3].tolist()
+    assert batch(task, TEXTS, [[0, 2], [1], [], [0, 1, 2]])[1] == matrix.tolist()
 
 
 def batch(task, *given):
@@ -311,10 +335,16 @@ def test_bad_columns():
         "whole number": (["a", "b"], [0.0, 1.0]),
         "0 to 1": (["a", "b"], [0, 2]),
         "two different labels": (["a", "b"], [1, 1]),
+        "Put one text in a list": (np.array("one"), ["positive"]),
+        "is the path of a file": ("a good film", ["positive"]),
     }
     for message, given in wrong.items():
-        with pytest.raises((ValueError, TypeError), match=message):
+        with pytest.raises((ValueError, TypeError, OSError), match=message):
             task.fit(*given, verbose=0)
+    for weights, message in (("balanced", "must be a dict"), ({"negative": float("nan")}, "finite")):
+        with pytest.raises((ValueError, TypeError), match=message):
+            task.fit(["a", "b"], [0, 1], class_weight=weights, verbose=0)
+    assert task.classify([b"good \xff"]) == task.classify(["good "])  # as the preprocessor reads it
     with pytest.raises(ValueError, match="no two alike"):
         TextClassifier(small_bert(), labels=("a", "a"))
     with pytest.raises(TypeError, match="must be a Bert"):

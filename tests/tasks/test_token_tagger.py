@@ -106,6 +106,7 @@ def test_bad_examples():
         "characters of a text of 4": (["Anna"], [[(0, 5, "PER")]]),
         "hold a word": (["Anna  lives"], [[(4, 5, "PER")]]),
         "'B-ORG'": (["Anna"], [[(0, 4, "ORG")]]),
+        "two different labels.*'O'": ([["Anna", "ran"]], [["O", "O"]]),
     }
     for message, given in wrong.items():
         with pytest.raises(ValueError, match=message):

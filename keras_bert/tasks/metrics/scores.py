@@ -5,6 +5,7 @@ from typing import Any
 import keras
 import numpy as np
 
+from keras_bert.tasks.labels import label_ids
 from keras_bert.tasks.metrics.answers import answer_scores, korquad_scores
 from keras_bert.tasks.metrics.classification import label_scores, multi_label_scores, number_scores
 from keras_bert.tasks.metrics.tagging import span_scores, tag_scores
@@ -63,7 +64,8 @@ def _classifier(task: TextClassifier, x: Any, y: Any, batch_size: int) -> dict[s
 
 def _tagger(task: TokenTagger, x: Any, y: Any, batch_size: int) -> dict[str, float]:
     if not isinstance(next(iter(x)), str):
-        return tag_scores(y, task.tag_words(x, batch_size=batch_size))
+        true = [[task.labels[number] for number in label_ids(tags, task.labels)] for tags in y]
+        return tag_scores(true, task.tag_words(x, batch_size=batch_size), labels=task.labels)
     found = [[(one.start, one.end, one.type) for one in entities] for entities in task.tag(x, batch_size=batch_size)]
     return span_scores([[_span(entity) for entity in entities] for entities in y], found)
 

@@ -1,14 +1,19 @@
 """Tags against tags: entities by seqeval's rules, and plain accuracy."""
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterable, Sequence
+
+from keras_bert.tasks.entities import has_entities
 
 Tags = Sequence[Sequence[str]]  # of each sentence, a tag per word
 BILOU = {"L-": "E-", "U-": "S-"}  # seqeval knows these letters in one scheme, unless it is told the scheme
 Span = tuple[int, int, str]  # start and end in characters, type
 
 
-def tag_scores(true: Tags, predicted: Tags) -> dict[str, float]:
+def tag_scores(true: Tags, predicted: Tags, *, labels: Iterable[str] = ()) -> dict[str, float]:
     """Accuracy over words; for tags such as B-PER also precision, recall and F1 over entities, as CoNLL scores them.
+
+    labels: that there may be, since all words of a small file may be O.
 
     >>> tag_scores([["B-PER", "I-PER", "O"]], [["B-PER", "O", "O"]])["entity_f1"]
     0.0
@@ -23,7 +28,7 @@ def tag_scores(true: Tags, predicted: Tags) -> dict[str, float]:
         )
     true, predicted = [list(tags) for tags in true], [list(tags) for tags in predicted]
     scores = {"accuracy": float(accuracy_score(true, predicted))}
-    if any("-" in tag for tags in true for tag in tags):
+    if has_entities({*labels, *itertools.chain(*true)}):
         scores |= _entity_scores(true, predicted)
     return scores
 
