@@ -213,5 +213,5 @@ def _check_targets(outputs: Any, y: Any, sample_weight: Any) -> None:
             raise ValueError(
                 f"{what} must be a dict with {', '.join(missing)}. Take batches of "
                 "keras_bert.pretraining.read_examples; without next sentences, Pretrainer(bert, nsp=False). "
-                f" Received: {has}"
+                f"Received: {has}"
             )

@@ -1,0 +1,264 @@
+"""What is read: ours, google's and Model Garden's records, in an order that depends on (seed, step) alone."""
+
+import random
+import shutil
+
+import numpy as np
+import pytest
+
+from keras_bert.pretraining import order, read_examples
+from keras_bert.pretraining.masking import Masking
+from keras_bert.pretraining.read import Examples
+from keras_bert.text.vocabulary import Vocabulary
+from tests.parity import google_pairs
+from tests.pretraining.corpus import SPECIAL, VOCABULARY
+from tests.pretraining.small import batches, rows_of, same, unmasked
+
+CLS, SEP, PAD, MASK = (VOCABULARY[token] for token in ("[CLS]", "[SEP]", "[PAD]", "[MASK]"))
+
+
+def test_each_example_comes_once_an_epoch_with_new_masks(dynamic):
+    count = len(Examples.open(dynamic))
+    found = batches(dynamic, batch_size=1, epochs=2)
+    assert len(found) == 2 * count
+    epochs = [found[:count], found[count:]]
+    first, second = ([unmasked(batch)[0] for batch in epoch] for epoch in epochs)
+    assert sorted(first) == sorted(second)
+    assert first != second
+    shown = [{unmasked(b)[0]: b["x/masked_lm_positions"].tolist() for b in epoch} for epoch in epochs]
+    assert sum(shown[0][row] != shown[1][row] for row in shown[0]) > 0.9 * len(shown[0])
+
+
+@pytest.mark.parametrize("kind", ["dynamic", "static"])
+def test_a_reader_begun_anywhere_sees_the_same_batches(request, monkeypatch, kind):
+    monkeypatch.setattr(order, "WINDOW", 200)  # several windows an epoch
+    directory = request.getfixturevalue(kind)
+    steps = 2 * len(Examples.open(directory)) // 8
+    all_ = batches(directory, steps, seed=3)
+    for start in (1, steps // 2, steps - 3):
+        assert same(batches(directory, steps - start, seed=3, start=start), all_[start:])
+    assert not same(batches(directory, 2, seed=4), all_[:2])
+
+
+def test_parts_make_the_global_batch(dynamic):
+    whole = batches(dynamic, 3, batch_size=12)
+    parts = [batches(dynamic, 3, batch_size=12, part=(index, 3)) for index in range(3)]
+    joined = [{name: np.concatenate([part[step][name] for part in parts]) for name in whole[0]} for step in range(3)]
+    assert same(whole, joined)
+
+
+def test_skipping_reads_no_shard_before(dynamic, tmp_path, monkeypatch):
+    monkeypatch.setattr(order, "WINDOW", 1)  # a shard at a time
+    shutil.copytree(dynamic, tmp_path / "a")
+    examples = Examples.open(tmp_path / "a")
+    step = len(examples) // 8 - 2
+    needed = {name for later in range(step, step + 2) for name in examples.shards_at(later, 8)}
+    for path in (tmp_path / "a").glob("*.tfrecord"):
+        if str(path) not in needed:
+            path.unlink()
+    assert 0 < len(needed) < len(examples.paths)
+    assert same(
+        [
+            {f"x/{name}": value.numpy() for name, value in batch[0].items()}
+            for batch in examples.batches(8, start=step).take(2)
+        ],
+        [{name: value for name, value in batch.items() if name[0] == "x"} for batch in batches(dynamic, 2, start=step)],
+    )
+
+
+def test_googles_reader_reads_ours(static):
+    """The features that google-research/bert's run_pretraining.py asks for, by its published names and types."""
+    import tensorflow as tf
+
+    features = {name: tf.io.FixedLenFeature([32], tf.int64) for name in ("input_ids", "input_mask", "segment_ids")}
+    features |= {name: tf.io.FixedLenFeature([6], tf.int64) for name in ("masked_lm_positions", "masked_lm_ids")}
+    features["masked_lm_weights"] = tf.io.FixedLenFeature([6], tf.float32)
+    features["next_sentence_labels"] = tf.io.FixedLenFeature([1], tf.int64)
+    dataset = tf.data.TFRecordDataset(sorted(map(str, static.glob("*.tfrecord")))).map(
+        lambda record: tf.io.parse_single_example(record, features)
+    )
+    theirs = sorted(
+        (example["input_ids"].numpy().tolist(), int(example["next_sentence_labels"][0])) for example in dataset
+    )
+    ours = sorted(
+        (batch["x/input_word_ids"][0].tolist(), int(batch["y/nsp_logits"][0]))
+        for batch in batches(static, batch_size=1, epochs=1)
+    )
+    assert theirs == ours
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("garden", [False, True])
+def test_gardens_reader_reads_what_we_read(static, tmp_path, garden):
+    from official.nlp.data.pretrain_dataloader import BertPretrainDataConfig, BertPretrainDataLoader
+
+    path = static / "examples-00000.tfrecord"
+    if garden:
+        path = respelled(path, tmp_path / "garden.tfrecord")
+    params = BertPretrainDataConfig(
+        input_path=str(path),
+        global_batch_size=4,
+        is_training=False,
+        drop_remainder=False,
+        seq_length=32,
+        max_predictions_per_seq=6,
+        use_v2_feature_names=garden,
+    )
+    theirs = sorted(
+        (row["input_word_ids"], row["input_type_ids"], row["masked_lm_ids"], row["next_sentence_labels"])
+        for batch in BertPretrainDataLoader(params).load()
+        for row in rows_of({name: value.numpy() for name, value in batch.items()})
+    )
+    ours = sorted(
+        (row["x/input_word_ids"], row["x/input_type_ids"], row["y/mlm_logits"], [row["y/nsp_logits"]])
+        for batch in batches(path, batch_size=1, epochs=1)
+        for row in rows_of(batch)
+    )
+    assert theirs == ours
+
+
+def respelled(path, to):
+    """A copy in Model Garden's spelling."""
+    import tensorflow as tf
+
+    with tf.io.TFRecordWriter(str(to)) as file:
+        for record in tf.data.TFRecordDataset(str(path)):
+            example = tf.train.Example.FromString(record.numpy())
+            for theirs, ours in (("input_word_ids", "input_ids"), ("input_type_ids", "segment_ids")):
+                example.features.feature[theirs].CopyFrom(example.features.feature.pop(ours))
+            file.write(example.SerializeToString())
+    return to
+
+
+@pytest.fixture
+def googles(tmp_path):
+    """Records as google's script writes them, with labels by its own algorithm; and what they say."""
+    import tensorflow as tf
+
+    chance = random.Random(0)
+    pieces = list(VOCABULARY.tokens)
+    texts = [[[chance.choice(pieces[6:]) for _ in range(9)] for _ in range(9)] for _ in range(9)]
+    found = google_pairs.examples_of(texts, seq_length=32, pieces=pieces, chance=chance, max_predictions=5)
+    path = tmp_path / "google.tfrecord"
+    with tf.io.TFRecordWriter(str(path)) as file:
+        for example in found:
+            ids = [VOCABULARY[piece] for piece in example["tokens"]]
+            count, length = len(example["labels"]), len(ids)
+            ints = {
+                "input_ids": ids + [0] * (32 - length),
+                "input_mask": [1] * length + [0] * (32 - length),
+                "segment_ids": example["segment_ids"] + [0] * (32 - length),
+                "masked_lm_positions": example["positions"] + [0] * (5 - count),
+                "masked_lm_ids": [VOCABULARY[piece] for piece in example["labels"]] + [0] * (5 - count),
+                "next_sentence_labels": [int(example["is_random_next"])],
+            }
+            features = {n: tf.train.Feature(int64_list=tf.train.Int64List(value=v)) for n, v in ints.items()}
+            weights = tf.train.FloatList(value=[1.0] * count + [0.0] * (5 - count))
+            features["masked_lm_weights"] = tf.train.Feature(float_list=weights)
+            record = tf.train.Example(features=tf.train.Features(feature=features))
+            file.write(record.SerializeToString())
+            example |= ints
+    return path, found
+
+
+def test_googles_records_are_read(googles):
+    path, want = googles
+    found = batches(path, batch_size=1, epochs=1, vocabulary=VOCABULARY)
+    got = sorted(
+        (
+            batch["x/input_word_ids"][0].tolist(),
+            batch["x/input_mask"][0].tolist(),
+            batch["x/input_type_ids"][0].tolist(),
+            batch["x/masked_lm_positions"][0].tolist(),
+            batch["y/mlm_logits"][0].tolist(),
+            [int(batch["y/nsp_logits"][0])],
+            int(batch["w/mlm_logits"].sum()),
+        )
+        for batch in found
+    )
+    names = ("input_ids", "input_mask", "segment_ids", "masked_lm_positions", "masked_lm_ids", "next_sentence_labels")
+    assert got == sorted((*(example[name] for name in names), len(example["labels"])) for example in want)
+    with pytest.raises(ValueError, match="have their masks"):
+        read_examples(path, batch_size=1, masking=Masking())
+
+
+def test_a_vocabulary_that_does_not_fit(dynamic, googles):
+    import tensorflow as tf
+
+    small = Vocabulary(VOCABULARY.tokens[:10])
+    with pytest.raises(ValueError, match="vocabulary must be the examples'"):
+        read_examples(dynamic, batch_size=1, vocabulary=small)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="must have every id"):
+        batches(googles[0], vocabulary=small)
+
+
+def test_another_vocabulary_beside_the_examples(dynamic, tmp_path):
+    shutil.copytree(dynamic, tmp_path / "a")
+    (tmp_path / "a" / "vocab.txt").write_text("\n".join([*SPECIAL, *"zyx"]))
+    with pytest.raises(ValueError, match=r"Put it back.*vocab\.txt"):
+        read_examples(tmp_path / "a", batch_size=1)
+
+
+@pytest.mark.parametrize("harm", ["cut", "flip", "remove"])
+def test_damaged_shards(dynamic, tmp_path, harm, caplog):
+    import tensorflow as tf
+
+    shutil.copytree(dynamic, tmp_path / "a")
+    path = tmp_path / "a" / "examples-00002.tfrecord"
+    data = path.read_bytes()
+    if harm == "cut":
+        path.write_bytes(data[: len(data) // 2])
+    elif harm == "flip":
+        middle = len(data) // 2
+        path.write_bytes(data[:middle] + bytes([data[middle] ^ 255]) + data[middle + 1 :])
+    else:
+        path.unlink()
+    error = tf.errors.InvalidArgumentError if harm == "flip" else ValueError
+    with pytest.raises(error, match=r"must be whole.*examples-00002"):
+        batches(tmp_path / "a", epochs=1)
+    examples = Examples.open(tmp_path / "a", damaged="skip")
+    whole = Examples.open(dynamic)
+    left = dict(zip(examples.paths, examples.counts, strict=True)).get(str(path), 0)
+    assert 0.3 * whole.counts[2] < left < 0.7 * whole.counts[2] or (harm == "remove" and left == 0)
+    assert len(examples) == len(whole) - whole.counts[2] + left
+    assert "examples-00002" in caplog.text
+    assert len(batches(tmp_path / "a", batch_size=1, epochs=1, damaged="skip")) == len(examples)
+
+
+def test_a_rate_of_nothing():
+    with pytest.raises(ValueError, match="rate must be above 0"):
+        Masking(rate=0)
+
+
+def test_no_example_is_left(dynamic, tmp_path):
+    shutil.copytree(dynamic, tmp_path / "a")
+    for path in (tmp_path / "a").glob("*.tfrecord"):
+        path.write_bytes(b"")
+    with pytest.raises(ValueError, match="an example at least"):
+        Examples.open(tmp_path / "a", damaged="skip")
+
+
+def test_a_foreign_file_that_is_cut_off(googles, tmp_path):
+    path, want = googles
+    path.write_bytes(path.read_bytes()[:-3])
+    with pytest.raises(ValueError, match=r"must be whole.*google\.tfrecord.*within record"):
+        read_examples(path, batch_size=1)
+    assert len(batches(path, batch_size=1, epochs=1, damaged="skip")) == len(want) - 1
+
+
+def test_bad_arguments(dynamic, tmp_path):
+    for bad in (
+        {"part": (0, 3)},
+        {"part": (2, 2)},
+        {"batch_size": 0},
+        {"start": -1},
+        {"damaged": "no"},
+        {"batch_size": 10**6, "epochs": 1},
+    ):
+        with pytest.raises(ValueError, match="Received: "):
+            read_examples(dynamic, **{"batch_size": 8} | bad)
+    with pytest.raises(FileNotFoundError, match="none"):
+        read_examples(tmp_path / "none", batch_size=1)
+    (tmp_path / "odd.tfrecord").write_bytes((dynamic / "examples-00000.tfrecord").read_bytes())
+    with pytest.raises(ValueError, match=r"odd\.tfrecord.*input_mask"):
+        read_examples(tmp_path / "odd.tfrecord", batch_size=1)

@@ -1,0 +1,266 @@
+"""What is written: shards that restart, and the examples in them."""
+
+import json
+import math
+import random
+import shutil
+
+import numpy as np
+import pytest
+
+from keras_bert.pretraining import read_examples, write_examples
+from keras_bert.pretraining.masking import Masking
+from keras_bert.pretraining.read import Examples
+from keras_bert.pretraining.shards import ShardWriter
+from keras_bert.text.vocabulary import Vocabulary
+from tests.pretraining.corpus import SPECIAL, VOCABULARY, document
+from tests.pretraining.small import batches, contents, same, unmasked, write
+from tests.subprocesses import python
+
+CLS, SEP, PAD, MASK = (VOCABULARY[token] for token in ("[CLS]", "[SEP]", "[PAD]", "[MASK]"))
+
+
+@pytest.mark.slow
+def test_same_bytes_whatever_the_number_of_workers(source, tmp_path):
+    options = {"mode": "static", "dupe_factor": 2}
+    one = write(source, tmp_path / "one", **options)
+    two = write(source, tmp_path / "two", workers=2, **options)
+    assert one[:4] == two[:4]
+    assert contents(tmp_path / "one") == contents(tmp_path / "two")
+    assert len(contents(tmp_path / "one")) > 5
+
+
+def test_another_seed_gives_other_examples(source, dynamic, tmp_path):
+    write(source, tmp_path / "a", seed=1)
+    names = [name for name in contents(dynamic) if name.endswith(".tfrecord")]
+    assert all(contents(dynamic)[name] != contents(tmp_path / "a")[name] for name in names)
+
+
+def test_what_is_written_is_told(source, dynamic):
+    told = json.loads((dynamic / "examples.json").read_text())
+    assert {path.name for path in dynamic.iterdir()} == {
+        "examples.json", "vocab.txt", "tokenizer_config.json", *(shard["name"] for shard in told["shards"])
+    }  # fmt: skip
+    written = write(source, dynamic)  # finished: it is told again
+    assert written.documents == 90
+    assert written.examples == len(Examples.open(dynamic)) == sum(shard["examples"] for shard in told["shards"])
+    assert written.sentences == sum(path.read_text().count(".") for path in source.iterdir())
+    assert Vocabulary.from_file(dynamic / "vocab.txt") == VOCABULARY
+
+
+def test_an_interrupted_run_goes_on(source, dynamic, tmp_path, monkeypatch):
+    write_shard = ShardWriter.write
+
+    def interrupted(self, number, unit):
+        if number == 3:
+            raise KeyboardInterrupt
+        return write_shard(self, number, unit)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ShardWriter, "write", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            write(source, tmp_path / "a")
+    with pytest.raises(FileNotFoundError, match="once more to finish"):
+        read_examples(tmp_path / "a", batch_size=1)
+    with pytest.raises(FileExistsError, match=r"seed=0 \(now 1\)"):
+        write(source, tmp_path / "a", seed=1)
+    kept = tmp_path / "a" / "examples-00001.tfrecord"
+    before = kept.stat().st_mtime_ns
+    (tmp_path / "a" / ".examples-00003.tfrecord.1.partial").write_text("half a shard")
+    write(source, tmp_path / "a")
+    assert kept.stat().st_mtime_ns == before
+    (tmp_path / "a" / ".examples-00003.tfrecord.1.partial").unlink()
+    assert contents(tmp_path / "a") == contents(dynamic)
+
+
+def test_a_corpus_that_changed_is_not_gone_on_with(source, tmp_path, monkeypatch):
+    changed = tmp_path / "corpus"
+    shutil.copytree(source, changed)
+    write_shard = ShardWriter.write
+    with monkeypatch.context() as patch:
+        patch.setattr(ShardWriter, "write", lambda *a: write_shard(*a) if a[1] < 2 else (_ for _ in ()).throw(OSError))
+        with pytest.raises(OSError):  # noqa: PT011  the one that was just put there
+            write(changed, tmp_path / "a")
+    text = (changed / "0.txt").read_text()
+    (changed / "0.txt").write_text(text[:100].swapcase() + text[100:])  # of the same size
+    with pytest.raises(ValueError, match=r"same corpus.*examples-00000"):
+        write(changed, tmp_path / "a")
+
+
+def test_directories_that_hold_something_else(source, dynamic, tmp_path):
+    for change in ({"seq_length": 64}, {"nsp": False}, {"masking": Masking(rate=0.2)}, {"lowercase": False}):
+        with pytest.raises(FileExistsError, match="holds one run"):
+            write(source, dynamic, **change)
+    with pytest.raises(FileExistsError, match="corpus differ"):
+        write(source / "0.txt", dynamic)
+    (tmp_path / "model.keras").write_text("")
+    with pytest.raises(FileExistsError, match=r"new or empty.*model\.keras"):
+        write(source, tmp_path)
+
+
+def test_corpora_without_pairs(tmp_path, caplog):
+    with pytest.raises(ValueError, match="no document"):
+        write(iter([]), tmp_path / "a")
+    with pytest.raises(ValueError, match=r"no document$"):
+        write(iter(["", " \n"]), tmp_path / "a")
+    with pytest.raises(ValueError, match=r"--no-nsp.*one document"):
+        write(iter(["A b. C d."]), tmp_path / "a")
+    assert not (tmp_path / "a").exists()
+    assert write(iter(["A b. C d."]), tmp_path / "a", nsp=False).examples == 1
+    caplog.clear()
+    assert write(iter(["A b."] * 20), tmp_path / "b").examples == 20  # of one sentence each
+    assert "20 examples 0 have" in caplog.text
+
+
+def test_units_hold_two_documents_at_least(tmp_path):
+    chance = random.Random(0)
+    texts = [document(chance, 400) for _ in range(5)]  # each larger than a shard
+    write(iter(texts), tmp_path / "a", shard_size=100)
+    labels = np.concatenate([batch["y/nsp_logits"] for batch in batches(tmp_path / "a", batch_size=1, epochs=1)])
+    assert 0.3 < labels.mean() < 0.7
+    assert len(list((tmp_path / "a").glob("*.tfrecord"))) == 2
+
+
+def test_sentences_longer_than_the_row(tmp_path):
+    long = " ".join("abcdefghij" * 10)
+    for nsp in (True, False):
+        write(iter([f"{long}. {long}.", long]), tmp_path / str(nsp), nsp=nsp)
+        (batch,) = batches(tmp_path / str(nsp), batch_size=len(Examples.open(tmp_path / str(nsp))), epochs=1)
+        assert (batch["x/input_mask"].sum(1) <= 32).all()
+        if not nsp:  # nothing is lost
+            pieces = sum(len(row) - 1 - row.count(SEP) for row in unmasked(batch))
+            assert pieces == 302
+
+
+def test_binary_files_are_named_and_leave_nothing(source, tmp_path):
+    shutil.copytree(source, tmp_path / "corpus")
+    (tmp_path / "corpus" / "1.txt").write_bytes(b"\x89PNG\xff\0\0")
+    with pytest.raises(ValueError, match=r"must be UTF-8.*1\.txt"):
+        write(tmp_path / "corpus", tmp_path / "a", shard_size=10**9)
+    assert not (tmp_path / "a").exists()
+
+
+@pytest.mark.slow
+def test_a_full_disk_leaves_whole_shards(source, tmp_path):
+    # The limit of a file's size is what a process can meet without a disk of its own.
+    code = """
+        import resource, signal, sys
+        from keras_bert.pretraining import write_examples
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[3]), resource.RLIM_INFINITY))
+        try:
+            write_examples(sys.argv[1] + "/corpus", sys.argv[2], vocabulary=sys.argv[1] + "/vocab.txt", seq_length=32,
+                           shard_size=4000, workers=1)
+        except OSError as error:
+            print(error)
+    """
+    sizes = [path.stat().st_size for path in sorted((source.parent / "dynamic").glob("*.tfrecord"))]
+    message = python(code, str(source.parent), str(tmp_path / "a"), str(sizes[0] - 100))
+    assert "Make room" in message
+    assert "examples-00000.tfrecord" in message
+    assert not list((tmp_path / "a").glob("*.tfrecord"))
+    assert not list((tmp_path / "a").glob(".*.partial"))
+    assert not python(code, str(source.parent), str(tmp_path / "a"), "10000000")
+    assert contents(tmp_path / "a") == contents(source.parent / "dynamic")
+
+
+def test_a_remote_directory(source, dynamic):
+    write(source, "ram://examples/a")
+    assert same(batches("ram://examples/a", 4), batches(dynamic, 4))
+
+
+# === What the examples are ===
+
+
+def test_pairs_are_rows(dynamic):
+    for batch in batches(dynamic, epochs=1):
+        assert batch["x/input_word_ids"].dtype == batch["y/mlm_logits"].dtype == np.int32
+        assert batch["x/masked_lm_positions"].shape == (8, 5)
+        for ids, types, label in zip(unmasked(batch), batch["x/input_type_ids"], batch["y/nsp_logits"], strict=True):
+            middle = ids.index(SEP)
+            assert (ids[0], ids[-1], ids.count(SEP)) == (CLS, SEP, 2)
+            assert types.tolist() == [0] * (middle + 1) + [1] * (len(ids) - middle - 1) + [0] * (32 - len(ids))
+            assert label in (0, 1)
+        assert (batch["x/input_word_ids"][batch["x/input_mask"] == 0] == PAD).all()
+
+
+def test_next_texts_are_next(tmp_path):
+    """Documents in which each sentence tells its place."""
+    letters = [f"{a} {b}" for a in "abcdefghij" for b in "abcdefghij"]
+    texts = ["\n".join(f"{number} {letter}." for number, letter in zip("abcdefghij" * 10, letters, strict=True))] * 9
+    write(iter(texts), tmp_path / "a", short_seq_prob=0, sentences="line")
+    whole = [VOCABULARY[piece] for piece in texts[0].replace(".", " .").split()]
+    places = {tuple(whole[begin : begin + 12]): begin for begin in range(len(whole) - 12)}
+    seen = 0
+    for batch in batches(tmp_path / "a", epochs=1):
+        for ids, label in zip(unmasked(batch), batch["y/nsp_logits"], strict=True):
+            middle = ids.index(SEP)
+            a, b = ids[1:middle], ids[middle + 1 : -1]
+            if label == 0 and len(a) >= 12 and len(b) >= 12:
+                between = places[b[:12]] - places[a[:12]] - len(a)
+                assert 0 <= between <= 30  # what truncation took from a's end and b's front
+                seen += 1
+    assert seen > 20
+
+
+def test_mlm_alone_packs_full_sentences(source, tmp_path):
+    write(source, tmp_path / "a", nsp=False)
+    found = batches(tmp_path / "a", epochs=1)
+    assert "y/nsp_logits" not in found[0]
+    assert "w/nsp_logits" not in found[0]
+    rows = [row for batch in found for row in unmasked(batch)]
+    assert np.mean([len(row) for row in rows]) > 24
+    assert all(row[0] == CLS and row[-1] == SEP for row in rows)
+    assert not any(batch["x/input_type_ids"].any() for batch in found)
+
+
+def test_static_and_dynamic_are_the_same_pairs(source, tmp_path):
+    write(source, tmp_path / "dynamic")
+    write(source, tmp_path / "static", mode="static", dupe_factor=1)
+    rows = [
+        sorted(row for batch in batches(tmp_path / name, epochs=1, batch_size=1) for row in unmasked(batch))
+        for name in ("dynamic", "static")
+    ]
+    assert rows[0] == rows[1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("whole_word", [False, True])
+def test_statistics_over_a_million_positions_of_books(shared, minilm, tmp_path, whole_word):
+    books = sorted((shared / "books").glob("A*.md"))
+    masking = Masking(whole_word=whole_word)
+    write_examples(
+        books, tmp_path / "a", vocabulary=minilm / "vocab.txt", masking=masking, shard_size=1_000_000, workers=1
+    )
+    vocabulary = Vocabulary.from_file(minilm / "vocab.txt")
+    special = [vocabulary[token] for token in ("[CLS]", "[SEP]", "[PAD]")]
+    never = [
+        number for number, token in enumerate(vocabulary) if token[0] == "[" and token[-1] == "]" and len(token) > 1
+    ]
+    positions = chosen = masks = kept = 0
+    for batch in batches(tmp_path / "a", batch_size=256, epochs=1):
+        real = batch["w/mlm_logits"] > 0
+        shown = np.take_along_axis(batch["x/input_word_ids"], batch["x/masked_lm_positions"], axis=1)[real]
+        truth = batch["y/mlm_logits"][real]
+        positions += int(batch["x/input_mask"].sum()) - 3 * len(real)
+        chosen += int(real.sum())
+        masks += int((shown == vocabulary["[MASK]"]).sum())
+        kept += int((shown == truth).sum())
+        assert not np.isin(truth, special).any()
+        assert not np.isin(shown[(shown != vocabulary["[MASK]"])], never).any()
+    assert positions > 1_000_000
+    by_chance = 0.1 / (len(vocabulary) - len(never))  # a random piece that is the true one
+    for count, total, want in (
+        (chosen, positions, 0.15),
+        (masks, chosen, 0.8),
+        (kept, chosen, 0.1 + by_chance),
+        (chosen - masks - kept, chosen, 0.1 - by_chance),
+    ):
+        assert abs(count / total - want) < 3 * math.sqrt(want * (1 - want) / total)
+
+
+def test_a_vocabulary_of_more_than_two_bytes(source, tmp_path):
+    pieces = [*SPECIAL, *(f"piece{number}" for number in range(70_000)), *VOCABULARY.tokens[len(SPECIAL) :]]
+    write(source, tmp_path / "a", vocabulary=Vocabulary(pieces))
+    ids = {piece for batch in batches(tmp_path / "a", epochs=1) for row in unmasked(batch) for piece in row}
+    assert ids == {CLS, SEP, *range(70_006, len(pieces))}
