@@ -146,6 +146,20 @@ class Examples:
         return tf.data.Dataset.from_tensor_slices(tf.gather(index, order))
 
 
+class Epoch(keras.callbacks.Callback):
+    """Tells the order of the examples which epoch it is, in a run that goes on too."""
+
+    def __init__(self, initial_epoch: int) -> None:
+        import tensorflow as tf
+
+        super().__init__()
+        with tf.device("CPU:0"):
+            self.number = tf.Variable(initial_epoch, dtype=tf.int32, trainable=False)
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        self.number.assign(epoch)
+
+
 def _filled(order: np.ndarray, batch_size: int) -> np.ndarray:
     """Indices in rows of a batch, [steps, B], the last filled up with -1."""
     missing = -len(order) % batch_size

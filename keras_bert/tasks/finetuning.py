@@ -57,3 +57,13 @@ def needs_recipe(task: Any, initial_epoch: int) -> bool:
         return True
     optimizer = getattr(task.optimizer, "inner_optimizer", task.optimizer)  # behind loss scaling
     return initial_epoch == 0 and optimizer is not None and optimizer.name == NAME
+
+
+def steps_of(x: Any, batch_size: int, validation_split: float) -> int:
+    """The steps of an epoch of packed inputs."""
+    if isinstance(x, dict):
+        return -(-round(len(next(iter(x.values()))) * (1 - validation_split)) // batch_size)
+    steps = int(x.cardinality()) if hasattr(x, "cardinality") else getattr(x, "num_batches", None)
+    if steps is None or steps < 0:
+        raise ValueError("The paper's schedule must know the number of steps. Call compile() first.")
+    return steps

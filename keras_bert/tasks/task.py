@@ -12,8 +12,8 @@ from keras import ops
 from keras_bert.bert import Bert
 from keras_bert.saving import changed_layers, restore_layers
 from keras_bert.tasks.columns import columns_of, is_packed, split_columns
-from keras_bert.tasks.examples import Examples
-from keras_bert.tasks.finetuning import Recipe, needs_recipe
+from keras_bert.tasks.examples import Epoch, Examples
+from keras_bert.tasks.finetuning import Recipe, needs_recipe, steps_of
 from keras_bert.tasks.readers import Reading, Rows, read
 from keras_bert.training.measures import Measure
 from keras_bert.training.policy import check_trainable
@@ -110,7 +110,7 @@ class Task(keras.Model):
         options |= {"epochs": epochs, "verbose": verbose, "initial_epoch": initial_epoch}
         if is_packed(x):
             if by_recipe:
-                recipe.compile(self, epochs * _steps(x, batch_size or recipe.batch_size, validation_split), level)
+                recipe.compile(self, epochs * steps_of(x, batch_size or recipe.batch_size, validation_split), level)
             options |= {"validation_split": validation_split, "validation_data": validation_data}
             options |= {"class_weight": class_weight, "sample_weight": sample_weight, "callbacks": callbacks}
             options["shuffle"] = shuffle and isinstance(x, dict)
@@ -139,7 +139,7 @@ class Task(keras.Model):
             validation_data = validation_data.batches(batch_size)[1]
         callbacks = [callbacks] if isinstance(callbacks, keras.callbacks.Callback) else list(callbacks or ())
         if shuffle:
-            epoch = _Epoch(initial_epoch)
+            epoch = Epoch(initial_epoch)
             callbacks.insert(0, epoch)
             batches = examples.shuffled(batch_size, seed=seed, epoch=epoch.number)
         else:
@@ -342,30 +342,6 @@ def _weighted(values: Any, weight: Any) -> Measure:
     if len(values.shape) > len(weight.shape):  # a value for each label of a text
         values = ops.mean(values, axis=-1)
     return Measure(ops.sum(values * weight), ops.sum(weight))
-
-
-class _Epoch(keras.callbacks.Callback):
-    """Tells the order of the examples which epoch it is, in a run that goes on too."""
-
-    def __init__(self, initial_epoch: int) -> None:
-        import tensorflow as tf
-
-        super().__init__()
-        with tf.device("CPU:0"):
-            self.number = tf.Variable(initial_epoch, dtype=tf.int32, trainable=False)
-
-    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
-        self.number.assign(epoch)
-
-
-def _steps(x: Any, batch_size: int, validation_split: float) -> int:
-    """The steps of an epoch of packed inputs."""
-    if isinstance(x, dict):
-        return -(-round(len(next(iter(x.values()))) * (1 - validation_split)) // batch_size)
-    steps = int(x.cardinality()) if hasattr(x, "cardinality") else getattr(x, "num_batches", None)
-    if steps is None or steps < 0:
-        raise ValueError("The paper's schedule must know the number of steps. Call compile() first.")
-    return steps
 
 
 def _padded(row: np.ndarray, axis: int, length: int) -> np.ndarray:
