@@ -17,8 +17,8 @@ class Recipe:
 
     warmup: the share of the steps over which the learning rate rises. phases: the share of the steps for each length of
     the data; data of one length takes them all. accumulate: in how many parts a replica takes its rows of a batch.
-    remat: compute attention maps again in the backward pass, for large models on small chips. dropout: of vectors and of
-    attention; a short run that sees no example twice learns faster with 0.
+    remat: compute attention maps again in the backward pass, for large models on small chips. dropout: of vectors and
+    of attention maps; a short run that sees no example twice learns faster with 0.
 
     >>> Recipe().warmup_steps
     10000

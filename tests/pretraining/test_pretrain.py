@@ -103,10 +103,8 @@ def test_a_finished_run_is_a_source(folder, tmp_path):
     assert (tmp_path / "run" / "curve.png").read_bytes().startswith(b"\x89PNG")
     found = evaluate(tmp_path / "run", folder / "16")
     assert found.masked_lm_perplexity < len(VOCABULARY) * 1.2
-    answers = [
-        y["mlm_logits"][weight["mlm_logits"] > 0]
-        for _, y, weight in read_examples(folder / "16", batch_size=1, epochs=1)
-    ]
+    batches = read_examples(folder / "16", batch_size=32, epochs=1)
+    answers = [y["mlm_logits"][weight["mlm_logits"] > 0] for _, y, weight in batches]
     piece, count = Counter(np.concatenate(answers).tolist()).most_common(1)[0]
     assert found.most_frequent_piece == VOCABULARY.token(piece)
     assert found.most_frequent_accuracy == pytest.approx(count / sum(map(len, answers)))
