@@ -39,7 +39,7 @@ def test_goes_on_from_the_last_epoch(bert, files, finished, tmp_path, monkeypatc
 
 KILLED = """
     import os, signal, sys
-    from keras_bert.tasks import epochs
+    from keras_bert.tasks import epochs, finetune
 
     def write(path, value, write=epochs.write_json):
         if len(value["epochs"]) == 2:

@@ -78,6 +78,14 @@ def test_many_labels_of_a_text(write):
             read_labels(path)
 
 
+def test_some_rows(write):
+    rows = read_labels(write("a.tsv", "a\tb\tx\nc\td\ty\ne\tf\tz\n"), (0, 1), 2)[1:]
+    assert (rows.x, rows.y, len(rows)) == ((["c", "e"], ["d", "f"]), ["y", "z"], 2)
+    assert rows.place(0).endswith("a.tsv:2")
+    with pytest.raises(TypeError, match="by a slice"):
+        list(rows)
+
+
 def test_choices(write):
     examples = read_choices(write("a.csv", "start,end0,end1,label\np,q,r,1\n"), "start", ("end0", "end1"))
     assert examples.x == (["p"], [["q", "r"]])

@@ -176,7 +176,6 @@ def test_many_predictions_of_mixed_length_have_one_trace_flat_memory_and_the_giv
         logits.append(task.predict(texts[start : start + 500], batch_size=64 - start // 500))
         resident.append(resident_megabytes())
     assert task._graph().experimental_get_tracing_count() == 1
-    print(resident)
     assert min(resident[-4:]) - min(resident[4:8]) < 8  # of 6,000 predictions; a trace kept for each shape takes more
     some = [0, 17, 5_000, 9_999]
     assert np.allclose(
