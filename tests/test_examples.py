@@ -8,7 +8,6 @@ import keras
 import pytest
 
 import keras_bert
-from tests.conftest import SHARED
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 RUNS = {
@@ -52,9 +51,9 @@ def run(monkeypatch, name, *options):
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_runs(name, tiny, monkeypatch, capsys):
-    if name not in MADE and not SHARED.is_dir():
-        pytest.skip("the folder ../shared/data is not on this machine")
+def test_runs(name, tiny, monkeypatch, capsys, request):
+    if name not in MADE:
+        request.getfixturevalue("shared")
     run(monkeypatch, name, "--model", tiny, "--limit", 24, "--epochs", 1, *RUNS[name])
     said = capsys.readouterr().out
     assert any(score in said for score in ("accuracy", "spearman", "entity_f1", "exact_match"))
