@@ -14,14 +14,14 @@ from tests.tasks.small import small_bert
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "paper.py"
 GLUE = {  # the first lines of train.tsv as GLUE has them, and a row; None: without a line of names
-    "CoLA": (None, "gj04\t{1}\t\t{a}"),
-    "SST-2": ("sentence\tlabel", "{a}\t{1}"),
-    "MRPC": ("\ufeffQuality\t#1 ID\t#2 ID\t#1 String\t#2 String", '{1}\t7\t8\t{a}\t"{b}'),
+    "CoLA": (None, "gj04\t{label}\t\t{a}"),
+    "SST-2": ("sentence\tlabel", "{a}\t{label}"),
+    "MRPC": ("\ufeffQuality\t#1 ID\t#2 ID\t#1 String\t#2 String", '{label}\t7\t8\t{a}\t"{b}'),
     "STS-B": (
         "index\tgenre\tfilename\tyear\told_index\tsource1\tsource2\tsentence1\tsentence2\tscore",
-        "0\tnews\tx\t2012\t1\tnone\tnone\t{a}\t{b}\t{1}.5",
+        "0\tnews\tx\t2012\t1\tnone\tnone\t{a}\t{b}\t{label}.5",
     ),
-    "QQP": ("id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate", "1\t2\t3\t{a}\t{b}\t{1}"),
+    "QQP": ("id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate", "1\t2\t3\t{a}\t{b}\t{label}"),
     "MNLI": (
         "index\tpromptID\tpairID\tgenre\tsentence1_binary_parse\tsentence2_binary_parse\tsentence1_parse\t"
         "sentence2_parse\tsentence1\tsentence2\tlabel1\tgold_label",
@@ -41,7 +41,7 @@ def official(tmp_path_factory):
     for name, (head, row) in GLUE.items():
         (folder / name).mkdir()
         rows = [
-            row.format(**{"1": number % 2, "a": f"the film was {word}", "b": word, "name": ("no", "yes")[number % 2]})
+            row.format(label=number % 2, a=f"the film was {word}", b=word, name=("no", "yes")[number % 2])
             for number, word in enumerate(("bad", "good") * 8)
         ]
         text = "\n".join(([head] if head else []) + rows) + "\n"
