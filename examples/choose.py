@@ -46,9 +46,8 @@ def main() -> None:
 
     # === Data: a column of prompts, one of lists of choices, and the numbers of the right ones ===
     if arguments.train:
-        train, valid = (
-            read_choices(path, "startphrase", ENDINGS)[: arguments.limit] for path in (arguments.train, arguments.valid)
-        )
+        files = (arguments.train, arguments.valid)
+        train, valid = (read_choices(path, "startphrase", ENDINGS)[: arguments.limit] for path in files)
     else:
         train, valid = made(arguments.limit or 2000, seed=0), made(arguments.limit or 400, seed=1)
 

@@ -27,11 +27,13 @@ def main() -> None:
         parser.error("--train and --valid must be files with the columns text and label")
 
     # === Data ===
-    train, valid = (read_labels(path)[: arguments.limit] for path in (arguments.train, arguments.valid))
+    train, valid = (read_labels(path) for path in (arguments.train, arguments.valid))
+    labels = sorted(set(train.y))
+    train, valid = train[: arguments.limit], valid[: arguments.limit]
 
     # === Model ===
     bert = keras_bert.load(arguments.model)
-    task = keras_bert.TextClassifier(bert, labels=sorted(set(train.y)))
+    task = keras_bert.TextClassifier(bert, labels=labels)
 
     # === Training, by the paper's recipe ===
     task.fit(train, validation_data=valid, epochs=arguments.epochs)

@@ -28,14 +28,14 @@ def main() -> None:
         parser.error("--train and --valid must be files with the columns sentence1, sentence2 and gold_label")
 
     # === Data: a pair is a tuple of two columns ===
-    train, valid = (
-        read_labels(path, ("sentence1", "sentence2"), "gold_label")[: arguments.limit]
-        for path in (arguments.train, arguments.valid)
-    )
+    files = (arguments.train, arguments.valid)
+    train, valid = (read_labels(path, ("sentence1", "sentence2"), "gold_label") for path in files)
+    labels = sorted(set(train.y))
+    train, valid = train[: arguments.limit], valid[: arguments.limit]
 
     # === Model ===
     bert = keras_bert.load(arguments.model)
-    task = keras_bert.TextClassifier(bert, labels=sorted(set(train.y)))
+    task = keras_bert.TextClassifier(bert, labels=labels)
 
     # === Training, by the paper's recipe ===
     task.fit(train, validation_data=valid, epochs=arguments.epochs)

@@ -35,8 +35,9 @@ def main() -> None:
         parser.error("--train and --valid must be files with the columns text and label")
 
     # === Data ===
-    train, valid = (read_labels(path)[: arguments.limit] for path in (arguments.train, arguments.valid))
+    train, valid = (read_labels(path) for path in (arguments.train, arguments.valid))
     labels = sorted(set(train.y))
+    train, valid = train[: arguments.limit], valid[: arguments.limit]
 
     # === 1. Embeddings ===
     began = time.perf_counter()

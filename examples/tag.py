@@ -29,11 +29,13 @@ def main() -> None:
         parser.error("--train and --valid must be files with a word and its tag a line")
 
     # === Data: lists of words, and lists of tags ===
-    train, valid = (read_conll(path)[: arguments.limit] for path in (arguments.train, arguments.valid))
+    train, valid = (read_conll(path) for path in (arguments.train, arguments.valid))
+    labels = sorted(set(itertools.chain(*train.y)))
+    train, valid = train[: arguments.limit], valid[: arguments.limit]
 
     # === Model ===
     bert = keras_bert.load(arguments.model)
-    task = keras_bert.TokenTagger(bert, labels=sorted(set(itertools.chain(*train.y))))
+    task = keras_bert.TokenTagger(bert, labels=labels)
 
     # === Training, by the paper's recipe ===
     task.fit(train, validation_data=valid, epochs=arguments.epochs)

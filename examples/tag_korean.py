@@ -28,8 +28,9 @@ def main() -> None:
         parser.error("--train must be a file of KLUE-NER: a character, a tab and its tag a line")
 
     # === Data: texts, and of each its entities as (start, end, type) in characters ===
-    train = read_klue_ner(arguments.train)[: arguments.limit]
+    train = read_klue_ner(arguments.train)
     types = sorted({kind for entities in train.y for _, _, kind in entities})
+    train = train[: arguments.limit]
     if arguments.valid:
         valid = read_klue_ner(arguments.valid)[: arguments.limit]
     else:
