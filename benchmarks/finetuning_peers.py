@@ -1,10 +1,18 @@
-"""The peers of benchmarks/finetuning.py: HF Trainer, KerasHub, and a linear head on static word vectors."""
+"""The contestants of benchmarks/finetuning.py: ours, HF Trainer, KerasHub, a linear head on static word vectors.
+
+Each trains and gives a function that scores, and the seconds of training. A clock (finetuning_time.py) hears of each
+step, and says when to stop.
+"""
 
 import tempfile
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from finetuning_data import pair
+
+Trained = tuple[Callable[[], float], float]  # scores, and the seconds of training
 
 BATCH, WARMUP, DECAY, CLIP = 32, 0.1, 0.01, 1.0  # the values of keras_bert's recipe
 STRIDE = 128
@@ -14,17 +22,72 @@ class NotForThis(Exception):
     """The peer has no such task."""
 
 
+def contestant(model: str) -> Callable[..., Trained]:
+    """Who trains a model of finetuning.MODELS."""
+    if model.startswith("hf"):
+        return hugging_face
+    return {"keras-hub": keras_hub, "words": static_words}.get(model, ours)
+
+
+# === Ours ===
+
+
+def ours(run: dict[str, Any], dataset: Any, train: Any, test: Any, labels: list[str] | None, clock: Any) -> Trained:
+    """A task of keras_bert, by `fit` with its recipe."""
+    import keras
+
+    import keras_bert
+    from keras_bert.tasks.finetuning import Recipe
+    from keras_bert.tasks.metrics.scores import scores
+
+    keras.utils.set_random_seed(run["seed"])
+    policy = "mixed_bfloat16" if run["model"] == "ours-bf16" else "float32"
+    bert = keras_bert.load(run["start"], dtype=policy, seq_length=dataset.seq_length)
+    if run["model"] == "random":
+        bert = keras_bert.Bert(bert.config, bert.preprocessor)
+    frozen = run["model"] == "frozen"
+    settings: dict[str, Any] = {"freeze": frozen} | ({"labels": labels} if labels else {})
+    if dataset.kind == "tag" and isinstance(train.x[0], str):
+        settings["unit"] = "piece"
+    if dataset.kind == "answer":
+        settings["stride"] = 128
+    classes = {
+        "classify": keras_bert.TextClassifier,
+        "regress": keras_bert.TextRegressor,
+        "tag": keras_bert.TokenTagger,
+        "answer": keras_bert.QuestionAnswerer,
+    }
+    task = classes[dataset.kind](bert, **settings)
+    recipe = Recipe(learning_rate=1e-3 if frozen else run["learning_rate"], epochs=run["epochs"])
+    began = time.perf_counter()
+    callbacks = [_keras_clock(clock)] if clock else []
+    task.fit(train, recipe=recipe, seed=run["seed"], callbacks=callbacks, verbose=0)
+    seconds = time.perf_counter() - began
+    return lambda: scores(task, test.x, test.y)[dataset.score], seconds
+
+
+def _keras_clock(clock: Any) -> Any:
+    import keras
+
+    class Callback(keras.callbacks.Callback):
+        def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+            if clock.step(self.params["steps"]):
+                self.model.stop_training = True
+
+    return Callback()
+
+
 # === HF Trainer ===
 
 
 def hugging_face(
-    run: dict[str, Any], dataset: Any, train: Any, test: Any, labels: list[str] | None, seed: int
-) -> tuple[float, float]:
-    """Score and seconds of a HF Trainer."""
+    run: dict[str, Any], dataset: Any, train: Any, test: Any, labels: list[str] | None, clock: Any
+) -> Trained:
+    """HF's Trainer."""
     import torch
     import transformers
 
-    transformers.set_seed(seed)
+    transformers.set_seed(run["seed"])
     transformers.logging.set_verbosity_error()
     kind, length = dataset.kind, dataset.seq_length
     tokenizer = transformers.AutoTokenizer.from_pretrained(run["start"], model_max_length=length)
@@ -57,28 +120,43 @@ def hugging_face(
             max_grad_norm=CLIP,
             bf16=run["model"] == "hf-bf16",
             use_cpu=True,
-            seed=seed,
+            seed=run["seed"],
             save_strategy="no",
             logging_strategy="no",
             report_to="none",
             disable_tqdm=True,
         )
         trainer = transformers.Trainer(model, arguments, data_collator=collator, train_dataset=features)
+        if clock:
+            trainer.add_callback(_trainer_clock(clock))
         trainer.train()
         seconds = time.perf_counter() - began
 
+    def score() -> float:
         found, places = _features(tokenizer, kind, test, labels, length, learn=False)
         collator.padding = True
         with torch.no_grad():
             logits = trainer.predict(found).predictions
-    return _score(dataset, test, labels, logits, places), seconds
+        return _score(dataset, test, labels, logits, places)
+
+    return score, seconds
+
+
+def _trainer_clock(clock: Any) -> Any:
+    import transformers
+
+    class Callback(transformers.TrainerCallback):
+        def on_step_end(self, arguments: Any, state: Any, control: Any, **_: Any) -> None:
+            control.should_training_stop = clock.step(state.max_steps // int(arguments.num_train_epochs))
+
+    return Callback()
 
 
 def _features(
     tokenizer: Any, kind: str, columns: Any, labels: list[str] | None, length: int, *, learn: bool
 ) -> tuple[list[dict[str, Any]], Any]:
     """A dict for each row, or for each window of one; and what it takes to read the logits."""
-    first, second = columns.pair
+    first, second = pair(columns)
     options: dict[str, Any] = {"truncation": True, "max_length": length}
     if kind == "answer":
         options |= {"truncation": "only_second", "stride": length - STRIDE, "return_overflowing_tokens": True}
@@ -205,9 +283,9 @@ def _answers(test: Any, encodings: Any, samples: list[int], starts: np.ndarray, 
 
 
 def keras_hub(
-    run: dict[str, Any], dataset: Any, train: Any, test: Any, labels: list[str] | None, seed: int
-) -> tuple[float, float]:
-    """Score and seconds of KerasHub's classifier, from our own weights by way of its preset."""
+    run: dict[str, Any], dataset: Any, train: Any, test: Any, labels: list[str] | None, clock: Any
+) -> Trained:
+    """KerasHub's classifier, from our own weights by way of its preset."""
     if dataset.kind != "classify":
         raise NotForThis("KerasHub has no such head for BERT")
     import keras
@@ -220,7 +298,7 @@ def keras_hub(
     from keras_bert.weights.checkpoint import Checkpoint
 
     assert labels is not None
-    keras.utils.set_random_seed(seed)
+    keras.utils.set_random_seed(run["seed"])
     bert = keras_bert.load(run["start"], seq_length=dataset.seq_length)
     with tempfile.TemporaryDirectory() as folder:
         preset.write_checkpoint(Checkpoint.of(bert), folder)
@@ -241,18 +319,23 @@ def keras_hub(
     optimizer.exclude_from_weight_decay(var_names=["bias", "gamma", "beta"])
     model.compile(optimizer, keras.losses.SparseCategoricalCrossentropy(from_logits=True))
     targets = np.array([numbers[label] for label in train.y])
-    model.fit(packed(train), targets, batch_size=BATCH, epochs=run["epochs"], verbose=0)
+    callbacks = [_keras_clock(clock)] if clock else []
+    model.fit(packed(train), targets, batch_size=BATCH, epochs=run["epochs"], callbacks=callbacks, verbose=0)
     seconds = time.perf_counter() - began
-    found = [labels[number] for number in model.predict(packed(test), batch_size=BATCH, verbose=0).argmax(-1)]
-    return metrics.label_scores(test.y, found, labels)[dataset.score], seconds
+
+    def score() -> float:
+        found = [labels[number] for number in model.predict(packed(test), batch_size=BATCH, verbose=0).argmax(-1)]
+        return metrics.label_scores(test.y, found, labels)[dataset.score]
+
+    return score, seconds
 
 
 # === Static word vectors ===
 
 
 def static_words(
-    run: dict[str, Any], dataset: Any, train: Any, test: Any, labels: list[str] | None, seed: int
-) -> tuple[float, float]:
+    run: dict[str, Any], dataset: Any, train: Any, test: Any, labels: list[str] | None, clock: Any
+) -> Trained:
     """A linear head on the mean of the word embedding table's rows: what is known without any context."""
     if dataset.kind not in ("classify", "regress"):
         raise NotForThis("a mean of words tells nothing of a token")
@@ -265,7 +348,7 @@ def static_words(
     table = np.asarray(bert.word_embeddings.embeddings)
 
     def means(columns: Any) -> np.ndarray:
-        texts = [column for column in columns.pair if column is not None]
+        texts = [column for column in pair(columns) if column is not None]
         found = []
         for column in texts:
             x = bert.preprocessor(column)
@@ -279,7 +362,11 @@ def static_words(
     head: Any = LogisticRegression(max_iter=1000) if dataset.kind == "classify" else Ridge(alpha=0.01)
     head.fit(means(train), train.y)
     seconds = time.perf_counter() - began
-    found = head.predict(means(test))
-    if dataset.kind == "classify":
-        return metrics.label_scores(test.y, list(found), labels or ())[dataset.score], seconds
-    return metrics.number_scores(test.y, found)[dataset.score], seconds
+
+    def score() -> float:
+        found = head.predict(means(test))
+        if dataset.kind == "classify":
+            return metrics.label_scores(test.y, list(found), labels or ())[dataset.score]
+        return metrics.number_scores(test.y, found)[dataset.score]
+
+    return score, seconds

@@ -31,7 +31,10 @@ FORMAT = typer.Option(
 TEXT = typer.Option(["text"], help="Column with the text, by name or number from 0; give two for pairs.")
 LABEL = typer.Option("label", help="Column with the label, the score or the number of the right choice.")
 CHOICE = typer.Option([], help="Column with a choice; give two or more.")
-SEPARATOR = typer.Option(None, help="What stands between the labels of one text, where it may have several.")
+SEPARATOR = typer.Option(
+    None, help="What stands between the labels of one text, where it may have several; in JSONL a list needs none."
+)
+SCALE = typer.Option(1.0, help="What scores are divided by: 5 where they go from 0 to 5.")
 HEADER = typer.Option(None, help="Whether the first row names the columns.", show_default="if a column is named")
 SKIP_EMPTY = typer.Option(False, "--skip-empty", help="Leave rows with an empty text out.")
 
@@ -51,6 +54,7 @@ def finetune(
     label: str = LABEL,
     choice: list[str] = CHOICE,
     separator: str | None = SEPARATOR,
+    scale: float = SCALE,
     header: bool | None = HEADER,
     skip_empty: bool = SKIP_EMPTY,
     epochs: int = typer.Option(3, min=1),
@@ -59,6 +63,7 @@ def finetune(
     seq_length: int | None = typer.Option(None, min=8, help="Pieces at most.", show_default="128; for answer 384"),
     seed: int = typer.Option(0, help="Of the new head, the dropout and the order of the rows."),
     dtype: str = typer.Option("float32", help="float32, mixed_bfloat16 or mixed_float16."),
+    cosine: bool = typer.Option(False, "--cosine", help="For regress: embed each text of a pair, and compare."),
     freeze: bool = typer.Option(False, "--freeze", help="Train the head alone."),
     freeze_blocks: int | None = typer.Option(None, min=0, help="Freeze the embeddings and this many encoder blocks."),
     lora: int | None = typer.Option(None, min=1, help="Train low-rank changes of this rank, and the head."),
@@ -84,6 +89,7 @@ def finetune(
             label=column(label),
             choices=tuple(map(column, choice)),
             separator=separator,
+            scale=scale,
             header=header,
             skip_empty=skip_empty,
         ),
@@ -96,6 +102,7 @@ def finetune(
         freeze=-1 if freeze else freeze_blocks,
         lora=lora,
         strategy=strategy,
+        cosine=cosine,
     )
     metrics = finetune_grid(settings, output) if grid else run(settings, output)
     for name, value in metrics["valid"].items():

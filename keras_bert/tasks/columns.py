@@ -62,6 +62,13 @@ def check_lengths(**columns: Any) -> int:
     return count
 
 
+def count_of(what: str, given: int | None, default: int) -> int:
+    """A batch size or a number of epochs that was given, or its default."""
+    if given is not None and given < 1:
+        raise ValueError(f"{what} must be at least 1. Received: {what}={given}")
+    return default if given is None else given
+
+
 def is_packed(x: Any) -> bool:
     """Whether these are inputs of the encoder already, or something that gives batches of them, as Keras takes it."""
     if isinstance(x, tuple) and x:

@@ -43,6 +43,7 @@ class Settings:
     freeze: int | None = None  # this many encoder blocks, and the embeddings; -1: the whole encoder
     lora: int | None = None  # rank
     strategy: str = "one"  # of keras_bert.strategy
+    cosine: bool = False  # regress compares two embeddings
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -52,6 +53,11 @@ class Settings:
                 raise ValueError(f"{name} must be above 0. Received: {getattr(self, name)}")
         if self.lora is not None and self.freeze is not None:
             raise ValueError("LoRA freezes the encoder as it is. Give freeze or lora. Received: both")
+        if self.cosine and (self.kind != "regress" or len(self.reading.text) != 2):
+            raise ValueError(
+                "A cosine is of two texts: finetune regress with two text columns. "
+                f"Received: {self.kind} with text={self.reading.text}"
+            )
 
     @property
     def recipe(self) -> Recipe:
@@ -93,7 +99,8 @@ def finetune(settings: Settings, output: Path) -> dict[str, Any]:
     kind = KINDS[settings.kind]
     train, valid = (read(settings.kind, path, settings.reading) for path in (settings.train, settings.valid))
     known = {label for _, label in kind.labels(train)}
-    if len(known) == 1 and not settings.reading.separator:
+    several = settings.kind == "classify" and isinstance(train.y[0], list)
+    if len(known) == 1 and not several:
         raise ValueError(
             "There must be at least two labels to tell apart. Add examples of another, or name the right column. "
             f"Received: {known.pop()!r} throughout {train.path}"
@@ -134,7 +141,7 @@ def _run(settings: Settings, kind: Kind, folder: Path, train: Rows, valid: Rows)
 
     keras.utils.set_random_seed(settings.seed)
     with _scope(settings.strategy):
-        task = kind.build(load_encoder(settings), train, settings.reading)
+        task = kind.build(load_encoder(settings), train, settings)
     epochs = Epochs(folder, score, kind.best(task))
     if epochs.done:
         logger.info("Going on after epoch %d of %d in %s", epochs.done, settings.epochs, folder)

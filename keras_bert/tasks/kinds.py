@@ -2,17 +2,20 @@
 
 import dataclasses
 from collections.abc import Callable, Collection, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from keras_bert.bert import Bert
 from keras_bert.tasks.entities import has_entities
 from keras_bert.tasks.multiple_choice import MultipleChoice
 from keras_bert.tasks.question_answerer import QuestionAnswerer
-from keras_bert.tasks.readers import Reading, Rows
+from keras_bert.tasks.readers import Rows
 from keras_bert.tasks.task import Task
 from keras_bert.tasks.text_classifier import TextClassifier
 from keras_bert.tasks.text_regressor import TextRegressor
 from keras_bert.tasks.token_tagger import TokenTagger
+
+if TYPE_CHECKING:
+    from keras_bert.tasks.finetune import Settings
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,7 +23,7 @@ class Kind:
     """How a kind of task is built from its training rows, chosen by a score, and asked."""
 
     task: type[Task]
-    build: Callable[[Bert, Rows, Reading], Task]
+    build: Callable[[Bert, Rows, "Settings"], Task]
     best: Callable[[Task], str]  # the name of the score by which an epoch is the best
     ask: Callable[[Task, Any, int], Iterable[Any]]  # of the columns x and a batch size: a dataclass or a dict for each
     seq_length: int = 128
@@ -59,11 +62,15 @@ def _sorted(labels: Iterable[tuple[int, str]]) -> list[str]:
     return sorted(names, key=int) if all(name.isdecimal() for name in names) else names
 
 
-def _classifier(bert: Bert, train: Rows, reading: Reading) -> Task:
-    return TextClassifier(bert, _sorted(_names(train)), multi_label=reading.separator is not None)
+def _classifier(bert: Bert, train: Rows, settings: "Settings") -> Task:
+    return TextClassifier(bert, _sorted(_names(train)), multi_label=isinstance(train.y[0], list))
 
 
-def _tagger(bert: Bert, train: Rows, reading: Reading) -> Task:
+def _regressor(bert: Bert, train: Rows, settings: "Settings") -> Task:
+    return TextRegressor(bert, pairs="cosine" if settings.cosine else "together")
+
+
+def _tagger(bert: Bert, train: Rows, settings: "Settings") -> Task:
     labels = _sorted(_tags(train))
     if any(label[1:2] == "-" for label in labels):
         labels = ["O", *(label for label in labels if label != "O")]
@@ -71,13 +78,13 @@ def _tagger(bert: Bert, train: Rows, reading: Reading) -> Task:
     return TokenTagger(bert, labels, unit="piece" if isinstance(train.x[0], str) else "word")
 
 
-def _answerer(bert: Bert, train: Rows, reading: Reading) -> Task:
+def _answerer(bert: Bert, train: Rows, settings: "Settings") -> Task:
     some_without = any(not answers["text"] for answers in train.y)
     return QuestionAnswerer(bert, null_threshold=0.0 if some_without else None)
 
 
-def _chooser(bert: Bert, train: Rows, reading: Reading) -> Task:
-    return MultipleChoice(bert, choices=len(reading.choices))
+def _chooser(bert: Bert, train: Rows, settings: "Settings") -> Task:
+    return MultipleChoice(bert, choices=len(settings.reading.choices))
 
 
 KINDS = {
@@ -90,7 +97,7 @@ KINDS = {
     ),
     "regress": Kind(
         TextRegressor,
-        lambda bert, train, reading: TextRegressor(bert),
+        _regressor,
         lambda task: "spearman",
         lambda task, x, batch_size: [{"score": float(score)} for score in task.score(x, batch_size=batch_size)],
     ),

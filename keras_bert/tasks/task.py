@@ -11,7 +11,7 @@ from keras import ops
 
 from keras_bert.bert import Bert
 from keras_bert.model import HeadedModel
-from keras_bert.tasks.columns import columns_of, is_packed, split_columns
+from keras_bert.tasks.columns import columns_of, count_of, is_packed, split_columns
 from keras_bert.tasks.examples import Epoch, Examples
 from keras_bert.tasks.finetuning import Recipe, needs_recipe, steps_of
 from keras_bert.tasks.readers import Reading, Rows, read
@@ -102,11 +102,12 @@ class Task(HeadedModel):
         by_recipe = needs_recipe(self, initial_epoch) or (recipe is not None and initial_epoch == 0)
         level = logging.INFO if recipe else logging.WARNING  # nobody asked for the paper's
         recipe = recipe or Recipe()
-        epochs = epochs or (recipe.epochs if by_recipe else 1)
+        epochs = count_of("epochs", epochs, recipe.epochs if by_recipe else 1)
+        rows = count_of("batch_size", batch_size, recipe.batch_size)
         options |= {"epochs": epochs, "verbose": verbose, "initial_epoch": initial_epoch}
         if is_packed(x):
             if by_recipe:
-                recipe.compile(self, epochs * steps_of(x, batch_size or recipe.batch_size, validation_split), level)
+                recipe.compile(self, epochs * steps_of(x, rows, validation_split), level)
             options |= {"validation_split": validation_split, "validation_data": validation_data}
             options |= {"class_weight": class_weight, "sample_weight": sample_weight, "callbacks": callbacks}
             options["shuffle"] = shuffle and isinstance(x, dict)
@@ -117,10 +118,9 @@ class Task(HeadedModel):
             columns, validation_data = split_columns(columns, validation_split)
         examples = self._labelled(columns, class_weight)
         self.check_learnable(examples)
-        batch_size = batch_size or recipe.batch_size
         if by_recipe:
             with self.distribute_strategy.scope() if self._is_distributed else contextlib.nullcontext():
-                recipe.compile(self, epochs * -(-len(examples) // batch_size), level)
+                recipe.compile(self, epochs * -(-len(examples) // rows), level)
         if validation_data is not None and not is_packed(validation_data):
             validation = validation_data if isinstance(validation_data, tuple | list) else (validation_data,)
             validation_data = self._labelled(self._columns(*validation))
@@ -129,17 +129,17 @@ class Task(HeadedModel):
 
             if not isinstance(validation_data, Examples | None):
                 raise ValueError("On several devices text is validated on text. Received: packed validation_data")
-            options |= {"batch_size": batch_size, "callbacks": callbacks, "seed": seed}
+            options |= {"batch_size": rows, "callbacks": callbacks, "seed": seed}
             return distributed.fit(self, examples, validation_data, **options)
         if isinstance(validation_data, Examples):
-            validation_data = validation_data.batches(batch_size)[1]
+            validation_data = validation_data.batches(rows)[1]
         callbacks = [callbacks] if isinstance(callbacks, keras.callbacks.Callback) else list(callbacks or ())
         if shuffle:
             epoch = Epoch(initial_epoch)
             callbacks.insert(0, epoch)
-            batches = examples.shuffled(batch_size, seed=seed, epoch=epoch.number)
+            batches = examples.shuffled(rows, seed=seed, epoch=epoch.number)
         else:
-            batches = examples.batches(batch_size, by_length=False)[1]
+            batches = examples.batches(rows, by_length=False)[1]
         return super().fit(batches, callbacks=callbacks, validation_data=validation_data, shuffle=False, **options)
 
     def evaluate(
@@ -151,19 +151,30 @@ class Task(HeadedModel):
         sample_weight: Any = None,
         **options: Any,
     ) -> Any:
-        """As Keras's, on text."""
+        """As Keras's, on text; with `return_dict` also what is reported of such a task: F1, Spearman, exact match...
+
+        Of a name that both have, the value is that of `compile`, which sample weights weigh.
+        """
         if not self.compiled:
             self.compile(loss=self.default_loss(), weighted_metrics=self.default_metrics())
         if is_packed(x):
             options["sample_weight"] = sample_weight
             return super().evaluate(x, self.target_ids(y), batch_size, verbose, **options)
-        examples = self._labelled(self._columns(x, y, sample_weight))
+        columns = self._columns(x, y, sample_weight)
+        examples = self._labelled(columns)
+        rows = count_of("batch_size", batch_size, 32)
         if self._is_distributed:
             from keras_bert.tasks import distributed
 
-            means = distributed.evaluate(self, examples, batch_size or 32)
-            return means if options.get("return_dict") else list(means.values())
-        return super().evaluate(examples.batches(batch_size or 32)[1], verbose=verbose, **options)
+            means: Any = distributed.evaluate(self, examples, rows)
+            means = means if options.get("return_dict") else list(means.values())
+        else:
+            means = super().evaluate(examples.batches(rows)[1], verbose=verbose, **options)
+        if not options.get("return_dict"):
+            return means
+        from keras_bert.tasks.metrics.scores import scores
+
+        return scores(self, *columns[:2], batch_size=rows) | means
 
     @property
     def objective(self) -> tuple[str, ...]:
@@ -217,7 +228,8 @@ class Task(HeadedModel):
         """Logits in the order of the examples; of tokens, 0 behind the end of a row."""
         if is_packed(x):
             return super().predict(x, batch_size, verbose, **options)
-        logits = self.logits(self.examples(self._columns(x, labels=False)[0]), batch_size or 32)
+        rows = count_of("batch_size", batch_size, 32)
+        logits = self.logits(self.examples(self._columns(x, labels=False)[0]), rows)
         if self.length_axis is not None:
             longest = max(row.shape[self.length_axis] for row in logits)
             logits = [_padded(row, self.length_axis, longest) for row in logits]
@@ -225,6 +237,7 @@ class Task(HeadedModel):
 
     def logits(self, examples: Examples, batch_size: int = 32) -> list[np.ndarray]:
         """The logits of each example, in their order; of tokens, as long as the batch that it was in."""
+        count_of("batch_size", batch_size, 32)
         examples.warn_of_cuts()
         found: list[Any] = [None] * len(examples)
         index, batches = examples.batches(batch_size)

@@ -66,6 +66,24 @@ def test_long_field(write):
 
 def test_many_labels_of_a_text(write):
     assert read_labels(write("a.tsv", "x\ta,b\ny\t,\n"), 0, 1, separator=",").y == [["a", "b"], []]
+    lists = write("a.jsonl", '{"text": "x", "label": ["a", 2]}\n{"text": "y", "label": []}\n')
+    assert read_labels(lists).y == [["a", "2"], []]
+    for other, message in (
+        ('"a"', "must have a list of them"),
+        ("[null]", "must have its label"),
+        ("null", "a list of"),
+    ):
+        path = write("b.jsonl", lists.read_text() + f'{{"text": "z", "label": {other}}}\n')
+        with pytest.raises(ValueError, match=rf"{message}.*b.jsonl:3"):
+            read_labels(path)
+
+
+def test_some_rows(write):
+    rows = read_labels(write("a.tsv", "a\tb\tx\nc\td\ty\ne\tf\tz\n"), (0, 1), 2)[1:]
+    assert (rows.x, rows.y, len(rows)) == ((["c", "e"], ["d", "f"]), ["y", "z"], 2)
+    assert rows.place(0).endswith("a.tsv:2")
+    with pytest.raises(TypeError, match="by a slice"):
+        list(rows)
 
 
 def test_choices(write):

@@ -5,6 +5,7 @@ from typing import Any
 import keras
 import numpy as np
 
+from keras_bert.tasks.columns import rows_of
 from keras_bert.tasks.labels import label_ids
 from keras_bert.tasks.metrics.answers import answer_scores, korquad_scores
 from keras_bert.tasks.metrics.classification import label_scores, multi_label_scores, number_scores
@@ -24,12 +25,13 @@ def scores(task: Any, x: Any, y: Any, *, batch_size: int = 32, characters: bool 
     if isinstance(task, TextClassifier):
         return _classifier(task, x, y, batch_size)
     if isinstance(task, TextRegressor):
-        return number_scores(y, task.score(x, batch_size=batch_size))
+        return number_scores(task.target_ids(y), task.score(x, batch_size=batch_size))
     if isinstance(task, TokenTagger):
         return _tagger(task, x, y, batch_size)
     if isinstance(task, QuestionAnswerer):
         found = [answer.text for answer in task.answer(*x, batch_size=batch_size)]
-        return (korquad_scores if characters else answer_scores)([_texts(answers) for answers in y], found)
+        true = [_texts(answers) for answers in rows_of(y, "answer")]
+        return (korquad_scores if characters else answer_scores)(true, found)
     if isinstance(task, MultipleChoice):
         found = [choice.index for choice in task.choose(x[0], x[1], batch_size)]
         return {"accuracy": float(np.mean(task.target_ids(y) == np.array(found)))}
@@ -63,7 +65,8 @@ def _classifier(task: TextClassifier, x: Any, y: Any, batch_size: int) -> dict[s
 
 
 def _tagger(task: TokenTagger, x: Any, y: Any, batch_size: int) -> dict[str, float]:
-    if not isinstance(next(iter(x)), str):
+    y = rows_of(y, "list of labels")
+    if not isinstance(rows_of(x, "text")[0], str | bytes):
         true = [[task.labels[number] for number in label_ids(tags, task.labels)] for tags in y]
         return tag_scores(true, task.tag_words(x, batch_size=batch_size), labels=task.labels)
     found = [[(one.start, one.end, one.type) for one in entities] for entities in task.tag(x, batch_size=batch_size)]

@@ -25,25 +25,28 @@ def read_labels(
     """Texts or pairs with label names, for a `TextClassifier`.
 
     text: a column, or two for pairs. label: its column; None: the file has none. separator: what stands between the
-    labels of one text, which makes them lists. Options, of every reader of tables: format ("tsv", "csv", "jsonl",
-    "label-text"; by default from the suffix), header (by default whether a column is named), skip_empty (leave rows
-    with an empty text out).
+    labels of one text, which makes them lists, as those of a JSONL file may be. Options, of every reader of tables:
+    format ("tsv", "csv", "jsonl", "label-text"; by default from the suffix), header (by default whether a column is
+    named), skip_empty (leave rows with an empty text out).
 
     >>> examples = read_labels("train.tsv", ("premise", "hypothesis"), "gold_label")    # doctest: +SKIP
     """
     table, x = _read(path, text, label, **options)
-    y: list[Any] = [] if label is None else _labels(table, label)
-    if separator is not None:
-        y = [[name.strip() for name in names.split(separator) if name.strip()] for names in y]
-    return Rows(x, y, table.path, table.lines)
+    return Rows(x, [] if label is None else _labels(table, label, separator), table.path, table.lines)
 
 
 def read_scores(
-    path: str | os.PathLike, text: Column | Sequence[Column] = "text", score: Column | None = "score", **options: Any
+    path: str | os.PathLike,
+    text: Column | Sequence[Column] = "text",
+    score: Column | None = "score",
+    *,
+    scale: float = 1.0,
+    **options: Any,
 ) -> Rows:
-    """Texts or pairs with numbers, for a `TextRegressor`; the options are those of `read_labels`."""
+    """Texts or pairs with numbers divided by `scale`, for a `TextRegressor`; the options are those of `read_labels`."""
     table, x = _read(path, text, score, **options)
-    y = [] if score is None else [_number(table, score, row, value) for row, value in enumerate(table.column(score))]
+    values = [] if score is None else table.column(score)
+    y = [_number(table, score, row, value) / scale for row, value in enumerate(values)]
     return Rows(x, y, table.path, table.lines)
 
 
@@ -98,23 +101,39 @@ def _has_text(table: Table, names: Sequence[Column], columns: list[list[Any]], r
         yield bool((text or "").strip())
 
 
-def _labels(table: Table, column: Column) -> list[str]:
+def _labels(table: Table, column: Column, separator: str | None) -> list[Any]:
+    """The label of each row, or the list of its labels."""
     values = table.column(column)
+    lists = any(isinstance(value, list) for value in values)
+    found: list[Any] = []
     for row, value in enumerate(values):
-        if value is None or not str(value).strip():
-            raise ValueError(
-                "Every row must have its label. Fill it in, or leave the row out. "
-                f"Received: none in column {column!r} at {table.path}:{table.lines[row]}"
-            )
-        if not isinstance(value, str | int) or DECIMAL.fullmatch(str(value)):
-            raise ValueError(
-                "Labels must be names or whole numbers. For scores, train a TextRegressor (finetune regress). "
-                f"Received: {value!r} in column {column!r} at {table.path}:{table.lines[row]}"
-            )
-    return [str(value).strip() for value in values]
+        place = f"in column {column!r} at {table.path}:{table.lines[row]}"
+        if lists:
+            if not isinstance(value, list):
+                raise ValueError(
+                    "Where a text may have several labels, each row must have a list of them. Put it in one. "
+                    f"Received: {value!r} {place}"
+                )
+            found.append([_label(name, place) for name in value])
+        elif separator is not None:
+            found.append([name.strip() for name in _label(value, place).split(separator) if name.strip()])
+        else:
+            found.append(_label(value, place))
+    return found
 
 
-def _number(table: Table, column: Column, row: int, value: Any) -> float:
+def _label(value: Any, place: str) -> str:
+    if value is None or not str(value).strip():
+        raise ValueError(f"Every row must have its label. Fill it in, or leave the row out. Received: none {place}")
+    if not isinstance(value, str | int) or DECIMAL.fullmatch(str(value)):
+        raise ValueError(
+            "Labels must be names or whole numbers. For scores, train a TextRegressor (finetune regress). "
+            f"Received: {value!r} {place}"
+        )
+    return str(value).strip()
+
+
+def _number(table: Table, column: Column | None, row: int, value: Any) -> float:
     try:
         number = float(value)
     except (TypeError, ValueError):

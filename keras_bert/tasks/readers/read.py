@@ -29,13 +29,16 @@ class Reading:
     text: tuple[Column, ...] = ("text",)  # one column, two for pairs; for choose the prompt
     label: Column = "label"  # of the label, the score, the right choice
     choices: tuple[Column, ...] = ()
-    separator: str | None = None  # between the labels of one text; None: it has one label
+    separator: str | None = None  # between the labels of one text; None: it has one label, or a JSONL list of them
+    scale: float = 1.0  # what scores are divided by
     header: bool | None = None  # None: where a column is named
     skip_empty: bool = False
 
     def __post_init__(self) -> None:
         for name in ("text", "choices"):  # lists, where they come from JSON
             object.__setattr__(self, name, tuple(getattr(self, name)))
+        if self.scale <= 0:
+            raise ValueError(f"Scores are divided by a scale above 0. Received: scale={self.scale}")
 
 
 def read(kind: str, path: str | os.PathLike, reading: Reading, *, labels: bool = True) -> Rows:
@@ -63,7 +66,7 @@ def read(kind: str, path: str | os.PathLike, reading: Reading, *, labels: bool =
         raise ValueError(f"A text is one column, a pair is two. Received: text={reading.text}")
     text = reading.text if len(reading.text) == 2 else reading.text[0]
     if kind == "regress":
-        return read_scores(path, text, label, **options)
+        return read_scores(path, text, label, scale=reading.scale, **options)
     return read_labels(path, text, label, separator=reading.separator, **options)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclasses.dataclass(frozen=True)
 class Rows:
-    """Columns for `task.fit(rows.x, rows.y)`; `ids`: each row's line, or its question's id."""
+    """Columns for `task.fit(rows)`, or `task.fit(rows.x, rows.y)`; `ids`: each row's line, or its question's id."""
 
     x: Any
     y: list[Any]
@@ -18,6 +18,13 @@ class Rows:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    def __getitem__(self, part: slice) -> "Rows":
+        """Some of the rows: `rows[:100]`."""
+        if not isinstance(part, slice):
+            raise TypeError(f"Rows are taken by a slice, as in rows[:100]. Received: {part!r}")
+        x = tuple(column[part] for column in self.x) if isinstance(self.x, tuple) else self.x[part]
+        return Rows(x, self.y[part], self.path, self.ids[part])
 
     def place(self, row: int) -> str:
         """Where a row stands, for an error to name: `file:line`."""

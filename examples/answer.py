@@ -1,0 +1,56 @@
+"""Where in a text does the answer to a question stand? Its words, copied from a context of any length.
+
+    python examples/answer.py --model base --train train-v1.1.json --valid dev-v1.1.json
+
+Files: SQuAD's JSON, v1.1 or v2.0; KorQuAD v1 has the same form. Without --valid the last fifth is held out.
+Default: XQuAD in English, of ../shared/data; SQuAD's training part is 70 times as large and scores far better.
+Expected minutes and score: see benchmarks/README.md, "Fine-tuning".
+"""
+
+import argparse
+from pathlib import Path
+
+import keras_bert
+from keras_bert.tasks.readers import read_squad
+
+DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "en"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", default="base", help="whatever keras_bert.load takes")
+    parser.add_argument("--train", type=Path, default=DATA / "xquad.en.json")
+    parser.add_argument("--valid", type=Path)
+    parser.add_argument("--epochs", type=int, default=3)
+    parser.add_argument("--limit", type=int, help="read so many questions of each file alone")
+    arguments = parser.parse_args()
+    if not arguments.train.is_file():
+        parser.error("--train must be a file of SQuAD's JSON")
+
+    # === Data: a column of questions, one of contexts, and the answers ===
+    train = read_squad(arguments.train)[: arguments.limit]
+    if arguments.valid:
+        valid = read_squad(arguments.valid)[: arguments.limit]
+    else:
+        contexts, kept = train.x[1], len(train) * 4 // 5
+        while kept > 1 and contexts[kept] == contexts[kept - 1]:  # no context is on both sides
+            kept -= 1
+        train, valid = train[:kept], train[kept:]
+
+    # === Model ===
+    bert = keras_bert.load(arguments.model, seq_length=384)
+    some_without = any(not answers["text"] for answers in train.y)  # SQuAD v2.0
+    task = keras_bert.QuestionAnswerer(bert, null_threshold=0.0 if some_without else None)
+
+    # === Training, by the paper's recipe ===
+    task.fit(train, validation_data=valid, epochs=arguments.epochs)
+
+    # === Answers ===
+    print(task.evaluate(valid, return_dict=True, verbose=0))
+    few = valid[:3]
+    for question, answer, wanted in zip(few.x[0], task.answer(*few.x), few.y, strict=True):
+        print(f"{question}\n  {answer.text!r} ({answer.score:.2f}), wanted {wanted['text']}")
+
+
+if __name__ == "__main__":
+    main()

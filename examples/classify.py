@@ -1,0 +1,48 @@
+"""Is a review good or bad? One label for a text, learned from a file.
+
+    python examples/classify.py --model base --train train.tsv --valid valid.tsv
+
+Files: a TSV, CSV or JSONL with the columns "text" and "label", or a .txt with a label, a space and a text a line.
+Default: SST-2 of ../shared/data. Expected minutes and score: see benchmarks/README.md, "Fine-tuning".
+"""
+
+import argparse
+from pathlib import Path
+
+import keras_bert
+from keras_bert.tasks.readers import read_labels
+
+DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "en"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", default="base", help="whatever keras_bert.load takes")
+    parser.add_argument("--train", type=Path, default=DATA / "sst2.train.txt")
+    parser.add_argument("--valid", type=Path, default=DATA / "sst2.dev.txt")
+    parser.add_argument("--epochs", type=int, default=3)
+    parser.add_argument("--limit", type=int, help="read so many rows of each file alone")
+    arguments = parser.parse_args()
+    if not (arguments.train.is_file() and arguments.valid.is_file()):
+        parser.error("--train and --valid must be files with the columns text and label")
+
+    # === Data ===
+    train, valid = (read_labels(path) for path in (arguments.train, arguments.valid))
+    labels = sorted(set(train.y))
+    train, valid = train[: arguments.limit], valid[: arguments.limit]
+
+    # === Model ===
+    bert = keras_bert.load(arguments.model)
+    task = keras_bert.TextClassifier(bert, labels=labels)
+
+    # === Training, by the paper's recipe ===
+    task.fit(train, validation_data=valid, epochs=arguments.epochs)
+
+    # === Answers ===
+    print(task.evaluate(valid, return_dict=True, verbose=0))
+    for text, answer in zip(valid.x[:3], task.classify(valid.x[:3]), strict=True):
+        print(f"{answer.label} ({answer.score:.2f})  {text}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,51 @@
+"""Who and what is named in a text? Entities, learned from words with tags.
+
+    python examples/tag.py --model base-cased --train train.conll --valid valid.conll
+
+Files: a word and its tag a line (B-PER, I-PER, O), sentences apart by a blank line. Tags without B- and I-, such as
+parts of speech, are learned as well. Default: WNUT-17 of ../shared/data. Expected minutes and score: see
+benchmarks/README.md, "Fine-tuning".
+"""
+
+import argparse
+import itertools
+from pathlib import Path
+
+import keras_bert
+from keras_bert.tasks.readers import read_conll
+
+DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "en"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", default="base-cased", help="whatever keras_bert.load takes")
+    parser.add_argument("--train", type=Path, default=DATA / "wnut17.train.conll")
+    parser.add_argument("--valid", type=Path, default=DATA / "wnut17.dev.conll")
+    parser.add_argument("--epochs", type=int, default=3)
+    parser.add_argument("--limit", type=int, help="read so many sentences of each file alone")
+    arguments = parser.parse_args()
+    if not (arguments.train.is_file() and arguments.valid.is_file()):
+        parser.error("--train and --valid must be files with a word and its tag a line")
+
+    # === Data: lists of words, and lists of tags ===
+    train, valid = (read_conll(path) for path in (arguments.train, arguments.valid))
+    labels = sorted(set(itertools.chain(*train.y)))
+    train, valid = train[: arguments.limit], valid[: arguments.limit]
+
+    # === Model ===
+    bert = keras_bert.load(arguments.model)
+    task = keras_bert.TokenTagger(bert, labels=labels)
+
+    # === Training, by the paper's recipe ===
+    task.fit(train, validation_data=valid, epochs=arguments.epochs)
+
+    # === Answers: of text as it is, without words taken apart ===
+    print(task.evaluate(valid, return_dict=True, verbose=0))
+    text = "Anna flew from Berlin to New York with Lufthansa."
+    for entity in task.tag(text):
+        print(f"{entity.type} ({entity.score:.2f})  {entity.text}  [{entity.start}:{entity.end}]")
+
+
+if __name__ == "__main__":
+    main()

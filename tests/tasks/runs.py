@@ -1,0 +1,52 @@
+"""Runs of the command line, and the small files that they learn from."""
+
+import json
+import random
+
+from typer.testing import CliRunner
+
+from keras_bert.cli import app, evaluate, finetune, predict  # noqa: F401  registers the commands
+
+WORDS = ("good", "bad", "film", "actor", "anna", "paul", "seoul", "paris", "who", "where", "is", "in", "the", "ran")
+
+
+def run(*arguments, input=None):
+    return CliRunner().invoke(app, list(map(str, arguments)), input=input, catch_exceptions=False)
+
+
+def train(bert, kind, train, valid, output, *options):
+    result = run(
+        "finetune", kind, "--train", train, "--valid", valid, "--output", output, "--model", bert,
+        "--seq-length", 32, "--batch-size", 16, "--lr", 0.03, *options,
+    )  # fmt: skip
+    assert result.exit_code == 0
+    return result.output
+
+
+def write(path, rows):
+    path.write_text("".join("\t".join(map(str, row)) + "\n" for row in rows))
+    return path
+
+
+def reviews(count, seed):
+    """The label is whether the film is good."""
+    dice = random.Random(seed)
+    for _ in range(count):
+        good = dice.random() < 0.5
+        yield [f"the {dice.choice(WORDS[3:6])} is {'good' if good else 'bad'}", ("no", "yes")[good]]
+
+
+def squad(path, entries):
+    entries = [
+        {
+            "id": f"q{number}",
+            "question": question,
+            "answers": [{"text": text, "answer_start": context.find(text)}] if text else [],
+        }
+        | {"context": context}
+        for number, (question, context, text) in enumerate(entries)
+    ]
+    path.write_text(
+        json.dumps({"data": [{"paragraphs": [{"context": e.pop("context"), "qas": [e]} for e in entries]}]})
+    )
+    return path

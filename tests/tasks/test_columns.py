@@ -1,0 +1,113 @@
+"""What x and y may be: columns of any kind, packed inputs, and what is said of bad ones."""
+
+import numpy as np
+import pytest
+
+from keras_bert.tasks.columns import split_columns
+from keras_bert.tasks.text_classifier import TextClassifier
+from tests.parity.oracles import array
+from tests.tasks.small import TEXTS, columns, small_bert, small_task
+
+
+def test_packed_inputs_pass_through():
+    task = small_task("classifier")
+    x = {name: array(value).astype("int32") for name, value in task.bert.preprocessor(TEXTS).items()}
+    assert np.allclose(task.predict(x, verbose=0), task.predict(TEXTS), atol=1e-5)
+    task.fit(x, ["negative", "positive", "negative", "positive"], epochs=1, verbose=0)
+    assert int(task.optimizer.iterations) == 1
+    assert np.isfinite(task.train_on_batch(x, np.array([0, 1, 0, 1]))[0])
+    assert np.isfinite(task.evaluate(x, np.array([0, 1, 0, 1]), verbose=0)[0])
+
+
+def test_columns_of_any_kind():
+    import datasets
+    import pandas
+    import tensorflow as tf
+
+    task = small_task("classifier")
+    names = ["negative", "positive", "negative", "positive"]
+    frame = pandas.DataFrame({"text": TEXTS, "label": names})[::-1][::-1]
+    table = datasets.Dataset.from_dict({"text": TEXTS, "label": [0, 1, 0, 1]})
+    rows = tf.data.Dataset.from_tensor_slices((TEXTS, names))
+    kinds = [
+        (TEXTS, names),
+        (np.array(TEXTS), np.array(names)),
+        (frame["text"], frame["label"]),
+        (table["text"], table["label"]),
+        (tf.constant(TEXTS), tf.constant([0, 1, 0, 1])),
+        (rows,),
+        (rows.batch(3),),
+    ]
+    whole, *halves = [batch(task, *given) for given in ((TEXTS, names), (TEXTS[:2], names[:2]), (TEXTS[2:], names[2:]))]
+    for given in kinds:
+        assert batch(task, *given) == whole
+        assert [batch(task, *part) for part in split_columns(task._columns(*given), 0.5)] == halves
+    task.fit(rows.batch(3), validation_split=0.5, epochs=1, verbose=0)
+    pairs = tf.data.Dataset.from_tensor_slices((tuple(columns("regressor")[0]), columns("regressor")[1]))
+    assert batch(small_task("regressor"), pairs) == batch(small_task("regressor"), *columns("regressor"))
+
+
+def test_a_matrix_of_labels_stays_one():
+    import pandas
+    import tensorflow as tf
+
+    task = small_task("several")
+    matrix = np.array([[1, 0, 1], [0, 1, 0], [0, 0, 0], [1, 1, 1]])
+    kinds = [
+        (TEXTS, matrix),
+        (TEXTS, matrix.tolist()),
+        (TEXTS, matrix.astype("float32").tolist()),
+        (TEXTS, pandas.DataFrame(matrix)),
+        (tf.data.Dataset.from_tensor_slices((TEXTS, matrix)),),
+    ]
+    for given in kinds:
+        assert batch(task, *given)[1] == matrix.tolist()
+        kept, held_out = split_columns(task._columns(*given), 0.25)
+        assert batch(task, *held_out)[1] == matrix[3:].tolist()
+        assert batch(task, *kept)[1] == matrix[:3].tolist()
+    assert batch(task, TEXTS, [[0, 2], [1], [], [0, 1, 2]])[1] == matrix.tolist()
+
+
+def batch(task, *given):
+    """Ids and targets that a task makes of columns."""
+    x, y, _ = next(iter(task._labelled(task._columns(*given)).batches(8, by_length=False)[1]))
+    return x["input_word_ids"].numpy().tolist(), y.numpy().tolist()
+
+
+def test_bad_columns():
+    task = small_task("classifier")
+    wrong = {
+        "row 1": ([*TEXTS[:1], None], [0, 1]),
+        "row 0": ([float("nan"), "a"], [0, 1]),
+        "2 labels": (["a", "b", "c"], [0, 1]),
+        "at least one example": ([], []),
+        "needs y": (["a"],),
+        "'great'.*row 1": (["a", "b"], ["positive", "great"]),
+        "whole number": (["a", "b"], [0.0, 1.0]),
+        "0 to 1": (["a", "b"], [0, 2]),
+        "two different labels": (["a", "b"], [1, 1]),
+        "Put one text in a list": (np.array("one"), ["positive"]),
+        "is the path of a file": ("a good film", ["positive"]),
+    }
+    for message, given in wrong.items():
+        with pytest.raises((ValueError, TypeError, OSError), match=message):
+            task.fit(*given, verbose=0)
+    for options in ({"batch_size": 0}, {"epochs": 0}):
+        with pytest.raises(ValueError, match=r"must be at least 1. Received: (batch_size|epochs)=0"):
+            task.fit(["a", "b"], [0, 1], **options, verbose=0)
+    for ask in (task.predict, task.classify, lambda x, batch_size: task.evaluate(x, [0], batch_size)):
+        with pytest.raises(ValueError, match="batch_size must be at least 1"):
+            ask(["a"], batch_size=0)
+    for weights, message in (("balanced", "must be a dict"), ({"negative": float("nan")}, "finite")):
+        with pytest.raises((ValueError, TypeError), match=message):
+            task.fit(["a", "b"], [0, 1], class_weight=weights, verbose=0)
+    assert task.classify([b"good \xff"]) == task.classify(["good "])  # as the preprocessor reads it
+    with pytest.raises(ValueError, match="no two alike"):
+        TextClassifier(small_bert(), labels=("a", "a"))
+    with pytest.raises(TypeError, match="must be a Bert"):
+        TextClassifier("base", labels=("a", "b"))
+
+
+def test_texts_too_long_are_told(caplog):
+    small_task("classifier").classify(["good " * 40, "bad"])
+    assert "1 of 2 rows are cut to 16 pieces" in caplog.text

@@ -1,0 +1,112 @@
+"""`keras-bert finetune`, `evaluate` and `predict`: files in, a finished directory out, which is asked and scored."""
+
+import json
+
+import keras
+import numpy as np
+import pytest
+
+from keras_bert.tasks.finetune import Settings, load_encoder
+from keras_bert.tasks.finished import Finished
+from tests.tasks.runs import reviews, run, train, write
+
+
+def test_finished_directory(finished):
+    output, said = finished
+    names = {path.name for path in output.iterdir()}
+    assert names == {"model.keras", "labels.json", "settings.json", "metrics.json", "curve.png", "README.md"}
+    assert not output.with_name("reviews.partial").exists()
+    assert json.loads((output / "labels.json").read_text()) == ["no", "yes"]
+    metrics = json.loads((output / "metrics.json").read_text())
+    assert metrics["valid"]["accuracy"] > 0.9
+    assert metrics["rows"] == {"train": 160, "valid": 32}
+    scores = [epoch["scores"]["accuracy"] for epoch in metrics["epochs"]]
+    assert metrics["best_epoch"] == 1 + scores.index(max(scores))
+    assert f"accuracy\t{metrics['valid']['accuracy']:.4f}" in said
+    assert (output / "curve.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+    card = (output / "README.md").read_text()
+    assert "# TextClassifier on train.tsv" in card
+    assert f"| matthews | {metrics['valid']['matthews']:.4f} |" in card
+    assert "| train | `train.tsv` | 160 |" in card
+    assert "| learning_rate | 0.03 |" in card
+
+
+def test_the_model_is_the_one_that_was_scored(finished, files):
+    output, _ = finished
+    metrics = json.loads((output / "metrics.json").read_text())
+    assert Finished.load(output).evaluate(files[1]) == pytest.approx(metrics["valid"])
+    assert not keras.models.load_model(output / "model.keras").compiled  # it holds no moments
+
+
+def test_evaluate(finished, files):
+    output, _ = finished
+    metrics = json.loads((output / "metrics.json").read_text())
+    result = run("evaluate", output, "--data", files[1], "--json")
+    assert json.loads(result.stdout) == pytest.approx(metrics["valid"])
+    other = write(files[1].with_name("other.tsv"), [["x", "y"], ["the film is good", "maybe"]])
+    with pytest.raises(ValueError, match=r"'no', 'yes'.*Received: 'maybe' at .*other.tsv:2"):
+        run("evaluate", output, "--data", other, "--text", "x", "--label", "y")
+
+
+def test_evaluate_on_a_file_that_is_not_there(finished, tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"data must be there.*nothing.tsv"):
+        run("evaluate", finished[0], "--data", tmp_path / "nothing.tsv")
+
+
+def test_fit_takes_files(finished, files):
+    task = Finished.load(finished[0]).task
+    history = task.fit(files[1], epochs=1, validation_data=str(files[1]), verbose=0)
+    assert history.history["val_accuracy"][0] > 0.5
+    assert task.predict(files[1]).shape == (32, 2)
+
+
+def test_predict_lines(finished):
+    output, _ = finished
+    result = run("predict", output, input="the actor is good\n\nthe film is bad\n")
+    answers = [json.loads(line) for line in result.stdout.splitlines()]
+    assert len(answers) == 3  # an empty line has an answer too
+    assert [answers[0]["label"], answers[2]["label"]] == ["yes", "no"]
+    assert sum(answers[0]["scores"].values()) == pytest.approx(1)
+    assert answers[0]["score"] == answers[0]["scores"]["yes"]
+
+
+def test_predict_file(finished, files):
+    output, _ = finished
+    answers = [json.loads(line)["label"] for line in run("predict", output, files[1]).stdout.splitlines()]
+    assert answers == [answer["label"] for answer in Finished.load(output).predict(files[1])]
+    assert np.mean(np.array(answers) == [label for _, label in reviews(32, 1)]) > 0.9
+
+
+def test_no_finished_directory(tmp_path):
+    with pytest.raises(FileNotFoundError, match="finished folder"):
+        run("predict", tmp_path, input="x\n")
+
+
+@pytest.mark.parametrize(("freeze", "trained"), [(-1, set()), (1, {"pooler/"}), (0, {"layer_0", "pooler/"})])
+def test_freeze(bert, freeze, trained):
+    encoder = load_encoder(Settings("classify", "", "", model=str(bert), freeze=freeze))
+    assert {weight.path[: len("layer_0")] for weight in encoder.trainable_weights} == trained
+
+
+# === The grid ===
+
+
+@pytest.mark.slow
+def test_grid(bert, files, tmp_path, monkeypatch):
+    from keras_bert.tasks import grid
+
+    for name, values in (("batch_size", (16,)), ("learning_rate", (1e-5, 3e-2)), ("epochs", (1,))):
+        monkeypatch.setitem(grid.GRID, name, values)
+    train(bert, "classify", *files, tmp_path / "run", "--grid")
+    metrics = json.loads((tmp_path / "run/metrics.json").read_text())
+    assert [(done["batch_size"], done["learning_rate"]) for done in metrics["grid"]] == [(16, 1e-5), (16, 3e-2)]
+    assert metrics["valid"]["accuracy"] == max(done["score"] for done in metrics["grid"])
+    assert Finished.load(tmp_path / "run").evaluate(files[1]) == pytest.approx(metrics["valid"])
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+    assert "## The grid" in (tmp_path / "run/README.md").read_text()
+
+
+def test_the_grid_is_the_paper_s():
+    from keras_bert.tasks.grid import GRID
+
+    assert GRID == {"batch_size": (16, 32), "learning_rate": (5e-5, 3e-5, 2e-5), "epochs": (2, 3, 4)}

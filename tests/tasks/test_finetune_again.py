@@ -1,0 +1,112 @@
+"""What happens on the way: a run that is stopped or killed goes on, and one that cannot begin leaves nothing behind."""
+
+import signal
+import subprocess
+import sys
+import textwrap
+
+import keras
+import numpy as np
+import pytest
+
+from keras_bert.tasks.epochs import Epochs, begun
+from tests.tasks.runs import train, write
+
+
+def test_goes_on_from_the_last_epoch(bert, files, finished, tmp_path, monkeypatch):
+    """With the weights, the moments, the schedule, the order and the dropout of a run that was not interrupted."""
+    whole, broken = finished[0], tmp_path / "broken"
+    seen = []
+
+    def pull_the_plug_once(self, epoch, logs=None):
+        seen.append(epoch)
+        if seen == [0, 1]:
+            raise OSError("no power")
+
+    monkeypatch.setattr(Epochs, "on_epoch_begin", pull_the_plug_once)
+    with pytest.raises(OSError, match="no power"):
+        train(bert, "classify", *files, broken, "--epochs", 2)
+    assert [path.name for path in tmp_path.iterdir()] == ["broken.partial"]
+    with pytest.raises(ValueError, match=r"only with its own settings.*Received: another batch_size"):
+        train(bert, "classify", *files, broken, "--epochs", 2, "--batch-size", 8)
+    train(bert, "classify", *files, broken, "--epochs", 2)
+    assert seen == [0, 1, 1]
+    assert (broken / "metrics.json").read_text() == (whole / "metrics.json").read_text()
+    weights = [keras.models.load_model(folder / "model.keras").get_weights() for folder in (whole, broken)]
+    assert all(np.array_equal(*pair) for pair in zip(*weights, strict=True))
+    assert [path.name for path in tmp_path.iterdir()] == ["broken"]
+
+
+KILLED = """
+    import os, signal, sys
+    from keras_bert.tasks import epochs, finetune
+
+    def write(path, value, write=epochs.write_json):
+        if len(value["epochs"]) == 2:
+            os.kill(os.getpid(), signal.SIGKILL)
+        write(path, value)
+
+    epochs.write_json = write
+    from tests.tasks.runs import train
+    train(*sys.argv[1:])
+"""
+
+
+@pytest.mark.slow
+def test_killed_at_the_worst_moment(bert, files, finished, tmp_path):
+    """All files of the second epoch are written but the one that counts it; the lock is nobody's."""
+    arguments = [bert, "classify", *files, tmp_path / "run", "--epochs", "2"]
+    command = [sys.executable, "-W", "ignore", "-c", textwrap.dedent(KILLED), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert sorted(path.name for path in (tmp_path / "run.partial").glob("epoch-*.npz")) == [
+        "epoch-1.npz",
+        "epoch-2.npz",
+    ]
+    train(*arguments)
+    assert (tmp_path / "run/metrics.json").read_text() == (finished[0] / "metrics.json").read_text()
+
+
+def test_another_process(bert, files, tmp_path):
+    from filelock import FileLock
+
+    (tmp_path / "run.partial").mkdir()
+    with FileLock(tmp_path / "run.partial/lock"), pytest.raises(RuntimeError, match="Another process trains"):
+        train(bert, "classify", *files, tmp_path / "run")
+
+
+def test_nothing_is_written_over(finished, bert, files):
+    output, _ = finished
+    before = (output / "model.keras").stat().st_mtime_ns
+    with pytest.raises(FileExistsError, match="new or empty folder"):
+        train(bert, "classify", *files, output)
+    assert (output / "model.keras").stat().st_mtime_ns == before
+
+
+def test_bad_input_leaves_nothing_behind(bert, files, tmp_path):
+    rows = [["text", "label"], ["good", "yes"], ["bad", "maybe"]]
+    unknown = write(tmp_path / "valid.tsv", rows)
+    one = write(tmp_path / "one.tsv", rows[:2])
+    for bad, message in (
+        ((files[0], unknown), r"in the training file: 'no', 'yes'.*Received: 'maybe' at .*valid.tsv:3"),
+        ((one, one), r"at least two labels.*'yes' throughout .*one.tsv"),
+        ((files[0], write(tmp_path / "empty.tsv", [])), "empty.tsv, which is empty"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            train(bert, "classify", *bad, tmp_path / "run")
+    with pytest.raises(ValueError, match="bfloat16"):
+        train(bert, "classify", *files, tmp_path / "run", "--dtype", "bfloat16")
+    with pytest.raises(ValueError, match="must be of the format conll, conllu, klue-ner"):
+        train(bert, "tag", *files, tmp_path / "run", "--format", "tsv")
+    with pytest.raises(ValueError, match="freeze or lora"):
+        train(bert, "classify", *files, tmp_path / "run", "--freeze", "--lora", 2)
+    with pytest.raises(ValueError, match="no-such-model"):
+        train("no-such-model/folder", "classify", *files, tmp_path / "run")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["empty.tsv", "one.tsv", "valid.tsv"]
+
+
+def test_a_loss_that_is_no_number(tmp_path):
+    epochs = Epochs(tmp_path, lambda task: {}, "accuracy")
+    with pytest.raises(FloatingPointError, match=r"Lower the learning rate.*in epoch 2"):
+        epochs.on_epoch_end(1, {"loss": float("nan")})
+    assert not begun(tmp_path)

@@ -1,0 +1,84 @@
+"""Every example of a task runs on a few rows of the real data with a tiny random model."""
+
+import runpy
+import sys
+from pathlib import Path
+
+import keras
+import pytest
+
+import keras_bert
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+RUNS = {
+    "classify.py": (),
+    "classify_korean.py": (),
+    "classify_pairs.py": (),
+    "score_pairs.py": ("--cosine",),
+    "tag.py": (),
+    "tag_korean.py": (),
+    "answer.py": (),
+    "choose.py": (),
+    "features.py": (),
+}
+MADE = {"choose.py"}  # needs no file
+
+pytestmark = pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="of the TensorFlow backend")
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory):
+    """A model of one block of width 8, whose vocabulary is letters."""
+    texts = ["abcdefghijklmnopqrstuvwxyz .,?!0123456789", "가나다라마바사아자차카타파하에서는은을를이다"]
+    vocabulary = keras_bert.Vocabulary.learn(texts * 2, size=200, strip_accents=False)
+    config = keras_bert.BertConfig(
+        vocab_size=len(vocabulary),
+        hidden_size=8,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=16,
+        max_position_embeddings=384,
+    )
+    path = tmp_path_factory.mktemp("tiny") / "bert.keras"
+    keras_bert.Bert(config, keras_bert.Preprocessor(vocabulary, strip_accents=False)).save(path)
+    return path
+
+
+@pytest.fixture
+def eager():
+    """Functions are not traced, which takes most of the time of a tiny model."""
+    import tensorflow as tf
+
+    tf.config.run_functions_eagerly(True)
+    yield
+    tf.config.run_functions_eagerly(False)
+
+
+def run(monkeypatch, name, *options):
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    monkeypatch.setattr(sys, "argv", [name, *map(str, options)])
+    runpy.run_path(str(EXAMPLES / name), run_name="__main__")
+
+
+@pytest.mark.filterwarnings("ignore:Even though the `tf.config.experimental_run_functions_eagerly`:UserWarning")
+@pytest.mark.parametrize("name", RUNS)
+def test_runs(name, tiny, eager, monkeypatch, capsys, request):
+    if name not in MADE:
+        request.getfixturevalue("shared")
+    run(monkeypatch, name, "--model", tiny, "--limit", 24, "--epochs", 1, *RUNS[name])
+    said = capsys.readouterr().out
+    assert any(score in said for score in ("accuracy", "spearman", "entity_f1", "exact_match"))
+
+
+def test_every_example_of_a_task_is_run():
+    tasks = {path.name for path in EXAMPLES.glob("*.py") if "task.fit(" in path.read_text(encoding="utf-8")}
+    assert tasks == set(RUNS)
+
+
+@pytest.mark.parametrize("name", sorted(RUNS))
+def test_a_file_that_is_not_there(name, monkeypatch, capsys):
+    """A usage that says what file to give."""
+    with pytest.raises(SystemExit) as stopped:
+        run(monkeypatch, name, "--train", "nothing.tsv")
+    assert stopped.value.code == 2
+    assert "--train" in capsys.readouterr().err

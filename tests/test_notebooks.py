@@ -1,0 +1,45 @@
+"""The notebooks run on a CPU with a tiny model, are kept without outputs, and install as the README says."""
+
+import re
+from pathlib import Path
+
+import keras
+import pytest
+
+ROOT = Path(__file__).parents[1]
+NOTEBOOKS = sorted((ROOT / "examples").glob("*.ipynb"))
+
+nbformat = pytest.importorskip("nbformat", reason="pip install keras3-bert[test]")
+
+
+def read(path):
+    return nbformat.read(path, as_version=4)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="of the TensorFlow backend")
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_runs(path, tmp_path, monkeypatch):
+    from nbclient import NotebookClient
+
+    monkeypatch.setenv("KERAS_BERT_TINY", "1")
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    done = NotebookClient(read(path), timeout=600, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    said = "".join(output.get("text", "") for cell in done.cells for output in cell.get("outputs", ()))
+    assert "Classification(label=" in said  # what the last cell prints
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_is_kept_without_outputs(path):
+    notebook = read(path)
+    nbformat.validate(notebook)
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    assert code
+    assert not any(cell.outputs or cell.execution_count for cell in code)
+
+
+def test_a_tpu_is_set_up_as_the_readme_says():
+    section = (ROOT / "README.md").read_text(encoding="utf-8").split("## On a TPU VM")[1].split("\n## ")[0]
+    lines = re.findall(r"^    (pip install .*)$", section, re.M)
+    source = "\n".join(cell.source for cell in read(ROOT / "examples/colab_tpu_finetuning.ipynb").cells)
+    assert lines == re.findall(r"^    %(pip install .*)$", source, re.M)
