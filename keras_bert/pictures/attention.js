@@ -134,6 +134,7 @@
 
   function buildMap() {
     mapCanvas.classList.toggle("exact", count <= 256);
+    at("map-frame").style.maxWidth = `${Math.min(560, Math.max(240, count * 20))}px`;
     const place = (event) => {
       const box = mapCanvas.getBoundingClientRect();
       const cell = (part) => Math.min(count - 1, Math.max(0, Math.floor(part * count)));
