@@ -1,18 +1,18 @@
 """The curves of a training: a panel for each measure, with training and validation in it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from keras_bert.pictures.style import COLORS, MUTED, RULE, new_figure, quiet
 
-Curve = tuple[Sequence[float], Sequence[float]]  # steps or epochs, and the values there
-STYLES = {
+Curve = tuple[Sequence[Any], Sequence[Any]]  # steps or epochs, and the values there
+STYLES: dict[str, dict[str, Any]] = {
     "training": {"color": COLORS[0], "linestyle": "-"},
     "validation": {"color": COLORS[1], "linestyle": "--", "marker": "o", "markersize": 4},
 }
 
 
-def draw_curves(panels: dict[str, dict[str, Curve]], xlabel: str, kept: float | None = None) -> Any:
+def draw_curves(panels: Mapping[str, Mapping[str, Curve]], xlabel: str, kept: float | None = None) -> Any:
     """A matplotlib figure with a panel for each title; its curves are named "training" and "validation".
 
     kept: the step or epoch whose weights are kept, to be marked.

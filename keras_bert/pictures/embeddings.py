@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from keras_bert.pictures.fonts import BLANK, fonts_for
-from keras_bert.pictures.style import COLORS, INK, MUTED, new_figure, quiet, save
+from keras_bert.pictures.style import COLORS, MUTED, new_figure, quiet, save
 
 MARKERS = ("o", "s", "^")
 LABELS = len(COLORS) * len(MARKERS)
@@ -19,7 +19,7 @@ SIDES = ((6, 0, "left"), (-6, 0, "right"), (0, 8, "center"), (0, -8, "center"))
 def draw_embeddings(
     vectors: np.ndarray, texts: Sequence[str], path: str | os.PathLike, *, labels: Sequence[str] | None = None
 ) -> None:
-    """Write a PNG with a point for each text, coloured by its label; texts stand beside their points where there is room.
+    """Write a PNG with a point for each text, coloured by its label, and the text beside it where there is room.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -64,7 +64,6 @@ def draw_embeddings(
             loc="upper left",
             bbox_to_anchor=(1.01, 1),
             frameon=False,
-            labelcolor=INK,
             prop={"family": fonts, "size": 10},
         )
     _name_points(figure, axes, points, [name.translate(blanks) for name in names], fonts)
@@ -74,9 +73,9 @@ def draw_embeddings(
 def project(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The two principal components of vectors [n, d]: places [n, 2], and the shares of the variance [2].
 
-    >>> places, shares = project(np.array([[0.0, 0, 0], [2, 0, 0], [4, 0, 0]]))
-    >>> places[:, 0].tolist(), shares.tolist()
-    ([-2.0, 0.0, 2.0], [1.0, 0.0])
+    >>> places, shares = project(np.array([[0.0, 0, 0], [1, 0, 0], [5, 0, 0]]))
+    >>> places[:, 0].round(6).tolist(), shares.round(6).tolist()
+    ([-2.0, -1.0, 3.0], [1.0, 0.0])
     """
     centred = np.asarray(vectors, "float64") - np.mean(vectors, axis=0, dtype="float64")
     u, s, _ = np.linalg.svd(centred, full_matrices=False)  # [n, k], [k]
@@ -96,7 +95,7 @@ def project(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _shortened(text: str) -> str:
     """
     >>> _shortened("a text that is far too long to stand on a map")
-    'a text that is far too …'
+    'a text that is far too…'
     """
     text = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     text = text if len(text) <= LONGEST else text[: LONGEST - 1].rstrip() + "…"

@@ -19,7 +19,7 @@ def new_figure(width: float, height: float) -> Any:
 
 def quiet(axes: Any, title: str) -> None:
     """Take away what says nothing: two of four edges, ticks, black."""
-    axes.set_title(title, loc="left", fontsize=12, fontweight="semibold", color=INK, pad=10)
+    axes.set_title(title, loc="left", fontsize=12, fontweight="bold", color=INK, pad=10)
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[["left", "bottom"]].set_color(MUTED)
     axes.tick_params(colors=MUTED, labelsize=9, length=3)

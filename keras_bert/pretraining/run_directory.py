@@ -86,9 +86,9 @@ def draw_curve(directory: str) -> None:
     panels: dict[str, dict[str, tuple[Any, Any]]] = {}
     for name in dict.fromkeys(name for record in records for name in record if name.endswith(("loss", "accuracy"))):
         measure = name.removeprefix("validation_")
-        points = [(record["step"], record[name]) for record in records if name in record]
+        steps, values = zip(*((record["step"], record[name]) for record in records if name in record), strict=True)
         part = "training" if measure == name else "validation"
-        panels.setdefault(measure.replace("_", " "), {})[part] = tuple(zip(*points, strict=True))
+        panels.setdefault(measure.replace("_", " "), {})[part] = steps, values
     figure = draw_curves(panels, "step")
     with storage.new_file(f"{directory}/curve.png") as temporary, tf.io.gfile.GFile(temporary, "wb") as file:
         figure.savefig(file, format="png")

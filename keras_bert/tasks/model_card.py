@@ -25,8 +25,8 @@ def write_curve(path: Path, metrics: dict[str, Any]) -> None:
     history, best = metrics["epochs"], metrics["chosen_by"]
     epochs = [epoch["epoch"] for epoch in history]
     losses = {
-        name: (epochs, [epoch[key] for epoch in history])
-        for name, key in (("training", "loss"), ("validation", "val_loss"))
+        "training": (epochs, [epoch["loss"] for epoch in history]),
+        "validation": (epochs, [epoch["val_loss"] for epoch in history]),
     }
     scores = {"validation": (epochs, [epoch["scores"][best] for epoch in history])}
     draw_curves({"loss": losses, best: scores}, "epoch", kept=metrics["best_epoch"]).savefig(path)
