@@ -8,7 +8,7 @@ from keras_bert.pictures.style import COLORS, MUTED, RULE, new_figure, quiet
 Curve = tuple[Sequence[Any], Sequence[Any]]  # steps or epochs, and the values there
 STYLES: dict[str, dict[str, Any]] = {
     "training": {"color": COLORS[0], "linestyle": "-"},
-    "validation": {"color": COLORS[1], "linestyle": "--", "marker": "o", "markersize": 4},
+    "validation": {"color": COLORS[1], "linestyle": "--"},
 }
 
 
@@ -29,12 +29,13 @@ def draw_curves(panels: Mapping[str, Mapping[str, Curve]], xlabel: str, kept: fl
     grid = figure.subplots(rows, columns, squeeze=False).flat
     for axes, (title, curves) in zip(grid, panels.items(), strict=False):
         for name, (x, y) in curves.items():
-            axes.plot(x, y, label=name, linewidth=1.6, **STYLES[name])
+            dots = {"marker": "o", "markersize": 4} if name == "validation" or len(x) <= 30 else {}
+            axes.plot(x, y, label=name, linewidth=1.6, **STYLES[name], **dots)
         if kept is not None:
             axes.axvline(kept, color=MUTED, linewidth=1, linestyle=":", label=f"kept: {xlabel} {kept}")
         quiet(axes, title)
         axes.set_xlabel(xlabel)
-        axes.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True))
+        axes.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True, steps=[1, 2, 5, 10]))
         axes.grid(axis="y", color=RULE, linewidth=0.8)
         axes.set_axisbelow(True)
         axes.legend(frameon=False, fontsize=9)

@@ -13,6 +13,7 @@ def new_figure(width: float, height: float) -> Any:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), dpi=150, layout="constrained")
+    figure.get_layout_engine().set(w_pad=0.12, h_pad=0.12)
     FigureCanvasAgg(figure)
     return figure
 
