@@ -36,6 +36,7 @@
   }
 
   function percent(share) {
+    if (share < 0.0005) return "under 0.1 %";
     if (share >= 0.0995) return `${Math.round(share * 100)} %`;
     return `${(share * 100).toFixed(1)} %`;
   }
@@ -260,7 +261,8 @@
     make("b", line, pieces[active.index]);
     line.append(active.side === "from" ? " looks at " : " is looked at by ");
     if (!best.length) line.append("all a little");
-    for (const index of best) {
+    for (const [place, index] of best.entries()) {
+      if (place) line.append(" · ");
       const item = make("i", line);
       make("b", item, pieces[index]);
       make("small", item, ` ${percent(weight(codes[index]))}`);
@@ -395,6 +397,7 @@
   function buildHeader() {
     const parts = [data.model, `${layers} layers × ${heads} heads`, `${count} tokens`];
     if (data.cut) parts.push("the text was longer and is cut");
+    document.title = `Attention: ${data.texts.join(" / ").slice(0, 60)}`;
     at("about").textContent = parts.filter(Boolean).join(" · ");
     data.texts.forEach((text, index) => {
       const row = make("div", at("texts"));

@@ -46,9 +46,7 @@ def test_text_stays_text(bert):
 
 
 def test_no_address(bert):
-    assert not re.search(
-        r"(?:https?:)?//\w|@import|url\(", re.sub(r"(?m)^\s*//.*$| // .*$", "", attention_page(bert, "a"))
-    )
+    assert not re.search(r"//\w|@import|url\(", attention_page(bert, "a"))
 
 
 def test_a_long_text_is_cut(bert, caplog):
