@@ -51,24 +51,28 @@ def embed(
     local_only: bool = typer.Option(False, "--local-only", help="Never use the network."),
 ) -> None:
     """Turn texts into vectors, in the order of the lines; an empty line is an empty text."""
+    import numpy as np
+
+    from keras_bert.pictures import draw_embeddings
+    from keras_bert.pretraining.storage import new_file
+    from keras_bert.weights.load import load
+
     if output is None and plot is None and not as_json:
         raise typer.BadParameter("Say where the vectors go: --output, --json or --plot.")
     for path in filter(None, (output, plot)):
         if not path.parent.is_dir():
             raise FileNotFoundError(f"A result needs a folder that exists. Make it first. Received: {path}")
     texts, labels = _read(file, text, label_column)
-    from keras_bert.weights.load import load
-
     bert = load(model, cache_dir=cache_dir, local_only=local_only)
     options: dict[str, Any] = {"pooling": pooling and pooling.value, "normalize": normalize, "max_length": max_length}
     given = {name: value for name, value in options.items() if value is not None}
     vectors = bert.embed(texts, layers=tuple(layer), combine=combine.value, **given)  # [n, d]
     if output is not None:
-        _write_npy(output, vectors)
+        with new_file(str(output)) as temporary, open(temporary, "wb") as array:
+            np.save(array, vectors)
     if plot is not None:
-        from keras_bert.pictures import draw_embeddings
-
-        draw_embeddings(vectors, texts, plot, labels=labels)
+        with new_file(str(plot)) as temporary:
+            draw_embeddings(vectors, texts, temporary, labels=labels)
     if as_json:
         for row, vector in zip(texts, vectors.tolist(), strict=True):
             typer.echo(json.dumps({"text": row, "vector": vector}, ensure_ascii=False))
@@ -93,12 +97,3 @@ def _read(file: Path, text: str, label: str | None) -> tuple[list[str], list[str
             raise ValueError("There must be a text at least. Received: standard input with nothing in it")
         return texts, None
     return [line for _, line in lines(file)], None
-
-
-def _write_npy(path: Path, vectors: Any) -> None:
-    import numpy as np
-
-    from keras_bert.pretraining.storage import new_file
-
-    with new_file(str(path)) as temporary, open(temporary, "wb") as file:
-        np.save(file, vectors)

@@ -27,7 +27,7 @@ def draw_curves(panels: Mapping[str, Mapping[str, Curve]], xlabel: str, kept: fl
     rows = -(-len(panels) // columns)
     figure = new_figure(5 * columns, 3.4 * rows)
     grid = figure.subplots(rows, columns, squeeze=False).flat
-    for axes, (title, curves) in zip(grid, panels.items(), strict=False):
+    for (title, curves), axes in zip(panels.items(), grid, strict=False):
         for name, (x, y) in curves.items():
             dots = {"marker": "o", "markersize": 4} if name == "validation" or len(x) <= 30 else {}
             axes.plot(x, y, label=name, linewidth=1.6, **STYLES[name], **dots)

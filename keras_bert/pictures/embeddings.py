@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from keras_bert.pictures.fonts import BLANK, fonts_for
-from keras_bert.pictures.style import COLORS, MUTED, new_figure, quiet, save
+from keras_bert.pictures.style import COLORS, MUTED, new_figure, quiet
 
 MARKERS = ("o", "s", "^")
 LABELS = len(COLORS) * len(MARKERS)
@@ -67,7 +67,7 @@ def draw_embeddings(
             prop={"family": fonts, "size": 10},
         )
     _name_points(figure, axes, points, [name.translate(blanks) for name in names], fonts)
-    save(figure, path)
+    figure.savefig(path, format="png")
 
 
 def project(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

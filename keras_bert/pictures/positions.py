@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from keras import ops
 
-from keras_bert.pictures.style import COLORS, MUTED, new_figure, quiet, save
+from keras_bert.pictures.style import COLORS, MUTED, new_figure, quiet
 
 
 def positions(bert: Any, path: str | os.PathLike) -> None:
@@ -33,7 +33,7 @@ def positions(bert: Any, path: str | os.PathLike) -> None:
     quiet(curves, "Mean cosine by distance")
     curves.set(xlabel="distance in positions", ylabel="cosine")
     curves.legend(frameon=False, fontsize=9)
-    save(figure, path)
+    figure.savefig(path, format="png")
 
 
 def _cosines(table: np.ndarray) -> np.ndarray:

@@ -1,6 +1,5 @@
 """How every picture of this package looks: quiet axes, and colours that stay apart for colour-blind eyes."""
 
-import os
 from typing import Any
 
 COLORS = ("#0b62c4", "#c4541a", "#1b8a5a", "#8a4fbf", "#b8860b", "#d0438b", "#0e8fa8", "#5f6b7a")
@@ -11,9 +10,9 @@ def new_figure(width: float, height: float) -> Any:
     """An empty figure, in inches; it draws without a screen and without matplotlib's global state."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    figure = Figure(figsize=(width, height), dpi=150, layout="constrained")
-    figure.get_layout_engine().set(w_pad=0.12, h_pad=0.12)
+    figure = Figure(figsize=(width, height), dpi=150, layout=ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.12))
     FigureCanvasAgg(figure)
     return figure
 
@@ -26,11 +25,3 @@ def quiet(axes: Any, title: str) -> None:
     axes.tick_params(colors=MUTED, labelsize=9, length=3)
     for axis in (axes.xaxis, axes.yaxis):
         axis.label.set_color(MUTED)
-
-
-def save(figure: Any, path: str | os.PathLike) -> None:
-    """Write a PNG under a temporary name, then rename it."""
-    from keras_bert.pretraining.storage import new_file
-
-    with new_file(str(path)) as temporary:
-        figure.savefig(temporary, format="png")
