@@ -27,7 +27,9 @@ def main() -> None:
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     # Each file registers its command.
     from keras_bert.cli import (  # noqa: F401
+        attention,
         convert,
+        embed,
         evaluate,
         examples,
         export,

@@ -80,16 +80,15 @@ def write_model(pretrainer: Any, directory: str) -> None:
 
 def draw_curve(directory: str) -> None:
     """`curve.png`: losses and accuracies over the steps, of training and of what was held out."""
-    from matplotlib.figure import Figure
+    from keras_bert.pictures.curves import draw_curves
 
     records = read_metrics(f"{directory}/{METRICS}")
-    figure = Figure(figsize=(10, 4), layout="constrained")
-    for axes, kind in zip(figure.subplots(1, 2), ("loss", "accuracy"), strict=True):
-        for name in sorted({name for record in records for name in record if name.endswith(kind)}):
-            points = [(record["step"], record[name]) for record in records if name in record]
-            style = {"marker": "o"} if name.startswith("validation") else {"linewidth": 1}
-            axes.plot(*zip(*points, strict=True), label=name.removesuffix(f"_{kind}").replace("_", " "), **style)
-        axes.set(xlabel="step", ylabel=kind)
-        axes.legend()
+    panels: dict[str, dict[str, tuple[Any, Any]]] = {}
+    for name in dict.fromkeys(name for record in records for name in record if name.endswith(("loss", "accuracy"))):
+        measure = name.removeprefix("validation_")
+        steps, values = zip(*((record["step"], record[name]) for record in records if name in record), strict=True)
+        part = "training" if measure == name else "validation"
+        panels.setdefault(measure.replace("_", " "), {})[part] = steps, values
+    figure = draw_curves(panels, "step")
     with storage.new_file(f"{directory}/curve.png") as temporary, tf.io.gfile.GFile(temporary, "wb") as file:
         figure.savefig(file, format="png")

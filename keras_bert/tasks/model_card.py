@@ -20,22 +20,16 @@ USAGE = {  # by kind of task: the class, and a line that asks it
 
 def write_curve(path: Path, metrics: dict[str, Any]) -> None:
     """Loss and score by epoch, as a PNG."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
+    from keras_bert.pictures.curves import draw_curves
 
-    history = metrics["epochs"]
+    history, best = metrics["epochs"], metrics["chosen_by"]
     epochs = [epoch["epoch"] for epoch in history]
-    figure = Figure(figsize=(8, 3.5), layout="constrained")
-    FigureCanvasAgg(figure)
-    losses, scores = figure.subplots(1, 2)
-    for name, label in (("loss", "training"), ("val_loss", "validation")):
-        losses.plot(epochs, [epoch[name] for epoch in history], marker="o", label=label)
-    losses.set(title="loss", xlabel="epoch", xticks=epochs)
-    losses.legend()
-    best = metrics["chosen_by"]
-    scores.plot(epochs, [epoch["scores"][best] for epoch in history], marker="o", color="tab:green")
-    scores.set(title=f"{best} on the validation file", xlabel="epoch", xticks=epochs)
-    figure.savefig(path, dpi=120)
+    losses = {
+        "training": (epochs, [epoch["loss"] for epoch in history]),
+        "validation": (epochs, [epoch["val_loss"] for epoch in history]),
+    }
+    scores = {"validation": (epochs, [epoch["scores"][best] for epoch in history])}
+    draw_curves({"loss": losses, best: scores}, "epoch", kept=metrics["best_epoch"]).savefig(path)
 
 
 def write_card(path: Path, settings: "Settings", metrics: dict[str, Any]) -> None:

@@ -1,0 +1,8 @@
+"""Pictures: what a model looks at, where texts lie, what positions look like, how a training went."""
+
+from keras_bert.pictures.attention import attention_page
+from keras_bert.pictures.curves import draw_curves
+from keras_bert.pictures.embeddings import draw_embeddings
+from keras_bert.pictures.positions import positions
+
+__all__ = ["attention_page", "draw_curves", "draw_embeddings", "positions"]

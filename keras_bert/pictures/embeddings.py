@@ -1,0 +1,133 @@
+"""A map of texts: their vectors seen along the two directions in which they differ most."""
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from keras_bert.pictures.fonts import BLANK, fonts_for
+from keras_bert.pictures.style import COLORS, MUTED, new_figure, quiet
+
+MARKERS = ("o", "s", "^")
+LABELS = len(COLORS) * len(MARKERS)
+NAMED = 150  # points that may get their text beside them
+LONGEST = 24  # characters of a text that are shown
+SIDES = ((6, 0, "left"), (-6, 0, "right"), (0, 8, "center"), (0, -8, "center"))
+
+
+def draw_embeddings(
+    vectors: np.ndarray, texts: Sequence[str], path: str | os.PathLike, *, labels: Sequence[str] | None = None
+) -> None:
+    """Write a PNG with a point for each text, coloured by its label, and the text beside it where there is room.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     draw_embeddings(np.eye(3), ["one", "two", "three"], f"{folder}/map.png")
+    """
+    if len(vectors) < 2:
+        raise ValueError(f"A map needs two texts at least. Received: {len(vectors)}")
+    kinds = list(dict.fromkeys(labels)) if labels is not None else []
+    if len(kinds) > LABELS:
+        raise ValueError(
+            f"A map tells at most {LABELS} labels apart. Leave the labels out, or take another column. "
+            f"Received: {len(kinds)}, such as {kinds[0]!r} and {kinds[1]!r}"
+        )
+    points, shares = project(vectors)
+    names = [_shortened(text) for text in texts[:NAMED]]
+    fonts, missing = fonts_for([*names, *kinds])
+    blanks = dict.fromkeys(map(ord, missing), BLANK)
+
+    figure = new_figure(10, 7.5)
+    axes = figure.subplots()
+    size = float(np.clip(4000 / len(points), 6, 42))
+    for number, kind in enumerate(kinds or [None]):
+        chosen = points if kind is None else points[np.array([label == kind for label in labels or ()])]
+        axes.scatter(
+            *chosen.T,
+            s=size,
+            color=COLORS[number % len(COLORS)],
+            marker=MARKERS[number // len(COLORS)],
+            alpha=0.85,
+            linewidths=0.6,
+            edgecolors="white",
+            label=None if kind is None else _shortened(kind).translate(blanks),
+        )
+    quiet(axes, f"{len(points):,} texts")
+    axes.set(
+        xlabel=f"first direction, {shares[0]:.0%} of the variance",
+        ylabel=f"second direction, {shares[1]:.0%}",
+    )
+    axes.margins(0.12)
+    if kinds:
+        axes.legend(
+            loc="upper left",
+            bbox_to_anchor=(1.01, 1),
+            frameon=False,
+            prop={"family": fonts, "size": 10},
+        )
+    _name_points(figure, axes, points, [name.translate(blanks) for name in names], fonts)
+    figure.savefig(path, format="png")
+
+
+def project(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The two principal components of vectors [n, d]: places [n, 2], and the shares of the variance [2].
+
+    >>> places, shares = project(np.array([[0.0, 0, 0], [1, 0, 0], [5, 0, 0]]))
+    >>> places[:, 0].round(6).tolist(), shares.round(6).tolist()
+    ([-2.0, -1.0, 3.0], [1.0, 0.0])
+    """
+    centred = np.asarray(vectors, "float64") - np.mean(vectors, axis=0, dtype="float64")
+    u, s, _ = np.linalg.svd(centred, full_matrices=False)  # [n, k], [k]
+    places = np.zeros((len(u), 2))
+    kept = min(2, len(s))
+    places[:, :kept] = u[:, :kept] * s[:kept]
+    # SVD leaves the sign open: the point that lies farthest out lies on the positive side.
+    farthest = places[np.abs(places).argmax(axis=0), [0, 1]]
+    places *= np.where(farthest < 0, -1.0, 1.0)
+    variance = s**2
+    shares = np.zeros(2)
+    if variance.sum() > 0:
+        shares[:kept] = variance[:kept] / variance.sum()
+    return places, shares
+
+
+def _shortened(text: str) -> str:
+    """
+    >>> _shortened("a text that is far too long to stand on a map")
+    'a text that is far too…'
+    """
+    text = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    text = text if len(text) <= LONGEST else text[: LONGEST - 1].rstrip() + "…"
+    return text.replace("$", r"\$")  # matplotlib would set what stands between two of them as a formula
+
+
+def _name_points(figure: Any, axes: Any, points: np.ndarray, names: list[str], fonts: list[str]) -> None:
+    """Put names beside points, on the first side where nothing else stands; a name without room is left out."""
+    figure.draw_without_rendering()
+    renderer = figure.canvas.get_renderer()
+    pixels = axes.transData.transform(points)  # [n, 2]
+    frame = axes.get_window_extent(renderer)
+    taken = np.concatenate([pixels - 4, pixels + 4], axis=1)  # [boxes, 4]: left, bottom, right, top
+    for index, name in enumerate(names):
+        if not name:
+            continue
+        for right, up, side in SIDES:
+            label = axes.annotate(
+                name,
+                points[index],
+                xytext=(right, up),
+                textcoords="offset points",
+                ha=side,
+                va="center",
+                fontsize=9,
+                family=fonts,
+                color=MUTED,
+            )
+            box = label.get_window_extent(renderer)
+            others = np.delete(taken, index, axis=0)
+            free = (others[:, 0] > box.x1) | (others[:, 2] < box.x0) | (others[:, 1] > box.y1) | (others[:, 3] < box.y0)
+            if free.all() and frame.x0 <= box.x0 and box.x1 <= frame.x1 and frame.y0 <= box.y0 and box.y1 <= frame.y1:
+                taken = np.concatenate([taken, [[box.x0, box.y0, box.x1, box.y1]]])
+                break
+            label.remove()

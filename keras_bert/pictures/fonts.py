@@ -1,0 +1,53 @@
+"""Fonts for what users write: matplotlib's own one has no Hangul, so others of this machine help out."""
+
+import logging
+from collections.abc import Iterable
+
+logger = logging.getLogger(__name__)
+
+OWN = "DejaVu Sans"  # comes with matplotlib
+BLANK = "□"
+
+
+def fonts_for(texts: Iterable[str]) -> tuple[list[str], set[str]]:
+    """Families of fonts that together have the characters of the texts, and the characters that none has.
+
+    >>> fonts_for(["plain text"])
+    (['DejaVu Sans'], set())
+    """
+    from matplotlib import font_manager
+    from matplotlib.ft2font import FT2Font
+
+    def has(path: str) -> set[str]:
+        return set(map(chr, FT2Font(path).get_charmap()))
+
+    families = [OWN]
+    missing = {character for text in texts for character in text if character.isprintable()}
+    missing -= has(font_manager.findfont(OWN))
+    if not missing:
+        return families, missing
+    # Not matplotlib's list, which it keeps from an earlier day: a font installed since would not be seen.
+    for path in sorted(font_manager.findSystemFonts(), key=_plainness):
+        try:
+            found = missing & has(path)
+        except RuntimeError:  # no font that FreeType reads
+            continue
+        if found and FT2Font(path).scalable:
+            font_manager.fontManager.addfont(path)
+            families.append(FT2Font(path).family_name)
+            missing -= found
+            if not missing:
+                break
+    if missing:
+        some = "".join(sorted(missing)[:10])
+        logger.warning(
+            "No font of this machine has %d of the characters, such as %s; they are drawn as %s. Install one, such as "
+            "the package fonts-noto-cjk.",
+            len(missing), some, BLANK,
+        )  # fmt: skip
+    return families, missing
+
+
+def _plainness(path: str) -> tuple[bool, str]:
+    """Upright fonts of normal weight come first, as far as their names tell."""
+    return any(word in path.lower() for word in ("bold", "italic", "oblique", "light", "thin", "black")), path

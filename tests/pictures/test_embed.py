@@ -1,0 +1,72 @@
+"""`keras-bert embed`: texts in, vectors and a map out."""
+
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from keras_bert.cli import app, embed  # noqa: F401  registers the command
+from tests.pictures import small
+
+TEXTS = ["The cat sat.", "", "영화를 보았다"]
+
+
+@pytest.fixture(scope="module")
+def bert():
+    return small.bert()
+
+
+@pytest.fixture(scope="module")
+def model(bert, tmp_path_factory):
+    path = tmp_path_factory.mktemp("bert") / "bert.keras"
+    bert.save(path)
+    return path
+
+
+def run(*arguments, input=None):
+    return CliRunner().invoke(app, ["embed", *map(str, arguments)], input=input, catch_exceptions=False)
+
+
+def test_lines_to_npy(bert, model, tmp_path):
+    (tmp_path / "texts.txt").write_text("\n".join(TEXTS) + "\n", encoding="utf-8")
+    result = run(tmp_path / "texts.txt", "--model", model, "--output", tmp_path / "vectors.npy")
+    assert result.stdout == f"{tmp_path / 'vectors.npy'}: 3 texts x 8\n"
+    np.testing.assert_array_equal(np.load(tmp_path / "vectors.npy"), bert.embed(TEXTS))
+    assert {path.name for path in tmp_path.iterdir()} == {"texts.txt", "vectors.npy"}
+
+
+def test_options(bert, model):
+    options = ["--layer", 0, "--layer", -1, "--combine", "sum", "--pooling", "max", "--normalize", "--max-length", 4]
+    result = run("-", "--model", model, "--json", *options, input="\n".join(TEXTS) + "\n")
+    rows = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [row["text"] for row in rows] == TEXTS
+    expected = bert.embed(TEXTS, layers=(0, -1), combine="sum", pooling="max", normalize=True, max_length=4)
+    np.testing.assert_array_equal(np.array([row["vector"] for row in rows], "float32"), expected)
+
+
+def test_table(bert, model, tmp_path):
+    rows = [("kind", "text"), ("film", "영화를 보았다"), ("cat", "The cat sat."), ("cat", "$ cat $")]
+    (tmp_path / "t.tsv").write_text("".join("\t".join(row) + "\n" for row in rows), encoding="utf-8")
+    plot = ("--plot", tmp_path / "map.png")
+    run(tmp_path / "t.tsv", "--model", model, "--output", tmp_path / "v.npy", *plot, "--label-column", "kind")
+    np.testing.assert_array_equal(np.load(tmp_path / "v.npy"), bert.embed([text for _, text in rows[1:]]))
+    assert (tmp_path / "map.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+    assert {path.name for path in tmp_path.iterdir()} == {"t.tsv", "v.npy", "map.png"}
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [((), "Say where the vectors go"), (("--json", "--label-column", "kind"), "--label-column names a column")],
+)
+def test_usage(model, options, said):
+    result = run("-", "--model", model, *options, input="a\n")
+    assert result.exit_code == 2
+    assert said in " ".join(result.output.replace("│", " ").split())
+
+
+def test_nothing_in(model, tmp_path):
+    with pytest.raises(ValueError, match="standard input with nothing in it"):
+        run("-", "--model", model, "--json", input="")
+    with pytest.raises(FileNotFoundError, match="needs a folder that exists"):
+        run("-", "--model", model, "--output", tmp_path / "none" / "v.npy", input="a\n")
