@@ -7,7 +7,7 @@
 >>> recipe = dataclasses.replace(RECIPES["tiny-laptop"], steps=1, batch_size=4)
 >>> folder = tempfile.TemporaryDirectory()
 >>> data, run = f"{folder.name}/data", f"{folder.name}/run"
->>> texts = ["Here. There. Here there.", "There. There here. Here."] * 4
+>>> texts = iter(["Here. There. Here there.", "There. There here. Here."] * 4)  # or files
 >>> written = write_examples(texts, data, vocabulary=vocabulary, seq_length=16, workers=1)
 >>> x, y, sample_weight = next(iter(read_examples(data, batch_size=2)))
 >>> x["input_word_ids"].shape, y["mlm_logits"].shape

@@ -35,11 +35,11 @@ class Task(keras.Model):
     >>> config = keras_bert.BertConfig.from_size("tiny", vocab_size=6)
     >>> bert = keras_bert.Bert(config, keras_bert.Preprocessor(vocabulary))
     >>> task = keras_bert.TextClassifier(bert, labels=("negative", "positive"))
-    >>> task.compile(keras_bert.AdamW(2e-5), task.default_loss(), weighted_metrics=task.default_metrics())
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     task.save(f"{folder}/task.keras")
     ...     keras_bert.TextClassifier.load(f"{folder}/task.keras").labels
     ('negative', 'positive')
+    >>> task.compile(keras_bert.AdamW(2e-5), task.default_loss(), weighted_metrics=task.default_metrics())
     """
 
     heads: tuple[str, ...] = ()  # the layers of the head, as weights/names.py calls them
