@@ -1,4 +1,4 @@
-"""Draws docs/positions.png: how alike the vectors of any two positions are, in a trained table and in the sinusoidal one.
+"""Draws docs/positions.png: how alike the vectors of any two positions are, in a trained and in the sinusoidal table.
 
     python docs/draw_positions.py
 

@@ -295,7 +295,8 @@ class Bert(keras.Model):
     def resize(self, *, vocabulary: Any = None, max_position_embeddings: int | None = None) -> "Bert":
         """A new Bert with this vocabulary and this many positions; what is new is drawn, and the log says how much.
 
-        >>> Bert(BertConfig.from_size("tiny", vocab_size=6)).resize(max_position_embeddings=1024).config.max_position_embeddings
+        >>> bert = Bert(BertConfig.from_size("tiny", vocab_size=6))
+        >>> bert.resize(max_position_embeddings=1024).config.max_position_embeddings
         1024
         """
         from keras_bert.weights.resize import resize

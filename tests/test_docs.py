@@ -1,4 +1,4 @@
-"""The pages of docs/ build without a warning and need no network; their Python runs; every public name has an example."""
+"""The pages of docs/ build without a warning or a network, their Python runs, and every public name has an example."""
 
 import ast
 import doctest
