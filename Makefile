@@ -4,7 +4,7 @@
 PYTHON ?= python3
 export TF_CPP_MIN_LOG_LEVEL = 2
 
-.PHONY: demo test lint benchmarks clean
+.PHONY: demo test lint docs benchmarks clean
 
 .venv/demo: setup.cfg constraints.txt
 	test -x .venv/bin/python || $(PYTHON) -m venv .venv
@@ -34,6 +34,9 @@ lint: .venv/dev
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
+
+docs: .venv/dev
+	.venv/bin/python -m mkdocs build --strict
 
 benchmarks: .venv/dev
 	.venv/bin/python benchmarks/encoder.py

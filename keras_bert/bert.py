@@ -137,7 +137,14 @@ class Bert(Model):
 
     @property
     def preprocessor(self) -> Any:
-        """The layer that turns text into this model's inputs."""
+        """The layer that turns text into this model's inputs; with another vocabulary, give it a new one.
+
+        >>> from keras_bert import Preprocessor, Vocabulary
+        >>> vocabulary = Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "here", "##s"])
+        >>> bert = Bert(BertConfig.from_size("tiny", vocab_size=6), Preprocessor(vocabulary))
+        >>> bert.preprocessor.tokens("Heres")
+        ['here', '##s']
+        """
         if self._preprocessor is None:
             raise ValueError(
                 "This Bert has no vocabulary. Give it one: bert.preprocessor = "
@@ -167,6 +174,12 @@ class Bert(Model):
 
         The options, `combine`, `pooling`, `normalize`, `max_length`, are those of `keras_bert.text.embed.embed`. What
         is not given is as in `bert.pooling`, which a sentence-transformers folder sets, unless `pooling=None`.
+
+        >>> from keras_bert import Preprocessor, Vocabulary
+        >>> vocabulary = Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "here", "##s"])
+        >>> bert = Bert(BertConfig.from_size("tiny", vocab_size=6), Preprocessor(vocabulary))
+        >>> bert.embed(["Here", "Heres"]).shape
+        (2, 128)
         """
         from keras_bert.text.embed import embed
 
@@ -175,7 +188,15 @@ class Bert(Model):
         return embed(self, texts, layers=layers, **options)
 
     def attention(self, texts: Any) -> "Attention":
-        """What each token of the texts attends to, in every layer and head."""
+        """What each token of the texts attends to, in every layer and head.
+
+        >>> from keras_bert import Preprocessor, Vocabulary
+        >>> vocabulary = Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "here", "##s"])
+        >>> bert = Bert(BertConfig.from_size("tiny", vocab_size=6), Preprocessor(vocabulary))
+        >>> found = bert.attention("Heres")
+        >>> found.pieces, found.maps.shape
+        ([['[CLS]', 'here', '##s', '[SEP]']], (2, 1, 2, 4, 4))
+        """
         inputs = {name: np.atleast_2d(ops.convert_to_numpy(x)) for name, x in self.preprocessor(texts).items()}
         lengths = inputs["input_mask"].sum(-1)
         if not len(lengths):
@@ -205,17 +226,31 @@ class Bert(Model):
 
     @property
     def word_embeddings(self) -> Embedding:
-        """The layer with the word embedding table; a vocabulary's id is its row."""
+        """The layer with the word embedding table; a vocabulary's id is its row.
+
+        >>> Bert(BertConfig.from_size("tiny", vocab_size=6)).word_embeddings.output_dim
+        128
+        """
         return self.get_layer("word_embeddings")
 
     def block(self, index: int) -> list[keras.layers.Layer]:
-        """The layers of one encoder block, from 0."""
+        """The layers of one encoder block, from 0.
+
+        >>> Bert(BertConfig.from_size("tiny", vocab_size=6)).block(1)[0].name
+        'layer_1_attention_qkv'
+        """
         if not 0 <= index < self.config.num_hidden_layers:
             raise IndexError(f"The blocks are 0 to {self.config.num_hidden_layers - 1}. Received: index={index}")
         return [layer for layer in self.layers if layer.name.startswith(f"layer_{index}_")]
 
     def freeze(self, blocks: int | None = None) -> None:
-        """Freeze the embeddings and the first `blocks` encoder blocks; by default everything."""
+        """Freeze the embeddings and the first `blocks` encoder blocks; by default everything.
+
+        >>> bert = Bert(BertConfig.from_size("tiny", vocab_size=6))
+        >>> bert.freeze(blocks=1)
+        >>> bert.get_layer("layer_0_output").trainable, bert.get_layer("layer_1_output").trainable
+        (False, True)
+        """
         if blocks is None:
             self.trainable = False
             return
@@ -231,7 +266,13 @@ class Bert(Model):
             layer.trainable = id(layer) in kept
 
     def enable_lora(self, rank: int, *, targets: Iterable[str] = ("attention_qkv",)) -> None:
-        """Freeze everything and train low-rank changes of the Dense layers whose names end in one of `targets`."""
+        """Freeze everything and train low-rank changes of the Dense layers whose names end in one of `targets`.
+
+        >>> bert = Bert(BertConfig.from_size("tiny", vocab_size=6))
+        >>> bert.enable_lora(8)
+        >>> bert.get_layer("layer_0_attention_qkv").lora_rank
+        8
+        """
         if rank < 1:
             raise ValueError(f"rank must be at least 1. Take 8, say. Received: rank={rank}")
         targets = (targets,) if isinstance(targets, str) else tuple(targets)
@@ -248,7 +289,12 @@ class Bert(Model):
             layer.enable_lora(rank)
 
     def resize(self, *, vocabulary: Any = None, max_position_embeddings: int | None = None) -> "Bert":
-        """A new Bert with this vocabulary and this many positions; what is new is drawn, and the log says how much."""
+        """A new Bert with this vocabulary and this many positions; what is new is drawn, and the log says how much.
+
+        >>> bert = Bert(BertConfig.from_size("tiny", vocab_size=6))
+        >>> bert.resize(max_position_embeddings=1024).config.max_position_embeddings
+        1024
+        """
         from keras_bert.weights.resize import resize
 
         return resize(self, vocabulary=vocabulary, max_position_embeddings=max_position_embeddings)

@@ -41,8 +41,11 @@ _POSITIVE = (*_REQUIRED, "max_position_embeddings", "type_vocab_size", "initiali
 class BertConfig:
     """The architecture of a BERT, under the keys of `bert_config.json`.
 
-    >>> BertConfig.from_size("tiny").hidden_size
-    128
+    >>> config = BertConfig.from_size("tiny")
+    >>> config.hidden_size, config.head_size
+    (128, 64)
+    >>> BertConfig.from_dict(dataclasses.asdict(config)) == config
+    True
     """
 
     vocab_size: int = UNCASED_VOCAB
@@ -93,6 +96,7 @@ class BertConfig:
 
     @property
     def head_size(self) -> int:
+        """D, the size of one attention head."""
         return self.hidden_size // self.num_attention_heads
 
     @classmethod
@@ -118,6 +122,12 @@ class BertConfig:
         """Read Google's `bert_config.json`, HuggingFace's `config.json`, or our own; keys we have no use for are left.
 
         The log says which GELU a plain `"gelu"` was taken for, and why.
+
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     BertConfig.from_size("tiny").to_json(f"{folder}/bert_config.json")
+        ...     BertConfig.from_json(f"{folder}/bert_config.json").num_hidden_layers
+        2
         """
         text = Path(path).read_text(encoding="utf-8")
         try:
@@ -149,7 +159,12 @@ class BertConfig:
         return cls(**known)
 
     def to_json(self, path: str | Path) -> None:
-        """Write the config, keys in order, for `from_json`."""
+        """Write the config, keys in order, for `from_json`.
+
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     BertConfig().to_json(f"{folder}/bert_config.json")
+        """
         path = Path(path)
         partial = path.with_name(path.name + ".partial")
         partial.write_text(json.dumps(dataclasses.asdict(self), indent=2) + "\n", encoding="utf-8")

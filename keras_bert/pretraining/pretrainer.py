@@ -32,9 +32,20 @@ class Pretrainer(HeadedModel):
     nsp: False for a model of masked words alone. mlm_config: what the head of masked words is computed with, where the
     encoder's config does not hold, as in KerasHub's presets.
 
-    >>> pretrainer = Pretrainer(Bert(BertConfig.from_size("tiny")))
+    >>> import tempfile
+    >>> from keras_bert import Preprocessor, Vocabulary
+    >>> vocabulary = Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "here"])
+    >>> pretrainer = Pretrainer(Bert(BertConfig.from_size("tiny", vocab_size=6), Preprocessor(vocabulary)))
     >>> {name: logits.shape for name, logits in pretrainer.output.items()}
-    {'mlm_logits': (None, None, 30522), 'nsp_logits': (None, 2)}
+    {'mlm_logits': (None, None, 6), 'nsp_logits': (None, 2)}
+    >>> len(pretrainer.fill_mask("[MASK] and here", top_k=2)[0])
+    2
+    >>> pretrainer.is_next("Here", "and here").is_next in (True, False)
+    True
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     pretrainer.save(f"{folder}/pretrainer.keras")
+    ...     Pretrainer.load(f"{folder}/pretrainer.keras").heads
+    ('mlm', 'nsp')
     """
 
     def __init__(self, bert: Bert, *, nsp: bool = True, mlm_config: BertConfig | None = None, **kwargs: Any) -> None:

@@ -24,6 +24,8 @@ class Recipe:
     10000
     >>> Recipe().phase_ends(phases=2)
     [900000, 1000000]
+    >>> Recipe(optimizer="lamb", steps=100).build_optimizer().name
+    'lamb'
     """
 
     size: str = "base"
@@ -59,6 +61,7 @@ class Recipe:
 
     @property
     def warmup_steps(self) -> int:
+        """How many steps the learning rate rises."""
         return round(self.warmup * self.steps)
 
     def phase_ends(self, phases: int) -> list[int]:

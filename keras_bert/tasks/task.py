@@ -28,6 +28,17 @@ class Task(HeadedModel):
     `keras.models.load_model` keep the vocabulary, the labels and every setting.
 
     `task.bert` is the encoder: `task.bert.freeze(blocks=6)` or `task.bert.enable_lora(8)`, and `compile` after.
+
+    >>> import keras_bert, tempfile
+    >>> vocabulary = keras_bert.Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "good", "bad"])
+    >>> config = keras_bert.BertConfig.from_size("tiny", vocab_size=6)
+    >>> bert = keras_bert.Bert(config, keras_bert.Preprocessor(vocabulary))
+    >>> task = keras_bert.TextClassifier(bert, labels=("negative", "positive"))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     task.save(f"{folder}/task.keras")
+    ...     keras_bert.TextClassifier.load(f"{folder}/task.keras").labels
+    ('negative', 'positive')
+    >>> task.compile(keras_bert.AdamW(2e-5), task.default_loss(), weighted_metrics=task.default_metrics())
     """
 
     heads: tuple[str, ...] = ()  # the layers of the head, as weights/names.py calls them

@@ -44,6 +44,8 @@ class TokenTagger(Task):
     >>> history = task.fit([["Anna", "ran"]], [["B-PER", "O"]], epochs=1, verbose=0)
     >>> [entity.text for entity in task.tag("Anna ran")]
     [...]
+    >>> [len(labels) for labels in task.tag_words([["Anna", "ran"]])]
+    [2]
     """
 
     heads: tuple[str, ...] = ("tagger",)

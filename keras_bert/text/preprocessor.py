@@ -33,6 +33,20 @@ class Preprocessor(keras.layers.Layer):
            [2, 3, 0, 0, 0, 0, 0, 0]], dtype=int32)
     >>> keras.ops.convert_to_numpy(preprocessor(("Embed.", "Embeddings."))["input_type_ids"])
     array([0, 0, 0, 0, 0, 1, 1, 1], dtype=int32)
+    >>> preprocessor.tokens("Embeddings.")
+    ['em', '##bed', '##ding', '##s', '.']
+    >>> preprocessor.tokenize(["Embeddings."])
+    <tf.RaggedTensor [[[4, 5, 6, 7], [8]]]>
+    >>> ids, start, end = preprocessor.tokenize_with_offsets(["Embeddings."])
+    >>> start, end
+    (<tf.RaggedTensor [[[0, 2, 5, 9], [10]]]>, <tf.RaggedTensor [[[2, 5, 9, 10], [11]]]>)
+    >>> preprocessor.detokenize(ids).numpy()
+    array([b'embeddings .'], dtype=object)
+    >>> preprocessor.pack([[[4, 5]], [[6, 7]]])["input_word_ids"].numpy()
+    array([[2, 4, 5, 3, 6, 7, 3, 0]], dtype=int32)
+    >>> preprocessor.windows(["Embed"], ["Embeddings."], stride=2, max_question_length=2)["input_word_ids"].numpy()
+    array([[2, 4, 5, 3, 4, 5, 6, 3],
+           [2, 4, 5, 3, 6, 7, 8, 3]], dtype=int32)
     """
 
     def __init__(

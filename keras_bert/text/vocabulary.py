@@ -17,6 +17,10 @@ class Vocabulary:
     (5, '##s', 7)
     >>> vocabulary.special_tokens
     {'[PAD]': 0, '[UNK]': 1, '[CLS]': 2, '[SEP]': 3, '[MASK]': 4}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     vocabulary.save(f"{folder}/vocab.txt")
+    ...     Vocabulary.from_file(f"{folder}/vocab.txt").tokens[5:]
+    ('here', '##s')
     """
 
     def __init__(self, tokens: Iterable[str]) -> None:

@@ -1,0 +1,81 @@
+"""The pages of docs/ build without a warning or a network, their Python runs, and every public name has an example."""
+
+import ast
+import doctest
+import inspect
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import keras
+import pytest
+
+import keras_bert
+import keras_bert.pretraining
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted(ROOT.glob("docs/*.md"))
+
+
+def test_site(tmp_path):
+    build = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)]
+    done = subprocess.run(build, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    for page in PAGES:
+        html = (tmp_path / f"{page.stem}.html").read_text(encoding="utf-8")
+        assert not re.search(r"<(script|link|img)\b[^>]*(src|href)=\"(https?:)?//", html), page.name
+
+
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="the pages are written for TensorFlow")
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_code_runs(page, tmp_path, monkeypatch):
+    """The blocks of a page one after the other, as a reader would paste them."""
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    for block in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.S):
+        exec(compile(block, str(page), "exec"), names)
+
+
+# === Docstrings ===
+
+# What the loops that train and score a model ask it, a user never.
+HOOKS = {"examples", "scores", "check_learnable", "target_ids", "settings", "objective", "measures", "logits"}
+KERAS = (keras.Model, keras.layers.Layer, keras.optimizers.Optimizer)  # what overrides theirs is explained there
+
+
+def _public():
+    """Every public function, class and method: its name, and the docstrings where an example of it may stand."""
+    for package in (keras_bert, keras_bert.pretraining):
+        for name in package.__all__:
+            thing = getattr(package, name)
+            if callable(thing):  # the version and the table of recipes are values
+                yield name, [thing.__doc__, package.__doc__]
+            if isinstance(thing, type):
+                yield from _members(thing)
+
+
+def _members(kind):
+    owners = [owner for owner in kind.__mro__ if owner.__module__.startswith("keras_bert")]
+    for owner in owners:
+        for name, member in vars(owner).items():
+            method = isinstance(member, property | classmethod) or inspect.isfunction(member)
+            if method and not name.startswith("_") and name not in HOOKS and not any(hasattr(k, name) for k in KERAS):
+                yield f"{kind.__name__}.{name}", [member.__doc__, *(owner.__doc__ for owner in owners)]
+
+
+PUBLIC = dict(_public())  # of an override the entry of the base class, which is the last and has the docstring
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_has_docstring_and_example(name):
+    """pytest runs the examples themselves, as doctests of keras_bert/."""
+    own, *_ = PUBLIC[name]
+    assert own, f"{name} has no docstring"
+    used = set()
+    for docstring in filter(None, PUBLIC[name]):
+        for example in doctest.DocTestParser().get_examples(docstring):
+            if doctest.SKIP not in example.options:
+                nodes = ast.walk(ast.parse(example.source))
+                used |= {getattr(node, "attr", getattr(node, "id", None)) for node in nodes}
+    assert name.split(".")[-1] in used, f"{name} stands in no example that runs"
