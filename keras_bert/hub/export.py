@@ -78,8 +78,7 @@ def export(
         bert.preprocessor.vocabulary.save(vocab_file)
         for part, make in _parts(model, length, vocab_file).items():
             folder = staged / part / str(version)
-            root, signatures = make()
-            _save(root, signatures, folder, gradients=part == "encoder")
+            signatures = _save(make, folder, gradients=part == "encoder")
             _write_settings(model if part == _OWNER[isinstance(model, Task)] else bert, folder / EXTRA)
             if serving is not None:
                 write_warm_up(folder, serving if part == "text" else f"{serving}-{part}", signatures)
@@ -140,16 +139,24 @@ def _with_dtype(model: Any, dtype: Any) -> Any:
     return copy
 
 
-def _save(root: Any, signatures: dict[str, Any], folder: Path, *, gradients: bool) -> None:
-    """gradients: those of our own kernels go along, hundreds of functions, for a SavedModel that is trained further."""
+def _save(make: Callable[[], tuple[Any, dict[str, Any]]], folder: Path, *, gradients: bool) -> dict[str, Any]:
+    """The signatures of what was made and saved.
+
+    gradients: those of our own kernels go along, hundreds of functions, for a SavedModel that is trained further.
+    """
     import tensorflow as tf
+    from tensorflow.python.saved_model.save_context import save_context
 
     options = tf.saved_model.SaveOptions(experimental_custom_gradients=gradients)
     with kernels.portable():
+        # `save` keys its traces by this context: out of it every function would be traced, and written, twice.
+        with save_context(options):
+            root, signatures = make()
         try:
             tf.saved_model.save(root, str(folder), signatures=signatures, options=options)
         except tf.errors.OpError as error:
             raise OSError(f"The SavedModel could not be written. Received: {error.message}") from None
+    return signatures
 
 
 def _write_settings(model: Any, folder: Path) -> None:
