@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from keras_bert.hub.batching import Batcher, Overloaded
 from keras_bert.hub.rest import BadRequest, read_request, write_answer
+from keras_bert.hub.rest_classify import read_examples, write_results
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -19,6 +20,7 @@ MAX_ROWS = 256
 _PATH = re.compile(
     r"/v1/models/(?P<name>[^/:]+)(/(?P<kind>versions|labels)/(?P<value>[^/:]+))?(?P<verb>:\w+|/metadata)?"
 )
+_VERBS = {":predict": (read_request, write_answer), ":classify": (read_examples, write_results)}
 _TYPES = {"string": "DT_STRING", "int32": "DT_INT32", "float32": "DT_FLOAT", "bool": "DT_BOOL"}
 
 
@@ -94,18 +96,19 @@ def application(models: dict[str, dict[int, Model]]) -> "Starlette":
                 return JSONResponse(_status([version] if found["kind"] else sorted(versions, reverse=True)))
             spec = {"name": found["name"], "signature_name": "", "version": str(version)}
             return JSONResponse({"model_spec": spec, "metadata": versions[version].metadata()})
-        if found["verb"] != ":predict":
-            return refused(400, f"These models have signatures for predict alone. Received: {found['verb'][1:]}")
+        if found["verb"] not in _VERBS:
+            return refused(400, f"These models are asked for {', '.join(_VERBS)}. Received: {found['verb']}")
         if request.method != "POST":
-            return refused(405, f"predict is asked by POST. Received: {request.method}")
+            return refused(405, f"{found['verb']} is asked by POST. Received: {request.method}")
+        read, write = _VERBS[found["verb"]]
         body = bytearray()
         async for chunk in request.stream():
             body += chunk
             if len(body) > MAX_BODY:
                 return refused(413, f"A body has at most {MAX_BODY} bytes. Send fewer or shorter texts.")
         try:
-            asked = read_request(bytes(body), versions[version].signatures, MAX_ROWS)
-            return JSONResponse(write_answer(asked, await versions[version].batchers[asked.signature](asked.columns)))
+            asked = read(bytes(body), versions[version].signatures, MAX_ROWS)
+            return JSONResponse(write(asked, await versions[version].batchers[asked.signature](asked.columns)))
         except BadRequest as error:
             return refused(400, str(error))
         except Overloaded as error:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from keras_bert.hub.answering import answer
+from keras_bert.hub.classify import of_examples
 from keras_bert.hub.encoder import serve, specs, trainable
 from keras_bert.hub.tagging import tag
 from keras_bert.hub.text import of_texts, pack
@@ -54,7 +55,7 @@ def _classify(task: TextClassifier, logits: Logits, seq_length: int) -> dict[str
             "truncated": truncated,
         }
 
-    return of_texts(answer)
+    return of_texts(answer) | of_examples(answer)
 
 
 def _score(task: TextRegressor, logits: Logits, seq_length: int) -> dict[str, Any]:

@@ -59,14 +59,21 @@ def test_warm_up(kit, expected):
     path = kit / "text" / "1" / "assets.extra" / "tf_serving_warmup_requests"
     seen = set()
     for record in tf.data.TFRecordDataset(str(path)):
-        request = prediction_log_pb2.PredictionLog.FromString(record.numpy()).predict_log.request
-        inputs = {name: tf.constant(tf.make_ndarray(tensor)) for name, tensor in request.inputs.items()}
+        log = prediction_log_pb2.PredictionLog.FromString(record.numpy())
+        if log.WhichOneof("log_type") == "classify_log":
+            request = log.classify_log.request
+            examples = request.input.example_list.examples
+            inputs = {"inputs": tf.constant([example.SerializeToString() for example in examples])}
+        else:
+            request = log.predict_log.request
+            inputs = {name: tf.constant(tf.make_ndarray(tensor)) for name, tensor in request.inputs.items()}
         outputs = expected.loaded.signatures[request.model_spec.signature_name](**inputs)
         rows = {len(tensor) for tensor in (*inputs.values(), *outputs.values())}
         assert len(rows) == 1
         assert request.model_spec.name == NAME
         seen.add((request.model_spec.signature_name, rows.pop()))
-    assert seen == {(signature, rows) for signature in ("serving_default", "pair", "logits") for rows in (1, 8)}
+    assert seen == {(signature, rows) for signature in expected.loaded.signatures for rows in (1, 8)}
+    assert {"serving_default", "pair", "logits", "classify", "classify_pair"} == set(expected.loaded.signatures)
     manifest = json.loads((path.parent / "manifest.json").read_text())
     assert "assets.extra/tf_serving_warmup_requests" in manifest["files"]
 
@@ -191,6 +198,52 @@ def test_columns_and_signatures(server, expected):
     status, answer = _ask(server, PREDICT, {"signature_name": "logits", "inputs": ids})
     assert status == 200
     assert np.shape(answer["outputs"]) == (2, 3)
+
+
+CLASSIFY = f"/v1/models/{NAME}:classify"
+
+
+@pytest.mark.network
+def test_classify(server, expected):
+    encoded = {"b64": base64.b64encode(TEXTS[0].encode()).decode()}
+    body = {"signature_name": "classify", "examples": [{"text": [text], "other": [1, 2.5]} for text in TEXTS]}
+    body["examples"][0]["text"] = encoded
+    answer = expected(TEXTS)
+    for place in ("", "/versions/1", "/labels/canary"):
+        status, found = _ask(server, f"/v1/models/{NAME}{place}:classify", body)
+        assert status == 200
+        assert [[label for label, _ in row] for row in found["results"]] == [list(LABELS)] * len(TEXTS)
+        scores = [[score for _, score in row] for row in found["results"]]
+        assert np.abs(np.array(scores) - answer["scores"]).max() <= 1e-5
+    pairs = {"signature_name": "classify_pair", "context": {"text_pair": "w1"}, "examples": [{"text": "w2"}]}
+    assert _ask(server, CLASSIFY, pairs)[0] == 200
+
+
+@pytest.mark.network
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"examples": "w1"}, "a list of objects"),
+        ({"examples": ["w1"]}, "a list of objects"),
+        ({"examples": []}, "1 to 256 rows"),
+        ({"context": 1}, "one object"),
+        ({"context": {"text": "w1"}}, "['text'] in both"),
+        ({"examples": [{"text": None}]}, "strings or of numbers"),
+        ({"examples": [{"text": ["w1", 1]}]}, "strings or of numbers"),
+        ({"examples": [{"text": 2**63}]}, "strings or of numbers"),
+        ({"examples": [{"text": 1}]}, "Data types don't match"),
+        ({"examples": [{"texts": "w1"}]}, "is required but could not be found"),
+        ({"examples": [{"text": "\ud800"}]}, "half of a surrogate pair"),
+        ({"examples": [{"\ud800": "w1"}]}, "half of a surrogate pair"),
+        ({"signature_name": "serving_default"}, "one of ['classify', 'classify_pair']"),
+        ({"instances": ["w1"]}, "instances"),
+    ],
+)
+def test_bad_examples(server, change, reason):
+    body = {"signature_name": "classify", "examples": [{"text": "w1"}], **change}
+    status, answer = _ask(server, CLASSIFY, body)
+    assert status == 400
+    assert reason in answer["error"]
 
 
 @pytest.mark.network

@@ -25,6 +25,12 @@ def _exported(task, folder):
     return tf.saved_model.load(str(folder / "text" / "1")).signatures
 
 
+def _example(**features):
+    values = {name: tf.train.BytesList(value=[text.encode()]) for name, text in features.items()}
+    feature = {name: tf.train.Feature(bytes_list=value) for name, value in values.items()}
+    return tf.train.Example(features=tf.train.Features(feature=feature)).SerializeToString()
+
+
 def _strings(tensor):
     return np.char.decode(tensor.numpy().astype(bytes)).tolist()
 
@@ -52,6 +58,11 @@ def test_classifier(tmp_path, multi_label):
         assert np.abs(found["scores"] - [list(answer.scores.values()) for answer in expected]).max() <= 1e-6
         assert _strings(found["labels"]) == [list(task.labels)] * len(expected)
         assert found["truncated"].numpy().tolist() == [False, False, False, True][: len(expected)]
+    examples = tf.constant([_example(text=text, text_pair=pair) for text, pair in zip(TEXTS, PAIRS, strict=True)])
+    for name, x in (("classify", TEXTS), ("classify_pair", (TEXTS, PAIRS))):
+        found, expected = served[name](inputs=examples), task.classify(x)
+        assert np.abs(found["scores"] - [list(answer.scores.values()) for answer in expected]).max() <= 1e-6
+        assert _strings(found["classes"]) == [list(task.labels)] * len(expected)
     packed = bert.preprocessor(TEXTS)
     assert np.abs(served["logits"](**packed)["logits"] - task(packed)).max() <= 1e-6
     again = _assert_same_task(task, tmp_path)
@@ -107,6 +118,7 @@ def test_tagger(tmp_path, labels, unit):
             else:
                 assert [one.decode() if isinstance(one, bytes) else one for one in got] == expected
     assert found["count"].sum() > 10
+    assert found["truncated"].tolist() == [False] * len(texts)
     assert served["serving_default"](text=tf.constant([], tf.string))["type"].shape[0] == 0
     assert _assert_same_task(task, tmp_path).unit == unit
 
@@ -116,7 +128,7 @@ def test_question_answerer(tmp_path, null_threshold):
     task = keras_bert.QuestionAnswerer(make(num_hidden_layers=1), null_threshold=null_threshold, stride=3)
     task = _randomized(task)
     served = _exported(task, tmp_path)
-    questions = ["w1", "w2 w3?", "w4 w5 w6 w7 w8 w9", "w1"]
+    questions = ["w1", "w2 w3?", "w4 w5 w6 w7 w8 w9 w1", "w1"]  # a question keeps six pieces, half of twelve
     contexts = ["w5  É w6.", " ".join(f"w{i * 7 % 18}" for i in range(50)), "w1", ""]
     found = served["serving_default"](question=tf.constant(questions), context=tf.constant(contexts))
     for row, expected in enumerate(task.answer(questions, contexts)):
@@ -124,6 +136,7 @@ def test_question_answerer(tmp_path, null_threshold):
         assert (start, end) == ((-1, -1) if expected.start is None else (expected.start, expected.end))
         assert found["text"][row].numpy().decode() == expected.text
         assert abs(float(found["score"][row]) - expected.score) <= 1e-5
+    assert found["truncated"].numpy().tolist() == [False, False, True, False]  # the long context is read whole
     assert _assert_same_task(task, tmp_path).null_threshold == null_threshold
 
 
