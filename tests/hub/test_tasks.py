@@ -54,7 +54,7 @@ def _assert_same_task(task, folder):
 def test_classifier(tmp_path, multi_label):
     bert = make(num_hidden_layers=1)
     task = _randomized(keras_bert.TextClassifier(bert, labels=("bad", "좋아요", "so so"), multi_label=multi_label))
-    served = (_traced if multi_label else _exported)(task, tmp_path)
+    served = (_exported if multi_label else _traced)(task, tmp_path)
     for x, found in (
         ([*TEXTS, LONG], served["serving_default"](text=tf.constant([*TEXTS, LONG]))),
         ((TEXTS, PAIRS), served["pair"](text=tf.constant(TEXTS), text_pair=tf.constant(PAIRS))),
@@ -72,8 +72,9 @@ def test_classifier(tmp_path, multi_label):
         assert _strings(found["classes"]) == [list(task.labels)] * len(expected)
     packed = bert.preprocessor(TEXTS)
     assert np.abs(served["logits"](**packed)["logits"] - task(packed)).max() <= 1e-6
-    if not multi_label:
-        assert _assert_same_task(task, tmp_path).labels == task.labels
+    if multi_label:
+        again = _assert_same_task(task, tmp_path)
+        assert (again.labels, again.multi_label) == (task.labels, True)
         again = keras_bert.load(tmp_path)
         np.testing.assert_array_equal(again.word_embeddings.embeddings, bert.word_embeddings.embeddings)
 
