@@ -18,7 +18,6 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -201,13 +200,11 @@ class Soak(NamedTuple):
 
 def soak(port: int, pid: int, folder: Path, vocabulary: list[str], *, requests: int, clients: int, seed: int) -> Soak:
     """Ask the server with this process id, which serves the export in the folder, so many requests."""
-    run, local = direct(folder / "text" / "1"), threading.local()
+    run = direct(folder / "text" / "1")
 
     def one(number: int) -> tuple[str, str | None, float | None]:
         asked = case(random.Random(f"{seed} {number}"), folder.name, vocabulary, len(vocabulary))
-        if not hasattr(local, "connection"):
-            local.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=300)
-        status, answer = _ask(local.connection, asked)
+        status, answer = _ask(port, asked)
         memory = resident(pid) if number % max(1, requests // 200) == 0 else None
         return asked.kind, wrong(asked, status, answer, run), memory
 
@@ -216,14 +213,14 @@ def soak(port: int, pid: int, folder: Path, vocabulary: list[str], *, requests: 
     return Soak(Counter(kinds), [fault for fault in faults if fault], [size for size in memory if size])
 
 
-def _ask(connection: http.client.HTTPConnection, asked: Case) -> tuple[int, Any]:
-    try:
-        connection.request("POST", asked.path, asked.body, {"Content-Type": "application/json"})
-        answer = connection.getresponse()
-        return answer.status, json.loads(answer.read())
-    except (OSError, http.client.HTTPException, ValueError) as error:
-        connection.close()
-        return 0, repr(error)
+def _ask(port: int, asked: Case) -> tuple[int, Any]:
+    with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port, timeout=300)) as connection:
+        try:
+            connection.request("POST", asked.path, asked.body, {"Content-Type": "application/json"})
+            answer = connection.getresponse()
+            return answer.status, json.loads(answer.read())
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            return 0, repr(error)
 
 
 def resident(pid: int) -> float:

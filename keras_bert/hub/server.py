@@ -14,6 +14,7 @@ from keras_bert.hub.rest_classify import read_examples, write_results
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
+    from starlette.requests import Request
 
 MAX_BODY = 8 << 20  # bytes
 MAX_ROWS = 256
@@ -79,7 +80,11 @@ def application(models: dict[str, dict[int, Model]]) -> "Starlette":
     def refused(status: int, message: str) -> JSONResponse:
         return JSONResponse({"error": message}, status)
 
+    async def failed(request: Request, error: Exception) -> JSONResponse:
+        return refused(500, f"The server failed, and its log says how: {type(error).__name__}")
+
     async def answer(request: Request) -> JSONResponse:
+        body = await _body(request)  # all of it, else the client may not come to read a refusal
         found = _PATH.fullmatch(request.url.path)
         if found is None:
             return refused(404, f"Malformed request: {request.method} {request.url.path}")
@@ -101,13 +106,10 @@ def application(models: dict[str, dict[int, Model]]) -> "Starlette":
         if request.method != "POST":
             return refused(405, f"{found['verb']} is asked by POST. Received: {request.method}")
         read, write = _VERBS[found["verb"]]
-        body = bytearray()
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > MAX_BODY:
-                return refused(413, f"A body has at most {MAX_BODY} bytes. Send fewer or shorter texts.")
+        if body is None:
+            return refused(413, f"A body has at most {MAX_BODY} bytes. Send fewer or shorter texts.")
         try:
-            asked = read(bytes(body), versions[version].signatures, MAX_ROWS)
+            asked = read(body, versions[version].signatures, MAX_ROWS)
             return JSONResponse(write(asked, await versions[version].batchers[asked.signature](asked.columns)))
         except BadRequest as error:
             return refused(400, str(error))
@@ -117,7 +119,17 @@ def application(models: dict[str, dict[int, Model]]) -> "Starlette":
             return refused(400, _reason(error.message))
 
     methods = ["GET", "POST", "PUT", "DELETE", "PATCH"]
-    return Starlette(routes=[Route("/{path:path}", answer, methods=methods)])
+    routes = [Route("/{path:path}", answer, methods=methods)]
+    return Starlette(routes=routes, exception_handlers={Exception: failed})  # which is logged too
+
+
+async def _body(request: "Request") -> bytes | None:
+    """What was sent, or None where it is too much."""
+    body, size = bytearray(), 0
+    async for chunk in request.stream():
+        size += len(chunk)
+        body += chunk if size <= MAX_BODY else b""
+    return bytes(body) if size <= MAX_BODY else None
 
 
 def _runner(function: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
@@ -126,7 +138,11 @@ def _runner(function: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
     specs = function.structured_input_signature[1]
 
     def run(columns: dict[str, Any]) -> dict[str, Any]:
-        outputs = function(**{name: tf.constant(array, specs[name].dtype) for name, array in columns.items()})
+        inputs = {name: tf.constant(array, specs[name].dtype) for name, array in columns.items()}
+        try:
+            outputs = function(**inputs)
+        except UnicodeDecodeError:  # of the reason why an op refused, which quotes the bytes it was given
+            raise BadRequest("The model cannot read these bytes.") from None
         return {name: tensor.numpy() for name, tensor in sorted(outputs.items())}
 
     return run
