@@ -1,16 +1,26 @@
-"""Serving BERT-base's vectors of texts: exports in float32, bfloat16 and int8, beside transformers, over loopback.
+"""Serving BERT's vectors of texts: exports in float32, bfloat16 and int8, beside transformers on the same server.
 
-    python benchmarks/serving.py [--size base] [--seconds 5]        about ten minutes
+    python benchmarks/serving.py [--size base] [--seconds 5] [--only "serve bfloat16" latency]        about ten minutes
 
-Prints for each the seconds to load, those of the first request, and at 1, 8 and 64 clients p50 and p99 in milliseconds
-and texts a second; then, inside this process, 64 short sentences by the text signature beside the same encoder at a
-fixed 128. Texts: ../shared/data where it is there, else sentences of this file. `keras-bert serve` and the peer (torch,
-the mean of the last layer) run on the same server, uvicorn. Weights are random, which changes no time.
+Rows, each printed when it is done:
+
+    load DTYPE     seconds to export, to load the text SavedModel and of its first request; peak memory over the weights
+    serve DTYPE    over REST on loopback: seconds until it answers, p50, p99 and texts a second at 1, 8 and 64 clients
+    serve peer     the same of transformers (torch, the mean of the last layer) on uvicorn, as ours is
+    short          64 short sentences by the text signature, beside the same encoder at a fixed 128
+    latency        one short text in this process, bfloat16 beside float32
+
+Texts: ../shared/data where it is there, else lines of this file. Weights are random, which changes no time, and held
+frozen (TF_ONEDNN_ASSUME_FROZEN_WEIGHTS=1). What stands beside one another is measured round by round.
 """
 
 import argparse
+import contextlib
+import functools
+import http.client
 import json
 import os
+import resource
 import socket
 import statistics
 import subprocess
@@ -18,13 +28,19 @@ import sys
 import tempfile
 import threading
 import time
-import timeit
-import urllib.request
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+os.environ["TF_ONEDNN_ASSUME_FROZEN_WEIGHTS"] = "1"
 CLIENTS = (1, 8, 64)
 DTYPES = ("float32", "bfloat16", "int8")
+PATH = "/v1/models/base"
 
 PEER = """
 import sys, torch, transformers, uvicorn
@@ -54,23 +70,6 @@ uvicorn.run(Starlette(routes=routes), port=int(port), access_log=False, log_leve
 """
 
 
-def make(folder: Path, size: str) -> None:
-    """Exports of one random model, and the same as transformers reads it."""
-    import keras_bert
-    from keras_bert.weights import hugging_face
-    from keras_bert.weights.checkpoint import Checkpoint
-
-    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    letters = [mark + chr(code) for code in range(33, 127) for mark in ("", "##") if not chr(code).isupper()]
-    words = sorted({word for text in texts() for word in text.lower().split() if word.isalpha()} - set(letters))
-    known = [*pieces, *letters, *words][:30522]
-    vocabulary = keras_bert.Vocabulary(known + [f"[unused{i}]" for i in range(30522 - len(known))])
-    bert = keras_bert.Bert(keras_bert.BertConfig.from_size(size), keras_bert.Preprocessor(vocabulary))
-    hugging_face.write_checkpoint(Checkpoint.of(bert), folder / "peer")
-    for dtype in DTYPES:
-        keras_bert.export(bert, folder / dtype / "base", dtype=dtype)
-
-
 def texts() -> list[str]:
     """Real sentences, of real lengths."""
     file = Path(__file__).resolve().parents[2] / "shared" / "data" / "en" / "sst2.dev.txt"
@@ -79,38 +78,150 @@ def texts() -> list[str]:
     return [line for line in (__doc__ or "").splitlines() if line.strip()]
 
 
-def start(command: list[str], port: int) -> tuple[subprocess.Popen, float]:
-    """The server and the seconds until it answered."""
+# === In processes of their own ===
+
+
+def apart(function: Callable[..., Any], *arguments: Any) -> Any:
+    """What a function returns in a process that begins with it."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(function, *arguments).result()
+
+
+def peak() -> float:
+    """The most memory that this process has had, in bytes."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def export(folder: Path, size: str, dtype: str) -> dict[str, float]:
+    """Write the export of a random model, or for the peer its HuggingFace folder."""
+    import tensorflow as tf
+    import tensorflow_text  # noqa: F401  loaded before the memory is read
+
+    import keras_bert
+    from keras_bert.weights import hugging_face
+    from keras_bert.weights.checkpoint import Checkpoint
+
+    tf.constant(0)
+    before = peak()
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    letters = [mark + chr(code) for code in range(33, 127) for mark in ("", "##") if not chr(code).isupper()]
+    words = sorted({word for text in texts() for word in text.lower().split() if word.isalpha()} - set(letters))
+    known = [*pieces, *letters, *words][:30522]
+    vocabulary = keras_bert.Vocabulary(known + [f"[unused{i}]" for i in range(30522 - len(known))])
+    bert = keras_bert.Bert(keras_bert.BertConfig.from_size(size), keras_bert.Preprocessor(vocabulary))
+    if dtype == "peer":
+        folder.parent.mkdir(parents=True)
+        hugging_face.write_checkpoint(Checkpoint.of(bert), folder)
+        return {}
     begin = time.perf_counter()
-    environment = {**os.environ, "TF_ONEDNN_ASSUME_FROZEN_WEIGHTS": "1"}
-    process = subprocess.Popen([sys.executable, "-W", "ignore", *command], stderr=subprocess.DEVNULL, env=environment)
-    while process.poll() is None:
-        try:
-            urllib.request.urlopen(f"http://127.0.0.1:{port}/v1/models/base", timeout=1)
-        except OSError:
+    keras_bert.export(bert, folder, dtype=None if dtype == "float32" else dtype)
+    weights = 4 * bert.count_params()
+    return {"seconds": time.perf_counter() - begin, "memory": (peak() - before) / weights, "weights": weights}
+
+
+def load(folder: Path, weights: float) -> dict[str, float]:
+    import tensorflow as tf
+    import tensorflow_text  # noqa: F401  registers its ops
+
+    batch = tf.constant(texts()[:1])
+    before, begin = peak(), time.perf_counter()
+    loaded = tf.saved_model.load(str(folder / "text" / "1"))
+    seconds = time.perf_counter() - begin
+    loaded.signatures["serving_default"](text=batch)
+    first = time.perf_counter() - begin - seconds
+    return {"seconds": seconds, "first": first, "memory": (peak() - before) / weights}
+
+
+def short(folder: Path) -> tuple[list[float], list[float]]:
+    """Seconds of 64 short sentences, by rounds: the text signature, and the encoder with 128 pieces throughout."""
+    import tensorflow as tf
+    import tensorflow_text  # noqa: F401  registers its ops
+
+    parts = ("text", "encoder", "preprocess")
+    text, encoder, preprocess = (tf.saved_model.load(str(folder / part / "1")) for part in parts)
+    batch = tf.constant([line for line in texts() if len(line.split()) < 12][:64])
+
+    def fixed() -> None:
+        packed = preprocess(batch)
+        encoder.signatures["serving_default"](**{**packed, "input_mask": tf.ones_like(packed["input_mask"])})
+
+    return rounds(5, lambda: text.signatures["serving_default"](text=batch), fixed)
+
+
+def latency(folders: list[Path]) -> tuple[list[list[float]], float]:
+    """Seconds of one short text by rounds for each export, and the lowest cosine of their vectors of 64 texts."""
+    import tensorflow as tf
+    import tensorflow_text  # noqa: F401  registers its ops
+
+    loaded = [tf.saved_model.load(str(folder / "text" / "1")) for folder in folders]
+    signatures = [model.signatures["serving_default"] for model in loaded]
+    one = tf.constant([next(line for line in texts() if len(line.split()) < 12)])
+    times = rounds(100, *(functools.partial(signature, text=one) for signature in signatures))
+    vectors = [signature(text=tf.constant(texts()[:64]))["embedding"].numpy() for signature in signatures]
+    a, b = (x / np.linalg.norm(x, axis=1, keepdims=True) for x in vectors)
+    return times, float((a * b).sum(1).min())
+
+
+def rounds(count: int, *runs: Callable[[], Any]) -> list[list[float]]:
+    """Seconds of each run, in turn, after one for warming up."""
+    times: list[list[float]] = [[] for _ in runs]
+    for number in range(count + 1):
+        for run, found in zip(runs, times, strict=True):
+            begin = time.perf_counter()
+            run()
+            if number:
+                found.append(time.perf_counter() - begin)
+    return times
+
+
+# === Over REST ===
+
+
+@contextlib.contextmanager
+def served(folder: Path, name: str) -> Iterator[tuple[int, float]]:
+    """The server's port, and the seconds until it answered."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    ours = ["-m", "keras_bert.cli", "serve", str(folder), "--port", str(port)]
+    command = ["-c", PEER, str(folder), str(port)] if name == "peer" else ours
+    begin = time.perf_counter()
+    process = subprocess.Popen([sys.executable, "-W", "ignore", *command], stderr=subprocess.DEVNULL)
+    try:
+        while True:
+            if process.poll() is not None:
+                raise RuntimeError(f"the server ended: {command}")
+            with contextlib.suppress(OSError):
+                ask(http.client.HTTPConnection("127.0.0.1", port, timeout=60), "GET", PATH)
+                break
             time.sleep(0.05)
-        else:
-            return process, time.perf_counter() - begin
-    raise RuntimeError(f"the server ended: {command}")
+        yield port, time.perf_counter() - begin
+    finally:
+        process.kill()
+        process.wait()
 
 
-def ask(port: int, text: str) -> float:
+def ask(connection: http.client.HTTPConnection, method: str, path: str, body: bytes | None = None) -> float:
     """The seconds of one request."""
-    body = json.dumps({"instances": [text]}).encode()
     begin = time.perf_counter()
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/v1/models/base:predict", body, timeout=120) as answer:
-        json.load(answer)
+    connection.request(method, path, body, {"Content-Type": "application/json"})
+    answer = connection.getresponse()
+    said = answer.read()
+    if answer.status != 200:
+        raise RuntimeError(f"{path} was refused: {said[:200]!r}")
     return time.perf_counter() - begin
 
 
-def load(port: int, clients: int, seconds: float) -> list[float]:
+def loaded(port: int, clients: int, seconds: float) -> list[float]:
     """The times of all requests of so many clients, who each ask again as soon as they are answered."""
     times: list[float] = []
-    lines, end = texts(), time.perf_counter() + seconds
+    bodies = [json.dumps({"instances": [text]}).encode() for text in texts()]
+    end = time.perf_counter() + seconds
 
     def client(number: int) -> None:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
         while time.perf_counter() < end:
-            times.append(ask(port, lines[number % len(lines)]))
+            times.append(ask(connection, "POST", f"{PATH}:predict", bodies[number % len(bodies)]))
             number += clients
 
     threads = [threading.Thread(target=client, args=(number,)) for number in range(clients)]
@@ -121,51 +232,68 @@ def load(port: int, clients: int, seconds: float) -> list[float]:
     return times
 
 
-def in_process(folder: Path) -> None:
-    import tensorflow as tf
-    import tensorflow_text  # noqa: F401  registers its ops
+# === Rows ===
 
-    root = folder / "float32" / "base"
-    text, encoder, preprocess = (
-        tf.saved_model.load(str(root / part / "1")) for part in ("text", "encoder", "preprocess")
+
+def row_load(made: Callable[[str], tuple[Path, dict[str, float]]], dtype: str) -> str:
+    folder, exporting = made(dtype)
+    loading = apart(load, folder, exporting["weights"])
+    return (
+        f"exported in {exporting['seconds']:.1f} s with {exporting['memory']:.2f} x the weights (bar 3), loaded in "
+        f"{loading['seconds']:.1f} s (bar 10) with {loading['memory']:.2f} x, first request {loading['first']:.2f} s"
     )
-    batch = tf.constant([line for line in texts() if len(line.split()) < 12][:64])
 
-    def fixed() -> None:
-        packed = preprocess(batch)
-        encoder.signatures["serving_default"](**{**packed, "input_mask": tf.ones_like(packed["input_mask"])})
 
-    seconds = {}
-    for name, run in {"text": lambda: text.signatures["serving_default"](text=batch), "fixed 128": fixed}.items():
-        run()
-        seconds[name] = min(timeit.repeat(run, number=1, repeat=4))
-    print(f"64 short sentences: {seconds}, ratio {seconds['fixed 128'] / seconds['text']:.1f}")
+def row_serve(made: Callable[[str], tuple[Path, dict[str, float]]], name: str, seconds: float) -> str:
+    with served(made(name)[0], name) as (port, ready):
+        body = json.dumps({"instances": texts()[:1]}).encode()
+        first = ask(http.client.HTTPConnection("127.0.0.1", port), "POST", f"{PATH}:predict", body)
+        lines = [f"ready in {ready:.1f} s, first request {1000 * first:.0f} ms"]
+        for clients in CLIENTS:
+            loaded(port, clients, min(1, seconds))  # for warming up
+            begin = time.perf_counter()
+            times = loaded(port, clients, seconds)
+            rate = len(times) / (time.perf_counter() - begin)
+            p50, p99 = np.quantile(times, [0.5, 0.99]) * 1000
+            lines.append(f"{clients:4} clients: p50 {p50:.1f} ms, p99 {p99:.1f} ms, {rate:.1f} texts/s")
+    return "\n    ".join(lines)
+
+
+def row_short(made: Callable[[str], tuple[Path, dict[str, float]]]) -> str:
+    ours, fixed = apart(short, made("float32")[0])
+    ratio = statistics.median(b / a for a, b in zip(ours, fixed, strict=True))
+    return f"{1000 * min(ours):.0f} ms, at a fixed 128 {1000 * min(fixed):.0f} ms, ratio {ratio:.2f} (bar 2.5)"
+
+
+def row_latency(made: Callable[[str], tuple[Path, dict[str, float]]]) -> str:
+    times, cosine = apart(latency, [made(dtype)[0] for dtype in ("float32", "bfloat16")])
+    full, half = (statistics.median(found) for found in times)
+    said = f"float32 {1000 * full:.1f} ms, bfloat16 {1000 * half:.1f} ms, ratio {half / full:.2f} (bar 0.8)"
+    return f"{said}, lowest cosine of their vectors {cosine:.5f}"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--size", default="base")
-    parser.add_argument("--seconds", type=float, default=5)
-    parser.add_argument("--servers", nargs="*", default=[*DTYPES, "peer"])
+    parser.add_argument("--seconds", type=float, default=5, help="of each number of clients")
+    parser.add_argument("--only", nargs="*", default=[], help="parts of the names of rows")
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as made:
-        folder = Path(made)
-        make(folder, arguments.size)
-        for name in arguments.servers:
-            with socket.socket() as free:
-                free.bind(("127.0.0.1", 0))
-                port = free.getsockname()[1]
-            ours = ["-m", "keras_bert.cli", "serve", str(folder / name / "base"), "--port", str(port)]
-            process, seconds = start(["-c", PEER, str(folder / "peer"), str(port)] if name == "peer" else ours, port)
-            print(f"{name}: load {seconds:.1f} s, first request {1000 * ask(port, texts()[0]):.0f} ms")
-            for clients in CLIENTS:
-                times = load(port, clients, arguments.seconds)
-                p50, p99 = statistics.median(times), statistics.quantiles(times, n=100)[-1]
-                rate = len(times) / arguments.seconds
-                print(f"  {clients:2} clients: p50 {1000 * p50:.1f} ms, p99 {1000 * p99:.1f} ms, {rate:.1f} texts/s")
-            process.kill()
-            process.wait()
-        in_process(folder)
+    with tempfile.TemporaryDirectory() as place:
+
+        @functools.cache
+        def made(dtype: str) -> tuple[Path, dict[str, float]]:
+            folder = Path(place) / dtype / "base"
+            return folder, apart(export, folder, arguments.size, dtype)
+
+        rows: dict[str, Callable[[], str]] = {}
+        for name in (*DTYPES, "peer"):
+            if name != "peer":
+                rows[f"load {name}"] = functools.partial(row_load, made, name)
+            rows[f"serve {name}"] = functools.partial(row_serve, made, name, arguments.seconds)
+        rows |= {"short": functools.partial(row_short, made), "latency": functools.partial(row_latency, made)}
+        for name, row in rows.items():
+            if not arguments.only or any(part in name for part in arguments.only):
+                print(f"{arguments.size} {name}: {row()}", flush=True)
 
 
 if __name__ == "__main__":

@@ -29,11 +29,27 @@ def export(
     model = _load(source, cache_dir=cache_dir, local_only=local_only)
     directory = f"{output.rstrip('/')}/{name}"
     keras_bert.export(
-        model, directory, version=version, seq_length=seq_length, dtype=dtype, overwrite=overwrite, serving=name
+        model,
+        directory,
+        version=version,
+        seq_length=seq_length,
+        dtype=dtype,
+        overwrite=overwrite,
+        serving=name,
+        source=source,
+        metrics=_metrics(Path(source)),
     )
-    if "://" not in directory:
-        write_kit(Path(directory), name)
+    write_kit(directory, name)  # last, so that TF Serving hears of a version in a bucket when all of it is there
     typer.echo(f"{directory}\t{type(model).__name__}\tversion {version}")
+
+
+def _metrics(run: Path) -> dict[str, Any] | None:
+    """What a run of finetune says of its best epoch."""
+    from keras_bert.tasks.epochs import METRICS
+    from keras_bert.weights.folder import read_json
+
+    found = read_json(run / METRICS)
+    return {name: found[name] for name in ("valid", "best_epoch", "chosen_by", "rows") if name in found} or None
 
 
 def _load(source: str, **places: Any) -> Any:

@@ -13,8 +13,13 @@ MAX_ANSWER_LENGTH = 30  # pieces
 
 
 def answer(task: QuestionAnswerer, logits: Any, seq_length: int) -> dict[str, Any]:
-    """The signature: `text`, `start`, `end`, `score`; without an answer the text is empty, and start and end are -1."""
+    """The signature: `text`, `start`, `end`, `score`; without an answer the text is empty, and start and end are -1.
+
+    `truncated`: the question was cut. A context never is: it is read in as many windows as it takes.
+    """
     import tensorflow as tf
+
+    room = min(task.max_question_length, seq_length // 2)  # pieces of a question
 
     def answer(question: tf.Tensor, context: tf.Tensor) -> dict[str, tf.Tensor]:
         windows = task.bert.preprocessor.windows(
@@ -22,7 +27,7 @@ def answer(task: QuestionAnswerer, logits: Any, seq_length: int) -> dict[str, An
             context,
             seq_length=seq_length,
             stride=max(1, seq_length // 3) if task.stride is None else task.stride,
-            max_question_length=min(task.max_question_length, seq_length // 2),
+            max_question_length=room,
         )
         rows = {name: windows[name] for name in task.bert.input}
         found = logits(rows)  # [W, 2, S]
@@ -49,6 +54,7 @@ def answer(task: QuestionAnswerer, logits: Any, seq_length: int) -> dict[str, An
             "start": tf.where(none, -1, start),
             "end": tf.where(none, -1, end),
             "score": tf.where(none, chances[:, -1], chances[:, 0]),
+            "truncated": task.bert.preprocessor.tokenize(question).merge_dims(1, 2).row_lengths() > room,
         }
 
     columns = {name: tf.TensorSpec([None], tf.string, name) for name in ("question", "context")}

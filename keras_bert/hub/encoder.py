@@ -17,22 +17,24 @@ def encoder(model: Any, vocab_file: str | os.PathLike) -> tuple[Any, dict[str, A
     import tensorflow as tf
 
     bert = getattr(model, "bert", model)
-    root = trainable(bert)
+    root = traced(bert, training=True)
     root.vocab_file = tf.saved_model.Asset(os.fspath(vocab_file))
     root.do_lower_case = tf.Variable(bert.preprocessor.lowercase, trainable=False, name="do_lower_case")
     signatures = {"serving_default": signature(bert, root.__call__, ("pooled_output", "sequence_output"))}
     if model is not bert:
         mlm = keras.Model(model.input, {**bert.output, **model.output})
-        root.mlm = trainable(mlm)
+        root.mlm = traced(mlm, training=True)
         root.named_weights = tracked(model)
         signatures["mlm"] = signature(mlm, root.mlm.__call__, tuple(model.output))
     return root, signatures
 
 
-def trainable(model: keras.Model) -> Any:
-    """An object with the model's call, traced for training and inference on any batch and length, and its variables.
+def traced(model: keras.Model, *, training: bool) -> Any:
+    """An object with the model's call, traced on any batch and length, and its variables.
 
     `named_weights` holds them by layer and name too, so that a checkpoint can be read back under these names.
+
+    training: trace the call for training too, as an encoder's; what takes text is not trained further.
     """
     import tensorflow as tf
 
@@ -42,12 +44,12 @@ def trainable(model: keras.Model) -> Any:
         return tf.nest.map_structure(lambda x: tf.cast(x, tf.float32), outputs)  # JSON has no bfloat16
 
     with kernels.portable():
-        for training in (False, True):
-            call.get_concrete_function(specs(model), training=training)
+        for mode in (False, True) if training else (False,):
+            call.get_concrete_function(specs(model), training=mode)
     root = tf.__internal__.tracking.AutoTrackable()
     root.__call__ = call
     root.variables = [variable.value for variable in model.variables]
-    root.trainable_variables = [variable.value for variable in model.trainable_variables]
+    root.trainable_variables = [variable.value for variable in model.trainable_variables if training]
     root.regularization_losses = []
     root.named_weights = tracked(model)
     return root

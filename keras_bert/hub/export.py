@@ -12,7 +12,7 @@ import keras
 from keras_bert import kernels
 from keras_bert.bert import Bert
 from keras_bert.hub.encoder import encoder
-from keras_bert.hub.manifest import write_manifest
+from keras_bert.hub.manifest import facts_of, write_manifest
 from keras_bert.hub.preprocess import preprocess
 from keras_bert.hub.publish import new_version
 from keras_bert.hub.tasks import task_text
@@ -39,6 +39,8 @@ def export(
     dtype: Any = None,
     overwrite: bool = False,
     serving: str | None = None,
+    source: str | os.PathLike | None = None,
+    metrics: dict[str, Any] | None = None,
 ) -> None:
     """Write `preprocess/VERSION`, `encoder/VERSION` and `text/VERSION` into a folder, or a bucket such as gs://....
 
@@ -50,6 +52,7 @@ def export(
     dtype: a Keras policy to compute in, such as "bfloat16", or "int8" for quantized Dense layers; outputs stay float32.
     overwrite: replace this version if it is there.
     serving: the name under which TF Serving will know the model, for requests that warm it up.
+    source, metrics: for the manifest: where the weights come from, by default what `load` was given, and their scores.
 
     >>> import tempfile, tensorflow as tf
     >>> from keras_bert import BertConfig, Preprocessor, Vocabulary
@@ -65,10 +68,10 @@ def export(
     bert = _check(model, version, seq_length)
     length = seq_length or bert.preprocessor.seq_length
     length = min(bert.preprocessor.max_length, bert.config.max_position_embeddings) if length == "longest" else length
+    facts = facts_of(model, source, metrics)
     model = model if dtype is None else _with_dtype(model, dtype)
     bert = getattr(model, "bert", model)
-    facts = {
-        "model": type(model).__name__,
+    facts |= {
         "version": version,
         "seq_length": length,
         "dtype": "int8" if dtype == "int8" else bert.dtype_policy.name,
@@ -78,8 +81,7 @@ def export(
         bert.preprocessor.vocabulary.save(vocab_file)
         for part, make in _parts(model, length, vocab_file).items():
             folder = staged / part / str(version)
-            root, signatures = make()
-            _save(root, signatures, folder, gradients=part == "encoder")
+            signatures = _save(make, folder, gradients=part == "encoder")
             _write_settings(model if part == _OWNER[isinstance(model, Task)] else bert, folder / EXTRA)
             if serving is not None:
                 write_warm_up(folder, serving if part == "text" else f"{serving}-{part}", signatures)
@@ -140,16 +142,24 @@ def _with_dtype(model: Any, dtype: Any) -> Any:
     return copy
 
 
-def _save(root: Any, signatures: dict[str, Any], folder: Path, *, gradients: bool) -> None:
-    """gradients: those of our own kernels go along, hundreds of functions, for a SavedModel that is trained further."""
+def _save(make: Callable[[], tuple[Any, dict[str, Any]]], folder: Path, *, gradients: bool) -> dict[str, Any]:
+    """The signatures of what was made and saved.
+
+    gradients: those of our own kernels go along, hundreds of functions, for a SavedModel that is trained further.
+    """
     import tensorflow as tf
+    from tensorflow.python.saved_model.save_context import save_context
 
     options = tf.saved_model.SaveOptions(experimental_custom_gradients=gradients)
     with kernels.portable():
+        # `save` keys its traces by this context: out of it every function would be traced, and written, twice.
+        with save_context(options):
+            root, signatures = make()
         try:
             tf.saved_model.save(root, str(folder), signatures=signatures, options=options)
         except tf.errors.OpError as error:
             raise OSError(f"The SavedModel could not be written. Received: {error.message}") from None
+    return signatures
 
 
 def _write_settings(model: Any, folder: Path) -> None:

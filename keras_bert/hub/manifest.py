@@ -1,12 +1,14 @@
-"""What an export is made of: versions, settings, and the sha256 of every file."""
+"""What an export is made of: source, settings, labels, scores, versions, and the sha256 of every file."""
 
 import datetime
 import hashlib
+import os
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from keras_bert.version import __version__
+from keras_bert.weights import zoo
 from keras_bert.weights.folder import write_json
 
 NAME = "manifest.json"
@@ -29,6 +31,26 @@ def write_manifest(folder: Path, facts: dict[str, Any]) -> None:
             },
         },
     )
+
+
+def facts_of(model: Any, source: Any, metrics: dict[str, Any] | None) -> dict[str, Any]:
+    """What a manifest tells of a model: its kind and labels, the source of its weights, and how well it did."""
+    source = getattr(getattr(model, "bert", model), "source", None) if source is None else source
+    facts = {
+        "model": type(model).__name__,
+        "source": _public(source),
+        "labels": list(getattr(model, "labels", None) or []) or None,
+        "metrics": metrics,
+    }
+    return {name: value for name, value in facts.items() if value is not None}
+
+
+def _public(source: Any) -> str | None:
+    """A source as it may be told elsewhere: of a path the last part alone, since a folder's place is this machine's."""
+    if not isinstance(source, str | os.PathLike):
+        return None
+    name = os.fspath(source)
+    return name if "://" in name or zoo.find(name) else Path(name).resolve().name
 
 
 def _sha256(path: Path) -> str:

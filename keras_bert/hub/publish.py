@@ -65,7 +65,11 @@ def _exchange(a: Path, b: Path) -> None:
 
 
 def _upload(made: Path, places: dict[str, str]) -> None:
-    """Copy files; saved_model.pb last, before which TensorFlow and TF Serving see no model."""
+    """Copy files; saved_model.pb last, before which TensorFlow sees no model.
+
+    A bucket renames a folder file by file, so nothing would be won by it. TF Serving would see the number of a version
+    with its first file, but loads what models.config names, which the command line writes when all is there.
+    """
     import tensorflow as tf
 
     for part, place in places.items():

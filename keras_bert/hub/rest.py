@@ -25,17 +25,10 @@ class Request(NamedTuple):
 
 def read_request(body: bytes, signatures: Mapping[str, Any], max_rows: int) -> Request:
     """The request in a body; `signatures` are those of the model."""
-    try:
-        data = json.loads(body)
-    except (ValueError, RecursionError) as error:
-        raise BadRequest(f"The body must be JSON in UTF-8. Received: {_first_line(error)}") from None
-    if not isinstance(data, dict) or ("instances" in data) == ("inputs" in data):
+    data = parse(body, {"instances", "inputs", "signature_name"})
+    if ("instances" in data) == ("inputs" in data):
         raise BadRequest("The body must be an object with one of instances and inputs.")
-    if unknown := set(data) - {"instances", "inputs", "signature_name"}:
-        raise BadRequest(f"The body may have instances or inputs, and signature_name. Received: {sorted(unknown)}")
-    name = data.get("signature_name", "serving_default")
-    if not isinstance(name, str) or name not in signatures:
-        raise BadRequest(f"signature_name must be one of {sorted(signatures)}. Received: {name!r}")
+    name = chosen(data, signatures)
     specs = signatures[name].structured_input_signature[1]
     by_rows = "instances" in data
     columns = _columns_of_rows(data["instances"], specs) if by_rows else data["inputs"]
@@ -48,14 +41,40 @@ def read_request(body: bytes, signatures: Mapping[str, Any], max_rows: int) -> R
     sizes = {len(array) for array in arrays.values()}
     if len(sizes) > 1:
         raise BadRequest(f"Every column must have as many rows. Received: {sorted(sizes)} rows")
-    if not 0 < min(sizes) <= max_rows:
-        raise BadRequest(f"A request has 1 to {max_rows} rows. Split it. Received: {min(sizes)} rows")
+    check_rows(min(sizes), max_rows)
     return Request(name, arrays, by_rows)
+
+
+def parse(body: bytes, keys: set[str]) -> dict[str, Any]:
+    """The object in a body, which has none but these keys."""
+    try:
+        data = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise BadRequest(f"The body must be JSON in UTF-8. Received: {_first_line(error)}") from None
+    if not isinstance(data, dict):
+        raise BadRequest(f"The body must be an object. Received: {type(data).__name__}")
+    if unknown := set(data) - keys:
+        raise BadRequest(f"The body may have {sorted(keys)}. Received: {sorted(unknown)}")
+    return data
+
+
+def chosen(data: dict[str, Any], signatures: Mapping[str, Any]) -> str:
+    """The name of the signature that a request asks for."""
+    name = data.get("signature_name", "serving_default")
+    if not isinstance(name, str) or name not in signatures:
+        raise BadRequest(f"signature_name must be one of {sorted(signatures)}. Received: {name!r}")
+    return name
+
+
+def check_rows(rows: int, max_rows: int) -> None:
+    """A refusal unless there is a row, and there are not too many."""
+    if not 0 < rows <= max_rows:
+        raise BadRequest(f"A request has 1 to {max_rows} rows. Split it. Received: {rows} rows")
 
 
 def write_answer(request: Request, outputs: Mapping[str, np.ndarray]) -> dict[str, Any]:
     """The body of an answer; of a single output the values alone, as TF Serving has it."""
-    columns = {name: _plain(values) for name, values in outputs.items()}
+    columns = {name: plain(values) for name, values in outputs.items()}
     if not request.by_rows:
         return {"outputs": next(iter(columns.values())) if len(columns) == 1 else columns}
     if len(columns) == 1:
@@ -93,7 +112,7 @@ def _array(name: str, values: Any, spec: Any) -> np.ndarray:
 def _collect(name: str, value: Any, text: bool, flat: list[Any], rank: int) -> tuple[int, ...]:
     """Append the values of a nested list, and give its shape, which must be the same all over."""
     if rank == 0:
-        flat.append(_text(name, value) if text else _number(name, value))
+        flat.append(text_of(name, value) if text else _number(name, value))
         return ()
     if not isinstance(value, list):
         raise BadRequest(f"{name} lacks {rank} dimension{'s' * (rank > 1)}. Received: {type(value).__name__}")
@@ -103,14 +122,15 @@ def _collect(name: str, value: Any, text: bool, flat: list[Any], rank: int) -> t
     return (len(value), *(shapes.pop() if shapes else (0,) * (rank - 1)))
 
 
-def _text(name: str, value: Any) -> bytes:
+def text_of(name: str, value: Any) -> bytes:
+    """A string, given as it is or as {"b64": ...}, in bytes."""
     if isinstance(value, dict) and set(value) == {"b64"} and isinstance(value["b64"], str):
         try:
             return base64.b64decode(value["b64"], validate=True)
         except binascii.Error as error:
             raise BadRequest(f"{name} holds b64 that is none. Received: {error}") from None
     if not isinstance(value, str):
-        raise BadRequest(f"{name} must hold strings. Received: {_shown(value)}")
+        raise BadRequest(f"{name} must hold strings. Received: {shown(value)}")
     try:
         return value.encode("utf-8")
     except UnicodeEncodeError:
@@ -119,15 +139,17 @@ def _text(name: str, value: Any) -> bytes:
 
 def _number(name: str, value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not _LIMITS.min <= value <= _LIMITS.max:
-        raise BadRequest(f"{name} must hold integers of 32 bits. Received: {_shown(value)}")
+        raise BadRequest(f"{name} must hold integers of 32 bits. Received: {shown(value)}")
     return value
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
+    """What came, for an error."""
     return f"{type(value).__name__} {str(value)[:40]}"
 
 
-def _plain(values: np.ndarray) -> Any:
+def plain(values: np.ndarray) -> Any:
+    """An array as lists for JSON."""
     if values.dtype == object:
         return np.vectorize(lambda text: text.decode("utf-8", "replace"), otypes=[object])(values).tolist()
     return values.tolist()

@@ -10,15 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 from keras_bert.hub.batching import Batcher, Overloaded
 from keras_bert.hub.rest import BadRequest, read_request, write_answer
+from keras_bert.hub.rest_classify import read_examples, write_results
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
+    from starlette.requests import Request
 
 MAX_BODY = 8 << 20  # bytes
 MAX_ROWS = 256
 _PATH = re.compile(
     r"/v1/models/(?P<name>[^/:]+)(/(?P<kind>versions|labels)/(?P<value>[^/:]+))?(?P<verb>:\w+|/metadata)?"
 )
+_VERBS = {":predict": (read_request, write_answer), ":classify": (read_examples, write_results)}
 _TYPES = {"string": "DT_STRING", "int32": "DT_INT32", "float32": "DT_FLOAT", "bool": "DT_BOOL"}
 
 
@@ -77,7 +80,11 @@ def application(models: dict[str, dict[int, Model]]) -> "Starlette":
     def refused(status: int, message: str) -> JSONResponse:
         return JSONResponse({"error": message}, status)
 
+    async def failed(request: Request, error: Exception) -> JSONResponse:
+        return refused(500, f"The server failed, and its log says how: {type(error).__name__}")
+
     async def answer(request: Request) -> JSONResponse:
+        body = await _body(request)  # all of it, else the client may not come to read a refusal
         found = _PATH.fullmatch(request.url.path)
         if found is None:
             return refused(404, f"Malformed request: {request.method} {request.url.path}")
@@ -94,18 +101,16 @@ def application(models: dict[str, dict[int, Model]]) -> "Starlette":
                 return JSONResponse(_status([version] if found["kind"] else sorted(versions, reverse=True)))
             spec = {"name": found["name"], "signature_name": "", "version": str(version)}
             return JSONResponse({"model_spec": spec, "metadata": versions[version].metadata()})
-        if found["verb"] != ":predict":
-            return refused(400, f"These models have signatures for predict alone. Received: {found['verb'][1:]}")
+        if found["verb"] not in _VERBS:
+            return refused(400, f"These models are asked for {', '.join(_VERBS)}. Received: {found['verb']}")
         if request.method != "POST":
-            return refused(405, f"predict is asked by POST. Received: {request.method}")
-        body = bytearray()
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > MAX_BODY:
-                return refused(413, f"A body has at most {MAX_BODY} bytes. Send fewer or shorter texts.")
+            return refused(405, f"{found['verb']} is asked by POST. Received: {request.method}")
+        read, write = _VERBS[found["verb"]]
+        if body is None:
+            return refused(413, f"A body has at most {MAX_BODY} bytes. Send fewer or shorter texts.")
         try:
-            asked = read_request(bytes(body), versions[version].signatures, MAX_ROWS)
-            return JSONResponse(write_answer(asked, await versions[version].batchers[asked.signature](asked.columns)))
+            asked = read(body, versions[version].signatures, MAX_ROWS)
+            return JSONResponse(write(asked, await versions[version].batchers[asked.signature](asked.columns)))
         except BadRequest as error:
             return refused(400, str(error))
         except Overloaded as error:
@@ -114,7 +119,17 @@ def application(models: dict[str, dict[int, Model]]) -> "Starlette":
             return refused(400, _reason(error.message))
 
     methods = ["GET", "POST", "PUT", "DELETE", "PATCH"]
-    return Starlette(routes=[Route("/{path:path}", answer, methods=methods)])
+    routes = [Route("/{path:path}", answer, methods=methods)]
+    return Starlette(routes=routes, exception_handlers={Exception: failed})  # which is logged too
+
+
+async def _body(request: "Request") -> bytes | None:
+    """What was sent, or None where it is too much."""
+    body, size = bytearray(), 0
+    async for chunk in request.stream():
+        size += len(chunk)
+        body += chunk if size <= MAX_BODY else b""
+    return bytes(body) if size <= MAX_BODY else None
 
 
 def _runner(function: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
@@ -123,7 +138,11 @@ def _runner(function: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
     specs = function.structured_input_signature[1]
 
     def run(columns: dict[str, Any]) -> dict[str, Any]:
-        outputs = function(**{name: tf.constant(array, specs[name].dtype) for name, array in columns.items()})
+        inputs = {name: tf.constant(array, specs[name].dtype) for name, array in columns.items()}
+        try:
+            outputs = function(**inputs)
+        except UnicodeDecodeError:  # of the reason why an op refused, which quotes the bytes it was given
+            raise BadRequest("The model cannot read these bytes.") from None
         return {name: tensor.numpy() for name, tensor in sorted(outputs.items())}
 
     return run

@@ -1,27 +1,46 @@
 """What stands beside an export to serve it with TF Serving: settings, ways to start it, and clients."""
 
-from pathlib import Path
+import os
 from string import Template
 
 FOLDER = "serving"
 
 
-def write_kit(directory: Path, name: str) -> None:
-    """Write the files of `FILES` into the folder `serving` of an export, for the versions that are there."""
-    parts = [part for part in ("text", "encoder", "preprocess") if (directory / part).is_dir()]
-    configs = "\n".join(_model(directory / part, name if part == "text" else f"{name}-{part}", part) for part in parts)
-    folder = directory / FOLDER
-    folder.mkdir(exist_ok=True)
-    values = {"name": name, "configs": configs, "label": name.lower().replace("_", "-")}
+def write_kit(directory: str | os.PathLike, name: str) -> None:
+    """Write the files of `FILES` into the folder `serving` of an export, for the versions that are there.
+
+    In a bucket models.config names the bucket's folders, which TF Serving reads itself; else those of the container.
+    """
+    import tensorflow as tf
+
+    directory = os.fspath(directory)
+    base = directory if "://" in directory else "/models"
+    found = {part: _versions(f"{directory}/{part}") for part in ("text", "encoder", "preprocess")}
+    configs = "\n".join(
+        _model(f"{base}/{part}", name if part == "text" else f"{name}-{part}", versions)
+        for part, versions in found.items()
+        if versions
+    )
+    values = {"name": name, "configs": configs, "label": name.lower().replace("_", "-"), "base": base}
+    tf.io.gfile.makedirs(f"{directory}/{FOLDER}")
     for file, template in FILES.items():
-        (folder / file).write_text(Template(template).substitute(values), encoding="utf-8")
+        with tf.io.gfile.GFile(f"{directory}/{FOLDER}/{file}", "w") as opened:
+            opened.write(Template(template).substitute(values))
 
 
-def _model(folder: Path, name: str, part: str) -> str:
+def _versions(folder: str) -> list[int]:
+    """The newest two."""
+    import tensorflow as tf
+
+    names = tf.io.gfile.listdir(folder) if tf.io.gfile.isdir(folder) else []
+    numbers = [name.rstrip("/") for name in names]  # a bucket's folders end in a slash
+    return sorted(int(number) for number in numbers if number.isdecimal())[-2:]
+
+
+def _model(path: str, name: str, versions: list[int]) -> str:
     """A model of models.config: its newest two versions, labelled stable and canary."""
-    versions = sorted(int(entry.name) for entry in folder.iterdir() if entry.name.isdecimal())[-2:]
     labels = {"stable": versions[0], "canary": versions[-1]}
-    lines = [f'  name: "{name}"', f'  base_path: "/models/{part}"', '  model_platform: "tensorflow"']
+    lines = [f'  name: "{name}"', f'  base_path: "{path}"', '  model_platform: "tensorflow"']
     lines += [f"  model_version_policy {{ specific {{ {' '.join(f'versions: {number}' for number in versions)} }} }}"]
     lines += [f'  version_labels {{ key: "{label}" value: {number} }}' for label, number in labels.items()]
     return "\n".join(f"  {line}" for line in ("config {", *lines, "}"))
@@ -50,12 +69,12 @@ prometheus_config { enable: true, path: "/monitoring/prometheus/metrics" }
 """
 
 _FLAGS = (
-    "--model_config_file=/models/serving/models.config",
+    "--model_config_file=$base/serving/models.config",
     "--model_config_file_poll_wait_seconds=60",
     "--allow_version_labels_for_unavailable_models=true",
     "--enable_batching=true",
-    "--batching_parameters_file=/models/serving/batching.config",
-    "--monitoring_config_file=/models/serving/monitoring.config",
+    "--batching_parameters_file=$base/serving/batching.config",
+    "--monitoring_config_file=$base/serving/monitoring.config",
 )
 
 _COMPOSE = f"""\
@@ -179,8 +198,9 @@ With a GPU: the image tensorflow/serving:2.19.0-gpu, and --gpus all behind --rm.
     python serving/rest_client.py "A text."
     curl localhost:8501/v1/models/$name/metadata
 
-Beyond TensorFlow's own, the graphs hold two ops of TensorFlow Text: TFText>FastWordpieceTokenizeWithOffsets and
-NormalizeUTF8. No TF Serving was run when this kit was written: a C program on TensorFlow's library stood in for it.
+Beyond TensorFlow's own, the graphs hold two ops of TensorFlow Text, FastWordpieceTokenizeWithOffsets and NormalizeUTF8.
+TF Serving has TensorFlow Text built in: 2.12.1 as of February 2025 (tensorflow/serving#4057), 2.20.0 on its main
+branch. No TF Serving was run when this kit was written: a C program on TensorFlow's library stood in for it.
 """
 
 FILES = {

@@ -12,7 +12,10 @@ if TYPE_CHECKING:
 
 
 def tag(task: TokenTagger, logits: Any, seq_length: int) -> dict[str, Any]:
-    """The signature: `type`, `text`, `start`, `end`, `score`, each [B, E], of which the first `count` [B] are real."""
+    """The signature: `type`, `text`, `start`, `end`, `score`, each [B, E], of which the first `count` [B] are real.
+
+    `truncated`, as other tasks have it, is false: a text that is longer than the model is read in parts.
+    """
     import tensorflow as tf
 
     entities = has_entities(task.labels)
@@ -62,7 +65,8 @@ def tag(task: TokenTagger, logits: Any, seq_length: int) -> dict[str, Any]:
             name: tf.RaggedTensor.from_value_rowids(values, owner, tf.shape(text)[0], validate=False).to_tensor()
             for name, values in found.items()
         }
-        return {**dense, "count": tf.math.bincount(owner, minlength=tf.shape(text)[0], dtype=tf.int32)}
+        counts = tf.math.bincount(owner, minlength=tf.shape(text)[0], dtype=tf.int32)  # [B]
+        return {**dense, "count": counts, "truncated": tf.zeros_like(text, tf.bool)}
 
     return {"serving_default": serve(answer, {"text": tf.TensorSpec([None], tf.string, "text")})}
 

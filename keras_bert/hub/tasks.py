@@ -5,7 +5,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from keras_bert.hub.answering import answer
-from keras_bert.hub.encoder import serve, specs, trainable
+from keras_bert.hub.classify import of_examples
+from keras_bert.hub.encoder import serve, specs, traced
 from keras_bert.hub.tagging import tag
 from keras_bert.hub.text import of_texts, pack
 from keras_bert.tasks.multiple_choice import MultipleChoice
@@ -25,7 +26,7 @@ def task_text(task: Task, seq_length: int, vocab_file: str | os.PathLike) -> tup
     """The object to save and its signatures: the task's own for strings, and `logits` for ids."""
     import tensorflow as tf
 
-    root = trainable(task)
+    root = traced(task, training=False)
     run = root.__call__
     answers = next(signatures for kind, signatures in _KINDS.items() if isinstance(task, kind))
     signatures = answers(task, lambda rows: run(rows, training=False), seq_length)
@@ -54,7 +55,7 @@ def _classify(task: TextClassifier, logits: Logits, seq_length: int) -> dict[str
             "truncated": truncated,
         }
 
-    return of_texts(answer)
+    return of_texts(answer) | of_examples(answer)
 
 
 def _score(task: TextRegressor, logits: Logits, seq_length: int) -> dict[str, Any]:

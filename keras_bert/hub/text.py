@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import keras
 
 from keras_bert.bert import Bert
-from keras_bert.hub.encoder import serve, trainable
+from keras_bert.hub.encoder import serve, traced
 from keras_bert.text.embed import features
 from keras_bert.text.preprocessor import Preprocessor
 from keras_bert.weights.checkpoint import Pooling
@@ -25,22 +25,20 @@ def text(bert: Bert, seq_length: int, vocab_file: str | os.PathLike) -> tuple[An
 
     pooling = getattr(bert, "pooling", None) or Pooling()
     embedding = features(bert, (-1,), "concat", pooling.pooling, pooling.normalize)
-    root = trainable(keras.Model(bert.input, {**bert.output, "embedding": embedding}))
+    root = traced(keras.Model(bert.input, {**bert.output, "embedding": embedding}), training=False)
     encode = root.__call__
 
-    @tf.function(autograph=False)
-    def call(text: tf.Tensor, training: bool = False) -> dict[str, Any]:
-        rows, truncated = pack(bert.preprocessor, [text], seq_length)
-        return {**encode(rows, training=training), "truncated": truncated}
+    def outputs(*columns: tf.Tensor) -> dict[str, Any]:
+        rows, truncated = pack(bert.preprocessor, columns, seq_length)
+        return {**encode(rows, training=False), "truncated": truncated}
 
     def answer(*columns: tf.Tensor) -> dict[str, tf.Tensor]:
-        rows, truncated = pack(bert.preprocessor, columns, seq_length)
-        found = {**encode(rows, training=False), "truncated": truncated}
+        found = outputs(*columns)
         return {name: found[name] for name in SERVED}
 
-    for training in (False, True):
-        call.get_concrete_function(tf.TensorSpec([None], tf.string), training=training)
-    root.__call__ = call
+    root.__call__ = tf.function(
+        lambda text: outputs(text), input_signature=[tf.TensorSpec([None], tf.string)], autograph=False
+    )
     root.vocab_file = tf.saved_model.Asset(os.fspath(vocab_file))
     return root, of_texts(answer)
 

@@ -44,7 +44,9 @@ def load(
     if release is not None and not weights:
         return Bert(release.config, dtype=dtype)
     checkpoint = read_source(source, cache_dir=cache_dir, local_only=local_only)
-    return build(checkpoint, weights=weights, dtype=dtype, seq_length=seq_length)
+    bert = build(checkpoint, weights=weights, dtype=dtype, seq_length=seq_length)
+    bert.source = source if weights and isinstance(source, str | os.PathLike) else None  # for an export's manifest
+    return bert
 
 
 def read_source(source: Any, *, cache_dir: str | os.PathLike | None = None, local_only: bool = False) -> Checkpoint:

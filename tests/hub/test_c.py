@@ -39,12 +39,12 @@ def _serve(program, folder, output, texts):
     return [line.split() for line in done.stdout.splitlines()]
 
 
-@pytest.mark.parametrize("output", ["embedding", "pooled_output", "truncated"])
-def test_answers(program, exported, output):
+def test_answers(program, exported):
     folder = exported / "text" / "1"
-    expected = tf.saved_model.load(str(folder)).signatures["serving_default"](text=tf.constant(TEXTS))[output]
-    found = np.array(_serve(program, folder, output, TEXTS), "float32").reshape(expected.shape)
-    assert np.abs(found - tf.cast(expected, tf.float32)).max() <= 1e-6
+    expected = tf.saved_model.load(str(folder)).signatures["serving_default"](text=tf.constant(TEXTS))
+    for output in ("embedding", "truncated"):
+        found = np.array(_serve(program, folder, output, TEXTS), "float32").reshape(expected[output].shape)
+        assert np.abs(found - tf.cast(expected[output], tf.float32)).max() <= 1e-6
 
 
 def test_wrong_model(program, exported, tmp_path):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert.hub.encoder import trainable
+from keras_bert.hub.encoder import traced
 from tests.hub.conftest import make
 from tests.weights import small
 
@@ -84,7 +84,7 @@ def test_variables(loaded, bert):
 def test_frozen_weights_stay_frozen():
     bert = make(num_hidden_layers=1)
     bert.freeze(0)
-    root = trainable(bert)
+    root = traced(bert, training=True)
     assert len(root.trainable_variables) == len(bert.trainable_variables) < len(root.variables)
 
 

@@ -2,6 +2,7 @@
 
 import base64
 import contextlib
+import importlib.util
 import json
 import signal
 import socket
@@ -11,6 +12,7 @@ import time
 import urllib.error
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -25,12 +27,15 @@ serving = pytest.importorskip("tensorflow_serving.apis", reason="pip install 'ke
 LABELS = ("bad", "good", "좋아요")
 TEXTS = ["w1 w2", "", "w3, w4!", "w5 " * 40]
 NAME = "small_one"
+SOAK = Path(__file__).parents[2] / "benchmarks" / "serving_soak.py"
+METRICS = {"chosen_by": "accuracy", "best_epoch": 1, "valid": {"accuracy": 0.9}, "rows": {"train": 7, "valid": 3}}
 
 
 @pytest.fixture(scope="module")
 def kit(tmp_path_factory):
     folder = tmp_path_factory.mktemp("serving")
     own.write_checkpoint(small.checkpoint("classifier", num_hidden_layers=1, labels=LABELS), folder / "model")
+    (folder / "model" / "metrics.json").write_text(json.dumps(METRICS | {"epochs": [{"epoch": 1}]}))
     command = ["export", str(folder / "model"), "--name", NAME, "--output", str(folder), "--seq-length", "12"]
     result = CliRunner().invoke(app, command, catch_exceptions=False)
     assert result.exit_code == 0
@@ -59,16 +64,34 @@ def test_warm_up(kit, expected):
     path = kit / "text" / "1" / "assets.extra" / "tf_serving_warmup_requests"
     seen = set()
     for record in tf.data.TFRecordDataset(str(path)):
-        request = prediction_log_pb2.PredictionLog.FromString(record.numpy()).predict_log.request
-        inputs = {name: tf.constant(tf.make_ndarray(tensor)) for name, tensor in request.inputs.items()}
+        log = prediction_log_pb2.PredictionLog.FromString(record.numpy())
+        if log.WhichOneof("log_type") == "classify_log":
+            request = log.classify_log.request
+            examples = request.input.example_list.examples
+            inputs = {"inputs": tf.constant([example.SerializeToString() for example in examples])}
+        else:
+            request = log.predict_log.request
+            inputs = {name: tf.constant(tf.make_ndarray(tensor)) for name, tensor in request.inputs.items()}
         outputs = expected.loaded.signatures[request.model_spec.signature_name](**inputs)
         rows = {len(tensor) for tensor in (*inputs.values(), *outputs.values())}
         assert len(rows) == 1
         assert request.model_spec.name == NAME
         seen.add((request.model_spec.signature_name, rows.pop()))
-    assert seen == {(signature, rows) for signature in ("serving_default", "pair", "logits") for rows in (1, 8)}
+    assert seen == {(signature, rows) for signature in expected.loaded.signatures for rows in (1, 8)}
+    assert {"serving_default", "pair", "logits", "classify", "classify_pair"} == set(expected.loaded.signatures)
     manifest = json.loads((path.parent / "manifest.json").read_text())
     assert "assets.extra/tf_serving_warmup_requests" in manifest["files"]
+
+
+def test_manifest(kit):
+    """What it was made of and how well that did, without a place on this machine."""
+    manifest = json.loads((kit / "text" / "1" / "assets.extra" / "manifest.json").read_text())
+    assert manifest["source"] == "model"
+    assert manifest["labels"] == list(LABELS)
+    assert manifest["metrics"] == METRICS
+    assert manifest["seq_length"] == 12
+    for file in kit.rglob("*"):
+        assert not file.is_file() or str(kit.parent).encode() not in file.read_bytes()
 
 
 def test_settings(kit):
@@ -83,6 +106,10 @@ def test_settings(kit):
     assert set(models) == {NAME, f"{NAME}-preprocess"}
     assert models[NAME].base_path == "/models/text"
     assert dict(models[NAME].version_labels) == {"stable": 1, "canary": 1}
+    batching = text_format.Parse((kit / "serving" / "batching.config").read_text(), _batching_parameters())
+    assert (batching.max_batch_size.value, batching.pad_variable_length_inputs) == (64, True)
+    assert batching.batch_timeout_micros.value < 10_000
+    text_format.Parse((kit / "serving" / "monitoring.config").read_text(), _monitoring_config())
     compose = yaml.safe_load((kit / "serving" / "compose.yaml").read_text())
     (service,) = compose["services"].values()
     deployment, _ = yaml.safe_load_all((kit / "serving" / "kubernetes.yaml").read_text())
@@ -93,6 +120,42 @@ def test_settings(kit):
         name, _, value = flag.partition("=/models/")
         if value:
             assert (kit / value).is_file(), name
+
+
+def _message(file, **fields):
+    """A message of TF Serving's that tensorflow-serving-api leaves out: fields by name, with number and type."""
+    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, wrappers_pb2
+
+    pool = descriptor_pool.DescriptorPool()
+    wrappers = descriptor_pb2.FileDescriptorProto.FromString(wrappers_pb2.DESCRIPTOR.serialized_pb)
+    pool.Add(wrappers)
+    proto = descriptor_pb2.FileDescriptorProto(name=file, package=file, syntax="proto3", dependency=[wrappers.name])
+    for message, members in fields.items():
+        made = proto.message_type.add(name=message)
+        for name, (number, kind) in members.items():
+            field = made.field.add(name=name, number=number, label=1)
+            if isinstance(kind, str):
+                field.type, field.type_name = 11, kind
+            else:
+                field.type = kind
+    pool.Add(proto)
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{file}.{next(iter(fields))}"))()
+
+
+def _batching_parameters():
+    """BatchingParameters of TF Serving's session_bundle_config.proto."""
+    names = ("max_batch_size", "batch_timeout_micros", "max_enqueued_batches", "num_batch_threads")
+    fields = {name: (number, ".google.protobuf.Int64Value") for number, name in enumerate(names, 1)}
+    return _message("batching", BatchingParameters=fields | {"pad_variable_length_inputs": (7, 8)})
+
+
+def _monitoring_config():
+    """MonitoringConfig of TF Serving's monitoring_config.proto."""
+    return _message(
+        "monitoring",
+        MonitoringConfig={"prometheus_config": (1, ".monitoring.PrometheusConfig")},
+        PrometheusConfig={"enable": (1, 8), "path": (2, 9)},
+    )
 
 
 def test_grpc_client(kit, expected):
@@ -193,6 +256,52 @@ def test_columns_and_signatures(server, expected):
     assert np.shape(answer["outputs"]) == (2, 3)
 
 
+CLASSIFY = f"/v1/models/{NAME}:classify"
+
+
+@pytest.mark.network
+def test_classify(server, expected):
+    encoded = {"b64": base64.b64encode(TEXTS[0].encode()).decode()}
+    body = {"signature_name": "classify", "examples": [{"text": [text], "other": [1, 2.5]} for text in TEXTS]}
+    body["examples"][0]["text"] = encoded
+    answer = expected(TEXTS)
+    for place in ("", "/versions/1", "/labels/canary"):
+        status, found = _ask(server, f"/v1/models/{NAME}{place}:classify", body)
+        assert status == 200
+        assert [[label for label, _ in row] for row in found["results"]] == [list(LABELS)] * len(TEXTS)
+        scores = [[score for _, score in row] for row in found["results"]]
+        assert np.abs(np.array(scores) - answer["scores"]).max() <= 1e-5
+    pairs = {"signature_name": "classify_pair", "context": {"text_pair": "w1"}, "examples": [{"text": "w2"}]}
+    assert _ask(server, CLASSIFY, pairs)[0] == 200
+
+
+@pytest.mark.network
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"examples": "w1"}, "a list of objects"),
+        ({"examples": ["w1"]}, "a list of objects"),
+        ({"examples": []}, "1 to 256 rows"),
+        ({"context": 1}, "one object"),
+        ({"context": {"text": "w1"}}, "['text'] in both"),
+        ({"examples": [{"text": None}]}, "strings or of numbers"),
+        ({"examples": [{"text": ["w1", 1]}]}, "strings or of numbers"),
+        ({"examples": [{"text": 2**63}]}, "strings or of numbers"),
+        ({"examples": [{"text": 1}]}, "Data types don't match"),
+        ({"examples": [{"texts": "w1"}]}, "is required but could not be found"),
+        ({"examples": [{"text": "\ud800"}]}, "half of a surrogate pair"),
+        ({"examples": [{"\ud800": "w1"}]}, "half of a surrogate pair"),
+        ({"signature_name": "serving_default"}, "one of ['classify', 'classify_pair']"),
+        ({"instances": ["w1"]}, "instances"),
+    ],
+)
+def test_bad_examples(server, change, reason):
+    body = {"signature_name": "classify", "examples": [{"text": "w1"}], **change}
+    status, answer = _ask(server, CLASSIFY, body)
+    assert status == 400
+    assert reason in answer["error"]
+
+
 @pytest.mark.network
 def test_status_and_metadata(server):
     status, answer = _ask(server, f"/v1/models/{NAME}")
@@ -291,6 +400,22 @@ def test_many_at_once(server, expected):
 
 
 @pytest.mark.network
+def test_soak(server, kit):
+    """The first few hundred requests of benchmarks/serving_soak.py, which asks ten thousand."""
+    spec = importlib.util.spec_from_file_location("serving_soak", SOAK)
+    module = sys.modules["serving_soak"] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    words = list(small.VOCABULARY.tokens)
+    port = int(server.url.rpartition(":")[2])
+    found = module.soak(port, server.pid, kit, words, requests=300, clients=64, seed=0)
+    assert not found.wrong, found.wrong[:5]
+    assert len(found.kinds) > 25
+    assert sum(found.kinds.values()) == 300
+    assert found.growth < 0.25  # so early the first batches of each shape still add to it
+    assert server.poll() is None
+
+
+@pytest.mark.network
 def test_rest_client(server, kit, expected):
     client: dict = {"__name__": "client"}
     exec((kit / "serving" / "rest_client.py").read_text(), client)
@@ -298,16 +423,6 @@ def test_rest_client(server, kit, expected):
     _assert_rows(client["predict"](text=TEXTS), expected, TEXTS)
     with pytest.raises(ValueError, match="must have"):
         client["predict"](texts=TEXTS)
-
-
-@pytest.mark.network
-def test_graceful_stop(kit):
-    with _served(kit) as process, ThreadPoolExecutor(1) as threads:
-        asked = threads.submit(_ask, process, PREDICT, {"instances": ["w1 " * 100_000] * 16})
-        time.sleep(0.3)
-        process.send_signal(signal.SIGTERM)
-        assert asked.result()[0] == 200
-        assert process.wait(60) in (0, -signal.SIGTERM)
 
 
 def test_nothing_to_serve(tmp_path):
@@ -320,3 +435,14 @@ def test_nothing_to_serve(tmp_path):
 def test_names_that_are_none(tmp_path):
     with pytest.raises(ValueError, match="--name must be letters"):
         CliRunner().invoke(app, ["export", str(tmp_path), "--name", "a/b"], catch_exceptions=False)
+
+
+@pytest.mark.network
+def test_graceful_stop(server):
+    """The last of the tests that ask the server: it ends it."""
+    with ThreadPoolExecutor(1) as threads:
+        asked = threads.submit(_ask, server, PREDICT, {"instances": ["w1 " * 100_000] * 16})
+        time.sleep(0.3)
+        server.send_signal(signal.SIGTERM)
+        assert asked.result()[0] == 200
+        assert server.wait(60) in (0, -signal.SIGTERM)

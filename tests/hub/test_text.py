@@ -48,8 +48,6 @@ def test_call(loaded, bert):
     expected = bert(bert.preprocessor(TEXTS))
     assert set(found) == {*expected, "embedding", "truncated"}
     assert np.abs(found["default"] - expected["default"]).max() <= 1e-6
-    noisy = [loaded(tf.constant(TEXTS), training=True)["embedding"] for _ in range(2)]
-    assert np.abs(noisy[0] - noisy[1]).max() > 1e-3
 
 
 def test_empty_batch(loaded):
