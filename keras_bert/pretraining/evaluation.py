@@ -3,6 +3,7 @@
 import dataclasses
 import math
 import os
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,7 @@ class Evaluation:
 
     examples: int
     masked_lm_accuracy: float
+    most_frequent_piece: float  # the accuracy of always saying it
     masked_lm_perplexity: float
     next_sentence_accuracy: float | None = None
     next_sentence_loss: float | None = None
@@ -62,7 +64,17 @@ def evaluate(
     return Evaluation(
         examples=len(examples) // batch_size * batch_size,
         masked_lm_accuracy=means["masked_lm_accuracy"],
+        most_frequent_piece=_most_frequent_piece(batches(0, (0, 1))),
         masked_lm_perplexity=math.exp(means["masked_lm_loss"]),
         next_sentence_accuracy=means.get("next_sentence_accuracy"),
         next_sentence_loss=means.get("next_sentence_loss"),
     )
+
+
+def _most_frequent_piece(batches: Any) -> float:
+    """Its share of all masked pieces."""
+    counts: Counter = Counter()
+    for _, y, weights in batches:
+        ids, shown = y["mlm_logits"].numpy(), weights["mlm_logits"].numpy() > 0  # [B, P]
+        counts.update(ids[shown].tolist())
+    return max(counts.values(), default=0) / max(1, counts.total())
