@@ -48,14 +48,17 @@ def main() -> None:
         )
     step(
         "Pretrain a BERT of 2 layers on masked words and next sentences. Watch the held-out accuracies climb.",
-        "keras-bert pretrain --data demo/corpus --validation demo/held_out --recipe tiny-laptop --steps 1500 "
+        "keras-bert pretrain --data demo/corpus --validation demo/held_out --recipe tiny-laptop --steps 2000 "
         "--batch-size 32 --learning-rate 3e-3 --validate-every 250 --output demo/run",
     )
     pretrained = step(
         "How good is it on text it never saw, and how often is the most frequent piece right?",
         "keras-bert evaluate demo/run --data demo/held_out",
     )
-    step("Let it fill a gap.", 'keras-bert fill-mask "The baker works with the [MASK]." --model demo/run --top-k 3')
+    step(
+        "Let it fill a gap.",
+        'keras-bert fill-mask "At the bakery the baker works with the [MASK]." --model demo/run --top-k 3',
+    )
     step("In Korean.", 'keras-bert fill-mask "대장간 밖에서 [MASK] 뼈다귀를 찾는다." --model demo/run --top-k 3')
 
     # === Tasks ===
@@ -87,7 +90,7 @@ def main() -> None:
         ("next sentences, held out", pretrained["next_sentence_accuracy"], 0.9, "chance is 0.5"),
         ("verdicts of reviews", verdicts, 0.95, ""),
         ("verdicts of reviews", verdicts, bag["accuracy"] + 0.1, "bag of words + 0.1"),
-        ("people and towns, entity F1", names["f1"], 0.9, ""),
+        ("people and towns, entity F1", names["entity_f1"], 0.9, ""),
     )
     rule(f"All that in {(time.perf_counter() - began) / 60:.1f} minutes")
     print(f"{'':30}{'measured':>8}{'bar':>8}")
