@@ -1,4 +1,4 @@
-"""The README's Python runs as written, its links lead somewhere, and the Korean one says the same."""
+"""What the first pages say: the Python runs, links and files are there, and the Korean README has all of the English one."""
 
 import re
 from pathlib import Path
@@ -44,3 +44,10 @@ def test_the_korean_readme_has_the_same(what):
 @pytest.mark.parametrize("page", [README, KOREAN], ids=["English", "Korean"])
 def test_links_lead_somewhere(page):
     assert [link for link in _links(page) if not (ROOT / link).exists()] == []
+
+
+def test_files_that_contributing_names_are_there():
+    rows = re.findall(r"^\|.*\| (.*) \|$", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), re.MULTILINE)
+    paths = [path for row in rows for path in re.findall(r"`([\w/.]+)`", row)]
+    assert len(paths) > 20
+    assert [path for path in paths if not any((ROOT / part / path).exists() for part in ("", "keras_bert"))] == []
