@@ -1,4 +1,4 @@
-"""What the first pages say: the Python runs, links and files are there, and the Korean README has all of the English one."""
+"""What the first pages say: the Python runs, links and files are there, the Korean README has what the English one has."""
 
 import re
 from pathlib import Path
