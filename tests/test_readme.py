@@ -1,4 +1,4 @@
-"""What the first pages say: the Python runs, links and files are there, the Korean README has what the English one has."""
+"""What the first pages say: the Python runs, links and files are there, both languages have the same."""
 
 import re
 from pathlib import Path
