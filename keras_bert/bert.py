@@ -19,13 +19,13 @@ from keras_bert.layers.dense import dense, initializer
 from keras_bert.layers.embeddings import Embedding, PositionEmbedding
 from keras_bert.layers.norm import AddNorm, Dropout
 from keras_bert.layers.padding import Pack, Padding, Unpack
+from keras_bert.model import Model
 from keras_bert.saving import changed_layers, restore_layers
-from keras_bert.training.policy import check_trainable
 from keras_bert.weights.checkpoint import Pooling
 
 
 @keras.saving.register_keras_serializable("keras_bert")
-class Bert(keras.Model):
+class Bert(Model):
     """BERT's encoder (Devlin et al. 2018): a functional model from the dict of `INPUTS` to a dict of outputs.
 
     Outputs: `pooled_output` [B, H], also called `default`; `sequence_output` [B, S, H]; `encoder_outputs`, a list of
@@ -247,20 +247,11 @@ class Bert(keras.Model):
         for layer in chosen:
             layer.enable_lora(rank)
 
-    def make_train_function(self, force: bool = False) -> Any:
-        check_trainable(self.trainable_variables)
-        return super().make_train_function(force)
-
     def resize(self, *, vocabulary: Any = None, max_position_embeddings: int | None = None) -> "Bert":
         """A new Bert with this vocabulary and this many positions; what is new is drawn, and the log says how much."""
         from keras_bert.weights.resize import resize
 
         return resize(self, vocabulary=vocabulary, max_position_embeddings=max_position_embeddings)
-
-    def quantize(self, mode: Any = None, config: Any = None, filters: Any = None, **kwargs: Any) -> None:
-        """As Keras's; without `filters` the Dense layers, which hold nearly all the work."""
-        filters = filters or (lambda layer: isinstance(layer, keras.layers.Dense))
-        super().quantize(mode, config=config, filters=filters, **kwargs)
 
     def export(self, filepath: Any, format: str = "tf_saved_model", **kwargs: Any) -> None:
         """As Keras's, with `encoder_output_0`, `encoder_output_1` ... in place of the list, which formats refuse."""

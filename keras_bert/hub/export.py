@@ -157,7 +157,7 @@ def _write_settings(model: Any, folder: Path) -> None:
     folder.mkdir()
     bert = getattr(model, "bert", model)
     preprocessor = bert.preprocessor
-    rules = TextRules(preprocessor.lowercase, preprocessor.strip_accents, preprocessor.split_cjk)
+    rules = TextRules.of(preprocessor)
     bert.config.to_json(folder / CONFIG)
     write_json(folder / "tokenizer_config.json", tokenizer_config(rules, bert.config.max_position_embeddings))
     if model is not bert:

@@ -3,31 +3,38 @@
 import dataclasses
 import math
 import os
-from collections import Counter
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from keras_bert.inputs import check_length
 from keras_bert.pretraining.pretrainer import Pretrainer
 from keras_bert.pretraining.read import Examples
 from keras_bert.training.loop import evaluate as means_over
 from keras_bert.training.strategy import strategy as find_strategy
+from keras_bert.weights.checkpoint import TextRules
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The means over `examples` examples; next sentences only where model and data have them."""
+    """The means over `examples` examples; next sentences only where model and data have them.
+
+    most_frequent_piece: the commonest answer. most_frequent_accuracy: that of giving it always, to compare with.
+    """
 
     examples: int
     masked_lm_accuracy: float
-    most_frequent_piece: float  # the accuracy of always saying it
+    most_frequent_accuracy: float
+    most_frequent_piece: str
     masked_lm_perplexity: float
     next_sentence_accuracy: float | None = None
     next_sentence_loss: float | None = None
 
     def __str__(self) -> str:
         numbers = dataclasses.asdict(self)
-        return "\n".join(f"{name}\t{value:.4g}" for name, value in numbers.items() if value is not None)
+        lines = [(name, f"{x:.4g}" if isinstance(x, float) else x) for name, x in numbers.items() if x is not None]
+        return "\n".join(f"{name}\t{x}" for name, x in lines)
 
 
 def evaluate(
@@ -51,6 +58,11 @@ def evaluate(
         model = Pretrainer.load(source, dtype=dtype)
     preprocessor = model.bert._preprocessor
     examples = Examples.open(data, vocabulary=preprocessor and preprocessor.vocabulary, damaged=damaged)
+    if preprocessor and examples.rules and examples.rules != (rules := TextRules.of(preprocessor)):
+        raise ValueError(
+            "Examples must be cut by the rules that the model was trained with. Write them with the model's vocab.txt "
+            f"and options. Received: {examples.rules} in {data}, {rules} in {source}"
+        )
     check_length(examples.seq_length, model.bert.config.max_position_embeddings)
     if model.nsp and not examples.nsp:
         with strategy.scope():
@@ -60,21 +72,22 @@ def evaluate(
     def batches(step: int, part: tuple[int, int]) -> Any:
         return examples.batches(batch_size, seed=seed, part=part, epochs=1)
 
+    answers = _answers(batches(0, (0, 1)), model.bert.config.vocab_size)
     means = means_over(model, batches, strategy=strategy, batch_size=batch_size)
     return Evaluation(
         examples=len(examples) // batch_size * batch_size,
         masked_lm_accuracy=means["masked_lm_accuracy"],
-        most_frequent_piece=_most_frequent_piece(batches(0, (0, 1))),
+        most_frequent_accuracy=float(answers.max() / max(1, answers.sum())),
+        most_frequent_piece=preprocessor.vocabulary.token(int(answers.argmax())) if preprocessor else "",
         masked_lm_perplexity=math.exp(means["masked_lm_loss"]),
         next_sentence_accuracy=means.get("next_sentence_accuracy"),
         next_sentence_loss=means.get("next_sentence_loss"),
     )
 
 
-def _most_frequent_piece(batches: Any) -> float:
-    """Its share of all masked pieces."""
-    counts: Counter = Counter()
-    for _, y, weights in batches:
-        ids, shown = y["mlm_logits"].numpy(), weights["mlm_logits"].numpy() > 0  # [B, P]
-        counts.update(ids[shown].tolist())
-    return max(counts.values(), default=0) / max(1, counts.total())
+def _answers(batches: Any, vocabulary_size: int) -> np.ndarray:
+    """How often each id stood at a masked position."""
+    counts = np.zeros(vocabulary_size, "int64")
+    for _, y, weight in batches.as_numpy_iterator():
+        counts += np.bincount(y["mlm_logits"][weight["mlm_logits"] > 0], minlength=vocabulary_size)
+    return counts

@@ -12,10 +12,9 @@ from keras_bert.config import BertConfig
 from keras_bert.inputs import check_inputs, check_positions
 from keras_bert.layers.dense import dense
 from keras_bert.layers.mlm_head import mlm_head
-from keras_bert.saving import changed_layers, restore_layers
+from keras_bert.model import HeadedModel
 from keras_bert.training.measures import Measure
 from keras_bert.training.optimizer import AdamW
-from keras_bert.training.policy import check_trainable
 from keras_bert.weights.heads import assign_head, load_head, load_saved
 
 POSITIONS = "masked_lm_positions"  # int32 [B, P]
@@ -23,7 +22,7 @@ TARGETS = {"masked_lm": "mlm_logits", "next_sentence": "nsp_logits"}  # what is 
 
 
 @keras.saving.register_keras_serializable("keras_bert")
-class Pretrainer(keras.Model):
+class Pretrainer(HeadedModel):
     """BERT's pretraining model (Devlin et al. 2018, section 3.1) over a `Bert`, whose weights it trains in place.
 
     From a Bert's inputs and `masked_lm_positions` [B, P] to `mlm_logits` [B, P, V], what stood there, and `nsp_logits`
@@ -55,11 +54,9 @@ class Pretrainer(keras.Model):
         outputs = {"mlm_logits": mlm_head(sequence, inputs[POSITIONS], bert.word_embeddings, head_config, policy)}
         if next_sentence is not None:
             outputs["nsp_logits"] = next_sentence(bert.output["pooled_output"])  # [B, 2]
-        super().__init__(inputs=inputs, outputs=outputs, **kwargs)
+        super().__init__(bert, inputs, outputs, **kwargs)
 
         # === Config ===
-        # Past Keras's tracking, which would count a pooler without use among the weights to train.
-        object.__setattr__(self, "bert", bert)
         self.nsp = nsp
         self.mlm_config = mlm_config
         measured = [name for name, output in TARGETS.items() if output in outputs]
@@ -79,22 +76,15 @@ class Pretrainer(keras.Model):
 
     def get_config(self) -> dict[str, Any]:
         return {
-            "bert": keras.saving.serialize_keras_object(self.bert),
+            **super().get_config(),
             "nsp": self.nsp,
             "mlm_config": self.mlm_config and dataclasses.asdict(self.mlm_config),
-            "name": self.name,
-            "changed_layers": changed_layers(self, but=self.bert),
         }
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> "Pretrainer":
-        config = dict(config)
-        changes = config.pop("changed_layers")
-        bert = keras.saving.deserialize_keras_object(config.pop("bert"), custom_objects)
-        mlm_config = config.pop("mlm_config")
-        pretrainer = cls(bert, mlm_config=mlm_config and BertConfig(**mlm_config), **config)
-        restore_layers(pretrainer, changes)
-        return pretrainer
+        mlm_config = config["mlm_config"]
+        return super().from_config({**config, "mlm_config": mlm_config and BertConfig(**mlm_config)}, custom_objects)
 
     @classmethod
     def load(
@@ -148,10 +138,6 @@ class Pretrainer(keras.Model):
     def compile_from_config(self, config: dict[str, Any]) -> None:
         self.compile(**keras.saving.deserialize_keras_object(config))
         self.optimizer.build(self.trainable_variables)
-
-    def make_train_function(self, force: bool = False) -> Any:
-        check_trainable(self.trainable_variables)
-        return super().make_train_function(force)
 
     def compute_loss(
         self, x: Any = None, y: Any = None, y_pred: Any = None, sample_weight: Any = None, training: bool = True

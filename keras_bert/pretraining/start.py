@@ -70,5 +70,7 @@ def _resized_head(head: Head, old: Vocabulary, new: Vocabulary) -> Head:
 
 
 def _pretrainer(config: BertConfig, recipe: Recipe, kind: Kind) -> Pretrainer:
+    rate = recipe.dropout
+    config = dataclasses.replace(config, hidden_dropout_prob=rate, attention_probs_dropout_prob=rate)
     preprocessor = Preprocessor(kind.vocabulary, **vars(kind.rules), max_length=config.max_position_embeddings)
     return Pretrainer(Bert(config, preprocessor, dtype=recipe.dtype, remat=recipe.remat), nsp=kind.nsp)

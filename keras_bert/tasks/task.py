@@ -10,16 +10,15 @@ import numpy as np
 from keras import ops
 
 from keras_bert.bert import Bert
-from keras_bert.saving import changed_layers, restore_layers
+from keras_bert.model import HeadedModel
 from keras_bert.tasks.columns import columns_of, is_packed, split_columns
 from keras_bert.tasks.examples import Epoch, Examples
 from keras_bert.tasks.finetuning import Recipe, needs_recipe, steps_of
 from keras_bert.tasks.readers import Reading, Rows, read
 from keras_bert.training.measures import Measure
-from keras_bert.training.policy import check_trainable
 
 
-class Task(keras.Model):
+class Task(HeadedModel):
     """A functional model from the encoder's inputs to logits, which takes text in `fit`, `evaluate` and `predict`.
 
     `fit(x, y)` takes columns: lists, arrays, columns of pandas or datasets, string tensors, or a tf.data of (x, y). In
@@ -36,10 +35,7 @@ class Task(keras.Model):
     length_axis: int | None = None  # of an example's logits, where they are of tokens
 
     def __init__(self, bert: Bert, inputs: Any, logits: Any, *, freeze: bool, name: str | None) -> None:
-        super().__init__(inputs=inputs, outputs=logits, name=name)
-        # Past Keras's tracking: its layers are nodes of this model, but for a pooler that the head has no use for.
-        object.__setattr__(self, "bert", bert)
-        self.dtype_policy = bert.dtype_policy
+        super().__init__(bert, inputs, logits, name=name)
         if freeze:  # no setting of the task: the encoder keeps what is frozen, and may be unfrozen later
             bert.freeze()
 
@@ -169,10 +165,6 @@ class Task(keras.Model):
             return means if options.get("return_dict") else list(means.values())
         return super().evaluate(examples.batches(batch_size or 32)[1], verbose=verbose, **options)
 
-    def make_train_function(self, force: bool = False) -> Any:
-        check_trainable(self.trainable_variables)
-        return super().make_train_function(force)
-
     @property
     def objective(self) -> tuple[str, ...]:
         """The measures whose means add up to the loss."""
@@ -263,40 +255,7 @@ class Task(keras.Model):
             object.__setattr__(self, "_kept_graph", kept)
         return kept[1]
 
-    # === Config ===
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            "bert": keras.saving.serialize_keras_object(self.bert),
-            "name": self.name,
-            "changed_layers": changed_layers(self, but=self.bert),
-        }
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> "Task":
-        config = dict(config)
-        changes = config.pop("changed_layers")
-        task = cls(keras.saving.deserialize_keras_object(config.pop("bert"), custom_objects), **config)
-        restore_layers(task, changes)
-        return task
-
-    def save_own_variables(self, store: Any) -> None:
-        for number, weight in enumerate(self._left_over()):
-            store[str(number)] = ops.convert_to_numpy(weight)
-
-    def load_own_variables(self, store: Any) -> None:
-        for number, weight in enumerate(self._left_over()):
-            weight.assign(store[str(number)])
-
-    def _left_over(self) -> list[Any]:
-        """The encoder's weights that are not this model's: the pooler's, where the head has no use for it."""
-        own = {id(weight) for weight in self.weights}
-        return [weight for weight in self.bert.weights if id(weight) not in own]
-
-    def quantize(self, mode: Any = None, config: Any = None, filters: Any = None, **kwargs: Any) -> None:
-        """As Keras's; without `filters` the Dense layers, which hold nearly all the work."""
-        filters = filters or (lambda layer: isinstance(layer, keras.layers.Dense))
-        super().quantize(mode, config=config, filters=filters, **kwargs)
+    # === Loading ===
 
     @classmethod
     def load(

@@ -50,7 +50,8 @@ def train(
 ) -> None:
     """Train until step `steps`; with a directory, go on from its last checkpoint.
 
-    SIGTERM ends a run that has a directory: it writes a checkpoint and exits with code 0.
+    SIGTERM ends a run that has a directory: it writes a checkpoint and exits with code 0. So does Ctrl-C, as
+    KeyboardInterrupt; a second one stops at once.
 
     model: has `measures(batch, training)`, a dict of `Measure` by name, and `objective`, the names of those whose means
         add up to the loss. Built in the strategy's scope.
@@ -90,7 +91,7 @@ def train(
         flops_per_token=flops_per_token,
     )
     on_any_worker = _agreement(strategy)
-    with report, _sigterm(directory is not None) as asked_to_stop:
+    with report, _signals(directory is not None) as asked_to_stop:
         while now < steps:
             goal = min(now + steps_per_loop, steps, _next(now, checkpoint_every), _next(now, validate_every))
             began = time.perf_counter()
@@ -104,8 +105,8 @@ def train(
             if checkpoints and (stop or now == steps or now % checkpoint_every == 0):
                 checkpoints.save(now)
             if stop:
-                logger.info("Stopped by SIGTERM at step %d; the same command goes on from there.", now)
-                raise SystemExit(0)
+                logger.info("Stopped by a signal at step %d; the same command goes on from there.", now)
+                raise KeyboardInterrupt if signal.SIGINT in asked_to_stop else SystemExit(0)
             if evaluator and (now == steps or now % validate_every == 0):
                 means = evaluator.evaluate(tf.constant(-1))
                 report(now, {f"validation_{name}": mean for name, mean in means.items()})
@@ -157,17 +158,24 @@ def _next(step: int, every: int) -> int:
 
 
 @contextmanager
-def _sigterm(wanted: bool) -> Iterator[list[int]]:
-    """A list that SIGTERM fills, if wanted; only the main thread can listen."""
+def _signals(wanted: bool) -> Iterator[list[int]]:
+    """A list that SIGTERM and the first Ctrl-C fill, if wanted; only the main thread can listen."""
     came: list[int] = []
     if not wanted or threading.current_thread() is not threading.main_thread():
         yield came
         return
-    before = signal.signal(signal.SIGTERM, lambda number, _: came.append(number))
+
+    def note(number: int, _: Any) -> None:
+        if signal.SIGINT in came:
+            raise KeyboardInterrupt
+        came.append(number)
+
+    before = {number: signal.signal(number, note) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield came
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _agreement(strategy: Any) -> Callable[[Any], bool]:

@@ -1,11 +1,13 @@
 """Checkpoint: what a file of any format holds, in our own names."""
 
 import logging
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 import keras
 import numpy as np
+from keras import ops
 
 from keras_bert.config import BertConfig
 from keras_bert.layers.dense import initializer
@@ -25,6 +27,21 @@ class TextRules:
     lowercase: bool = True
     strip_accents: bool | None = None  # None: as lowercase
     split_cjk: bool = True
+
+    @classmethod
+    def of(cls, preprocessor: Any) -> "TextRules":
+        return cls(preprocessor.lowercase, preprocessor.strip_accents, preprocessor.split_cjk)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TextRules) and self._rules == other._rules
+
+    def __hash__(self) -> int:
+        return hash(self._rules)
+
+    @property
+    def _rules(self) -> tuple[bool, bool, bool]:
+        strips = self.lowercase if self.strip_accents is None else self.strip_accents
+        return self.lowercase, strips, self.split_cjk
 
 
 @dataclass(frozen=True)
@@ -72,13 +89,14 @@ class Checkpoint:
     def of(cls, model: Any) -> "Checkpoint":
         """The checkpoint of a `Bert` in memory, or of a task with its heads."""
         bert = getattr(model, "bert", model)
-        weights = {name: _stored(variable) for name, variable in variables(bert).items()}
-        heads = {name: _head(model, name) for name in getattr(model, "heads", ())}
+        layers = _layers(model)
+        weights = {name: _stored(layers, name) for name in encoder_shapes(bert.config)}
+        heads = {name: _head(model, layers, name) for name in getattr(model, "heads", ())}
         checkpoint = cls(model.name, type(model).__name__, bert.config, weights, heads)
         preprocessor = bert._preprocessor
         if preprocessor is not None:
             checkpoint.vocabulary = preprocessor.vocabulary
-            checkpoint.rules = TextRules(preprocessor.lowercase, preprocessor.strip_accents, preprocessor.split_cjk)
+            checkpoint.rules = TextRules.of(preprocessor)
         checkpoint.pooling = bert.pooling
         return checkpoint
 
@@ -113,34 +131,40 @@ class Checkpoint:
 
 def variables(bert: Any) -> dict[str, Any]:
     """The weights of a `Bert` by "layer/weight", without the states of random generators."""
-    found = _plain_weights(bert)
-    return {name: found[name] for name in encoder_shapes(bert.config)}
+    return _variables(bert, encoder_shapes(bert.config))
 
 
 def head_variables(task: Any, head: str) -> dict[str, Any]:
     """The weights of one head of a task by "layer/weight"."""
-    found = _plain_weights(task)
-    return {name: found[name] for name in head_shapes(head, task.bert.config, outputs=1)}  # the names alone
+    return _variables(task, head_shapes(head, task.bert.config, outputs=1))  # the names alone
 
 
-def _head(task: Any, name: str) -> Head:
-    weights = {weight: _stored(variable) for weight, variable in head_variables(task, name).items()}
+def _variables(model: Any, names: Iterable[str]) -> dict[str, Any]:
+    layers = _layers(model)
+    return {name: _variable(layers, name)[1] for name in names}
+
+
+def _variable(layers: dict[str, Any], name: str) -> tuple[Any, Any]:
+    """The layer of a weight, and its variable."""
+    layer, _, weight = name.partition("/")
+    return layers[layer], next(variable for variable in layers[layer].weights if variable.name == weight)
+
+
+def _layers(model: Any) -> dict[str, Any]:
+    """By name, those of the encoder included that a task has no use for; an error if one is quantized."""
+    layers = {layer.name: layer for layer in (*getattr(model, "bert", model).layers, *model.layers)}
+    if quantized := [name for name, layer in layers.items() if getattr(layer, "quantization_mode", None)]:
+        raise ValueError(
+            "Quantized layers have no place in a checkpoint of plain weights. Load the whole model by "
+            f"keras.models.load_model(path), save it by model.save(path). Received: {listed(quantized)}"
+        )
+    return layers
+
+
+def _head(task: Any, layers: dict[str, Any], name: str) -> Head:
+    weights = {weight: _stored(layers, weight) for weight in head_shapes(name, task.bert.config, outputs=1)}
     config = getattr(task, "mlm_config", None) if name == "mlm" else None
     return Head(weights, getattr(task, "labels", None), getattr(task, "multi_label", False), config)
-
-
-def _plain_weights(model: Any) -> dict[str, Any]:
-    changed = [
-        layer.name
-        for layer in model.layers
-        if getattr(layer, "lora_enabled", False) or getattr(layer, "quantization_mode", None)
-    ]
-    if changed:
-        raise ValueError(
-            "Only plain weights have a place in other formats. Save a model with LoRA or quantized layers by "
-            f"model.save(path). Received: {listed(changed)}"
-        )
-    return {f"{layer.name}/{weight.name}": weight for layer in model.layers for weight in layer.weights}
 
 
 def _assign(variable: Any, x: np.ndarray) -> None:
@@ -153,13 +177,20 @@ def _assign(variable: Any, x: np.ndarray) -> None:
             rows = max(1, _SLICE * len(x) // x.nbytes)
             for start in range(0, len(x), rows):
                 part = x[start : start + rows]
-                value[start : start + len(part)].assign(keras.ops.convert_to_tensor(part, value.dtype.name))
+                value[start : start + len(part)].assign(ops.convert_to_tensor(part, value.dtype.name))
             return
     variable.assign(x)
 
 
-def _stored(variable: Any) -> Stored:
+def _stored(layers: dict[str, Any], name: str) -> Stored:
+    """An array in memory; of a kernel with LoRA the sum that its layer computes with."""
+    layer, variable = _variable(layers, name)
+
     def read() -> np.ndarray:
-        return np.asarray(keras.ops.convert_to_numpy(keras.ops.cast(variable.value, "float32")))
+        value = ops.cast(variable.value, "float32")
+        if getattr(layer, "lora_enabled", False) and name.endswith("/kernel"):
+            change = ops.matmul(layer.lora_kernel_a, layer.lora_kernel_b)
+            value = value + layer.lora_alpha / layer.lora_rank * ops.cast(change, "float32")
+        return np.asarray(ops.convert_to_numpy(value))
 
     return Stored(tuple(variable.shape), read)

@@ -76,6 +76,11 @@ def read(path: Path) -> Checkpoint:
     for form in FORMATS:
         if form.recognise(path):
             return form.read_checkpoint(path)
+    if (path / "run.json").is_file():
+        raise ValueError(
+            "A pretraining run is a source once it is finished. Go on with it by the same keras-bert pretrain command. "
+            f"Received: {path}, which is not"
+        )
     lies = sorted(entry.name for entry in path.iterdir())[:6] if path.is_dir() else [path.name]
     raise ValueError(
         "The path must hold a BERT of a known format: a HuggingFace folder, a Google or Model Garden checkpoint, a "

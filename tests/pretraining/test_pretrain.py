@@ -6,13 +6,14 @@ import os
 import shutil
 import subprocess
 import sys
+from collections import Counter
 
 import keras
 import numpy as np
 import pytest
 
 import keras_bert
-from keras_bert.pretraining import RECIPES, Recipe, evaluate, pretrain, write_examples
+from keras_bert.pretraining import RECIPES, Recipe, evaluate, pretrain, read_examples, write_examples
 from keras_bert.pretraining.run_directory import run_directory
 from keras_bert.weights import own
 from keras_bert.weights.checkpoint import Checkpoint
@@ -21,7 +22,9 @@ from tests.training.small import weights
 
 WORDS = [f"w{i}" for i in range(40)]
 VOCABULARY = keras_bert.Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", ".", *WORDS])
-RECIPE = Recipe(steps=20, batch_size=8, learning_rate=1e-2, warmup=0.1, phases=(0.6, 0.4), dtype="float32", seed=3)
+RECIPE = Recipe(
+    steps=20, batch_size=8, learning_rate=1e-2, warmup=0.1, phases=(0.6, 0.4), dropout=0.2, dtype="float32", seed=3
+)
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +78,7 @@ def test_the_paper_s_numbers():
         ({"dtype": "bfloat16"}, "float32, mixed_bfloat16, mixed_float16"),
         ({"phases": (0.9, 0.2)}, "add up to 1"),
         ({"warmup": 10_000}, "share of the steps"),
+        ({"dropout": 1.0}, "below 1"),
         ({"optimizer": "sgd"}, "adamw, lamb"),
         ({"steps": 0}, "at least 1"),
         ({"learning_rate": 0.0}, "above 0"),
@@ -93,11 +97,17 @@ def test_a_finished_run_is_a_source(folder, tmp_path):
     ):
         np.testing.assert_array_equal(weights(loaded), weights(model))
     assert keras_bert.load(tmp_path / "run").preprocessor.vocabulary == VOCABULARY
+    assert (model.bert.config.hidden_dropout_prob, model.bert.config.attention_probs_dropout_prob) == (0.2, 0.2)
     records = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
     assert [record["step"] for record in records if "validation_masked_lm_loss" in record] == [10, 12, 20]
     assert (tmp_path / "run" / "curve.png").read_bytes().startswith(b"\x89PNG")
     found = evaluate(tmp_path / "run", folder / "16")
     assert found.masked_lm_perplexity < len(VOCABULARY) * 1.2
+    batches = read_examples(folder / "16", batch_size=32, epochs=1)
+    answers = [y["mlm_logits"][weight["mlm_logits"] > 0] for _, y, weight in batches]
+    piece, count = Counter(np.concatenate(answers).tolist()).most_common(1)[0]
+    assert found.most_frequent_piece == VOCABULARY.token(piece)
+    assert found.most_frequent_accuracy == pytest.approx(count / sum(map(len, answers)))
     assert 0.3 < found.next_sentence_accuracy < 0.9
 
 
@@ -140,6 +150,16 @@ def test_data_that_does_not_fit(folder, tmp_path):
         pretrain([folder / "12"] * 3, tmp_path / "c", recipe=RECIPE, strategy="one")
     with pytest.raises(ValueError, match="model's vocabulary must be the examples'"):
         evaluate(_pretrainer_folder(folder, tmp_path / "pretrainer"), tmp_path / "other")
+    other_rules = {"vocabulary": VOCABULARY, "seq_length": 12, "sentences": "line", "workers": 1, "lowercase": False}
+    write_examples(iter(texts), tmp_path / "cased", **other_rules)
+    with pytest.raises(ValueError, match="cut by the rules"):
+        evaluate(tmp_path / "pretrainer", tmp_path / "cased")
+
+
+def test_a_run_that_is_not_finished_is_no_source(tmp_path):
+    (tmp_path / "run.json").write_text("{}")
+    with pytest.raises(ValueError, match="Go on with it by the same keras-bert pretrain"):
+        keras_bert.load(tmp_path)
 
 
 def test_a_run_that_did_not_begin_leaves_its_directory_free(folder, tmp_path):

@@ -5,6 +5,7 @@ import json
 
 import h5py
 import keras
+import numpy as np
 import pytest
 
 import keras_bert
@@ -85,14 +86,23 @@ def test_unknown_folder(tmp_path):
         keras_bert.load(tmp_path)
 
 
-def test_changed_layers_have_no_place_elsewhere():
-    from keras_bert.weights.checkpoint import Checkpoint
-
-    bert = Bert(small.CONFIG)
-    small.assert_equal_arrays(Checkpoint.of(bert).weights, Checkpoint.of(bert).weights)
+def test_lora_is_merged(tmp_path):
+    bert = Bert(small.CONFIG, keras_bert.Preprocessor(small.VOCABULARY, seq_length=8))
     bert.enable_lora(2)
-    with pytest.raises(ValueError, match=r"model\.save.*layer_0_attention_qkv"):
-        Checkpoint.of(bert)
+    randomize(bert)
+    bert.save(tmp_path / "model.keras")
+    texts = ["w1 w2", "w3"]
+    plain = keras_bert.load(tmp_path / "model.keras")
+    assert not plain.get_layer("layer_0_attention_qkv").lora_enabled
+    np.testing.assert_allclose(plain.embed(texts), bert.embed(texts), atol=1e-6)
+
+
+def test_quantized_layers_have_no_place_elsewhere(tmp_path):
+    bert = Bert(small.CONFIG)
+    bert.quantize("int8")
+    bert.save(tmp_path / "model.keras")
+    with pytest.raises(ValueError, match=r"load_model.*layer_0_attention_qkv"):
+        keras_bert.load(tmp_path / "model.keras")
 
 
 @pytest.mark.parametrize("form", [own, hugging_face])
