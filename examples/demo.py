@@ -83,7 +83,7 @@ def main() -> None:
     serve("demo/saved_models/reviews", {"instances": REVIEWS})
 
     # === Against the bars ===
-    frequent = pretrained["most_frequent_piece"]
+    frequent = pretrained["most_frequent_accuracy"]
     verdicts = reviews["accuracy"]
     table = (
         ("masked words, held out", pretrained["masked_lm_accuracy"], 3 * frequent, "3 x the most frequent piece"),

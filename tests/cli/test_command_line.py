@@ -93,7 +93,7 @@ def test_commands_of_the_demo_are_there(commands, monkeypatch, capsys):
     def step(why, command):
         told.append(command)
         return dict.fromkeys(("masked_lm_accuracy", "next_sentence_accuracy", "entity_f1"), 0.95) | {
-            "most_frequent_piece": 0.1,
+            "most_frequent_accuracy": 0.1,
             "accuracy": 0.5 if "bag" in command else 0.94,
         }
 
