@@ -17,7 +17,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from urllib.error import URLError
 from urllib.request import urlopen
 
 # `python` and `keras-bert` of the environment that this runs in.
@@ -61,7 +60,7 @@ def main() -> None:
     # === Tasks ===
     files = "--train demo/world/{0}.train.{1} --valid demo/world/{0}.valid.{1} --output demo/{0}"
     bag = step(
-        'Reviews: the verdict is what stands after "but", before "although". A bag of words cannot tell.',
+        'Reviews: what stands after "but" and before "although" decides. A bag of words cannot tell.',
         "python examples/bag_of_words.py demo/world/reviews.train.tsv demo/world/reviews.valid.tsv",
     )
     options = "--model demo/run --epochs 4 --batch-size 32 --lr 1e-3"
@@ -98,22 +97,20 @@ def main() -> None:
 def step(why: str, command: str) -> dict[str, float]:
     """Run a command as a shell would, show what it says, and return the figures among that."""
     rule(f"{why}\n\n$ {command}\n")
-    began = time.perf_counter()
-    said = []
+    began, said = time.perf_counter(), ""
     with subprocess.Popen(command, shell=True, stdout=subprocess.PIPE, text=True, env=ENVIRONMENT) as process:
         for line in process.stdout or ():
             print(line, end="", flush=True)
-            said.append(line)
+            said += line
     if process.returncode:
         sys.exit(f"The step failed with exit code {process.returncode}.")
     print(f"\n({time.perf_counter() - began:.0f} s)", flush=True)
-    return {name: float(value) for name, value in re.findall(r"^(\w+)\t([\d.]+)$", "".join(said), re.MULTILINE)}
+    return {name: float(value) for name, value in re.findall(r"^(\w+)\t([\d.]+)$", said, re.MULTILINE)}
 
 
 def serve(export: str, question: dict) -> None:
     """Start the development server, ask it over HTTP, and stop it."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
+    with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     command = f"keras-bert serve {export} --port {port}"
     url, body = f"http://127.0.0.1:{port}/v1/models/{Path(export).name}", json.dumps(question, ensure_ascii=False)
@@ -133,7 +130,7 @@ def answers(url: str) -> bool:
     try:
         with urlopen(url):
             return True
-    except URLError:
+    except OSError:
         return False
 
 
@@ -147,8 +144,7 @@ What next?
   your texts    keras-bert finetune classify --train train.tsv --valid valid.tsv --model base --output runs/mine
   in Korean     the same with --model hf://klue/bert-base; README.ko.md
   your corpus   the steps above with your files; docs/pretraining.md
-  serving       demo/saved_models/reviews/serving/README.md, for TF Serving
-  in Python     README.md"""
+  serving       demo/saved_models/reviews/serving/README.md, for TF Serving"""
 
 
 if __name__ == "__main__":
