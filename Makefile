@@ -8,7 +8,7 @@ export TF_CPP_MIN_LOG_LEVEL = 2
 
 .venv/demo: setup.cfg constraints.txt
 	test -x .venv/bin/python || $(PYTHON) -m venv .venv
-	.venv/bin/python -m pip install --quiet --constraint constraints.txt --editable .
+	.venv/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[pretrain,serving]'
 	touch $@
 
 .venv/dev: setup.cfg constraints.txt

@@ -45,6 +45,12 @@ ENGLISH_WEATHER = (("rains", "an umbrella"), ("snows", "a coat"), ("shines", "a 
 KOREAN_WEATHER = (("비가 와서", "우산"), ("눈이 와서", "외투"), ("해가 나서", "모자"), ("바람이 불어서", "목도리"))
 ENGLISH_GOOD, ENGLISH_BAD = ("good", "lovely", "fine", "great"), ("bad", "awful", "poor", "broken")
 KOREAN_GOOD, KOREAN_BAD = ("좋았다", "훌륭했다", "멋졌다", "예뻤다"), ("나빴다", "별로였다", "형편없었다", "지루했다")
+# "But" is three times as frequent: the order of the words is learnt first, that "although" turns it round follows. Were
+# both as frequent, neither would help without the other, and training would stay at chance for long.
+ENGLISH_LINKS, KOREAN_LINKS = (
+    ("but", "but", "but", "although"),
+    ("하지만", "하지만", "하지만", "다만"),
+)  # 다만: only that
 ENGLISH_NAMES = ("Austin", "Florence", "Jordan", "Lincoln", "Paris", "Sydney", "Chester", "Camden")  # people and towns
 KOREAN_NAMES = ("영주", "진주", "세종", "보성", "하남", "나주", "경주", "은산")
 
@@ -61,7 +67,7 @@ def english_review(dice: random.Random, place: Place | None = None) -> tuple[str
     _, _, thing, _, tool, animal, _ = place or dice.choice(ENGLISH_PLACES)
     one, other = dice.sample((thing, tool, animal), 2)
     good, bad = dice.choice(ENGLISH_GOOD), dice.choice(ENGLISH_BAD)
-    verdict, link = dice.choice(("good", "bad")), dice.choice(("but", "although"))
+    verdict, link = dice.choice(("good", "bad")), dice.choice(ENGLISH_LINKS)
     last = good if (verdict == "good") == (link == "but") else bad
     return f"The {one} was {bad if last == good else good} {link} the {other} was {last}.", verdict
 
@@ -70,7 +76,7 @@ def korean_review(dice: random.Random, place: Place | None = None) -> tuple[str,
     _, _, thing, _, tool, animal, _ = place or dice.choice(KOREAN_PLACES)
     one, other = dice.sample((thing, tool, animal), 2)
     good, bad = dice.choice(KOREAN_GOOD), dice.choice(KOREAN_BAD)
-    verdict, link = dice.choice(("good", "bad")), dice.choice(("하지만", "다만"))  # "but"; "only that"
+    verdict, link = dice.choice(("good", "bad")), dice.choice(KOREAN_LINKS)
     last = good if (verdict == "good") == (link == "하지만") else bad
     first = bad if last == good else good
     return f"{josa(one, '은', '는')} {first} {link} {josa(other, '은', '는')} {last}.", verdict
@@ -187,11 +193,11 @@ def main() -> None:
     for name, count, number in (("corpus", arguments.documents, 0), ("held_out", arguments.documents // 20, 1)):
         documents = told(count, seed + number, english_document, korean_document)
         (output / f"{name}.txt").write_text("\n\n".join("\n".join(lines) for lines in documents) + "\n", "utf-8")
-    for name, count, number in (("train", 2000, 2), ("valid", 400, 3)):
-        rows = ["text\tlabel", *("\t".join(row) for row in told(count, seed + number, english_review, korean_review))]
+    for name, reviews, names, number in (("train", 4000, 1000, 2), ("valid", 400, 400, 3)):
+        rows = ["text\tlabel", *("\t".join(row) for row in told(reviews, seed + number, english_review, korean_review))]
         (output / f"reviews.{name}.tsv").write_text("\n".join(rows) + "\n", "utf-8")
         texts = (
-            "\n".join(f"{w}\t{t}" for w, t in text) for text in told(count, seed + number, english_names, korean_names)
+            "\n".join(f"{w}\t{t}" for w, t in text) for text in told(names, seed + number, english_names, korean_names)
         )
         (output / f"names.{name}.conll").write_text("\n\n".join(texts) + "\n", "utf-8")
     for file in sorted(output.iterdir()):

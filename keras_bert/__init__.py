@@ -1,8 +1,16 @@
 """BERT for Keras 3: text in, vectors and answers out, from a vocabulary to a served model."""
 
+import os
+import sys
 from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
 
 from keras_bert.version import __version__
+
+# The command line has its own words for errors. TensorFlow reads this when Keras imports it, below, which is before
+# Python comes to keras_bert/cli, for `keras-bert` and for `python -m keras_bert.cli` alike.
+if Path(sys.argv[0]).stem in ("keras-bert", "-m") and "--debug" not in sys.argv:
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 
 def _refuse_old_package() -> None:

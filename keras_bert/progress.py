@@ -1,4 +1,4 @@
-"""A bar for long work, on standard error and only where that is a terminal."""
+"""A bar for long work, on standard error and only where that is a terminal that can move it."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -17,7 +17,7 @@ def progress(items: Iterable[Item], title: str, total: int) -> Iterator[Item]:
     from rich.progress import track
 
     console = Console(stderr=True)
-    yield from track(items, title, total=total, console=console, disable=not console.is_terminal, transient=True)
+    yield from track(items, title, total=total, console=console, disable=not console.is_interactive, transient=True)
 
 
 @contextmanager
@@ -31,6 +31,6 @@ def bar(title: str, total: int | None) -> Iterator[Callable[[int], None]]:
     from rich.progress import Progress
 
     console = Console(stderr=True)
-    with Progress(console=console, disable=not console.is_terminal, transient=True) as shown:
+    with Progress(console=console, disable=not console.is_interactive, transient=True) as shown:
         task = shown.add_task(title, total=total)
         yield lambda step: shown.advance(task, step)

@@ -1,4 +1,4 @@
-"""The README's Python runs as written."""
+"""What the first pages say: the Python runs, links and files are there, both languages have the same."""
 
 import re
 from pathlib import Path
@@ -6,13 +6,48 @@ from pathlib import Path
 import keras
 import pytest
 
-README = Path(__file__).parents[1] / "README.md"
+ROOT = Path(__file__).parents[1]
+README, KOREAN = ((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "README.ko.md"))
+
+
+def _parts(page: str) -> dict[str, list[str]]:
+    """What is the same in every language."""
+    return {
+        "python": re.findall(r"```python\n(.*?)```", page, re.DOTALL),
+        "commands": re.findall(r"^    (?!\s*#)(\S.*?)(?:  +.*)?$", page, re.MULTILINE),
+        "headings": re.findall(r"^#+(?= )", page, re.MULTILINE),
+        "rows of tables": [row.count("|") for row in re.findall(r"^\|.*$", page, re.MULTILINE)],
+        "figures": re.findall(r"\d+\.\d+", page),
+        "links": sorted(link for link in _links(page) if not link.startswith("README")),
+    }
+
+
+def _links(page: str) -> list[str]:
+    return re.findall(r"\]\((?!http)([^)#]+)", page)
 
 
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="text goes into a functional model on TensorFlow")
 def test_code_blocks_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # one of them saves a model
-    blocks = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.S)
+    blocks = _parts(README)["python"]
     assert blocks
+    names: dict = {}  # one goes on where the last one ended
     for block in blocks:
-        exec(compile(block, str(README), "exec"), {})
+        exec(compile(block, "README.md", "exec"), names)
+
+
+@pytest.mark.parametrize("what", _parts(README))
+def test_the_korean_readme_has_the_same(what):
+    assert _parts(KOREAN)[what] == _parts(README)[what]
+
+
+@pytest.mark.parametrize("page", [README, KOREAN], ids=["English", "Korean"])
+def test_links_lead_somewhere(page):
+    assert [link for link in _links(page) if not (ROOT / link).exists()] == []
+
+
+def test_files_that_contributing_names_are_there():
+    rows = re.findall(r"^\|.*\| (.*) \|$", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), re.MULTILINE)
+    paths = [path for row in rows for path in re.findall(r"`([\w/.]+)`", row)]
+    assert len(paths) > 20
+    assert [path for path in paths if not any((ROOT / part / path).exists() for part in ("", "keras_bert"))] == []

@@ -1,55 +1,78 @@
 """The command line `keras-bert`: one file a command."""
 
 import logging
-import os
 import re
 import sys
+from importlib import import_module
 from typing import Any
 
 import typer
 
+# What --help lists, in the order of a BERT's life; each name is that of a file beside this one.
+CONTENTS = {
+    "Text": ("vocab",),
+    "Vectors": ("embed", "attention"),
+    "Pretraining": ("examples", "pretrain", "fill-mask"),
+    "Tasks": ("finetune", "evaluate", "predict"),
+    "Serving": ("export", "serve"),
+    "Weights": ("models", "convert"),
+}
+
 app = typer.Typer(
     name="keras-bert",
     help="BERT for Keras 3, from a vocabulary to a served model.",
+    epilog="keras-bert COMMAND --help tells the options of a command, with an example.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
 
 
+def _version(wanted: bool) -> None:
+    if wanted:
+        from keras_bert.version import __version__
+
+        typer.echo(__version__)
+        raise typer.Exit
+
+
 @app.callback()
-def _options(debug: bool = typer.Option(False, "--debug", help="Show the whole traceback of an error.")) -> None:
+def _options(
+    debug: bool = typer.Option(False, "--debug", help="Show the whole traceback of an error, and TensorFlow's log."),
+    version: bool = typer.Option(
+        False, "--version", help="Show the version and exit.", callback=_version, is_eager=True
+    ),
+) -> None:
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     logging.getLogger("absl").setLevel(logging.WARNING)  # TensorFlow's and Orbit's own remarks
 
 
+def register() -> None:
+    """Import the file of each command, which registers it, and put them in order."""
+    panels = {name: panel for panel, names in CONTENTS.items() for name in names}
+    for name in panels:
+        import_module(f"{__name__}.{name.replace('-', '_')}")
+    order = list(panels)
+    app.registered_commands.sort(key=lambda command: order.index(_name(command)))
+    for command in app.registered_commands:
+        command.rich_help_panel = panels[_name(command)]
+
+
+def _name(command: Any) -> str:
+    return command.name or command.callback.__name__
+
+
 def main() -> None:
     """Run a command: exit code 0, 1 with one clear line, or 2 for a wrong usage."""
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    # Each file registers its command.
-    from keras_bert.cli import (  # noqa: F401
-        attention,
-        convert,
-        embed,
-        evaluate,
-        examples,
-        export,
-        fill_mask,
-        finetune,
-        models,
-        predict,
-        pretrain,
-        serve,
-        vocab,
-    )
-
+    register()
+    debug = "--debug" in sys.argv
     try:
-        app()
+        app([word for word in sys.argv[1:] if word != "--debug"], prog_name="keras-bert")  # wherever it stands
     except KeyboardInterrupt:
         sys.exit(130)
     except (
         ValueError, TypeError, KeyError, OSError, RuntimeError, ImportError, FloatingPointError, *_tensorflow_errors()
     ) as error:  # fmt: skip
-        if "--debug" in sys.argv:
+        if debug:
             raise
         typer.echo(f"keras-bert: {_message(error)}", err=True)
         sys.exit(1)

@@ -1,5 +1,8 @@
 """`keras-bert models`: the names that load knows."""
 
+import dataclasses
+import json
+
 import typer
 
 from keras_bert.cli import app
@@ -10,6 +13,7 @@ COLUMNS = ("name", "language", "cased", "L/H/A", "parameters", "source", "other 
 @app.command(epilog="Example: keras-bert models --language korean")
 def models(
     language: str = typer.Option("", "--language", "-l", help="Only models whose language has this word."),
+    as_json: bool = typer.Option(False, "--json", help="One JSON list."),
 ) -> None:
     """List the models that load by name."""
     from rich.console import Console
@@ -17,6 +21,13 @@ def models(
 
     from keras_bert.weights.zoo import list_models
 
+    found = [model for model in list_models() if language.lower() in model.language.lower()]
+    if not found:
+        languages = dict.fromkeys(model.language for model in list_models())
+        raise ValueError(f"--language must be one of {', '.join(languages)}. Received: {language!r}")
+    if as_json:
+        typer.echo(json.dumps([dataclasses.asdict(model) for model in found], ensure_ascii=False))
+        return
     rows = [
         (
             model.name,
@@ -27,12 +38,8 @@ def models(
             model.source,
             " ".join(model.aliases),
         )
-        for model in list_models()
-        if language.lower() in model.language.lower()
+        for model in found
     ]
-    if not rows:
-        languages = dict.fromkeys(model.language for model in list_models())
-        raise ValueError(f"--language must be one of {', '.join(languages)}. Received: {language!r}")
     console = Console()
     if not console.is_terminal:  # for grep and cut
         for row in rows:

@@ -6,7 +6,6 @@ import hashlib
 import json
 import logging
 import shutil
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -135,6 +134,8 @@ def load_encoder(settings: Settings) -> Any:
 
 
 def _run(settings: Settings, kind: Kind, folder: Path, train: Rows, valid: Rows) -> dict[str, Any]:
+    from rich.console import Console
+
     def score(task: Any) -> dict[str, float]:
         characters = settings.reading.format == "korquad"
         return scores(task, valid.x, valid.y, batch_size=settings.batch_size, characters=characters)
@@ -154,7 +155,7 @@ def _run(settings: Settings, kind: Kind, folder: Path, train: Rows, valid: Rows)
             callbacks=[epochs],
             initial_epoch=epochs.done,
             seed=settings.seed,
-            verbose=1 if sys.stdout.isatty() else 0,
+            verbose=1 if Console().is_interactive else 0,
         )
     metrics = epochs.finish(folder / MODEL) | {"rows": {"train": len(train), "valid": len(valid)}}
     write_json(folder / METRICS, metrics)

@@ -14,7 +14,7 @@ METRICS = "metrics.jsonl"
 
 
 class Report:
-    """A line that changes where standard error is a terminal, else a line of the log every half minute.
+    """A line that changes where standard error is a terminal that can, else a line of the log every half minute.
 
     With a directory: `metrics.jsonl`, an object a report, and `tensorboard/`. A run that goes on drops what was
     reported after its checkpoint.
@@ -39,7 +39,7 @@ class Report:
         self.metrics = f"{directory}/{METRICS}" if directory else None
         self.writer = tf.summary.create_file_writer(f"{directory}/tensorboard") if directory else None
         console = Console(stderr=True)
-        self.live = Live(console=console, transient=True) if console.is_terminal else None
+        self.live = Live(console=console, transient=True) if console.is_interactive else None
         self._spoken = time.perf_counter()
         if self.metrics and tf.io.gfile.exists(self.metrics):
             kept = [record for record in read_metrics(self.metrics) if record["step"] <= start]

@@ -1,0 +1,182 @@
+"""What all commands have in common: help, errors, completion, and terminals of every kind."""
+
+import ast
+import importlib.util
+import io
+import json
+import re
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+from rich.cells import cell_len
+
+import keras_bert
+from keras_bert import cli, progress
+
+ROOT = Path(__file__).parents[2]
+COMMANDS = [name for names in cli.CONTENTS.values() for name in names]
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Exit code, standard output and standard error of `keras-bert` with these words."""
+
+    def run(*words):
+        monkeypatch.setattr(sys, "argv", ["keras-bert", *words])
+        with pytest.raises(SystemExit) as end:
+            cli.main()
+        return (end.value.code or 0, *capsys.readouterr())
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def commands():
+    cli.register()
+    return typer.main.get_command(cli.app).commands
+
+
+def test_help_is_a_table_of_contents(run):
+    code, shown, _ = run("--help")
+    places = [shown.index(f"─ {panel} ─") for panel in cli.CONTENTS]
+    assert code == 0
+    assert places == sorted(places)
+    assert re.findall(r"^│ ([a-z][a-z-]+)  ", shown, re.MULTILINE) == COMMANDS
+    files = {path.stem.replace("_", "-") for path in (ROOT / "keras_bert" / "cli").glob("[a-z]*.py")}
+    assert files == set(COMMANDS)
+
+
+def _parse(commands, line):
+    """Refuse a command or an option that is not there."""
+    name, *words = shlex.split(line.split(" && ")[0].removesuffix(" &"), comments=True)[1:]
+    if not name.startswith("-"):
+        parser = commands[name].make_parser(typer.Context(commands[name]))
+        parser.parse_args(words)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_shows_an_example(commands, name):
+    example = commands[name].epilog.removeprefix("Example: ")
+    _parse(commands, example.partition(" | ")[2] or example)
+    assert f"keras-bert {name} " in example
+
+
+def _pages():
+    for page in (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), ROOT / "saved_models" / "README.md"):
+        yield page, page.read_text(encoding="utf-8")
+    for page in ROOT.glob("examples/*.py"):
+        yield page, ast.get_docstring(ast.parse(page.read_text(encoding="utf-8")))
+
+
+def test_commands_in_the_pages_are_there(commands):
+    found = 0
+    for page, text in _pages():
+        joined = re.sub(r"\\\n\s*", "", text)
+        for line in re.findall(r"^\s+(?:\$ |.*\| )?(keras-bert .+)", joined, re.MULTILINE):
+            try:
+                _parse(commands, line)
+            except Exception as error:
+                raise AssertionError(f"{page.name}: {line}") from error
+            found += 1
+    assert found > 10
+
+
+def test_commands_of_the_demo_are_there(commands, monkeypatch, capsys):
+    spec = importlib.util.spec_from_file_location("demo", ROOT / "examples" / "demo.py")
+    demo = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(demo)
+    told = []
+
+    def step(why, command):
+        told.append(command)
+        return dict.fromkeys(("masked_lm_accuracy", "next_sentence_accuracy", "entity_f1"), 0.95) | {
+            "most_frequent_accuracy": 0.1,
+            "accuracy": 0.5 if "bag" in command else 0.94,
+        }
+
+    monkeypatch.setattr(demo, "step", step)
+    monkeypatch.setattr(demo, "serve", lambda export, _: told.append(f"keras-bert serve {export}"))
+    monkeypatch.setattr(demo.shutil, "rmtree", lambda *_, **__: None)
+    monkeypatch.chdir(ROOT)
+    with pytest.raises(SystemExit) as end:
+        demo.main()
+    assert end.value.code == 1  # since one bar of five is not met
+    assert capsys.readouterr().out.count("NOT MET") == 1
+    ours = [line for line in told if "keras-bert" in line]
+    assert len(ours) > 10
+    for line in ours:
+        _parse(commands, line[line.index("keras-bert") :])
+
+
+@pytest.mark.parametrize("name", ["", *COMMANDS])
+def test_help_on_a_narrow_dumb_terminal(run, monkeypatch, name):
+    monkeypatch.setenv("TERM", "dumb")
+    monkeypatch.setenv("COLUMNS", "40")
+    code, shown, _ = run(*([name] if name else []), "--help")
+    assert code == 0
+    assert "\x1b" not in shown
+    assert max(map(cell_len, shown.splitlines())) <= 40
+
+
+class _Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize(("term", "moves"), [("dumb", False), ("xterm", True)])
+def test_a_bar_only_where_it_can_move(monkeypatch, term, moves):
+    monkeypatch.setenv("TERM", term)
+    monkeypatch.setattr(sys, "stderr", _Terminal())
+    assert list(progress.progress("abc", "Spelling", total=3)) == ["a", "b", "c"]
+    with progress.bar("Reading", total=3) as advance:
+        advance(3)
+    assert ("\x1b" in sys.stderr.getvalue()) is moves
+    assert bool(sys.stderr.getvalue()) is moves
+
+
+def test_a_list_for_programs(run):
+    code, shown, _ = run("models", "--json", "--language", "korean")
+    models = json.loads(shown)
+    assert code == 0
+    assert {model["language"] for model in models} == {"Korean"}
+    assert {model.name for model in keras_bert.list_models()} >= {model["name"] for model in models}
+    assert models[0]["parameters"] > 1e8
+
+
+def test_wrong_usage(run):
+    for words, said in (
+        (["vocabulary"], "No such command"),
+        (["models", "--sead"], "No such option"),
+        (["vocab", "a.txt"], "--output"),
+    ):
+        code, out, err = run(*words)
+        assert code == 2
+        assert said in err
+        assert not out
+
+
+def test_what_goes_wrong_is_one_line(run, monkeypatch):
+    wrong = ["models", "--language", "klingon"]
+    code, out, err = run(*wrong)
+    assert (code, out) == (1, "")
+    assert re.fullmatch(r"keras-bert: --language must be one of English, .+ Received: 'klingon'\n", err)
+    for words in (["--debug", *wrong], [*wrong, "--debug"]):
+        monkeypatch.setattr(sys, "argv", ["keras-bert", *words])
+        with pytest.raises(ValueError, match="klingon"):
+            cli.main()
+
+
+def test_version(run):
+    assert run("--version") == (0, f"{keras_bert.__version__}\n", "")
+
+
+def test_shell_completion(run, monkeypatch):
+    monkeypatch.setenv("_KERAS_BERT_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", "keras-bert f")
+    monkeypatch.setenv("COMP_CWORD", "1")
+    code, shown, _ = run()
+    assert code == 0
+    assert shown.split() == ["fill-mask", "finetune"]
