@@ -167,7 +167,7 @@
 
   // === One head ===
 
-  const ROW = 24, GAP = 14, TOP = 6;
+  const ROW = 24, GAP = 14, TOP = 6; // as in the style sheet
   const MOST = 3000; // lines drawn at once; of more, the heaviest
   const lists = { from: at("from"), to: at("to") };
   const middle = (index) => TOP + index * ROW + (second && index >= second ? GAP : 0) + ROW / 2;

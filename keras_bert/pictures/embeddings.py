@@ -13,7 +13,7 @@ MARKERS = ("o", "s", "^")
 LABELS = len(COLORS) * len(MARKERS)
 NAMED = 150  # points that may get their text beside them
 LONGEST = 24  # characters of a text that are shown
-SIDES = ((6, 0, "left"), (-6, 0, "right"), (0, 8, "center"), (0, -8, "center"))
+SIDES = ((6, 0, "left"), (-6, 0, "right"), (0, 9, "center"), (0, -9, "center"))
 
 
 def draw_embeddings(
@@ -66,7 +66,8 @@ def draw_embeddings(
             frameon=False,
             prop={"family": fonts, "size": 10},
         )
-    _name_points(figure, axes, points, [name.translate(blanks) for name in names], fonts)
+    reach = np.sqrt(size) / 2 * figure.dpi / 72 + 1  # pixels from the middle of a dot to its edge
+    _name_points(figure, axes, points, reach, [name.translate(blanks) for name in names], fonts)
     figure.savefig(path, format="png")
 
 
@@ -102,13 +103,13 @@ def _shortened(text: str) -> str:
     return text.replace("$", r"\$")  # matplotlib would set what stands between two of them as a formula
 
 
-def _name_points(figure: Any, axes: Any, points: np.ndarray, names: list[str], fonts: list[str]) -> None:
+def _name_points(figure: Any, axes: Any, points: np.ndarray, reach: float, names: list[str], fonts: list[str]) -> None:
     """Put names beside points, on the first side where nothing else stands; a name without room is left out."""
     figure.draw_without_rendering()
     renderer = figure.canvas.get_renderer()
     pixels = axes.transData.transform(points)  # [n, 2]
     frame = axes.get_window_extent(renderer)
-    taken = np.concatenate([pixels - 4, pixels + 4], axis=1)  # [boxes, 4]: left, bottom, right, top
+    taken = np.concatenate([pixels - reach, pixels + reach], axis=1)  # [boxes, 4]: left, bottom, right, top
     for index, name in enumerate(names):
         if not name:
             continue
