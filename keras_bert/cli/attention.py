@@ -28,4 +28,4 @@ def attention(
     name = Path(model).name if Path(model).exists() else model
     page = attention_page(bert, text, pair, model=name)
     write_text(str(output), page)
-    typer.echo(f"{output}: {len(page.encode()) / 1e6:.1f} MB")
+    typer.echo(f"{output}: {len(page.encode()) / 1e3:,.0f} kB")
