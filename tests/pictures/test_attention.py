@@ -75,7 +75,8 @@ def test_command(bert, tmp_path):
         return CliRunner().invoke(app, arguments, catch_exceptions=False)
 
     said = run("--output", str(tmp_path / "a.html")).output
-    assert said == f"{tmp_path / 'a.html'}: 0.0 MB\n"
+    size = (tmp_path / "a.html").stat().st_size
+    assert said == f"{tmp_path / 'a.html'}: {size / 1e3:.0f} kB\n"
     assert (tmp_path / "a.html").read_text() == attention_page(bert, "The cat", "영화", model="bert.keras")
     assert {path.name for path in tmp_path.iterdir()} == {"bert.keras", "a.html"}
     run("--output", str(tmp_path / "a.html"), "--seq-length", "4")
