@@ -39,7 +39,7 @@ def test_is_kept_without_outputs(path):
 
 
 def test_a_tpu_is_set_up_as_the_readme_says():
-    section = (ROOT / "README.md").read_text(encoding="utf-8").split("## On a TPU VM")[1].split("\n## ")[0]
+    section = (ROOT / "README.md").read_text(encoding="utf-8").split("\n## On a TPU")[1].split("\n## ")[0]
     lines = re.findall(r"^    (pip install .*)$", section, re.M)
     source = "\n".join(cell.source for cell in read(ROOT / "examples/colab_tpu_finetuning.ipynb").cells)
     assert lines == re.findall(r"^    %(pip install .*)$", source, re.M)
