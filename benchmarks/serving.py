@@ -94,6 +94,7 @@ def peak() -> float:
 
 def export(folder: Path, size: str, dtype: str) -> dict[str, float]:
     """Write the export of a random model, or for the peer its HuggingFace folder."""
+    import keras
     import tensorflow as tf
     import tensorflow_text  # noqa: F401  loaded before the memory is read
 
@@ -108,6 +109,7 @@ def export(folder: Path, size: str, dtype: str) -> dict[str, float]:
     words = sorted({word for text in texts() for word in text.lower().split() if word.isalpha()} - set(letters))
     known = [*pieces, *letters, *words][:30522]
     vocabulary = keras_bert.Vocabulary(known + [f"[unused{i}]" for i in range(30522 - len(known))])
+    keras.utils.set_random_seed(0)  # the same weights in every export
     bert = keras_bert.Bert(keras_bert.BertConfig.from_size(size), keras_bert.Preprocessor(vocabulary))
     if dtype == "peer":
         folder.parent.mkdir(parents=True)

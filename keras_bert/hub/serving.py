@@ -55,13 +55,14 @@ $configs
 """
 
 _BATCHING = """\
-# Requests that come together run as one batch. Texts are padded to the longest of their batch inside the graph, so
-# texts of uneven length need no padding here; ids of uneven length do, hence pad_variable_length_inputs.
+# Requests that come together run as one batch. Texts are padded to the longest of their batch inside the graph. Ids
+# must come padded to one length, which costs nothing: TF Serving's own padding repeats a tensor's first element, and
+# a mask padded with ones gives wrong answers, so it stays off.
 max_batch_size { value: 64 }
 batch_timeout_micros { value: 2000 }
 max_enqueued_batches { value: 128 }
 num_batch_threads { value: 2 }
-pad_variable_length_inputs: true
+pad_variable_length_inputs: false
 """
 
 _MONITORING = """\

@@ -107,7 +107,7 @@ def test_settings(kit):
     assert models[NAME].base_path == "/models/text"
     assert dict(models[NAME].version_labels) == {"stable": 1, "canary": 1}
     batching = text_format.Parse((kit / "serving" / "batching.config").read_text(), _batching_parameters())
-    assert (batching.max_batch_size.value, batching.pad_variable_length_inputs) == (64, True)
+    assert (batching.max_batch_size.value, batching.pad_variable_length_inputs) == (64, False)
     assert batching.batch_timeout_micros.value < 10_000
     text_format.Parse((kit / "serving" / "monitoring.config").read_text(), _monitoring_config())
     compose = yaml.safe_load((kit / "serving" / "compose.yaml").read_text())
