@@ -4,7 +4,7 @@
 PYTHON ?= python3
 export TF_CPP_MIN_LOG_LEVEL = 2
 
-.PHONY: demo test lint docs benchmarks clean
+.PHONY: demo test lint docs benchmarks tpu-check clean
 
 .venv/demo: setup.cfg constraints.txt
 	test -x .venv/bin/python || $(PYTHON) -m venv .venv
@@ -38,11 +38,13 @@ lint: .venv/dev
 docs: .venv/dev
 	.venv/bin/python -m mkdocs build --strict
 
+# Runs the commands of benchmarks/README.md and writes what they print into it; ONLY=serving for some of them.
 benchmarks: .venv/dev
-	.venv/bin/python benchmarks/encoder.py
-	.venv/bin/python benchmarks/tokenizer.py
-	.venv/bin/python benchmarks/embed.py
-	.venv/bin/python benchmarks/load.py
+	.venv/bin/python benchmarks/page.py --only "$(ONLY)"
+
+tpu-check: .venv/dev
+	.venv/bin/python benchmarks/tpu_compile.py
+	.venv/bin/python benchmarks/tpu_compile.py --pretraining
 
 clean:
 	rm -rf .venv build dist *.egg-info
