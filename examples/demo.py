@@ -141,6 +141,7 @@ def rule(text: str) -> None:
 
 NEXT = """
 What next?
+  look inside   keras-bert attention "Florence is the baker." --model demo/run --output demo/attention.html
   your texts    keras-bert finetune classify --train train.tsv --valid valid.tsv --model base --output runs/mine
   in Korean     the same with --model hf://klue/bert-base; README.ko.md
   your corpus   the steps above with your files; docs/pretraining.md
