@@ -47,7 +47,7 @@ def main() -> None:
     step("And of text held out.", f"keras-bert examples demo/world/held_out.txt {options} --output demo/held_out")
     step(
         "Pretrain a BERT of 2 layers on masked words and next sentences. Watch the held-out accuracies climb.",
-        "keras-bert pretrain --data demo/corpus --validation demo/held_out --recipe tiny-laptop --steps 1500 "
+        "keras-bert pretrain --data demo/corpus --validation demo/held_out --recipe tiny-laptop --steps 2000 "
         "--batch-size 32 --learning-rate 3e-3 --dropout 0 --validate-every 250 --output demo/run",
     )
     pretrained = step(
@@ -63,7 +63,7 @@ def main() -> None:
         'Reviews: what stands after "but" and before "although" decides. A bag of words cannot tell.',
         "python examples/bag_of_words.py demo/world/reviews.train.tsv demo/world/reviews.valid.tsv",
     )
-    options = "--model demo/run --epochs 4 --batch-size 32 --lr 1e-3"
+    options = "--model demo/run --epochs 3 --batch-size 32 --lr 1e-3"
     reviews = step("BERT reads in order.", f"keras-bert finetune classify {files.format('reviews', 'tsv')} {options}")
     names = step(
         "People and towns, whose names are the same: the context decides.",
