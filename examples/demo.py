@@ -105,7 +105,7 @@ def step(why: str, command: str) -> dict[str, float]:
     if process.returncode:
         sys.exit(f"The step failed with exit code {process.returncode}.")
     print(f"\n({time.perf_counter() - began:.0f} s)", flush=True)
-    return {name: float(value) for name, value in re.findall(r"^(\w+)\t([\d.]+)$", said, re.MULTILINE)}
+    return {name: float(value) for name, value in re.findall(r"^(\w+)\t(\d[\d.]*)$", said, re.MULTILINE)}
 
 
 def serve(export: str, question: dict) -> None:
