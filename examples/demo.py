@@ -21,7 +21,7 @@ from urllib.request import urlopen
 
 # `python` and `keras-bert` of the environment that this runs in.
 ENVIRONMENT = os.environ | {"PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])}
-GAPS = ("At the bakery the baker works with the [MASK].", "대장간 밖에서 [MASK] 뼈다귀를 찾는다.")
+GAPS = ("Today it rains at the farm, so Austin takes an [MASK].", "오늘은 농장에 비가 와서 영주가 [MASK] 챙긴다.")
 REVIEWS = ("The bread was bad but the oven was lovely.", "송어는 좋았다 하지만 그물은 별로였다.")
 NAMES = ("Florence is the baker and lives in Austin.", "오후에 세종이 나주에서 온다.")
 
