@@ -21,9 +21,9 @@ from urllib.request import urlopen
 
 # `python` and `keras-bert` of the environment that this runs in.
 ENVIRONMENT = os.environ | {"PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])}
-GAPS = ("At the bakery the baker works with the [MASK].", "대장간 밖에서 [MASK] 뼈다귀를 찾는다.")
+GAPS = ("Today it rains at the farm, so Austin takes an [MASK].", "오늘은 농장에 비가 와서 영주가 [MASK] 챙긴다.")
 REVIEWS = ("The bread was bad but the oven was lovely.", "송어는 좋았다 하지만 그물은 별로였다.")
-NAMES = ("Florence is the baker and lives in Austin.", "세종이 나주에서 온다.")
+NAMES = ("Florence is the baker and lives in Austin.", "오후에 세종이 나주에서 온다.")
 
 
 def main() -> None:
@@ -47,7 +47,7 @@ def main() -> None:
     step("And of text held out.", f"keras-bert examples demo/world/held_out.txt {options} --output demo/held_out")
     step(
         "Pretrain a BERT of 2 layers on masked words and next sentences. Watch the held-out accuracies climb.",
-        "keras-bert pretrain --data demo/corpus --validation demo/held_out --recipe tiny-laptop --steps 1500 "
+        "keras-bert pretrain --data demo/corpus --validation demo/held_out --recipe tiny-laptop --steps 2000 "
         "--batch-size 32 --learning-rate 3e-3 --dropout 0 --validate-every 250 --output demo/run",
     )
     pretrained = step(
@@ -63,7 +63,7 @@ def main() -> None:
         'Reviews: what stands after "but" and before "although" decides. A bag of words cannot tell.',
         "python examples/bag_of_words.py demo/world/reviews.train.tsv demo/world/reviews.valid.tsv",
     )
-    options = "--model demo/run --epochs 4 --batch-size 32 --lr 1e-3"
+    options = "--model demo/run --epochs 3 --batch-size 32 --lr 1e-3"
     reviews = step("BERT reads in order.", f"keras-bert finetune classify {files.format('reviews', 'tsv')} {options}")
     names = step(
         "People and towns, whose names are the same: the context decides.",
@@ -105,7 +105,7 @@ def step(why: str, command: str) -> dict[str, float]:
     if process.returncode:
         sys.exit(f"The step failed with exit code {process.returncode}.")
     print(f"\n({time.perf_counter() - began:.0f} s)", flush=True)
-    return {name: float(value) for name, value in re.findall(r"^(\w+)\t([\d.]+)$", said, re.MULTILINE)}
+    return {name: float(value) for name, value in re.findall(r"^(\w+)\t(\d[\d.]*)$", said, re.MULTILINE)}
 
 
 def serve(export: str, question: dict) -> None:
@@ -141,6 +141,7 @@ def rule(text: str) -> None:
 
 NEXT = """
 What next?
+  look inside   keras-bert attention "Florence is the baker." --model demo/run --output demo/attention.html
   your texts    keras-bert finetune classify --train train.tsv --valid valid.tsv --model base --output runs/mine
   in Korean     the same with --model hf://klue/bert-base; README.ko.md
   your corpus   the steps above with your files; docs/pretraining.md

@@ -6,9 +6,10 @@ Expected time: seconds. Writes corpus.txt and held_out.txt (a sentence a line, d
 reviews.{train,valid}.tsv (text, label) and names.{train,valid}.conll (word, tag).
 
 The rules. Every document happens at one place, which decides who works there, with what, on what, and the animal
-outside; the weather decides what people wear, the animal what it eats, the thing its price. So a masked word can be
-told from its sentence, and a next sentence from its place. A verdict is what stands after "but" and before "although":
-the words are the same either way. The same name is a person or a town: where it stands tells.
+outside; the weather decides what people wear, the animal what it eats, the thing its price. Every sentence has a word
+of the place: so a masked word can be told from its sentence, and a next sentence from its place. A verdict is what
+stands after "but" and before "although": the words are the same either way. The same name is a person or a town: where
+it stands tells.
 """
 
 import argparse
@@ -91,7 +92,7 @@ def english_document(dice: random.Random) -> list[str]:
     told = [
         f"{name} is the {worker} and lives in {town}.",
         f"Every morning the {worker} goes to the {place}.",
-        f"Today it {weather}, so {name} takes {clothes}.",
+        f"Today it {weather} at the {place}, so {name} takes {clothes}.",
         f"At the {place} the {worker} works with the {tool}.",
         f"The {thing} at the {place} costs {price} coins.",
         f"Outside the {place} a {animal} looks for {food}.",
@@ -99,7 +100,7 @@ def english_document(dice: random.Random) -> list[str]:
         f"In the afternoon {guest} comes from {town} to buy the {thing}.",
         f"The guest pays {price} coins for the {thing}.",
         review,
-        f"So the guest was {'happy' if verdict == 'good' else 'angry'} in the end.",
+        f"So the guest of the {place} was {'happy' if verdict == 'good' else 'angry'} in the end.",
         f"In the evening the {worker} leaves the {place} and the {tool}.",
     ]
     return sorted(dice.sample(told, dice.randint(6, len(told))), key=told.index)
@@ -114,7 +115,7 @@ def korean_document(dice: random.Random) -> list[str]:
     told = [
         f"{josa(name, '은', '는')} {worker}이고 {town}에 산다.",
         f"아침마다 {josa(worker, '은', '는')} {place}에 간다.",
-        f"오늘은 {weather} {josa(name, '이', '가')} {josa(clothes, '을', '를')} 챙긴다.",
+        f"오늘은 {place}에 {weather} {josa(name, '이', '가')} {josa(clothes, '을', '를')} 챙긴다.",
         f"{place}에서 {josa(worker, '이', '가')} {josa(tool, '을', '를')} 쓴다.",
         f"{place}의 {josa(thing, '은', '는')} 동전 {price} 닢이다.",
         f"{place} 밖에서 {josa(animal, '이', '가')} {josa(food, '을', '를')} 찾는다.",
@@ -122,7 +123,7 @@ def korean_document(dice: random.Random) -> list[str]:
         f"오후에 {josa(guest, '이', '가')} {town}에서 와서 {josa(thing, '을', '를')} 산다.",
         f"손님은 {thing} 값으로 동전 {price} 닢을 낸다.",
         review,
-        f"그래서 손님은 끝내 {'기뻐했다' if verdict == 'good' else '화를 냈다'}.",
+        f"그래서 {place}의 손님은 끝내 {'기뻐했다' if verdict == 'good' else '화를 냈다'}.",
         f"저녁에 {josa(worker, '은', '는')} {josa(tool, '을', '를')} 두고 {josa(place, '을', '를')} 나선다.",
     ]
     return sorted(dice.sample(told, dice.randint(6, len(told))), key=told.index)

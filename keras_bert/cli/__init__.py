@@ -43,7 +43,9 @@ def _options(
     ),
 ) -> None:
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
-    logging.getLogger("absl").setLevel(logging.WARNING)  # TensorFlow's and Orbit's own remarks
+    if "--debug" not in sys.argv:
+        for name in ("absl", "tensorflow"):  # remarks that are not about the user's work; errors are raised besides
+            logging.getLogger(name).setLevel(logging.ERROR)
 
 
 def register() -> None:
