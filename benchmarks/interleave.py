@@ -47,7 +47,7 @@ class Contestant:
     def _answer(self) -> dict[str, Any]:
         assert self.process.stdout is not None
         for line in self.process.stdout:
-            if line.startswith("{"):
+            if line.startswith('{"'):  # not a dict that a peer prints
                 return json.loads(line)
         raise ProcessLookupError(f"{self.name} ended without an answer")
 
