@@ -6,6 +6,8 @@ import typer
 
 from keras_bert.cli import app
 
+NOT_TEXT = (".gz", ".zst", ".bz2", ".xz", ".zip", ".jsonl", ".json", ".tfrecord")
+
 
 @app.command(epilog="Example: keras-bert vocab books/*.md --size 30000 --output vocab.txt")
 def vocab(
@@ -27,6 +29,11 @@ def vocab(
     """Learn a WordPiece vocabulary from text files; the same files give the same bytes."""
     from keras_bert.text.vocabulary import Vocabulary
 
+    if odd := [file for file in files if file.is_dir() or file.suffix.lower() in NOT_TEXT]:
+        raise ValueError(
+            "A vocabulary is learnt from files of plain text: unpack them, and name the files of a folder. "
+            f"Received: {odd[0]}"
+        )
     if not output.parent.is_dir():
         raise FileNotFoundError(f"--output needs a folder that exists. Make it first. Received: {output}")
     vocabulary = Vocabulary.learn(

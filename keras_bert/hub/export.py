@@ -113,8 +113,8 @@ def _check(model: Any, version: int, seq_length: int | None) -> Bert:
             "export takes a Bert, a Pretrainer or a task. For another Keras model, use its own export. "
             f"Received: {type(model).__name__}"
         )
-    if isinstance(version, bool) or not isinstance(version, int) or version < 1:
-        raise ValueError(f"version must be a whole number from 1 on, as TF Serving counts. Received: {version!r}")
+    if isinstance(version, bool) or not isinstance(version, int) or not 0 < version < 2**63:
+        raise ValueError(f"version must be a whole number from 1 to 2**63 - 1, as in TF Serving. Received: {version!r}")
     positions = bert.config.max_position_embeddings
     length = bert.preprocessor.seq_length if seq_length is None else seq_length
     if length != "longest" and (isinstance(length, bool | str) or not 3 <= length <= positions):

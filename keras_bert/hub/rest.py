@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from keras_bert.inputs import INPUTS
+
 _LIMITS = np.iinfo(np.int32)
 
 
@@ -41,6 +43,9 @@ def read_request(body: bytes, signatures: Mapping[str, Any], max_rows: int) -> R
     sizes = {len(array) for array in arrays.values()}
     if len(sizes) > 1:
         raise BadRequest(f"Every column must have as many rows. Received: {sorted(sizes)} rows")
+    shapes = {array.shape for key, array in arrays.items() if key in INPUTS}
+    if len(shapes) > 1:
+        raise BadRequest(f"{', '.join(INPUTS)} must be of one shape. Received: {sorted(map(list, shapes))}")
     check_rows(min(sizes), max_rows)
     return Request(name, arrays, by_rows)
 

@@ -161,7 +161,7 @@ def _version(kind: str | None, value: str | None, versions: dict[int, Model]) ->
         return max(versions)
     if kind == "labels":
         return {"stable": sorted(versions)[-2:][0], "canary": max(versions)}.get(value or "")
-    return int(value) if value and value.isdecimal() and int(value) in versions else None
+    return next((version for version in versions if str(version) == value), None)
 
 
 def _status(versions: list[int]) -> dict[str, Any]:

@@ -48,7 +48,7 @@ class Settings:
         if self.kind not in KINDS:
             raise ValueError(f"A task is one of {', '.join(KINDS)}. Received: {self.kind!r}")
         for name in ("epochs", "batch_size", "learning_rate"):
-            if getattr(self, name) <= 0:
+            if not 0 < getattr(self, name) < float("inf"):  # nor NaN
                 raise ValueError(f"{name} must be above 0. Received: {getattr(self, name)}")
         if self.lora is not None and self.freeze is not None:
             raise ValueError("LoRA freezes the encoder as it is. Give freeze or lora. Received: both")

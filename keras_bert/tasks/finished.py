@@ -6,13 +6,12 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-import keras
-
 from keras_bert.tasks.finetune import MODEL, SETTINGS, Settings
 from keras_bert.tasks.kinds import KINDS, check_labels, kind_of
 from keras_bert.tasks.metrics.scores import scores
 from keras_bert.tasks.readers import Reading, read
 from keras_bert.tasks.task import Task
+from keras_bert.weights.own import read_keras
 
 CHUNK = 256  # lines that are read before the first of them is answered
 
@@ -34,7 +33,7 @@ class Finished:
                 f"Received: {str(source)!r}"
             )
         learned = Settings.from_json(record).reading if record.is_file() else Reading()
-        return cls(keras.models.load_model(path, compile=False), dataclasses.replace(learned, **reading))
+        return cls(read_keras(path, compile=False), dataclasses.replace(learned, **reading))
 
     @property
     def kind(self) -> str:

@@ -33,7 +33,7 @@ def load(
         if need be; or a `keras_hub` BertBackbone.
     weights: False gives the architecture with random weights; of a name, without a network or a vocabulary.
     dtype: a Keras policy, such as "bfloat16" for inference or "mixed_bfloat16" for training.
-    seq_length: of the preprocessor; its attribute can be set later.
+    seq_length: of the preprocessor, at most the model's positions; its attribute can be set later.
     cache_dir: where downloads are kept; by default KERAS_BERT_HOME, else a folder of Keras's own.
     local_only: never use the network.
 
@@ -126,7 +126,7 @@ def build(checkpoint: Checkpoint, *, weights: bool = True, dtype: Any = None, se
         preprocessor = Preprocessor(
             checkpoint.vocabulary,
             **vars(checkpoint.rules),
-            seq_length=seq_length,
+            seq_length=min(seq_length, config.max_position_embeddings) if isinstance(seq_length, int) else seq_length,
             max_length=config.max_position_embeddings,
         )
     with blank_weights() if weights else contextlib.nullcontext():

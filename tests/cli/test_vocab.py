@@ -53,6 +53,8 @@ def test_one_line_and_exit_code_when_it_goes_wrong(corpus, tmp_path):
         ([tmp_path / "none.txt", "--output", output], "none.txt"),
         ([corpus, "--output", tmp_path / "no" / "vocab.txt"], "--output needs a folder"),
         ([corpus, "--output", output, "--size", 20, "--alphabet", 60], "Raise size"),
+        ([tmp_path / "corpus.txt.gz", "--output", output], "files of plain text"),
+        ([tmp_path, "--output", output], "files of plain text"),
     ):
         result = run(*arguments)
         assert result.returncode == 1

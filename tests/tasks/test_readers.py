@@ -230,6 +230,9 @@ BAD_SQUAD = {
     "another JSON": ('{"rows": []}', "SQuAD's JSON.*KeyError: 'data'"),
     "no questions": (_squad(), "which has none"),
     "an empty question": (_squad(_entry(question=" ")), r"question=' ' at .*a.json:q7"),
+    "a question that is none": (_squad("x"), "SQuAD's JSON.*a question no object"),
+    "a context that is none": (_squad(_entry(), context=5), "SQuAD's JSON.*a context is no text"),
+    "answers that are none": (_squad(_entry() | {"answers": None}), r"answers must be.*None at .*a.json:q7"),
     "no start": (
         _squad({"id": "q7", "question": "W", "answers": [{"text": "x"}]}),
         r"answer_start=None at .*a.json:q7",

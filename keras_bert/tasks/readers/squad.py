@@ -28,6 +28,8 @@ def read_squad(path: str | os.PathLike) -> Rows:
         questions.append(_text(entry, "question", place))
         contexts.append(context)
         found = [] if entry.get("is_impossible") else entry.get("answers", [])
+        if not isinstance(found, list) or not all(isinstance(answer, dict) for answer in found):
+            raise ValueError(f"answers must be a list of objects. Mend the file. Received: {found!r} at {place}")
         texts = [_text(answer, "text", place) for answer in found]
         answers.append({"text": texts, "answer_start": [_start(answer, place) for answer in found]})
     if not ids:
@@ -46,12 +48,16 @@ def read_squad(path: str | os.PathLike) -> Rows:
 def _entries(path: str | os.PathLike) -> list[tuple[str, dict[str, Any]]]:
     try:
         articles = json.loads(Path(path).read_text(encoding="utf-8-sig"))["data"]
-        return [
+        found = [
             (paragraph["context"], entry)
             for article in articles
             for paragraph in article["paragraphs"]
             for entry in paragraph["qas"]
         ]
+        for context, entry in found:
+            if not isinstance(context, str) or not isinstance(entry, dict):
+                raise TypeError("a context is no text, or a question no object")
+        return found
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(
             "A question file must be SQuAD's JSON: data > paragraphs > context and qas. Bring it into that form. "
