@@ -3,7 +3,7 @@
     make demo
     python examples/demo.py
 
-Expected time: about 4 minutes on 2 cores. Expected score: the table at the end, every bar met (else exit code 1).
+Expected time: under 5 minutes on 2 cores. Expected score: the table at the end, every bar met (else exit code 1).
 
 Each step is a command that you can paste; all of them write below `demo/`, which git ignores and this program empties.
 """

