@@ -1,4 +1,4 @@
-"""One word with two senses gets two vectors: "bank" of money and of a river, 배 to eat and to sail in, 진주 who and where.
+"""One word, two senses, two vectors: "bank" of money and of a river, 배 to eat and to sail in, 진주 who and where.
 
     python examples/word_senses.py --model base --word bank
     python examples/word_senses.py --model hf://klue/bert-base --word 배
