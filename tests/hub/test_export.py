@@ -242,7 +242,7 @@ def test_exported_to_a_bucket(little, tmp_path):
     write_kit(place, "small")
     file = tf.io.gfile.GFile(f"{place}/serving/models.config").read()
     models = text_format.Parse(file, config.ModelServerConfig()).model_config_list.config
-    assert [model.base_path for model in models] == [f"{place}/{part}" for part in ("text", "encoder", "preprocess")]
+    assert [model.base_path for model in models] == [f"{place}/{part}" for part in PARTS]
     assert "--batching_parameters_file=ram://" in tf.io.gfile.GFile(f"{place}/serving/compose.yaml").read()
 
 
