@@ -58,7 +58,7 @@ def export(
     >>> from keras_bert import BertConfig, Preprocessor, Vocabulary
     >>> vocabulary = Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "here"])
     >>> config = BertConfig(
-    ...     vocab_size=6, hidden_size=8, num_hidden_layers=2, num_attention_heads=2, intermediate_size=16
+    ...     vocab_size=6, hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16
     ... )
     >>> folder = tempfile.mkdtemp()
     >>> export(Bert(config, Preprocessor(vocabulary)), folder)

@@ -236,34 +236,37 @@ def test_many_at_once(server, expected):
 
 @pytest.mark.network
 def test_soak(server, kit):
-    """The first few hundred requests of benchmarks/serving_soak.py, which asks ten thousand."""
+    """The first two hundred requests of benchmarks/serving_soak.py, which asks ten thousand."""
     spec = importlib.util.spec_from_file_location("serving_soak", SOAK)
     module = sys.modules["serving_soak"] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     words = list(small.VOCABULARY.tokens)
-    found = module.soak(server.port, server.pid, kit, words, requests=300, clients=64, seed=0)
+    found = module.soak(server.port, server.pid, kit, words, requests=200, clients=64, seed=0)
     assert not found.wrong, found.wrong[:5]
-    assert len(found.kinds) > 25
-    assert sum(found.kinds.values()) == 300
+    assert len(found.kinds) > 20
+    assert sum(found.kinds.values()) == 200
     assert found.growth < 0.25  # so early the first batches of each shape still add to it
     assert server.poll() is None
 
 
 @pytest.mark.network
 @pytest.mark.parametrize(
-    ("method", "path", "allowed"),
-    [(method, PREDICT, "POST") for method in ("HEAD", "OPTIONS", "TRACE", "PUT")]
-    + [(method, f"/v1/models/{NAME}", "GET, HEAD") for method in ("OPTIONS", "DELETE")],
+    ("method", "path", "status", "allowed"),
+    [
+        ("HEAD", f"/v1/models/{NAME}/metadata", 200, None),
+        ("HEAD", PREDICT, 405, "POST"),
+        ("OPTIONS", PREDICT, 405, "POST"),
+        ("TRACE", PREDICT, 405, "POST"),
+        ("DELETE", f"/v1/models/{NAME}", 405, "GET, HEAD"),
+    ],
 )
-def test_methods(server, method, path, allowed):
+def test_methods(server, method, path, status, allowed):
     with contextlib.closing(http.client.HTTPConnection("127.0.0.1", server.port)) as connection:
         connection.request(method, path)
         answer = connection.getresponse()
-        assert (answer.status, answer.headers["Allow"]) == (405, allowed)
-        assert method == "HEAD" or f"Received: {method}" in json.load(answer)["error"]
-        connection.request("HEAD", f"/v1/models/{NAME}/metadata")
-        answer = connection.getresponse()
-        assert (answer.status, answer.read()) == (200, b"")
+        assert (answer.status, answer.headers["Allow"]) == (status, allowed)
+        said = answer.read()
+    assert not said if method == "HEAD" else f"Received: {method}" in json.loads(said)["error"]
 
 
 @pytest.mark.network

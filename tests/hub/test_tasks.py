@@ -4,6 +4,7 @@ import ast
 import json
 import re
 import shlex
+import shutil
 import socket
 import sys
 import urllib.request
@@ -14,10 +15,12 @@ import pytest
 import tensorflow as tf
 
 import keras_bert
-from keras_bert.hub.export import _with_dtype
+from keras_bert.hub.encoder import encoder
+from keras_bert.hub.export import _save, _with_dtype, _write_settings
 from keras_bert.hub.served import Served
 from keras_bert.hub.serving import write_kit
 from keras_bert.hub.tasks import task_text
+from keras_bert.tasks.task import Task
 from tests.hub.conftest import SEQ_LENGTH, make
 
 TEXTS = ["w1 w2 É", "w0", "W3, w4!"]
@@ -32,39 +35,42 @@ def _randomized(task):
     return task
 
 
-# What a client asks of each kind.
-COLUMNS = {
-    "classifier": ("text",),
-    "regressor": ("text", "text_pair"),
-    "choice": ("prompt", "choices"),
-    "tagger": ("text",),
-    "answerer": ("question", "context"),
-    "pretrainer": ("text",),
-}
-
-
 @pytest.fixture(scope="module")
-def exports(tmp_path_factory):
-    """A task of every kind, exported with its kit, and its text SavedModel."""
-    bert, found = make(num_hidden_layers=1), {}
+def exports(bert, exported, tmp_path_factory):
+    """A model of every kind, the folder of its export, and the text SavedModel in it.
+
+    One task is exported whole; of the others the text alone, since `preprocess` is the same for all.
+    """
+    found = {"bert": (bert, exported, Served(exported / "text" / "1"))}
+    bert = make(num_hidden_layers=1)
     tasks = {
         "classifier": keras_bert.TextClassifier(bert, labels=("bad", "좋아요", "so so"), multi_label=True),
         "regressor": keras_bert.TextRegressor(bert, pairs="cosine"),
         "choice": keras_bert.MultipleChoice(bert, choices=3),
         "tagger": keras_bert.TokenTagger(bert, labels=("O", "I-PER", "S-PER", "E-PER"), unit="piece"),
         "answerer": keras_bert.QuestionAnswerer(bert, null_threshold=3.0, stride=3),
-        "pretrainer": keras_bert.Pretrainer(bert),
     }
     for name, task in tasks.items():
         folder = tmp_path_factory.mktemp(name)
-        if name != "pretrainer":
-            _randomized(task)
-        keras_bert.export(task, folder)
-        parts = {"preprocess", "text"} | ({"encoder"} if name == "pretrainer" else set())
-        assert {entry.name for entry in folder.iterdir()} == parts
-        write_kit(folder, name)
+        _randomized(task)
+        if name == "classifier":
+            keras_bert.export(task, folder)
+            assert sorted(entry.name for entry in folder.iterdir()) == ["preprocess", "text"]
+        else:
+            _export_part(task, folder / "text" / "1")
         found[name] = (task, folder, Served(folder / "text" / "1"))
     return found
+
+
+def _export_part(model, folder):
+    """What `export` does for one part: the text of a task, or the encoder of a `Pretrainer`."""
+    vocab_file = folder.parents[1] / "vocab.txt"
+    model.bert.preprocessor.vocabulary.save(vocab_file)
+    if isinstance(model, Task):
+        _save(lambda: task_text(model, SEQ_LENGTH, vocab_file), folder, gradients=False)
+    else:
+        _save(lambda: encoder(model, vocab_file), folder, gradients=True)
+    _write_settings(model, folder / "assets.extra")
 
 
 def _traced(task, folder):
@@ -201,10 +207,11 @@ def test_question_answerer(exports, tmp_path, null_threshold):
         assert _assert_same_task(task, folder).null_threshold == null_threshold
 
 
-def test_pretrainer(exports):
-    pretrainer, folder, _ = exports["pretrainer"]
-    bert = pretrainer.bert
-    loaded = tf.saved_model.load(str(folder / "encoder" / "1"))
+def test_pretrainer(tmp_path):
+    bert = make(num_hidden_layers=1)
+    pretrainer = keras_bert.Pretrainer(bert)
+    _export_part(pretrainer, tmp_path / "encoder" / "1")
+    loaded = tf.saved_model.load(str(tmp_path / "encoder" / "1"))
     packed = bert.preprocessor(TEXTS)
     inputs = {**packed, "masked_lm_positions": tf.constant([[1, 2], [0, 1], [3, 0]])}
     expected = {**bert(packed), **pretrainer(inputs)}
@@ -218,7 +225,7 @@ def test_pretrainer(exports):
     assert np.abs(noisy[0] - noisy[1]).max() > 1e-3
     assert len(loaded.trainable_variables) == len(bert.trainable_variables)  # without the heads'
     assert len(loaded.mlm.trainable_variables) == len(pretrainer.trainable_variables)
-    again = keras_bert.Pretrainer.load(folder)
+    again = keras_bert.Pretrainer.load(tmp_path)
     for ours, theirs in zip(again.weights, pretrainer.weights, strict=True):
         np.testing.assert_array_equal(ours, theirs)
 
@@ -234,6 +241,15 @@ def test_bfloat16(exports, tmp_path):
 
 # === The clients of the kit ===
 
+COLUMNS = {
+    "bert": ("text",),
+    "classifier": ("text",),
+    "regressor": ("text", "text_pair"),
+    "choice": ("prompt", "choices"),
+    "tagger": ("text",),
+    "answerer": ("question", "context"),
+}
+
 
 @pytest.fixture(scope="module")
 def ports(exports):
@@ -247,10 +263,10 @@ def ports(exports):
     class Service(apis.PredictionServiceServicer):
         def Predict(self, request, context):
             assert request.model_spec.version_label == "stable"
-            signatures = exports[request.model_spec.name][2].signatures
+            _, _, served = exports[request.model_spec.name]
             inputs = {name: tf.constant(tf.make_ndarray(tensor)) for name, tensor in request.inputs.items()}
             response = predict_pb2.PredictResponse()
-            for name, tensor in signatures[request.model_spec.signature_name](**inputs).items():
+            for name, tensor in served.signatures[request.model_spec.signature_name](**inputs).items():
                 response.outputs[name].CopyFrom(tf.make_tensor_proto(tensor))
             return response
 
@@ -270,17 +286,20 @@ def ports(exports):
 
 @pytest.mark.network
 @pytest.mark.parametrize("name", COLUMNS)
-def test_clients(exports, ports, name, monkeypatch, capsys):
+def test_clients(exports, ports, name, tmp_path, monkeypatch, capsys):
     """Run with the words of the kit's README, they print what the SavedModel answers."""
     _, folder, served = exports[name]
-    line = re.search(r"rest_client.py (.+)", (folder / "serving" / "README.md").read_text())[1]
+    (tmp_path / "text" / "1").mkdir(parents=True)
+    shutil.copy(folder / "text" / "1" / "saved_model.pb", tmp_path / "text" / "1")
+    write_kit(tmp_path, name)
+    line = re.search(r"rest_client.py (.+)", (tmp_path / "serving" / "README.md").read_text())[1]
     words = shlex.split(line)
     values = [words[0], words[1:]] if name == "choice" else words
     columns = {key: [value] for key, value in zip(COLUMNS[name], values, strict=True)}
     expected = served.signatures["serving_default"](**{key: tf.constant(value) for key, value in columns.items()})
 
     def run(kind):
-        path = folder / "serving" / f"{kind}_client.py"
+        path = tmp_path / "serving" / f"{kind}_client.py"
         source = re.sub(r"localhost:\d+", f"127.0.0.1:{ports[kind]}", path.read_text())
         assert f"{path.name} {line} " in source.splitlines()[0]
         monkeypatch.setattr(sys, "argv", [path.name, *words])
@@ -298,7 +317,7 @@ def test_clients(exports, ports, name, monkeypatch, capsys):
     assert set(described["serving_default"]["outputs"]) == set(expected)
     with pytest.raises(ValueError, match="must have"):
         rest["predict"](texts=["w1"])
-    if name == "pretrainer":
+    if name == "bert":
         pair = {"text": ["w1"], "text_pair": ["w2"]}
         found = rest["predict"]("pair", **pair)[0]["embedding"]
         np.testing.assert_allclose(grpc["predict"]("pair", **pair)["embedding"], [found], atol=1e-6)
