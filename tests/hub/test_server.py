@@ -32,10 +32,13 @@ def server(kit):
     command = [sys.executable, "-W", "ignore", "-m", "keras_bert.cli", "serve", str(kit), "--port", "0"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:
-        line = next(line for line in process.stderr if line.startswith("http"))
-        process.url = line.partition("/v1")[0]
+        said = []
+        while not said or not said[-1].startswith("http"):
+            said.append(process.stderr.readline())
+            assert said[-1], "".join(said)
+        process.url = said[-1].partition("/v1")[0]
         process.port = int(process.url.rpartition(":")[2])
-        while True:  # it has told its address and listens in a moment
+        while process.poll() is None:  # it has told its address and listens in a moment
             with contextlib.suppress(ConnectionRefusedError), socket.create_connection(("127.0.0.1", process.port)):
                 break
         yield process

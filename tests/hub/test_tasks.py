@@ -48,7 +48,7 @@ def exports(bert, exported, tmp_path_factory):
         "regressor": keras_bert.TextRegressor(bert, pairs="cosine"),
         "choice": keras_bert.MultipleChoice(bert, choices=3),
         "tagger": keras_bert.TokenTagger(bert, labels=("O", "I-PER", "S-PER", "E-PER"), unit="piece"),
-        "answerer": keras_bert.QuestionAnswerer(bert, null_threshold=0.5, stride=3),
+        "answerer": keras_bert.QuestionAnswerer(bert, null_threshold=0.0, stride=3),
     }
     for name, task in tasks.items():
         folder = tmp_path_factory.mktemp(name)
@@ -187,7 +187,7 @@ def test_tagger(exports, tmp_path, labels, unit):
         assert _assert_same_task(task, folder).unit == unit
 
 
-@pytest.mark.parametrize("null_threshold", [None, 0.5])
+@pytest.mark.parametrize("null_threshold", [None, 0.0])
 def test_question_answerer(exports, tmp_path, null_threshold):
     task, folder, loaded = exports["answerer"]
     served = loaded.signatures
