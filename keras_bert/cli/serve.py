@@ -43,7 +43,7 @@ def _bound(host: str, port: int) -> socket.socket:
     except OSError as error:
         place.close()
         raise OSError(
-            f"--host and --port must be an address of this machine and a port that is free. Give another port, or 0. "
+            "--host and --port must be an address of this machine and a port that is free. Give another port, or 0. "
             f"Received: {host} and {port}: {error.strerror}"
         ) from None
     return place
