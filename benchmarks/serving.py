@@ -26,10 +26,9 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -216,22 +215,18 @@ def ask(connection: http.client.HTTPConnection, method: str, path: str, body: by
 
 def loaded(port: int, clients: int, seconds: float) -> list[float]:
     """The times of all requests of so many clients, who each ask again as soon as they are answered."""
-    times: list[float] = []
     bodies = [json.dumps({"instances": [text]}).encode() for text in texts()]
     end = time.perf_counter() + seconds
 
-    def client(number: int) -> None:
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
+    def client(number: int) -> list[float]:
+        connection, times = http.client.HTTPConnection("127.0.0.1", port, timeout=120), []
         while time.perf_counter() < end:
             times.append(ask(connection, "POST", f"{PATH}:predict", bodies[number % len(bodies)]))
             number += clients
+        return times
 
-    threads = [threading.Thread(target=client, args=(number,)) for number in range(clients)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return times
+    with ThreadPoolExecutor(clients) as threads:
+        return [one for times in threads.map(client, range(clients)) for one in times]
 
 
 # === Rows ===

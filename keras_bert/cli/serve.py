@@ -1,5 +1,6 @@
 """`keras-bert serve`: an export over REST on this machine, for trying it out."""
 
+import socket
 from pathlib import Path
 
 import typer
@@ -18,10 +19,31 @@ def serve(
         import uvicorn
     except ImportError:
         raise ImportError('The server needs uvicorn. Run: pip install "keras3-bert[serving]".') from None
-    from keras_bert.hub.server import application, find_models
+    from keras_bert.hub.served import find_models
+    from keras_bert.hub.server import application
 
-    models = find_models(directory)
-    for name, versions in models.items():
-        typer.echo(f"/v1/models/{name}\tversions {', '.join(map(str, versions))}", err=True)
-    typer.echo("A development server. For production take TF Serving, see serving/README.md of the export.", err=True)
-    uvicorn.run(application(models), host=host, port=port, timeout_graceful_shutdown=30, access_log=False)
+    with _bound(host, port) as place:  # before the models, which take a while
+        models = find_models(directory)
+        server = uvicorn.Server(uvicorn.Config(application(models), timeout_graceful_shutdown=30, access_log=False))
+        url = f"http://{f'[{host}]' if ':' in host else host}:{place.getsockname()[1]}/v1/models"
+        for name, versions in models.items():
+            typer.echo(f"{url}/{name}\tversions {', '.join(map(str, versions))}", err=True)
+        typer.echo(
+            "A development server. For production take TF Serving, see serving/README.md of the export.", err=True
+        )
+        server.run(sockets=[place])
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    """A socket that has the port, and does not listen yet."""
+    place = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        place.bind((host, port))
+    except OSError as error:
+        place.close()
+        raise OSError(
+            "--host and --port must be an address of this machine and a port that is free. Give another port, or 0. "
+            f"Received: {host} and {port}: {error.strerror}"
+        ) from None
+    return place

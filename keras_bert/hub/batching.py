@@ -58,8 +58,8 @@ class Batcher:
         await asyncio.sleep(self._wait)
         while self._waiting.get(key):
             async with self._slots:
-                batch = self._take(key)
-                await self._answer(batch)
+                if key in self._waiting:  # else another has run it, who was still at work when these came
+                    await self._answer(self._take(key))
 
     def _take(self, key: Any) -> list[_Waiting]:
         queue, rows = self._waiting[key], 0

@@ -14,7 +14,7 @@ from keras_bert.bert import Bert
 from keras_bert.hub.encoder import encoder
 from keras_bert.hub.manifest import facts_of, write_manifest
 from keras_bert.hub.preprocess import preprocess
-from keras_bert.hub.publish import new_version
+from keras_bert.hub.publish import new_version, served_name
 from keras_bert.hub.tasks import task_text
 from keras_bert.hub.text import text
 from keras_bert.hub.warm_up import write_warm_up
@@ -58,7 +58,7 @@ def export(
     >>> from keras_bert import BertConfig, Preprocessor, Vocabulary
     >>> vocabulary = Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "here"])
     >>> config = BertConfig(
-    ...     vocab_size=6, hidden_size=8, num_hidden_layers=2, num_attention_heads=2, intermediate_size=16
+    ...     vocab_size=6, hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16
     ... )
     >>> folder = tempfile.mkdtemp()
     >>> export(Bert(config, Preprocessor(vocabulary)), folder)
@@ -84,7 +84,7 @@ def export(
             signatures = _save(make, folder, gradients=part == "encoder")
             _write_settings(model if part == _OWNER[isinstance(model, Task)] else bert, folder / EXTRA)
             if serving is not None:
-                write_warm_up(folder, serving if part == "text" else f"{serving}-{part}", signatures)
+                write_warm_up(folder, served_name(serving, part), signatures)
             write_manifest(folder, {"part": part, **facts})
             gc.collect()  # a saved object and its functions refer to one another
 

@@ -10,6 +10,11 @@ from pathlib import Path
 PARTS = ("preprocess", "encoder", "text")  # the folders of one export, each with numbered versions
 
 
+def served_name(export: str, part: str) -> str:
+    """The name under which a part is served: the export's own is that of what takes text."""
+    return export if part == "text" else f"{export}-{part}"
+
+
 @contextmanager
 def new_version(directory: str | os.PathLike, version: int, overwrite: bool) -> Iterator[Path]:
     """A folder to write PART/VERSION into; when all went well these take their places in the directory.

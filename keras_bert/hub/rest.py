@@ -72,9 +72,11 @@ def chosen(data: dict[str, Any], signatures: Mapping[str, Any]) -> str:
 
 
 def check_rows(rows: int, max_rows: int) -> None:
-    """A refusal unless there is a row, and there are not too many."""
-    if not 0 < rows <= max_rows:
-        raise BadRequest(f"A request has 1 to {max_rows} rows. Split it. Received: {rows} rows")
+    """A refusal of no rows, as TF Serving's, and of too many."""
+    if not rows:
+        raise BadRequest("A request must have a row. Received: an empty list")
+    if rows > max_rows:
+        raise BadRequest(f"A request has at most {max_rows} rows. Split it. Received: {rows} rows")
 
 
 def write_answer(request: Request, outputs: Mapping[str, np.ndarray]) -> dict[str, Any]:

@@ -22,7 +22,7 @@ SEQ_LENGTH = 12
 def make(**changes):
     """A random Bert with dropout, 16 positions, and w0 ... w17 and é for words."""
     rules = small.TextRules(lowercase=True, strip_accents=False)
-    return build(small.checkpoint(rules=rules, **changes), seq_length=SEQ_LENGTH)
+    return build(small.checkpoint(rules=rules, **{"num_hidden_layers": 2, **changes}), seq_length=SEQ_LENGTH)
 
 
 @pytest.fixture(scope="session")

@@ -1,15 +1,15 @@
-"""`keras-bert export`: the kit's files, its manifest and warm-up, and the client of gRPC."""
+"""`keras-bert export`: the kit's files, its manifest and warm-up."""
 
 import json
-from concurrent.futures import ThreadPoolExecutor
+import shutil
 
-import numpy as np
 import pytest
 import tensorflow as tf
 from typer.testing import CliRunner
 
 from keras_bert.cli import app, export  # noqa: F401  registers the command
-from tests.hub.kit import LABELS, METRICS, NAME, TEXTS
+from keras_bert.hub.serving import write_kit
+from tests.hub.kit import LABELS, METRICS, NAME
 
 pytest.importorskip("tensorflow_serving.apis", reason="pip install 'keras3-bert[serving]'")
 
@@ -114,27 +114,19 @@ def _monitoring_config():
     )
 
 
-def test_grpc_client(kit, expected):
-    grpc = pytest.importorskip("grpc")
-    from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
+@pytest.mark.parametrize(
+    ("name", "label"),
+    [("film_2", "film-2"), (NAME, "bert-1-small"), ("_A-b-", "a-b"), ("no", "no"), ("a" * 80, "a" * 63)],
+)
+def test_names_in_kubernetes(kit, tmp_path, name, label):
+    import yaml
 
-    class Service(prediction_service_pb2_grpc.PredictionServiceServicer):
-        def Predict(self, request, context):
-            assert (request.model_spec.name, request.model_spec.version_label) == (NAME, "stable")
-            response = predict_pb2.PredictResponse()
-            for name, array in expected(tf.make_ndarray(request.inputs["text"])).items():
-                response.outputs[name].CopyFrom(tf.make_tensor_proto(array))
-            return response
-
-    server = grpc.server(ThreadPoolExecutor(1))
-    prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(Service(), server)
-    port = server.add_insecure_port("127.0.0.1:0")
-    server.start()
-    client: dict = {"__name__": "client"}
-    exec((kit / "serving" / "grpc_client.py").read_text(), client)
-    found = client["predict"](f"127.0.0.1:{port}", text=TEXTS)
-    server.stop(None)
-    np.testing.assert_array_equal(found["label"], expected(TEXTS)["label"])
+    (tmp_path / "text" / "1").mkdir(parents=True)
+    shutil.copy(kit / "text" / "1" / "saved_model.pb", tmp_path / "text" / "1")
+    write_kit(tmp_path, name)
+    for one in yaml.safe_load_all((tmp_path / "serving" / "kubernetes.yaml").read_text()):
+        assert one["metadata"]["name"] == label
+    assert list(yaml.safe_load((tmp_path / "serving" / "compose.yaml").read_text())["services"]) == [label]
 
 
 def test_names_that_are_none(tmp_path):

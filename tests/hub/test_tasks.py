@@ -1,12 +1,26 @@
-"""Tasks exported: the answers of the text SavedModel against the task's own, and the task read back."""
+"""Tasks exported: the text SavedModel's answers against the task's own, the task read back, the clients of its kit."""
+
+import ast
+import json
+import re
+import shlex
+import shutil
+import socket
+import sys
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
 import keras_bert
-from keras_bert.hub.export import _with_dtype
+from keras_bert.hub.encoder import encoder
+from keras_bert.hub.export import _save, _with_dtype, _write_settings
+from keras_bert.hub.served import Served
+from keras_bert.hub.serving import write_kit
 from keras_bert.hub.tasks import task_text
+from keras_bert.tasks.task import Task
 from tests.hub.conftest import SEQ_LENGTH, make
 
 TEXTS = ["w1 w2 É", "w0", "W3, w4!"]
@@ -21,10 +35,42 @@ def _randomized(task):
     return task
 
 
-def _exported(task, folder):
-    keras_bert.export(task, folder)
-    assert sorted(entry.name for entry in folder.iterdir()) == ["preprocess", "text"]
-    return tf.saved_model.load(str(folder / "text" / "1")).signatures
+@pytest.fixture(scope="module")
+def exports(bert, exported, tmp_path_factory):
+    """A model of every kind, the folder of its export, and the text SavedModel in it.
+
+    One task is exported whole; of the others the text alone, since `preprocess` is the same for all.
+    """
+    found = {"bert": (bert, exported, Served(exported / "text" / "1"))}
+    bert = make(num_hidden_layers=1)
+    tasks = {
+        "classifier": keras_bert.TextClassifier(bert, labels=("bad", "좋아요", "so so"), multi_label=True),
+        "regressor": keras_bert.TextRegressor(bert, pairs="cosine"),
+        "choice": keras_bert.MultipleChoice(bert, choices=3),
+        "tagger": keras_bert.TokenTagger(bert, labels=("O", "I-PER", "S-PER", "E-PER"), unit="piece"),
+        "answerer": keras_bert.QuestionAnswerer(bert, null_threshold=0.0, stride=3),
+    }
+    for name, task in tasks.items():
+        folder = tmp_path_factory.mktemp(name)
+        _randomized(task)
+        if name == "classifier":
+            keras_bert.export(task, folder)
+            assert sorted(entry.name for entry in folder.iterdir()) == ["preprocess", "text"]
+        else:
+            _export_part(task, folder / "text" / "1")
+        found[name] = (task, folder, Served(folder / "text" / "1"))
+    return found
+
+
+def _export_part(model, folder):
+    """What `export` does for one part: the text of a task, or the encoder of a `Pretrainer`."""
+    vocab_file = folder.parents[1] / "vocab.txt"
+    model.bert.preprocessor.vocabulary.save(vocab_file)
+    if isinstance(model, Task):
+        _save(lambda: task_text(model, SEQ_LENGTH, vocab_file), folder, gradients=False)
+    else:
+        _save(lambda: encoder(model, vocab_file), folder, gradients=True)
+    _write_settings(model, folder / "assets.extra")
 
 
 def _traced(task, folder):
@@ -52,10 +98,12 @@ def _assert_same_task(task, folder):
 
 
 @pytest.mark.parametrize("multi_label", [False, True])
-def test_classifier(tmp_path, multi_label):
-    bert = make(num_hidden_layers=1)
-    task = _randomized(keras_bert.TextClassifier(bert, labels=("bad", "좋아요", "so so"), multi_label=multi_label))
-    served = (_exported if multi_label else _traced)(task, tmp_path)
+def test_classifier(exports, tmp_path, multi_label):
+    task, folder, loaded = exports["classifier"]
+    served = loaded.signatures
+    if not multi_label:
+        task = _randomized(keras_bert.TextClassifier(task.bert, labels=task.labels))
+        served = _traced(task, tmp_path)
     for x, found in (
         ([*TEXTS, LONG], served["serving_default"](text=tf.constant([*TEXTS, LONG]))),
         ((TEXTS, PAIRS), served["pair"](text=tf.constant(TEXTS), text_pair=tf.constant(PAIRS))),
@@ -71,52 +119,56 @@ def test_classifier(tmp_path, multi_label):
         found, expected = served[name](inputs=examples), task.classify(x)
         assert np.abs(found["scores"] - [list(answer.scores.values()) for answer in expected]).max() <= 1e-6
         assert _strings(found["classes"]) == [list(task.labels)] * len(expected)
-    packed = bert.preprocessor(TEXTS)
+    packed = task.bert.preprocessor(TEXTS)
     assert np.abs(served["logits"](**packed)["logits"] - task(packed)).max() <= 1e-6
     if multi_label:
-        again = _assert_same_task(task, tmp_path)
+        again = _assert_same_task(task, folder)
         assert (again.labels, again.multi_label) == (task.labels, True)
-        again = keras_bert.load(tmp_path)
-        np.testing.assert_array_equal(again.word_embeddings.embeddings, bert.word_embeddings.embeddings)
+        again = keras_bert.load(folder)
+        np.testing.assert_array_equal(again.word_embeddings.embeddings, task.bert.word_embeddings.embeddings)
 
 
 @pytest.mark.parametrize("pairs", ["together", "cosine"])
-def test_regressor(tmp_path, pairs):
-    task = _randomized(keras_bert.TextRegressor(make(num_hidden_layers=1), pairs=pairs))
-    served = (_exported if pairs == "cosine" else _traced)(task, tmp_path)
-    signature = served["pair" if pairs == "together" else "serving_default"]
-    found = signature(text=tf.constant(TEXTS), text_pair=tf.constant(PAIRS))
-    assert np.abs(found["score"] - task.score((TEXTS, PAIRS))).max() <= 1e-6
+def test_regressor(exports, tmp_path, pairs):
+    task, folder, loaded = exports["regressor"]
+    signature = loaded.signatures["serving_default"]
     if pairs == "together":
+        task = _randomized(keras_bert.TextRegressor(task.bert))
+        served = _traced(task, tmp_path)
+        signature = served["pair"]
         found = served["serving_default"](text=tf.constant(TEXTS))
         assert np.abs(found["score"] - task.score(TEXTS)).max() <= 1e-6
     else:
-        assert _assert_same_task(task, tmp_path).pairs == pairs
+        assert _assert_same_task(task, folder).pairs == pairs
+    found = signature(text=tf.constant(TEXTS), text_pair=tf.constant(PAIRS))
+    assert np.abs(found["score"] - task.score((TEXTS, PAIRS))).max() <= 1e-6
 
 
-def test_multiple_choice(tmp_path):
-    task = _randomized(keras_bert.MultipleChoice(make(num_hidden_layers=1), choices=3))
-    served = _exported(task, tmp_path)
+def test_multiple_choice(exports):
+    task, folder, loaded = exports["choice"]
     choices = [PAIRS, TEXTS, PAIRS[::-1]]
-    found = served["serving_default"](prompt=tf.constant(TEXTS), choices=tf.constant(choices))
+    found = loaded.signatures["serving_default"](prompt=tf.constant(TEXTS), choices=tf.constant(choices))
     expected = task.choose(TEXTS, choices)
     assert found["index"].numpy().tolist() == [answer.index for answer in expected]
     assert _strings(found["choice"]) == [answer.text for answer in expected]
     assert np.abs(found["scores"] - [answer.scores for answer in expected]).max() <= 1e-6
-    assert _assert_same_task(task, tmp_path).choices == 3
+    assert _assert_same_task(task, folder).choices == 3
 
 
 @pytest.mark.parametrize(
     ("labels", "unit"),
     [
         (("O", "B-PER", "I-PER", "B-LOC", "I-LOC"), "word"),
-        (("O", "I-PER", "S-PER", "E-PER"), "piece"),
         (("NOUN", "VERB", "X"), "word"),
+        (None, "piece"),  # as exported
     ],
 )
-def test_tagger(tmp_path, labels, unit):
-    task = _randomized(keras_bert.TokenTagger(make(num_hidden_layers=1), labels=labels, unit=unit))
-    served = (_exported if unit == "piece" else _traced)(task, tmp_path)
+def test_tagger(exports, tmp_path, labels, unit):
+    task, folder, loaded = exports["tagger"]
+    served = loaded.signatures
+    if labels:
+        task = _randomized(keras_bert.TokenTagger(task.bert, labels=labels, unit=unit))
+        served = _traced(task, tmp_path)
     texts = [*TEXTS, "", " w1 É w2  w3", " ".join(f"w{i % 18}" for i in range(40))]  # the last in four parts
     found = {name: x.numpy() for name, x in served["serving_default"](text=tf.constant(texts)).items()}
     for row, entities in enumerate(task.tag(texts)):
@@ -131,15 +183,17 @@ def test_tagger(tmp_path, labels, unit):
     assert found["count"].sum() > 10
     assert found["truncated"].tolist() == [False] * len(texts)
     assert served["serving_default"](text=tf.constant([], tf.string))["type"].shape[0] == 0
-    if unit == "piece":
-        assert _assert_same_task(task, tmp_path).unit == unit
+    if not labels:
+        assert _assert_same_task(task, folder).unit == unit
 
 
-@pytest.mark.parametrize("null_threshold", [None, -1.0, 3.0])
-def test_question_answerer(tmp_path, null_threshold):
-    task = keras_bert.QuestionAnswerer(make(num_hidden_layers=1), null_threshold=null_threshold, stride=3)
-    task = _randomized(task)
-    served = (_exported if null_threshold == 3.0 else _traced)(task, tmp_path)
+@pytest.mark.parametrize("null_threshold", [None, 0.0])
+def test_question_answerer(exports, tmp_path, null_threshold):
+    task, folder, loaded = exports["answerer"]
+    served = loaded.signatures
+    if null_threshold != task.null_threshold:
+        task = _randomized(keras_bert.QuestionAnswerer(task.bert, null_threshold=null_threshold, stride=3))
+        served = _traced(task, tmp_path)
     questions = ["w1", "w2 w3?", "w4 w5 w6 w7 w8 w9 w1", "w1"]  # a question keeps six pieces, half of twelve
     contexts = ["w5  É w6.", " ".join(f"w{i * 7 % 18}" for i in range(50)), "w1", ""]
     found = served["serving_default"](question=tf.constant(questions), context=tf.constant(contexts))
@@ -149,14 +203,15 @@ def test_question_answerer(tmp_path, null_threshold):
         assert found["text"][row].numpy().decode() == expected.text
         assert abs(float(found["score"][row]) - expected.score) <= 1e-5
     assert found["truncated"].numpy().tolist() == [False, False, True, False]  # the long context is read whole
-    if null_threshold == 3.0:
-        assert _assert_same_task(task, tmp_path).null_threshold == null_threshold
+    if null_threshold is not None:
+        assert 1 < found["start"].numpy().tolist().count(-1) < 4  # not of the empty context alone
+        assert _assert_same_task(task, folder).null_threshold == null_threshold
 
 
 def test_pretrainer(tmp_path):
     bert = make(num_hidden_layers=1)
     pretrainer = keras_bert.Pretrainer(bert)
-    keras_bert.export(pretrainer, tmp_path)
+    _export_part(pretrainer, tmp_path / "encoder" / "1")
     loaded = tf.saved_model.load(str(tmp_path / "encoder" / "1"))
     packed = bert.preprocessor(TEXTS)
     inputs = {**packed, "masked_lm_positions": tf.constant([[1, 2], [0, 1], [3, 0]])}
@@ -176,10 +231,105 @@ def test_pretrainer(tmp_path):
         np.testing.assert_array_equal(ours, theirs)
 
 
-def test_bfloat16(tmp_path):
-    task = _randomized(keras_bert.TextClassifier(make(num_hidden_layers=1), labels=("bad", "good")))
+def test_bfloat16(exports, tmp_path):
+    task = exports["classifier"][0]
     copy = _with_dtype(task, "bfloat16")
     found = _traced(copy, tmp_path)["serving_default"](text=tf.constant(TEXTS))["scores"]
     assert found.dtype == tf.float32
     expected = np.array([list(answer.scores.values()) for answer in task.classify(TEXTS)])
     assert 0 < np.abs(found - expected).max() < 0.02
+
+
+# === The clients of the kit ===
+
+COLUMNS = {
+    "bert": ("text",),
+    "classifier": ("text",),
+    "regressor": ("text", "text_pair"),
+    "choice": ("prompt", "choices"),
+    "tagger": ("text",),
+    "answerer": ("question", "context"),
+}
+
+
+@pytest.fixture(scope="module")
+def ports(exports):
+    """Of `keras-bert serve`'s application and of a gRPC service, which know every kind by its name."""
+    grpc, uvicorn = pytest.importorskip("grpc"), pytest.importorskip("uvicorn")
+    apis = pytest.importorskip("tensorflow_serving.apis.prediction_service_pb2_grpc")
+    from tensorflow_serving.apis import predict_pb2
+
+    from keras_bert.hub.server import application
+
+    class Service(apis.PredictionServiceServicer):
+        def Predict(self, request, context):
+            assert request.model_spec.version_label == "stable"
+            _, _, served = exports[request.model_spec.name]
+            inputs = {name: tf.constant(tf.make_ndarray(tensor)) for name, tensor in request.inputs.items()}
+            response = predict_pb2.PredictResponse()
+            for name, tensor in served.signatures[request.model_spec.signature_name](**inputs).items():
+                response.outputs[name].CopyFrom(tf.make_tensor_proto(tensor))
+            return response
+
+    models = {name: {1: served} for name, (_, _, served) in exports.items()}
+    rest = uvicorn.Server(uvicorn.Config(application(models), log_level="warning"))
+    service = grpc.server(ThreadPoolExecutor(1))
+    apis.add_PredictionServiceServicer_to_server(Service(), service)
+    port = service.add_insecure_port("127.0.0.1:0")
+    service.start()
+    with socket.create_server(("127.0.0.1", 0)) as place, ThreadPoolExecutor(1) as thread:
+        running = thread.submit(rest.run, sockets=[place])
+        yield {"rest": place.getsockname()[1], "grpc": port}
+        rest.should_exit = True
+        running.result()
+    service.stop(None)
+
+
+@pytest.mark.network
+@pytest.mark.parametrize("name", COLUMNS)
+def test_clients(exports, ports, name, tmp_path, monkeypatch, capsys):
+    """Run with the words of the kit's README, they print what the SavedModel answers."""
+    _, folder, served = exports[name]
+    (tmp_path / "text" / "1").mkdir(parents=True)
+    shutil.copy(folder / "text" / "1" / "saved_model.pb", tmp_path / "text" / "1")
+    write_kit(tmp_path, name)
+    line = re.search(r"rest_client.py (.+)", (tmp_path / "serving" / "README.md").read_text())[1]
+    words = shlex.split(line)
+    values = [words[0], words[1:]] if name == "choice" else words
+    columns = {key: [value] for key, value in zip(COLUMNS[name], values, strict=True)}
+    expected = served.signatures["serving_default"](**{key: tf.constant(value) for key, value in columns.items()})
+
+    def run(kind):
+        path = tmp_path / "serving" / f"{kind}_client.py"
+        source = re.sub(r"localhost:\d+", f"127.0.0.1:{ports[kind]}", path.read_text())
+        assert f"{path.name} {line} " in source.splitlines()[0]
+        monkeypatch.setattr(sys, "argv", [path.name, *words])
+        client = {"__name__": "__main__"}
+        exec(compile(source, path, "exec"), client)
+        return client, capsys.readouterr().out
+
+    rest, said = run("rest")
+    _assert_row(json.loads(said), expected)
+    grpc, said = run("grpc")
+    outputs = dict(line.split(" ", 1) for line in said.splitlines())
+    _assert_row({key: ast.literal_eval(rows)[0] for key, rows in outputs.items()}, expected)
+    with urllib.request.urlopen(f"http://127.0.0.1:{ports['rest']}/v1/models/{name}/metadata", timeout=60) as answer:
+        described = json.load(answer)["metadata"]["signature_def"]["signature_def"]
+    assert set(described["serving_default"]["outputs"]) == set(expected)
+    with pytest.raises(ValueError, match="must have"):
+        rest["predict"](texts=["w1"])
+    if name == "bert":
+        pair = {"text": ["w1"], "text_pair": ["w2"]}
+        found = rest["predict"]("pair", **pair)[0]["embedding"]
+        np.testing.assert_allclose(grpc["predict"]("pair", **pair)["embedding"], [found], atol=1e-6)
+
+
+def _assert_row(found, expected):
+    """The same names, and for each the only row."""
+    assert set(found) == set(expected)
+    for key, tensor in expected.items():
+        row, wanted = np.ravel(np.array(found[key], object)).tolist(), np.ravel(tensor[0].numpy()).tolist()
+        if tensor.dtype == tf.float32:
+            np.testing.assert_allclose(row, wanted, atol=1e-6)
+        else:
+            assert [one.encode() if isinstance(one, str) else one for one in row] == wanted
