@@ -256,7 +256,10 @@ def test_validation_and_callbacks():
     callback = keras.callbacks.LambdaCallback(on_epoch_end=lambda epoch, logs: seen.append(sorted(logs)))
     task.fit(TEXTS, ["negative", 1, 0, "positive"], validation_split=0.5, callbacks=callback, verbose=0, epochs=2)
     task.fit(TEXTS, [0, 1, 0, 1], validation_data=(TEXTS, [0, 1, 0, 1]), callbacks=[callback], verbose=0, epochs=1)
-    assert seen == [["accuracy", "loss", "val_accuracy", "val_loss"]] * 3
+    task.compile(loss=task.default_loss())
+    task.fit(TEXTS, [0, 1, 0, 1], validation_data=(TEXTS, [0, 1, 0, 1]), callbacks=[callback], verbose=0)
+    scores = ["accuracy", "loss", "val_accuracy", "val_f1", "val_loss", "val_matthews"]
+    assert seen == [scores] * 3 + [["loss", "val_loss"]]  # what the user compiled is the user's
 
 
 def test_weights_of_classes_and_samples():
