@@ -6,7 +6,8 @@
 Every contestant trains by its own loop, `fit` or `Trainer.train`, which a callback holds after every --steps steps
 until its turn comes again: a noisy machine is then noisy for all alike. An epoch is its number of steps times the
 median over rounds of a round's mean step; the ratio is the median over rounds of the same round's ratio. Tokenizing,
-tracing and the first --steps steps are not counted. It needs what finetuning.py needs.
+tracing and the first --steps steps are not counted. KerasHub's BERT has the tanh GELU alone and is timed with that,
+from random weights where the others' have another. It needs what finetuning.py needs.
 """
 
 import argparse
