@@ -4,12 +4,19 @@ import os
 import sys
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from keras_bert.version import __version__
 
-# The command line has its own words for errors. TensorFlow reads this when Keras imports it, below, which is before
-# Python comes to keras_bert/cli, for `keras-bert` and for `python -m keras_bert.cli` alike.
-if Path(sys.argv[0]).stem in ("keras-bert", "-m") and "--debug" not in sys.argv:
+# What stands behind `keras-bert`, or `python -m keras_bert.cli`; None for any other program.
+_WORDS = sys.argv[1:] if Path(sys.argv[0]).stem == "keras-bert" or "keras_bert.cli" in sys.orig_argv else None
+# Help, completion and the list of models come at once: these need no Keras, whose import takes seconds.
+_LIGHT = _WORDS is not None and (
+    "--help" in _WORDS or "_KERAS_BERT_COMPLETE" in os.environ or _WORDS[:1] in ([], ["--version"], ["models"])
+)
+
+# The command line has its own words for errors. TensorFlow reads this when Keras imports it, below.
+if _WORDS is not None and "--debug" not in _WORDS:
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 
@@ -27,22 +34,23 @@ def _refuse_old_package() -> None:
 _refuse_old_package()
 
 # Importing these registers their classes, so that keras.models.load_model finds them.
-from keras_bert.bert import Bert  # noqa: E402
-from keras_bert.config import BertConfig  # noqa: E402
-from keras_bert.hub.export import export  # noqa: E402
-from keras_bert.layers import mlm_head as _mlm_head  # noqa: E402, F401
-from keras_bert.pretraining.pretrainer import Pretrainer  # noqa: E402
-from keras_bert.tasks.multiple_choice import MultipleChoice  # noqa: E402
-from keras_bert.tasks.question_answerer import QuestionAnswerer  # noqa: E402
-from keras_bert.tasks.text_classifier import TextClassifier  # noqa: E402
-from keras_bert.tasks.text_regressor import TextRegressor  # noqa: E402
-from keras_bert.tasks.token_tagger import TokenTagger  # noqa: E402
-from keras_bert.text.preprocessor import Preprocessor  # noqa: E402
-from keras_bert.text.vocabulary import Vocabulary  # noqa: E402
-from keras_bert.training.optimizer import AdamW  # noqa: E402
-from keras_bert.training.strategy import strategy  # noqa: E402
-from keras_bert.weights.load import load  # noqa: E402
-from keras_bert.weights.zoo import list_models  # noqa: E402
+if TYPE_CHECKING or not _LIGHT:
+    from keras_bert.bert import Bert
+    from keras_bert.config import BertConfig
+    from keras_bert.hub.export import export
+    from keras_bert.layers import mlm_head as _mlm_head  # noqa: F401
+    from keras_bert.pretraining.pretrainer import Pretrainer
+    from keras_bert.tasks.multiple_choice import MultipleChoice
+    from keras_bert.tasks.question_answerer import QuestionAnswerer
+    from keras_bert.tasks.text_classifier import TextClassifier
+    from keras_bert.tasks.text_regressor import TextRegressor
+    from keras_bert.tasks.token_tagger import TokenTagger
+    from keras_bert.text.preprocessor import Preprocessor
+    from keras_bert.text.vocabulary import Vocabulary
+    from keras_bert.training.optimizer import AdamW
+    from keras_bert.training.strategy import strategy
+    from keras_bert.weights.load import load
+    from keras_bert.weights.zoo import list_models
 
 __all__ = [
     "AdamW",

@@ -4,6 +4,7 @@ import logging
 import re
 import sys
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -17,6 +18,12 @@ CONTENTS = {
     "Serving": ("export", "serve"),
     "Weights": ("models", "convert"),
 }
+
+# What several commands ask for.
+MODEL = "A name that `keras-bert models` lists, a path of any format, or hf://org/name."
+CACHE_DIR = typer.Option(None, help="Where downloads are kept.")
+LOCAL_ONLY = typer.Option(False, "--local-only", help="Never use the network.")
+STRATEGY = "Devices: one; mirrored (all of this machine); multi_worker (TF_CONFIG lists them); tpu or tpu:NAME; auto."
 
 app = typer.Typer(
     name="keras-bert",
@@ -46,6 +53,16 @@ def _options(
     if "--debug" not in sys.argv:
         for name in ("absl", "tensorflow"):  # remarks that are not about the user's work; errors are raised besides
             logging.getLogger(name).setLevel(logging.ERROR)
+
+
+def check_new_file(path: Path | None, option: str) -> None:
+    """Refuse a place where no file can be written, before the work is done."""
+    if path is None:
+        return
+    if path.is_dir():
+        raise IsADirectoryError(f"{option} must be a file. Add its name. Received: the folder {path}")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"{option} needs a folder that exists. Make it first. Received: {path}")
 
 
 def register() -> None:

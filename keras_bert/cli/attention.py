@@ -4,26 +4,25 @@ from pathlib import Path
 
 import typer
 
-from keras_bert.cli import app
+from keras_bert.cli import CACHE_DIR, LOCAL_ONLY, MODEL, app, check_new_file
 
 
 @app.command(epilog='Example: keras-bert attention "The cat sat, for it was tired." --model base --output cat.html')
 def attention(
     text: str = typer.Argument(..., help="The text to look at."),
     pair: str | None = typer.Option(None, help="A second text, for a pair."),
-    model: str = typer.Option("base", "--model", "-m", help="A name, a path of any format, or hf://org/name."),
+    model: str = typer.Option("base", "--model", "-m", help=MODEL),
     output: Path = typer.Option(..., "--output", "-o", help="Where the page goes, .html."),
     seq_length: int | None = typer.Option(None, min=3, help="Pieces at most.", show_default="the model's positions"),
-    cache_dir: str | None = typer.Option(None, help="Where downloads are kept."),
-    local_only: bool = typer.Option(False, "--local-only", help="Never use the network."),
+    cache_dir: str | None = CACHE_DIR,
+    local_only: bool = LOCAL_ONLY,
 ) -> None:
     """Write a page that shows what each token attends to, in every layer and head; it needs no network."""
     from keras_bert.pictures import attention_page
     from keras_bert.pretraining.storage import write_text
     from keras_bert.weights.load import load
 
-    if not output.parent.is_dir():
-        raise FileNotFoundError(f"--output needs a folder that exists. Make it first. Received: {output}")
+    check_new_file(output, "--output")
     bert = load(model, seq_length=seq_length or "longest", cache_dir=cache_dir, local_only=local_only)
     name = Path(model).name if Path(model).exists() else model
     page = attention_page(bert, text, pair, model=name)

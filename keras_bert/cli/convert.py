@@ -5,7 +5,7 @@ from pathlib import Path
 
 import typer
 
-from keras_bert.cli import app
+from keras_bert.cli import CACHE_DIR, LOCAL_ONLY, MODEL, app
 
 
 class Format(StrEnum):
@@ -19,11 +19,11 @@ class Format(StrEnum):
 
 @app.command(epilog="Example: keras-bert convert uncased_L-12_H-768_A-12 --to hf bert-base")
 def convert(
-    source: str = typer.Argument(..., help="A name, a path of any format, or hf://org/name."),
+    source: str = typer.Argument(..., help=MODEL),
     directory: Path = typer.Argument(..., help="A new or empty folder."),
     to: Format = typer.Option(..., "--to", help="What to write."),
-    cache_dir: str | None = typer.Option(None, help="Where downloads are kept."),
-    local_only: bool = typer.Option(False, "--local-only", help="Never use the network."),
+    cache_dir: str | None = CACHE_DIR,
+    local_only: bool = LOCAL_ONLY,
 ) -> None:
     """Convert a model, load the result, and compare the outputs of both."""
     from keras_bert.weights.convert import convert

@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-from keras_bert.cli import app
+from keras_bert.cli import CACHE_DIR, LOCAL_ONLY, MODEL, app, check_new_file
 from keras_bert.cli.finetune import column
 
 
@@ -35,11 +35,13 @@ AS_TRAINED = "as the model says, else "
 
 @app.command(epilog="Example: keras-bert embed texts.txt --model base --output vectors.npy --plot map.png")
 def embed(
-    file: Path = typer.Argument(Path("-"), help="A text a line, or .tsv, .csv, .jsonl; - is standard input."),
-    model: str = typer.Option(..., "--model", "-m", help="A name, a path of any format, or hf://org/name."),
+    file: Path = typer.Argument(
+        Path("-"), dir_okay=False, allow_dash=True, help="A text a line, or .tsv, .csv, .jsonl; - is standard input."
+    ),
+    model: str = typer.Option(..., "--model", "-m", help=MODEL),
     output: Path | None = typer.Option(None, "--output", "-o", help="Where the vectors go, .npy, a row a text."),
     as_json: bool = typer.Option(False, "--json", help="A JSON object a text on standard output: text and vector."),
-    plot: Path | None = typer.Option(None, help="Where a map of the texts goes, .png."),
+    plot: Path | None = typer.Option(None, help="Where a map of the texts goes, .png, .svg or .pdf."),
     text: str = typer.Option("text", help="Of a table: the column with the texts, by name or number from 0."),
     label_column: str | None = typer.Option(None, help="Of a table: the column that colours the map."),
     layer: list[int] = typer.Option([-1], help="An encoder block, from 0 or from -1 backwards; may be repeated."),
@@ -47,22 +49,23 @@ def embed(
     pooling: Pooling | None = typer.Option(None, help="What becomes of the tokens.", show_default=AS_TRAINED + "mean"),
     normalize: bool | None = typer.Option(None, help="Scale to length 1.", show_default=AS_TRAINED + "no"),
     max_length: int | None = typer.Option(None, min=3, help="Pieces at most.", show_default=AS_TRAINED + "all"),
-    cache_dir: str | None = typer.Option(None, help="Where downloads are kept."),
-    local_only: bool = typer.Option(False, "--local-only", help="Never use the network."),
+    cache_dir: str | None = CACHE_DIR,
+    local_only: bool = LOCAL_ONLY,
 ) -> None:
     """Turn texts into vectors, in the order of the lines; an empty line is an empty text."""
     import numpy as np
 
-    from keras_bert.pictures import draw_embeddings
+    from keras_bert.pictures.embeddings import check_map, draw_embeddings
     from keras_bert.pretraining.storage import new_file
     from keras_bert.weights.load import load
 
     if output is None and plot is None and not as_json:
         raise typer.BadParameter("Say where the vectors go: --output, --json or --plot.")
-    for path in filter(None, (output, plot)):
-        if not path.parent.is_dir():
-            raise FileNotFoundError(f"A result needs a folder that exists. Make it first. Received: {path}")
+    check_new_file(output, "--output")
+    check_new_file(plot, "--plot")
     texts, labels = _read(file, text, label_column)
+    if plot is not None:
+        check_map(len(texts), labels, plot)
     bert = load(model, cache_dir=cache_dir, local_only=local_only)
     options: dict[str, Any] = {"pooling": pooling and pooling.value, "normalize": normalize, "max_length": max_length}
     given = {name: value for name, value in options.items() if value is not None}
@@ -72,7 +75,7 @@ def embed(
             np.save(array, vectors)
     if plot is not None:
         with new_file(str(plot)) as temporary:
-            draw_embeddings(vectors, texts, temporary, labels=labels)
+            draw_embeddings(vectors, texts, temporary, labels=labels, format=plot.suffix[1:].lower())
     if as_json:
         for row, vector in zip(texts, vectors.tolist(), strict=True):
             typer.echo(json.dumps({"text": row, "vector": vector}, ensure_ascii=False))
@@ -82,7 +85,7 @@ def embed(
 
 def _read(file: Path, text: str, label: str | None) -> tuple[list[str], list[str] | None]:
     """The texts, and their labels where these are asked for."""
-    from keras_bert.tasks.readers.rows import lines
+    from keras_bert.tasks.readers.rows import lines, lines_of
     from keras_bert.tasks.readers.table import read_table
 
     if file.suffix.lower() in TABLES:
@@ -91,9 +94,5 @@ def _read(file: Path, text: str, label: str | None) -> tuple[list[str], list[str
         return table.column(column(text)), labels
     if label is not None:
         raise typer.BadParameter(f"--label-column names a column of a table: {', '.join(TABLES)}.")
-    if str(file) == "-":
-        texts = [line.removesuffix("\n").removesuffix("\r") for line in sys.stdin]
-        if not texts:
-            raise ValueError("There must be a text at least. Received: standard input with nothing in it")
-        return texts, None
-    return [line for _, line in lines(file)], None
+    found = lines_of(sys.stdin.buffer, "standard input") if str(file) == "-" else lines(file)
+    return [line for _, line in found], None

@@ -5,6 +5,7 @@ from pathlib import Path
 import typer
 
 from keras_bert.cli import app
+from keras_bert.cli.vocab import CASED, FILES, KEEP_ACCENTS, NO_SPLIT_CJK, TEXT_FIELD
 
 
 @app.command(
@@ -14,17 +15,18 @@ from keras_bert.cli import app
 def examples(
     corpus: list[str] = typer.Argument(
         ...,
-        help="Files, patterns or folders of .txt, .md, .jsonl or Wikipedia's .xml, plain or .gz, .bz2, .zst; behind "
-        "them the options of Beam's runner.",
-        metavar="CORPUS...",
+        help=f"{FILES}; behind them the options of Beam's runner.",
+        metavar="CORPUS",
     ),
     vocab: Path = typer.Option(..., "--vocab", help="The vocabulary, one piece a line."),
     output: str = typer.Option(..., "--output", "-o", help="The directory for the examples, local or gs://."),
     seq_length: int = typer.Option(128, min=3, help="Pieces in a row, [CLS] and [SEP] included."),
     mode: str = typer.Option(
-        "dynamic", help="dynamic: masked afresh in each epoch; static: google-research's records."
+        "dynamic", help="dynamic: masked anew in each epoch of training; static: once, in google-research's records."
     ),
-    no_nsp: bool = typer.Option(False, "--no-nsp", help="Full sentences for MLM alone, without pairs."),
+    no_nsp: bool = typer.Option(
+        False, "--no-nsp", help="No pairs for next sentence prediction: full sentences, for masked words alone."
+    ),
     rate: float = typer.Option(0.15, min=0, max=1, help="Share of the pieces to be guessed."),
     mask: float = typer.Option(0.8, min=0, max=1, help="Share of these that become [MASK]."),
     random: float = typer.Option(0.1, min=0, max=1, help="Share of these that become another piece."),
@@ -39,13 +41,11 @@ def examples(
         help="What parts documents in text: blank-line, heading or file; auto: a heading in .md, else a blank line.",
     ),
     sentences: str = typer.Option("rules", help="rules: for English and Korean; line: each line is a sentence."),
-    text_field: str = typer.Option("text", help="Where a line of .jsonl has its text."),
-    cased: bool = typer.Option(False, "--cased", help="Keep upper case and accents."),
-    keep_accents: bool = typer.Option(
-        False, "--keep-accents", help="Lower-case alone, as for Korean: Hangul stays whole."
-    ),
-    no_split_cjk: bool = typer.Option(False, "--no-split-cjk", help="Let words hold more than one ideograph."),
-    shard_size: int = typer.Option(4_000_000, min=1, help="Characters of text a shard is made of."),
+    text_field: str = TEXT_FIELD,
+    cased: bool = CASED,
+    keep_accents: bool = KEEP_ACCENTS,
+    no_split_cjk: bool = NO_SPLIT_CJK,
+    shard_size: int = typer.Option(4_000_000, min=1, help="Characters of text that a file of examples is made of."),
     seed: int = typer.Option(0, help="Decides the pairs and static masks: same seed, same bytes."),
     workers: int | None = typer.Option(
         None, min=1, help="Processes.", show_default="one for each core, if the text repays their start"

@@ -5,20 +5,20 @@ from typing import Any
 
 import typer
 
-from keras_bert.cli import app
+from keras_bert.cli import CACHE_DIR, LOCAL_ONLY, MODEL, app
 
 
 @app.command(epilog="Example: keras-bert export runs/sentiment --name sentiment")
 def export(
-    source: str = typer.Argument(..., help="A name, a path of any format, or hf://org/name."),
+    source: str = typer.Argument(..., help=MODEL),
     name: str = typer.Option(..., "--name", "-n", help="The model's name, and that of its folder."),
     output: str = typer.Option("saved_models", "--output", "-o", help="The folder of folders, or gs://bucket/path."),
     version: int = typer.Option(1, min=1, help="The version to write."),
     seq_length: int | None = typer.Option(None, help="Pieces that texts are cut to.", show_default="the model's"),
     dtype: str | None = typer.Option(None, help='Such as "bfloat16", or "int8".', show_default="the model's"),
     overwrite: bool = typer.Option(False, "--overwrite", help="Replace this version if it is there."),
-    cache_dir: str | None = typer.Option(None, help="Where downloads are kept."),
-    local_only: bool = typer.Option(False, "--local-only", help="Never use the network."),
+    cache_dir: str | None = CACHE_DIR,
+    local_only: bool = LOCAL_ONLY,
 ) -> None:
     """Export a model for TF Serving: text in, answers out; a model without a task gives vectors."""
     import keras_bert

@@ -5,17 +5,17 @@ from dataclasses import asdict
 
 import typer
 
-from keras_bert.cli import app
+from keras_bert.cli import CACHE_DIR, LOCAL_ONLY, MODEL, app
 
 
 @app.command("fill-mask", epilog='Example: keras-bert fill-mask "Paris is the [MASK] of France." --model base')
 def fill_mask(
     text: str = typer.Argument(..., help="A text with one [MASK] or several."),
-    model: str = typer.Option(..., "--model", "-m", help="A name, a path of any format, or hf://org/name."),
+    model: str = typer.Option(..., "--model", "-m", help=MODEL),
     top_k: int = typer.Option(5, min=1, help="How many pieces to show for each mask."),
     as_json: bool = typer.Option(False, "--json", help="One JSON list: for each mask its fillings."),
-    cache_dir: str | None = typer.Option(None, help="Where downloads are kept."),
-    local_only: bool = typer.Option(False, "--local-only", help="Never use the network."),
+    cache_dir: str | None = CACHE_DIR,
+    local_only: bool = LOCAL_ONLY,
 ) -> None:
     """Fill the masks of a text by a pretrained model."""
     from keras_bert.pretraining.pretrainer import Pretrainer

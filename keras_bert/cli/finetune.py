@@ -5,7 +5,7 @@ from pathlib import Path
 
 import typer
 
-from keras_bert.cli import app
+from keras_bert.cli import MODEL, STRATEGY, app
 
 
 class Kind(StrEnum):
@@ -44,11 +44,13 @@ SKIP_EMPTY = typer.Option(False, "--skip-empty", help="Leave rows with an empty 
     "--model hf://klue/bert-base --output nsmc"
 )
 def finetune(
-    kind: Kind = typer.Argument(..., help="What the model shall do.", metavar="TASK"),
+    kind: Kind = typer.Argument(
+        ..., help="Label texts, score them, tag words, answer questions, choose among answers.", metavar="TASK"
+    ),
     train: Path = typer.Option(..., help="The file to learn from.", exists=True, dir_okay=False),
     valid: Path = typer.Option(..., help="The file by which the best epoch is chosen.", exists=True, dir_okay=False),
     output: Path = typer.Option(..., "--output", "-o", help="A new or empty folder."),
-    model: str = typer.Option("base", help="A name, a path of any format, or hf://org/name."),
+    model: str = typer.Option("base", help=MODEL),
     format: str | None = FORMAT,
     text: list[str] = TEXT,
     label: str = LABEL,
@@ -57,17 +59,17 @@ def finetune(
     scale: float = SCALE,
     header: bool | None = HEADER,
     skip_empty: bool = SKIP_EMPTY,
-    epochs: int = typer.Option(3, min=1),
-    batch_size: int = typer.Option(32, min=1),
+    epochs: int = typer.Option(3, min=1, help="Passes over the training file."),
+    batch_size: int = typer.Option(32, min=1, help="Rows a step."),
     learning_rate: float = typer.Option(3e-5, "--learning-rate", "--lr", help="Of AdamW, after the warm-up."),
     seq_length: int | None = typer.Option(None, min=8, help="Pieces at most.", show_default="128; for answer 384"),
-    seed: int = typer.Option(0, help="Of the new head, the dropout and the order of the rows."),
+    seed: int = typer.Option(0, min=0, help="Of the new head, the dropout and the order of the rows."),
     dtype: str = typer.Option("float32", help="float32, mixed_bfloat16 or mixed_float16."),
     cosine: bool = typer.Option(False, "--cosine", help="For regress: embed each text of a pair, and compare."),
     freeze: bool = typer.Option(False, "--freeze", help="Train the head alone."),
     freeze_blocks: int | None = typer.Option(None, min=0, help="Freeze the embeddings and this many encoder blocks."),
     lora: int | None = typer.Option(None, min=1, help="Train low-rank changes of this rank, and the head."),
-    strategy: str = typer.Option("one", help="auto, tpu, tpu:NAME, multi_worker, mirrored or one."),
+    strategy: str = typer.Option("one", help=STRATEGY),
     grid: bool = typer.Option(False, "--grid", help="Try batch 16 and 32, rate 5e-5, 3e-5, 2e-5, epochs 2, 3, 4."),
 ) -> None:
     """Train a task on files; interrupted, the same command goes on from its last epoch."""

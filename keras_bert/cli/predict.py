@@ -19,23 +19,28 @@ def given(**options: Any) -> dict[str, Any]:
 @app.command(epilog="Example: echo '다시 보고 싶은 영화' | keras-bert predict nsmc")
 def predict(
     source: Path = typer.Argument(..., help="A finished folder, or a .keras file of a task."),
-    file: Path = typer.Argument(Path("-"), help="A file as in training; .txt or - (standard input): a row a line."),
+    file: Path = typer.Argument(
+        Path("-"),
+        dir_okay=False,
+        allow_dash=True,
+        help="A file as in training; .txt or - (standard input): a row a line.",
+    ),
     format: str | None = FORMAT,
     text: list[str] = typer.Option([], help="Column with the text; two for pairs.", show_default="as in training"),
     choice: list[str] = typer.Option([], help="Column with a choice.", show_default="as in training"),
     header: bool | None = typer.Option(None, help="Whether the first row names the columns."),
-    batch_size: int = typer.Option(32, min=1),
+    batch_size: int = typer.Option(32, min=1, help="Rows at a time."),
 ) -> None:
     """Ask a task: JSONL on standard output, in the order of the rows; the texts of a line are parted by tabs."""
     from keras_bert.tasks.finished import Finished
-    from keras_bert.tasks.readers.rows import lines
+    from keras_bert.tasks.readers.rows import lines, lines_of
 
     columns = {"text": tuple(map(column, text)), "choices": tuple(map(column, choice))}
     finished = Finished.load(source, **given(format=format, header=header, **columns))
     if str(file) == "-":
-        answers = finished.predict_lines(sys.stdin, batch_size=batch_size)
-    elif file.suffix == ".txt" and format is None:
-        answers = finished.predict_lines((line for _, line in lines(file)), batch_size=batch_size)
+        answers = finished.predict_lines(lines_of(sys.stdin.buffer, "standard input"), batch_size=batch_size)
+    elif file.suffix.lower() == ".txt" and format is None:
+        answers = finished.predict_lines(lines(file), batch_size=batch_size)
     else:
         answers = finished.predict(file, batch_size=batch_size)
     for answer in answers:

@@ -5,7 +5,7 @@ from typing import Any
 
 import typer
 
-from keras_bert.cli import app
+from keras_bert.cli import STRATEGY, app
 
 EXAMPLE = "Example: keras-bert pretrain --data examples --size tiny --output run --recipe tiny-laptop"
 
@@ -16,19 +16,21 @@ def pretrain(
     output: str = typer.Option(..., "--output", "-o", help="The run's directory, local or gs://."),
     data_512: str | None = typer.Option(None, "--data-512", help="Longer examples, for the last 10 % of the steps."),
     source: str | None = typer.Option(None, "--from", help="Weights to go on from: a name, a path, hf://org/name."),
-    recipe: str = typer.Option("paper-base", help="Where the options below come from that are not given."),
+    recipe: str = typer.Option("paper-base", help="What holds for the options below that are not given."),
     size: str | None = typer.Option(None, help="tiny, mini, small, medium, base or large; with --from its own holds."),
-    steps: int | None = typer.Option(None, min=1),
+    steps: int | None = typer.Option(None, min=1, help="Of all phases together."),
     batch_size: int | None = typer.Option(None, min=1, help="Of all devices together."),
-    learning_rate: float | None = typer.Option(None),
+    learning_rate: float | None = typer.Option(None, help="The highest, at the end of the warm-up."),
     warmup: float | None = typer.Option(None, help="The share of the steps over which the learning rate rises."),
     dropout: float | None = typer.Option(None, help="0 learns faster in a short run."),
     optimizer: str | None = typer.Option(None, help="adamw or lamb."),
-    accumulate: int | None = typer.Option(None, min=1, help="In how many parts a device takes its rows of a batch."),
+    accumulate: int | None = typer.Option(
+        None, min=1, help="In how many parts a device takes its rows of a batch: less memory."
+    ),
     dtype: str | None = typer.Option(None, help="float32, mixed_bfloat16 or mixed_float16."),
-    remat: bool | None = typer.Option(None, help="Trade time for memory."),
-    seed: int | None = typer.Option(None, min=0),
-    strategy: str = typer.Option("auto", help="auto, tpu, tpu:NAME, multi_worker, mirrored or one."),
+    remat: bool | None = typer.Option(None, help="Compute attention maps twice: less memory, more time."),
+    seed: int | None = typer.Option(None, min=0, help="Of the first weights, the order, the masks and the dropout."),
+    strategy: str = typer.Option("auto", help=STRATEGY),
     validation: str | None = typer.Option(None, help="Examples held out, for losses and accuracies on the way."),
     damaged: str = typer.Option("stop", help="At a shard that is cut off or damaged: stop, or skip the rest of it."),
     validate_every: int = typer.Option(1000, min=1, help="In steps."),

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from keras_bert.pictures.fonts import BLANK, fonts_for
 from keras_bert.pictures.style import COLORS, MUTED, new_figure, quiet
 
 MARKERS = ("o", "s", "^")
+FORMATS = (".png", ".svg", ".pdf")
 LABELS = len(COLORS) * len(MARKERS)
 NAMED = 150  # points that may get their text beside them
 LONGEST = 24  # characters of a text that are shown
@@ -17,22 +19,23 @@ SIDES = ((6, 0, "left"), (-6, 0, "right"), (0, 9, "center"), (0, -9, "center"))
 
 
 def draw_embeddings(
-    vectors: np.ndarray, texts: Sequence[str], path: str | os.PathLike, *, labels: Sequence[str] | None = None
+    vectors: np.ndarray,
+    texts: Sequence[str],
+    path: str | os.PathLike,
+    *,
+    labels: Sequence[str] | None = None,
+    format: str | None = None,
 ) -> None:
-    """Write a PNG with a point for each text, coloured by its label, and the text beside it where there is room.
+    """Write a picture with a point for each text, coloured by its label, and the text beside it where there is room.
+
+    format: png, svg or pdf; None: what the path's suffix says.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     draw_embeddings(np.eye(3), ["one", "two", "three"], f"{folder}/map.png")
     """
-    if len(vectors) < 2:
-        raise ValueError(f"A map needs two texts at least. Received: {len(vectors)}")
-    kinds = list(dict.fromkeys(labels)) if labels is not None else []
-    if len(kinds) > LABELS:
-        raise ValueError(
-            f"A map tells at most {LABELS} labels apart. Leave the labels out, or take another column. "
-            f"Received: {len(kinds)}, such as {kinds[0]!r} and {kinds[1]!r}"
-        )
+    check_map(len(vectors), labels, f".{format}" if format else path)
+    kinds = list(dict.fromkeys(labels or ()))
     points, shares = project(vectors)
     names = [_shortened(text) for text in texts[:NAMED]]
     fonts, missing = fonts_for([*names, *kinds])
@@ -68,7 +71,21 @@ def draw_embeddings(
         )
     reach = np.sqrt(size) / 2 * figure.dpi / 72 + 1  # pixels from the middle of a dot to its edge
     _name_points(figure, axes, points, reach, [name.translate(blanks) for name in names], fonts)
-    figure.savefig(path, format="png")
+    figure.savefig(path, format=format or Path(path).suffix[1:].lower())
+
+
+def check_map(count: int, labels: Sequence[str] | None, path: str | os.PathLike) -> None:
+    """Refuse what makes no map before there are vectors: too few texts, too many labels, a suffix of no picture."""
+    if not os.fspath(path).lower().endswith(FORMATS):
+        raise ValueError(f"A map is a file that ends in {', '.join(FORMATS)}. Name it so. Received: {path}")
+    if count < 2:
+        raise ValueError(f"A map needs two texts at least. Received: {count}")
+    kinds = list(dict.fromkeys(labels or ()))
+    if len(kinds) > LABELS:
+        raise ValueError(
+            f"A map tells at most {LABELS} labels apart. Leave the labels out, or take another column. "
+            f"Received: {len(kinds)}, such as {kinds[0]!r} and {kinds[1]!r}"
+        )
 
 
 def project(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

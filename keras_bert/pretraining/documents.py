@@ -4,7 +4,6 @@ What parts documents: in markdown a heading, in plain text a blank line, in JSON
 """
 
 import io
-import json
 import logging
 import os
 import re
@@ -12,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from keras_bert.pretraining.streams import find_files, kind_of, open_bytes
+from keras_bert.text.jsonl import parse_line
 
 logger = logging.getLogger(__name__)
 
@@ -57,6 +57,26 @@ def read_documents(
         raise ValueError(f"boundary must be one of {', '.join(BOUNDARIES)}. Received: boundary={boundary!r}")
     documents = _of_files(corpus, boundary, text_field, seen) if is_files(corpus) else _of_texts(corpus)
     return (document for document in documents if _WORD.search(document.text))
+
+
+def read_texts(
+    corpus: Any, *, text_field: str = "text", seen: Callable[[int], None] = lambda size: None
+) -> Iterator[str]:
+    """The text of files, all of it, for what asks for words alone; the arguments are those of `read_documents`.
+
+    Text and markdown come by the line, as they stand, headings and marks included; the rest by the document.
+    """
+    for path in find_files(corpus):
+        kind = kind_of(path)
+        with open_bytes(path, seen) as stream:
+            if kind == "wikipedia":
+                from keras_bert.pretraining.wikipedia import plain_text, read_pages
+
+                yield from (plain_text(page.text, page.namespaces) for page in read_pages(stream, path))
+            elif kind == "jsonl":
+                yield from (document.text for document in _of_jsonl(_lines(stream, path), path, text_field))
+            else:
+                yield from _lines(stream, path)
 
 
 def is_files(corpus: Any) -> bool:
@@ -111,12 +131,7 @@ def _of_jsonl(lines: Iterator[str], path: str, text_field: str) -> Iterator[Docu
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
-        try:
-            entry = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise ValueError(
-                f"A JSONL file holds a JSON value a line. Received: {path}, line {number} ({error})"
-            ) from None
+        entry = parse_line(line, path, number)
         text = entry.get(text_field) if isinstance(entry, dict) else entry
         if not isinstance(text, str):
             raise ValueError(

@@ -22,6 +22,7 @@ LOCK = ".lock"
 def run_directory(directory: str, settings: dict[str, Any]) -> Iterator[None]:
     """Hold a directory for a run of these settings: a new or empty one, or that of the same run."""
     path = f"{directory}/{SETTINGS}"
+    is_new = not storage.exists(directory)
     others = [name for name in storage.names_in(directory) if name != LOCK]
     if others and not storage.exists(path):
         raise FileExistsError(
@@ -41,7 +42,22 @@ def run_directory(directory: str, settings: dict[str, Any]) -> Iterator[None]:
                 "A run goes on with the settings that it began with. Choose another directory, or give them. "
                 f"Received: {directory} and {'; '.join(differences)}"
             )
-        yield
+        try:
+            yield
+        except BaseException:
+            if [name for name in storage.names_in(directory) if name != LOCK] == [SETTINGS]:
+                _leave(directory, is_new)
+            raise
+
+
+def _leave(directory: str, is_new: bool) -> None:
+    """Take away what a run that did not begin has written."""
+    storage.remove(f"{directory}/{SETTINGS}")
+    if "://" in directory:
+        return
+    Path(directory, LOCK).unlink()
+    if is_new:
+        Path(directory).rmdir()
 
 
 @contextmanager

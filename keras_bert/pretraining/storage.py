@@ -21,8 +21,7 @@ def new_file(path: str) -> Iterator[str]:
             gfile.remove(temporary)
         if isinstance(error, errors):
             raise OSError(
-                f"Writing must succeed. Make room or choose another place; a new run goes on from here. Received: "
-                f"{path} ({error.message})"
+                f"Writing must succeed. Make room, or choose another place. Received: {path} ({error.message})"
             ) from None
         raise
 

@@ -61,12 +61,13 @@ def open_bytes(path: str, seen: Callable[[int], None]) -> Iterator[BinaryIO]:
     errors: list[type[Exception]] = [EOFError, zlib.error, gzip.BadGzipFile]
     raw = io.BufferedReader(_Counted(_open(path), seen), _BUFFER)
     stream: Any = raw
-    if path.endswith(".gz"):
+    suffix = os.path.splitext(path.lower())[1]
+    if suffix == ".gz":
         stream = gzip.GzipFile(fileobj=raw)
-    elif path.endswith(".bz2"):
+    elif suffix == ".bz2":
         stream = bz2.BZ2File(raw)
         errors.append(OSError)  # "Invalid data stream"
-    elif path.endswith(".zst"):
+    elif suffix == ".zst":
         try:
             import zstandard
         except ImportError as error:

@@ -3,7 +3,6 @@
 import json
 import logging
 import math
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,24 +10,25 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_bert.tasks.metrics.scores import Scores
+
 logger = logging.getLogger("keras_bert")
 
 METRICS = "metrics.json"
 
 
-class Epochs(keras.callbacks.Callback):
+class Epochs(Scores):
     """Scores each epoch, keeps the best model, and lets a killed run go on from its last epoch with the same bits.
 
     metrics.json is written last and tells which files count, so that a kill at any moment leaves whole epochs behind.
 
-    Arguments: folder: where the run's files lie. score: the scores of the model, by name. best: the name of the score
-    that chooses the best epoch; of two that are equal the earlier one.
+    Arguments: folder: where the run's files lie. best: the name of the score that chooses the best epoch; of two that
+    are equal the earlier one. x, y, options: of `scores`.
     """
 
-    def __init__(self, folder: Path, score: Callable[[Any], dict[str, float]], best: str) -> None:
-        super().__init__()
+    def __init__(self, folder: Path, best: str, x: Any, y: Any, **options: Any) -> None:
+        super().__init__(x, y, **options)
         self.folder = folder
-        self.score = score
         self.best = best
         self.history: list[dict[str, Any]] = []
         if begun(folder):
@@ -62,7 +62,7 @@ class Epochs(keras.callbacks.Callback):
                 "The loss must be a number. Lower the learning rate, or take float32 or mixed_bfloat16; the epochs "
                 f"before are kept. Received: {losses} in epoch {epoch + 1}"
             )
-        scores = self.score(self.model)
+        scores = self.found()
         logs |= {f"val_{name}": value for name, value in scores.items()}
         before = self.best_model if self.done else None
         self.history.append({"epoch": epoch + 1, **losses, "scores": scores})

@@ -12,10 +12,10 @@ from typing import Any
 
 import keras
 
+from keras_bert.pretraining.recipe import DTYPES
 from keras_bert.tasks.epochs import METRICS, Epochs, begun, write_json
 from keras_bert.tasks.finetuning import Recipe
 from keras_bert.tasks.kinds import KINDS, Kind, check_labels
-from keras_bert.tasks.metrics.scores import scores
 from keras_bert.tasks.model_card import write_card, write_curve
 from keras_bert.tasks.readers import Reading, Rows, read
 
@@ -50,6 +50,10 @@ class Settings:
         for name in ("epochs", "batch_size", "learning_rate"):
             if not 0 < getattr(self, name) < float("inf"):  # nor NaN
                 raise ValueError(f"{name} must be above 0. Received: {getattr(self, name)}")
+        if self.dtype not in DTYPES:
+            raise ValueError(f"dtype must be one of {', '.join(DTYPES)}. Received: dtype={self.dtype!r}")
+        if not 0 <= self.seed < 2**32:  # numpy's bound
+            raise ValueError(f"seed must be 0 or more, and below 2^32. Received: seed={self.seed}")
         if self.lora is not None and self.freeze is not None:
             raise ValueError("LoRA freezes the encoder as it is. Give freeze or lora. Received: both")
         if self.cosine and (self.kind != "regress" or len(self.reading.text) != 2):
@@ -136,14 +140,11 @@ def load_encoder(settings: Settings) -> Any:
 def _run(settings: Settings, kind: Kind, folder: Path, train: Rows, valid: Rows) -> dict[str, Any]:
     from rich.console import Console
 
-    def score(task: Any) -> dict[str, float]:
-        characters = settings.reading.format == "korquad"
-        return scores(task, valid.x, valid.y, batch_size=settings.batch_size, characters=characters)
-
     keras.utils.set_random_seed(settings.seed)
     with _scope(settings.strategy):
         task = kind.build(load_encoder(settings), train, settings)
-    epochs = Epochs(folder, score, kind.best(task))
+    options = {"batch_size": settings.batch_size, "characters": settings.reading.format == "korquad"}
+    epochs = Epochs(folder, kind.best(task), valid.x, valid.y, **options)
     if epochs.done:
         logger.info("Going on after epoch %d of %d in %s", epochs.done, settings.epochs, folder)
     if epochs.done < settings.epochs:

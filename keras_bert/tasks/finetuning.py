@@ -34,7 +34,8 @@ class Recipe:
         logger.log(
             level,
             "%s is trained as in the paper: AdamW, learning rate %g after %d warm-up steps, falling to 0 in %d steps, "
-            "gradients clipped to norm %g. For other values give fit a Recipe, or call compile().",
+            "gradients clipped to norm %g. For other values give fit a Recipe, or call compile(); keras-bert finetune "
+            "has --learning-rate, --epochs and --batch-size.",
             task.name,
             self.learning_rate,
             int(self.warmup * steps),
@@ -53,10 +54,13 @@ class Recipe:
 
 def needs_recipe(task: Any, initial_epoch: int) -> bool:
     """Whether a fit begins with the recipe: not compiled by the user, and not going on with an earlier run of it."""
-    if not task.compiled:
-        return True
+    return not task.compiled or (initial_epoch == 0 and has_recipe(task))
+
+
+def has_recipe(task: Any) -> bool:
+    """Whether a task that is compiled was so by the recipe, and not by the user."""
     optimizer = getattr(task.optimizer, "inner_optimizer", task.optimizer)  # behind loss scaling
-    return initial_epoch == 0 and optimizer is not None and optimizer.name == NAME
+    return optimizer is not None and optimizer.name == NAME
 
 
 def steps_of(x: Any, batch_size: int, validation_split: float) -> int:

@@ -53,13 +53,13 @@ class Finished:
         for id, answer in zip(rows.ids, self._ask(rows.x, batch_size), strict=True):
             yield {"id": id, **answer} if self.kind == "answer" else answer
 
-    def predict_lines(self, lines: Iterable[str], *, batch_size: int = 32) -> Iterator[dict[str, Any]]:
-        """The same for rows as they come, a line each, the texts of a row apart by tabs.
+    def predict_lines(self, lines: Iterable[tuple[int, str]], *, batch_size: int = 32) -> Iterator[dict[str, Any]]:
+        """The same for rows as they come, numbered lines, the texts of a row apart by tabs.
 
         Texts: the text, or both of a pair; a question and its context; a prompt and its choices.
         """
         width = {"tag": 1, "answer": 2, "choose": 1 + getattr(self.task, "choices", 0)}.get(self.kind)
-        numbered = enumerate(lines, 1)
+        numbered = iter(lines)
         while chunk := list(itertools.islice(numbered, CHUNK)):
             rows = [_split(line, width or len(self.reading.text), number) for number, line in chunk]
             empty = [number for (number, _), row in zip(chunk, rows, strict=True) if not row[0].strip()]
@@ -76,7 +76,7 @@ class Finished:
 
 
 def _split(line: str, width: int, number: int) -> list[str]:
-    texts = line.rstrip("\r\n").split("\t", width - 1)
+    texts = line.split("\t", width - 1)
     if len(texts) != width:
         raise ValueError(
             f"Each line must hold {width} texts, apart by tabs. Mend the line. Received: {len(texts)} in line {number}"

@@ -4,6 +4,7 @@ import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from keras_bert.tasks.kinds import KINDS
 from keras_bert.version import __version__
 
 if TYPE_CHECKING:
@@ -15,6 +16,18 @@ USAGE = {  # by kind of task: the class, and a line that asks it
     "tag": ("TokenTagger", 'task.tag("a text")'),
     "answer": ("QuestionAnswerer", 'task.answer("a question", "a context")'),
     "choose": ("MultipleChoice", 'task.choose("a prompt", ["a choice", "another"])'),
+}
+
+NAMES = {  # of settings that are not their own
+    "seq_length": "sequence length",
+    "dtype": "precision",
+    "lora": "LoRA rank",
+    "freeze": "frozen",
+    "text": "text column",
+    "label": "label column",
+    "choices": "choice columns",
+    "skip_empty": "empty texts left out",
+    "header": "header row",
 }
 
 
@@ -37,8 +50,6 @@ def write_card(path: Path, settings: "Settings", metrics: dict[str, Any]) -> Non
     task, line = USAGE[settings.kind]
     if settings.kind in ("classify", "regress") and len(settings.reading.text) == 2:
         line = line.replace('"a text"', '("a text", "another")')
-    options = {**dataclasses.asdict(settings), **dataclasses.asdict(settings.reading)}
-    left_out = ("kind", "train", "valid", "reading")
     rows = [(name, f"`{Path(getattr(settings, name)).name}`", f"{count:,}") for name, count in metrics["rows"].items()]
     path.write_text(
         f"""# {task} on {Path(settings.train).name}
@@ -58,7 +69,7 @@ file. Examples that took no part in this choice may score lower.
 
 {_table(("file", "name", "rows"), rows)}
 
-{_table(("setting", "value"), [(name, value) for name, value in options.items() if name not in left_out])}
+{_table(("setting", "value"), _settings(settings))}
 
 AdamW with weight decay 0.01, warm-up over 10 % of the steps and linear decay to 0, gradients clipped to norm 1.
 
@@ -82,6 +93,30 @@ from and of its data hold for it too; they are not recorded here.
 """,
         encoding="utf-8",
     )
+
+
+def _settings(settings: "Settings") -> list[tuple[str, str]]:
+    """What was set, in words; what was not, such as LoRA or a separator, is left out."""
+    values = {**dataclasses.asdict(settings), **dataclasses.asdict(settings.reading)}
+    values["seq_length"] = settings.seq_length or KINDS[settings.kind].seq_length
+    if settings.freeze is not None:
+        values["freeze"] = "the whole encoder" if settings.freeze < 0 else f"embeddings and {settings.freeze} blocks"
+    unasked = {"tag": ("text", "label", "scale"), "answer": ("text", "label", "scale"), "regress": ()}
+    left_out = ("kind", "train", "valid", "reading", *unasked.get(settings.kind, ("scale",)))
+    shown = {name: value for name, value in values.items() if name not in left_out}
+    return [(NAMES.get(name, name.replace("_", " ")), _said(value)) for name, value in shown.items() if _is_set(value)]
+
+
+def _is_set(value: Any) -> bool:
+    return value is not None and value is not False and value != ()
+
+
+def _said(value: Any) -> str:
+    if isinstance(value, tuple):
+        return ", ".join(map(_said, value))
+    if value is True:
+        return "yes"
+    return f"{value:g}" if isinstance(value, float) else f"`{value}`" if isinstance(value, str) else str(value)
 
 
 def _grid(metrics: dict[str, Any]) -> str:

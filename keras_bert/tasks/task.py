@@ -13,7 +13,7 @@ from keras_bert.bert import Bert
 from keras_bert.model import HeadedModel
 from keras_bert.tasks.columns import columns_of, count_of, is_packed, split_columns
 from keras_bert.tasks.examples import Epoch, Examples
-from keras_bert.tasks.finetuning import Recipe, needs_recipe, steps_of
+from keras_bert.tasks.finetuning import Recipe, has_recipe, needs_recipe, steps_of
 from keras_bert.tasks.readers import Reading, Rows, read
 from keras_bert.training.measures import Measure
 
@@ -108,7 +108,9 @@ class Task(HeadedModel):
 
         class_weight: by label name or id. seed: of the order of the examples, which is another one in each epoch.
         epochs: 3 without `compile`, else Keras's 1. batch_size: 32. recipe: compile by it, with its values in place of
-        the paper's.
+        the paper's. validation_data: without `compile` the log of an epoch also has what is reported of such a task,
+        val_spearman, val_entity_f1, val_exact_match and so on; with it, the metrics are yours, and the callback
+        `keras_bert.tasks.metrics.scores.Scores(x, y)` adds these.
         """
         by_recipe = needs_recipe(self, initial_epoch) or (recipe is not None and initial_epoch == 0)
         level = logging.INFO if recipe else logging.WARNING  # nobody asked for the paper's
@@ -132,9 +134,16 @@ class Task(HeadedModel):
         if by_recipe:
             with self.distribute_strategy.scope() if self._is_distributed else contextlib.nullcontext():
                 recipe.compile(self, epochs * -(-len(examples) // rows), level)
+        callbacks = [callbacks] if isinstance(callbacks, keras.callbacks.Callback) else list(callbacks or ())
         if validation_data is not None and not is_packed(validation_data):
             validation = validation_data if isinstance(validation_data, tuple | list) else (validation_data,)
-            validation_data = self._labelled(self._columns(*validation))
+            held_out = self._columns(*validation)
+            validation_data = self._labelled(held_out)
+            if has_recipe(self):
+                from keras_bert.tasks.metrics.scores import Scores
+
+                if not any(isinstance(callback, Scores) for callback in callbacks):
+                    callbacks.insert(0, Scores(*held_out[:2], batch_size=rows))
         if self._is_distributed:
             from keras_bert.tasks import distributed
 
@@ -144,7 +153,6 @@ class Task(HeadedModel):
             return distributed.fit(self, examples, validation_data, **options)
         if isinstance(validation_data, Examples):
             validation_data = validation_data.batches(rows)[1]
-        callbacks = [callbacks] if isinstance(callbacks, keras.callbacks.Callback) else list(callbacks or ())
         if shuffle:
             epoch = Epoch(initial_epoch)
             callbacks.insert(0, epoch)

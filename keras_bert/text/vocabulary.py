@@ -79,6 +79,8 @@ class Vocabulary:
     ) -> "Vocabulary":
         """Learn WordPiece from texts (`str`) or files (`pathlib.Path`); the same texts give the same vocabulary.
 
+        Files are those that `write_examples` reads: .txt, .md, .jsonl and Wikipedia's .xml, plain or compressed, also
+        patterns and folders.
         `lowercase`, `strip_accents` and `split_cjk` must be those of the tokenizer that will use it.
 
         min_count: how often a character, and a pair that becomes one piece, must be seen.

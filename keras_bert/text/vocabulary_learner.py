@@ -43,6 +43,8 @@ class Learner:
     def pieces(self, sources: Iterable[str | os.PathLike], reserved: int) -> list[str]:
         """At most `size` minus `reserved` pieces: words and their beginnings first, then those with ##."""
         room = self.size - reserved
+        if room < 1:
+            raise ValueError(f"size must be above the {reserved} reserved pieces. Raise it. Received: size={self.size}")
         words = self.count_words(self.sample(blocks(sources)))
         letters = self.letters(words)
         words = {word: count for word, count in words.items() if letters.issuperset(word)}
@@ -138,26 +140,32 @@ class Learner:
 
 
 def blocks(sources: Iterable[str | os.PathLike]) -> Iterator[bytes]:
-    """Lines of text in blocks of about 64 KB, as UTF-8."""
+    """Texts, and those of files, in blocks of about 64 KB, as UTF-8."""
     gathered: list[bytes] = []
     size = 0
+    for text in _texts(sources):
+        for begin in range(0, len(text), BLOCK_BYTES):  # a file may be one line
+            gathered.append(text[begin : begin + BLOCK_BYTES].encode("utf-8", "ignore"))
+            size += len(gathered[-1])
+            if size >= BLOCK_BYTES:
+                yield b"\n".join(gathered)
+                gathered, size = [], 0
+    if gathered:
+        yield b"\n".join(gathered)
+
+
+def _texts(sources: Iterable[str | os.PathLike]) -> Iterator[str]:
+    from keras_bert.pretraining.documents import read_texts
+
     for number, source in enumerate(sources):
         if isinstance(source, os.PathLike):
-            with open(source, "rb") as file:
-                while block := file.read(BLOCK_BYTES):
-                    yield block + file.readline(BLOCK_BYTES)
+            yield from read_texts(source)
             continue
         if not isinstance(source, str):
             raise TypeError(f"Learn from strings, or files as pathlib.Path. Received: {source!r} at index {number}")
-        if number == 0 and len(source) < 4096 and os.path.isfile(source):
+        if number == 0 and isinstance(sources, list | tuple) and len(source) < 4096 and os.path.isfile(source):
             raise ValueError(f"A str is a text to learn from. Pass a file as pathlib.Path. Received: {source!r}")
-        gathered.append(source.encode("utf-8", "ignore"))
-        size += len(gathered[-1])
-        if size >= BLOCK_BYTES:
-            yield b"\n".join(gathered)
-            gathered, size = [], 0
-    if gathered:
-        yield b"\n".join(gathered)
+        yield source
 
 
 def _repeated(words: dict[str, int]) -> Iterator[str]:

@@ -11,6 +11,7 @@ from keras import ops
 
 from keras_bert.config import BertConfig
 from keras_bert.layers.dense import initializer
+from keras_bert.text.rules import TextRules
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.weights.names import Stored, encoder_shapes, head_shapes, listed
 
@@ -18,30 +19,6 @@ logger = logging.getLogger("keras_bert")
 
 _SLICE = 8 << 20  # bytes
 HEADS = ("mlm", "nsp", "classifier", "regressor", "tagger", "qa", "choice")
-
-
-@dataclass(frozen=True)
-class TextRules:
-    """How text was cut when the model was trained; the arguments of `Preprocessor`."""
-
-    lowercase: bool = True
-    strip_accents: bool | None = None  # None: as lowercase
-    split_cjk: bool = True
-
-    @classmethod
-    def of(cls, preprocessor: Any) -> "TextRules":
-        return cls(preprocessor.lowercase, preprocessor.strip_accents, preprocessor.split_cjk)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, TextRules) and self._rules == other._rules
-
-    def __hash__(self) -> int:
-        return hash(self._rules)
-
-    @property
-    def _rules(self) -> tuple[bool, bool, bool]:
-        strips = self.lowercase if self.strip_accents is None else self.strip_accents
-        return self.lowercase, strips, self.split_cjk
 
 
 @dataclass(frozen=True)
@@ -81,7 +58,7 @@ class Checkpoint:
     weights: dict[str, Stored]
     heads: dict[str, Head] = field(default_factory=dict)
     vocabulary: Vocabulary | None = None
-    rules: TextRules = TextRules()
+    rules: TextRules = field(default_factory=TextRules)
     pooling: Pooling | None = None
     left_out: dict[str, str] = field(default_factory=dict)
 

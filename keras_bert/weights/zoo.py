@@ -5,7 +5,7 @@ import math
 from dataclasses import dataclass
 
 from keras_bert.config import BertConfig
-from keras_bert.weights.checkpoint import TextRules
+from keras_bert.text.rules import TextRules
 from keras_bert.weights.names import encoder_shapes
 
 CASED = TextRules(lowercase=False)

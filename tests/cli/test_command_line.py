@@ -4,8 +4,10 @@ import ast
 import importlib.util
 import io
 import json
+import os
 import re
 import shlex
+import subprocess
 import sys
 from pathlib import Path
 
@@ -169,14 +171,22 @@ def test_what_goes_wrong_is_one_line(run, monkeypatch):
             cli.main()
 
 
-def test_version(run):
-    assert run("--version") == (0, f"{keras_bert.__version__}\n", "")
+COMPLETION = {"_KERAS_BERT_COMPLETE": "complete_bash", "COMP_WORDS": "keras-bert f", "COMP_CWORD": "1"}
 
 
-def test_shell_completion(run, monkeypatch):
-    monkeypatch.setenv("_KERAS_BERT_COMPLETE", "complete_bash")
-    monkeypatch.setenv("COMP_WORDS", "keras-bert f")
-    monkeypatch.setenv("COMP_CWORD", "1")
-    code, shown, _ = run()
-    assert code == 0
-    assert shown.split() == ["fill-mask", "finetune"]
+@pytest.mark.parametrize(
+    ("words", "environment", "said"),
+    [
+        (["--version"], {}, f"{keras_bert.__version__}\n"),
+        (["models", "--language", "korean"], {}, "klue/bert-base"),
+        (["evaluate", "--help"], {}, "keras-bert evaluate nsmc --data nsmc-test.tsv"),
+        ([], COMPLETION, "fill-mask\nfinetune"),
+    ],
+)
+def test_answers_at_once(words, environment, said):
+    """Without Keras and its backend, whose import takes seconds."""
+    command = [sys.executable, "-X", "importtime", "-m", "keras_bert.cli", *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | environment)
+    assert done.returncode == 0, done.stderr
+    assert said in done.stdout
+    assert not re.findall(r"\| +(?:keras|tensorflow|torch|jax)$", done.stderr, re.MULTILINE)

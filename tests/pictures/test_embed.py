@@ -48,11 +48,11 @@ def test_options(bert, model):
 def test_table(bert, model, tmp_path):
     rows = [("kind", "text"), ("film", "영화를 보았다"), ("cat", "The cat sat."), ("cat", "$ cat $")]
     (tmp_path / "t.tsv").write_text("".join("\t".join(row) + "\n" for row in rows), encoding="utf-8")
-    plot = ("--plot", tmp_path / "map.png")
+    plot = ("--plot", tmp_path / "map.svg")
     run(tmp_path / "t.tsv", "--model", model, "--output", tmp_path / "v.npy", *plot, "--label-column", "kind")
     np.testing.assert_array_equal(np.load(tmp_path / "v.npy"), bert.embed([text for _, text in rows[1:]]))
-    assert (tmp_path / "map.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
-    assert {path.name for path in tmp_path.iterdir()} == {"t.tsv", "v.npy", "map.png"}
+    assert (tmp_path / "map.svg").read_text().startswith("<?xml")
+    assert {path.name for path in tmp_path.iterdir()} == {"t.tsv", "v.npy", "map.svg"}
 
 
 @pytest.mark.parametrize(
@@ -65,8 +65,18 @@ def test_usage(model, options, said):
     assert said in " ".join(result.output.replace("│", " ").split())
 
 
-def test_nothing_in(model, tmp_path):
-    with pytest.raises(ValueError, match="standard input with nothing in it"):
+def test_nothing_in(model):
+    with pytest.raises(ValueError, match="standard input, which is empty"):
         run("-", "--model", model, "--json", input="")
-    with pytest.raises(FileNotFoundError, match="needs a folder that exists"):
-        run("-", "--model", model, "--output", tmp_path / "none" / "v.npy", input="a\n")
+
+
+def test_what_cannot_be_written_is_refused_before_the_work(tmp_path):
+    for option, path, message in (
+        ("--output", tmp_path / "none" / "v.npy", "needs a folder that exists"),
+        ("--output", tmp_path, "--output must be a file"),
+        ("--plot", tmp_path / "map.doc", r"ends in \.png, \.svg, \.pdf"),
+        ("--plot", tmp_path / "map.png", "two texts at least"),
+    ):
+        with pytest.raises((ValueError, OSError), match=message):
+            run("-", "--model", "no-such-model", option, path, input="a\n")
+    assert not list(tmp_path.iterdir())

@@ -167,6 +167,9 @@ def test_a_run_that_is_not_finished_is_no_source(tmp_path):
 def test_a_run_that_did_not_begin_leaves_its_directory_free(folder, tmp_path):
     with pytest.raises(ValueError, match="must be a known name"):
         pretrain(folder / "12", tmp_path / "run", recipe=RECIPE, source="mistyped", strategy="one")
+    assert not (tmp_path / "run").exists()
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "run.json").write_text('{"source": "of a run that was killed at once"}')
     with run_directory(str(tmp_path / "run"), {"source": "right"}):
         assert json.loads((tmp_path / "run" / "run.json").read_text()) == {"source": "right"}
 

@@ -1,6 +1,7 @@
 """`keras-bert finetune`, `evaluate` and `predict`: files in, a finished directory out, which is asked and scored."""
 
 import json
+import re
 
 import keras
 import numpy as np
@@ -28,7 +29,9 @@ def test_finished_directory(finished):
     assert "# TextClassifier on train.tsv" in card
     assert f"| matthews | {metrics['valid']['matthews']:.4f} |" in card
     assert "| train | `train.tsv` | 160 |" in card
-    assert "| learning_rate | 0.03 |" in card
+    assert "| text column | `text` |" in card
+    assert "| learning rate | 0.03 |" in card
+    assert not re.search(r"None|False|\(", card.partition("## How it was trained")[2].partition("AdamW")[0])
 
 
 def test_the_model_is_the_one_that_was_scored(finished, files):
@@ -48,9 +51,11 @@ def test_evaluate(finished, files):
         run("evaluate", output, "--data", other, "--text", "x", "--label", "y")
 
 
-def test_evaluate_on_a_file_that_is_not_there(finished, tmp_path):
+def test_evaluate_needs_a_file(finished, tmp_path):
     with pytest.raises(FileNotFoundError, match=r"data must be there.*nothing.tsv"):
         run("evaluate", finished[0], "--data", tmp_path / "nothing.tsv")
+    with pytest.raises(IsADirectoryError, match="rows of a file"):
+        run("evaluate", finished[0], "--data", tmp_path)
 
 
 def test_fit_takes_files(finished, files):
@@ -60,9 +65,12 @@ def test_fit_takes_files(finished, files):
     assert task.predict(files[1]).shape == (32, 2)
 
 
-def test_predict_lines(finished):
+def test_predict_lines(finished, tmp_path):
     output, _ = finished
-    result = run("predict", output, input="the actor is good\n\nthe film is bad\n")
+    text = "\ufeffthe actor is good\r\n\nthe film\ris bad\n"
+    (tmp_path / "T.TXT").write_bytes(text.encode())
+    result = run("predict", output, input=text)
+    assert run("predict", output, tmp_path / "T.TXT").stdout == result.stdout
     answers = [json.loads(line) for line in result.stdout.splitlines()]
     assert len(answers) == 3  # an empty line has an answer too
     assert [answers[0]["label"], answers[2]["label"]] == ["yes", "no"]
@@ -75,6 +83,12 @@ def test_predict_file(finished, files):
     answers = [json.loads(line)["label"] for line in run("predict", output, files[1]).stdout.splitlines()]
     assert answers == [answer["label"] for answer in Finished.load(output).predict(files[1])]
     assert np.mean(np.array(answers) == [label for _, label in reviews(32, 1)]) > 0.9
+
+
+def test_standard_input_is_read_as_files_are(finished):
+    for given, message in ((b"", "standard input, which is empty"), ("a\n영화".encode("cp949"), "standard input:2")):
+        with pytest.raises(ValueError, match=message):
+            run("predict", finished[0], input=given)
 
 
 def test_no_finished_directory(tmp_path):

@@ -98,6 +98,9 @@ def test_bad_input_leaves_nothing_behind(bert, files, tmp_path):
         train(bert, "classify", *files, tmp_path / "run", "--dtype", "bfloat16")
     with pytest.raises(ValueError, match="must be of the format conll, conllu, klue-ner"):
         train(bert, "tag", *files, tmp_path / "run", "--format", "tsv")
+    for option, value, message in (("--separator", "", "at least"), ("--dtype", "float15", "float32, mixed_bfloat16")):
+        with pytest.raises(ValueError, match=message):
+            train(bert, "classify", *files, tmp_path / "run", option, value)
     with pytest.raises(ValueError, match="freeze or lora"):
         train(bert, "classify", *files, tmp_path / "run", "--freeze", "--lora", 2)
     with pytest.raises(ValueError, match="no-such-model"):
@@ -106,7 +109,7 @@ def test_bad_input_leaves_nothing_behind(bert, files, tmp_path):
 
 
 def test_a_loss_that_is_no_number(tmp_path):
-    epochs = Epochs(tmp_path, lambda task: {}, "accuracy")
+    epochs = Epochs(tmp_path, "accuracy", [], [])
     with pytest.raises(FloatingPointError, match=r"Lower the learning rate.*in epoch 2"):
         epochs.on_epoch_end(1, {"loss": float("nan")})
     assert not begun(tmp_path)

@@ -115,7 +115,10 @@ BAD_TABLES = {
     "floats": ("a.csv", "text,label\nx,1\ny,3.5\n", "names or whole numbers.*'3.5' in column 'label' at .*a.csv:3"),
     "JSON floats": ("a.jsonl", '{"text": "x", "label": 1.0}\n', "names or whole numbers.*1.0 in column 'label'"),
     "an open quote": ("a.csv", 'text,label\nx,y\n"z,y\nx,y\n', "must be closed.*begins at .*a.csv:3"),
-    "no JSON": ("a.jsonl", "text\n", "must be a JSON object.*a.jsonl:1"),
+    "no JSON": ("a.jsonl", "text\n", "must be a JSON value.*Expecting.*a.jsonl:1"),
+    "no object": ("a.jsonl", "1\n", "must be a JSON object.*a.jsonl:1"),
+    "deep JSON": ("a.jsonl", '{"text": "x", "label": "x"}\n' + "[" * 100_000, "too deep at .*a.jsonl:2"),
+    "half a character": ("a.jsonl", '{"text": "\\ud800", "label": "x"}\n', "surrogate pair.* at .*a.jsonl:1"),
     "another encoding": (
         "a.tsv",
         "text\tlabel\nx\t1\n영화\t1\n".encode("cp949"),
@@ -227,6 +230,7 @@ def test_squad_answers_that_are_not_there(write, caplog):
 
 BAD_SQUAD = {
     "no JSON": ("{", "SQuAD's JSON.*JSONDecodeError"),
+    "deep JSON": ("[" * 100_000, "SQuAD's JSON.*RecursionError"),
     "another JSON": ('{"rows": []}', "SQuAD's JSON.*KeyError: 'data'"),
     "no questions": (_squad(), "which has none"),
     "an empty question": (_squad(_entry(question=" ")), r"question=' ' at .*a.json:q7"),

@@ -245,9 +245,11 @@ def test_what_the_user_compiled_is_kept():
     task = small_task("classifier")
     optimizer = keras.optimizers.SGD(0.1)
     task.compile(optimizer, task.default_loss(), metrics=["accuracy"])
-    history = task.fit(TEXTS, [0, 1, 0, 1], verbose=0).history
+    history = task.fit(TEXTS, [0, 1, 0, 1], validation_data=(TEXTS, [0, 1, 0, 1]), verbose=0).history
     assert task.optimizer is optimizer
-    assert len(history["loss"]) == 1
+    assert {name: len(values) for name, values in history.items()} == dict.fromkeys(
+        ("accuracy", "loss", "val_accuracy", "val_loss"), 1
+    )
 
 
 def test_validation_and_callbacks():
@@ -256,7 +258,7 @@ def test_validation_and_callbacks():
     callback = keras.callbacks.LambdaCallback(on_epoch_end=lambda epoch, logs: seen.append(sorted(logs)))
     task.fit(TEXTS, ["negative", 1, 0, "positive"], validation_split=0.5, callbacks=callback, verbose=0, epochs=2)
     task.fit(TEXTS, [0, 1, 0, 1], validation_data=(TEXTS, [0, 1, 0, 1]), callbacks=[callback], verbose=0, epochs=1)
-    assert seen == [["accuracy", "loss", "val_accuracy", "val_loss"]] * 3
+    assert seen == [["accuracy", "loss", "val_accuracy", "val_f1", "val_loss", "val_matthews"]] * 3
 
 
 def test_weights_of_classes_and_samples():

@@ -201,8 +201,10 @@ def test_bad_input(tmp_path):
         learn([])
     with pytest.raises(ValueError, match="Raise size or lower alphabet"):
         learn(size=20)
-    with pytest.raises(ValueError, match=r"size must be at least 1\. Received: size=0"):
-        learn(size=0)
+    with pytest.raises(ValueError, match=r"above the 5 reserved pieces.*size=5"):
+        learn(size=5)
+    with pytest.raises(ValueError, match=r"min_count must be at least 1\. Received: min_count=0"):
+        learn(min_count=0)
     with pytest.raises(FileNotFoundError, match="none"):
         learn([tmp_path / "none"])
     with pytest.raises(TypeError, match="Received: 3"):

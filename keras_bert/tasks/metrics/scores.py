@@ -1,4 +1,4 @@
-"""The scores of a task on examples: what `keras-bert evaluate` tells, and in `fit` a callback."""
+"""The scores of a task on examples: what `keras-bert evaluate` tells, and `fit` of its validation data."""
 
 from typing import Any
 
@@ -41,6 +41,8 @@ def scores(task: Any, x: Any, y: Any, *, batch_size: int = 32, characters: bool 
 class Scores(keras.callbacks.Callback):
     """Adds `scores` of held-out examples to the logs of each epoch, as val_matthews, val_entity_f1 and so on.
 
+    `fit` adds it by itself where the recipe compiled the task. Of a name that the logs have, their value stays.
+
     >>> task.fit(texts, labels, callbacks=[Scores(held_out_texts, held_out_labels)])    # doctest: +SKIP
     """
 
@@ -51,9 +53,13 @@ class Scores(keras.callbacks.Callback):
         self.options = options
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        found = scores(self.model, self.x, self.y, **self.options)
-        if logs is not None:
-            logs.update({f"val_{name}": value for name, value in found.items()})
+        logs = {} if logs is None else logs
+        for name, value in self.found().items():
+            logs.setdefault(f"val_{name}", value)
+
+    def found(self) -> dict[str, float]:
+        """The scores of the model as it is now."""
+        return scores(self.model, self.x, self.y, **self.options)
 
 
 def _classifier(task: TextClassifier, x: Any, y: Any, batch_size: int) -> dict[str, float]:

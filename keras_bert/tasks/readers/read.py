@@ -39,6 +39,8 @@ class Reading:
             object.__setattr__(self, name, tuple(getattr(self, name)))
         if self.scale <= 0:
             raise ValueError(f"Scores are divided by a scale above 0. Received: scale={self.scale}")
+        if self.separator == "":
+            raise ValueError("A separator must be a character at least. Leave it out for one label. Received: ''")
 
 
 def read(kind: str, path: str | os.PathLike, reading: Reading, *, labels: bool = True) -> Rows:
@@ -73,6 +75,6 @@ def read(kind: str, path: str | os.PathLike, reading: Reading, *, labels: bool =
 def _tagged(path: str | os.PathLike, format: str | None, labels: bool) -> Rows:
     if format == "klue-ner":
         return read_klue_ner(path)
-    if format == "conllu" or (format is None and Path(path).suffix == ".conllu"):
+    if format == "conllu" or (format is None and Path(path).suffix.lower() == ".conllu"):
         return read_conllu(path, tag="upos" if labels else None)
     return read_conll(path, tag=-1 if labels else None)

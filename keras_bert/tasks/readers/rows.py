@@ -2,7 +2,7 @@
 
 import dataclasses
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,17 +33,21 @@ class Rows:
 
 def lines(path: str | os.PathLike) -> Iterator[tuple[int, str]]:
     """The lines of a UTF-8 file with their numbers from 1, without a byte order mark and LF or CRLF at the end."""
-    number = 0
     with Path(path).open("rb") as file:
-        for line in file:
-            number += 1
-            try:
-                text = line.decode("utf-8-sig" if number == 1 else "utf-8")
-            except UnicodeDecodeError:
-                raise ValueError(
-                    "Files must be UTF-8. Save it as UTF-8; older Korean files are often CP949. "
-                    f"Received: {path}:{number}, which is not"
-                ) from None
-            yield number, text.removesuffix("\n").removesuffix("\r")
+        yield from lines_of(file, str(path))
+
+
+def lines_of(file: Iterable[bytes], name: str) -> Iterator[tuple[int, str]]:
+    """The same of an open file or a pipe; `name` is what errors call it."""
+    number = 0
+    for number, line in enumerate(file, 1):
+        try:
+            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError:
+            raise ValueError(
+                "Text must be UTF-8. Save it as UTF-8; older Korean files are often CP949. "
+                f"Received: {name}:{number}, which is not"
+            ) from None
+        yield number, text.removesuffix("\n").removesuffix("\r")
     if not number:
-        raise ValueError(f"A file must hold examples. Received: {path}, which is empty")
+        raise ValueError(f"A file must hold a line at least. Received: {name}, which is empty")

@@ -58,7 +58,7 @@ def _entries(path: str | os.PathLike) -> list[tuple[str, dict[str, Any]]]:
             if not isinstance(context, str) or not isinstance(entry, dict):
                 raise TypeError("a context is no text, or a question no object")
         return found
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ValueError(
             "A question file must be SQuAD's JSON: data > paragraphs > context and qas. Bring it into that form. "
             f"Received: {path}, where {type(error).__name__}: {error}"

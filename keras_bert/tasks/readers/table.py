@@ -2,7 +2,6 @@
 
 import csv
 import dataclasses
-import json
 import os
 import sys
 from collections.abc import Iterator
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_bert.tasks.readers.rows import lines
+from keras_bert.text.jsonl import parse_line
 
 Column = str | int
 SUFFIXES = {".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".txt": "label-text"}
@@ -119,12 +119,9 @@ def _read_jsonl(path: str | os.PathLike) -> Table:
 
 
 def _object(path: str | os.PathLike, number: int, line: str) -> dict[str, Any]:
-    try:
-        record = json.loads(line)
-    except json.JSONDecodeError as error:
-        record = error
+    record = parse_line(line, path, number)
     if not isinstance(record, dict):
         raise ValueError(
-            f"Each line of a JSONL file must be a JSON object. Mend the line. Received: {record} at {path}:{number}"
+            f"Each line of a table in JSONL must be a JSON object. Mend the line. Received: {record} at {path}:{number}"
         )
     return record

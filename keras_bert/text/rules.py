@@ -1,0 +1,28 @@
+"""TextRules: how a model's text is cut, apart from any model, so that a list of models needs no Keras."""
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class TextRules:
+    """How text was cut when the model was trained; the arguments of `Preprocessor`."""
+
+    lowercase: bool = True
+    strip_accents: bool | None = None  # None: as lowercase
+    split_cjk: bool = True
+
+    @classmethod
+    def of(cls, preprocessor: Any) -> "TextRules":
+        return cls(preprocessor.lowercase, preprocessor.strip_accents, preprocessor.split_cjk)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TextRules) and self._rules == other._rules
+
+    def __hash__(self) -> int:
+        return hash(self._rules)
+
+    @property
+    def _rules(self) -> tuple[bool, bool, bool]:
+        strips = self.lowercase if self.strip_accents is None else self.strip_accents
+        return self.lowercase, strips, self.split_cjk
