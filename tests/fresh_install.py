@@ -1,7 +1,6 @@
 """A newcomer's first minute, in an environment that has the wheel and its requirements alone: `make wheel-check`.
 
-No part of the suite, since it installs all of TensorFlow once more. `tests/test_packaging.py` compares the wheel's files
-with the package's.
+No part of the suite, since it installs all of TensorFlow once more.
 """
 
 import importlib.metadata
