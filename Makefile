@@ -4,7 +4,7 @@
 PYTHON ?= python3
 export TF_CPP_MIN_LOG_LEVEL = 2
 
-.PHONY: demo test lint docs benchmarks tpu-check clean
+.PHONY: demo test wheel-check lint docs benchmarks tpu-check clean
 
 .venv/demo: setup.cfg constraints.txt
 	test -x .venv/bin/python || $(PYTHON) -m venv .venv
@@ -29,6 +29,14 @@ test: .venv/dev
 	KERAS_BACKEND=jax $(PYTEST) $(CORE)
 	KERAS_BACKEND=torch $(PYTEST) $(CORE)
 	KERAS_BACKEND=tensorflow $(PYTEST) -rs
+
+# Installs the wheel with its requirements, no extras, in an empty environment, and tries it there; minutes, gigabytes.
+wheel-check:
+	rm -rf build/lib build/wheel
+	$(PYTHON) -m venv build/wheel
+	build/wheel/bin/python -m pip wheel --quiet --no-deps --wheel-dir build/wheel .
+	build/wheel/bin/python -m pip install --quiet --constraint constraints.txt build/wheel/keras3_bert-*.whl
+	build/wheel/bin/python -I tests/fresh_install.py
 
 lint: .venv/dev
 	.venv/bin/ruff check .

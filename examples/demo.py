@@ -48,14 +48,13 @@ def main() -> None:
     step(
         "Pretrain a BERT of 2 layers on masked words and next sentences. Watch the held-out accuracies climb.",
         "keras-bert pretrain --data demo/corpus --validation demo/held_out --recipe tiny-laptop --steps 2000 "
-        "--batch-size 32 --learning-rate 3e-3 --dropout 0 --validate-every 250 --output demo/run",
+        "--batch-size 32 --learning-rate 3e-3 --dropout 0 --validate-every 500 --output demo/run",
     )
     pretrained = step(
         "How good is it on text it never saw, and how often is the most frequent piece right?",
         "keras-bert evaluate demo/run --data demo/held_out",
     )
-    for text in GAPS:
-        step("Let it fill a gap.", f'keras-bert fill-mask "{text}" --model demo/run --top-k 3')
+    step("Let it fill two gaps.", f'keras-bert fill-mask "{GAPS[0]}" "{GAPS[1]}" --model demo/run --top-k 3')
 
     # === Tasks ===
     files = "--train demo/world/{0}.train.{1} --valid demo/world/{0}.valid.{1} --output demo/{0}"

@@ -65,10 +65,12 @@ class Bert(Model):
         hidden = config.hidden_size
 
         # === Layers ===
-        table = {"output_dim": hidden, "embeddings_initializer": initializer(config), "dtype": policy}
-        words = Embedding(config.vocab_size, name="word_embeddings", **table)
-        positions = PositionEmbedding(config.max_position_embeddings, name="position_embeddings", **table)
-        types = Embedding(config.type_vocab_size, name="type_embeddings", **table)
+        # An initializer each: one draws the same numbers every time.
+        words = Embedding(config.vocab_size, hidden, initializer(config), dtype=policy, name="word_embeddings")
+        positions = PositionEmbedding(
+            config.max_position_embeddings, hidden, initializer(config), dtype=policy, name="position_embeddings"
+        )
+        types = Embedding(config.type_vocab_size, hidden, initializer(config), dtype=policy, name="type_embeddings")
         pooler = dense(hidden, config, activation="tanh", dtype=policy, name="pooler")
 
         # === Functional model ===

@@ -1,8 +1,11 @@
 """Bert as a Keras user meets it; runs on every backend."""
 
+import dataclasses
+
 import keras
 import numpy as np
 import pytest
+import scipy.stats
 
 from keras_bert.bert import Bert
 from keras_bert.config import BertConfig
@@ -55,6 +58,26 @@ def test_shapes(bert, lengths):
     outputs = bert(ragged_batch(CONFIG, lengths))
     assert outputs["sequence_output"].shape == (len(lengths), max(lengths), 8)
     assert outputs["pooled_output"].shape == (len(lengths), 8)
+
+
+# === What the weights begin as ===
+
+
+def test_initial_values():
+    found = []
+    for seed in (0, 0, 1):
+        keras.utils.set_random_seed(seed)
+        bert = Bert(dataclasses.replace(CONFIG, vocab_size=2500))
+        found.append(
+            [array(weight).ravel() for weight in bert.weights if weight.path.endswith(("kernel", "embeddings"))]
+        )
+    first, again, other = map(np.concatenate, found)
+    np.testing.assert_array_equal(first, again)
+    assert not np.array_equal(first, other)
+    normal = scipy.stats.truncnorm(-2, 2, scale=CONFIG.initializer_range)
+    assert scipy.stats.kstest(first, normal.cdf).pvalue > 1e-3
+    assert np.abs(first).max() <= 0.04 * (1 + 1e-6)
+    assert len({x[:8].tobytes() for x in found[0]}) == len(found[0])  # no two weights begin alike
 
 
 # === The mask ===

@@ -171,6 +171,24 @@ def test_what_goes_wrong_is_one_line(run, monkeypatch):
             cli.main()
 
 
+def test_fill_mask_numbers_the_masks_of_all_texts(run, monkeypatch):
+    from keras_bert.pretraining.fill_mask import Filling
+    from keras_bert.pretraining.pretrainer import Pretrainer
+
+    class Guesses:
+        def fill_mask(self, texts, top_k):
+            return [[[Filling("a", 1, 0.5, text)] * top_k] * text.count("[MASK]") for text in texts]
+
+    monkeypatch.setattr(Pretrainer, "load", lambda *_, **__: Guesses())
+    code, shown, _ = run("fill-mask", "[MASK] [MASK]", "[MASK]", "--model", "base", "--top-k", "1")
+    assert code == 0
+    assert [line.split("\t")[::3] for line in shown.splitlines()] == [
+        ["1", "[MASK] [MASK]"],
+        ["2", "[MASK] [MASK]"],
+        ["3", "[MASK]"],
+    ]
+
+
 COMPLETION = {"_KERAS_BERT_COMPLETE": "complete_bash", "COMP_WORDS": "keras-bert f", "COMP_CWORD": "1"}
 
 
