@@ -10,7 +10,7 @@ from keras_bert.text.vocabulary import Vocabulary
 TEXT = "Les écoles sont là. Low lower lowest new newer newest 한국어 漢字\n" * 20
 
 
-def run(*arguments):
+def in_a_process(*arguments):
     command = [sys.executable, "-m", "keras_bert.cli", "vocab", *map(str, arguments)]
     environment = {name: value for name, value in os.environ.items() if name != "TF_CPP_MIN_LOG_LEVEL"}
     return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
@@ -25,7 +25,7 @@ def corpus(tmp_path):
 
 def test_learns_and_saves(corpus, tmp_path):
     output = tmp_path / "vocab.txt"
-    result = run(corpus, "--size", 120, "--output", output, "--unused", 3, "--alphabet", 60)
+    result = in_a_process(corpus, "--size", 120, "--output", output, "--unused", 3, "--alphabet", 60)
     assert result.returncode == 0, result.stderr
     vocabulary = Vocabulary.from_file(output)
     assert result.stdout == f"{output}: {len(vocabulary)} pieces\n"
@@ -33,21 +33,19 @@ def test_learns_and_saves(corpus, tmp_path):
     assert re.fullmatch(r"The texts yield \d+ pieces; 120 were asked for\.\n", result.stderr)  # no log of TensorFlow's
 
 
-@pytest.mark.slow
-def test_switches(corpus, tmp_path):
+def test_switches(run, corpus, tmp_path):
     output = tmp_path / "vocab.txt"
     for options, pieces in (
         (["--cased"], {"Low", "écoles", "한국어"}),
         (["--keep-accents"], {"low", "écoles", "한국어"}),
         (["--no-split-cjk"], {"漢字"}),
     ):
-        result = run(corpus, "--size", 160, "--alphabet", 60, "--output", output, *options)
-        assert result.returncode == 0, result.stderr
+        code, _, err = run("vocab", corpus, "--size", 160, "--alphabet", 60, "--output", output, *options)
+        assert code == 0, err
         assert pieces <= set(Vocabulary.from_file(output).tokens)
 
 
-@pytest.mark.slow
-def test_one_line_and_exit_code_when_it_goes_wrong(corpus, tmp_path):
+def test_one_line_and_exit_code_when_it_goes_wrong(run, corpus, tmp_path):
     output = tmp_path / "vocab.txt"
     for arguments, message in (
         ([tmp_path / "none.txt", "--output", output], "none.txt"),
@@ -56,15 +54,15 @@ def test_one_line_and_exit_code_when_it_goes_wrong(corpus, tmp_path):
         ([tmp_path / "corpus.txt.gz", "--output", output], "files of plain text"),
         ([tmp_path, "--output", output], "files of plain text"),
     ):
-        result = run(*arguments)
-        assert result.returncode == 1
-        assert message in result.stderr.splitlines()[-1]
-        assert "Traceback" not in result.stderr
+        code, _, err = run("vocab", *arguments)
+        assert code == 1
+        assert message in err.splitlines()[-1]
+        assert "Traceback" not in err
         assert not output.exists()
 
 
-def test_usage(corpus):
-    assert run(corpus).returncode == 2
-    shown = run("--help")
-    assert shown.returncode == 0
-    assert "keras-bert vocab books/*.md --size 30000 --output vocab.txt" in " ".join(shown.stdout.split())
+def test_usage(run, corpus):
+    assert run("vocab", corpus)[0] == 2
+    code, shown, _ = run("vocab", "--help")
+    assert code == 0
+    assert "keras-bert vocab books/*.md --size 30000 --output vocab.txt" in " ".join(shown.split())
