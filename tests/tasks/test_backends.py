@@ -6,6 +6,8 @@ import pytest
 
 from tests.tasks.small import answers, columns, small_task
 
+pytestmark = pytest.mark.usefixtures("eager")
+
 
 @pytest.mark.parametrize("kind", ["classifier", "cosine", "tagger", "answerer", "choice"])
 def test_text_in_answers_out(kind, tmp_path):
