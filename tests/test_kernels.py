@@ -1,7 +1,6 @@
 """What the kernels promise: fused ops, one trace, cheap gradients, fair dropout."""
 
 import collections
-import sys
 
 import keras
 import numpy as np
@@ -158,29 +157,6 @@ def test_dropout_of_odd_and_empty_shapes():
         assert Dropout(0.5)(keras.ops.ones(shape), training=True).shape == shape
 
 
-@on_tensorflow
-def test_replicas_draw_their_own_masks():
-    """On two CPU replicas, in a process of its own: logical devices are set before TensorFlow starts."""
-    found = python(
-        """
-        import tensorflow as tf
-        cpu = tf.config.list_physical_devices("CPU")[0]
-        tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
-        strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
-        from keras_bert.layers.norm import Dropout
-        with strategy.scope():
-            layer = Dropout(0.5)
-            layer.build((4, 64))
-        run = tf.function(lambda: strategy.run(lambda: layer(tf.ones([4, 64]), training=True)))
-        one, other = strategy.experimental_local_results(run())
-        print(bool(tf.reduce_any(one != other)), float(tf.reduce_mean(one + other)))
-        """
-    )
-    differ, mean = found.split()
-    assert differ == "True"
-    assert 1.5 < float(mean) < 2.5
-
-
 # === Norms ===
 
 
@@ -206,36 +182,18 @@ def test_layer_norm_of_three_axes():
     assert y.std(-1) == pytest.approx(np.ones((2, 3)), abs=1e-5)
 
 
-# === Imports ===
+# === Backends ===
 
 
-def test_jax_without_tensorflow(tmp_path):
-    """The core and safetensors under JAX, with TensorFlow made unimportable."""
-    found = python(
-        """
-        import sys
-        sys.modules["tensorflow"] = sys.modules["tensorflow_text"] = None
-        import numpy as np
-        import keras_bert
-        from keras_bert.bert import Bert
-        from keras_bert.config import BertConfig
-        bert = Bert(BertConfig.from_size("tiny", vocab_size=30, num_hidden_layers=1))
-        ids = np.ones((2, 4), "int32")
-        print(bert({"input_word_ids": ids, "input_mask": ids, "input_type_ids": ids})["pooled_output"].shape)
-        """,
-        KERAS_BACKEND="jax",
-    )
-    assert found == "(2, 128)"
-
-
+@on_tensorflow  # once is enough
 def test_backends_agree(tmp_path):
-    """TensorFlow, JAX and torch from the same weights, to 1e-5."""
+    """JAX and torch with TensorFlow, from the same weights, to 1e-5."""
     bert = randomize(Bert(CONFIG))
     bert.save_weights(tmp_path / "bert.weights.h5")
     inputs = ragged_batch(CONFIG, (7, 2, 4))
     np.savez(tmp_path / "inputs.npz", **inputs)
     ours = [array(x) for x in keras.tree.flatten(bert(inputs))]
-    for backend in ("tensorflow", "jax", "torch"):
+    for backend in ("jax", "torch"):
         pytest.importorskip(backend)
         python(
             """
@@ -257,9 +215,3 @@ def test_backends_agree(tmp_path):
         with np.load(tmp_path / "outputs.npz") as outputs:
             for mine, name in zip(ours, outputs.files, strict=True):
                 assert np.abs(mine - outputs[name]).max() <= 1e-5
-
-
-def test_import_brings_no_tensorflow_of_its_own():
-    code = "import sys, keras_bert; print('tensorflow' in sys.modules)"
-    assert python(code, KERAS_BACKEND="jax") == "False"
-    assert sys.version_info >= (3, 11)

@@ -1,72 +1,63 @@
-"""A small training step through the real TPU compiler; no TPU runs it."""
+"""Small training steps through the real TPU compiler; no TPU runs them."""
 
+import json
 from pathlib import Path
 
 import pytest
 
 from tests.subprocesses import python
 
+pytestmark = pytest.mark.slow
 SCRIPT = Path(__file__).parents[1] / "benchmarks" / "tpu_compile.py"
+BATCH, LENGTH, WIDTH, VOCABULARY = 8, 128, 32, 1000
+TOKENS, PRODUCTS = BATCH * LENGTH, 12 * WIDTH**2  # a block's products have 12 H^2 weights, each used thrice a step
+TABLES = 3 * 4 * (VOCABULARY + 512) * WIDTH  # bytes of the two large ones, in float32, with two moments each
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("remat", [False, True])
-def test_compiles_for_a_tpu(remat):
+@pytest.fixture(scope="module")
+def compiled():
+    """What the compiler says of each step: bytes of arguments, temporary bytes and FLOPs."""
     pytest.importorskip("libtpu", reason="pip install 'jax[tpu]==0.10.2'")
     found = python(
         """
-        import importlib.util, os, sys
+        import dataclasses, importlib.util, json, os, sys
         spec = importlib.util.spec_from_file_location("tpu_compile", sys.argv[1])
         tpu_compile = importlib.util.module_from_spec(spec)
         sys.modules["tpu_compile"] = tpu_compile
         spec.loader.exec_module(tpu_compile)
         os.environ.update(tpu_compile.ENVIRONMENT)
         from keras_bert.config import BertConfig
-        config = BertConfig(vocab_size=100, hidden_size=32, num_hidden_layers=1, num_attention_heads=2,
-                            intermediate_size=64)
-        remat = sys.argv[2] == "True"
-        hlo = tpu_compile.training_step(config, batch=8, length=128, dtype="mixed_bfloat16", remat=remat)
-        compiled = tpu_compile.compile_for_tpu(hlo)
-        print(compiled.arguments, compiled.temporary, compiled.flops)
+        batch, length, width, vocabulary = map(int, sys.argv[2:])
+        config = BertConfig(vocab_size=vocabulary, hidden_size=width, num_hidden_layers=1, num_attention_heads=2,
+                            intermediate_size=2 * width)
+        shape = {"batch": batch, "length": length, "dtype": "mixed_bfloat16"}
+        steps = {
+            "fine-tuning": tpu_compile.training_step(config, remat=False, **shape),
+            "remat": tpu_compile.training_step(config, remat=True, **shape),
+            "pretraining": tpu_compile.pretraining_step(config, remat=False, **shape),
+            "in parts": tpu_compile.pretraining_step(config, remat=False, accumulate=2, **shape),
+        }
+        compiled = {name: tpu_compile.compile_for_tpu(hlo) for name, hlo in steps.items()}
+        print(json.dumps({name: dataclasses.astuple(one) for name, one in compiled.items()}))
         """,
-        str(SCRIPT),
-        str(remat),
+        *map(str, (SCRIPT, BATCH, LENGTH, WIDTH, VOCABULARY)),
     )
-    arguments, temporary, flops = (float(number) for number in found.splitlines()[-1].split())
-    weights = 100 * 32 + 512 * 32  # the two large tables, in float32, with two moments each
-    assert arguments > 3 * 4 * weights
+    return json.loads(found.splitlines()[-1])
+
+
+@pytest.mark.parametrize("step", ["fine-tuning", "remat"])
+def test_compiles_for_a_tpu(compiled, step):
+    arguments, temporary, flops = compiled[step]
+    assert arguments > TABLES
     assert temporary > 0
-    tokens, products = 8 * 128, 12 * 32**2  # a block's products have 12 H^2 weights, each used thrice a step
-    assert flops > 0.9 * 3 * 2 * tokens * products
+    assert flops > 0.9 * 3 * 2 * TOKENS * PRODUCTS
 
 
-@pytest.mark.slow
-def test_pretraining_compiles_for_a_tpu():
-    pytest.importorskip("libtpu", reason="pip install 'jax[tpu]==0.10.2'")
-    found = python(
-        """
-        import importlib.util, os, sys
-        spec = importlib.util.spec_from_file_location("tpu_compile", sys.argv[1])
-        tpu_compile = importlib.util.module_from_spec(spec)
-        sys.modules["tpu_compile"] = tpu_compile
-        spec.loader.exec_module(tpu_compile)
-        os.environ.update(tpu_compile.ENVIRONMENT)
-        from keras_bert.config import BertConfig
-        config = BertConfig(vocab_size=1000, hidden_size=32, num_hidden_layers=1, num_attention_heads=2,
-                            intermediate_size=64)
-        for accumulate in (1, 2):
-            hlo = tpu_compile.pretraining_step(config, batch=8, length=128, dtype="mixed_bfloat16", remat=False,
-                                               accumulate=accumulate)
-            compiled = tpu_compile.compile_for_tpu(hlo)
-            print(compiled.arguments, compiled.temporary, compiled.flops)
-        """,
-        str(SCRIPT),
-    )
-    whole, parts = (list(map(float, line.split())) for line in found.splitlines()[-2:])
-    weights = 1000 * 32 + 512 * 32  # the two large tables, in float32, with two moments each
-    assert whole[0] > 3 * 4 * weights
-    tokens, masked, products = 8 * 128, 8 * 19, 12 * 32**2
-    assert whole[2] > 0.9 * 3 * 2 * (tokens * products + masked * 1000 * 32)
+def test_pretraining_compiles_for_a_tpu(compiled):
+    arguments, temporary, flops = compiled["pretraining"]
+    masked = BATCH * 19
+    assert arguments > TABLES
+    assert flops > 0.9 * 3 * 2 * (TOKENS * PRODUCTS + masked * VOCABULARY * WIDTH)
     # Less than what the head would need at every position, and than a pass that only counts would add.
-    assert whole[2] < 3 * 2 * tokens * 1000 * 32
-    assert parts[1] < whole[1]
+    assert flops < 3 * 2 * TOKENS * VOCABULARY * WIDTH
+    assert compiled["in parts"][1] < temporary

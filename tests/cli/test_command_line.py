@@ -22,19 +22,6 @@ ROOT = Path(__file__).parents[2]
 COMMANDS = [name for names in cli.CONTENTS.values() for name in names]
 
 
-@pytest.fixture
-def run(monkeypatch, capsys):
-    """Exit code, standard output and standard error of `keras-bert` with these words."""
-
-    def run(*words):
-        monkeypatch.setattr(sys, "argv", ["keras-bert", *words])
-        with pytest.raises(SystemExit) as end:
-            cli.main()
-        return (end.value.code or 0, *capsys.readouterr())
-
-    return run
-
-
 @pytest.fixture(scope="module")
 def commands():
     cli.register()

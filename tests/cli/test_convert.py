@@ -18,7 +18,7 @@ def _convert(*arguments):
 
 @pytest.mark.parametrize("to", ["hf", "google", "keras-hub", "keras-bert"])
 def test_there_and_back(tmp_path, to):
-    ours = small.checkpoint("mlm", "nsp")
+    ours = small.checkpoint("mlm", "nsp", num_hidden_layers=1)
     own.write_checkpoint(ours, tmp_path / "ours")
     said = _convert(tmp_path / "ours", tmp_path / "theirs", "--to", to)
     assert "largest difference of outputs\t0.0e+00" in said
@@ -33,7 +33,7 @@ def test_there_and_back(tmp_path, to):
 
 @pytest.mark.parametrize("to", ["hf", "google", "keras-hub", "keras-bert"])
 def test_pooling(tmp_path, to):
-    ours = small.checkpoint()
+    ours = small.checkpoint(num_hidden_layers=1)
     ours.pooling = Pooling("cls", True, 12)
     own.write_checkpoint(ours, tmp_path / "ours")
     said = _convert(tmp_path / "ours", tmp_path / "theirs", "--to", to)
@@ -50,7 +50,7 @@ def test_folder_in_the_way(tmp_path):
 
 @pytest.mark.parametrize("to", ["hf", "google", "keras-bert"])
 def test_without_a_pooler(tmp_path, to):
-    ours = small.checkpoint("mlm")
+    ours = small.checkpoint("mlm", num_hidden_layers=1)
     del ours.weights["pooler/kernel"], ours.weights["pooler/bias"]
     own.write_checkpoint(ours, tmp_path / "ours")
     said = _convert(tmp_path / "ours", tmp_path / "theirs", "--to", to)

@@ -8,11 +8,6 @@ from keras_bert.pretraining.read import Examples
 from tests.pretraining.corpus import corpus
 
 
-def run(*arguments):
-    command = [sys.executable, "-m", "keras_bert.cli", "examples", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
-
-
 @pytest.fixture
 def source(tmp_path):
     return corpus(tmp_path)
@@ -24,7 +19,9 @@ def options(source, tmp_path):
 
 
 def test_writes_and_tells_in_one_line(source, options, tmp_path):
-    result = run(source, *options, "--whole-word", "--rate", "0.2", "--keep-accents")
+    command = ["examples", source, *options, "--whole-word", "--rate", "0.2", "--keep-accents"]
+    line = [sys.executable, "-m", "keras_bert.cli", *map(str, command)]
+    result = subprocess.run(line, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
     said = re.fullmatch(rf"{tmp_path}/out: 90 documents, (\S+) sentences, (\S+) examples, \S+ MB/s\n", result.stdout)
     assert said
@@ -35,25 +32,24 @@ def test_writes_and_tells_in_one_line(source, options, tmp_path):
 
 
 @pytest.mark.slow
-def test_beam_and_its_options(source, options, tmp_path):
+@pytest.mark.filterwarnings("ignore")  # Beam's own, of which a release has a dozen
+def test_beam_and_its_options(run, source, options):
     pytest.importorskip("apache_beam", reason="pip install 'keras3-bert[beam]'")
-    result = run(source, *options, "--runner", "beam", "--direct_num_workers", "1", "--job_name=x")
-    assert result.returncode == 0, result.stderr
-    assert "90 documents" in result.stdout
-    result = run(source, *options, "--seq-length", "16", "--runner", "beam")
-    assert result.returncode == 1
-    assert "holds one run" in result.stderr.splitlines()[-1]
+    code, out, err = run("examples", source, *options, "--runner", "beam", "--direct_num_workers", "1", "--job_name=x")
+    assert code == 0, err
+    assert "90 documents" in out
+    code, _, err = run("examples", source, *options, "--seq-length", "16", "--runner", "beam")
+    assert code == 1
+    assert "holds one run" in err.splitlines()[-1]
 
 
-@pytest.mark.slow
-def test_wrong_usage_and_what_goes_wrong(source, options):
-    wrong = run(source, *options, "--sead", "1")
-    assert wrong.returncode == 2
-    assert "No such option: --sead" in wrong.stderr
-    none = run(source / "none.txt", *options)
-    assert none.returncode == 1
-    assert "none.txt" in none.stderr.splitlines()[-1]
-    assert "Traceback" not in none.stderr
-    assert "keras-bert examples books/*.md --vocab vocab.txt --output examples" in " ".join(
-        run("--help").stdout.split()
-    )
+def test_wrong_usage_and_what_goes_wrong(run, source, options):
+    code, _, err = run("examples", source, *options, "--sead", "1")
+    assert code == 2
+    assert "No such option: --sead" in err
+    code, _, err = run("examples", source / "none.txt", *options)
+    assert code == 1
+    assert "none.txt" in err.splitlines()[-1]
+    assert "Traceback" not in err
+    shown = run("examples", "--help")[1]
+    assert "keras-bert examples books/*.md --vocab vocab.txt --output examples" in " ".join(shown.split())

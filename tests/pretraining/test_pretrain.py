@@ -2,10 +2,12 @@
 
 import dataclasses
 import json
-import os
+import random
+import re
 import shutil
-import subprocess
+import signal
 import sys
+import time
 from collections import Counter
 
 import keras
@@ -19,7 +21,7 @@ from keras_bert.pretraining import RECIPES, Recipe, evaluate, pretrain, read_exa
 from keras_bert.pretraining.run_directory import run_directory
 from keras_bert.weights import own
 from keras_bert.weights.checkpoint import Checkpoint
-from tests.subprocesses import python
+from tests.subprocesses import FORKS
 from tests.training.small import weights
 
 WORDS = [f"w{i}" for i in range(40)]
@@ -179,59 +181,45 @@ def _pretrainer_folder(folder, path):
     return path
 
 
+def live(folder, output, recipe):
+    model = run(folder, output, recipe, checkpoint_every=10, keep=2)
+    np.save(f"{output}.npy", weights(model))
+
+
 @pytest.mark.slow
 def test_killed_ten_times_gives_the_same_weights(folder, tmp_path):
-    """Each life is a fork of a process that has imported everything and started nothing; dropout is 0.1."""
-    python(
-        r"""
-        import dataclasses, multiprocessing, pathlib, random, re, sys, time
-        import numpy as np
-        from tests.pretraining.test_pretrain import RECIPE, run, weights
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
 
-        folder, tmp = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
-        recipe = dataclasses.replace(RECIPE, steps=400)
-        fork = multiprocessing.get_context("fork")
+    def begin(output):
+        process = FORKS.Process(target=live, args=(folder, output, dataclasses.replace(RECIPE, steps=400)), daemon=True)
+        process.start()
+        return process
 
-        def life(output):
-            model = run(folder, output, recipe, checkpoint_every=10, keep=2)
-            np.save(tmp / f"{output.name}.npy", weights(model))
+    def latest():
+        state = killed / "checkpoints" / "checkpoint"
+        return int(re.search(r"ckpt-(\d+)", state.read_text())[1]) if state.exists() else 0
 
-        def begin(name):
-            process = fork.Process(target=life, args=(tmp / name,))
-            process.start()
-            return process
-
-        whole = begin("whole")
-        whole.join()
-        assert whole.exitcode == 0
-
-        def latest():
-            state = tmp / "killed" / "checkpoints" / "checkpoint"
-            return int(re.search(r"ckpt-(\d+)", state.read_text())[1]) if state.exists() else 0
-
-        chance, reached = random.Random(0), []
-        for target in [0, 0, *sorted(chance.sample(range(1, 340), 8))]:
-            process = begin("killed")
-            while latest() < target:
-                assert process.is_alive()
-                time.sleep(0.002)
-            time.sleep(chance.uniform(0, 0.05 if target else 4))
-            process.kill()
-            process.join()
-            reached.append(latest())
-        last = begin("killed")
-        last.join()
-        assert last.exitcode == 0
-        assert len(set(reached)) > 6 and max(reached) > 240, reached
-        assert np.array_equal(np.load(tmp / "whole.npy"), np.load(tmp / "killed.npy")), reached
-        """,
-        str(folder),
-        str(tmp_path),
-        PYTHONPATH=os.getcwd(),
-    )
+    chance, reached = random.Random(0), []
+    for target in [0, 0, *sorted(chance.sample(range(1, 340), 8))]:
+        process = begin(killed)
+        while latest() < target:
+            assert process.is_alive()
+            time.sleep(0.002)
+        time.sleep(chance.uniform(0, 0.05 if target else 4))
+        process.kill()
+        process.join()
+        assert process.exitcode == -signal.SIGKILL
+        reached.append(latest())
+    assert len(set(reached)) > 6
+    assert max(reached) > 240
+    for output in (killed, whole):
+        process = begin(output)
+        process.join()
+        assert process.exitcode == 0
+    assert np.array_equal(np.load(f"{whole}.npy"), np.load(f"{killed}.npy")), reached
 
 
-def test_the_commands(folder, tmp_path, caplog):
+def test_the_commands(folder, tmp_path, caplog, capsys, monkeypatch):
     def command(*arguments):
         return CliRunner().invoke(cli.app, list(map(str, arguments)), catch_exceptions=False)
 
@@ -254,9 +242,11 @@ def test_the_commands(folder, tmp_path, caplog):
     damaged = ["pretrain", "--data", tmp_path / "damaged", *options]
     assert command(*damaged, "--output", tmp_path / "skipped", "--damaged", "skip").exit_code == 0
     assert f"{shard} is damaged" in caplog.text
-    line = [sys.executable, "-m", "keras_bert.cli", *map(str, damaged), "--output", str(tmp_path / "stopped")]
-    stopped = subprocess.run(line, capture_output=True, text=True, check=False)
-    assert stopped.returncode == 1
-    last = stopped.stderr.rstrip("\n").splitlines()[-1]
+    line = ["keras-bert", *damaged, "--output", tmp_path / "stopped"]
+    monkeypatch.setattr(sys, "argv", [*map(str, line)])
+    with pytest.raises(SystemExit) as stopped:
+        cli.main()
+    assert stopped.value.code == 1
+    last = capsys.readouterr().err.splitlines()[-1]
     assert last.startswith("keras-bert: A file of examples must be whole.")
     assert str(shard) in last

@@ -7,6 +7,8 @@ import pytest
 from keras_bert.tasks.metrics.scores import scores
 from tests.tasks.small import answers, columns, small_task
 
+pytestmark = pytest.mark.usefixtures("eager")
+
 SCORES = {
     "classifier": "matthews",
     "cosine": "spearman",

@@ -8,6 +8,8 @@ from keras_bert.tasks.text_classifier import TextClassifier
 from tests.parity.oracles import array
 from tests.tasks.small import TEXTS, columns, small_bert, small_task
 
+pytestmark = pytest.mark.usefixtures("eager")
+
 
 def test_packed_inputs_pass_through():
     task = small_task("classifier")

@@ -1,20 +1,17 @@
 """A task's fit on two replicas gives the weights of one device: exact means, static shapes, a filled last batch."""
 
+import keras
+import numpy as np
 import pytest
 
-from tests.subprocesses import python
+from tests.parity.oracles import array
+from tests.subprocesses import fork
+from tests.tasks.small import NO_DROPOUT, columns, small_bert, small_task
 
 pytest.importorskip("orbit", reason="pip install keras3-bert[pretrain]")
 
-CODE = """
-import sys
-import keras, numpy as np, tensorflow as tf
-cpu = tf.config.list_physical_devices("CPU")[0]
-tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
-from tests.parity.oracles import array
-from tests.tasks.small import NO_DROPOUT, columns, small_bert, small_task
 
-def trained(kind, strategy):
+def _trained(kind, strategy):
     keras.utils.set_random_seed(0)  # of the head
     with strategy.scope():
         task = small_task(kind, small_bert(**NO_DROPOUT, num_hidden_layers=1))
@@ -29,21 +26,29 @@ def trained(kind, strategy):
     del history["loss"]  # which Keras averages over batches by their rows, and the loop by their weights
     return task, [history[name] for name in sorted(history)], task.evaluate(x, y, verbose=0)
 
-replicas = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
-for kind in sys.argv[1:]:
-    two, seen, measured = trained(kind, replicas)
-    assert two._is_distributed
-    one, expected, alone = trained(kind, tf.distribute.get_strategy())
-    weights = [np.abs(array(a) - array(b)).max() for a, b in zip(two.weights, one.weights, strict=True)]
-    measures = np.abs(np.array(seen) - np.array(expected)).max(), np.abs(np.array(measured) - np.array(alone)).max()
-    print(kind, max(weights), *measures)
-"""
+
+def differences(kinds):
+    """For each kind of task the largest of its weights, of its history and of its scores."""
+    import tensorflow as tf
+
+    cpu = tf.config.list_physical_devices("CPU")[0]
+    tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+    replicas = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+    found = {}
+    for kind in kinds:
+        two, seen, measured = _trained(kind, replicas)
+        assert two._is_distributed
+        one, expected, alone = _trained(kind, tf.distribute.get_strategy())
+        weights = [np.abs(array(a) - array(b)).max() for a, b in zip(two.weights, one.weights, strict=True)]
+        scores = np.abs(np.array(measured) - np.array(alone)).max()
+        found[kind] = max(weights), np.abs(np.array(seen) - np.array(expected)).max(), scores
+    return found
 
 
 @pytest.mark.slow
 def test_two_replicas():
     kinds = ("classifier", "tagger", "choice")  # a weight a text, a weight a piece, several rows an example
-    found = [line.split() for line in python(CODE, *kinds).splitlines()]
-    assert [kind for kind, *_ in found] == [*kinds]
-    for kind, *differences in found:
-        assert max(map(float, differences)) <= 1e-5, kind
+    found = fork(differences, kinds)
+    assert [*found] == [*kinds]
+    for kind, values in found.items():
+        assert max(values) <= 1e-5, kind

@@ -1,15 +1,15 @@
 """What happens on the way: a run that is stopped or killed goes on, and one that cannot begin leaves nothing behind."""
 
+import os
 import signal
-import subprocess
-import sys
-import textwrap
 
 import keras
 import numpy as np
 import pytest
 
+from keras_bert.tasks import epochs
 from keras_bert.tasks.epochs import Epochs, begun
+from tests.subprocesses import FORKS
 from tests.tasks.runs import train, write
 
 
@@ -37,9 +37,8 @@ def test_goes_on_from_the_last_epoch(bert, files, finished, tmp_path, monkeypatc
     assert [path.name for path in tmp_path.iterdir()] == ["broken"]
 
 
-KILLED = """
-    import os, signal, sys
-    from keras_bert.tasks import epochs, finetune
+def killed(arguments):
+    from keras_bert.tasks import finetune  # noqa: F401  keeps the write_json that it has now, by which it begins and ends
 
     def write(path, value, write=epochs.write_json):
         if len(value["epochs"]) == 2:
@@ -47,18 +46,17 @@ KILLED = """
         write(path, value)
 
     epochs.write_json = write
-    from tests.tasks.runs import train
-    train(*sys.argv[1:])
-"""
+    train(*arguments)
 
 
 @pytest.mark.slow
 def test_killed_at_the_worst_moment(bert, files, finished, tmp_path):
     """All files of the second epoch are written but the one that counts it; the lock is nobody's."""
     arguments = [bert, "classify", *files, tmp_path / "run", "--epochs", "2"]
-    command = [sys.executable, "-W", "ignore", "-c", textwrap.dedent(KILLED), *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == -signal.SIGKILL, done.stderr
+    process = FORKS.Process(target=killed, args=(arguments,))
+    process.start()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
     assert sorted(path.name for path in (tmp_path / "run.partial").glob("epoch-*.npz")) == [
         "epoch-1.npz",
         "epoch-2.npz",
@@ -109,7 +107,7 @@ def test_bad_input_leaves_nothing_behind(bert, files, tmp_path):
 
 
 def test_a_loss_that_is_no_number(tmp_path):
-    epochs = Epochs(tmp_path, "accuracy", [], [])
+    watch = Epochs(tmp_path, "accuracy", [], [])
     with pytest.raises(FloatingPointError, match=r"Lower the learning rate.*in epoch 2"):
-        epochs.on_epoch_end(1, {"loss": float("nan")})
+        watch.on_epoch_end(1, {"loss": float("nan")})
     assert not begun(tmp_path)

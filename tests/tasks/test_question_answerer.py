@@ -9,6 +9,8 @@ from keras_bert.tasks.answer_spans import best_spans, find_answer, token_span
 from keras_bert.tasks.question_answerer import QuestionAnswerer
 from tests.tasks.small import QUESTIONS, small_bert, small_task
 
+pytestmark = pytest.mark.usefixtures("eager")
+
 
 def test_where_answers_stand():
     context = "ran, Anna ran"

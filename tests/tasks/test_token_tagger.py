@@ -8,6 +8,7 @@ from keras_bert.tasks.token_tagger import TokenTagger
 from keras_bert.tasks.units import units_of
 from tests.tasks.small import small_bert, small_task
 
+pytestmark = pytest.mark.usefixtures("eager")
 LABELS = ("O", "B-PER", "I-PER", "B-LOC", "I-LOC")
 
 

@@ -1,3 +1,5 @@
+from functools import cache
+
 import keras
 import numpy as np
 import pytest
@@ -27,6 +29,7 @@ def bert():
     return Bert(config, Preprocessor(Vocabulary(WORDS), seq_length=64))
 
 
+@cache
 def outputs(bert, text):
     """One text alone, without padding, as numpy: the hidden states of each block and the pooled output."""
     found = bert({name: x[:, : size(bert, text)] for name, x in bert.preprocessor([text]).items()})

@@ -1,7 +1,4 @@
 import json
-import os
-import subprocess
-import sys
 import zipfile
 
 import keras
@@ -223,36 +220,3 @@ def test_bad_bytes_and_long_texts(preprocessor):
 def test_large_texts(preprocessor):
     assert ids(preprocessor(["a b " * 2_500_000]))[0] == [2, 12, 13, 12, 13, 12, 13, 3]
     assert ids(preprocessor(["a" * 100_000]))[0] == [2, 1, 3, 0, 0, 0, 0, 0]
-
-
-OTHER_BACKEND = """
-import keras, numpy as np, tensorflow as tf
-from keras_bert.text.preprocessor import Preprocessor
-from keras_bert.text.vocabulary import Vocabulary
-
-preprocessor = Preprocessor(Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a"]), seq_length=4)
-packed = preprocessor(["a", "a a a"])
-assert all(keras.ops.is_tensor(value) for value in packed.values()), packed
-assert str(packed["input_mask"].dtype).endswith("int32")
-assert keras.ops.convert_to_numpy(packed["input_word_ids"]).tolist() == [[2, 4, 3, 0], [2, 4, 4, 3]]
-assert keras.ops.is_tensor(preprocessor.is_cut(["a"]))
-rows = list(tf.data.Dataset.from_tensor_slices(["a"]).batch(1).map(preprocessor))
-assert rows[0]["input_word_ids"].numpy().tolist() == [[2, 4, 3, 0]]
-try:
-    preprocessor(keras.Input((), dtype="string"))
-except ValueError as error:
-    assert "needs the TensorFlow backend" in str(error), error
-else:
-    raise AssertionError("symbolic text must be refused")
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("backend", ["jax", "torch"])
-def test_other_backends_get_their_own_arrays(backend):
-    pytest.importorskip(backend)
-    environment = os.environ | {"KERAS_BACKEND": backend, "PYTHONPATH": os.pathsep.join(sys.path)}
-    result = subprocess.run(
-        [sys.executable, "-c", OTHER_BACKEND], env=environment, capture_output=True, text=True, check=False
-    )
-    assert result.returncode == 0, result.stderr

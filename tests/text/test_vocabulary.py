@@ -2,7 +2,6 @@ import hashlib
 import logging
 import os
 import stat
-import subprocess
 import sys
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 from keras_bert.text import vocabulary_learner
 from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.text.vocabulary import Vocabulary
+from tests.subprocesses import python
 
 GOOGLE_SHA256 = "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3"
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -220,30 +220,20 @@ def test_file_names_are_not_taken_for_texts(tmp_path):
         learn([str(path)])
 
 
-DIGEST = """
-import hashlib, sys
-from keras_bert.text.vocabulary import Vocabulary
-letters = "abcdefgh"
-texts = [" ".join(a + b + c + a for c in letters) for a in letters for b in letters] * 3
-print(hashlib.sha256("|".join(Vocabulary.learn(texts, 60, alphabet=9)).encode()).hexdigest())
-"""
+def digest():
+    # Every pair of letters is equally frequent here, so that only the order of ties decides.
+    letters = "abcdefgh"
+    texts = [" ".join(a + b + c + a for c in letters) for a in letters for b in letters] * 3
+    return hashlib.sha256("|".join(Vocabulary.learn(texts, 60, alphabet=9)).encode()).hexdigest()
 
 
 @pytest.mark.slow
 def test_the_same_bytes_in_every_process():
-    # Every pair of letters is equally frequent here, so that only the order of ties decides.
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    runs = [
-        subprocess.run(
-            [sys.executable, "-c", DIGEST],
-            env=environment | {"RAYON_NUM_THREADS": threads, "PYTHONHASHSEED": threads},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-        for threads in ("1", "2", "4")
-    ]
-    assert len(set(runs)) == 1
+    code = "from tests.text.test_vocabulary import digest; print(digest())"
+    path = os.pathsep.join(sys.path)
+    for threads in ("1", "4"):
+        found = python(code, PYTHONPATH=path, RAYON_NUM_THREADS=threads, PYTHONHASHSEED=threads, KERAS_BACKEND="jax")
+        assert found == digest()
 
 
 @pytest.mark.slow

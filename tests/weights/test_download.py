@@ -3,15 +3,17 @@
 import hashlib
 import io
 import json
-import multiprocessing
+import os
 import threading
 import zipfile
+from concurrent.futures import ProcessPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
 import keras_bert
 from keras_bert.weights import download, google, zoo
+from tests.subprocesses import FORKS
 from tests.weights import small
 
 FILE = "2020_02_20/uncased_L-2_H-128_A-2"
@@ -210,19 +212,15 @@ def test_offline(tmp_path, monkeypatch):
         download.hugging_face("google/x", tmp_path)
 
 
-def _download(root, results):
-    results.put(sorted(path.name for path in download.google(FILE, root).iterdir()))
+def _download(url, root):
+    os.environ["KERAS_BERT_MIRROR"] = url
+    return sorted(path.name for path in download.google(FILE, root).iterdir())
 
 
 def test_two_processes_download_once(server, tmp_path):
-    context = multiprocessing.get_context("spawn")
-    results = context.Queue()
-    processes = [context.Process(target=_download, args=(tmp_path, results)) for _ in range(2)]
-    for process in processes:
-        process.start()
-    assert [results.get(timeout=550) for _ in processes] == [sorted(download.FILES)] * 2
-    for process in processes:
-        process.join()
+    with ProcessPoolExecutor(2, FORKS) as pool:
+        results = [pool.submit(_download, server.url, tmp_path) for _ in range(2)]
+        assert [result.result(550) for result in results] == [sorted(download.FILES)] * 2
     assert len(server.requests) == 1
     assert _left(tmp_path) == ["uncased_L-2_H-128_A-2"]
 

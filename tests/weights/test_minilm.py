@@ -8,6 +8,7 @@ import pytest
 import keras_bert
 from keras_bert.weights import hugging_face
 from keras_bert.weights.checkpoint import Checkpoint, Pooling
+from tests.conftest import SHARED
 from tests.parity.oracles import array, ragged_batch
 
 SENTENCES = (
@@ -22,21 +23,17 @@ SENTENCES = (
 
 
 @pytest.fixture
-def sentences(request):
-    """200 real sentences; of the six above where the folder of real data is missing."""
-    if request.param == "built in":
+def sentences():
+    """The six above, and 200 real ones where the folder of real data is."""
+    path = SHARED / "en" / "stsb.dev.csv"
+    if not path.is_file():
         return list(SENTENCES)
-    folder = request.getfixturevalue("shared")
-    with (folder / "en" / "stsb.dev.csv").open(encoding="utf-8", newline="") as file:
+    with path.open(encoding="utf-8", newline="") as file:
         found = [row[0] for row in csv.reader(file)][:1000:5]
     assert len(found) == 200
-    return found
+    return [*SENTENCES, *found]
 
 
-both = pytest.mark.parametrize("sentences", ["built in", "real"], indirect=True)
-
-
-@both
 def test_every_layer_agrees_with_transformers(minilm, sentences):
     import torch
     import transformers
@@ -68,7 +65,6 @@ def test_settings(minilm):
     assert bert.pooling == Pooling("mean", True, 256)
 
 
-@both
 def test_embed_is_what_sentence_transformers_gives(minilm, sentences, tmp_path, monkeypatch):
     """Without options, for texts longer than its limit too; after saving; and theirs from what we write."""
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
@@ -90,7 +86,6 @@ def test_embed_is_what_sentence_transformers_gives(minilm, sentences, tmp_path, 
     assert np.abs(theirs.encode(texts) - expected).max() <= 1e-5
 
 
-@both
 def test_bfloat16_points_where_float32_does(minilm, sentences):
     """Pooled and mean vectors of real sentences."""
     exact, narrow = (_vectors(keras_bert.load(minilm, dtype=dtype), sentences) for dtype in ("float32", "bfloat16"))

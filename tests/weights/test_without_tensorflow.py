@@ -22,7 +22,7 @@ for path in sys.argv[2:]:
     assert bert.preprocessor.vocabulary["w3"] == 8
     inputs = dict(np.load(sys.argv[1]))
     expected = inputs.pop("expected")
-    outputs = bert({name: keras.ops.convert_to_tensor(x) for name, x in inputs.items()})
+    outputs = bert(inputs)
     difference = np.abs(np.asarray(keras.ops.convert_to_numpy(outputs["pooled_output"])) - expected).max()
     assert difference <= 1e-5, difference
 """
