@@ -24,8 +24,8 @@ class Recipe:
     10000
     >>> Recipe().phase_ends(phases=2)
     [900000, 1000000]
-    >>> Recipe(optimizer="lamb", steps=100).build_optimizer().name
-    'lamb'
+    >>> type(Recipe(optimizer="lamb", steps=100).build_optimizer()).__name__
+    'Lamb'
     """
 
     size: str = "base"

@@ -11,10 +11,10 @@ def bert(tmp_path_factory):
     vocabulary = keras_bert.Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS])
     config = keras_bert.BertConfig(
         vocab_size=len(vocabulary),
-        hidden_size=8,
+        hidden_size=16,
         num_hidden_layers=1,  # tracing is what takes the time
         num_attention_heads=2,
-        intermediate_size=16,
+        intermediate_size=32,
         max_position_embeddings=64,
         initializer_range=0.3,  # so that a few steps teach something
     )
