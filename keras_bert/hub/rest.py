@@ -1,7 +1,6 @@
 """TF Serving's JSON and tensors: rows (`instances`) or columns (`inputs`) in, `predictions` or `outputs` out."""
 
 import base64
-import binascii
 import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -134,7 +133,7 @@ def text_of(name: str, value: Any) -> bytes:
     if isinstance(value, dict) and set(value) == {"b64"} and isinstance(value["b64"], str):
         try:
             return base64.b64decode(value["b64"], validate=True)
-        except binascii.Error as error:
+        except ValueError as error:  # not only binascii.Error: the text may not even be ASCII
             raise BadRequest(f"{name} holds b64 that is none. Received: {error}") from None
     if not isinstance(value, str):
         raise BadRequest(f"{name} must hold strings. Received: {shown(value)}")

@@ -167,6 +167,7 @@ GARBAGE = [
     ({"instances": [["w1"]]}, "text must hold strings"),
     ({"instances": ["\ud800"]}, "half of a surrogate pair"),
     ({"instances": [{"b64": "*"}]}, "b64"),
+    ({"instances": [{"b64": "é"}]}, "b64"),
     ({"instances": [{"texts": "w1"}]}, r"['text']. Received: ['texts'] in row 0"),
     ({"inputs": {"texts": ["w1"]}}, "takes ['text']"),
     ({"inputs": "w1"}, "lacks 1 dimension"),
@@ -298,7 +299,7 @@ def test_nothing_to_serve(tmp_path):
 def test_graceful_stop(server):
     """The last of the tests that ask the server: it ends it."""
     with ThreadPoolExecutor(1) as threads:
-        asked = threads.submit(_ask, server, PREDICT, {"instances": ["w1 " * 100_000] * 16})
+        asked = threads.submit(_ask, server, PREDICT, {"instances": ["w1 " * 100_000] * 6})
         time.sleep(0.3)
         server.send_signal(signal.SIGTERM)
         assert asked.result()[0] == 200
