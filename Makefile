@@ -20,9 +20,10 @@ demo: .venv/demo
 	.venv/bin/python examples/demo.py
 
 # The core runs on every backend; the whole suite on TensorFlow.
-CORE = tests/test_config.py tests/test_bert.py tests/test_bert_text.py tests/test_kernels.py tests/parity/test_encoder.py \
-	tests/parity/test_training.py tests/parity/test_pretrainer.py tests/pretraining/test_pretrainer.py::test_fit \
-	tests/pretraining/test_fill_mask.py::test_fill_mask tests/tasks/test_backends.py
+CORE = tests/test_config.py tests/test_bert.py tests/test_bert_keras.py tests/test_bert_text.py tests/test_kernels.py \
+	tests/parity/test_encoder.py tests/parity/test_training.py tests/parity/test_pretrainer.py \
+	tests/pretraining/test_pretrainer.py::test_fit tests/pretraining/test_fill_mask.py::test_fill_mask \
+	tests/tasks/test_backends.py
 PYTEST = .venv/bin/python -m pytest -q -n 2 --dist loadfile --durations=10
 
 test: .venv/dev

@@ -7,7 +7,7 @@ import pytest
 import keras_bert
 from keras_bert.bert import Bert
 from tests.parity.oracles import array, randomize
-from tests.test_bert import CONFIG
+from tests.small_bert import CONFIG
 
 
 @pytest.fixture

@@ -1,16 +1,16 @@
 """HuggingFace folders, made by transformers and read by us, and the other way."""
 
 import json
-import shutil
 
 import numpy as np
 import pytest
 
 from keras_bert.weights import hugging_face
-from keras_bert.weights.checkpoint import Pooling, TextRules
+from keras_bert.weights.checkpoint import TextRules
 from keras_bert.weights.load import build, read
 from tests.parity.oracles import hugging_face_inputs
 from tests.weights import small
+from tests.weights.hugging_face_folders import LABELS, bert_of_theirs, edit, folder_of
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -25,35 +25,6 @@ CLASSES = {
     "BertForQuestionAnswering": ("qa",),
     "BertForMultipleChoice": ("choice",),
 }
-LABELS = ("bad", "so so", "good")
-
-
-def _theirs(kind="BertModel", act="gelu", **settings):
-    torch.manual_seed(0)
-    if "Classification" in kind:
-        settings.setdefault("id2label", dict(enumerate(LABELS)))
-    config = transformers.BertConfig(
-        vocab_size=24,
-        hidden_size=8,
-        num_hidden_layers=3,
-        num_attention_heads=2,
-        intermediate_size=20,
-        max_position_embeddings=16,
-        hidden_act=act,
-        attn_implementation="eager",
-        **settings,
-    )
-    model = getattr(transformers, kind)(config).eval()
-    with torch.no_grad():
-        for name, weight in model.named_parameters():
-            weight.copy_(0.2 * torch.randn(weight.shape) + ("LayerNorm.weight" in name))
-    return model
-
-
-def _folder(path, model):
-    model.save_pretrained(path)
-    small.VOCABULARY.save(path / "vocab.txt")
-    return path
 
 
 def _logits(model, kind):
@@ -69,8 +40,8 @@ def _logits(model, kind):
 def test_read_what_transformers_wrote(tmp_path, kind, act):
     if act == "gelu_new" and CLASSES[kind] != ("mlm",):
         pytest.skip("one class is enough")
-    model = _theirs(kind, act)
-    checkpoint = read(_folder(tmp_path / "model", model))
+    model = bert_of_theirs(kind, act)
+    checkpoint = read(folder_of(tmp_path / "model", model))
     assert set(checkpoint.heads) == set(CLASSES[kind])
     ours, theirs, mask = small.outputs(checkpoint), _logits(model, kind), small.INPUTS["input_mask"]
     for mine, other in zip(ours["encoder_outputs"], theirs.hidden_states[1:], strict=True):
@@ -114,12 +85,12 @@ def test_transformers_reads_what_we_wrote(tmp_path, heads):
 def test_sharded_old_names_and_buffers(tmp_path):
     from safetensors.numpy import load_file, save_file
 
-    model = _theirs("BertForPreTraining")
-    whole = _folder(tmp_path / "whole", model)
+    model = bert_of_theirs("BertForPreTraining")
+    whole = folder_of(tmp_path / "whole", model)
     model.save_pretrained(tmp_path / "sharded", max_shard_size="4KB")
     assert not (tmp_path / "sharded" / "model.safetensors").exists()
     sharded = read(tmp_path / "sharded")
-    expected = read(_folder(tmp_path / "expected", model))
+    expected = read(folder_of(tmp_path / "expected", model))
     small.assert_equal_arrays(expected.weights, sharded.weights)
 
     arrays = load_file(whole / "model.safetensors")
@@ -142,8 +113,8 @@ def test_sharded_old_names_and_buffers(tmp_path):
 
 
 def test_torch_file_and_half_precision(tmp_path):
-    model = _theirs().to(torch.bfloat16)
-    folder = _folder(tmp_path / "model", model)
+    model = bert_of_theirs().to(torch.bfloat16)
+    folder = folder_of(tmp_path / "model", model)
     whole = read(folder)
     build(whole)
     expected = {name: entry.read() for name, entry in whole.weights.items()}
@@ -181,52 +152,11 @@ def test_torch_file_and_half_precision(tmp_path):
 def test_every_weight_is_accounted_for(tmp_path, change, error):
     from safetensors.numpy import load_file, save_file
 
-    folder = _folder(tmp_path / "model", _theirs())
+    folder = folder_of(tmp_path / "model", bert_of_theirs())
     arrays = load_file(folder / "model.safetensors")
     change(arrays)
     save_file(arrays, folder / "model.safetensors")
     with pytest.raises(ValueError, match=error):
-        read(folder)
-
-
-def _edit(path, **changes):
-    path.write_text(json.dumps({**(json.loads(path.read_text()) if path.exists() else {}), **changes}))
-
-
-@pytest.mark.parametrize(
-    ("flags", "rules"),
-    [
-        ({}, TextRules(True, None, True)),
-        ({"do_lower_case": False}, TextRules(False, None, True)),
-        ({"strip_accents": False, "tokenize_chinese_chars": False}, TextRules(True, False, False)),
-        ({"never_split": ["[MASK]"]}, TextRules()),
-    ],
-)
-def test_tokenizer_flags_are_honoured(tmp_path, flags, rules):
-    folder = _folder(tmp_path / "model", _theirs())
-    _edit(folder / "tokenizer_config.json", **flags)
-    assert read(folder).rules == rules
-
-
-@pytest.mark.parametrize(
-    "flags",
-    [
-        {"never_split": ["New York"]},
-        {"do_basic_tokenize": False},
-        {"tokenizer_class": "BertJapaneseTokenizer"},
-        {"cls_token": "<s>"},
-        {"added_tokens_decoder": {"24": {"content": "<ent>"}}},
-        {"additional_special_tokens": ["w3"]},
-        {"do_lower_case": None},
-        {"strip_accents": "no"},
-        {"clean_text": False},
-        {"wordpieces_prefix": "@@"},
-    ],
-)
-def test_tokenizer_flags_are_refused(tmp_path, flags):
-    folder = _folder(tmp_path / "model", _theirs())
-    _edit(folder / "tokenizer_config.json", **flags)
-    with pytest.raises(ValueError, match="cuts text in a way of its own"):
         read(folder)
 
 
@@ -243,7 +173,7 @@ def test_tokenizer_flags_are_refused(tmp_path, flags):
     ],
 )
 def test_odd_json(tmp_path, file, content, error):
-    folder = _folder(tmp_path / "model", _theirs())
+    folder = folder_of(tmp_path / "model", bert_of_theirs())
     (folder / file).write_text(json.dumps(content))
     if "index" in file:
         (folder / "model.safetensors").unlink()
@@ -253,24 +183,14 @@ def test_odd_json(tmp_path, file, content, error):
 
 @pytest.mark.parametrize("labels", [["bad", "good", "best"], {"0": "bad", "1": "good"}, {"a": "bad"}])
 def test_labels_are_those_of_the_outputs(tmp_path, labels):
-    folder = _folder(tmp_path / "model", _theirs("BertForSequenceClassification"))
-    _edit(folder / "config.json", id2label=labels)
+    folder = folder_of(tmp_path / "model", bert_of_theirs("BertForSequenceClassification"))
+    edit(folder / "config.json", id2label=labels)
     with pytest.raises(ValueError, match="id2label must name each of the 3 outputs"):
         read(folder)
 
 
-def test_vocabulary_from_tokenizer_json(tmp_path):
-    folder = _folder(tmp_path / "model", _theirs())
-    tokenizer = transformers.BertTokenizer(str(folder / "vocab.txt"), do_lower_case=False)
-    (folder / "vocab.txt").unlink()
-    tokenizer.backend_tokenizer.save(str(folder / "tokenizer.json"))
-    checkpoint = read(folder)
-    assert checkpoint.vocabulary == small.VOCABULARY
-    assert checkpoint.rules.lowercase is False
-
-
 def _another_architecture(folder):
-    _edit(folder / "config.json", model_type="roberta")
+    edit(folder / "config.json", model_type="roberta")
 
 
 def _sentencepiece(folder):
@@ -297,49 +217,17 @@ def _longer_vocabulary(folder):
         (_longer_vocabulary, "24 word vectors.*25 pieces"),
         (lambda folder: (folder / "model.safetensors").unlink(), r"must hold model\.safetensors"),
         (lambda folder: (folder / "config.json").write_text("{"), "must be JSON"),
-        (lambda folder: _edit(folder / "config.json", num_hidden_layers=2), r"Left over: encoder\.layer\.2"),
-        (lambda folder: _edit(folder / "config.json", intermediate_size=21), r"\[21, 8\].*Received: \[20, 8\]"),
-        (lambda folder: _edit(folder / "config.json", is_decoder=True), "is_decoder"),
+        (lambda folder: edit(folder / "config.json", num_hidden_layers=2), r"Left over: encoder\.layer\.2"),
+        (lambda folder: edit(folder / "config.json", intermediate_size=21), r"\[21, 8\].*Received: \[20, 8\]"),
+        (lambda folder: edit(folder / "config.json", is_decoder=True), "is_decoder"),
     ],
 )
 def test_bad_folders(tmp_path, spoil, error):
-    folder = _folder(tmp_path / "model", _theirs())
+    folder = folder_of(tmp_path / "model", bert_of_theirs())
     spoil(folder)
     with pytest.raises(ValueError, match=error) as raised:
         read(folder)
     assert "\n" not in str(raised.value)
-
-
-def test_sentence_transformers_settings(tmp_path, minilm, caplog):
-    folder = tmp_path / "model"
-    shutil.copytree(minilm, folder, ignore=shutil.ignore_patterns("*.safetensors"))
-    (folder / "model.safetensors").symlink_to(minilm / "model.safetensors")
-    _edit(folder / "1_Pooling" / "config.json", pooling_mode_mean_tokens=False, pooling_mode_cls_token=True)
-    assert read(folder).pooling.pooling == "cls"
-    _edit(folder / "1_Pooling" / "config.json", pooling_mode_max_tokens=True)
-    unknown = read(folder)
-    assert unknown.pooling is None
-    assert "modules.json" in unknown.left_out
-    assert "pooling by cls and max has no equal here" in caplog.text
-    changes = {"pooling_mode_mean_tokens": True, "pooling_mode_cls_token": False, "pooling_mode_max_tokens": False}
-    _edit(folder / "1_Pooling" / "config.json", **changes)
-    assert read(folder).pooling == Pooling("mean", True, 256)
-    _edit(folder / "config_sentence_transformers.json", default_prompt_name="query")
-    assert read(folder).pooling is None
-    assert "prompt 'query' before each text" in caplog.text
-
-
-def test_sentence_transformers_with_a_folder_for_bert(tmp_path):
-    hugging_face.write_checkpoint(small.checkpoint(rules=TextRules(lowercase=False)), tmp_path / "0_Transformer")
-    (tmp_path / "0_Transformer" / "sentence_bert_config.json").write_text('{"do_lower_case": true}')
-    (tmp_path / "1_Pooling").mkdir()
-    (tmp_path / "1_Pooling" / "config.json").write_text('{"pooling_mode_mean_tokens": true}')
-    kinds = {"Transformer": "0_Transformer", "Pooling": "1_Pooling"}
-    modules = [{"type": f"sentence_transformers.models.{kind}", "path": path} for kind, path in kinds.items()]
-    (tmp_path / "modules.json").write_text(json.dumps(modules))
-    checkpoint = read(tmp_path)
-    assert checkpoint.pooling == Pooling("mean", False)
-    assert checkpoint.rules == TextRules(lowercase=True, strip_accents=False)
 
 
 def test_a_folder_appears_whole_or_not_at_all(tmp_path, monkeypatch):

@@ -1,0 +1,93 @@
+"""What stands beside the weights of a HuggingFace folder: tokenizer settings, and how texts become vectors."""
+
+import json
+import shutil
+
+import pytest
+
+from keras_bert.weights import hugging_face
+from keras_bert.weights.checkpoint import Pooling, TextRules
+from keras_bert.weights.load import read
+from tests.weights import small
+from tests.weights.hugging_face_folders import bert_of_theirs, edit, folder_of
+
+transformers = pytest.importorskip("transformers")
+
+
+@pytest.mark.parametrize(
+    ("flags", "rules"),
+    [
+        ({}, TextRules(True, None, True)),
+        ({"do_lower_case": False}, TextRules(False, None, True)),
+        ({"strip_accents": False, "tokenize_chinese_chars": False}, TextRules(True, False, False)),
+        ({"never_split": ["[MASK]"]}, TextRules()),
+    ],
+)
+def test_tokenizer_flags_are_honoured(tmp_path, flags, rules):
+    folder = folder_of(tmp_path / "model", bert_of_theirs())
+    edit(folder / "tokenizer_config.json", **flags)
+    assert read(folder).rules == rules
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        {"never_split": ["New York"]},
+        {"do_basic_tokenize": False},
+        {"tokenizer_class": "BertJapaneseTokenizer"},
+        {"cls_token": "<s>"},
+        {"added_tokens_decoder": {"24": {"content": "<ent>"}}},
+        {"additional_special_tokens": ["w3"]},
+        {"do_lower_case": None},
+        {"strip_accents": "no"},
+        {"clean_text": False},
+        {"wordpieces_prefix": "@@"},
+    ],
+)
+def test_tokenizer_flags_are_refused(tmp_path, flags):
+    folder = folder_of(tmp_path / "model", bert_of_theirs())
+    edit(folder / "tokenizer_config.json", **flags)
+    with pytest.raises(ValueError, match="cuts text in a way of its own"):
+        read(folder)
+
+
+def test_vocabulary_from_tokenizer_json(tmp_path):
+    folder = folder_of(tmp_path / "model", bert_of_theirs())
+    tokenizer = transformers.BertTokenizer(str(folder / "vocab.txt"), do_lower_case=False)
+    (folder / "vocab.txt").unlink()
+    tokenizer.backend_tokenizer.save(str(folder / "tokenizer.json"))
+    checkpoint = read(folder)
+    assert checkpoint.vocabulary == small.VOCABULARY
+    assert checkpoint.rules.lowercase is False
+
+
+def test_sentence_transformers_settings(tmp_path, minilm, caplog):
+    folder = tmp_path / "model"
+    shutil.copytree(minilm, folder, ignore=shutil.ignore_patterns("*.safetensors"))
+    (folder / "model.safetensors").symlink_to(minilm / "model.safetensors")
+    edit(folder / "1_Pooling" / "config.json", pooling_mode_mean_tokens=False, pooling_mode_cls_token=True)
+    assert read(folder).pooling.pooling == "cls"
+    edit(folder / "1_Pooling" / "config.json", pooling_mode_max_tokens=True)
+    unknown = read(folder)
+    assert unknown.pooling is None
+    assert "modules.json" in unknown.left_out
+    assert "pooling by cls and max has no equal here" in caplog.text
+    changes = {"pooling_mode_mean_tokens": True, "pooling_mode_cls_token": False, "pooling_mode_max_tokens": False}
+    edit(folder / "1_Pooling" / "config.json", **changes)
+    assert read(folder).pooling == Pooling("mean", True, 256)
+    edit(folder / "config_sentence_transformers.json", default_prompt_name="query")
+    assert read(folder).pooling is None
+    assert "prompt 'query' before each text" in caplog.text
+
+
+def test_sentence_transformers_with_a_folder_for_bert(tmp_path):
+    hugging_face.write_checkpoint(small.checkpoint(rules=TextRules(lowercase=False)), tmp_path / "0_Transformer")
+    (tmp_path / "0_Transformer" / "sentence_bert_config.json").write_text('{"do_lower_case": true}')
+    (tmp_path / "1_Pooling").mkdir()
+    (tmp_path / "1_Pooling" / "config.json").write_text('{"pooling_mode_mean_tokens": true}')
+    kinds = {"Transformer": "0_Transformer", "Pooling": "1_Pooling"}
+    modules = [{"type": f"sentence_transformers.models.{kind}", "path": path} for kind, path in kinds.items()]
+    (tmp_path / "modules.json").write_text(json.dumps(modules))
+    checkpoint = read(tmp_path)
+    assert checkpoint.pooling == Pooling("mean", False)
+    assert checkpoint.rules == TextRules(lowercase=True, strip_accents=False)
