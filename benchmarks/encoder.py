@@ -9,7 +9,7 @@ import json
 import sys
 
 import encoder_peers as peers
-from interleave import Contestant, race, ratio, serve
+from interleave import assemble, race, ratio, serve
 
 PEERS = {
     "keras_bert": (peers.keras_bert, {"KERAS_BACKEND": "tensorflow"}),
@@ -61,20 +61,18 @@ def flops(case: dict, tokens: int) -> float:
     return a_token * tokens * (3 if case["train"] else 1)
 
 
-def run(title: str, case: dict, rounds: int, against: list[str]) -> None:
+def run(title: str, case: dict, rounds: int, against: list[str]) -> dict[str, float]:
+    """Print a row of the table for each contestant; how many times as fast as each of the others ours is."""
     tokens = int(peers.batch(*case["batch"])["input_mask"].sum())
     print(f"\n{title}: {tokens} real tokens")
-    field = []
-    for name, (_, environment) in PEERS.items():
-        if not takes_part(name, case) or (against and name not in ["keras_bert", "matrix peak", *against]):
-            continue
-        contestant = Contestant(__file__, name, case, environment)
-        if "missing" in contestant.ready:
-            print(f"  {name}: left out, {contestant.ready['missing']}")
-        else:
-            field.append(contestant)
+    wanted = {
+        name: environment
+        for name, (_, environment) in PEERS.items()
+        if takes_part(name, case) and (not against or name in ("keras_bert", "matrix peak", *against))
+    }
+    field = assemble(__file__, wanted, case)
     race(field, rounds)
-    ours = field[0]
+    ours, ratios = field[0], {}
     peak = next(contestant for contestant in field if contestant.name == "matrix peak")
     at_peak = 2 * 2048**3 / peak.median / 1e9
     print(f"  {'':18} {'ms':>8} {'tokens/s':>9} {'ours is':>8} {'GFLOP/s':>8} {'of peak':>8} {'first s':>8} {'GiB':>6}")
@@ -85,12 +83,23 @@ def run(title: str, case: dict, rounds: int, against: list[str]) -> None:
             continue
         speed = flops(case, tokens) / contestant.median / 1e9
         share = flops(case, tokens) / (2 * 2048**3) * ratio(peak, contestant)
-        times = f"{ratio(contestant, ours):.2f}x" if contestant is not ours else ""
+        if contestant is not ours:
+            ratios[contestant.name] = ratio(contestant, ours)
+        times = f"{ratios[contestant.name]:.2f}x" if contestant.name in ratios else ""
         print(
             f"  {contestant.name:18} {contestant.median * 1e3:8.1f} {tokens / contestant.median:9.0f} {times:>8} "
             f"{speed:8.0f} {share:8.0%} {contestant.ready['first']:8.1f} {memory:6.2f}",
             flush=True,
         )
+    return ratios
+
+
+def summary(rows: dict[str, dict[str, float]]) -> None:
+    """All ratios in one table."""
+    names = [name for name in PEERS if any(name in ratios for ratios in rows.values())]
+    print(f"\n{'times as fast as':36}" + "".join(f"{name.strip():>18}" for name in names))
+    for title, ratios in rows.items():
+        print(f"{title:36}" + "".join(f"{ratios[name]:18.2f}" if name in ratios else f"{'-':>18}" for name in names))
 
 
 def main() -> None:
@@ -103,9 +112,8 @@ def main() -> None:
     parser.add_argument("--only", default="", help="rows whose title begins with this")
     parser.add_argument("--against", nargs="*", default=[], help="these peers alone, such as KerasHub HuggingFace")
     options = parser.parse_args()
-    for title, case in cases().items():
-        if title.startswith(options.only):
-            run(title, case, options.rounds, options.against)
+    wanted = {title: case for title, case in cases().items() if title.startswith(options.only)}
+    summary({title: run(title, case, options.rounds, options.against) for title, case in wanted.items()})
 
 
 if __name__ == "__main__":

@@ -93,7 +93,7 @@ def keras_hub(
 
     import keras_bert
     from keras_bert.tasks import metrics
-    from keras_bert.tasks.finetuning import Recipe
+    from keras_bert.training.optimizer import WarmupLinearDecay
     from keras_bert.weights import keras_hub as preset
     from keras_bert.weights.checkpoint import Checkpoint
 
@@ -115,9 +115,8 @@ def keras_hub(
         return {theirs: np.asarray(x[name]) for theirs, name in names.items()}
 
     began = time.perf_counter()
-    recipe = Recipe(learning_rate=run["learning_rate"], epochs=run["epochs"])
     steps = -(-len(train.y) // BATCH) * run["epochs"]
-    schedule = recipe.optimizer(steps).learning_rate_schedule
+    schedule = WarmupLinearDecay(run["learning_rate"], warmup_steps=int(WARMUP * steps), steps=steps)
     optimizer = keras.optimizers.AdamW(schedule, weight_decay=DECAY, epsilon=1e-6, global_clipnorm=CLIP)
     optimizer.exclude_from_weight_decay(var_names=["bias", "gamma", "beta"])
     model.compile(optimizer, keras.losses.SparseCategoricalCrossentropy(from_logits=True))

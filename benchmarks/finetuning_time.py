@@ -20,12 +20,12 @@ from typing import Any
 
 import finetuning
 import finetuning_data
-from interleave import Contestant, race, ratio
+from interleave import assemble, race, ratio
 
 
 def main() -> None:
     if sys.argv[1:2] == ["worker"]:
-        return worker(json.loads(sys.argv[3]))
+        return worker({**json.loads(sys.argv[3]), "model": sys.argv[2]})
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     models = [model for model in finetuning.MODELS if model != "words"]
     parser.add_argument("--only", nargs="+", default=["sst2"], choices=finetuning_data.DATASETS)
@@ -43,13 +43,8 @@ def main() -> None:
             print(
                 f"\n{task}, from {Path(start).name}, {arguments.rounds} rounds of {arguments.steps} steps", flush=True
             )
-            contestants = []
-            for model in (arguments.ours, *arguments.against):
-                one = Contestant(__file__, model, {**settings, "model": model}, {"KERAS_BACKEND": "tensorflow"})
-                if "missing" in one.ready:
-                    print(f"  {model:11} left out: {one.ready['missing']}", flush=True)
-                else:
-                    contestants.append(one)
+            environments = {key: {"KERAS_BACKEND": "tensorflow"} for key in (arguments.ours, *arguments.against)}
+            contestants = assemble(__file__, environments, settings)
             if [one.name for one in contestants[:1]] != [arguments.ours]:
                 sys.exit("Ours did not begin.")
             for number in range(arguments.rounds):

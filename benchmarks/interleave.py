@@ -72,6 +72,15 @@ def serve(prepare: Callable[[], Callable[[], None]]) -> None:
     print(json.dumps({"peak_gib": peak}), flush=True)
 
 
+def assemble(script: str, environments: dict[str, dict[str, str]], arguments: dict[str, Any]) -> list[Contestant]:
+    """A contestant of each name; one that cannot take part is left out with a word."""
+    field = [Contestant(script, name, arguments, environment) for name, environment in environments.items()]
+    for contestant in field:
+        if "missing" in contestant.ready:
+            print(f"  {contestant.name}: left out, {contestant.ready['missing']}", flush=True)
+    return [contestant for contestant in field if "missing" not in contestant.ready]
+
+
 def race(contestants: list[Contestant], rounds: int) -> None:
     """Run all in turn, `rounds` times."""
     for _ in range(rounds):

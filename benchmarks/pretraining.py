@@ -9,7 +9,7 @@ import json
 import sys
 
 import pretraining_peers as peers
-from interleave import Contestant, race, ratio, serve
+from interleave import assemble, race, ratio, serve
 
 PEERS = {
     "keras_bert": (peers.keras_bert, {"KERAS_BACKEND": "tensorflow"}),
@@ -23,15 +23,8 @@ def run(title: str, case: dict, rounds: int, against: list[str]) -> None:
     rows, length = case["batch"]
     print(f"\n{title} {rows} x {length}, {peers.PREDICTIONS} masked")
     print(f"  {'':14} {'ms':>8} {'tokens/s':>9} {'ours is':>8} {'first s':>8} {'GiB':>6}")
-    field = []
-    for name, (_, environment) in PEERS.items():
-        if against and name not in ["keras_bert", *against]:
-            continue
-        contestant = Contestant(__file__, name, case, environment)
-        if "missing" in contestant.ready:
-            print(f"  {name}: left out, {contestant.ready['missing']}")
-        else:
-            field.append(contestant)
+    wanted = {name: PEERS[name][1] for name in PEERS if not against or name in ("keras_bert", *against)}
+    field = assemble(__file__, wanted, case)
     race(field, rounds)
     for contestant in field:
         memory = contestant.close()["peak_gib"]

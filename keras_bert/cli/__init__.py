@@ -110,4 +110,9 @@ def _message(error: Exception) -> Any:
     if isinstance(error, _tensorflow_errors()):
         found = re.search(r"(?:[A-Z]\w*Error|assertion failed): (.+)", str(error))
         return found[1] if found else str(error).splitlines()[0]
+    if isinstance(error, OSError) and error.strerror:
+        if error.filename is None:
+            return error.strerror
+        remedy = "Mend what the system says of it, or give another."
+        return f"This path cannot be used. {remedy} Received: {error.filename}: {error.strerror}"
     return error

@@ -1,5 +1,6 @@
 """`keras-bert serve`: an export over REST on this machine, for trying it out."""
 
+import os
 import socket
 from pathlib import Path
 
@@ -19,12 +20,13 @@ def serve(
         import uvicorn
     except ImportError:
         raise ImportError('The server needs uvicorn. Run: pip install "keras3-bert[serving]".') from None
+    os.environ.setdefault("TF_ONEDNN_ASSUME_FROZEN_WEIGHTS", "1")  # which they are here; read when TensorFlow starts
     from keras_bert.hub.served import find_models
     from keras_bert.hub.server import application
 
     with _bound(host, port) as place:  # before the models, which take a while
         models = find_models(directory)
-        server = uvicorn.Server(uvicorn.Config(application(models), timeout_graceful_shutdown=30, access_log=False))
+        server = uvicorn.Server(uvicorn.Config(application(models), access_log=False))  # stops when all is answered
         url = f"http://{f'[{host}]' if ':' in host else host}:{place.getsockname()[1]}/v1/models"
         for name, versions in models.items():
             typer.echo(f"{url}/{name}\tversions {', '.join(map(str, versions))}", err=True)
@@ -36,7 +38,8 @@ def serve(
 
 def _bound(host: str, port: int) -> socket.socket:
     """A socket that has the port, and does not listen yet."""
-    place = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    place = socket.socket(family, proto=socket.IPPROTO_TCP)  # only where it is told does asyncio send answers at once
     place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         place.bind((host, port))

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from keras_bert.hub.encoder import serve
+from keras_bert.hub.turns import in_turns
 from keras_bert.tasks.answer_spans import BEST
 from keras_bert.tasks.question_answerer import QuestionAnswerer
 
@@ -30,16 +31,18 @@ def answer(task: QuestionAnswerer, logits: Any, seq_length: int) -> dict[str, An
             max_question_length=room,
         )
         rows = {name: windows[name] for name in task.bert.input}
-        found = logits(rows)  # [W, 2, S]
+        found = in_turns(logits, rows, (2, None))  # [W, 2, S]
         example, count = windows["example"], tf.shape(question)[0]
-        scores, start, end = _spans(windows, found)  # each [W, M]
+        spans = _spans(windows, found)  # scores, starts and ends, each [W, M]
 
         def of_questions(values: tf.Tensor, empty: Any) -> tf.Tensor:
             ragged = tf.RaggedTensor.from_value_rowids(values, example, count, validate=False)
             return tf.reshape(ragged.to_tensor(empty), [count, -1])  # [B, windows * M]
 
-        scores, place = tf.math.top_k(of_questions(scores, -float("inf")), min(BEST, scores.shape[1]))  # [B, 20]
-        start, end = (tf.gather(of_questions(x, -1), place[:, 0], batch_dims=1) for x in (start, end))  # [B]
+        empty = (-float("inf"), -1, -1)
+        scores, start, end = _best_of_each(*map(of_questions, spans, empty))  # each [B, windows * M]
+        scores, place = tf.math.top_k(scores, min(BEST, spans[0].shape[1]))  # [B, 20]
+        start, end = (tf.gather(x, place[:, 0], batch_dims=1) for x in (start, end))  # [B]
         null = tf.math.unsorted_segment_min(found[:, 0, 0] + found[:, 1, 0], example, count)  # [B]
         best, threshold = scores[:, 0], task.null_threshold
         # Whether no answer is a candidate too.
@@ -77,3 +80,18 @@ def _spans(windows: dict[str, Any], logits: "tf.Tensor") -> "tuple[tf.Tensor, ..
     end = tf.gather(windows["end"], last, batch_dims=1)[:, tf.newaxis, :]
     spans = (scores, tf.broadcast_to(start, tf.shape(scores)), tf.broadcast_to(end, tf.shape(scores)))
     return tuple(tf.reshape(x, [-1, count * count]) for x in spans)
+
+
+def _best_of_each(scores: "tf.Tensor", start: "tf.Tensor", end: "tf.Tensor") -> "tuple[tf.Tensor, ...]":
+    """Spans in another order, where of those with the same characters the best alone has a score.
+
+    Several pieces can stand on one character: those of a syllable of Hangul, without its accents, do.
+    """
+    import tensorflow as tf
+
+    characters = tf.cast(start, tf.int64) * 2**32 + tf.cast(end, tf.int64)
+    by_score = tf.argsort(scores, direction="DESCENDING", stable=True)
+    order = tf.gather(by_score, tf.argsort(tf.gather(characters, by_score, batch_dims=1), stable=True), batch_dims=1)
+    scores, characters, start, end = (tf.gather(x, order, batch_dims=1) for x in (scores, characters, start, end))
+    again = tf.pad(characters[:, 1:] == characters[:, :-1], [[0, 0], [1, 0]])
+    return tf.where(again, -float("inf"), scores), start, end

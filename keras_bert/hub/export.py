@@ -65,7 +65,7 @@ def export(
     >>> tf.saved_model.load(f"{folder}/preprocess/1")(tf.constant(["here"]))["input_word_ids"].shape
     TensorShape([1, 128])
     """
-    bert = _check(model, version, seq_length)
+    bert = _check(model, version, seq_length, dtype)
     length = seq_length or bert.preprocessor.seq_length
     length = min(bert.preprocessor.max_length, bert.config.max_position_embeddings) if length == "longest" else length
     facts = facts_of(model, source, metrics)
@@ -101,7 +101,7 @@ def _parts(model: Any, seq_length: int, vocab_file: Path) -> dict[str, Callable[
     }
 
 
-def _check(model: Any, version: int, seq_length: int | None) -> Bert:
+def _check(model: Any, version: int, seq_length: int | None, dtype: Any) -> Bert:
     if keras.backend.backend() != "tensorflow":
         raise RuntimeError(
             "A SavedModel is made on the TensorFlow backend. Save the model with model.save(path), and export it in a "
@@ -115,6 +115,13 @@ def _check(model: Any, version: int, seq_length: int | None) -> Bert:
         )
     if isinstance(version, bool) or not isinstance(version, int) or not 0 < version < 2**63:
         raise ValueError(f"version must be a whole number from 1 to 2**63 - 1, as in TF Serving. Received: {version!r}")
+    try:
+        if dtype not in (None, "int8"):
+            keras.dtype_policies.get(dtype)
+    except (ValueError, TypeError):
+        raise ValueError(
+            f'dtype must be "int8" or a Keras policy, such as "bfloat16". Give another. Received: dtype={dtype!r}'
+        ) from None
     positions = bert.config.max_position_embeddings
     length = bert.preprocessor.seq_length if seq_length is None else seq_length
     if length != "longest" and (isinstance(length, bool | str) or not 3 <= length <= positions):

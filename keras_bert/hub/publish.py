@@ -25,6 +25,12 @@ def new_version(directory: str | os.PathLike, version: int, overwrite: bool) -> 
 
     directory = os.fspath(directory)
     places = {part: os.path.join(directory, part, str(version)) for part in PARTS}
+    for folder in (directory, *map(os.path.dirname, places.values())):
+        if tf.io.gfile.exists(folder) and not tf.io.gfile.isdir(folder):
+            raise NotADirectoryError(
+                "An export is a folder with a folder for each of its parts. Give another place, or move the file "
+                f"that is there. Received: {folder}, which is a file"
+            )
     taken = [place for place in places.values() if tf.io.gfile.exists(place)]
     if taken and not overwrite:
         raise FileExistsError(
@@ -39,22 +45,28 @@ def new_version(directory: str | os.PathLike, version: int, overwrite: bool) -> 
     os.makedirs(directory, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=directory, prefix=".partial-") as made:  # no number: TF Serving passes it by
         yield Path(made)
-        for part, place in places.items():
-            _put(Path(made) / part / str(version), Path(place))
+        _put_all([(Path(made) / part / str(version), Path(place)) for part, place in places.items()])
 
 
-def _put(new: Path, place: Path) -> None:
-    """Move a folder to its place; what was there, if anything, is left at `new`."""
-    if not new.exists():  # a part that this kind of model has not
-        new = new.with_name("nothing")
-        if place.exists():
-            new.parent.mkdir(exist_ok=True)
-            os.rename(place, new)
-    elif place.exists():
-        _exchange(new, place)
-    else:
-        place.parent.mkdir(exist_ok=True)
-        os.rename(new, place)
+def _put_all(moves: list[tuple[Path, Path]]) -> None:
+    """Swap folders with what is in their places; where one cannot be, the others are put back."""
+    for number, (new, place) in enumerate(moves):
+        try:
+            _swap(new, place)
+        except OSError:
+            for back in moves[:number]:
+                _swap(*back)
+            raise
+
+
+def _swap(a: Path, b: Path) -> None:
+    """Swap two places, of which either may be empty."""
+    if a.exists() and b.exists():
+        _exchange(a, b)
+    elif a.exists() or b.exists():
+        old, new = (a, b) if a.exists() else (b, a)
+        new.parent.mkdir(exist_ok=True)
+        os.rename(old, new)
 
 
 def _exchange(a: Path, b: Path) -> None:

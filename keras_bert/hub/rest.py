@@ -66,7 +66,8 @@ def chosen(data: dict[str, Any], signatures: Mapping[str, Any]) -> str:
     """The name of the signature that a request asks for."""
     name = data.get("signature_name", "serving_default")
     if not isinstance(name, str) or name not in signatures:
-        raise BadRequest(f"signature_name must be one of {sorted(signatures)}. Received: {name!r}")
+        given = repr(name) if "signature_name" in data else f"none, which means {name!r}"
+        raise BadRequest(f"signature_name must be one of {sorted(signatures)}. Received: {given}")
     return name
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from starlette.applications import Starlette
     from starlette.requests import Request
 
-MAX_BODY = 2 << 20  # bytes; all windows of a context run at once, which takes thousands of times as many
+MAX_BODY = 2 << 20  # bytes; the windows of such a context already take minutes
 MAX_ROWS = 256
 _PATH = re.compile(
     r"/v1/models/(?P<name>[^/:]+)(/(?P<kind>versions|labels)/(?P<value>[^/:]+))?(?P<verb>:\w+|/metadata)?"
@@ -35,23 +35,27 @@ def application(models: dict[str, dict[int, Served]]) -> "Starlette":
 
     async def answer(request: Request) -> JSONResponse:
         body = await _body(request)  # all of it, else the client may not come to read a refusal
-        asked = _PATH.fullmatch(request.url.path)
+        path = request.scope["path"]  # as it was sent, a line feed and all
+        asked = _PATH.fullmatch(path)
         if asked is None:
-            raise HTTPException(404, f"Malformed request: {request.method} {request.url.path}")
+            raise HTTPException(404, f"Malformed request: {request.method} {path}")
         name, verb = asked["name"], asked["verb"]
         if name not in models:
             raise HTTPException(404, f"Servable not found. This server has {sorted(models)}. Received: {name}")
         versions = models[name]
         version = _version(asked["kind"], asked["value"], versions)
         if version is None:
-            raise HTTPException(404, f"Servable not found. {name} has versions {sorted(versions)}.")
+            has = f"versions {sorted(versions)}, and the labels stable and canary"
+            raise HTTPException(
+                404, f"Servable not found. {name} has {has}. Received: {asked['kind']}/{asked['value']}"
+            )
         if verb not in (None, "/metadata", *_VERBS):
             raise HTTPException(400, f"These models are asked for {', '.join(_VERBS)}. Received: {verb}")
         methods = ("POST",) if verb in _VERBS else ("GET", "HEAD")
         if request.method not in methods:
             raise HTTPException(
                 405,
-                f"{request.url.path} is asked by {' or '.join(methods)}. Received: {request.method}",
+                f"{path} is asked by {' or '.join(methods)}. Received: {request.method}",
                 {"Allow": ", ".join(methods)},
             )
         if verb is None:

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from keras_bert.hub.encoder import serve
+from keras_bert.hub.turns import in_turns
 from keras_bert.tasks.entities import BEGIN, END, has_entities
 from keras_bert.tasks.token_tagger import TokenTagger
 
@@ -30,7 +31,8 @@ def tag(task: TokenTagger, logits: Any, seq_length: int) -> dict[str, Any]:
         ids, start, end = preprocessor.tokenize_with_offsets(text)  # each [B, (words), (pieces)]
         pieces = ids.merge_dims(1, 2)
         rows = _parts(pieces, seq_length - 2)
-        scores = tf.nn.softmax(_of_pieces(logits(packer.pack([rows], "longest")), rows))  # [pieces, C]
+        of_rows = in_turns(logits, packer.pack([rows], "longest"), (None, len(parts)))  # [R, S, C]
+        scores = tf.nn.softmax(_of_pieces(of_rows, rows))  # [pieces, C]
 
         # Units: words, or pieces where the task says so.
         of_unit = tf.cast(ids.values.value_rowids(), tf.int32)  # the word of each piece

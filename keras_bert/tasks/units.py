@@ -116,9 +116,7 @@ def _of_words(preprocessor: Any, rows: list[Any], unit: str) -> Units:
     flat = [word for row in words for word in row]
     ids, start, end = (part.merge_dims(1, 2) for part in tokenize(preprocessor, flat, offsets=True))
     lengths = ids.row_lengths().numpy()
-    bare = np.flatnonzero(
-        lengths == 0
-    )  # control characters and the like: [UNK] in their place, so that no word is lost
+    bare = np.flatnonzero(lengths == 0)  # of control characters and the like: [UNK], so that no word is lost
     at = ids.row_splits.numpy()[bare]
     sizes = np.array([len(word) for word in flat], "int32")
     begins = np.concatenate([np.zeros(0), *map(_starts, words)]).astype("int32")  # of each word in its text

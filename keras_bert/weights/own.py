@@ -108,9 +108,12 @@ def _read_keras(path: Path) -> Checkpoint:
 
 def read_keras(path: Path, compile: bool = True) -> Any:
     """The `Bert` or the task in a .keras file, compiled as it was saved if wanted."""
-    if not zipfile.is_zipfile(path):
-        raise ValueError(f"A .keras file must be whole. Save or get it again. Received: {path}")
-    model = keras.models.load_model(path, compile=compile)
+    try:
+        if not zipfile.is_zipfile(path):
+            raise zipfile.BadZipFile("no zip file")
+        model = keras.models.load_model(path, compile=compile)
+    except zipfile.BadZipFile as error:
+        raise ValueError(f"A .keras file must be whole. Save or get it again. Received: {path}: {error}") from None
     if not isinstance(getattr(model, "bert", model), Bert):
         raise ValueError(
             f"The file must hold a Bert or a task of keras_bert. Received: {type(model).__name__} in {path}"

@@ -158,6 +158,12 @@ def test_what_goes_wrong_is_one_line(run, monkeypatch):
             cli.main()
 
 
+def test_what_the_system_says_of_a_path(run, tmp_path):
+    code, out, err = run("embed", tmp_path / "none", "--model", "tiny", "--json")
+    assert (code, out) == (1, "")
+    assert re.fullmatch(rf"keras-bert: .+ Received: {tmp_path}/none: No such file or directory\n", err)
+
+
 def test_fill_mask_numbers_the_masks_of_all_texts(run, monkeypatch):
     from keras_bert.pretraining.fill_mask import Filling
     from keras_bert.pretraining.pretrainer import Pretrainer

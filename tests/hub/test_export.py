@@ -13,6 +13,7 @@ import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
 import keras_bert
+from keras_bert.hub import publish
 from keras_bert.hub.manifest import facts_of
 from keras_bert.hub.publish import new_version
 from tests.hub.conftest import SEQ_LENGTH, make
@@ -221,6 +222,36 @@ def test_failure_leaves_nothing(tmp_path):
     with pytest.raises(OSError, match="in the middle"):
         fail()
     assert _files(tmp_path).keys() == before.keys()
+
+
+def test_a_part_that_cannot_be_placed(tmp_path, monkeypatch):
+    """The parts before it go back to what they were."""
+    _write(tmp_path, content="old")
+    before = _files(tmp_path)
+    exchange = publish._exchange
+
+    def fail_for_text(new, place):
+        if "text" in place.parts[-2:]:
+            raise OSError("no such right")
+        exchange(new, place)
+
+    monkeypatch.setattr(publish, "_exchange", fail_for_text)
+    with pytest.raises(OSError, match="no such right"):
+        _write(tmp_path, content="new", overwrite=True)
+    assert _files(tmp_path).keys() == before.keys()
+    assert {file.read_text() for file in tmp_path.rglob("*.*") if file.is_file()} == {"old"}
+
+
+@pytest.mark.parametrize("place", ["export", "export/text"])
+def test_a_file_where_a_folder_goes(tmp_path, place):
+    """Refused before anything is written."""
+    file = tmp_path / place
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("mine")
+    before = _files(tmp_path)
+    with pytest.raises(NotADirectoryError, match="which is a file"):
+        _write(tmp_path / "export")
+    assert _files(tmp_path) == before
 
 
 def test_bfloat16_in_a_bucket(little, tmp_path):

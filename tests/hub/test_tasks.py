@@ -195,7 +195,7 @@ def test_question_answerer(exports, tmp_path, null_threshold):
         task = _randomized(keras_bert.QuestionAnswerer(task.bert, null_threshold=null_threshold, stride=3))
         served = _traced(task, tmp_path)
     questions = ["w1", "w2 w3?", "w4 w5 w6 w7 w8 w9 w1", "w1"]  # a question keeps six pieces, half of twelve
-    contexts = ["w5  É w6.", " ".join(f"w{i * 7 % 18}" for i in range(50)), "w1", ""]
+    contexts = ["w5  É w6.", " ".join(f"w{i * 7 % 18}" for i in range(150)), "w1", ""]  # > ROWS windows
     found = served["serving_default"](question=tf.constant(questions), context=tf.constant(contexts))
     for row, expected in enumerate(task.answer(questions, contexts)):
         start, end = (int(found[name][row]) for name in ("start", "end"))

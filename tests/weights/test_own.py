@@ -50,9 +50,11 @@ def test_keras_file(tmp_path):
         if "seed" not in mine.path:
             assert (array(mine) == array(other)).all()
     whole = (tmp_path / "model.keras").read_bytes()
-    (tmp_path / "cut.keras").write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(ValueError, match="must be whole"):
-        keras_bert.load(tmp_path / "cut.keras")
+    middle = len(whole) // 2
+    for broken in (whole[:middle], whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :]):
+        (tmp_path / "broken.keras").write_bytes(broken)
+        with pytest.raises(ValueError, match="must be whole"):
+            keras_bert.load(tmp_path / "broken.keras")
     keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)]).save(tmp_path / "other.keras")
     with pytest.raises(ValueError, match="must hold a Bert"):
         keras_bert.load(tmp_path / "other.keras")
