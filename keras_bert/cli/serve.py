@@ -20,11 +20,11 @@ def serve(
         import uvicorn
     except ImportError:
         raise ImportError('The server needs uvicorn. Run: pip install "keras3-bert[serving]".') from None
-    os.environ.setdefault("TF_ONEDNN_ASSUME_FROZEN_WEIGHTS", "1")  # which they are here; read when TensorFlow starts
     from keras_bert.hub.served import find_models
     from keras_bert.hub.server import application
 
     with _bound(host, port) as place:  # before the models, which take a while
+        os.environ.setdefault("TF_ONEDNN_ASSUME_FROZEN_WEIGHTS", "1")  # which they are here; read at the first product
         models = find_models(directory)
         server = uvicorn.Server(uvicorn.Config(application(models), access_log=False))  # stops when all is answered
         url = f"http://{f'[{host}]' if ':' in host else host}:{place.getsockname()[1]}/v1/models"

@@ -5,6 +5,7 @@ import contextlib
 import http.client
 import importlib.util
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -284,9 +285,11 @@ def test_clients_that_leave(server):
 
 
 def test_busy_port(tmp_path):
-    """Refused before models are looked for."""
+    """Refused before models are looked for, and before anything is set that other tests' processes would inherit."""
+    environment = dict(os.environ)
     with socket.create_server(("127.0.0.1", 0)) as other, pytest.raises(OSError, match=r"Give another port.*in use"):
         CliRunner().invoke(app, ["serve", str(tmp_path), "--port", str(other.getsockname()[1])], catch_exceptions=False)
+    assert dict(os.environ) == environment
 
 
 def test_answers_are_sent_at_once():
