@@ -57,13 +57,13 @@ def test_vectors_of_one_text_at_a_time(bert, options, expected, batch_tokens):
     found = embed(bert, TEXTS, batch_tokens=batch_tokens, **options)
     assert found.dtype == np.float32
     for text, vector in zip(TEXTS, found, strict=True):
-        np.testing.assert_allclose(vector, expected(outputs(bert, text)[0]), atol=2e-6)
+        np.testing.assert_allclose(vector, expected(outputs(bert, text)[0]), atol=1e-5)
 
 
 def test_pooled(bert):
     found = embed(bert, TEXTS, pooling="pooled")
     for text, vector in zip(TEXTS, found, strict=True):
-        np.testing.assert_allclose(vector, outputs(bert, text)[1], atol=2e-6)
+        np.testing.assert_allclose(vector, outputs(bert, text)[1], atol=1e-5)
 
 
 def test_a_vector_per_piece(bert):
@@ -71,7 +71,7 @@ def test_a_vector_per_piece(bert):
     for text, one in zip(TEXTS, found, strict=True):
         hidden = np.concatenate(outputs(bert, text)[0][:0:-1], -1)
         assert one.vectors.shape == (len(one.pieces), 16)
-        np.testing.assert_allclose(one.vectors, hidden[1:-1], atol=2e-6)
+        np.testing.assert_allclose(one.vectors, hidden[1:-1], atol=1e-5)
     third = found[2]
     assert third.pieces == ("em", "##bed", "##s", "a")
     assert (third.start.tolist(), third.end.tolist()) == ([0, 2, 5, 7], [2, 5, 6, 8])
@@ -86,15 +86,15 @@ def test_long_texts_are_cut_and_counted(bert, caplog):
     found = embed(bert, TEXTS, pooling=None)
     assert len(found[5].pieces) == 62
     assert "1 of 7 texts are cut to 64 tokens" in caplog.text
-    np.testing.assert_allclose(embed(bert, ["c " * 25], max_length=10), embed(bert, ["c " * 8]), atol=1e-6)
-    np.testing.assert_allclose(embed(bert, TEXTS, max_length=999), embed(bert, TEXTS), atol=1e-6)
+    np.testing.assert_allclose(embed(bert, ["c " * 25], max_length=10), embed(bert, ["c " * 8]), atol=1e-5)
+    np.testing.assert_allclose(embed(bert, TEXTS, max_length=999), embed(bert, TEXTS), atol=1e-5)
 
 
 def test_pairs_one_text_and_none(bert):
     pairs = embed(bert, (["a b", "c"], ["c", "a " * 9]))
     packed = bert.preprocessor((["a b", "c"], ["c", "a " * 9]))
     hidden = np.asarray(bert(packed)["sequence_output"])
-    np.testing.assert_allclose(pairs, hidden.sum(1) / np.asarray(packed["input_mask"]).sum(1, keepdims=True), atol=2e-6)
+    np.testing.assert_allclose(pairs, hidden.sum(1) / np.asarray(packed["input_mask"]).sum(1, keepdims=True), atol=1e-5)
     assert embed(bert, "a").shape == (1, 8)
     assert embed(bert, []).shape == (0, 8)
     assert embed(bert, [], pooling=None) == []
@@ -134,7 +134,7 @@ def test_changed_weights_and_vocabularies_are_seen(bert):
     other = Bert.from_config(bert.get_config())
     before = embed(other, TEXTS)
     other.set_weights(bert.get_weights())
-    np.testing.assert_allclose(embed(other, TEXTS), embed(bert, TEXTS), atol=2e-6)
+    np.testing.assert_allclose(embed(other, TEXTS), embed(bert, TEXTS), atol=1e-5)
     assert abs(before - embed(other, TEXTS)).max() > 1e-3
     other.preprocessor = Preprocessor(Vocabulary(WORDS[:4] + WORDS[5:]))
     assert embed(other, ["a"]).shape == (1, 8)
