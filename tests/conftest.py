@@ -1,13 +1,21 @@
+import gc
 import os
 from pathlib import Path
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 os.environ.setdefault("JAX_PLATFORMS", "cpu")  # jax[tpu] is installed for its compiler alone
 
+import hypothesis  # noqa: F401 - before `freeze`, since it asks who refers to what
 import keras
 import pytest
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+def pytest_collection_finish() -> None:
+    """Keras's `quantize` collects garbage once a layer: what has been imported need not be searched each time."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture
