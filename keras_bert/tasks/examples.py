@@ -1,4 +1,4 @@
-"""Tokenized examples, and how they become batches: rows of like length together, packed to the longest of them."""
+"""Tokenized examples, and how they become batches, packed to their longest row."""
 
 import logging
 from collections.abc import Sequence
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import keras
 import numpy as np
 
+from keras_bert import kernels
 from keras_bert.text.packing import Packer, place
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("keras_bert")
 
 CHUNK = 1024  # texts tokenized at a time
-GROUP = 20  # batches that are sorted by length together: enough to save padding, few enough to stay shuffled
+GROUP = 4  # batches that are sorted by length together, where padding costs: few, so that they stay mixed
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,8 @@ class Examples:
 
         steps = -(-len(self) // batch_size)
         with tf.device("CPU:0"):
-            dataset = tf.data.Dataset.range(1).flat_map(lambda _: self._mixed(batch_size, seed, epoch))
+            by_length = not kernels.drops_padding()
+            dataset = tf.data.Dataset.range(1).flat_map(lambda _: self._mixed(batch_size, seed, epoch, by_length))
             dataset = dataset.map(_without_filling).map(self.pack, num_parallel_calls=tf.data.AUTOTUNE)
             return dataset.apply(tf.data.experimental.assert_cardinality(steps)).prefetch(tf.data.AUTOTUNE)
 
@@ -121,7 +123,7 @@ class Examples:
                 dataset = tf.data.Dataset.from_tensor_slices(_filled(np.arange(len(self)), batch_size))
             else:
                 epochs = tf.data.Dataset.range(first_epoch, np.iinfo("int32").max)
-                dataset = epochs.flat_map(lambda epoch: self._mixed(batch_size, seed, epoch))
+                dataset = epochs.flat_map(lambda epoch: self._mixed(batch_size, seed, epoch, by_length=False))
 
             def pack(index: Any) -> Any:
                 packed = self.pack(index[part[0] * rows : (part[0] + 1) * rows], width)
@@ -129,21 +131,23 @@ class Examples:
 
             return dataset.map(pack, num_parallel_calls=tf.data.AUTOTUNE)
 
-    def _mixed(self, batch_size: int, seed: int, epoch: Any) -> Any:
-        """The indices of an epoch's batches: mixed, sorted by length in groups of batches, the batches mixed again."""
+    def _mixed(self, batch_size: int, seed: int, epoch: Any, by_length: bool) -> Any:
+        """The indices of an epoch's batches: mixed; by length, sorted in groups of batches, the batches mixed again."""
         import tensorflow as tf
 
         count = len(self)
         steps = -(-count // batch_size)
         within, between = tf.unstack(tf.random.split(tf.stack([seed, tf.cast(epoch, tf.int32)]), 2))
         index = tf.argsort(tf.random.stateless_uniform([count], within))  # [n]
-        group = tf.range(count) // (GROUP * batch_size)
-        lengths = tf.gather(tf.constant(self.lengths, tf.int32), index)
-        index = tf.gather(index, tf.argsort(group * (1 << 16) - lengths, stable=True))
+        if by_length:
+            group = tf.range(count) // (GROUP * batch_size)
+            lengths = tf.gather(tf.constant(self.lengths, tf.int32), index)
+            index = tf.gather(index, tf.argsort(group * (1 << 16) - lengths, stable=True))
         index = tf.pad(index, [[0, steps * batch_size - count]], constant_values=-1)
         index = tf.reshape(index, (steps, batch_size))  # [steps, B]
-        order = tf.argsort(tf.random.stateless_uniform([steps], between))
-        return tf.data.Dataset.from_tensor_slices(tf.gather(index, order))
+        if by_length:
+            index = tf.gather(index, tf.argsort(tf.random.stateless_uniform([steps], between)))
+        return tf.data.Dataset.from_tensor_slices(index)
 
 
 class Epoch(keras.callbacks.Callback):

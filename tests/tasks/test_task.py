@@ -10,6 +10,7 @@ import keras
 import numpy as np
 import pytest
 
+from keras_bert import kernels
 from keras_bert.tasks.metrics.scores import scores
 from keras_bert.training.optimizer import AdamW
 from tests.parity.oracles import array
@@ -204,14 +205,19 @@ def test_the_order_depends_on_the_seed_and_the_epoch_alone():
     assert sorted(itertools.chain(*order(1, 2))) == sorted(min(i % 9, 14) + 2 for i in range(50))
 
 
-def test_batches_hold_little_padding():
+@pytest.mark.parametrize("costs", [True, False])
+def test_batches_hold_little_padding_where_it_costs(costs, monkeypatch):
+    """Elsewhere they are as random as the paper's."""
+    monkeypatch.setattr(kernels, "drops_padding", lambda: not costs)
     texts = ["good " * (1 + i % 13) for i in range(400)]
     examples = small_task("classifier").examples(texts, [0, 1] * 200)
     import tensorflow as tf
 
     batches = examples.shuffled(8, seed=0, epoch=tf.constant(0))
-    positions = sum(x["input_mask"].numpy().size for x, _, _ in batches)
-    assert positions < 1.5 * examples.lengths.sum()  # widths are multiples of 8
+    lengths = [x["input_mask"].numpy().sum(1) for x, _, _ in batches]
+    assert sorted(np.concatenate(lengths)) == sorted(examples.lengths)
+    longest = np.mean([length.max() for length in lengths])
+    assert longest < 11 if costs else longest > 13  # of 9 on the mean, 15 at most
 
 
 # === The recipe ===
