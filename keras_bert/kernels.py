@@ -59,29 +59,36 @@ def drops_padding() -> bool:
     return not control_flow_util.GraphOrParentsInXlaContext(tf.compat.v1.get_default_graph())
 
 
-def real_tokens(mask: Any) -> tuple[Any, Any]:
-    """Where the tokens of a mask [B, S] stand: `rows` [N] in the flat batch, and `slots` [B, S], the way back."""
+def real_tokens(mask: Any) -> tuple[Any, Any, Any]:
+    """Where the tokens of a mask [B, S] stand.
+
+    `rows` [N] in the flat batch; `slots` [B, S], the way back, N at padding; `stand_ins` [B, S], the same with a real
+    token at padding, the last before it.
+    """
     flat = ops.reshape(mask, (-1,))
     if not drops_padding():
         rows = ops.arange(ops.size(flat), dtype="int32")
-        return rows, ops.reshape(rows, ops.shape(mask))
+        slots = ops.reshape(rows, ops.shape(mask))
+        return rows, slots, slots
     real = tf.not_equal(flat, 0)
     rows = tf.cast(tf.where(real)[:, 0], "int32")
-    count = tf.cumsum(tf.cast(real, "int32"))
-    slots = tf.where(real, count - 1, tf.shape(rows)[0])  # N, the row of zeros, for padding
-    return rows, tf.reshape(slots, tf.shape(mask))
+    # There must be a token to stand in for padding: where none is real, the first is kept.
+    rows = tf.concat([rows, tf.range(tf.minimum(tf.size(flat), 1) - tf.minimum(tf.size(rows), 1))], 0)
+    last = tf.maximum(tf.cumsum(tf.cast(real, "int32")) - 1, 0)
+    slots = tf.where(real, last, tf.size(rows))
+    return rows, tf.reshape(slots, tf.shape(mask)), tf.reshape(last, tf.shape(mask))
 
 
-def pack(x: Any, rows: Any, slots: Any) -> Any:
-    """From [B, S, ...] to the real tokens [N, ...]."""
-    x = ops.reshape(x, (-1, *x.shape[2:]))
-    return _gather_real(x, rows, slots) if drops_padding() else x
+def pack(ids: Any, rows: Any) -> Any:
+    """From ids [B, S] to those of the real tokens [N]."""
+    ids = ops.reshape(ids, (-1,))
+    return tf.gather(ids, rows) if drops_padding() else ids
 
 
 def unpack(x: Any, rows: Any, slots: Any) -> Any:
     """From the real tokens [N, H] to [B, S, H], zeros at padding (with static shapes: what was there)."""
     if drops_padding():
-        return _gather_padded(x, rows, slots)
+        return _unpack(x, rows, slots)
     batch, length = ops.shape(slots)
     return ops.reshape(x, (batch, length, x.shape[-1]))
 
@@ -96,23 +103,18 @@ def positions(table: Any, rows: Any, slots: Any) -> Any:
 
 
 if BACKEND == "tensorflow":
-    # The index is one-to-one, so the gradient of either gather is the other gather, not a scatter-add.
+    # The gradient of a gather that takes each row once is a gather, not a scatter-add.
 
     def _padded(x: tf.Tensor, slots: tf.Tensor) -> tf.Tensor:
         zeros = tf.zeros(tf.concat([[1], tf.shape(x)[1:]], 0), x.dtype)
         return tf.gather(tf.concat([x, zeros], 0), slots)
 
     @tf.custom_gradient
-    def _gather_real(x: tf.Tensor, rows: tf.Tensor, slots: tf.Tensor) -> tuple[tf.Tensor, Callable]:
+    def _unpack(x: tf.Tensor, rows: tf.Tensor, slots: tf.Tensor) -> tuple[tf.Tensor, Callable]:
         def gradient(dy: tf.Tensor) -> tuple[tf.Tensor, None, None]:
-            return _padded(dy, tf.reshape(slots, [-1])), None, None
-
-        return tf.gather(x, rows), gradient
-
-    @tf.custom_gradient
-    def _gather_padded(x: tf.Tensor, rows: tf.Tensor, slots: tf.Tensor) -> tuple[tf.Tensor, Callable]:
-        def gradient(dy: tf.Tensor) -> tuple[tf.Tensor, None, None]:
-            return tf.gather(tf.reshape(dy, [-1, dy.shape[-1]]), rows), None, None
+            dx = tf.gather(tf.reshape(dy, [-1, dy.shape[-1]]), rows)
+            real = tf.gather(tf.reshape(slots, [-1]), rows) < tf.size(rows)  # not the token kept where none is real
+            return tf.where(real[:, None], dx, tf.zeros([], dx.dtype)), None, None
 
         return _padded(x, slots), gradient
 
@@ -289,6 +291,60 @@ if BACKEND == "tensorflow":
 
 
 # === Attention ===
+
+
+def split_heads(qkv: Any, padding: dict[str, Any], heads: int) -> list[Any]:
+    """From the real tokens [N, 3H] to queries, keys and values [B, A, S, D]; at padding stands any real token."""
+    if drops_padding():
+        return tf.unstack(_split_heads(qkv, padding["rows"], padding["stand_ins"], heads))
+    batch, length = ops.shape(padding["slots"])
+    qkv = ops.reshape(qkv, (batch, length, 3, heads, qkv.shape[-1] // 3 // heads))  # [B, S, 3, A, D]
+    return ops.unstack(ops.transpose(qkv, (2, 0, 3, 1, 4)), 3)
+
+
+def merge_heads(context: Any, padding: dict[str, Any]) -> Any:
+    """From the context [B, A, S, D] to that of the real tokens [N, H]."""
+    if drops_padding():
+        return _merge_heads(context, padding["rows"], padding["slots"])
+    hidden = context.shape[1] * context.shape[3]
+    return ops.reshape(ops.transpose(context, (0, 2, 1, 3)), (-1, hidden))
+
+
+if BACKEND == "tensorflow":
+    # One gather of vectors [D] sees to padding and heads at once, in place of a copy, a gather and a transposition.
+
+    def _by_head(rows: tf.Tensor, length: tf.Tensor, heads: int) -> tf.Tensor:
+        """The places [N, A] of the tokens' vectors among those of [B, A, S, D]."""
+        first = rows // length * (heads * length) + rows % length
+        return tf.expand_dims(first, 1) + tf.range(heads) * length
+
+    def _split_heads(qkv: tf.Tensor, rows: tf.Tensor, stand_ins: tf.Tensor, heads: int) -> tf.Tensor:
+        shape = tf.shape(stand_ins)
+
+        @tf.custom_gradient
+        def split(qkv: tf.Tensor) -> tuple[tf.Tensor, Callable]:
+            def gradient(dy: tf.Tensor) -> tf.Tensor:  # at padding it is zero, since attention hides what stands there
+                at = tf.reshape(tf.range(3), [3, 1]) * (shape[0] * heads * shape[1])
+                at += _by_head(rows, shape[1], heads)[:, None]  # [N, 3, A]
+                return tf.reshape(tf.gather(tf.reshape(dy, [-1, dy.shape[-1]]), at), tf.shape(qkv))
+
+            at = stand_ins[:, None] * (3 * heads) + tf.reshape(tf.range(3 * heads), [3, 1, heads, 1])  # [3, B, A, S]
+            return tf.gather(tf.reshape(qkv, [-1, qkv.shape[-1] // 3 // heads]), at), gradient
+
+        return split(qkv)
+
+    @tf.custom_gradient
+    def _merge_heads(context: tf.Tensor, rows: tf.Tensor, slots: tf.Tensor) -> tuple[tf.Tensor, Callable]:
+        _, heads, _, width = context.shape
+
+        def gradient(dy: tf.Tensor) -> tuple[tf.Tensor, None, None]:
+            vectors = tf.reshape(tf.pad(dy, [[0, 1], [0, 0]]), [-1, width])  # zeros for padding
+            return tf.gather(vectors, slots[:, None] * heads + tf.range(heads)[:, None]), None, None
+
+        at = _by_head(rows, tf.shape(slots)[1], heads)
+        vectors = tf.gather(tf.reshape(context, [-1, width]), at)  # [N, A, D]
+        # Not -1: the graph rewriter fuses the residual where it sees that both have N rows.
+        return tf.reshape(vectors, [tf.shape(rows)[0], heads * width]), gradient
 
 
 def softmax(x: Any) -> Any:

@@ -102,13 +102,52 @@ def test_flat_and_static_agree():
 def test_padding_is_not_computed():
     import tensorflow as tf
 
-    rows, slots = kernels.real_tokens(tf.constant([[1, 1, 0], [0, 0, 0], [1, 0, 1]]))
+    rows, slots, stand_ins = kernels.real_tokens(tf.constant([[1, 1, 0], [0, 0, 0], [1, 0, 1]]))
     assert rows.numpy().tolist() == [0, 1, 6, 8]
     assert slots.numpy().tolist() == [[0, 1, 4], [4, 4, 4], [2, 4, 3]]
-    x = tf.reshape(tf.range(9.0), [3, 3, 1])
-    packed = kernels.pack(x, rows, slots)
-    assert packed.numpy().ravel().tolist() == [0, 1, 6, 8]
-    assert kernels.unpack(packed, rows, slots).numpy().ravel().tolist() == [0, 1, 0, 0, 0, 0, 6, 0, 8]
+    assert stand_ins.numpy().tolist() == [[0, 1, 1], [1, 1, 1], [2, 2, 3]]
+    packed = kernels.pack(tf.reshape(tf.range(9), [3, 3]), rows)
+    assert packed.numpy().tolist() == [0, 1, 6, 8]
+    unpacked = kernels.unpack(packed[:, None], rows, slots)
+    assert unpacked.numpy().ravel().tolist() == [0, 1, 0, 0, 0, 0, 6, 0, 8]
+
+
+@on_tensorflow
+def test_heads_are_split_and_merged_as_with_static_shapes():
+    import tensorflow as tf
+
+    mask, heads, width = tf.constant([[1, 1, 0], [0, 0, 0], [1, 0, 1]]), 2, 4
+    real = tf.cast(mask, "float32")[..., None]  # [B, S, 1]
+    qkv = tf.random.stateless_normal([9, 3 * heads * width], [1, 2]) * tf.reshape(real, [9, 1])
+
+    def attend(qkv):
+        """Something of queries, keys and values that does not look at padding."""
+        names = ("rows", "slots", "stand_ins")
+        padding = dict(zip(names, kernels.real_tokens(mask), strict=True))
+        with tf.GradientTape() as tape:
+            tape.watch(qkv)
+            query, key, value = kernels.split_heads(qkv, padding, heads)
+            context = kernels.merge_heads((query * key + value) * real[:, None], padding)
+        return context, tape.gradient(context, qkv, context)
+
+    flat = attend(tf.boolean_mask(qkv, tf.reshape(mask, [-1])))
+    with kernels.static_shapes():
+        static = attend(qkv)
+    for x, y in zip(flat, static, strict=True):
+        assert (x.numpy() == tf.boolean_mask(y, tf.reshape(mask, [-1])).numpy()).all()
+
+
+@on_tensorflow
+def test_nothing_but_padding_has_no_gradient():
+    import tensorflow as tf
+
+    bert = Bert(CONFIG)
+    inputs = {name: tf.zeros([2, 3], tf.int32) for name in bert.input}
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(bert(inputs, training=True)["sequence_output"])
+    assert loss == 0
+    weights = [weight.value for weight in bert.trainable_variables if "pooler" not in weight.path]
+    assert all((gradient.numpy() == 0).all() for gradient in tape.gradient(loss, weights))
 
 
 @on_tensorflow

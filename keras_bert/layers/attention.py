@@ -31,22 +31,20 @@ class SelfAttention(keras.layers.Layer):
     def call(self, qkv: Any, padding: dict[str, Any], training: bool | None = None) -> Any:
         seed = self.seed_generator.next() if training and self.seed_generator is not None else None
 
-        def attend(qkv: Any, rows: Any, slots: Any, bias: Any) -> Any:
-            query, key, value = _split_heads(qkv, rows, slots, self.num_heads)
+        def attend(qkv: Any, padding: dict[str, Any]) -> Any:
+            query, key, value = kernels.split_heads(qkv, padding, self.num_heads)  # 3 x [B, A, S, D]
             if seed is None and kernels.fused_attention():
-                context = kernels.attention(query, key, value, bias)  # [B, A, S, D]
+                context = kernels.attention(query, key, value, padding["bias"])  # [B, A, S, D]
             else:
-                weights = _attention_map(query, key, bias)
+                weights = _attention_map(query, key, padding["bias"])
                 if seed is not None:
                     weights = kernels.dropout(weights, self.dropout, seed)
                 context = ops.matmul(weights, value)  # [B, A, S, D]
-            context = ops.transpose(context, (0, 2, 1, 3))  # [B, S, A, D]
-            context = ops.reshape(context, (*ops.shape(slots), qkv.shape[-1] // 3))  # [B, S, H]
-            return kernels.pack(context, rows, slots)  # [N, H]
+            return kernels.merge_heads(context, padding)  # [N, H]
 
         if self.remat and training:
             attend = keras.remat(attend)
-        return attend(qkv, padding["rows"], padding["slots"], padding["bias"])
+        return attend(qkv, padding)
 
     def compute_output_spec(
         self, qkv: KerasTensor, padding: dict[str, KerasTensor], training: bool | None = None
@@ -68,7 +66,7 @@ class AttentionMap(keras.layers.Layer):
         self.built = True
 
     def call(self, qkv: Any, padding: dict[str, Any]) -> Any:
-        query, key, _ = _split_heads(qkv, padding["rows"], padding["slots"], self.num_heads)
+        query, key, _ = kernels.split_heads(qkv, padding, self.num_heads)
         real = ops.equal(padding["bias"], 0)  # [B, 1, 1, S]
         both = ops.logical_and(real, ops.swapaxes(real, -1, -2))  # [B, 1, S, S]
         weights = _attention_map(query, key, padding["bias"])
@@ -80,13 +78,6 @@ class AttentionMap(keras.layers.Layer):
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "num_heads": self.num_heads}
-
-
-def _split_heads(qkv: Any, rows: Any, slots: Any, num_heads: int) -> list[Any]:
-    batch, length = ops.shape(slots)
-    qkv = kernels.unpack(qkv, rows, slots)  # [B, S, 3H]
-    qkv = ops.reshape(qkv, (batch, length, 3, num_heads, qkv.shape[-1] // 3 // num_heads))  # [B, S, 3, A, D]
-    return ops.unstack(ops.transpose(qkv, (2, 0, 3, 1, 4)), 3)  # 3 x [B, A, S, D]
 
 
 def _attention_map(query: Any, key: Any, bias: Any) -> Any:

@@ -14,17 +14,18 @@ class Padding(Plain):
     """From a mask: where the real tokens stand, and what attention adds to the scores of the other keys."""
 
     def call(self, mask: Any) -> dict[str, Any]:
-        rows, slots = kernels.real_tokens(mask)
+        rows, slots, stand_ins = kernels.real_tokens(mask)
         # Large enough to vanish in the dtype, small enough that a row of nothing but padding stays finite.
         hidden = ops.where(ops.equal(mask, 0), -3e4 if self.compute_dtype == "float16" else -1e9, 0.0)
         bias = ops.expand_dims(ops.cast(hidden, self.compute_dtype), (1, 2))  # [B, 1, 1, S]
-        return {"rows": rows, "slots": slots, "bias": bias}
+        return {"rows": rows, "slots": slots, "stand_ins": stand_ins, "bias": bias}
 
     def compute_output_spec(self, mask: KerasTensor) -> dict[str, KerasTensor]:
         batch, length = mask.shape
         return {
             "rows": KerasTensor((None,), dtype="int32"),
             "slots": KerasTensor((batch, length), dtype="int32"),
+            "stand_ins": KerasTensor((batch, length), dtype="int32"),
             "bias": KerasTensor((batch, 1, 1, length), dtype=self.compute_dtype),
         }
 
@@ -34,10 +35,10 @@ class Pack(Plain):
     """From [B, S] ids to those of the real tokens [N]."""
 
     def call(self, x: Any, padding: dict[str, Any]) -> Any:
-        return kernels.pack(x, padding["rows"], padding["slots"])
+        return kernels.pack(x, padding["rows"])
 
     def compute_output_spec(self, x: KerasTensor, padding: dict[str, KerasTensor]) -> KerasTensor:
-        return KerasTensor((None, *x.shape[2:]), dtype=x.dtype)
+        return KerasTensor((None,), dtype=x.dtype)
 
 
 @keras.saving.register_keras_serializable("keras_bert")
