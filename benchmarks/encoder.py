@@ -13,7 +13,7 @@ from interleave import assemble, race, ratio, serve
 
 PEERS = {
     "keras_bert": (peers.keras_bert, {"KERAS_BACKEND": "tensorflow"}),
-    "  + Keras's AdamW": (peers.keras_bert_with_keras_adamw, {"KERAS_BACKEND": "tensorflow"}),
+    "with Keras's AdamW": (peers.keras_bert_with_keras_adamw, {"KERAS_BACKEND": "tensorflow"}),
     "keras_bert on JAX": (peers.keras_bert, {"KERAS_BACKEND": "jax"}),
     "HuggingFace": (peers.hugging_face, {}),
     "KerasHub": (peers.keras_hub, {"KERAS_BACKEND": "tensorflow"}),
@@ -48,7 +48,7 @@ def takes_part(peer: str, case: dict) -> bool:
         return case["dtype"] == "float32" and not case["train"]
     if peer == "keras_bert on JAX":
         return not case["train"]
-    if peer == "  + Keras's AdamW":
+    if peer == "with Keras's AdamW":
         return case["train"]
     return True
 
@@ -97,7 +97,7 @@ def run(title: str, case: dict, rounds: int, against: list[str]) -> dict[str, fl
 def summary(rows: dict[str, dict[str, float]]) -> None:
     """All ratios in one table."""
     names = [name for name in PEERS if any(name in ratios for ratios in rows.values())]
-    print(f"\n{'times as fast as':36}" + "".join(f"{name.strip():>18}" for name in names))
+    print(f"\n{'times as fast as':36}" + "".join(f"{name:>18}" for name in names))
     for title, ratios in rows.items():
         print(f"{title:36}" + "".join(f"{ratios[name]:18.2f}" if name in ratios else f"{'-':>18}" for name in names))
 
