@@ -2,6 +2,8 @@
 
 python benchmarks/encoder.py                 everything, about 25 minutes on 2 cores
 python benchmarks/encoder.py --rounds 5 --only "base bfloat16 8 x 128"
+
+"frozen weights" is keras_bert with TF_ONEDNN_ASSUME_FROZEN_WEIGHTS=1, which packs the weights once: for inference alone.
 """
 
 import argparse
@@ -14,6 +16,7 @@ from interleave import assemble, race, ratio, serve
 PEERS = {
     "keras_bert": (peers.keras_bert, {"KERAS_BACKEND": "tensorflow"}),
     "with Keras's AdamW": (peers.keras_bert_with_keras_adamw, {"KERAS_BACKEND": "tensorflow"}),
+    "frozen weights": (peers.keras_bert, {"KERAS_BACKEND": "tensorflow", "TF_ONEDNN_ASSUME_FROZEN_WEIGHTS": "1"}),
     "keras_bert on JAX": (peers.keras_bert, {"KERAS_BACKEND": "jax"}),
     "HuggingFace": (peers.hugging_face, {}),
     "KerasHub": (peers.keras_hub, {"KERAS_BACKEND": "tensorflow"}),
@@ -46,7 +49,7 @@ def cases() -> dict[str, dict]:
 def takes_part(peer: str, case: dict) -> bool:
     if peer == "ONNX Runtime":
         return case["dtype"] == "float32" and not case["train"]
-    if peer == "keras_bert on JAX":
+    if peer in ("keras_bert on JAX", "frozen weights"):
         return not case["train"]
     if peer == "with Keras's AdamW":
         return case["train"]
