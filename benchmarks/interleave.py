@@ -1,5 +1,6 @@
 """Contestants in processes of their own, timed in turn: a noisy machine is then noisy for all of them alike."""
 
+import contextlib
 import json
 import os
 import resource
@@ -29,8 +30,9 @@ class Contestant:
 
     def run(self) -> None:
         assert self.process.stdin is not None
-        self.process.stdin.write("\n")
-        self.process.stdin.flush()
+        with contextlib.suppress(BrokenPipeError):  # it has ended, which its answer tells
+            self.process.stdin.write("\n")
+            self.process.stdin.flush()
         self.seconds.append(self._answer()["seconds"])
 
     def close(self) -> dict[str, Any]:
@@ -49,7 +51,7 @@ class Contestant:
         for line in self.process.stdout:
             if line.startswith('{"'):  # not a dict that a peer prints
                 return json.loads(line)
-        raise ProcessLookupError(f"{self.name} ended without an answer")
+        raise ProcessLookupError(f"{self.name} ended without an answer; for want of memory, perhaps")
 
 
 def serve(prepare: Callable[[], Callable[[], None]]) -> None:
