@@ -3,7 +3,7 @@
 python benchmarks/encoder.py                 everything, about 25 minutes on 2 cores
 python benchmarks/encoder.py --rounds 5 --only "base bfloat16 8 x 128"
 
-"frozen weights" is keras_bert with TF_ONEDNN_ASSUME_FROZEN_WEIGHTS=1, which packs the weights once: for inference alone.
+"frozen weights" is keras_bert with TF_ONEDNN_ASSUME_FROZEN_WEIGHTS=1, which packs the weights: for inference only.
 """
 
 import argparse
