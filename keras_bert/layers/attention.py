@@ -31,7 +31,7 @@ class SelfAttention(keras.layers.Layer):
     def call(self, qkv: Any, padding: dict[str, Any], training: bool | None = None) -> Any:
         seed = self.seed_generator.next() if training and self.seed_generator is not None else None
 
-        def attend(qkv: Any, padding: dict[str, Any]) -> Any:
+        def attend(qkv: Any) -> Any:
             query, key, value = kernels.split_heads(qkv, padding, self.num_heads)  # 3 x [B, A, S, D]
             if seed is None and kernels.fused_attention():
                 context = kernels.attention(query, key, value, padding["bias"])  # [B, A, S, D]
@@ -44,7 +44,7 @@ class SelfAttention(keras.layers.Layer):
 
         if self.remat and training:
             attend = keras.remat(attend)
-        return attend(qkv, padding)
+        return attend(qkv)
 
     def compute_output_spec(
         self, qkv: KerasTensor, padding: dict[str, KerasTensor], training: bool | None = None
