@@ -1,6 +1,7 @@
 """TokenTagger: entities in a text, or a tag for each of its words."""
 
 import itertools
+import logging
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,6 +20,7 @@ from keras_bert.tasks.task import Task
 from keras_bert.tasks.units import Units, units_of
 
 UNITS = ("word", "piece")
+logger = logging.getLogger("keras_bert")
 
 
 @keras.saving.register_keras_serializable("keras_bert")
@@ -31,7 +33,8 @@ class TokenTagger(Task):
 
     The rule for pieces: the first piece of a unit carries its label, the others weigh nothing. A unit is a word, cut at
     white space and punctuation where texts are no lists; or, with unit="piece", every piece is one, for languages whose
-    words end in particles that are no part of a name (Korean).
+    words end in particles that are no part of a name (Korean). Where a unit holds the end of one entity and the
+    begin of the next, it has the label of the first; the log tells how often that is.
 
     Arguments: labels: in the order of the logits. O, B-PER, I-PER (BIO; BIOES and IO too) tell entities, any others,
     such as NOUN, are a tag for each word. freeze: train the head alone.
@@ -110,10 +113,13 @@ class TokenTagger(Task):
         """The label of each piece, -1 where it weighs nothing, int32 [all pieces]."""
         check_lengths(texts=range(len(units)), labels=y)
         found = np.full(units.splits[-1], -1, "int32")
+        cuts: list[int] = []  # the row of each entity that lost a unit
         for number, given in enumerate(y):
             pieces = units.firsts(number)  # where the units of this text begin
             if not units.given_words:
-                names: Any = encode(units.runs(number, given), len(pieces), self.labels)
+                runs, cut = units.runs(number, given)
+                names: Any = encode(runs, len(pieces), self.labels)
+                cuts += [number] * cut
             else:
                 if isinstance(given, str) or len(given) != units.count_words(number):
                     raise ValueError(
@@ -124,6 +130,15 @@ class TokenTagger(Task):
                 if self.unit == "piece":
                     names = self._of_pieces(units.word_of_unit(number), label_ids(given, self.labels, f"row {number}"))
             found[pieces] = label_ids(names, self.labels, where=f"row {number}")
+        if cuts:
+            logger.warning(
+                "%d of %d entities share a %s with the one before, whose label it has%s. At rows: %s",
+                len(cuts),
+                sum(map(len, y)),
+                self.unit,
+                "; with unit='piece' fewer do" if self.unit == "word" else "",
+                ", ".join(map(str, cuts[:5])) + (", ..." if len(cuts) > 5 else ""),
+            )
         return found
 
     def _of_pieces(self, word: np.ndarray, ids: np.ndarray) -> list[str]:

@@ -1,6 +1,7 @@
 """The units of texts that carry a label each, words or pieces, and the characters where they stand."""
 
 import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -53,12 +54,33 @@ class Units:
         places = np.append(self.firsts(number), self.splits[number + 1])
         return int(self.start[places[first]]), int(self.end[places[first] : places[last]].max())
 
-    def runs(self, number: int, entities: Any) -> list[Run]:
-        """Entities in characters as runs of units: all that share a character with one."""
+    def runs(self, number: int, entities: Any) -> tuple[list[Run], int]:
+        """Entities in characters as runs of the units that share a character with each, and how many lost a unit.
+
+        A unit is of the first entity that shares a character with it. The others have their further units, if any.
+        """
         places = np.append(self.firsts(number), self.splits[number + 1])
         starts = self.start[places[:-1]]
         ends = np.array([self.end[a:b].max() for a, b in itertools.pairwise(places)], "int64")
         found: list[Run] = []
+        read, taken, cut = 0, 0, 0  # the characters and the units that are passed
+        for start, end, kind in sorted(self._spans(number, entities)):
+            if start < read:
+                raise ValueError(
+                    f"Entities must not overlap. Leave one out. Received: {(start, end, kind)!r} begins within another "
+                    f"at row {number}"
+                )
+            inside = np.flatnonzero((starts < end) & (ends > start))
+            if not len(inside):
+                raise ValueError(f"An entity must hold a word. Received: {(start, end, kind)!r} at row {number}")
+            first, last = max(int(inside[0]), taken), int(inside[-1]) + 1
+            cut += first > inside[0]
+            if first < last:
+                found.append(Run(kind, first, last))
+            read, taken = end, last
+        return found, cut
+
+    def _spans(self, number: int, entities: Any) -> Iterator[tuple[int, int, str]]:
         for entity in entities:
             start, end, kind = (entity.start, entity.end, entity.type) if hasattr(entity, "type") else entity
             if not 0 <= start < end <= len(self.texts[number]):
@@ -66,19 +88,7 @@ class Units:
                     f"An entity is (start, end, type), characters of a text of {len(self.texts[number])}. "
                     f"Received: {entity!r} at row {number}"
                 )
-            inside = np.flatnonzero((starts < end) & (ends > start))
-            if not len(inside):
-                raise ValueError(f"An entity must hold a word. Received: {entity!r} at row {number}")
-            found.append(Run(kind, int(inside[0]), int(inside[-1]) + 1))
-        found.sort(key=lambda run: run.start)
-        for one, other in itertools.pairwise(found):
-            if other.start < one.end:
-                raise ValueError(
-                    f"Each word may be part of one entity. Leave one out"
-                    f"{'' if self.given_words else ', or use unit=' + repr('piece')}. Received: {one.type} and "
-                    f"{other.type} share a word at row {number}"
-                )
-        return found
+            yield start, end, kind
 
     def rows(self, room: int) -> "tuple[tf.RaggedTensor, np.ndarray]":
         """Ragged ids of at most `room` pieces, enough rows for each text, and the text each row is of."""

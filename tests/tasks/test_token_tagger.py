@@ -1,9 +1,13 @@
 """TokenTagger: where its labels stand, and what it tells, with logits that a test may choose."""
 
+import re
+
 import numpy as np
 import pytest
 
+from keras_bert import Bert, BertConfig, Preprocessor, Vocabulary
 from keras_bert.tasks.entities import Entity
+from keras_bert.tasks.readers import read_klue_ner
 from keras_bert.tasks.token_tagger import TokenTagger
 from keras_bert.tasks.units import units_of
 from tests.tasks.small import small_bert, small_task
@@ -55,6 +59,34 @@ def test_pieces_as_units():
     assert [(e.text, e.start, e.end) for e in task.tag("Anna 서울에서")] == [("Anna", 0, 4), ("서울", 5, 7)]
 
 
+def test_a_unit_of_two_entities_is_the_first_one_s(caplog):
+    texts = ["Anna lives", "Anna lives"]
+    entities = [[(2, 10, "LOC"), (0, 2, "PER")], [(0, 1, "PER"), (1, 2, "LOC")]]
+    found = [row[1:4] for row in targets(small_task("tagger"), texts, entities)]  # an ##na lives
+    assert found == [["B-PER", None, "B-LOC"], ["B-PER", None, "O"]]
+    assert "2 of 4 entities share a word with the one before" in caplog.text
+    assert "At rows: 0, 1" in caplog.text
+    caplog.clear()
+    found = [row[1:4] for row in targets(small_task("pieces"), texts, entities)]
+    assert found == [["B-PER", "B-LOC", "I-LOC"], ["B-PER", "O", "O"]]
+    assert "1 of 4 entities share a piece" in caplog.text
+
+
+def test_all_of_klue_ner_is_learnt(shared, caplog):
+    examples = read_klue_ner(shared / "ko/klue-ner.dev.tsv")
+    vocabulary = Vocabulary.from_file(shared / "vocab/kcbert-30000.txt")
+    config = BertConfig.from_size("tiny", vocab_size=len(vocabulary))
+    bert = Bert(config, Preprocessor(vocabulary, lowercase=False, seq_length=512))
+    kinds = sorted({kind for entities in examples.y for _, _, kind in entities})
+    labels = ("O", *(f"{prefix}-{kind}" for kind in kinds for prefix in "BI"))
+    learned = TokenTagger(bert, labels, unit="piece").examples(examples.x, examples.y)
+    begins = sum(labels[number][0] == "B" for number in learned.targets.flat_values.numpy())
+    entities = sum(map(len, examples.y))
+    shared_pieces = int(re.search(rf"(\d+) of {entities} entities share a piece", caplog.text)[1])
+    assert entities - shared_pieces <= begins <= entities
+    assert shared_pieces < 0.005 * entities
+
+
 def test_entities_are_parts_of_the_text_as_given():
     task = told(small_task("tagger"), [["B-PER", "O", "O", "O", "B-LOC", "O"]])
     text = "  Ánna  lives in Rome ."  # "Ánna" is [UNK], one piece
@@ -103,7 +135,7 @@ def test_bad_examples():
         "word 1 of row 0": ([["Anna", ""]], [["O", "O"]]),
         "2 words and.*row 0": ([["Anna", "ran"]], [["O"]]),
         "'B-ORG'.*word 1 of row 0": ([["Anna", "ran"]], [["O", "B-ORG"]]),
-        "share a word": (["Anna"], [[(0, 2, "PER"), (2, 4, "LOC")]]),
+        "must not overlap.*row 0": (["Anna lives"], [[(2, 10, "LOC"), (0, 4, "PER")]]),
         "characters of a text of 4": (["Anna"], [[(0, 5, "PER")]]),
         "hold a word": (["Anna  lives"], [[(4, 5, "PER")]]),
         "'B-ORG'": (["Anna"], [[(0, 4, "ORG")]]),
