@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from finetuning_data import pair
-from finetuning_peers import BATCH, CLIP, DECAY, WARMUP, Trained
+from finetuning_peers import BATCH, CLIP, DECAY, EPSILON, WARMUP, Trained
 
 STRIDE = 128  # pieces that two windows of a context share
 
@@ -49,6 +49,7 @@ def hugging_face(
             warmup_steps=int(WARMUP * steps),
             weight_decay=DECAY,
             max_grad_norm=CLIP,
+            adam_epsilon=EPSILON,
             bf16=run["model"] == "hf-bf16",
             use_cpu=True,
             seed=run["seed"],

@@ -15,7 +15,7 @@ from finetuning_data import pair
 
 Trained = tuple[Callable[[], float], float]  # scores, and the seconds of training
 
-BATCH, WARMUP, DECAY, CLIP = 32, 0.1, 0.01, 1.0  # the values of keras_bert's recipe
+BATCH, WARMUP, DECAY, CLIP, EPSILON = 32, 0.1, 0.01, 1.0, 1e-8  # the values of keras_bert's recipe
 
 
 class NotForThis(Exception):
@@ -117,7 +117,7 @@ def keras_hub(
     began = time.perf_counter()
     steps = -(-len(train.y) // BATCH) * run["epochs"]
     schedule = WarmupLinearDecay(run["learning_rate"], warmup_steps=int(WARMUP * steps), steps=steps)
-    optimizer = keras.optimizers.AdamW(schedule, weight_decay=DECAY, epsilon=1e-6, global_clipnorm=CLIP)
+    optimizer = keras.optimizers.AdamW(schedule, weight_decay=DECAY, epsilon=EPSILON, global_clipnorm=CLIP)
     optimizer.exclude_from_weight_decay(var_names=["bias", "gamma", "beta"])
     model.compile(optimizer, keras.losses.SparseCategoricalCrossentropy(from_logits=True))
     targets = np.array([numbers[label] for label in train.y])

@@ -23,11 +23,18 @@ class Recipe:
     warmup: float = 0.1  # of all steps
     weight_decay: float = 0.01
     clipnorm: float = 1.0
+    epsilon: float = 1e-8  # the 1e-6 of pretraining would hold back what has small gradients, in so few steps
 
     def optimizer(self, steps: int) -> AdamW:
         """The optimizer of a run of so many steps."""
         schedule = WarmupLinearDecay(self.learning_rate, warmup_steps=int(self.warmup * steps), steps=steps)
-        return AdamW(schedule, weight_decay=self.weight_decay, global_clipnorm=self.clipnorm, name=NAME)
+        return AdamW(
+            schedule,
+            weight_decay=self.weight_decay,
+            epsilon=self.epsilon,
+            global_clipnorm=self.clipnorm,
+            name=NAME,
+        )
 
     def compile(self, task: Any, steps: int, level: int = logging.INFO) -> None:
         """Compile a task for a run of so many steps, and say so on a level of the log."""
