@@ -5,7 +5,8 @@
 
 Expected time: under 5 minutes on 2 cores. Expected score: the table at the end, every bar met (else exit code 1).
 
-Each step is a command that you can paste; all of them write below `demo/`, which git ignores and this program empties.
+Each step is a command that you can paste, once `. .venv/bin/activate` has put `keras-bert` on the path; all of them write
+below `demo/`, which git ignores and this program empties.
 """
 
 import json
@@ -19,9 +20,12 @@ import time
 from pathlib import Path
 from urllib.request import urlopen
 
-# `python` and `keras-bert` of the environment that this runs in.
-ENVIRONMENT = os.environ | {"PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])}
-GAPS = ("Today it rains at the farm, so Austin takes an [MASK].", "오늘은 농장에 비가 와서 영주가 [MASK] 챙긴다.")
+# `python` and `keras-bert` of the environment that this runs in; 3: no remark that there is no GPU.
+ENVIRONMENT = os.environ | {
+    "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]),
+    "TF_CPP_MIN_LOG_LEVEL": "3",
+}
+GAPS = ("Today it rains at the farm, so Austin takes an [MASK].", "항구에서 어부가 [MASK] 쓴다.")
 REVIEWS = ("The bread was bad but the oven was lovely.", "송어는 좋았다 하지만 그물은 별로였다.")
 NAMES = ("Florence is the baker and lives in Austin.", "오후에 세종이 나주에서 온다.")
 
@@ -44,14 +48,14 @@ def main() -> None:
         "Pairs of texts, half of which follow each other; their words are masked when they are read, anew each epoch.",
         f"keras-bert examples demo/world/corpus.txt {options} --output demo/corpus",
     )
-    step("And of text held out.", f"keras-bert examples demo/world/held_out.txt {options} --output demo/held_out")
+    step("And of documents held out.", f"keras-bert examples demo/world/held_out.txt {options} --output demo/held_out")
     step(
         "Pretrain a BERT of 2 layers on masked words and next sentences. Watch the held-out accuracies climb.",
         "keras-bert pretrain --data demo/corpus --validation demo/held_out --recipe tiny-laptop --steps 2000 "
         "--batch-size 32 --learning-rate 3e-3 --dropout 0 --validate-every 500 --output demo/run",
     )
     pretrained = step(
-        "How good is it on text it never saw, and how often is the most frequent piece right?",
+        "How good is it on documents it never saw, and how often is the most frequent piece right?",
         "keras-bert evaluate demo/run --data demo/held_out",
     )
     step("Let it fill two gaps.", f'keras-bert fill-mask "{GAPS[0]}" "{GAPS[1]}" --model demo/run --top-k 3')
@@ -139,7 +143,7 @@ def rule(text: str) -> None:
 
 
 NEXT = """
-What next?
+What next? Put keras-bert on the path of your shell: . .venv/bin/activate
   look inside   keras-bert attention "Florence is the baker." --model demo/run --output demo/attention.html
   your texts    keras-bert finetune classify --train train.tsv --valid valid.tsv --model base --output runs/mine
   in Korean     the same with --model hf://klue/bert-base; README.ko.md

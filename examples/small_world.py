@@ -3,7 +3,8 @@
     python examples/small_world.py world/
 
 Expected time: seconds. Writes corpus.txt and held_out.txt (a sentence a line, documents apart by a blank line),
-reviews.{train,valid}.tsv (text, label) and names.{train,valid}.conll (word, tag).
+reviews.{train,valid}.tsv (text, label) and names.{train,valid}.conll (word, tag). What is in a valid file is in no train
+file. The documents of held_out.txt are in no other file; most of their sentences are, in a world as small as this.
 
 The rules. Every document happens at one place, which decides who works there, with what, on what, and the animal
 outside; the weather decides what people wear, the animal what it eats, the thing its price. Every sentence has a word
@@ -14,7 +15,7 @@ it stands tells.
 
 import argparse
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 # place, worker, thing, its price, tool, animal, what the animal eats
@@ -176,10 +177,14 @@ def _plain(words: str) -> Tagged:
     return [(word, "O") for word in words.split()]
 
 
-def told(count: int, seed: int, *tellers: Callable[[random.Random], object]) -> Iterator:
-    """`count` things, the languages in turn; the same seed tells the same."""
-    dice = random.Random(seed)
-    return (tellers[i % len(tellers)](dice) for i in range(count))
+def told(count: int, seed: int, *tellers: Callable[[random.Random], object], known: Sequence = ()) -> list:
+    """`count` things that are not known, the languages in turn; the same seed tells the same."""
+    dice, found = random.Random(seed), []
+    while len(found) < count:
+        thing = tellers[len(found) % len(tellers)](dice)
+        if thing not in known:
+            found.append(thing)
+    return found
 
 
 def main() -> None:
@@ -191,15 +196,18 @@ def main() -> None:
     output, seed = arguments.output, 10 * arguments.seed
     output.mkdir(parents=True, exist_ok=True)
 
+    documents: list = []
     for name, count, number in (("corpus", arguments.documents, 0), ("held_out", arguments.documents // 20, 1)):
-        documents = told(count, seed + number, english_document, korean_document)
+        documents = told(count, seed + number, english_document, korean_document, known=documents)
         (output / f"{name}.txt").write_text("\n\n".join("\n".join(lines) for lines in documents) + "\n", "utf-8")
-    for name, reviews, names, number in (("train", 4000, 1000, 2), ("valid", 400, 400, 3)):
-        rows = ["text\tlabel", *("\t".join(row) for row in told(reviews, seed + number, english_review, korean_review))]
+    reviews: list = []
+    names: list = []
+    for name, verdicts, sentences, number in (("train", 4000, 1000, 2), ("valid", 400, 400, 3)):
+        reviews = told(verdicts, seed + number, english_review, korean_review, known=reviews)
+        rows = ["text\tlabel", *("\t".join(row) for row in reviews)]
         (output / f"reviews.{name}.tsv").write_text("\n".join(rows) + "\n", "utf-8")
-        texts = (
-            "\n".join(f"{w}\t{t}" for w, t in text) for text in told(names, seed + number, english_names, korean_names)
-        )
+        names = told(sentences, seed + number, english_names, korean_names, known=names)
+        texts = ("\n".join(f"{word}\t{tag}" for word, tag in text) for text in names)
         (output / f"names.{name}.conll").write_text("\n\n".join(texts) + "\n", "utf-8")
     for file in sorted(output.iterdir()):
         print(f"{file}: {file.stat().st_size:,} bytes")
