@@ -5,8 +5,8 @@
 
 Expected time: under 5 minutes on 2 cores. Expected score: the table at the end, every bar met (else exit code 1).
 
-Each step is a command that you can paste, once `. .venv/bin/activate` has put `keras-bert` on the path; all of them write
-below `demo/`, which git ignores and this program empties.
+Each step is a command that you can paste, once `. .venv/bin/activate` has put `keras-bert` on the path; all of them
+write below `demo/`, which git ignores and this program empties.
 """
 
 import json

@@ -3,8 +3,8 @@
     python examples/small_world.py world/
 
 Expected time: seconds. Writes corpus.txt and held_out.txt (a sentence a line, documents apart by a blank line),
-reviews.{train,valid}.tsv (text, label) and names.{train,valid}.conll (word, tag). What is in a valid file is in no train
-file. The documents of held_out.txt are in no other file; most of their sentences are, in a world as small as this.
+reviews.{train,valid}.tsv (text, label) and names.{train,valid}.conll (word, tag). What is in a valid file is in no
+train file. The documents of held_out.txt are in no other file; most of their sentences are, the world being so small.
 
 The rules. Every document happens at one place, which decides who works there, with what, on what, and the animal
 outside; the weather decides what people wear, the animal what it eats, the thing its price. Every sentence has a word
