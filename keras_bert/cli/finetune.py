@@ -41,7 +41,7 @@ SKIP_EMPTY = typer.Option(False, "--skip-empty", help="Leave rows with an empty 
 
 @app.command(
     epilog="Example: keras-bert finetune classify --train nsmc-train.tsv --valid nsmc-test.tsv --text document "
-    "--model hf://klue/bert-base --output nsmc"
+    "--skip-empty --model hf://klue/bert-base --output nsmc"
 )
 def finetune(
     kind: Kind = typer.Argument(
