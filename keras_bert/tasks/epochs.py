@@ -73,8 +73,9 @@ class Epochs(Scores):
         self._variables_file(self.done - 1).unlink(missing_ok=True)
         if before is not None and before != self.best_model:
             before.unlink()
-        said = ", ".join(f"{name} {value:.4f}" for name, value in {**losses, **scores}.items())
-        logger.info("Epoch %d: %s%s", self.done, said, ", the best" if self.best_epoch == self.done else "")
+        if not self.params["verbose"]:  # else Keras's bar tells the same
+            said = ", ".join(f"{name} {value:.4f}" for name, value in {**losses, **scores}.items())
+            logger.info("Epoch %d: %s%s", self.done, said, ", the best" if self.best_epoch == self.done else "")
 
     def finish(self, path: Path) -> dict[str, Any]:
         """Leave the best model alone, under this name and without its optimizer; what metrics.json says."""
