@@ -84,7 +84,8 @@ def make_folder(path: str) -> None:
 
 
 def remove(path: str) -> None:
-    _gfile()[0].remove(path)
+    """Take away a file or a whole folder."""
+    _gfile()[0].rmtree(path)
 
 
 def _gfile() -> tuple[Any, Any]:
