@@ -84,7 +84,7 @@ def _name(command: Any) -> str:
 
 
 def main() -> None:
-    """Run a command: exit code 0, 1 with one clear line, or 2 for a wrong usage."""
+    """Run a command: exit code 0, 1 with one clear line, 2 for a wrong usage, 128 + n for the signal n."""
     register()
     debug = "--debug" in sys.argv
     try:
