@@ -9,6 +9,8 @@ from typing import Any
 
 import typer
 
+from keras_bert.pretraining.storage import behind_links
+
 # What --help lists, in the order of a BERT's life; each name is that of a file beside this one.
 CONTENTS = {
     "Text": ("vocab",),
@@ -63,6 +65,7 @@ def check_new_file(path: Path | None, option: str) -> None:
         raise IsADirectoryError(f"{option} must be a file. Add its name. Received: the folder {path}")
     if not path.parent.is_dir():
         raise FileNotFoundError(f"{option} needs a folder that exists. Make it first. Received: {path}")
+    behind_links(path)
 
 
 def register() -> None:
@@ -81,7 +84,7 @@ def _name(command: Any) -> str:
 
 
 def main() -> None:
-    """Run a command: exit code 0, 1 with one clear line, or 2 for a wrong usage."""
+    """Run a command: exit code 0, 1 with one clear line, 2 for a wrong usage, 128 + n for the signal n."""
     register()
     debug = "--debug" in sys.argv
     try:

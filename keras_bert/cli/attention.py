@@ -18,12 +18,14 @@ def attention(
     local_only: bool = LOCAL_ONLY,
 ) -> None:
     """Write a page that shows what each token attends to, in every layer and head; it needs no network."""
+    from keras_bert.inputs import check_length
     from keras_bert.pictures import attention_page
     from keras_bert.pretraining.storage import write_text
     from keras_bert.weights.load import load
 
     check_new_file(output, "--output")
     bert = load(model, seq_length=seq_length or "longest", cache_dir=cache_dir, local_only=local_only)
+    check_length(seq_length, bert.config.max_position_embeddings)
     name = Path(model).name if Path(model).exists() else model
     page = attention_page(bert, text, pair, model=name)
     write_text(str(output), page)

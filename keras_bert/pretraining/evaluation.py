@@ -49,8 +49,6 @@ def evaluate(
 ) -> Evaluation:
     """Evaluate the weights of anything that `Pretrainer.load` takes on a directory of examples, masked by a seed.
 
-    A last batch that is not full is left out.
-
     damaged: "stop" at a shard that is cut off or damaged, or "skip" the rest of it.
     """
     strategy = find_strategy(strategy) if isinstance(strategy, str) else strategy
@@ -67,15 +65,14 @@ def evaluate(
     if model.nsp and not examples.nsp:
         with strategy.scope():
             model = Pretrainer.load(source, nsp=False, dtype=dtype)
-    batch_size = min(batch_size, len(examples))
 
     def batches(step: int, part: tuple[int, int]) -> Any:
-        return examples.batches(batch_size, seed=seed, part=part, epochs=1)
+        return examples.batches(batch_size, seed=seed, part=part, epochs=1, fill=True)
 
     answers = _answers(batches(0, (0, 1)), model.bert.config.vocab_size)
     means = means_over(model, batches, strategy=strategy, batch_size=batch_size)
     return Evaluation(
-        examples=len(examples) // batch_size * batch_size,
+        examples=len(examples),
         masked_lm_accuracy=means["masked_lm_accuracy"],
         most_frequent_accuracy=float(answers.max() / max(1, answers.sum())),
         most_frequent_piece=preprocessor.vocabulary.token(int(answers.argmax())) if preprocessor else "",

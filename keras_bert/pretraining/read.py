@@ -87,8 +87,9 @@ class Examples:
         start: int = 0,
         part: tuple[int, int] = (0, 1),
         epochs: int | None = None,
+        fill: bool = False,
     ) -> Any:
-        """See `read_examples`."""
+        """See `read_examples`; with `fill` the last batch is filled up with rows that weigh nothing."""
         import tensorflow as tf
 
         index, parts = part
@@ -99,7 +100,7 @@ class Examples:
             )
         if start < 0:
             raise ValueError(f"start must be a step, at least 0. Received: start={start}")
-        if epochs is not None and len(self) * epochs < batch_size:
+        if epochs is not None and not fill and len(self) * epochs < batch_size:
             raise ValueError(
                 f"A batch must not be larger than the data. Lower batch_size, or take more examples. Received: "
                 f"batch_size={batch_size}, {len(self)} examples of {self.paths[0]}, epochs={epochs}"
@@ -107,14 +108,18 @@ class Examples:
         rows = batch_size // parts
 
         def parse(step: Any, records: Any) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-            records.set_shape([batch_size])
-            return self._triple(records[rows * index : rows * (index + 1)], [seed, step], part)
+            count = tf.size(records)
+            at = tf.range(rows * index, rows * (index + 1))  # [B]
+            records = tf.gather(records, tf.minimum(at, count - 1))  # [B]
+            x, y, weight = self._triple(records, [seed, step], part)
+            real = tf.cast(at < count, tf.float32)  # [B]
+            return x, y, {name: w * tf.reshape(real, [-1] + [1] * (w.shape.rank - 1)) for name, w in weight.items()}
 
         dataset = tf.data.Dataset.from_generator(
             lambda: self._windows(seed, start * batch_size, epochs), output_signature=tf.TensorSpec([None], tf.string)
         )
         # A window is read while the one before it is used.
-        dataset = dataset.prefetch(1).rebatch(batch_size, drop_remainder=True).enumerate(start)
+        dataset = dataset.prefetch(1).rebatch(batch_size, drop_remainder=not fill).enumerate(start)
         options = tf.data.Options()
         options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF  # `part` does it
         dataset = dataset.map(parse, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)

@@ -33,7 +33,7 @@ def run_directory(directory: str, settings: dict[str, Any]) -> Iterator[None]:
     with _lock(directory):
         settings = json.loads(json.dumps(settings))
         found = storage.read_json(path)
-        if not found or others == [SETTINGS]:  # nothing was trained: a mistyped option is mended in place
+        if not found or not _has_work(directory):  # a mistyped option is mended in place
             storage.write_json(path, settings)
         elif found != settings:
             names = [name for name in {**found, **settings} if found.get(name) != settings.get(name)]
@@ -45,14 +45,21 @@ def run_directory(directory: str, settings: dict[str, Any]) -> Iterator[None]:
         try:
             yield
         except BaseException:
-            if [name for name in storage.names_in(directory) if name != LOCK] == [SETTINGS]:
+            if not _has_work(directory):
                 _leave(directory, is_new)
             raise
 
 
+def _has_work(directory: str) -> bool:
+    """Whether there is a checkpoint to go on from, or the finished model."""
+    return is_finished(directory) or tf.train.latest_checkpoint(f"{directory}/checkpoints") is not None
+
+
 def _leave(directory: str, is_new: bool) -> None:
-    """Take away what a run that did not begin has written."""
-    storage.remove(f"{directory}/{SETTINGS}")
+    """Take away what a run has written that got to no checkpoint."""
+    for name in (SETTINGS, METRICS, "tensorboard", "checkpoints"):
+        if storage.exists(f"{directory}/{name}"):
+            storage.remove(f"{directory}/{name}")
     if "://" in directory:
         return
     Path(directory, LOCK).unlink()

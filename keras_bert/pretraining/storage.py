@@ -11,6 +11,7 @@ from typing import Any
 def new_file(path: str) -> Iterator[str]:
     """A temporary name beside `path` to write to; it becomes `path` when all went well."""
     gfile, errors = _gfile()
+    path = behind_links(path)
     folder, name = os.path.split(path)
     temporary = os.path.join(folder, f".{name}.{os.getpid()}.partial")
     try:
@@ -24,6 +25,14 @@ def new_file(path: str) -> Iterator[str]:
                 f"Writing must succeed. Make room, or choose another place. Received: {path} ({error.message})"
             ) from None
         raise
+
+
+def behind_links(path: str | os.PathLike) -> str:
+    """The file that a path leads to, to be replaced at once; an error where it is a folder, a device or a pipe."""
+    path = os.fspath(path)
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise OSError(f"An output must be a file, and no folder, device or pipe. Name another. Received: {path}")
+    return os.path.realpath(path) if os.path.islink(path) else path
 
 
 def write_text(path: str, text: str) -> None:
@@ -75,7 +84,8 @@ def make_folder(path: str) -> None:
 
 
 def remove(path: str) -> None:
-    _gfile()[0].remove(path)
+    """Take away a file or a whole folder."""
+    _gfile()[0].rmtree(path)
 
 
 def _gfile() -> tuple[Any, Any]:

@@ -1,11 +1,12 @@
 """What a user calls examples, as plain lists; what is wrong with them is told by its row."""
 
-import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import keras
 import numpy as np
+
+LARGEST = float(np.finfo("float32").max)
 
 
 def column(values: Any, what: str = "text") -> list[str]:
@@ -139,8 +140,8 @@ def numbers(values: Any, what: str) -> np.ndarray:
     """A column of finite numbers, float32 [n]."""
     rows = rows_of(values, what)
     for row, value in enumerate(rows):
-        if isinstance(value, str | bytes) or is_missing(value) or np.ndim(value) or not math.isfinite(value):
-            raise ValueError(f"Every {what} must be a finite number. Received: {value!r} at row {row}")
+        if isinstance(value, str | bytes) or is_missing(value) or np.ndim(value) or not abs(value) <= LARGEST:
+            raise ValueError(f"Every {what} must be a finite number of float32. Received: {value!r} at row {row}")
     return np.array(rows, "float32")
 
 

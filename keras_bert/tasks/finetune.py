@@ -12,12 +12,14 @@ from typing import Any
 
 import keras
 
+from keras_bert.inputs import check_length
 from keras_bert.pretraining.recipe import DTYPES
 from keras_bert.tasks.epochs import METRICS, Epochs, begun, write_json
 from keras_bert.tasks.finetuning import Recipe
 from keras_bert.tasks.kinds import KINDS, Kind, check_labels
 from keras_bert.tasks.model_card import write_card, write_curve
 from keras_bert.tasks.readers import Reading, Rows, read
+from keras_bert.weights.folder import read_json
 
 logger = logging.getLogger("keras_bert")
 
@@ -70,9 +72,14 @@ class Settings:
     @classmethod
     def from_json(cls, path: Path) -> "Settings":
         """The settings of a run's directory."""
-        values = json.loads(path.read_text())
+        values = read_json(path)
         values.pop("sha256", None)
-        return cls(**values | {"reading": Reading(**values["reading"])})
+        try:
+            return cls(**values | {"reading": Reading(**values["reading"])})
+        except (KeyError, TypeError) as error:
+            raise ValueError(
+                f"{path.name} must be as keras-bert finetune wrote it. Get it again. Received: {path} ({error})"
+            ) from None
 
     def to_json(self, path: Path) -> None:
         """Write them, with the digests of the two files, so that a run never goes on with others."""
@@ -80,7 +87,7 @@ class Settings:
 
     def check_same(self, path: Path) -> None:
         """An error unless a run's directory was begun with these settings and files."""
-        begun, now = json.loads(path.read_text()), json.loads(json.dumps(self._record()))
+        begun, now = read_json(path), json.loads(json.dumps(self._record()))
         other = [name for name in now if begun.get(name) != now[name]]
         if other:
             raise ValueError(
@@ -130,6 +137,7 @@ def load_encoder(settings: Settings) -> Any:
 
     seq_length = settings.seq_length or KINDS[settings.kind].seq_length
     bert = load(settings.model, dtype=settings.dtype, seq_length=seq_length)
+    check_length(settings.seq_length, bert.config.max_position_embeddings)
     if settings.lora is not None:
         bert.enable_lora(settings.lora)
     elif settings.freeze is not None:

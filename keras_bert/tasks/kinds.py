@@ -13,6 +13,7 @@ from keras_bert.tasks.task import Task
 from keras_bert.tasks.text_classifier import TextClassifier
 from keras_bert.tasks.text_regressor import TextRegressor
 from keras_bert.tasks.token_tagger import TokenTagger
+from keras_bert.weights.names import listed
 
 if TYPE_CHECKING:
     from keras_bert.tasks.finetune import Settings
@@ -35,8 +36,8 @@ def check_labels(kind: Kind, rows: Rows, known: Collection[str]) -> None:
     for row, label in kind.labels(rows):
         if label not in known:
             raise ValueError(
-                f"A label must be one of those in the training file: {', '.join(map(repr, sorted(known)))}. Mend it, "
-                f"or train on examples of it too. Received: {label!r} at {rows.place(row)}"
+                f"A label must be one of those in the training file: {listed(list(map(repr, sorted(known))), 8)}. "
+                f"Mend it, or train on examples of it too. Received: {label!r} at {rows.place(row)}"
             )
 
 

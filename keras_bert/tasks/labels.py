@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from keras_bert.tasks.columns import is_missing, numbers, rows_of
+from keras_bert.weights.names import listed
 
 
 def check_labels(labels: Any, least: int = 2) -> tuple[str, ...]:
@@ -36,7 +37,7 @@ def _label_id(value: Any, ids: dict[str, int], row: int, where: str) -> int:
     if isinstance(value, str):
         if value not in ids:
             raise ValueError(
-                f"A label must be one of {', '.join(map(repr, ids))}. Correct it, or build the task with it. "
+                f"A label must be one of {listed(list(map(repr, ids)), 8)}. Correct it, or build the task with it. "
                 f"Received: {value!r} {place}"
             )
         return ids[value]

@@ -1,9 +1,10 @@
 """The pieces a model knows and their numbers: line n of a vocab.txt is the piece with id n."""
 
 import os
-import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+
+from keras_bert.pretraining.storage import behind_links
 
 REQUIRED = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
 SPECIAL = (*REQUIRED, "[MASK]")
@@ -17,6 +18,7 @@ class Vocabulary:
     (5, '##s', 7)
     >>> vocabulary.special_tokens
     {'[PAD]': 0, '[UNK]': 1, '[CLS]': 2, '[SEP]': 3, '[MASK]': 4}
+    >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     vocabulary.save(f"{folder}/vocab.txt")
     ...     Vocabulary.from_file(f"{folder}/vocab.txt").tokens[5:]
@@ -110,18 +112,14 @@ class Vocabulary:
 
     def save(self, path: str | os.PathLike) -> None:
         """Write a vocab.txt that `from_file` and Google's code read back; an interrupted write leaves the old file."""
-        path = Path(path)
-        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        path = Path(behind_links(path))
+        temporary = path.with_name(f".{path.name}.{os.getpid()}.partial")
         try:
-            with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+            with temporary.open("w", encoding="utf-8", newline="\n") as file:
                 file.writelines(f"{token}\n" for token in self._tokens)
-            umask = os.umask(0)
-            os.umask(umask)
-            os.chmod(temporary, 0o666 & ~umask)  # mkstemp's 0600 would hide a shared vocabulary from others
-            os.replace(temporary, path)
-        except BaseException:
-            os.unlink(temporary)
-            raise
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
 
     @property
     def tokens(self) -> tuple[str, ...]:

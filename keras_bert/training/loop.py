@@ -50,8 +50,8 @@ def train(
 ) -> None:
     """Train until step `steps`; with a directory, go on from its last checkpoint.
 
-    SIGTERM ends a run that has a directory: it writes a checkpoint and exits with code 0. So does Ctrl-C, as
-    KeyboardInterrupt; a second one stops at once.
+    SIGTERM ends a run that has a directory: it writes a checkpoint and exits with code 143, as shells tell of it,
+    so that no command goes on with half a run. So does Ctrl-C, as KeyboardInterrupt; a second one stops at once.
 
     model: has `measures(batch, training)`, a dict of `Measure` by name, and `objective`, the names of those whose means
         add up to the loss. Built in the strategy's scope.
@@ -106,7 +106,7 @@ def train(
                 checkpoints.save(now)
             if stop:
                 logger.info("Stopped by a signal at step %d; the same command goes on from there.", now)
-                raise KeyboardInterrupt if signal.SIGINT in asked_to_stop else SystemExit(0)
+                raise KeyboardInterrupt if signal.SIGINT in asked_to_stop else SystemExit(128 + signal.SIGTERM)
             if evaluator and (now == steps or now % validate_every == 0):
                 means = evaluator.evaluate(tf.constant(-1))
                 report(now, {f"validation_{name}": mean for name, mean in means.items()})

@@ -115,4 +115,8 @@ def write_weights(folder: Path, stored: Mapping[str, Stored]) -> None:
     """Write model.safetensors, in the form that torch users expect."""
     from safetensors.numpy import save_file
 
-    save_file({name: entry.read() for name, entry in stored.items()}, folder / WHOLE, metadata={"format": "pt"})
+    path = folder / WHOLE
+    path.touch()
+    mode = path.stat().st_mode  # of an ordinary file; save_file leaves one that its owner alone can read
+    save_file({name: entry.read() for name, entry in stored.items()}, path, metadata={"format": "pt"})
+    path.chmod(mode)

@@ -148,12 +148,13 @@ def read(
     for name, shape in shapes.items():
         for row in rows[name]:
             check_shape(row.theirs, stored[row.theirs].shape, row.shape(shape, config), source)
-    return {name: _join(sorted(rows[name], key=lambda row: row.part or 0), stored, shapes[name]) for name in shapes}
+    in_order = {name: sorted(rows[name], key=lambda row: row.part or 0) for name in shapes}
+    return {name: _join(in_order[name], stored, shape, source) for name, shape in shapes.items()}
 
 
-def _join(rows: list[Row], stored: Mapping[str, Stored], shape: Shape) -> Stored:
+def _join(rows: list[Row], stored: Mapping[str, Stored], shape: Shape, source: Any) -> Stored:
     def load() -> np.ndarray:
-        parts = [row.to_ours(stored[row.theirs].read()) for row in rows]
+        parts = [row.to_ours(finite(row.theirs, stored[row.theirs].read(), source)) for row in rows]
         return parts[0] if len(parts) == 1 else np.concatenate(parts, -1)
 
     return Stored(shape, load)
@@ -181,6 +182,18 @@ def check_shape(name: str, shape: Shape, expected: Shape, source: Any) -> None:
             f"A weight must have the shape its config calls for: {name} {list(expected)}. Correct the config, or get "
             f"the weights that belong to it. Received: {list(shape)} in {source}"
         )
+
+
+def finite(name: str, x: np.ndarray, source: Any) -> np.ndarray:
+    """The array, if it holds numbers alone."""
+    single = np.asarray(x, "float32")
+    # A sum of squares is one fast pass; it may be infinite of numbers that are not.
+    if not np.isfinite(np.vdot(single, single)) and not np.isfinite(single).all():
+        raise ValueError(
+            "A weight must hold finite numbers. Take a checkpoint from before the training failed, or get it again. "
+            f"Received: NaN or infinity in {name} of {source}"
+        )
+    return x
 
 
 def refuse_left_over(names: Iterable[str], source: Any) -> None:

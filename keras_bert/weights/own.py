@@ -19,6 +19,7 @@ from keras_bert.weights.names import (
     Stored,
     Table,
     encoder_shapes,
+    finite,
     head_shapes,
     read,
     refuse_left_over,
@@ -118,6 +119,8 @@ def read_keras(path: Path, compile: bool = True) -> Any:
         raise ValueError(
             f"The file must hold a Bert or a task of keras_bert. Received: {type(model).__name__} in {path}"
         )
+    for variable in model.weights:
+        finite(variable.path, keras.ops.convert_to_numpy(variable), path)
     return model
 
 

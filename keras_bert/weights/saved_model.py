@@ -14,7 +14,7 @@ from keras_bert.weights.checkpoint import HEADS, Checkpoint, Head, TextRules
 from keras_bert.weights.folder import read_json, write_json
 from keras_bert.weights.google import CONFIG, VOCABULARY
 from keras_bert.weights.hugging_face_text import FLAGS
-from keras_bert.weights.names import Shape, Stored, check_shape, encoder_shapes, head_shapes, listed
+from keras_bert.weights.names import Shape, Stored, check_shape, encoder_shapes, finite, head_shapes, listed
 
 EXTRA = "assets.extra"
 TASK = "task.json"
@@ -118,8 +118,11 @@ def _named_weights(prefix: Path) -> dict[str, Stored]:
     def children(node: Any) -> dict[str, Any]:
         return {child.local_name: graph.nodes[child.node_id] for child in node.children}
 
+    def checked(name: str, stored: Stored) -> Stored:
+        return Stored(stored.shape, lambda: finite(name, stored.read(), prefix))
+
     return {
-        f"{layer}/{name}": arrays[node.attributes[0].checkpoint_key]
+        (full := f"{layer}/{name}"): checked(full, arrays[node.attributes[0].checkpoint_key])
         for layer, group in children(children(graph.nodes[0])["named_weights"]).items()
         for name, node in children(group).items()
     }

@@ -1,6 +1,7 @@
 """`keras-bert embed`: texts in, vectors and a map out."""
 
 import json
+import os
 
 import numpy as np
 import pytest
@@ -71,12 +72,14 @@ def test_nothing_in(model):
 
 
 def test_what_cannot_be_written_is_refused_before_the_work(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
     for option, path, message in (
         ("--output", tmp_path / "none" / "v.npy", "needs a folder that exists"),
         ("--output", tmp_path, "--output must be a file"),
+        ("--output", tmp_path / "pipe", "no folder, device or pipe"),
         ("--plot", tmp_path / "map.doc", r"ends in \.png, \.svg, \.pdf"),
         ("--plot", tmp_path / "map.png", "two texts at least"),
     ):
         with pytest.raises((ValueError, OSError), match=message):
             run("-", "--model", "no-such-model", option, path, input="a\n")
-    assert not list(tmp_path.iterdir())
+    assert [path.is_fifo() for path in tmp_path.iterdir()] == [True]

@@ -132,7 +132,7 @@ def test_a_directory_takes_one_run_and_one_process(folder, tmp_path):
     second = run_directory(str(output), {"steps": 5})
     with run_directory(str(output), {"steps": 5}), pytest.raises(RuntimeError, match="one process at a time"):
         second.__enter__()
-    (output / "checkpoints").mkdir()
+    (output / own.WEIGHTS).touch()
     with pytest.raises(FileExistsError, match=r"steps=20, it had 5"):
         run(folder, output)
     (tmp_path / "thesis").mkdir()
@@ -169,6 +169,9 @@ def test_a_run_that_is_not_finished_is_no_source(tmp_path):
 def test_a_run_that_did_not_begin_leaves_its_directory_free(folder, tmp_path):
     with pytest.raises(ValueError, match="must be a known name"):
         pretrain(folder / "12", tmp_path / "run", recipe=RECIPE, source="mistyped", strategy="one")
+    assert not (tmp_path / "run").exists()
+    with pytest.raises(FloatingPointError, match="lower the learning rate"):
+        run(folder, tmp_path / "run", dataclasses.replace(RECIPE, learning_rate=1e30))
     assert not (tmp_path / "run").exists()
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "run.json").write_text('{"source": "of a run that was killed at once"}')

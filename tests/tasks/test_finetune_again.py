@@ -103,6 +103,8 @@ def test_bad_input_leaves_nothing_behind(bert, files, tmp_path):
         train(bert, "classify", *files, tmp_path / "run", "--freeze", "--lora", 2)
     with pytest.raises(ValueError, match="no-such-model"):
         train("no-such-model/folder", "classify", *files, tmp_path / "run")
+    with pytest.raises(ValueError, match=r"at most the model's 64 positions.*seq_length=65"):
+        train(bert, "classify", *files, tmp_path / "run", "--seq-length", 65)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["empty.tsv", "one.tsv", "valid.tsv"]
 
 

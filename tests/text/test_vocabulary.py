@@ -76,6 +76,10 @@ def test_save_replaces_the_file_at_once(tmp_path):
         Vocabulary([*SPECIAL, "\ud800"]).save(path)
     assert os.listdir(tmp_path) == ["vocab.txt"]
     assert Vocabulary.from_file(path)["한국어"] == 5
+    (tmp_path / "link").symlink_to("vocab.txt")
+    Vocabulary(SPECIAL).save(tmp_path / "link")
+    assert (tmp_path / "link").is_symlink()
+    assert Vocabulary.from_file(path) == Vocabulary(SPECIAL)
     (tmp_path / "plain").write_text("")
     assert stat.S_IMODE(path.stat().st_mode) == stat.S_IMODE((tmp_path / "plain").stat().st_mode)
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from keras_bert.tasks.columns import LARGEST
 from keras_bert.tasks.readers.rows import Rows
 from keras_bert.tasks.readers.table import Column, Table, read_table
 
@@ -44,9 +45,11 @@ def read_scores(
     **options: Any,
 ) -> Rows:
     """Texts or pairs with numbers divided by `scale`, for a `TextRegressor`; the options are those of `read_labels`."""
+    if not 0 < scale < math.inf:  # nor NaN
+        raise ValueError(f"scale must be a number above 0. Received: scale={scale}")
     table, x = _read(path, text, score, **options)
     values = [] if score is None else table.column(score)
-    y = [_number(table, score, row, value) / scale for row, value in enumerate(values)]
+    y = [_number(table, score, row, value, scale) for row, value in enumerate(values)]
     return Rows(x, y, table.path, table.lines)
 
 
@@ -133,14 +136,14 @@ def _label(value: Any, place: str) -> str:
     return str(value).strip()
 
 
-def _number(table: Table, column: Column | None, row: int, value: Any) -> float:
+def _number(table: Table, column: Column | None, row: int, value: Any, scale: float) -> float:
     try:
-        number = float(value)
+        number = float(value) / scale
     except (TypeError, ValueError):
         number = math.nan
-    if not math.isfinite(number):
+    if not abs(number) <= LARGEST:  # nor NaN
         raise ValueError(
-            "Every score must be a finite number. Mend it, or leave the row out. "
+            "Every score must be a finite number of float32. Mend it, or leave the row out. "
             f"Received: {value!r} in column {column!r} at {table.path}:{table.lines[row]}"
         )
     return number

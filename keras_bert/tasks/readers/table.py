@@ -10,6 +10,7 @@ from typing import Any
 
 from keras_bert.tasks.readers.rows import lines
 from keras_bert.text.jsonl import parse_line
+from keras_bert.weights.names import listed
 
 Column = str | int
 SUFFIXES = {".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".txt": "label-text"}
@@ -35,7 +36,9 @@ class Table:
             return self.names.index(str(column))
         if isinstance(column, int) and 0 <= column < width:
             return column
-        known = ", ".join(map(repr, self.names)) if self.names else f"numbers 0 to {width - 1}, for it has no header"
+        known = (
+            listed(list(map(repr, self.names)), 20) if self.names else f"numbers 0 to {width - 1}, for it has no header"
+        )
         raise ValueError(f"A column must be one of the file's: {known}. Name one. Received: {column!r} for {self.path}")
 
 
