@@ -1,6 +1,5 @@
 """BERT for Keras 3: text in, vectors and answers out, from a vocabulary to a served model."""
 
-import os
 import sys
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
@@ -8,19 +7,13 @@ from typing import TYPE_CHECKING
 
 from keras_bert.version import __version__
 
-# What stands behind `keras-bert`, or `python -m keras_bert.cli`; None for any other program.
-_WORDS = sys.argv[1:] if Path(sys.argv[0]).stem == "keras-bert" or "keras_bert.cli" in sys.orig_argv else None
-# Help, completion and the list of models come at once: these need no Keras, whose import takes seconds.
-_LIGHT = _WORDS is not None and (
-    "--help" in _WORDS or "_KERAS_BERT_COMPLETE" in os.environ or _WORDS[:1] in ([], ["--version"], ["models"])
-)
-
-# The command line has its own words for errors. TensorFlow reads this when Keras imports it, below.
-if _WORDS is not None and "--debug" not in _WORDS:
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+# `keras-bert`, or `python -m keras_bert.cli`: a command imports what it needs when it runs, so that help comes at once,
+# without Keras, whose import takes seconds, and an import that fails or is interrupted is told like any error.
+_COMMAND_LINE = Path(sys.argv[0]).stem == "keras-bert" or "keras_bert.cli" in sys.orig_argv
 
 
-def _refuse_old_package() -> None:
+def refuse_old_package() -> None:
+    """An error where the package that this one follows is installed too."""
     try:
         distribution("keras-bert")
     except PackageNotFoundError:
@@ -31,10 +24,11 @@ def _refuse_old_package() -> None:
     )
 
 
-_refuse_old_package()
+if not _COMMAND_LINE:
+    refuse_old_package()
 
 # Importing these registers their classes, so that keras.models.load_model finds them.
-if TYPE_CHECKING or not _LIGHT:
+if TYPE_CHECKING or not _COMMAND_LINE:
     from keras_bert.bert import Bert
     from keras_bert.config import BertConfig
     from keras_bert.hub.export import export

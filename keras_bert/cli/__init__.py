@@ -1,14 +1,17 @@
 """The command line `keras-bert`: one file a command."""
 
 import logging
+import os
 import re
 import sys
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import typer
 
+from keras_bert import refuse_old_package
 from keras_bert.pretraining.storage import behind_links
 
 # What --help lists, in the order of a BERT's life; each name is that of a file beside this one.
@@ -68,6 +71,15 @@ def check_new_file(path: Path | None, option: str) -> None:
     behind_links(path)
 
 
+def standard_input() -> Iterator[tuple[int, str]]:
+    """The lines of standard input with their numbers."""
+    from keras_bert.tasks.readers.rows import lines_of
+
+    if sys.stdin is None:
+        raise OSError("Standard input must be open. Pipe text into it, or name a file. Received: a closed one")
+    return lines_of(sys.stdin.buffer, "standard input")
+
+
 def register() -> None:
     """Import the file of each command, which registers it, and put them in order."""
     panels = {name: panel for panel, names in CONTENTS.items() for name in names}
@@ -85,14 +97,18 @@ def _name(command: Any) -> str:
 
 def main() -> None:
     """Run a command: exit code 0, 1 with one clear line, 2 for a wrong usage, 128 + n for the signal n."""
-    register()
     debug = "--debug" in sys.argv
+    if not debug:
+        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # the errors are told here; read when TensorFlow is imported
     try:
+        refuse_old_package()
+        register()
         app([word for word in sys.argv[1:] if word != "--debug"], prog_name="keras-bert")  # wherever it stands
     except KeyboardInterrupt:
         sys.exit(130)
     except (
-        ValueError, TypeError, KeyError, OSError, RuntimeError, ImportError, FloatingPointError, *_tensorflow_errors()
+        ValueError, TypeError, KeyError, OSError, RuntimeError, ImportError, FloatingPointError, OverflowError,
+        MemoryError, *_tensorflow_errors(),
     ) as error:  # fmt: skip
         if debug:
             raise

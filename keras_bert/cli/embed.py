@@ -1,14 +1,13 @@
 """`keras-bert embed`: texts to vectors, and a map of them."""
 
 import json
-import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 import typer
 
-from keras_bert.cli import CACHE_DIR, LOCAL_ONLY, MODEL, app, check_new_file
+from keras_bert.cli import CACHE_DIR, LOCAL_ONLY, MODEL, app, check_new_file, standard_input
 from keras_bert.cli.finetune import column
 
 
@@ -85,7 +84,7 @@ def embed(
 
 def _read(file: Path, text: str, label: str | None) -> tuple[list[str], list[str] | None]:
     """The texts, and their labels where these are asked for."""
-    from keras_bert.tasks.readers.rows import lines, lines_of
+    from keras_bert.tasks.readers.rows import lines
     from keras_bert.tasks.readers.table import read_table
 
     if file.suffix.lower() in TABLES:
@@ -94,5 +93,5 @@ def _read(file: Path, text: str, label: str | None) -> tuple[list[str], list[str
         return table.column(column(text)), labels
     if label is not None:
         raise typer.BadParameter(f"--label-column names a column of a table: {', '.join(TABLES)}.")
-    found = lines_of(sys.stdin.buffer, "standard input") if str(file) == "-" else lines(file)
+    found = standard_input() if str(file) == "-" else lines(file)
     return [line for _, line in found], None

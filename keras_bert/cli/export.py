@@ -21,14 +21,14 @@ def export(
     local_only: bool = LOCAL_ONLY,
 ) -> None:
     """Export a model for TF Serving: text in, answers out; a model without a task gives vectors."""
-    import keras_bert
+    from keras_bert.hub.export import export
     from keras_bert.hub.serving import write_kit
 
     if not name.replace("-", "").replace("_", "").isalnum() or not name.isascii():
         raise ValueError(f"--name must be letters, digits, - and _, since it stands in URLs. Received: {name!r}")
     model = _load(source, cache_dir=cache_dir, local_only=local_only)
     directory = f"{output.rstrip('/')}/{name}"
-    keras_bert.export(
+    export(
         model,
         directory,
         version=version,
@@ -54,7 +54,8 @@ def _metrics(run: Path) -> dict[str, Any] | None:
 
 def _load(source: str, **places: Any) -> Any:
     """The task that the source has a head of, else its encoder."""
-    from keras_bert import MultipleChoice, Pretrainer, QuestionAnswerer, TextClassifier, TextRegressor, TokenTagger
+    from keras_bert.pretraining.pretrainer import Pretrainer
+    from keras_bert.tasks.kinds import KINDS
     from keras_bert.weights import own, saved_model
     from keras_bert.weights.load import build, read_source
 
@@ -63,7 +64,7 @@ def _load(source: str, **places: Any) -> Any:
     if task is not None:
         return task
     checkpoint = read_source(source, **places)
-    for kind in (TextClassifier, TextRegressor, TokenTagger, QuestionAnswerer, MultipleChoice, Pretrainer):
+    for kind in (*(kind.task for kind in KINDS.values()), Pretrainer):
         heads = getattr(kind, "heads", ())
         if set(heads if isinstance(heads, tuple) else ("mlm",)) & set(checkpoint.heads):
             return kind.load(source, **places)

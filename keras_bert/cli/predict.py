@@ -1,13 +1,12 @@
 """`keras-bert predict`: ask a finished task, a JSON object for each row."""
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import typer
 
-from keras_bert.cli import app
+from keras_bert.cli import app, standard_input
 from keras_bert.cli.finetune import FORMAT, column
 
 
@@ -33,12 +32,12 @@ def predict(
 ) -> None:
     """Ask a task: JSONL on standard output, in the order of the rows; the texts of a line are parted by tabs."""
     from keras_bert.tasks.finished import Finished
-    from keras_bert.tasks.readers.rows import lines, lines_of
+    from keras_bert.tasks.readers.rows import lines
 
     columns = {"text": tuple(map(column, text)), "choices": tuple(map(column, choice))}
     finished = Finished.load(source, **given(format=format, header=header, **columns))
     if str(file) == "-":
-        answers = finished.predict_lines(lines_of(sys.stdin.buffer, "standard input"), batch_size=batch_size)
+        answers = finished.predict_lines(standard_input(), batch_size=batch_size)
     elif file.suffix.lower() == ".txt" and format is None:
         answers = finished.predict_lines(lines(file), batch_size=batch_size)
     else:

@@ -11,6 +11,7 @@ import numpy as np
 from keras_bert.inputs import check_length
 from keras_bert.pretraining.pretrainer import Pretrainer
 from keras_bert.pretraining.read import Examples
+from keras_bert.training.loop import check_backend
 from keras_bert.training.loop import evaluate as means_over
 from keras_bert.training.strategy import strategy as find_strategy
 from keras_bert.weights.checkpoint import TextRules
@@ -51,6 +52,7 @@ def evaluate(
 
     damaged: "stop" at a shard that is cut off or damaged, or "skip" the rest of it.
     """
+    check_backend()
     strategy = find_strategy(strategy) if isinstance(strategy, str) else strategy
     with strategy.scope():
         model = Pretrainer.load(source, dtype=dtype)

@@ -21,7 +21,7 @@ from keras_bert.pretraining.recipe import PAPER, Recipe
 from keras_bert.pretraining.run_directory import draw_curve, is_finished, run_directory, write_model
 from keras_bert.pretraining.start import Kind, model_from, new_model, resized
 from keras_bert.training.checkpoints import is_chief
-from keras_bert.training.loop import check_batch_size, train
+from keras_bert.training.loop import check_backend, check_batch_size, train
 from keras_bert.training.strategy import strategy as find_strategy
 
 logger = logging.getLogger("keras_bert")
@@ -52,6 +52,7 @@ def pretrain(
     options: of `keras_bert.training.loop.train`: steps_per_loop, checkpoint_every, keep, keep_every_hours,
         validate_every.
     """
+    check_backend()
     directories = [os.fspath(x) for x in ([data] if isinstance(data, str | os.PathLike) else data)]
     output = os.fspath(output).rstrip("/")
     strategy = find_strategy(strategy) if isinstance(strategy, str) else strategy

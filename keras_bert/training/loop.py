@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import keras
 import tensorflow as tf
 
 from keras_bert.training.checkpoints import Checkpoints, is_chief, native
@@ -130,6 +131,15 @@ def distribute(batches: Batches, strategy: Any, batch_size: int, start: int = 0)
         return dataset.prefetch(tf.data.AUTOTUNE)
 
     return strategy.distribute_datasets_from_function(of_worker)
+
+
+def check_backend() -> None:
+    """Refuse a model that TensorFlow cannot run."""
+    if keras.backend.backend() != "tensorflow":
+        raise RuntimeError(
+            "Pretraining, and evaluating pretrained weights, run on the TensorFlow backend. Start again with "
+            f"KERAS_BACKEND=tensorflow; any backend loads the model. Received: backend {keras.backend.backend()!r}"
+        )
 
 
 def check_batch_size(batch_size: int, strategy: Any, accumulate: int = 1) -> None:

@@ -109,6 +109,7 @@ def _read_keras(path: Path) -> Checkpoint:
 
 def read_keras(path: Path, compile: bool = True) -> Any:
     """The `Bert` or the task in a .keras file, compiled as it was saved if wanted."""
+    register_models()
     try:
         if not zipfile.is_zipfile(path):
             raise zipfile.BadZipFile("no zip file")
@@ -122,6 +123,12 @@ def read_keras(path: Path, compile: bool = True) -> Any:
     for variable in model.weights:
         finite(variable.path, keras.ops.convert_to_numpy(variable), path)
     return model
+
+
+def register_models() -> None:
+    """Import the classes of all that we save, for Keras to find: on the command line nothing else has."""
+    import keras_bert.pretraining.pretrainer
+    import keras_bert.tasks.kinds  # noqa: F401
 
 
 def write_checkpoint(checkpoint: Checkpoint, folder: Path) -> None:

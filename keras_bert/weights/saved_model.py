@@ -15,6 +15,7 @@ from keras_bert.weights.folder import read_json, write_json
 from keras_bert.weights.google import CONFIG, VOCABULARY
 from keras_bert.weights.hugging_face_text import FLAGS
 from keras_bert.weights.names import Shape, Stored, check_shape, encoder_shapes, finite, head_shapes, listed
+from keras_bert.weights.own import register_models
 
 EXTRA = "assets.extra"
 TASK = "task.json"
@@ -62,6 +63,7 @@ def read_task(path: Path) -> Any:
     folder = _find(path)
     if folder is None or not (folder / EXTRA / TASK).is_file():
         return None
+    register_models()
     config = read_json(folder / EXTRA / TASK)
     vocabulary = Vocabulary.from_file(folder / "assets" / VOCABULARY)
     config["config"]["bert"]["config"]["preprocessor"]["config"]["vocabulary"] = list(vocabulary.tokens)
