@@ -256,10 +256,15 @@ class Task(HeadedModel):
 
     def logits(self, examples: Examples, batch_size: int = 32) -> list[np.ndarray]:
         """The logits of each example, in their order; of tokens, as long as the batch that it was in."""
+        import tensorflow as tf
+
         count_of("batch_size", batch_size, 32)
         examples.warn_of_cuts()
         found: list[Any] = [None] * len(examples)
-        index, batches = examples.batches(batch_size)
+        if 0 < len(examples) <= batch_size:  # a pipeline takes longer to build than a batch to pack
+            index, batches = [np.arange(len(examples))], [examples.pack(tf.range(len(examples)))]
+        else:
+            index, batches = examples.batches(batch_size)
         for rows, batch in zip(index, batches, strict=True):
             for row, logits in zip(rows, self._run(batch), strict=True):
                 found[row] = logits
