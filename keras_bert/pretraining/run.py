@@ -109,8 +109,8 @@ class _Phase:
 
     def batches(self, step: int, part: tuple[int, int]) -> Any:
         start, seed = step - self.begin, self.recipe.seed
-        ends = {"epochs": self.epochs, "fill": self.epochs is not None}
-        return self.examples.batches(self.recipe.batch_size, seed=seed, start=start, part=part, **ends)
+        fill, size = self.epochs is not None, self.recipe.batch_size
+        return self.examples.batches(size, seed=seed, start=start, part=part, epochs=self.epochs, fill=fill)
 
     def where(self, step: int) -> str:
         return ", ".join(self.examples.shards_at(step - self.begin, self.recipe.batch_size, self.recipe.seed))

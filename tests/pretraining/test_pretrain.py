@@ -17,7 +17,8 @@ from typer.testing import CliRunner
 
 import keras_bert
 from keras_bert import cli
-from keras_bert.pretraining import RECIPES, Recipe, evaluate, pretrain, read_examples, write_examples
+from keras_bert.pretraining import RECIPES, Recipe, evaluate, pretrain, write_examples
+from keras_bert.pretraining.read import Examples
 from keras_bert.pretraining.run_directory import run_directory
 from keras_bert.weights import own
 from keras_bert.weights.checkpoint import Checkpoint
@@ -106,8 +107,11 @@ def test_a_finished_run_is_a_source(folder, tmp_path):
     assert [record["step"] for record in records if "validation_masked_lm_loss" in record] == [10, 12, 20]
     assert (tmp_path / "run" / "curve.png").read_bytes().startswith(b"\x89PNG")
     found = evaluate(tmp_path / "run", folder / "16")
+    examples = Examples.open(folder / "16")
+    assert found.examples == len(examples)
+    assert len(examples) % 32
     assert found.masked_lm_perplexity < len(VOCABULARY) * 1.2
-    batches = read_examples(folder / "16", batch_size=32, epochs=1)
+    batches = examples.batches(32, epochs=1, fill=True)
     answers = [y["mlm_logits"][weight["mlm_logits"] > 0] for _, y, weight in batches]
     piece, count = Counter(np.concatenate(answers).tolist()).most_common(1)[0]
     assert found.most_frequent_piece == VOCABULARY.token(piece)

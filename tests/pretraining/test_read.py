@@ -47,6 +47,18 @@ def test_parts_make_the_global_batch(dynamic):
     assert same(whole, joined)
 
 
+def test_what_fills_the_last_batch_weighs_nothing(static):
+    examples = Examples.open(static)
+    size = len(examples) - 1
+    assert size > len(examples) // 2
+    parts = [list(examples.batches(2 * size, part=(index, 2), epochs=1, fill=True)) for index in range(2)]
+    assert [len(part) for part in parts] == [1, 1]
+    real = np.concatenate([part[0][2]["nsp_logits"] for part in parts])
+    assert real.tolist() == [1.0] * len(examples) + [0.0] * (size - 1)
+    masked = sum(float(weight["mlm_logits"].numpy().sum()) for part in parts for _, _, weight in part)
+    assert masked == sum(float(weight["mlm_logits"].numpy().sum()) for _, _, weight in examples.batches(1, epochs=1))
+
+
 def test_skipping_reads_no_shard_before(dynamic, tmp_path, monkeypatch):
     monkeypatch.setattr(order, "WINDOW", 1)  # a shard at a time
     shutil.copytree(dynamic, tmp_path / "a")

@@ -96,6 +96,13 @@ def test_no_finished_directory(tmp_path):
         run("predict", tmp_path, input="x\n")
 
 
+@pytest.mark.parametrize("damaged", ["{", "[]", "{}", '{"reading": {}, "colour": 1}'])
+def test_damaged_settings(tmp_path, damaged):
+    (tmp_path / "settings.json").write_text(damaged)
+    with pytest.raises(ValueError, match=r"settings\.json must .*Get it again\. Received: .*/settings\.json"):
+        Settings.from_json(tmp_path / "settings.json")
+
+
 @pytest.mark.parametrize(("freeze", "trained"), [(-1, set()), (1, {"pooler/"}), (0, {"layer_0", "pooler/"})])
 def test_freeze(bert, freeze, trained):
     encoder = load_encoder(Settings("classify", "", "", model=str(bert), freeze=freeze))

@@ -136,10 +136,16 @@ def test_bad_tables(write, case):
         read_labels(write(name, text))
 
 
-@pytest.mark.parametrize("value", ["", "high", "nan", "inf"])
+@pytest.mark.parametrize("value", ["", "high", "nan", "inf", "1e40"])
 def test_bad_scores(write, value):
     with pytest.raises(ValueError, match=r"finite number.*in column 'score' at .*a.csv:3"):
         read_scores(write("a.csv", f"text,score\nx,1.5\ny,{value}\n"))
+
+
+@pytest.mark.parametrize("scale", [0.0, -1.0, float("nan"), float("inf")])
+def test_bad_scales(write, scale):
+    with pytest.raises(ValueError, match="scale must be a number above 0"):
+        read_scores(write("a.csv", "text,score\nx,1.5\n"), scale=scale)
 
 
 @pytest.mark.parametrize("value", ["2", "-1", "a", "1.0"])

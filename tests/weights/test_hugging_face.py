@@ -1,6 +1,7 @@
 """HuggingFace folders, made by transformers and read by us, and the other way."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -158,6 +159,27 @@ def test_every_weight_is_accounted_for(tmp_path, change, error):
     save_file(arrays, folder / "model.safetensors")
     with pytest.raises(ValueError, match=error):
         read(folder)
+
+
+def test_weights_are_numbers(tmp_path):
+    from safetensors.numpy import load_file, save_file
+
+    folder = folder_of(tmp_path / "model", bert_of_theirs())
+    arrays = load_file(folder / "model.safetensors")
+    name = "encoder.layer.1.output.dense.bias"
+    arrays[name][3] = 1e30  # whose square is infinite, but not itself
+    save_file(arrays, folder / "model.safetensors")
+    build(read(folder))
+    for number in (np.nan, -np.inf):
+        arrays[name][3] = number
+        save_file(arrays, folder / "model.safetensors")
+        with pytest.raises(ValueError, match=rf"NaN or infinity in {re.escape(name)} of {folder}"):
+            build(read(folder))
+
+
+def test_others_may_read_what_we_wrote(tmp_path):
+    hugging_face.write_checkpoint(small.checkpoint(), tmp_path / "model")
+    assert len({path.stat().st_mode for path in (tmp_path / "model").iterdir()}) == 1
 
 
 @pytest.mark.parametrize(
