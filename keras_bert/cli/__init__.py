@@ -3,13 +3,16 @@
 import logging
 import os
 import re
+import shutil
 import sys
 from collections.abc import Iterator
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from keras_bert import refuse_old_package
 from keras_bert.pretraining.storage import behind_links
@@ -28,9 +31,34 @@ CONTENTS = {
 MODEL = "A name that `keras-bert models` lists, a path of any format, or hf://org/name."
 CACHE_DIR = typer.Option(None, help="Where downloads are kept.")
 LOCAL_ONLY = typer.Option(False, "--local-only", help="Never use the network.")
+MOST = 10_000_000  # of pieces, of rows and the like: a larger number is a slip, which would take all memory
+LAST_SEED = 2**32 - 1  # numpy's
 STRATEGY = "Devices: one; mirrored (all of this machine); multi_worker (TF_CONFIG lists them); tpu or tpu:NAME; auto."
 
+
+class _Help:
+    """Help that keeps the names of options whole where the panels of a wide terminal would cut them."""
+
+    wide = 100
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        columns = shutil.get_terminal_size().columns
+        if columns < self.wide:
+            self.rich_markup_mode = None
+            formatter.width = min(formatter.width, columns - 2)
+            formatter.write_dl = partial(formatter.write_dl, col_max=columns // 3)
+        super().format_help(ctx, formatter)  # type: ignore[misc]
+
+
+class _Command(_Help, TyperCommand): ...
+
+
+class _Contents(_Help, TyperGroup):
+    wide = 60
+
+
 app = typer.Typer(
+    cls=_Contents,
     name="keras-bert",
     help="BERT for Keras 3, from a vocabulary to a served model.",
     epilog="keras-bert COMMAND --help tells the options of a command, with an example.",
@@ -49,7 +77,7 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def _options(
-    debug: bool = typer.Option(False, "--debug", help="Show the whole traceback of an error, and TensorFlow's log."),
+    debug: bool = typer.Option(False, "--debug", help="Show the traceback of an error, and all that is logged."),
     version: bool = typer.Option(
         False, "--version", help="Show the version and exit.", callback=_version, is_eager=True
     ),
@@ -89,6 +117,7 @@ def register() -> None:
     app.registered_commands.sort(key=lambda command: order.index(_name(command)))
     for command in app.registered_commands:
         command.rich_help_panel = panels[_name(command)]
+        command.cls = _Command
 
 
 def _name(command: Any) -> str:
@@ -98,6 +127,9 @@ def _name(command: Any) -> str:
 def main() -> None:
     """Run a command: exit code 0, 1 with one clear line, 2 for a wrong usage, 128 + n for the signal n."""
     debug = "--debug" in sys.argv
+    if os.environ.get("TERM") in ("dumb", "unknown"):  # where Rich takes any size for 80 x 25
+        for name, size in zip(("COLUMNS", "LINES"), shutil.get_terminal_size(), strict=True):
+            os.environ.setdefault(name, str(size))
     if not debug:
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # the errors are told here; read when TensorFlow is imported
     try:
@@ -134,4 +166,8 @@ def _message(error: Exception) -> Any:
             return error.strerror
         remedy = "Mend what the system says of it, or give another."
         return f"This path cannot be used. {remedy} Received: {error.filename}: {error.strerror}"
+    if isinstance(error, MemoryError):
+        return f"This needs more memory than there is. Ask for less, as by a smaller --batch-size. Received: {error}"
+    if str(error).startswith("in user code:"):  # of a graph: many files, and what was said in the last of them
+        return [line for line in str(error).splitlines() if re.match(r" +[A-Z]\w*Error: ", line)][-1].split(": ", 1)[1]
     return error

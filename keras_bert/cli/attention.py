@@ -4,7 +4,7 @@ from pathlib import Path
 
 import typer
 
-from keras_bert.cli import CACHE_DIR, LOCAL_ONLY, MODEL, app, check_new_file
+from keras_bert.cli import CACHE_DIR, LOCAL_ONLY, MODEL, MOST, app, check_new_file
 
 
 @app.command(epilog='Example: keras-bert attention "The cat sat, for it was tired." --model base --output cat.html')
@@ -13,7 +13,9 @@ def attention(
     pair: str | None = typer.Option(None, help="A second text, for a pair."),
     model: str = typer.Option("base", "--model", "-m", help=MODEL),
     output: Path = typer.Option(..., "--output", "-o", help="Where the page goes, .html."),
-    seq_length: int | None = typer.Option(None, min=3, help="Pieces at most.", show_default="the model's positions"),
+    seq_length: int | None = typer.Option(
+        None, min=3, max=MOST, help="Pieces at most.", show_default="the model's positions"
+    ),
     cache_dir: str | None = CACHE_DIR,
     local_only: bool = LOCAL_ONLY,
 ) -> None:

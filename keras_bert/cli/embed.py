@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from keras_bert.cli import CACHE_DIR, LOCAL_ONLY, MODEL, app, check_new_file, standard_input
+from keras_bert.cli import CACHE_DIR, LOCAL_ONLY, MODEL, MOST, app, check_new_file, standard_input
 from keras_bert.cli.finetune import column
 
 
@@ -47,7 +47,9 @@ def embed(
     combine: Combine = typer.Option(Combine.CONCAT, help="What becomes of several layers."),
     pooling: Pooling | None = typer.Option(None, help="What becomes of the tokens.", show_default=AS_TRAINED + "mean"),
     normalize: bool | None = typer.Option(None, help="Scale to length 1.", show_default=AS_TRAINED + "no"),
-    max_length: int | None = typer.Option(None, min=3, help="Pieces at most.", show_default=AS_TRAINED + "all"),
+    max_length: int | None = typer.Option(
+        None, min=3, max=MOST, help="Pieces at most.", show_default=AS_TRAINED + "all"
+    ),
     cache_dir: str | None = CACHE_DIR,
     local_only: bool = LOCAL_ONLY,
 ) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from keras_bert.cli import STRATEGY, app
+from keras_bert.cli import LAST_SEED, MOST, STRATEGY, app
 from keras_bert.cli.finetune import FORMAT, SEPARATOR, column
 from keras_bert.cli.predict import given
 
@@ -26,12 +26,12 @@ def evaluate(
     separator: str | None = SEPARATOR,
     header: bool | None = typer.Option(None, help="For a task: whether the first row names the columns."),
     skip_empty: bool | None = typer.Option(None, help="For a task: leave rows with an empty text out."),
-    batch_size: int = typer.Option(32, min=1, help="Rows at a time."),
+    batch_size: int = typer.Option(32, min=1, max=MOST, help="Rows at a time."),
     strategy: str = typer.Option("one", help=f"For weights. {STRATEGY}"),
     dtype: str = typer.Option(
         "float32", help="For weights: float32, bfloat16, float16, or mixed_ and one of these two."
     ),
-    seed: int = typer.Option(0, min=0, help="For weights: decides the masks."),
+    seed: int = typer.Option(0, min=0, max=LAST_SEED, help="For weights: decides the masks."),
     damaged: str = typer.Option(
         "stop", help="For weights: at a shard that is cut off or damaged: stop, or skip the rest of it."
     ),

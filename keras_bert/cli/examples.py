@@ -4,7 +4,7 @@ from pathlib import Path
 
 import typer
 
-from keras_bert.cli import app
+from keras_bert.cli import MOST, app
 from keras_bert.cli.vocab import CASED, FILES, KEEP_ACCENTS, NO_SPLIT_CJK, TEXT_FIELD
 
 
@@ -20,7 +20,7 @@ def examples(
     ),
     vocab: Path = typer.Option(..., "--vocab", help="The vocabulary, one piece a line."),
     output: str = typer.Option(..., "--output", "-o", help="The directory for the examples, local or gs://."),
-    seq_length: int = typer.Option(128, min=3, help="Pieces in a row, [CLS] and [SEP] included."),
+    seq_length: int = typer.Option(128, min=3, max=MOST, help="Pieces in a row, [CLS] and [SEP] included."),
     mode: str = typer.Option(
         "dynamic", help="dynamic: masked anew in each epoch of training; static: once, in google-research's records."
     ),
@@ -32,10 +32,12 @@ def examples(
     random: float = typer.Option(0.1, min=0, max=1, help="Share of these that become another piece."),
     whole_word: bool = typer.Option(False, "--whole-word", help="Mask all pieces of a word or none."),
     max_predictions: int | None = typer.Option(
-        None, min=1, help="Masked positions of a row.", show_default="--rate of --seq-length"
+        None, min=1, max=MOST, help="Masked positions of a row.", show_default="--rate of --seq-length"
     ),
     short_seq_prob: float = typer.Option(0.1, min=0, max=1, help="Share of the documents with shorter examples."),
-    dupe_factor: int | None = typer.Option(None, min=1, help="Passes over the corpus.", show_default="1, static 10"),
+    dupe_factor: int | None = typer.Option(
+        None, min=1, max=MOST, help="Passes over the corpus.", show_default="1, static 10"
+    ),
     documents: str = typer.Option(
         "auto",
         help="What parts documents in text: blank-line, heading or file; auto: a heading in .md, else a blank line.",

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import typer
 
-from keras_bert.cli import MODEL, STRATEGY, app
+from keras_bert.cli import LAST_SEED, MODEL, MOST, STRATEGY, app
 
 
 class Kind(StrEnum):
@@ -60,15 +60,17 @@ def finetune(
     header: bool | None = HEADER,
     skip_empty: bool = SKIP_EMPTY,
     epochs: int = typer.Option(3, min=1, help="Passes over the training file."),
-    batch_size: int = typer.Option(32, min=1, help="Rows a step."),
+    batch_size: int = typer.Option(32, min=1, max=MOST, help="Rows a step."),
     learning_rate: float = typer.Option(3e-5, "--learning-rate", "--lr", help="Of AdamW, after the warm-up."),
-    seq_length: int | None = typer.Option(None, min=8, help="Pieces at most.", show_default="128; for answer 384"),
-    seed: int = typer.Option(0, min=0, help="Of the new head, the dropout and the order of the rows."),
+    seq_length: int | None = typer.Option(
+        None, min=8, max=MOST, help="Pieces at most.", show_default="128; for answer 384"
+    ),
+    seed: int = typer.Option(0, min=0, max=LAST_SEED, help="Of the new head, the dropout and the order of the rows."),
     dtype: str = typer.Option("float32", help="float32, mixed_bfloat16 or mixed_float16."),
     cosine: bool = typer.Option(False, "--cosine", help="For regress: embed each text of a pair, and compare."),
     freeze: bool = typer.Option(False, "--freeze", help="Train the head alone."),
     freeze_blocks: int | None = typer.Option(None, min=0, help="Freeze the embeddings and this many encoder blocks."),
-    lora: int | None = typer.Option(None, min=1, help="Train low-rank changes of this rank, and the head."),
+    lora: int | None = typer.Option(None, min=1, max=MOST, help="Train low-rank changes of this rank, and the head."),
     strategy: str = typer.Option("one", help=STRATEGY),
     grid: bool = typer.Option(False, "--grid", help="Try batch 16 and 32, rate 5e-5, 3e-5, 2e-5, epochs 2, 3, 4."),
 ) -> None:

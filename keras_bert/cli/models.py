@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from itertools import accumulate
 
 import typer
 
@@ -16,8 +17,9 @@ def models(
     as_json: bool = typer.Option(False, "--json", help="One JSON list."),
 ) -> None:
     """List the models that load by name."""
+    from rich.cells import cell_len
     from rich.console import Console
-    from rich.table import Table
+    from rich.table import Column, Table
 
     from keras_bert.weights.zoo import list_models
 
@@ -45,7 +47,11 @@ def models(
         for row in rows:
             typer.echo("\t".join(row))
         return
-    table = Table(*COLUMNS, box=None)
+    # The first columns, as many as there is room for: names stay whole, and what is longer than 40 may wrap.
+    ends = accumulate(min(40, max(map(cell_len, column))) + 1 for column in zip(COLUMNS, *rows, strict=True))
+    shown = max(1, sum(end <= console.width + 1 for end in ends))
+    columns = [Column(name, overflow="fold") for name in COLUMNS[:shown]]
+    table = Table(*columns, box=None, padding=(0, 1, 0, 0), pad_edge=False)
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*row[:shown])
     console.print(table)

@@ -6,7 +6,7 @@ from typing import Any
 
 import typer
 
-from keras_bert.cli import app, standard_input
+from keras_bert.cli import MOST, app, standard_input
 from keras_bert.cli.finetune import FORMAT, column
 
 
@@ -28,7 +28,7 @@ def predict(
     text: list[str] = typer.Option([], help="Column with the text; two for pairs.", show_default="as in training"),
     choice: list[str] = typer.Option([], help="Column with a choice.", show_default="as in training"),
     header: bool | None = typer.Option(None, help="Whether the first row names the columns."),
-    batch_size: int = typer.Option(32, min=1, help="Rows at a time."),
+    batch_size: int = typer.Option(32, min=1, max=MOST, help="Rows at a time."),
 ) -> None:
     """Ask a task: JSONL on standard output, in the order of the rows; the texts of a line are parted by tabs."""
     from keras_bert.tasks.finished import Finished

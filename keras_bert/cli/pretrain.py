@@ -5,7 +5,7 @@ from typing import Any
 
 import typer
 
-from keras_bert.cli import STRATEGY, app
+from keras_bert.cli import LAST_SEED, MOST, STRATEGY, app
 
 EXAMPLE = "Example: keras-bert pretrain --data examples --size tiny --output run --recipe tiny-laptop"
 
@@ -19,17 +19,19 @@ def pretrain(
     recipe: str = typer.Option("paper-base", help="What holds for the options below that are not given."),
     size: str | None = typer.Option(None, help="tiny, mini, small, medium, base or large; with --from its own holds."),
     steps: int | None = typer.Option(None, min=1, help="Of all phases together."),
-    batch_size: int | None = typer.Option(None, min=1, help="Of all devices together."),
+    batch_size: int | None = typer.Option(None, min=1, max=MOST, help="Of all devices together."),
     learning_rate: float | None = typer.Option(None, help="The highest, at the end of the warm-up."),
     warmup: float | None = typer.Option(None, help="The share of the steps over which the learning rate rises."),
     dropout: float | None = typer.Option(None, help="0 learns faster in a short run."),
     optimizer: str | None = typer.Option(None, help="adamw or lamb."),
     accumulate: int | None = typer.Option(
-        None, min=1, help="In how many parts a device takes its rows of a batch: less memory."
+        None, min=1, max=MOST, help="In how many parts a device takes its rows of a batch: less memory."
     ),
     dtype: str | None = typer.Option(None, help="float32, mixed_bfloat16 or mixed_float16."),
     remat: bool | None = typer.Option(None, help="Compute attention maps twice: less memory, more time."),
-    seed: int | None = typer.Option(None, min=0, help="Of the first weights, the order, the masks and the dropout."),
+    seed: int | None = typer.Option(
+        None, min=0, max=LAST_SEED, help="Of the first weights, the order, the masks and the dropout."
+    ),
     strategy: str = typer.Option("auto", help=STRATEGY),
     validation: str | None = typer.Option(None, help="Examples held out, for losses and accuracies on the way."),
     damaged: str = typer.Option("stop", help="At a shard that is cut off or damaged: stop, or skip the rest of it."),

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import typer
 
-from keras_bert.cli import app, check_new_file
+from keras_bert.cli import LAST_SEED, MOST, app, check_new_file
 
 FILES = "Files, patterns or folders of .txt, .md, .jsonl or Wikipedia's .xml, plain or .gz, .bz2, .zst"
 TEXT_FIELD = typer.Option("text", help="Where a line of .jsonl has its text.")
@@ -18,17 +18,17 @@ NO_SPLIT_CJK = typer.Option(False, "--no-split-cjk", help="Let words hold more t
 def vocab(
     corpus: list[str] = typer.Argument(..., help=f"{FILES}.", metavar="CORPUS"),
     output: Path = typer.Option(..., "--output", "-o", help="Where the vocabulary goes, one piece a line."),
-    size: int = typer.Option(30522, min=1, help="How many pieces at most, special ones included."),
+    size: int = typer.Option(30522, min=1, max=MOST, help="How many pieces at most, special ones included."),
     text_field: str = TEXT_FIELD,
     cased: bool = CASED,
     keep_accents: bool = KEEP_ACCENTS,
     no_split_cjk: bool = NO_SPLIT_CJK,
     min_count: int = typer.Option(2, min=1, help="How often a character or a pair must be seen to count."),
     alphabet: int | None = typer.Option(
-        None, min=1, help="How many characters to keep at most.", show_default="a quarter of --size"
+        None, min=1, max=MOST, help="How many characters to keep at most.", show_default="a quarter of --size"
     ),
-    unused: int = typer.Option(0, min=0, help="How many \\[unusedN] pieces to add, to be named later."),
-    seed: int = typer.Option(0, min=0, help="Decides the sample of a corpus over 128 MB."),
+    unused: int = typer.Option(0, min=0, max=MOST, help="How many unused pieces to add, to be named later."),
+    seed: int = typer.Option(0, min=0, max=LAST_SEED, help="Decides the sample of a corpus over 128 MB."),
 ) -> None:
     """Learn a WordPiece vocabulary from a corpus; the same files give the same bytes."""
     from keras_bert.pretraining.documents import read_texts

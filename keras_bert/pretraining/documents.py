@@ -53,8 +53,7 @@ def read_documents(
     >>> [document.text for document in read_documents(iter(["One. Two.", "Three."]))]
     ['One. Two.', 'Three.']
     """
-    if boundary not in BOUNDARIES:
-        raise ValueError(f"boundary must be one of {', '.join(BOUNDARIES)}. Received: boundary={boundary!r}")
+    check_boundary(boundary)
     documents = _of_files(corpus, boundary, text_field, seen) if is_files(corpus) else _of_texts(corpus)
     return (document for document in documents if _WORD.search(document.text))
 
@@ -77,6 +76,12 @@ def read_texts(
                 yield from (document.text for document in _of_jsonl(_lines(stream, path), path, text_field))
             else:
                 yield from _lines(stream, path)
+
+
+def check_boundary(boundary: str) -> None:
+    """Refuse what is no way to part documents."""
+    if boundary not in BOUNDARIES:
+        raise ValueError(f"boundary (--documents) must be one of {', '.join(BOUNDARIES)}. Received: {boundary!r}")
 
 
 def is_files(corpus: Any) -> bool:

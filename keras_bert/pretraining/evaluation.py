@@ -16,6 +16,8 @@ from keras_bert.training.loop import evaluate as means_over
 from keras_bert.training.strategy import strategy as find_strategy
 from keras_bert.weights.checkpoint import TextRules
 
+DTYPES = ("float32", "bfloat16", "float16", "mixed_bfloat16", "mixed_float16")
+
 
 @dataclass(frozen=True)
 class Evaluation:
@@ -53,6 +55,8 @@ def evaluate(
     damaged: "stop" at a shard that is cut off or damaged, or "skip" the rest of it.
     """
     check_backend()
+    if dtype not in DTYPES:
+        raise ValueError(f"dtype must be one of {', '.join(DTYPES)}. Received: dtype={dtype!r}")
     strategy = find_strategy(strategy) if isinstance(strategy, str) else strategy
     with strategy.scope():
         model = Pretrainer.load(source, dtype=dtype)

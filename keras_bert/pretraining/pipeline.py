@@ -46,9 +46,16 @@ def write_with_beam(
             if number not in done:
                 self.writer.write(number, [document for _, _, document in sorted(placed)])
 
+    try:
+        pipeline = beam.Pipeline(options=PipelineOptions(list(options)))  # first, since its options may be wrong
+    except ValueError as error:
+        raise ValueError(
+            "--runner must be local, beam, or a runner that Beam knows, with its options behind. Give others. "
+            f"Received: {' '.join(options)}: {' '.join(str(error).split())}"
+        ) from None
     done = set(begin(directory, run, settings, vocabulary))
     count = max(1, round(size / settings.shard_size))
-    with beam.Pipeline(options=PipelineOptions(list(options))) as pipeline:
+    with pipeline:
         _ = (
             pipeline
             | "Files" >> beam.Create(list(enumerate(files)))

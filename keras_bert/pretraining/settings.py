@@ -5,7 +5,7 @@ import hashlib
 from dataclasses import dataclass, field
 from typing import Any
 
-from keras_bert.pretraining.documents import BOUNDARIES
+from keras_bert.pretraining.documents import check_boundary
 from keras_bert.pretraining.masking import Masking
 from keras_bert.pretraining.sentences import RULES
 from keras_bert.text.packing import check_seq_length
@@ -41,9 +41,10 @@ class Settings:
         check_seq_length(self.seq_length, segments=2 if self.nsp else 1)
         if self.nsp and self.seq_length < 5:
             raise ValueError(f"Pairs need room for a piece of each text. Received: seq_length={self.seq_length}")
-        for name, known in (("mode", MODES), ("boundary", BOUNDARIES), ("sentences", RULES)):
+        for name, known in (("mode", MODES), ("sentences", RULES)):
             if getattr(self, name) not in known:
                 raise ValueError(f"{name} must be one of {', '.join(known)}. Received: {name}={getattr(self, name)!r}")
+        check_boundary(self.boundary)
         for name in ("dupe_factor", "shard_size"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1. Received: {name}={getattr(self, name)}")

@@ -49,7 +49,10 @@ class Learner:
         letters = self.letters(words)
         words = {word: count for word, count in words.items() if letters.issuperset(word)}
         if not words:
-            raise ValueError("The texts hold no word to learn from. Give more text, lower min_count or raise alphabet.")
+            raise ValueError(
+                "The texts hold no word to learn from. Give more text, lower min_count (--min-count) or raise "
+                f"alphabet (--alphabet). Received: min_count={self.min_count}, alphabet={self.alphabet}"
+            )
         first = sorted({word[0] for word in words})
         inner = sorted({f"##{letter}" for word in words for letter in word[1:]})
         if len(first) + len(inner) > room:

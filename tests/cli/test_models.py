@@ -1,9 +1,18 @@
 """`keras-bert models`."""
 
+import contextlib
+import os
+import re
+import struct
+import subprocess
+import sys
+
 import pytest
+from rich.cells import cell_len
 from typer.testing import CliRunner
 
 from keras_bert.cli import app, models  # noqa: F401  registers the command
+from keras_bert.weights.zoo import list_models
 
 
 def test_lists_every_model():
@@ -12,6 +21,29 @@ def test_lists_every_model():
     lines = [line.split("\t") for line in result.output.splitlines()]
     assert len(lines) == 37
     assert lines[0][:5] == ["base", "English", "no", "12/768/12", "109,482,240"]
+
+
+@pytest.mark.parametrize(("term", "columns"), [("xterm", 200), ("xterm", 80), ("xterm", 40), ("dumb", 40)])
+def test_names_are_whole_in_every_terminal(term, columns):
+    pty = pytest.importorskip("pty", reason="Windows has no such terminals")
+    import fcntl
+    import termios
+
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"} | {"TERM": term}
+    command = [sys.executable, "-m", "keras_bert.cli", "models", "--language", "languages"]
+    with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment):
+        os.close(theirs)
+        shown = ""
+        with contextlib.suppress(OSError):  # Linux's way to say that the other side is closed
+            while data := os.read(ours, 4096):
+                shown += data.decode()
+    os.close(ours)
+    lines = [re.sub(r"\x1b\[\d*m", "", line) for line in shown.splitlines()]
+    names = [model.name for model in list_models() if "languages" in model.language]
+    assert [line.split()[0] for line in lines if line.split()[0] in names] == names
+    assert max(map(cell_len, lines)) <= columns
 
 
 def test_one_language():

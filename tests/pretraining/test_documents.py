@@ -46,7 +46,7 @@ def test_boundaries_of_choice(tmp_path):
     assert texts(path, boundary="heading") == ["One\n\ntwo.", "Three."]
     (whole,) = read_documents(path, boundary="file")
     assert list(sentences_of(whole)) == ["# A One", "two.", "# B Three."]  # there a blank line parts paragraphs
-    with pytest.raises(ValueError, match="boundary must be one of"):
+    with pytest.raises(ValueError, match=r"boundary \(--documents\) must be one of"):
         read_documents(path, boundary="page")
 
 
