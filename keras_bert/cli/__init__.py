@@ -40,6 +40,7 @@ class _Help:
     """Help that keeps the names of options whole where the panels of a wide terminal would cut them."""
 
     wide = 100
+    rich_markup_mode: Any
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         columns = shutil.get_terminal_size().columns

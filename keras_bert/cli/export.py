@@ -64,7 +64,8 @@ def _load(source: str, **places: Any) -> Any:
     if task is not None:
         return task
     checkpoint = read_source(source, **places)
-    for kind in (*(kind.task for kind in KINDS.values()), Pretrainer):
+    kinds: tuple[Any, ...] = (*(kind.task for kind in KINDS.values()), Pretrainer)
+    for kind in kinds:
         heads = getattr(kind, "heads", ())
         if set(heads if isinstance(heads, tuple) else ("mlm",)) & set(checkpoint.heads):
             return kind.load(source, **places)

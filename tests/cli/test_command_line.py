@@ -11,12 +11,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import keras
 import pytest
 import typer
 from rich.cells import cell_len
 
 import keras_bert
 from keras_bert import cli, progress
+from tests.tasks.small import small_task
 
 ROOT = Path(__file__).parents[2]
 COMMANDS = [name for names in cli.CONTENTS.values() for name in names]
@@ -161,6 +163,61 @@ def test_what_goes_wrong_is_one_line(run, monkeypatch):
         monkeypatch.setattr(sys, "argv", ["keras-bert", *words])
         with pytest.raises(ValueError, match="klingon"):
             cli.main()
+
+
+def test_numbers_have_bounds(run):
+    for words in (["vocab", "a.txt", "-o", "b", "--unused", 10**11], ["evaluate", "a", "--data", "b", "--seed", 2**32]):
+        code, _, err = run(*words)
+        assert code == 2
+        assert f"Invalid value for '{words[-2]}'" in err
+
+
+def test_standard_input_is_closed(run, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", None)
+    code, _, err = run("embed", "--model", "tiny", "--json")
+    assert code == 1
+    assert "Standard input must be open" in err
+
+
+def test_interrupted_while_it_imports(run, monkeypatch):
+    def interrupt():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "register", interrupt)
+    assert run("models") == (130, "", "")
+
+
+def test_an_import_that_fails_is_one_line():
+    command = [sys.executable, "-m", "keras_bert.cli", "fill-mask", "[MASK]", "--model", "base"]
+    environment = os.environ | {"KERAS_BACKEND": "foo"}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert done.returncode == 1
+    assert re.fullmatch(r"keras-bert: .*foo\n", done.stderr)
+
+
+def test_pretraining_needs_tensorflow(run, monkeypatch):
+    import keras_bert.pretraining.evaluation
+    import keras_bert.pretraining.run  # noqa: F401  before Keras names another backend
+
+    monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
+    for words in (["pretrain", "--data", "none", "--output", "none"], ["evaluate", "none", "--data", str(ROOT)]):
+        code, _, err = run(*words)
+        assert code == 1
+        assert re.fullmatch(r"keras-bert: .*TensorFlow backend.*Received: backend 'jax'\n", err)
+
+
+def test_errors_of_a_graph_are_one_line():
+    told = 'in user code:\n\n    File "a.py", line 1, in call  *\n        x()\n\n    ValueError: x: too large\n'
+    assert cli._message(ValueError(told)) == "x: too large"
+
+
+def test_a_saved_task_is_found_by_its_class(tmp_path):
+    """The command line imports no class before the file that names it is read."""
+    small_task("classifier").save(tmp_path / "task.keras")
+    command = [sys.executable, "-m", "keras_bert.cli", "predict", str(tmp_path / "task.keras")]
+    done = subprocess.run(command, input="good film", capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["label"] in ("negative", "positive")
 
 
 def test_what_the_system_says_of_a_path(run, tmp_path):
