@@ -10,7 +10,7 @@ import numpy as np
 from keras import ops
 
 from keras_bert.bert import Bert
-from keras_bert.tasks.answer_spans import Candidate, best_spans, find_answer, token_span
+from keras_bert.tasks.answer_spans import Candidate, best_spans, find_answer, token_spans
 from keras_bert.tasks.columns import check_lengths, column, rows_of, weights
 from keras_bert.tasks.examples import Examples, packer_of
 from keras_bert.tasks.heads import check_bert, head_layer
@@ -109,13 +109,13 @@ class QuestionAnswerer(Task):
         windows, targets, own = [], [], []
         for part, rows in self._windows([questions[i] for i in kept], [contexts[i] for i in kept]):
             windows.append(rows)
-            for window, number in enumerate(rows["example"]):
-                question = kept[part + number]
-                targets.append(token_span(rows["start"][window], rows["end"][window], spans[question]))
-                own.append([weight[question]] * 2)
+            for number, question in enumerate(kept[part : part + CHUNK]):
+                shown = rows["example"] == number
+                targets.append(token_spans(rows["start"][shown], rows["end"][shown], spans[question] or (0, 0)))
+                own.append(np.full(targets[-1].shape, weight[question], "float32"))
         with tf.device("CPU:0"):
             return Examples(
-                _segments(windows, packer), packer, targets=np.array(targets, "int32"), weights=np.array(own, "float32")
+                _segments(windows, packer), packer, targets=np.concatenate(targets), weights=np.concatenate(own)
             )
 
     def _windows(self, questions: list[str], contexts: list[str]) -> Iterator[tuple[int, dict[str, np.ndarray]]]:
