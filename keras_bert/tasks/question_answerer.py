@@ -15,6 +15,7 @@ from keras_bert.tasks.columns import check_lengths, column, rows_of, weights
 from keras_bert.tasks.examples import Examples, packer_of
 from keras_bert.tasks.heads import check_bert, head_layer
 from keras_bert.tasks.task import Task
+from keras_bert.text.offsets import behind_marks
 
 logger = logging.getLogger("keras_bert")
 
@@ -161,18 +162,23 @@ class QuestionAnswerer(Task):
     def _answer(self, context: str, candidates: list[Candidate], null: float, top_k: int) -> Answer:
         if self.null_threshold is not None or not candidates:
             nothing = Candidate(null, None, None)
-            best = candidates[0].score if candidates else -np.inf
-            wins = null - best > (self.null_threshold or 0.0)
-            candidates = [nothing, *candidates] if wins else [*candidates, nothing]
+            wins = not candidates or null - candidates[0].score > (self.null_threshold or 0.0)
+            best = nothing if wins else candidates[0]
+            candidates = sorted([nothing, *candidates], key=lambda one: (one is not best, -one.score))
         scores = np.array([candidate.score for candidate in candidates])
         scores = np.exp(scores - scores.max())
         scores /= scores.sum()
-        told = [
-            Answer("" if start is None else context[start:end], start, end, float(score))
-            for (_, start, end), score in zip(candidates, scores, strict=True)
-        ]
+        told = [_told(context, candidate, float(score)) for candidate, score in zip(candidates, scores, strict=True)]
         first, *others = told[:top_k]
         return Answer(first.text, first.start, first.end, first.score, tuple(others))
+
+
+def _told(context: str, candidate: Candidate, score: float) -> Answer:
+    start, end = candidate.start, candidate.end
+    if start is None or end is None:
+        return Answer("", None, None, score)
+    end = behind_marks(context, end)
+    return Answer(context[start:end], start, end, score)
 
 
 def _texts(x: Any) -> tuple[list[str], list[str]]:

@@ -10,6 +10,7 @@ import numpy as np
 from keras_bert.tasks.columns import column, rows_of
 from keras_bert.tasks.entities import Run
 from keras_bert.tasks.examples import tokenize
+from keras_bert.text.offsets import behind_marks
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -52,7 +53,8 @@ class Units:
     def characters(self, number: int, first: int, last: int) -> tuple[int, int]:
         """The characters of units first to last, without the last."""
         places = np.append(self.firsts(number), self.splits[number + 1])
-        return int(self.start[places[first]]), int(self.end[places[first] : places[last]].max())
+        end = int(self.end[places[first] : places[last]].max())
+        return int(self.start[places[first]]), behind_marks(self.texts[number], end)
 
     def runs(self, number: int, entities: Any) -> tuple[list[Run], int]:
         """Entities in characters as runs of the units that share a character with each, and how many lost a unit.
@@ -132,8 +134,10 @@ def _of_words(preprocessor: Any, rows: list[Any], unit: str) -> Units:
     begins = np.concatenate([np.zeros(0), *map(_starts, words)]).astype("int32")  # of each word in its text
     values = np.insert(ids.values.numpy(), at, preprocessor.vocabulary["[UNK]"])
     starts = np.insert(start.values.numpy(), at, 0)
-    ends = np.insert(end.values.numpy(), at, sizes[bare])
+    ends = np.insert(end.values.numpy(), at, 0)
     lengths = np.maximum(lengths, 1)
+    starts[np.cumsum(lengths) - lengths] = 0  # a word is told as it was given, with what leaves no piece
+    ends[np.cumsum(lengths) - 1] = sizes
     counts = np.array([len(row) for row in words], "int64")
     number = np.concatenate([np.zeros(0), *map(np.arange, counts)]).astype("int64")
     offset = np.repeat(begins, lengths)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from keras_bert import Bert, Preprocessor
-from keras_bert.tasks.answer_spans import best_spans, find_answer, token_spans
+from keras_bert.tasks.answer_spans import Candidate, best_spans, find_answer, token_spans
 from keras_bert.tasks.question_answerer import QuestionAnswerer
 from tests.tasks.small import QUESTIONS, VOCABULARY, small_bert, small_task
 
@@ -107,6 +107,18 @@ def test_no_answer_is_one_where_it_is_asked_for():
     task.null_threshold = 1e6
     assert task.answer(*QUESTIONS)[0].text
     assert task.answer("who?", "").text == ""  # nothing to copy from
+
+
+def test_candidates_are_in_order_and_hold_their_marks():
+    task = small_task("answerer")
+    task.null_threshold = 0.0
+    told = task._answer("Rome\u0301 and Anna", [Candidate(3.0, 0, 4), Candidate(1.0, 10, 14)], null=2.0, top_k=3)
+    assert [(one.text, one.end) for one in (told, *told.others)] == [("Rome\u0301", 5), ("", None), ("Anna", 14)]
+    assert told.score > told.others[0].score > told.others[1].score
+    task.null_threshold = -4.0
+    told = task._answer("Rome", [Candidate(3.0, 0, 4)], null=0.0, top_k=2)
+    assert [told.text, told.others[0].text] == ["", "Rome"]
+    assert task._answer("", [], null=0.0, top_k=2).text == ""
 
 
 def test_answers_that_are_not_in_their_contexts_are_counted_and_named(caplog):
