@@ -1,7 +1,7 @@
 """The units of texts that carry a label each, words or pieces, and the characters where they stand."""
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -83,8 +83,20 @@ class Units:
         return found, cut
 
     def _spans(self, number: int, entities: Any) -> Iterator[tuple[int, int, str]]:
+        if isinstance(entities, str) or not isinstance(entities, Iterable):
+            raise TypeError(
+                "Each text must have a list of entities, empty where there are none. "
+                f"Received: {entities!r} at row {number}"
+            )
         for entity in entities:
-            start, end, kind = (entity.start, entity.end, entity.type) if hasattr(entity, "type") else entity
+            match (entity.start, entity.end, entity.type) if hasattr(entity, "type") else entity:
+                case int() | np.integer() as start, int() | np.integer() as end, str() as kind:
+                    pass
+                case _:
+                    raise TypeError(
+                        "An entity of a text must be a tuple (start, end, type) or an Entity; tags, one a word, are "
+                        f"for lists of words. Received: {entity!r} at row {number}"
+                    )
             if not 0 <= start < end <= len(self.texts[number]):
                 raise ValueError(
                     f"An entity is (start, end, type), characters of a text of {len(self.texts[number])}. "

@@ -154,6 +154,12 @@ def test_bad_examples():
     for message, given in wrong.items():
         with pytest.raises(ValueError, match=message):
             task.fit(*given, verbose=0)
+    for entities in ([{"start": 0, "end": 4, "type": "PER"}], ["B-PER"], [("0", 4, "PER")], None, "B-PER"):
+        with pytest.raises(TypeError, match=r"entit.*Received: .*at row 0"):
+            task.fit(["Anna"], [entities], verbose=0)
+    stray = TokenTagger(small_bert(), labels=("O", "B-PER", "VERB"))
+    with pytest.raises(ValueError, match=r"O or have a prefix.*'VERB' among"):
+        stray.fit([["Anna", "lives"]], [["B-PER", "VERB"]], verbose=0)
     with pytest.raises(TypeError, match="lists of words"):
         task.tag_words(["Anna"])
     with pytest.raises(ValueError, match="unit must be"):
