@@ -102,7 +102,7 @@ class Units:
                     f"An entity is (start, end, type), characters of a text of {len(self.texts[number])}. "
                     f"Received: {entity!r} at row {number}"
                 )
-            yield start, end, kind
+            yield int(start), int(end), kind
 
     def rows(self, room: int) -> "tuple[tf.RaggedTensor, np.ndarray]":
         """Ragged ids of at most `room` pieces, enough rows for each text, and the text each row is of."""

@@ -82,7 +82,8 @@ def _sentences(
         width = width or len(row)
         if len(row) != width:
             raise ValueError(
-                f"Every line must have {width} columns. Mend the line. Received: {len(row)} columns at {path}:{number}"
+                f"Every line must have {width} columns. Mend the line, or name the file's --format (conllu, klue-ner). "
+                f"Received: {len(row)} columns at {path}:{number}"
             )
         if tag is not None and width == 1:
             raise ValueError(
