@@ -59,16 +59,23 @@ def _text_and_start(given: Any, row: int) -> tuple[str, int | None]:
     return text, None if start is None else int(start)
 
 
-def token_span(start: np.ndarray, end: np.ndarray, span: tuple[int, int] | None) -> tuple[int, int]:
-    """The tokens of a window that hold the characters; (0, 0), [CLS], if the window does not hold them all.
+def token_spans(start: np.ndarray, end: np.ndarray, span: tuple[int, int]) -> np.ndarray:
+    """The first and last token of an answer in each of its question's windows [W, 2].
 
-    start, end: characters of each token, -1 where it is none of the context.
+    (0, 0), [CLS], where a window does not hold all of its pieces. Characters that leave none (accents that are
+    stripped, a zero-width space) need not be held.
+
+    start, end: characters of each token of all the windows [W, S], -1 where it is none of the context.
     """
-    first, last = span or (0, 0)
-    inside = np.flatnonzero((start >= 0) & (start < last) & (end > first))
-    if not len(inside) or start[inside[0]] > first or end[inside[-1]] < last:
-        return 0, 0
-    return int(inside[0]), int(inside[-1])
+    inside = (start >= 0) & (start < span[1]) & (end > span[0])  # [W, S]
+    found = np.zeros((len(start), 2), "int32")
+    if inside.any():
+        first, last = start[inside].min(), end[inside].max()
+        for window in np.flatnonzero(inside.any(1)):
+            tokens = np.flatnonzero(inside[window])
+            if start[window, tokens[0]] == first and end[window, tokens[-1]] == last:
+                found[window] = tokens[0], tokens[-1]
+    return found
 
 
 def best_spans(

@@ -36,6 +36,18 @@ def has_entities(labels: Iterable[str]) -> bool:
     return bool(others) and all(label[0] in "BIESLU" and label[1:2] == "-" and label[2:] for label in others)
 
 
+def stray_label(labels: Iterable[str]) -> str | None:
+    """The first label that is no tag of an entity among some that are B- or I-; None if there is none.
+
+    >>> stray_label(("O", "B-PER", "I-PER", "VERB"))
+    'VERB'
+    """
+    labels = list(labels)
+    if not any(label[:2] in ("B-", "I-") and label[2:] for label in labels):
+        return None
+    return next((label for label in labels if label != "O" and not has_entities([label])), None)
+
+
 def decode(labels: Sequence[str]) -> list[Run]:
     """The entities that these labels of words in a row tell, by the rules of CoNLL's script: any I- may begin one.
 

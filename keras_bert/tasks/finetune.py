@@ -115,6 +115,8 @@ def finetune(settings: Settings, output: Path) -> dict[str, Any]:
             "There must be at least two labels to tell apart. Add examples of another, or name the right column. "
             f"Received: {known.pop()!r} throughout {train.path}"
         )
+    if several and not known:
+        raise ValueError(f"Some text must have a label. Add labels. Received: {train.path}, whose lists are all empty")
     check_labels(kind, valid, known)
     folder = output.with_name(output.name + ".partial")
     with _claimed(folder, settings):

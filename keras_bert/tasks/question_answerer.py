@@ -10,11 +10,12 @@ import numpy as np
 from keras import ops
 
 from keras_bert.bert import Bert
-from keras_bert.tasks.answer_spans import Candidate, best_spans, find_answer, token_span
+from keras_bert.tasks.answer_spans import Candidate, best_spans, find_answer, token_spans
 from keras_bert.tasks.columns import check_lengths, column, rows_of, weights
 from keras_bert.tasks.examples import Examples, packer_of
 from keras_bert.tasks.heads import check_bert, head_layer
 from keras_bert.tasks.task import Task
+from keras_bert.text.offsets import behind_marks
 
 logger = logging.getLogger("keras_bert")
 
@@ -109,13 +110,13 @@ class QuestionAnswerer(Task):
         windows, targets, own = [], [], []
         for part, rows in self._windows([questions[i] for i in kept], [contexts[i] for i in kept]):
             windows.append(rows)
-            for window, number in enumerate(rows["example"]):
-                question = kept[part + number]
-                targets.append(token_span(rows["start"][window], rows["end"][window], spans[question]))
-                own.append([weight[question]] * 2)
+            for number, question in enumerate(kept[part : part + CHUNK]):
+                shown = rows["example"] == number
+                targets.append(token_spans(rows["start"][shown], rows["end"][shown], spans[question] or (0, 0)))
+                own.append(np.full(targets[-1].shape, weight[question], "float32"))
         with tf.device("CPU:0"):
             return Examples(
-                _segments(windows, packer), packer, targets=np.array(targets, "int32"), weights=np.array(own, "float32")
+                _segments(windows, packer), packer, targets=np.concatenate(targets), weights=np.concatenate(own)
             )
 
     def _windows(self, questions: list[str], contexts: list[str]) -> Iterator[tuple[int, dict[str, np.ndarray]]]:
@@ -161,18 +162,23 @@ class QuestionAnswerer(Task):
     def _answer(self, context: str, candidates: list[Candidate], null: float, top_k: int) -> Answer:
         if self.null_threshold is not None or not candidates:
             nothing = Candidate(null, None, None)
-            best = candidates[0].score if candidates else -np.inf
-            wins = null - best > (self.null_threshold or 0.0)
-            candidates = [nothing, *candidates] if wins else [*candidates, nothing]
+            wins = not candidates or null - candidates[0].score > (self.null_threshold or 0.0)
+            best = nothing if wins else candidates[0]
+            candidates = sorted([nothing, *candidates], key=lambda one: (one is not best, -one.score))
         scores = np.array([candidate.score for candidate in candidates])
         scores = np.exp(scores - scores.max())
         scores /= scores.sum()
-        told = [
-            Answer("" if start is None else context[start:end], start, end, float(score))
-            for (_, start, end), score in zip(candidates, scores, strict=True)
-        ]
+        told = [_told(context, candidate, float(score)) for candidate, score in zip(candidates, scores, strict=True)]
         first, *others = told[:top_k]
         return Answer(first.text, first.start, first.end, first.score, tuple(others))
+
+
+def _told(context: str, candidate: Candidate, score: float) -> Answer:
+    start, end = candidate.start, candidate.end
+    if start is None or end is None:
+        return Answer("", None, None, score)
+    end = behind_marks(context, end)
+    return Answer(context[start:end], start, end, score)
 
 
 def _texts(x: Any) -> tuple[list[str], list[str]]:

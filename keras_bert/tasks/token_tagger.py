@@ -12,7 +12,7 @@ from keras import ops
 from keras_bert.bert import Bert
 from keras_bert.layers.norm import Dropout
 from keras_bert.tasks.columns import check_lengths, rows_of, weights
-from keras_bert.tasks.entities import Entity, Run, decode, encode, has_entities
+from keras_bert.tasks.entities import Entity, Run, decode, encode, has_entities, stray_label
 from keras_bert.tasks.examples import Examples, packer_of
 from keras_bert.tasks.heads import check_bert, head_layer
 from keras_bert.tasks.labels import check_labels, class_weights, label_ids
@@ -102,6 +102,11 @@ class TokenTagger(Task):
         )
 
     def check_learnable(self, examples: Examples) -> None:
+        if (stray := stray_label(self.labels)) is not None:
+            raise ValueError(
+                "Where labels tell entities, each must be O or have a prefix, as B-PER has. Mend it, or leave it out. "
+                f"Received: {stray!r} among {self.labels}"
+            )
         learned = np.unique(examples.targets.flat_values.numpy()[examples.weights.flat_values.numpy() > 0])
         if len(learned) < 2:
             raise ValueError(

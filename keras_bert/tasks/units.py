@@ -1,7 +1,7 @@
 """The units of texts that carry a label each, words or pieces, and the characters where they stand."""
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +10,7 @@ import numpy as np
 from keras_bert.tasks.columns import column, rows_of
 from keras_bert.tasks.entities import Run
 from keras_bert.tasks.examples import tokenize
+from keras_bert.text.offsets import behind_marks
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -52,7 +53,8 @@ class Units:
     def characters(self, number: int, first: int, last: int) -> tuple[int, int]:
         """The characters of units first to last, without the last."""
         places = np.append(self.firsts(number), self.splits[number + 1])
-        return int(self.start[places[first]]), int(self.end[places[first] : places[last]].max())
+        end = int(self.end[places[first] : places[last]].max())
+        return int(self.start[places[first]]), behind_marks(self.texts[number], end)
 
     def runs(self, number: int, entities: Any) -> tuple[list[Run], int]:
         """Entities in characters as runs of the units that share a character with each, and how many lost a unit.
@@ -81,14 +83,26 @@ class Units:
         return found, cut
 
     def _spans(self, number: int, entities: Any) -> Iterator[tuple[int, int, str]]:
+        if isinstance(entities, str) or not isinstance(entities, Iterable):
+            raise TypeError(
+                "Each text must have a list of entities, empty where there are none. "
+                f"Received: {entities!r} at row {number}"
+            )
         for entity in entities:
-            start, end, kind = (entity.start, entity.end, entity.type) if hasattr(entity, "type") else entity
+            match (entity.start, entity.end, entity.type) if hasattr(entity, "type") else entity:
+                case int() | np.integer() as start, int() | np.integer() as end, str() as kind:
+                    pass
+                case _:
+                    raise TypeError(
+                        "An entity of a text must be a tuple (start, end, type) or an Entity; tags, one a word, are "
+                        f"for lists of words. Received: {entity!r} at row {number}"
+                    )
             if not 0 <= start < end <= len(self.texts[number]):
                 raise ValueError(
                     f"An entity is (start, end, type), characters of a text of {len(self.texts[number])}. "
                     f"Received: {entity!r} at row {number}"
                 )
-            yield start, end, kind
+            yield int(start), int(end), kind
 
     def rows(self, room: int) -> "tuple[tf.RaggedTensor, np.ndarray]":
         """Ragged ids of at most `room` pieces, enough rows for each text, and the text each row is of."""
@@ -132,8 +146,10 @@ def _of_words(preprocessor: Any, rows: list[Any], unit: str) -> Units:
     begins = np.concatenate([np.zeros(0), *map(_starts, words)]).astype("int32")  # of each word in its text
     values = np.insert(ids.values.numpy(), at, preprocessor.vocabulary["[UNK]"])
     starts = np.insert(start.values.numpy(), at, 0)
-    ends = np.insert(end.values.numpy(), at, sizes[bare])
+    ends = np.insert(end.values.numpy(), at, 0)
     lengths = np.maximum(lengths, 1)
+    starts[np.cumsum(lengths) - lengths] = 0  # a word is told as it was given, with what leaves no piece
+    ends[np.cumsum(lengths) - 1] = sizes
     counts = np.array([len(row) for row in words], "int64")
     number = np.concatenate([np.zeros(0), *map(np.arange, counts)]).astype("int64")
     offset = np.repeat(begins, lengths)

@@ -49,6 +49,9 @@ def test_several_labels(bert, tmp_path):
     metrics = json.loads((tmp_path / "run/metrics.json").read_text())
     assert metrics["chosen_by"] == "f1_micro"
     assert metrics["valid"]["f1_micro"] > 0.9
+    path.write_text('{"text": "good film", "label": []}\n')
+    with pytest.raises(ValueError, match=r"must have a label.*a.jsonl, whose lists are all empty"):
+        train(bert, "classify", path, path, tmp_path / "other")
 
 
 def test_tag_words(bert, tmp_path):

@@ -5,9 +5,10 @@ import dataclasses
 import numpy as np
 import pytest
 
-from keras_bert.tasks.answer_spans import best_spans, find_answer, token_span
+from keras_bert import Bert, Preprocessor
+from keras_bert.tasks.answer_spans import Candidate, best_spans, find_answer, token_spans
 from keras_bert.tasks.question_answerer import QuestionAnswerer
-from tests.tasks.small import QUESTIONS, small_bert, small_task
+from tests.tasks.small import QUESTIONS, VOCABULARY, small_bert, small_task
 
 pytestmark = pytest.mark.usefixtures("eager")
 
@@ -28,12 +29,22 @@ def test_where_answers_stand():
 
 
 def test_token_spans():
-    start, end = np.array([-1, -1, 0, 4, 9, -1]), np.array([-1, -1, 3, 8, 12, -1])
-    assert token_span(start, end, (4, 12)) == (3, 4)
-    assert token_span(start, end, (5, 6)) == (3, 3)  # a part of a token
-    assert token_span(start, end, (9, 14)) == (0, 0)  # goes on behind the window
-    assert token_span(start, end, (20, 22)) == (0, 0)
-    assert token_span(start, end, (0, 0)) == (0, 0)
+    start = np.array([[-1, -1, 0, 4, 9, -1], [-1, -1, 9, 15, -1, -1]])
+    end = np.array([[-1, -1, 3, 8, 12, -1], [-1, -1, 12, 18, -1, -1]])
+    assert token_spans(start, end, (4, 12)).tolist() == [[3, 4], [0, 0]]
+    assert token_spans(start, end, (5, 6)).tolist() == [[3, 3], [0, 0]]  # a part of a token
+    assert token_spans(start, end, (9, 14)).tolist() == [[4, 4], [2, 2]]  # no piece at 12 and 13
+    assert token_spans(start, end, (4, 16)).tolist() == [[0, 0], [0, 0]]  # goes on behind either window
+    assert token_spans(start, end, (20, 22)).tolist() == [[0, 0], [0, 0]]
+    assert token_spans(start, end, (0, 0)).tolist() == [[0, 0], [0, 0]]
+
+
+@pytest.mark.parametrize("answer", ["Rome\u200b", "\u200bRome", "Rome\u0301", "Rome\ufe0f\u00ad"])
+def test_characters_without_pieces_at_an_answer_s_ends(answer):
+    bert = small_bert()
+    task = small_task("answerer", Bert(bert.config, Preprocessor(VOCABULARY, seq_length=16)))
+    x = ["where?"], [f"Anna lives in {answer} ."]
+    assert task.examples(x, [answer]).targets.tolist() == [[8, 8]]  # [CLS] where ? [SEP] an ##na lives in
 
 
 def test_best_spans_against_all_spans():
@@ -96,6 +107,18 @@ def test_no_answer_is_one_where_it_is_asked_for():
     task.null_threshold = 1e6
     assert task.answer(*QUESTIONS)[0].text
     assert task.answer("who?", "").text == ""  # nothing to copy from
+
+
+def test_candidates_are_in_order_and_hold_their_marks():
+    task = small_task("answerer")
+    task.null_threshold = 0.0
+    told = task._answer("Rome\u0301 and Anna", [Candidate(3.0, 0, 4), Candidate(1.0, 10, 14)], null=2.0, top_k=3)
+    assert [(one.text, one.end) for one in (told, *told.others)] == [("Rome\u0301", 5), ("", None), ("Anna", 14)]
+    assert told.score > told.others[0].score > told.others[1].score
+    task.null_threshold = -4.0
+    told = task._answer("Rome", [Candidate(3.0, 0, 4)], null=0.0, top_k=2)
+    assert [told.text, told.others[0].text] == ["", "Rome"]
+    assert task._answer("", [], null=0.0, top_k=2).text == ""
 
 
 def test_answers_that_are_not_in_their_contexts_are_counted_and_named(caplog):

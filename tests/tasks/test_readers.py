@@ -176,6 +176,27 @@ def test_conll_without_a_word(write):
         read_conll(write("a.conll", "a\tO\n\tO\n"))
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("Anna\nran\n", "a word and its tag.*'Anna' alone at .*a.conll:1"),
+        ("a\tB-PER\n\nb\tO\nc\tVERB\n", "O or have a prefix.*'VERB' at .*a.conll:4"),
+        ("a\tI-PER\nb\tB_PER\n", "'B_PER' at .*a.conll:2"),
+        ("a\tO\n \tO\n", "white space.*klue-ner.*' ' at .*a.conll:2"),
+    ],
+)
+def test_bad_conll(write, text, message):
+    with pytest.raises(ValueError, match=message):
+        read_conll(write("a.conll", text))
+
+
+def test_conll_tags_of_one_scheme(write):
+    assert read_conll(write("a.conll", "a\nb\n"), tag=None).x == [["a", "b"]]
+    for tags in ("O\nO", "B-PER\nE-PER", "PER\nO", "NOUN\nVERB"):
+        first, second = tags.split()
+        assert read_conll(write("a.conll", f"a\t{first}\nb\t{second}\n")).y == [[first, second]]
+
+
 def test_conllu(write):
     def row(number, form, upos):
         return "\t".join([number, form, form.lower(), upos, *"______"]) + "\n"
@@ -234,7 +255,15 @@ def test_squad_answers_that_are_not_there(write, caplog):
     assert "the first 'Korea' of q7" in caplog.text
 
 
+def test_squad_questions_alone(write):
+    examples = read_squad(write("a.json", _squad({"id": "q7", "question": "Where?"})), answers=False)
+    assert (examples.x, examples.y) == ((["Where?"], ["Seoul is in Korea."]), [])
+
+
 BAD_SQUAD = {
+    "no answers": (_squad({"id": "q7", "question": "W"}), r"empty where there is none.*None at .*a.json:q7"),
+    "none of the answers": (_squad(_entry("Busan")), r"a part of its context.*a.json, where none is.*'Busan' of q7"),
+    "a start that is true": (_squad(_entry(start=True)), r"answer_start=True at .*a.json:q7"),
     "no JSON": ("{", "SQuAD's JSON.*JSONDecodeError"),
     "deep JSON": ("[" * 100_000, "SQuAD's JSON.*RecursionError"),
     "another JSON": ('{"rows": []}', "SQuAD's JSON.*KeyError: 'data'"),

@@ -10,7 +10,7 @@ from keras_bert.tasks.entities import Entity
 from keras_bert.tasks.readers import read_klue_ner
 from keras_bert.tasks.token_tagger import TokenTagger
 from keras_bert.tasks.units import units_of
-from tests.tasks.small import small_bert, small_task
+from tests.tasks.small import VOCABULARY, small_bert, small_task
 
 pytestmark = pytest.mark.usefixtures("eager")
 LABELS = ("O", "B-PER", "I-PER", "B-LOC", "I-LOC")
@@ -112,6 +112,16 @@ def test_words_stay_words():
     assert found[0] == Entity("X", "good", 0, 4, pytest.approx(1.0, abs=1e-3))
 
 
+def test_marks_are_of_what_they_follow():
+    """Accents that are stripped and variation selectors leave no piece, but are told."""
+    bert = Bert(small_bert().config, Preprocessor(VOCABULARY, seq_length=16))
+    words = ["Rome\u0301", "❤\ufe0f", "\u200bRome\u200b"]
+    task = told(small_task("tagger", bert), [["B-LOC", "B-PER", "B-LOC"]])
+    assert [entity.text for entity in task.tag([words])[0]] == words
+    spans = [(e.start, e.end) for e in task.tag(" ".join(words))]
+    assert spans == [(0, 5), (6, 8), (10, 14)]
+
+
 def test_long_texts_are_read_in_parts():
     task = small_task("tagger")
     words = ["good"] * 40
@@ -144,6 +154,12 @@ def test_bad_examples():
     for message, given in wrong.items():
         with pytest.raises(ValueError, match=message):
             task.fit(*given, verbose=0)
+    for entities in ([{"start": 0, "end": 4, "type": "PER"}], ["B-PER"], [("0", 4, "PER")], None, "B-PER"):
+        with pytest.raises(TypeError, match=r"entit.*Received: .*at row 0"):
+            task.fit(["Anna"], [entities], verbose=0)
+    stray = TokenTagger(small_bert(), labels=("O", "B-PER", "VERB"))
+    with pytest.raises(ValueError, match=r"O or have a prefix.*'VERB' among"):
+        stray.fit([["Anna", "lives"]], [["B-PER", "VERB"]], verbose=0)
     with pytest.raises(TypeError, match="lists of words"):
         task.tag_words(["Anna"])
     with pytest.raises(ValueError, match="unit must be"):

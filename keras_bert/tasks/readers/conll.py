@@ -1,8 +1,9 @@
 """Words with their tags: CoNLL columns, CoNLL-U's parts of speech, KLUE's tag per character."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
+from keras_bert.tasks.entities import stray_label
 from keras_bert.tasks.readers.rows import Rows, lines
 
 CONLLU_COLUMNS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
@@ -15,7 +16,16 @@ def read_conll(path: str | os.PathLike, *, word: int = 0, tag: int | None = -1) 
 
     word, tag: numbers of the columns, from 0; -1 is the last. tag=None: the words alone.
     """
-    return _sentences(path, _lines(path), word, tag)
+    rows = list(_lines(path))
+    found = _sentences(path, rows, word, tag)
+    stray = stray_label(dict.fromkeys(label for labels in found.y for label in labels))
+    if tag is not None and stray is not None:
+        number = next(number for number, row in rows if row and row[0] != "-DOCSTART-" and row[tag] == stray)
+        raise ValueError(
+            "Where tags tell entities, each must be O or have a prefix, as B-PER has. Mend the line, or name another "
+            f"column. Received: {stray!r} at {path}:{number}"
+        )
+    return found
 
 
 def read_conllu(path: str | os.PathLike, *, tag: str | None = "upos") -> Rows:
@@ -32,7 +42,7 @@ def read_conllu(path: str | os.PathLike, *, tag: str | None = "upos") -> Rows:
 
 def read_klue_ner(path: str | os.PathLike) -> Rows:
     """Texts of a KLUE-NER file, which gives each character a tag, with their entities as (start, end, type)."""
-    characters = _sentences(path, _lines(path, "##"), 0, 1, width=2)
+    characters = _sentences(path, _lines(path, "##"), 0, 1, width=2, spaces=True)
     texts = ["".join(sentence) for sentence in characters.x]
     y = []
     for row, (sentence, tags) in enumerate(zip(characters.x, characters.y, strict=True)):
@@ -53,7 +63,12 @@ def _lines(path: str | os.PathLike, comment: str | None = None) -> Iterator[Line
 
 
 def _sentences(
-    path: str | os.PathLike, rows: Iterator[Line], word: int, tag: int | None, width: int | None = None
+    path: str | os.PathLike,
+    rows: Iterable[Line],
+    word: int,
+    tag: int | None,
+    width: int | None = None,
+    spaces: bool = False,
 ) -> Rows:
     words: list[list[str]] = [[]]
     tags: list[list[str]] = [[]]
@@ -67,11 +82,22 @@ def _sentences(
         width = width or len(row)
         if len(row) != width:
             raise ValueError(
-                f"Every line must have {width} columns. Mend the line. Received: {len(row)} columns at {path}:{number}"
+                f"Every line must have {width} columns. Mend the line, or name the file's --format (conllu, klue-ner). "
+                f"Received: {len(row)} columns at {path}:{number}"
+            )
+        if tag is not None and width == 1:
+            raise ValueError(
+                "Every line must have a word and its tag. Add the column of the tags. "
+                f"Received: {row[0]!r} alone at {path}:{number}"
             )
         if not words[-1]:
             begins.append(number)
         words[-1].append(_cell(path, number, row, word, "word"))
+        if not spaces and not words[-1][-1].strip():
+            raise ValueError(
+                "A word must be more than white space. Mend the line; a file with a character a line is read with "
+                f"--format klue-ner (read_klue_ner). Received: {words[-1][-1]!r} at {path}:{number}"
+            )
         if tag is not None:
             tags[-1].append(_cell(path, number, row, tag, "tag"))
     if not begins:

@@ -52,7 +52,7 @@ def read(kind: str, path: str | os.PathLike, reading: Reading, *, labels: bool =
             f"Received: format={format!r}"
         )
     if kind == "answer":
-        return read_squad(path)
+        return read_squad(path, answers=labels)
     if kind == "tag":
         return _tagged(path, format, labels)
     options: dict[str, Any] = {"format": format, "header": reading.header, "skip_empty": reading.skip_empty}

@@ -11,38 +11,51 @@ from keras_bert.tasks.readers.rows import Rows
 logger = logging.getLogger("keras_bert")
 
 
-def read_squad(path: str | os.PathLike) -> Rows:
+def read_squad(path: str | os.PathLike, *, answers: bool = True) -> Rows:
     """Questions and contexts, for a `QuestionAnswerer`; y holds {"text": [...], "answer_start": [...]}.
 
-    The lists are empty for a question that v2.0 marks as impossible, and for one of a file without answers. An answer
+    The lists are empty for a question that v2.0 marks as impossible. answers=False: the questions alone. An answer
     that does not stand in its context where the file says stays there, since scoring asks for its text alone; the log
     counts such answers and names the first.
     """
     questions: list[str] = []
     contexts: list[str] = []
-    answers: list[dict[str, list[Any]]] = []
+    y: list[dict[str, list[Any]]] = []
     ids: list[str] = []
     for context, entry in _entries(path):
         ids.append(str(entry.get("id", len(ids))))
         place = f"{path}:{ids[-1]}"
         questions.append(_text(entry, "question", place))
         contexts.append(context)
-        found = [] if entry.get("is_impossible") else entry.get("answers", [])
+        if not answers:
+            continue
+        found = [] if entry.get("is_impossible") else entry.get("answers")
         if not isinstance(found, list) or not all(isinstance(answer, dict) for answer in found):
-            raise ValueError(f"answers must be a list of objects. Mend the file. Received: {found!r} at {place}")
+            raise ValueError(
+                "answers must be a list of objects, empty where there is none. Mend the file. "
+                f"Received: {found!r} at {place}"
+            )
         texts = [_text(answer, "text", place) for answer in found]
-        answers.append({"text": texts, "answer_start": [_start(answer, place) for answer in found]})
+        y.append({"text": texts, "answer_start": [_start(answer, place) for answer in found]})
     if not ids:
         raise ValueError(f"A file must hold questions. Received: {path}, which has none")
+    if not answers:
+        return Rows((questions, contexts), [], str(path), ids)
+    firsts = [given["text"][0].strip() if given["text"] else "" for given in y]
+    if not any(first in context for first, context in zip(firsts, contexts, strict=True)):
+        raise ValueError(
+            "An answer must be a part of its context. Mend the file. "
+            f"Received: {path}, where none is, the first {firsts[0]!r} of {ids[0]}"
+        )
     odd = [
         (text, ids[row])
         for row, context in enumerate(contexts)
-        for text, start in zip(*answers[row].values(), strict=True)
+        for text, start in zip(*y[row].values(), strict=True)
         if not context.startswith(text, start)
     ]
     if odd:
         logger.warning("%d answers are not in their context where %s says, the first %r of %s", len(odd), path, *odd[0])
-    return Rows((questions, contexts), answers, str(path), ids)
+    return Rows((questions, contexts), y, str(path), ids)
 
 
 def _entries(path: str | os.PathLike) -> list[tuple[str, dict[str, Any]]]:
@@ -76,7 +89,7 @@ def _text(entry: dict[str, Any], key: str, place: str) -> str:
 
 def _start(answer: dict[str, Any], place: str) -> int:
     start = answer.get("answer_start")
-    if not isinstance(start, int) or start < 0:
+    if not isinstance(start, int) or isinstance(start, bool) or start < 0:
         raise ValueError(
             "Every answer must say where it begins, in characters. Mend the file. "
             f"Received: answer_start={start!r} at {place}"
