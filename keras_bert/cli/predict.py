@@ -22,12 +22,14 @@ def predict(
         Path("-"),
         dir_okay=False,
         allow_dash=True,
-        help="A file as in training; .txt or - (standard input): a row a line.",
+        help="A file as in training; - (standard input), or .txt if none was trained on: a row a line.",
     ),
     format: str | None = FORMAT,
     text: list[str] = typer.Option([], help="Column with the text; two for pairs.", show_default="as in training"),
     choice: list[str] = typer.Option([], help="Column with a choice.", show_default="as in training"),
-    header: bool | None = typer.Option(None, help="Whether the first row names the columns."),
+    header: bool | None = typer.Option(
+        None, help="Whether the first row names the columns.", show_default="as in training, or if a column is named"
+    ),
     batch_size: int = typer.Option(32, min=1, max=MOST, help="Rows at a time."),
 ) -> None:
     """Ask a task: JSONL on standard output, in the order of the rows; the texts of a line are parted by tabs."""
@@ -38,7 +40,7 @@ def predict(
     finished = Finished.load(source, **given(format=format, header=header, **columns))
     if str(file) == "-":
         answers = finished.predict_lines(standard_input(), batch_size=batch_size)
-    elif file.suffix.lower() == ".txt" and format is None:
+    elif file.suffix.lower() == ".txt" and format is None and not finished.labelled_lines:
         answers = finished.predict_lines(lines(file), batch_size=batch_size)
     else:
         answers = finished.predict(file, batch_size=batch_size)

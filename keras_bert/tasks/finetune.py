@@ -18,7 +18,8 @@ from keras_bert.tasks.epochs import METRICS, Epochs, begun, write_json
 from keras_bert.tasks.finetuning import Recipe
 from keras_bert.tasks.kinds import KINDS, Kind, check_labels
 from keras_bert.tasks.model_card import write_card, write_curve
-from keras_bert.tasks.readers import Reading, Rows, read
+from keras_bert.tasks.readers import FORMATS, Reading, Rows, read
+from keras_bert.tasks.readers.table import SUFFIXES
 from keras_bert.weights.folder import read_json
 
 logger = logging.getLogger("keras_bert")
@@ -52,6 +53,12 @@ class Settings:
         for name in ("epochs", "batch_size", "learning_rate"):
             if not 0 < getattr(self, name) < float("inf"):  # nor NaN
                 raise ValueError(f"{name} must be above 0. Received: {getattr(self, name)}")
+        columns = (*self.reading.text, *self.reading.choices, self.reading.label)
+        if len(set(columns)) < len(columns):
+            raise ValueError(f"Each column must have one use. Name another. Received: {', '.join(map(repr, columns))}")
+        if self.reading.header is None:  # told here, since other columns may be named when the task is asked
+            header = any(isinstance(column, str) for column in columns)
+            object.__setattr__(self, "reading", dataclasses.replace(self.reading, header=header))
         if self.dtype not in DTYPES:
             raise ValueError(f"dtype must be one of {', '.join(DTYPES)}. Received: dtype={self.dtype!r}")
         if not 0 <= self.seed < 2**32:  # numpy's bound
@@ -68,6 +75,12 @@ class Settings:
     def recipe(self) -> Recipe:
         """How the weights are moved."""
         return Recipe(learning_rate=self.learning_rate, epochs=self.epochs, batch_size=self.batch_size)
+
+    @property
+    def labelled_lines(self) -> bool:
+        """Whether a .txt file is `label text` lines, as the training file is."""
+        format = self.reading.format or SUFFIXES.get(Path(self.train).suffix.lower())
+        return format == "label-text" and format in FORMATS[self.kind]
 
     @classmethod
     def from_json(cls, path: Path) -> "Settings":

@@ -22,6 +22,7 @@ class Finished:
 
     task: Task
     reading: Reading
+    labelled_lines: bool = False  # whether a .txt file is `label text` lines, as in training
 
     @classmethod
     def load(cls, source: Path, **reading: Any) -> "Finished":
@@ -32,8 +33,13 @@ class Finished:
                 "A model must be a finished folder of `keras-bert finetune`, or the .keras file of a task. "
                 f"Received: {str(source)!r}"
             )
-        learned = Settings.from_json(record).reading if record.is_file() else Reading()
-        return cls(read_keras(path, compile=False), dataclasses.replace(learned, **reading))
+        settings = Settings.from_json(record) if record.is_file() else None
+        learned = settings.reading if settings else Reading()
+        columns = (*reading.get("text", ()), *reading.get("choices", ()), reading.get("label"))
+        if any(isinstance(column, str) for column in columns):  # else the header is as in training
+            reading = {"header": True, **reading}
+        reading = dataclasses.replace(learned, **reading)
+        return cls(read_keras(path, compile=False), reading, settings is not None and settings.labelled_lines)
 
     @property
     def kind(self) -> str:

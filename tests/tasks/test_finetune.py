@@ -85,6 +85,26 @@ def test_predict_file(finished, files):
     assert np.mean(np.array(answers) == [label for _, label in reviews(32, 1)]) > 0.9
 
 
+def test_predict_reads_the_header_as_training_did(bert, files, tmp_path):
+    train(bert, "classify", *files, tmp_path / "run", "--epochs", 1, "--text", 0)
+    assert json.loads((tmp_path / "run/settings.json").read_text())["reading"]["header"] is True
+    other = write(tmp_path / "other.tsv", [["y", "x"], ["yes", "the film is good"]])
+    for file, columns, rows in ((files[1], (), 32), (files[1], ("--text", 0), 32), (other, ("--text", "x"), 1)):
+        assert len(run("predict", tmp_path / "run", file, *columns).stdout.splitlines()) == rows
+    bare = write(tmp_path / "bare.tsv", [["the film is good"]])
+    assert len(run("predict", tmp_path / "run", bare, "--no-header").stdout.splitlines()) == 1
+
+
+def test_predict_reads_labelled_lines_as_training_did(bert, tmp_path):
+    lines = tmp_path / "lines.txt"
+    lines.write_text("".join(f"{label} {text}\n" for text, label in reviews(32, 0)))
+    train(bert, "classify", lines, lines, tmp_path / "run", "--epochs", 1)
+    finished = Finished.load(tmp_path / "run")
+    expected = [answer["score"] for answer in finished.predict_lines(enumerate(text for text, _ in reviews(32, 0)))]
+    said = run("predict", tmp_path / "run", lines).stdout.splitlines()
+    assert [json.loads(line)["score"] for line in said] == pytest.approx(expected, abs=1e-5)
+
+
 def test_standard_input_is_read_as_files_are(finished):
     for given, message in ((b"", "standard input, which is empty"), ("a\n영화".encode("cp949"), "standard input:2")):
         with pytest.raises(ValueError, match=message):
