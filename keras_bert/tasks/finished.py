@@ -38,8 +38,8 @@ class Finished:
         columns = (*reading.get("text", ()), *reading.get("choices", ()), reading.get("label"))
         if any(isinstance(column, str) for column in columns):  # else the header is as in training
             reading = {"header": True, **reading}
-        reading = dataclasses.replace(learned, **reading)
-        return cls(read_keras(path, compile=False), reading, settings is not None and settings.labelled_lines)
+        task, reads_lines = read_keras(path, compile=False), settings is not None and settings.labelled_lines
+        return cls(task, dataclasses.replace(learned, **reading), reads_lines)
 
     @property
     def kind(self) -> str:
