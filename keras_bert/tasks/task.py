@@ -160,7 +160,7 @@ class Task(HeadedModel):
 
             if not isinstance(validation_data, Examples | None):
                 raise ValueError("On several devices text is validated on text. Received: packed validation_data")
-            options |= {"batch_size": rows, "callbacks": callbacks, "seed": seed}
+            options |= {"batch_size": rows, "callbacks": callbacks, "seed": seed if shuffle else None}
             return distributed.fit(self, examples, validation_data, **options)
         if isinstance(validation_data, Examples):
             validation_data = validation_data.batches(rows)[1]
