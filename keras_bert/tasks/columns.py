@@ -88,6 +88,8 @@ def columns_of(x: Any, y: Any = None, weights: Any = None, *, ranks: tuple[int, 
         return x, y, weights
     if int(x.cardinality()) == -1:  # tf.data.INFINITE_CARDINALITY
         raise ValueError("A tf.data of text must end; it is read, tokenized and shuffled as a whole. Use x.take(n).")
+    if y is not None or weights is not None:
+        raise ValueError("A tf.data gives (x, y, weight) by itself. Put them in it. Received: y or weights beside it")
     first = _example(x.element_spec)[0]
     spec = first[0] if isinstance(first, tuple) else first
     if spec.shape.rank not in ranks:
@@ -95,6 +97,13 @@ def columns_of(x: Any, y: Any = None, weights: Any = None, *, ranks: tuple[int, 
     rows = [_example(row) for row in x.as_numpy_iterator()]
     if not rows:
         raise ValueError("There must be at least one example. Received: an empty tf.data")
+    # Nothing tells a list of words from a batch of texts but the spaces in these.
+    words = (word for row in rows for word in row[0]) if spec.shape.rank == 1 and 1 in ranks else ()
+    if text := next((word for word in words if len(word.split()) > 1), None):
+        raise ValueError(
+            "A list of strings in a tf.data of a tagger is the words of one text. Give texts unbatched. "
+            f"Received: {text.decode('utf-8', 'replace')!r}"
+        )
     found = [list(column) for column in zip(*rows, strict=True)]
     if isinstance(first, tuple):
         found[0] = tuple(list(column) for column in zip(*found[0], strict=True))  # type: ignore[call-overload]
@@ -149,6 +158,14 @@ def weights(sample_weight: Any, count: int) -> np.ndarray:
     """A weight for each example, float32 [n]; 1 where none is given."""
     if sample_weight is None:
         return np.ones(count, "float32")
-    found = numbers(sample_weight, "sample weight")
+    found = not_negative(sample_weight, "sample weight")
     check_lengths(examples=range(count), weights=found)
+    return found
+
+
+def not_negative(values: Any, what: str) -> np.ndarray:
+    """A column of finite numbers from 0 on, float32 [n]."""
+    found = numbers(values, what)
+    if (found < 0).any():
+        raise ValueError(f"Every {what} must be 0 or more. To leave examples out, give 0. Received: {found.min()}")
     return found

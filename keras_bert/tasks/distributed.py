@@ -1,5 +1,6 @@
 """A task's fit on many devices or a TPU: Keras's epochs and callbacks around the steps of keras_bert/training."""
 
+import logging
 from typing import Any
 
 import keras
@@ -9,6 +10,8 @@ from keras_bert.tasks.examples import Examples
 from keras_bert.training.evaluator import Evaluator
 from keras_bert.training.loop import check_batch_size, distribute
 from keras_bert.training.trainer import Trainer
+
+logger = logging.getLogger("keras_bert")
 
 STEPS_PER_LOOP = 10
 
@@ -23,9 +26,16 @@ def fit(
     initial_epoch: int,
     callbacks: Any,
     verbose: Any,
-    seed: int,
+    seed: int | None,
+    **others: Any,
 ) -> keras.callbacks.History:
-    """Train a compiled task on all replicas of its strategy; shapes are static, so the last batch is filled up."""
+    """Train a compiled task on all replicas of its strategy; shapes are static, so the last batch is filled up.
+
+    seed: of the order; None: as given.
+    """
+    if others:
+        raise ValueError(f"On several devices fit goes by whole epochs. Leave out what came: {', '.join(others)}")
+    _warn_of_metrics(task)
     strategy = task.distribute_strategy
     check_batch_size(batch_size, strategy)
     steps = -(-len(examples) // batch_size)
@@ -35,7 +45,7 @@ def fit(
             task.optimizer.build(task.trainable_variables)
 
     def batches(start: int, part: tuple[int, int]) -> Any:
-        return examples.static(batch_size, part, seed=seed, first_epoch=initial_epoch)
+        return examples.static(batch_size, part, seed=seed, first_epoch=initial_epoch).repeat()
 
     dataset = distribute(batches, strategy, batch_size)
     trainer = Trainer(task, task.optimizer, dataset, step, strategy=strategy, accumulate=1, clip_norm=_clip_norm(task))
@@ -69,6 +79,20 @@ def fit(
             break
     told.on_train_end(logs)
     return task.history
+
+
+def _warn_of_metrics(task: Any) -> None:
+    """Say which metrics of `compile` the loop does not compute: all but those of the task itself."""
+    own = {metric.name for metric in task.default_metrics()}
+    compiled = task._compile_metrics  # None where compile was given none
+    asked = keras.tree.flatten([compiled._user_metrics, compiled._user_weighted_metrics]) if compiled else []
+    names = {getattr(metric, "name", None) or getattr(metric, "__name__", metric) for metric in asked if metric}
+    if names - own:
+        logger.warning(
+            "On several devices fit shows the loss and %s. Score others with a callback. Left out: %s",
+            ", ".join(sorted(own)),
+            ", ".join(sorted(names - own)),
+        )
 
 
 def _clip_norm(task: Any) -> float:

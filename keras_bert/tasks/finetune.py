@@ -203,7 +203,7 @@ def _claimed(folder: Path, settings: Settings) -> Iterator[None]:
     from filelock import FileLock, Timeout
 
     record, lock = folder / SETTINGS, folder / "lock"
-    if record.exists():
+    if begun(folder):
         settings.check_same(record)
     folder.mkdir(parents=True, exist_ok=True)
     try:

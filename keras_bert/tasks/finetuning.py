@@ -41,8 +41,8 @@ class Recipe:
         logger.log(
             level,
             "%s is trained as in the paper: AdamW, learning rate %g after %d warm-up steps, falling to 0 in %d steps, "
-            "gradients clipped to norm %g. For other values give fit a Recipe, or call compile(); keras-bert finetune "
-            "has --learning-rate, --epochs and --batch-size.",
+            "gradients clipped to norm %g. For other values give fit a recipe (keras_bert.tasks.finetuning.Recipe), or "
+            "call compile(); keras-bert finetune has --learning-rate, --epochs and --batch-size.",
             task.name,
             self.learning_rate,
             int(self.warmup * steps),

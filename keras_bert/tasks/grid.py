@@ -1,5 +1,6 @@
 """The grid that the paper chooses its fine-tuning from (Devlin et al. 2018, appendix A.3), the best of it kept."""
 
+import contextlib
 import dataclasses
 import itertools
 import json
@@ -34,7 +35,12 @@ def finetune_grid(settings: Settings, output: Path, grid: dict[str, tuple[Any, .
     for number, values in enumerate(combinations, 1):
         run = folder / "-".join(f"{name}={value:g}" for name, value in values.items())
         logger.info("Run %d of %d: %s", number, len(combinations), run.name)
-        metrics = _run(dataclasses.replace(settings, **values), run)
+        try:
+            metrics = _run(dataclasses.replace(settings, **values), run)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                folder.rmdir()  # if no run left anything there
+            raise
         runs.append({**values, "score": metrics["valid"][metrics["chosen_by"]]})
         if runs[-1]["score"] > max((done["score"] for done in runs[:-1]), default=float("-inf")):
             (best / MODEL).unlink(missing_ok=True)

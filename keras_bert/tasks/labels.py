@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from keras_bert.tasks.columns import is_missing, numbers, rows_of
+from keras_bert.tasks.columns import is_missing, not_negative, rows_of
 from keras_bert.weights.names import listed
 
 
@@ -32,6 +32,8 @@ def label_ids(values: Any, labels: tuple[str, ...], where: str = "") -> np.ndarr
 
 def _label_id(value: Any, ids: dict[str, int], row: int, where: str) -> int:
     place = f"at row {row}" if not where else f"at word {row} of {where}"
+    if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):  # a tensor of torch, as datasets may have them
+        value = value.item()
     if isinstance(value, bytes):
         value = value.decode("utf-8")
     if isinstance(value, str):
@@ -58,5 +60,5 @@ def class_weights(class_weight: Any, labels: tuple[str, ...]) -> np.ndarray:
         return found
     if not isinstance(class_weight, dict):
         raise TypeError(f"class_weight must be a dict, as in {{{labels[0]!r}: 2.0}}. Received: {class_weight!r}")
-    found[label_ids(list(class_weight), labels)] = numbers(list(class_weight.values()), "class weight")
+    found[label_ids(list(class_weight), labels)] = not_negative(list(class_weight.values()), "class weight")
     return found

@@ -101,7 +101,7 @@ def _settings(settings: "Settings") -> list[tuple[str, str]]:
     values["seq_length"] = settings.seq_length or KINDS[settings.kind].seq_length
     if settings.freeze is not None:
         values["freeze"] = "the whole encoder" if settings.freeze < 0 else f"embeddings and {settings.freeze} blocks"
-    unasked = {"tag": ("text", "label", "scale"), "answer": ("text", "label", "scale"), "regress": ()}
+    unasked = {**dict.fromkeys(("tag", "answer"), ("text", "label", "scale", "header")), "regress": ()}
     left_out = ("kind", "train", "valid", "reading", *unasked.get(settings.kind, ("scale",)))
     shown = {name: value for name, value in values.items() if name not in left_out}
     return [(NAMES.get(name, name.replace("_", " ")), _said(value)) for name, value in shown.items() if _is_set(value)]

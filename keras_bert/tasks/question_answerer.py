@@ -11,7 +11,7 @@ from keras import ops
 
 from keras_bert.bert import Bert
 from keras_bert.tasks.answer_spans import Candidate, best_spans, find_answer, token_spans
-from keras_bert.tasks.columns import check_lengths, column, rows_of, weights
+from keras_bert.tasks.columns import check_lengths, column, is_missing, rows_of, weights
 from keras_bert.tasks.examples import Examples, packer_of
 from keras_bert.tasks.heads import check_bert, head_layer
 from keras_bert.tasks.task import Task
@@ -104,7 +104,8 @@ class QuestionAnswerer(Task):
         if y is None:
             windows = [rows for _, rows in self._windows(questions, contexts)]
             return Examples(_segments(windows, packer), packer)
-        spans = _spans(contexts, rows_of(y, "answer"))
+        answers = [None if is_missing(answer) else answer for answer in rows_of(y, "answer")]
+        spans = _spans(contexts, answers)
         weight = weights(sample_weight, len(questions))
         kept = [number for number, span in enumerate(spans) if span is not None]
         windows, targets, own = [], [], []

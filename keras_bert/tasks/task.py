@@ -83,6 +83,12 @@ class Task(HeadedModel):
         """`y` beside inputs that are packed already, label names turned to ids."""
         return y
 
+    def _class_weight_ids(self, class_weight: Any) -> Any:
+        """`class_weight` beside inputs that are packed already, label names turned to ids."""
+        if class_weight is not None:
+            raise ValueError("class_weight is for one label a text. Give sample_weight. Received: class_weight")
+        return None
+
     # === Training ===
 
     def fit(
@@ -118,9 +124,14 @@ class Task(HeadedModel):
         epochs = count_of("epochs", epochs, recipe.epochs if by_recipe else 1)
         rows = count_of("batch_size", batch_size, recipe.batch_size)
         options |= {"epochs": epochs, "verbose": verbose, "initial_epoch": initial_epoch}
+        if isinstance(validation_data, tuple | list) and is_packed(tuple(validation_data)):
+            held_out, *given = validation_data
+            validation_data = (held_out, *map(self.target_ids, given[:1]), *given[1:])
+        steps: int | None = options.get("steps_per_epoch")
         if is_packed(x):
+            class_weight = self._class_weight_ids(class_weight)
             if by_recipe:
-                recipe.compile(self, epochs * steps_of(x, rows, validation_split), level)
+                recipe.compile(self, epochs * (steps or steps_of(x, rows, validation_split)), level)
             options |= {"validation_split": validation_split, "validation_data": validation_data}
             options |= {"class_weight": class_weight, "sample_weight": sample_weight, "callbacks": callbacks}
             options["shuffle"] = shuffle and isinstance(x, dict)
@@ -133,7 +144,7 @@ class Task(HeadedModel):
         self.check_learnable(examples)
         if by_recipe:
             with self.distribute_strategy.scope() if self._is_distributed else contextlib.nullcontext():
-                recipe.compile(self, epochs * -(-len(examples) // rows), level)
+                recipe.compile(self, epochs * (steps or -(-len(examples) // rows)), level)
         callbacks = [callbacks] if isinstance(callbacks, keras.callbacks.Callback) else list(callbacks or ())
         if validation_data is not None and not is_packed(validation_data):
             validation = validation_data if isinstance(validation_data, tuple | list) else (validation_data,)
@@ -149,7 +160,7 @@ class Task(HeadedModel):
 
             if not isinstance(validation_data, Examples | None):
                 raise ValueError("On several devices text is validated on text. Received: packed validation_data")
-            options |= {"batch_size": rows, "callbacks": callbacks, "seed": seed}
+            options |= {"batch_size": rows, "callbacks": callbacks, "seed": seed if shuffle else None}
             return distributed.fit(self, examples, validation_data, **options)
         if isinstance(validation_data, Examples):
             validation_data = validation_data.batches(rows)[1]
@@ -230,6 +241,8 @@ class Task(HeadedModel):
 
             x = read(kind_of(self), x, Reading(), labels=labels)
         if isinstance(x, Rows):
+            if given and given[0] is not None:
+                raise ValueError("A file has its own labels. Give y beside columns alone. Received: a file and y")
             x, given = x.x, (x.y if labels else None, *given[1:])
         return columns_of(x, *given, ranks=self.example_ranks)
 

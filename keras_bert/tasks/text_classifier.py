@@ -118,18 +118,23 @@ class TextClassifier(Task):
 
     def default_metrics(self) -> list[keras.metrics.Metric]:
         if self.multi_label:
-            return [keras.metrics.BinaryAccuracy(name="accuracy", threshold=0.0)]
+            return [keras.metrics.BinaryAccuracy(threshold=0.0)]
         return super().default_metrics()
 
     def scores(self, y: Any, logits: Any) -> dict[str, Any]:
         if self.multi_label:
-            return {"accuracy": keras.metrics.binary_accuracy(y, logits, threshold=0.0)}
+            return {"binary_accuracy": keras.metrics.binary_accuracy(y, logits, threshold=0.0)}
         return super().scores(y, logits)
 
     def target_ids(self, y: Any) -> Any:
         if y is None:
             return None
         return _several(y, self.labels) if self.multi_label else label_ids(y, self.labels)
+
+    def _class_weight_ids(self, class_weight: Any) -> Any:
+        if class_weight is None or self.multi_label:
+            return super()._class_weight_ids(class_weight)
+        return dict(enumerate(class_weights(class_weight, self.labels).tolist()))
 
     # === Answers ===
 

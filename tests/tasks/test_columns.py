@@ -1,5 +1,6 @@
 """What x and y may be: columns of any kind, packed inputs, and what is said of bad ones."""
 
+import keras
 import numpy as np
 import pytest
 
@@ -19,6 +20,19 @@ def test_packed_inputs_pass_through():
     assert int(task.optimizer.iterations) == 1
     assert np.isfinite(task.train_on_batch(x, np.array([0, 1, 0, 1]))[0])
     assert np.isfinite(task.evaluate(x, np.array([0, 1, 0, 1]), verbose=0)[0])
+
+
+def test_packed_inputs_keep_label_names():
+    task = small_task("classifier")
+    x = {name: array(value).astype("int32") for name, value in task.bert.preprocessor(TEXTS).items()}
+    y = ["negative", "positive", "negative", "positive"]
+    task.compile(keras.optimizers.SGD(0.0), keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    history = task.fit(x, y, class_weight={"negative": 1e6}, validation_data=(x, y), verbose=0).history
+    assert history["loss"][0] > 1e3 > history["val_loss"][0]
+    assert task._class_weight_ids({"negative": 3.0}) == {0: 3.0, 1: 1.0}
+    task.fit(TEXTS, y, validation_data=(x, y), verbose=0)
+    with pytest.raises(ValueError, match="Give sample_weight"):
+        small_task("several").fit(x, np.ones((4, 3)), class_weight={"bad": 2.0}, verbose=0)
 
 
 def test_columns_of_any_kind():
@@ -100,14 +114,47 @@ def test_bad_columns():
     for ask in (task.predict, task.classify, lambda x, batch_size: task.evaluate(x, [0], batch_size)):
         with pytest.raises(ValueError, match="batch_size must be at least 1"):
             ask(["a"], batch_size=0)
-    for weights, message in (("balanced", "must be a dict"), ({"negative": float("nan")}, "finite")):
+    wrong_weights = {"must be a dict": "balanced", "finite": {"negative": float("nan")}, "0 or more": {"negative": -2}}
+    for message, weights in wrong_weights.items():
         with pytest.raises((ValueError, TypeError), match=message):
             task.fit(["a", "b"], [0, 1], class_weight=weights, verbose=0)
+    with pytest.raises(ValueError, match=r"sample weight must be 0 or more.*-1"):
+        task.fit(["a", "b"], [0, 1], sample_weight=[1, -1], verbose=0)
     assert task.classify([b"good \xff"]) == task.classify(["good "])  # as the preprocessor reads it
     with pytest.raises(ValueError, match="no two alike"):
         TextClassifier(small_bert(), labels=("a", "a"))
     with pytest.raises(TypeError, match="must be a Bert"):
         TextClassifier("base", labels=("a", "b"))
+
+
+def test_labels_are_given_once(tmp_path):
+    import tensorflow as tf
+
+    task = small_task("classifier")
+    (tmp_path / "c.tsv").write_text("text\tlabel\na\tpositive\nb\tnegative\n")
+    rows = tf.data.Dataset.from_tensor_slices(TEXTS)
+    for x, message in ((tmp_path / "c.tsv", "its own labels"), (rows, "by itself")):
+        with pytest.raises(ValueError, match=message):
+            task.fit(x, [0, 1], verbose=0)
+
+
+def test_a_batch_of_texts_is_no_list_of_words():
+    import tensorflow as tf
+
+    texts = tf.data.Dataset.from_tensor_slices(["Anna ran", "Rome"])
+    task = small_task("tagger")
+    assert len(task.predict(texts)) == 2
+    with pytest.raises(ValueError, match=r"unbatched. Received: 'Anna ran'"):
+        task.predict(texts.batch(2))
+
+
+def test_missing_answers_and_labels_as_tensors():
+    import torch
+
+    task, (x, _) = small_task("answerer"), columns("answerer")
+    assert np.array_equal(task.examples(x, ["Rome", float("nan")]).targets, task.examples(x, ["Rome", None]).targets)
+    assert "exact_match" in task.evaluate(x, ["Rome", float("nan")], return_dict=True, verbose=0)
+    assert small_task("classifier").target_ids([torch.tensor(1), np.array(0)]).tolist() == [1, 0]
 
 
 def test_texts_too_long_are_told(caplog):

@@ -1,9 +1,12 @@
 """A task's fit on two replicas gives the weights of one device: exact means, static shapes, a filled last batch."""
 
+import logging
+
 import keras
 import numpy as np
 import pytest
 
+from keras_bert.tasks.examples import Examples
 from tests.parity.oracles import array
 from tests.subprocesses import fork
 from tests.tasks.small import NO_DROPOUT, columns, small_bert, small_task
@@ -27,13 +30,19 @@ def _trained(kind, strategy):
     return task, [history[name] for name in sorted(history)], task.evaluate(x, y, verbose=0)
 
 
-def differences(kinds):
-    """For each kind of task the largest of its weights, of its history and of its scores."""
+def _two_replicas():
     import tensorflow as tf
 
     cpu = tf.config.list_physical_devices("CPU")[0]
     tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
-    replicas = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+    return tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+
+
+def differences(kinds):
+    """For each kind of task the largest of its weights, of its history and of its scores."""
+    import tensorflow as tf
+
+    replicas = _two_replicas()
     found = {}
     for kind in kinds:
         two, seen, measured = _trained(kind, replicas)
@@ -52,3 +61,32 @@ def test_two_replicas():
     assert [*found] == [*kinds]
     for kind, values in found.items():
         assert max(values) <= 1e-5, kind
+
+
+def said_of_options():
+    """Of metrics that are not the task's and of steps_per_epoch; and whether the order as given differs by seed."""
+    replicas, said, losses = _two_replicas(), [], []
+    logging.getLogger("keras_bert").addHandler(handler := logging.Handler())
+    handler.emit = lambda record: said.append(record.getMessage())
+    with replicas.scope():
+        task = small_task("classifier", small_bert(**NO_DROPOUT))
+        task.compile(keras.optimizers.SGD(0.0), task.default_loss(), metrics=["accuracy", "mse"])
+    x, y = columns("classifier")
+    try:
+        task.fit(x, y, batch_size=2, steps_per_epoch=1, verbose=0)
+    except ValueError as error:
+        said.append(str(error))
+    batches = []
+    static = Examples.static
+    Examples.static = lambda *given, **options: batches.append(static(*given, **options)) or batches[-1]
+    losses = task.fit(x, y, batch_size=2, shuffle=False, epochs=2, verbose=0).history["loss"]
+    return said, losses, [targets.numpy().tolist() for _, targets, _ in batches[0]]
+
+
+@pytest.mark.slow
+def test_options_are_honoured_told_or_refused():
+    said, losses, targets = fork(said_of_options)
+    assert "Leave out what came: steps_per_epoch" in said[0]
+    assert said[1].endswith("Left out: mse")
+    assert losses[0] == pytest.approx(losses[1])
+    assert targets == [[1, 0], [0, 1]]

@@ -73,6 +73,14 @@ def test_another_process(bert, files, tmp_path):
         train(bert, "classify", *files, tmp_path / "run")
 
 
+def test_a_run_killed_in_its_first_epoch_begins_anew(bert, files, tmp_path):
+    (tmp_path / "run.partial").mkdir()
+    (tmp_path / "run.partial/settings.json").write_text('{"learning_rate": 1}')
+    (tmp_path / "run.partial/lock").touch()
+    train(bert, "classify", *files, tmp_path / "run", "--epochs", 1)
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
 def test_nothing_is_written_over(finished, bert, files):
     output, _ = finished
     before = (output / "model.keras").stat().st_mtime_ns
@@ -103,6 +111,10 @@ def test_bad_input_leaves_nothing_behind(bert, files, tmp_path):
         train(bert, "classify", *files, tmp_path / "run", "--freeze", "--lora", 2)
     with pytest.raises(ValueError, match="no-such-model"):
         train("no-such-model/folder", "classify", *files, tmp_path / "run")
+    with pytest.raises(ValueError, match="no-such-model"):
+        train("no-such-model/folder", "classify", *files, tmp_path / "run", "--grid")
+    with pytest.raises(ValueError, match=r"Each column must have one use.*'text', 'text'"):
+        train(bert, "classify", *files, tmp_path / "run", "--label", "text")
     with pytest.raises(ValueError, match=r"at most the model's 64 positions.*seq_length=65"):
         train(bert, "classify", *files, tmp_path / "run", "--seq-length", 65)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["empty.tsv", "one.tsv", "valid.tsv"]

@@ -84,7 +84,13 @@ def pooler(task):
 @pytest.mark.usefixtures("eager")
 @pytest.mark.parametrize(
     ("kind", "name"),
-    [("classifier", "matthews"), ("cosine", "spearman"), ("tagger", "entity_f1"), ("answerer", "exact_match")],
+    [
+        ("classifier", "matthews"),
+        ("several", "accuracy"),
+        ("cosine", "spearman"),
+        ("tagger", "entity_f1"),
+        ("answerer", "exact_match"),
+    ],
 )
 def test_evaluate_tells_what_is_reported(kind, name):
     """Beside the means of `compile`, whose values are kept; without names, as many as Keras gives."""
@@ -231,6 +237,8 @@ def test_the_recipe_is_the_papers_and_is_told(caplog):
     schedule = task.optimizer._learning_rate
     assert (schedule.steps, schedule.warmup_steps, task.optimizer.global_clipnorm) == (6, 0, 1.0)
     assert int(task.optimizer.iterations) == 6
+    task.fit(TEXTS, [0, 1, 0, 1], verbose=0, batch_size=1, steps_per_epoch=2)
+    assert (task.optimizer._learning_rate.steps, int(task.optimizer.iterations)) == (6, 6)
 
 
 @pytest.mark.usefixtures("eager")

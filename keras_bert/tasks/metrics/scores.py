@@ -5,7 +5,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from keras_bert.tasks.columns import rows_of
+from keras_bert.tasks.columns import is_missing, rows_of
 from keras_bert.tasks.labels import label_ids
 from keras_bert.tasks.metrics.answers import answer_scores, korquad_scores
 from keras_bert.tasks.metrics.classification import label_scores, multi_label_scores, number_scores
@@ -89,4 +89,6 @@ def _texts(answer: Any) -> list[str]:
         answer = answer["text"]
     elif isinstance(answer, tuple):
         answer = answer[0]
-    return [answer or ""] if isinstance(answer, str) or answer is None else list(answer)
+    if is_missing(answer):
+        return [""]
+    return [answer] if isinstance(answer, str) else list(answer)
