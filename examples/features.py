@@ -7,7 +7,8 @@
 3. fine-tuned: everything trained.
 
 Files: a TSV, CSV or JSONL with the columns "text" and "label", or a .txt with a label, a space and a text a line.
-Default: SST-2 of ../shared/data. Expected minutes and score: see benchmarks/README.md, "Fine-tuning".
+Default: SST-2 of ../shared/data. Time and score of 3: see benchmarks/README.md, "Fine-tuning";
+of 1 and 2 not measured.
 """
 
 import argparse
