@@ -6,6 +6,8 @@ import logging
 from pathlib import Path
 from typing import Any
 
+from keras_bert.storage import new_local_file
+
 logger = logging.getLogger("keras_bert")
 
 UNCASED_VOCAB, CASED_VOCAB = 30522, 28996
@@ -165,10 +167,8 @@ class BertConfig:
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     BertConfig().to_json(f"{folder}/bert_config.json")
         """
-        path = Path(path)
-        partial = path.with_name(path.name + ".partial")
-        partial.write_text(json.dumps(dataclasses.asdict(self), indent=2) + "\n", encoding="utf-8")
-        partial.replace(path)
+        with new_local_file(path) as temporary:
+            temporary.write_text(json.dumps(dataclasses.asdict(self), indent=2) + "\n", encoding="utf-8")
 
 
 def _which_gelu(data: dict[str, Any], source: str) -> str:

@@ -15,7 +15,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from keras_bert import refuse_old_package
-from keras_bert.pretraining.storage import behind_links
+from keras_bert.storage import behind_links
 
 # What --help lists, in the order of a BERT's life; each name is that of a file beside this one.
 CONTENTS = {

@@ -22,7 +22,7 @@ def attention(
     """Write a page that shows what each token attends to, in every layer and head; it needs no network."""
     from keras_bert.inputs import check_length
     from keras_bert.pictures import attention_page
-    from keras_bert.pretraining.storage import write_text
+    from keras_bert.storage import write_text
     from keras_bert.weights.load import load
 
     check_new_file(output, "--output")

@@ -57,7 +57,7 @@ def embed(
     import numpy as np
 
     from keras_bert.pictures.embeddings import check_map, draw_embeddings
-    from keras_bert.pretraining.storage import new_file
+    from keras_bert.storage import new_file
     from keras_bert.weights.load import load
 
     if output is None and plot is None and not as_json:

@@ -6,6 +6,7 @@ from keras_bert.hub.encoder import serve
 from keras_bert.hub.turns import in_turns
 from keras_bert.tasks.answer_spans import BEST
 from keras_bert.tasks.question_answerer import QuestionAnswerer
+from keras_bert.text.offsets import all_behind_marks
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -51,7 +52,8 @@ def answer(task: QuestionAnswerer, logits: Any, seq_length: int) -> dict[str, An
         everything = tf.concat([scores, tf.where(counts, null, -float("inf"))[:, tf.newaxis]], axis=1)
         chances = tf.nn.softmax(everything)
         whole = tf.strings.unicode_transcode(context, "UTF-8", "UTF-8", errors="ignore")
-        text = tf.strings.substr(whole, tf.maximum(start, 0), tf.maximum(end - start, 0), unit="UTF8_CHAR")
+        start, end = tf.maximum(start, 0), all_behind_marks(whole, tf.maximum(end, 0))
+        text = tf.strings.substr(whole, start, end - start, unit="UTF8_CHAR")
         return {
             "text": tf.where(none, "", text),
             "start": tf.where(none, -1, start),

@@ -7,6 +7,7 @@ from keras_bert.hub.encoder import serve
 from keras_bert.hub.turns import in_turns
 from keras_bert.tasks.entities import BEGIN, END, has_entities
 from keras_bert.tasks.token_tagger import TokenTagger
+from keras_bert.text.offsets import all_behind_marks
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -53,12 +54,12 @@ def tag(task: TokenTagger, logits: Any, seq_length: int) -> dict[str, Any]:
         of_piece = tf.gather(entity, tf.cumsum(tf.cast(first, tf.int32)) - 1)  # the entity of each piece
         size = tf.math.unsorted_segment_sum(tf.ones_like(row, tf.float32), entity, count)
         begin = tf.boolean_mask(tf.boolean_mask(start.flat_values, first), opens)
-        limit = tf.math.unsorted_segment_max(end.flat_values, of_piece, count)
         owner = tf.boolean_mask(row, opens)
-        texts = tf.strings.unicode_transcode(text, "UTF-8", "UTF-8", errors="ignore")
+        texts = tf.gather(tf.strings.unicode_transcode(text, "UTF-8", "UTF-8", errors="ignore"), owner)
+        limit = all_behind_marks(texts, tf.math.unsorted_segment_max(end.flat_values, of_piece, count))
         found = {
             "type": tf.boolean_mask(kind, opens),
-            "text": tf.strings.substr(tf.gather(texts, owner), begin, limit - begin, unit="UTF8_CHAR"),
+            "text": tf.strings.substr(texts, begin, limit - begin, unit="UTF8_CHAR"),
             "start": begin,
             "end": limit,
             "score": tf.math.unsorted_segment_sum(tf.reduce_max(scores, axis=1), entity, count) / size,

@@ -7,7 +7,7 @@ import logging
 import os
 from typing import Any
 
-from keras_bert.pretraining import storage
+from keras_bert import storage
 from keras_bert.pretraining.settings import Settings, sha256_of
 from keras_bert.pretraining.shards import ONE_DOCUMENT, Shard
 from keras_bert.text.vocabulary import Vocabulary

@@ -163,7 +163,7 @@ class Examples:
 
 
 def _is_ours(path: str) -> bool:
-    from keras_bert.pretraining.storage import exists
+    from keras_bert.storage import exists
 
     return any(exists(os.path.join(path, name)) for name in (FINISHED, UNFINISHED))
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import keras
 
+from keras_bert import storage
 from keras_bert.config import BertConfig
 from keras_bert.inputs import check_length
-from keras_bert.pretraining import storage
 from keras_bert.pretraining.directory import FINISHED
 from keras_bert.pretraining.pretrainer import Pretrainer
 from keras_bert.pretraining.read import Examples

@@ -9,7 +9,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from keras_bert.pretraining import storage
+from keras_bert import storage
 from keras_bert.training.report import METRICS, read_metrics
 from keras_bert.weights import own
 from keras_bert.weights.checkpoint import Checkpoint

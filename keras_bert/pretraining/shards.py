@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from keras_bert.pretraining import storage
+from keras_bert import storage
 from keras_bert.pretraining.documents import Document
 from keras_bert.pretraining.masking import Masker
 from keras_bert.pretraining.pairs import full_spans, pair_spans

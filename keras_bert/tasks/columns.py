@@ -108,7 +108,37 @@ def columns_of(x: Any, y: Any = None, weights: Any = None, *, ranks: tuple[int, 
     if isinstance(first, tuple):
         found[0] = tuple(list(column) for column in zip(*found[0], strict=True))  # type: ignore[call-overload]
     x, y, weights = [*found, None, None][:3]
-    return x, y, weights
+    return x, y and [_plain(value) for value in y], weights
+
+
+def _plain(value: Any) -> Any:
+    """What a tensor of a tf.data held, in Python's own types."""
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, dict):
+        return {name: _plain(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(map(_plain, value))
+    return value.decode("utf-8") if isinstance(value, bytes) else value
+
+
+def is_table(x: Any) -> bool:
+    """Whether this is a whole table, of pandas or datasets."""
+    return hasattr(x, "column_names") or (hasattr(x, "columns") and getattr(x, "ndim", 2) == 2)
+
+
+def table_columns(table: Any, texts: tuple[str, ...], label: str | None) -> tuple[Any, Any]:
+    """x and y out of the columns of these names; without a label x alone."""
+    known = list(table.column_names if hasattr(table, "column_names") else table.columns)
+    wanted = [*texts, *([label] if label else [])]
+    if not set(wanted) <= set(known):
+        raise ValueError(
+            f"A table in place of x and y must have the columns {', '.join(wanted)}. Name them so, or pass table[name] "
+            f"for each. Received: columns {', '.join(map(str, known))}"
+        )
+    columns = [rows_of(table[name], name) for name in wanted]
+    x = tuple(columns[: len(texts)]) if len(texts) > 1 else columns[0]
+    return x, columns[-1] if label else None
 
 
 def _is_dataset(x: Any) -> bool:

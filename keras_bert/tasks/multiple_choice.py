@@ -45,6 +45,7 @@ class MultipleChoice(Task):
     """
 
     heads: tuple[str, ...] = ("choice",)
+    table: tuple[tuple[str, ...], str] = (("prompt", "choices"), "label")
 
     def __init__(self, bert: Bert, choices: int = 4, *, freeze: bool = False, name: str | None = None) -> None:
         check_bert(bert)

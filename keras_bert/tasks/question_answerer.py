@@ -60,6 +60,7 @@ class QuestionAnswerer(Task):
     """
 
     heads: tuple[str, ...] = ("qa",)
+    table: tuple[tuple[str, ...], str] = (("question", "context"), "answers")
     length_axis: int | None = 1
 
     def __init__(

@@ -11,7 +11,7 @@ from keras import ops
 
 from keras_bert.bert import Bert
 from keras_bert.model import HeadedModel
-from keras_bert.tasks.columns import columns_of, count_of, is_packed, split_columns
+from keras_bert.tasks.columns import columns_of, count_of, is_packed, is_table, split_columns, table_columns
 from keras_bert.tasks.examples import Epoch, Examples
 from keras_bert.tasks.finetuning import Recipe, has_recipe, needs_recipe, steps_of
 from keras_bert.tasks.readers import Reading, Rows, read
@@ -21,11 +21,11 @@ from keras_bert.training.measures import Measure
 class Task(HeadedModel):
     """A functional model from the encoder's inputs to logits, which takes text in `fit`, `evaluate` and `predict`.
 
-    `fit(x, y)` takes columns: lists, arrays, columns of pandas or datasets, string tensors, or a tf.data of (x, y). In
-    place of both, a path whose columns are called text and label, or what a reader of `tasks/readers` makes of a file.
-    Inputs that are packed already, a dict or a tf.data of dicts, go to Keras as they are. Without `compile` it trains
-    as in the paper, see `Recipe`. `predict` gives logits in the order of the examples. `save(path)` and
-    `keras.models.load_model` keep the vocabulary, the labels and every setting.
+    `fit(x, y)` takes columns: lists, arrays, columns of pandas or datasets, string tensors. In place of both, a tf.data
+    of (x, y); a whole table of pandas or datasets, or the path of a file, whose columns have the names of `table`; or
+    what a reader of `tasks/readers` makes of a file. Inputs that are packed already, a dict or a tf.data of dicts, go
+    to Keras as they are. Without `compile` it trains as in the paper, see `Recipe`. `predict` gives logits in the order
+    of the examples. `save(path)` and `keras.models.load_model` keep the vocabulary, the labels and every setting.
 
     `task.bert` is the encoder: `task.bert.freeze(blocks=6)` or `task.bert.enable_lora(8)`, and `compile` after.
 
@@ -42,6 +42,7 @@ class Task(HeadedModel):
     """
 
     heads: tuple[str, ...] = ()  # the layers of the head, as weights/names.py calls them
+    table: tuple[tuple[str, ...], str] = (("text",), "label")  # the columns x and y of a table
     example_ranks: tuple[int, ...] = (0,)  # of the first tensor of x in one example of a tf.data
     length_axis: int | None = None  # of an example's logits, where they are of tokens
 
@@ -154,7 +155,7 @@ class Task(HeadedModel):
                 from keras_bert.tasks.metrics.scores import Scores
 
                 if not any(isinstance(callback, Scores) for callback in callbacks):
-                    callbacks.insert(0, Scores(*held_out[:2], batch_size=rows))
+                    callbacks.insert(0, Scores(*held_out[:2], with_validation=True, batch_size=rows))
         if self._is_distributed:
             from keras_bert.tasks import distributed
 
@@ -240,10 +241,12 @@ class Task(HeadedModel):
                 )
 
             x = read(kind_of(self), x, Reading(), labels=labels)
-        if isinstance(x, Rows):
+        if isinstance(x, Rows) or is_table(x):
             if given and given[0] is not None:
-                raise ValueError("A file has its own labels. Give y beside columns alone. Received: a file and y")
-            x, given = x.x, (x.y if labels else None, *given[1:])
+                raise ValueError("A table has its own labels. Give y beside columns alone. Received: a table and y")
+            texts, label = self.table
+            x, y = (x.x, x.y) if isinstance(x, Rows) else table_columns(x, texts, label if labels else None)
+            given = (y if labels else None, *given[1:])
         return columns_of(x, *given, ranks=self.example_ranks)
 
     def _labelled(self, columns: Any, class_weight: Any = None) -> Examples:

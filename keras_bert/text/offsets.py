@@ -27,6 +27,15 @@ def behind_marks(text: str, end: int) -> int:
     return end
 
 
+def all_behind_marks(texts: Any, ends: Any) -> Any:
+    """The same of string tensors and int32 ends, one for each."""
+    import tensorflow as tf
+
+    rest = tf.strings.substr(texts, ends, tf.fill(tf.shape(ends), tf.int32.max), unit="UTF8_CHAR")
+    marks = tf.strings.regex_replace(rest, r"(?s)(\x{200b}|[^\p{Mn}\p{Me}\p{Cf}]).*", "", replace_global=False)
+    return ends + tf.strings.length(marks, unit="UTF8_CHAR")
+
+
 class Aligner:
     """Spans of characters for spans of bytes of the words, by the number of bytes each character leaves.
 

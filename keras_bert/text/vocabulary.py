@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from keras_bert.pretraining.storage import behind_links
+from keras_bert.storage import new_local_file
 
 REQUIRED = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
 SPECIAL = (*REQUIRED, "[MASK]")
@@ -112,14 +112,8 @@ class Vocabulary:
 
     def save(self, path: str | os.PathLike) -> None:
         """Write a vocab.txt that `from_file` and Google's code read back; an interrupted write leaves the old file."""
-        path = Path(behind_links(path))
-        temporary = path.with_name(f".{path.name}.{os.getpid()}.partial")
-        try:
-            with temporary.open("w", encoding="utf-8", newline="\n") as file:
-                file.writelines(f"{token}\n" for token in self._tokens)
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
+        with new_local_file(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
+            file.writelines(f"{token}\n" for token in self._tokens)
 
     @property
     def tokens(self) -> tuple[str, ...]:

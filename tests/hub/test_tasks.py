@@ -170,6 +170,7 @@ def test_tagger(exports, tmp_path, labels, unit):
         task = _randomized(keras_bert.TokenTagger(task.bert, labels=labels, unit=unit))
         served = _traced(task, tmp_path)
     texts = [*TEXTS, "", " w1 É w2  w3", " ".join(f"w{i % 18}" for i in range(40))]  # the last in four parts
+    texts += ["w1\u0301 w2\ufe0f, w3\u0308\u200b É\u0301"]  # marks that leave no piece
     found = {name: x.numpy() for name, x in served["serving_default"](text=tf.constant(texts)).items()}
     for row, entities in enumerate(task.tag(texts)):
         assert found["count"][row] == len(entities)
@@ -195,7 +196,7 @@ def test_question_answerer(exports, tmp_path, null_threshold):
         task = _randomized(keras_bert.QuestionAnswerer(task.bert, null_threshold=null_threshold, stride=3))
         served = _traced(task, tmp_path)
     questions = ["w1", "w2 w3?", "w4 w5 w6 w7 w8 w9 w1", "w1"]  # a question keeps six pieces, half of twelve
-    contexts = ["w5  É w6.", " ".join(f"w{i * 7 % 18}" for i in range(150)), "w1", ""]  # > ROWS windows
+    contexts = ["w5\u0301  É\u0301 w6\u0301.", " ".join(f"w{i * 7 % 18}" for i in range(150)), "w1\ufe0f", ""]
     found = served["serving_default"](question=tf.constant(questions), context=tf.constant(contexts))
     for row, expected in enumerate(task.answer(questions, contexts)):
         start, end = (int(found[name][row]) for name in ("start", "end"))

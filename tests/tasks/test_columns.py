@@ -53,6 +53,8 @@ def test_columns_of_any_kind():
         (tf.constant(TEXTS), tf.constant([0, 1, 0, 1])),
         (rows,),
         (rows.batch(3),),
+        (frame,),
+        (table,),
     ]
     whole, *halves = [batch(task, *given) for given in ((TEXTS, names), (TEXTS[:2], names[:2]), (TEXTS[2:], names[2:]))]
     for given in kinds:
@@ -61,6 +63,30 @@ def test_columns_of_any_kind():
     task.fit(rows.batch(3), validation_split=0.5, epochs=1, verbose=0)
     pairs = tf.data.Dataset.from_tensor_slices((tuple(columns("regressor")[0]), columns("regressor")[1]))
     assert batch(small_task("regressor"), pairs) == batch(small_task("regressor"), *columns("regressor"))
+
+
+def test_tables_and_datasets_of_answers_and_choices():
+    import datasets
+    import pandas
+    import tensorflow as tf
+
+    task, (x, _) = small_task("answerer"), columns("answerer")
+    answers = [{"text": ["Rome"], "answer_start": [x[1][0].find("Rome")]}, {"text": [], "answer_start": []}]
+    x = tuple(column[:2] for column in x)
+    table = datasets.Dataset.from_dict({"question": x[0], "context": x[1], "answers": answers})
+    texts = ["Rome", ""]
+    expected = batch(task, x, answers)
+    for given in [(table,), (pandas.DataFrame(table),), (tf.data.Dataset.from_tensor_slices((x, texts)),)]:
+        assert batch(task, *given) == expected
+    ragged = {name: tf.ragged.constant([answer[name] for answer in answers]) for name in answers[0]}
+    with_starts = tf.data.Dataset.from_tensor_slices((x, ragged))
+    assert batch(task, with_starts) == batch(task, with_starts.batch(2)) == expected
+    choices = {"prompt": ["good", "bad"], "choices": [["a", "b", "good"], ["b", "a", "bad"]], "label": [2, 0]}
+    task = small_task("choice")
+    expected = batch(task, (choices["prompt"], choices["choices"]), choices["label"])
+    assert batch(task, pandas.DataFrame(choices)) == expected
+    with pytest.raises(ValueError, match=r"columns prompt, choices, label.*Received: columns question, context, ans"):
+        task.fit(table, verbose=0)
 
 
 def test_a_matrix_of_labels_stays_one():
@@ -128,12 +154,14 @@ def test_bad_columns():
 
 
 def test_labels_are_given_once(tmp_path):
+    import pandas
     import tensorflow as tf
 
     task = small_task("classifier")
     (tmp_path / "c.tsv").write_text("text\tlabel\na\tpositive\nb\tnegative\n")
     rows = tf.data.Dataset.from_tensor_slices(TEXTS)
-    for x, message in ((tmp_path / "c.tsv", "its own labels"), (rows, "by itself")):
+    table = pandas.DataFrame({"text": TEXTS, "label": [0, 1, 0, 1]})
+    for x, message in ((tmp_path / "c.tsv", "its own labels"), (table, "its own labels"), (rows, "by itself")):
         with pytest.raises(ValueError, match=message):
             task.fit(x, [0, 1], verbose=0)
 

@@ -42,18 +42,22 @@ class Scores(keras.callbacks.Callback):
     """Adds `scores` of held-out examples to the logs of each epoch, as val_matthews, val_entity_f1 and so on.
 
     `fit` adds it by itself where the recipe compiled the task. Of a name that the logs have, their value stays.
+    with_validation: only after epochs that `fit` validates.
 
     >>> task.fit(texts, labels, callbacks=[Scores(held_out_texts, held_out_labels)])    # doctest: +SKIP
     """
 
-    def __init__(self, x: Any, y: Any, **options: Any) -> None:
+    def __init__(self, x: Any, y: Any, *, with_validation: bool = False, **options: Any) -> None:
         super().__init__()
         self.x = x
         self.y = y
+        self.with_validation = with_validation
         self.options = options
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         logs = {} if logs is None else logs
+        if self.with_validation and "val_loss" not in logs:
+            return
         for name, value in self.found().items():
             logs.setdefault(f"val_{name}", value)
 

@@ -1,9 +1,10 @@
-"""Small files of a run, local or remote: each appears whole or not at all, and what fails is an OSError."""
+"""Small files, local or remote: each appears whole or not at all, and what fails is an OSError."""
 
 import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 
@@ -25,6 +26,18 @@ def new_file(path: str) -> Iterator[str]:
                 f"Writing must succeed. Make room, or choose another place. Received: {path} ({error.message})"
             ) from None
         raise
+
+
+@contextmanager
+def new_local_file(path: str | os.PathLike) -> Iterator[Path]:
+    """The same of a file on this machine, where there may be no TensorFlow."""
+    path = Path(behind_links(path))
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        yield temporary
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def behind_links(path: str | os.PathLike) -> str:
