@@ -37,7 +37,7 @@ def embed(
     file: Path = typer.Argument(
         Path("-"), dir_okay=False, allow_dash=True, help="A text a line, or .tsv, .csv, .jsonl; - is standard input."
     ),
-    model: str = typer.Option(..., "--model", "-m", help=MODEL),
+    model: str = typer.Option("base", "--model", "-m", help=MODEL),
     output: Path | None = typer.Option(None, "--output", "-o", help="Where the vectors go, .npy, a row a text."),
     as_json: bool = typer.Option(False, "--json", help="A JSON object a text on standard output: text and vector."),
     plot: Path | None = typer.Option(None, help="Where a map of the texts goes, .png, .svg or .pdf."),

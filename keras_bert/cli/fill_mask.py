@@ -11,7 +11,7 @@ from keras_bert.cli import CACHE_DIR, LOCAL_ONLY, MODEL, app
 @app.command("fill-mask", epilog='Example: keras-bert fill-mask "Paris is the [MASK] of France." --model base')
 def fill_mask(
     texts: list[str] = typer.Argument(..., help="Texts, each with one [MASK] or several.", metavar="TEXT..."),
-    model: str = typer.Option(..., "--model", "-m", help=MODEL),
+    model: str = typer.Option("base", "--model", "-m", help=MODEL),
     top_k: int = typer.Option(5, min=1, help="How many pieces to show for each mask."),
     as_json: bool = typer.Option(False, "--json", help="One JSON list: for each mask its fillings."),
     cache_dir: str | None = CACHE_DIR,
