@@ -16,7 +16,7 @@
   }
 
   /** The codes of the chosen head, [S, S]. */
-  const chosenMap = () => maps[chosen.layer].subarray(chosen.head * count * count, (chosen.head + 1) * count * count);
+  const chosenMap = () => maps[chosen.layer]?.subarray(chosen.head * count * count, (chosen.head + 1) * count * count);
 
   // === State ===
 
@@ -160,8 +160,9 @@
       at(id).style[start] = `${(index / count) * 100}%`;
       at(id).style[size] = `max(3px, ${100 / count}%)`;
     }
-    at("map-place").textContent = Number.isInteger(row) && Number.isInteger(column)
-      ? `${pieces[row]} → ${pieces[column]}: ${percent(weight(chosenMap()[row * count + column]))}`
+    const map = chosenMap();
+    at("map-place").textContent = map && Number.isInteger(row) && Number.isInteger(column)
+      ? `${pieces[row]} → ${pieces[column]}: ${percent(weight(map[row * count + column]))}`
       : "A row for each token that looks, a column for each that is looked at.";
   }
 
@@ -275,7 +276,9 @@
   let waiting = false;
 
   function findLines() {
+    lines = [];
     const map = chosenMap();
+    if (!map) return;
     const leave = at("special").checked;
     const kept = (to) => !(leave && special.has(to));
     const seen = new Uint32Array(256);
@@ -285,7 +288,6 @@
     }
     let least = 255, total = seen[255];
     while (least > 13 && total + seen[least - 1] <= MOST) total += seen[--least]; // 13: a quarter of a hundredth
-    lines = [];
     for (let from = 0; from < count; from++) {
       if (leave && special.has(from)) continue;
       for (let to = 0; to < count; to++) {
@@ -364,11 +366,10 @@
     at("layer-up").disabled = layer === layers - 1;
     at("head-down").disabled = head === 0;
     at("head-up").disabled = head === heads - 1;
-    if (maps[layer]) {
-      findLines();
-      paint(mapCanvas, chosenMap(), count, count);
-      setActive(active || pinned);
-    }
+    findLines();
+    if (maps[layer]) paint(mapCanvas, chosenMap(), count, count);
+    else mapCanvas.getContext("2d").clearRect(0, 0, mapCanvas.width, mapCanvas.height);
+    setActive(active || pinned);
   }
 
   function buildControls() {

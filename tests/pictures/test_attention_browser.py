@@ -97,6 +97,24 @@ def test_what_it_shows(browser, pair_page, bert):
     assert len({pixels(browser, f"#grid button:nth-of-type({i}) canvas") for i in (1, 2, 3, 4)}) == 4
 
 
+def test_a_layer_that_is_not_there_yet(browser, pair_page, tmp_path):
+    """Large pages take seconds to unpack; until then a layer has no map, and nothing that points at it fails."""
+    html = pair_page.read_text(encoding="utf-8").replace("Content-Security-Policy", "none")  # it knows the script
+    slow = html.replace("maps[layer] = await", "await new Promise((go) => layer ? 0 : go()); maps[layer] = await")
+    assert slow != html
+    (tmp_path / "slow.html").write_text(slow, encoding="utf-8")
+    browser.get((tmp_path / "slow.html").as_uri())
+    find(browser, '[aria-label="Layer 1, head 0"]').click()
+    point_at(browser, "#map-frame canvas")
+    find(browser, "#special").click()
+    assert "→" not in find(browser, "#map-place").text
+    painted = "return document.querySelector(arguments[0]).getContext('2d').getImageData(0, 0, 9, 9).data.some(Boolean)"
+    assert not browser.execute_script(painted, "#map-frame canvas")
+    find(browser, '[aria-label="Layer 0, head 0"]').click()
+    assert browser.execute_script(painted, "#map-frame canvas")
+    assert [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"] == []
+
+
 def test_click_and_keys_choose_the_head(browser, pair_page, keys):
     show(browser, pair_page)
     before = pixels(browser, "#map-frame canvas"), pixels(browser, "#lines")
