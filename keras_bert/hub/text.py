@@ -20,7 +20,7 @@ SERVED = ("embedding", "pooled_output", "truncated")
 
 
 def text(bert: Bert, seq_length: int, vocab_file: str | os.PathLike) -> tuple[Any, dict[str, Any]]:
-    """The object to save and its signatures: `embedding` is what `bert.embed` gives; the call gives every output."""
+    """The object to save and its signatures: `embedding` is what `bert.embed` gives of texts that are not cut."""
     import tensorflow as tf
 
     pooling = getattr(bert, "pooling", None) or Pooling()

@@ -1,5 +1,6 @@
 """What a user calls examples, as plain lists; what is wrong with them is told by its row."""
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -156,7 +157,7 @@ def split_columns(columns: Sequence[Any], fraction: float) -> tuple[list[Any], l
         raise ValueError(f"validation_split must be between 0 and 1. Received: {fraction}")
     first = columns[0][0] if isinstance(columns[0], tuple) else columns[0]
     count = len(rows_of(first, "example"))
-    kept = round(count * (1 - fraction))
+    kept = math.floor(count * (1 - fraction))
     if not 0 < kept < count:
         raise ValueError(f"validation_split must leave rows on both sides. Received: {fraction} of {count} rows")
     return _rows(columns, slice(kept)), _rows(columns, slice(kept, None))

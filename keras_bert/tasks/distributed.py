@@ -98,6 +98,11 @@ def _warn_of_metrics(task: Any) -> None:
 def _clip_norm(task: Any) -> float:
     """The compiled one, taken of the sum over the replicas here; where there is none, one that never bites."""
     optimizer = getattr(task.optimizer, "inner_optimizer", task.optimizer)  # behind loss scaling
+    if optimizer.clipnorm or optimizer.clipvalue:
+        raise ValueError(
+            "On several devices gradients are clipped together. Compile with global_clipnorm. "
+            f"Received: clipnorm={optimizer.clipnorm}, clipvalue={optimizer.clipvalue}"
+        )
     return optimizer.global_clipnorm or 1e9
 
 

@@ -10,6 +10,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_bert.storage import new_local_file
 from keras_bert.tasks.metrics.scores import Scores
 
 logger = logging.getLogger("keras_bert")
@@ -105,9 +106,8 @@ def begun(folder: Path) -> bool:
 
 def write_json(path: Path, value: Any) -> None:
     """Write a file whole or not at all."""
-    whole = path.with_name(path.name + ".new")
-    whole.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    whole.replace(path)
+    with new_local_file(path) as temporary:
+        temporary.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def _variables(model: keras.Model) -> list[Any]:

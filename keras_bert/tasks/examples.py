@@ -137,7 +137,8 @@ class Examples:
 
         count = len(self)
         steps = -(-count // batch_size)
-        within, between = tf.unstack(tf.random.split(tf.stack([seed, tf.cast(epoch, tf.int32)]), 2))
+        first = tf.cast(tf.constant(seed, tf.int64), tf.int32)
+        within, between = tf.unstack(tf.random.split(tf.stack([first, tf.cast(epoch, tf.int32)]), 2))
         index = tf.argsort(tf.random.stateless_uniform([count], within))  # [n]
         if by_length:
             group = tf.range(count) // (GROUP * batch_size)

@@ -191,10 +191,13 @@ def _run(settings: Settings, kind: Kind, folder: Path, train: Rows, valid: Rows)
 
 def _scope(name: str) -> Any:
     """On one device Keras's own fit runs, whose shapes need not be static."""
+    import tensorflow as tf
+
     from keras_bert.training.strategy import strategy
 
     found = strategy(name)
-    return found.scope() if found.num_replicas_in_sync > 1 or name.startswith("tpu") else contextlib.nullcontext()
+    many = found.num_replicas_in_sync > 1 or isinstance(found, tf.distribute.TPUStrategy)
+    return found.scope() if many else contextlib.nullcontext()
 
 
 @contextlib.contextmanager

@@ -1,6 +1,7 @@
 """The paper's fine-tuning recipe (Devlin et al. 2018, appendix A.3), for a task that was not compiled."""
 
 import logging
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,7 +74,7 @@ def has_recipe(task: Any) -> bool:
 def steps_of(x: Any, batch_size: int, validation_split: float) -> int:
     """The steps of an epoch of packed inputs."""
     if isinstance(x, dict):
-        return -(-round(len(next(iter(x.values()))) * (1 - validation_split)) // batch_size)
+        return -(-math.floor(len(next(iter(x.values()))) * (1 - validation_split)) // batch_size)
     steps = int(x.cardinality()) if hasattr(x, "cardinality") else getattr(x, "num_batches", None)
     if steps is None or steps < 0:
         raise ValueError("The paper's schedule must know the number of steps. Call compile() first.")

@@ -96,15 +96,13 @@ class QuestionAnswerer(Task):
     # === Training ===
 
     def examples(self, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None) -> Examples:
-        import tensorflow as tf
-
         if class_weight is not None:
             raise ValueError("class_weight is for labels. Give sample_weight. Received: class_weight for answers")
         questions, contexts = _texts(x)
         packer = packer_of(self.bert)
         if y is None:
             windows = [rows for _, rows in self._windows(questions, contexts)]
-            return Examples(_segments(windows, packer), packer)
+            return Examples(_segments(windows), packer)
         answers = [None if is_missing(answer) else answer for answer in rows_of(y, "answer")]
         spans = _spans(contexts, answers)
         weight = weights(sample_weight, len(questions))
@@ -116,10 +114,7 @@ class QuestionAnswerer(Task):
                 shown = rows["example"] == number
                 targets.append(token_spans(rows["start"][shown], rows["end"][shown], spans[question] or (0, 0)))
                 own.append(np.full(targets[-1].shape, weight[question], "float32"))
-        with tf.device("CPU:0"):
-            return Examples(
-                _segments(windows, packer), packer, targets=np.concatenate(targets), weights=np.concatenate(own)
-            )
+        return Examples(_segments(windows), packer, targets=np.concatenate(targets), weights=np.concatenate(own))
 
     def _windows(self, questions: list[str], contexts: list[str]) -> Iterator[tuple[int, dict[str, np.ndarray]]]:
         """The number of the first question of each chunk, and the chunk's windows; see `Preprocessor.windows`."""
@@ -153,7 +148,7 @@ class QuestionAnswerer(Task):
         packer = packer_of(self.bert)
         answers: list[Answer] = []
         for first, rows in self._windows(asked, given):
-            logits = self.logits(Examples(_segments([rows], packer), packer), batch_size)
+            logits = self.logits(Examples(_segments([rows]), packer), batch_size)
             for number in range(len(given[first : first + CHUNK])):
                 own = np.flatnonzero(rows["example"] == number)
                 spans = [(rows["start"][i], rows["end"][i], rows["best"][i], logits[i]) for i in own]
@@ -209,7 +204,7 @@ def _spans(contexts: list[str], y: list[Any]) -> list[tuple[int, int] | None]:
     return spans
 
 
-def _segments(windows: list[dict[str, np.ndarray]], packer: Any) -> list[Any]:
+def _segments(windows: list[dict[str, np.ndarray]]) -> list[Any]:
     """The question and the part of the context of each window, ragged ids [W, (pieces)]."""
     import tensorflow as tf
 

@@ -22,10 +22,11 @@ class Task(HeadedModel):
     """A functional model from the encoder's inputs to logits, which takes text in `fit`, `evaluate` and `predict`.
 
     `fit(x, y)` takes columns: lists, arrays, columns of pandas or datasets, string tensors. In place of both, a tf.data
-    of (x, y); a whole table of pandas or datasets, or the path of a file, whose columns have the names of `table`; or
-    what a reader of `tasks/readers` makes of a file. Inputs that are packed already, a dict or a tf.data of dicts, go
-    to Keras as they are. Without `compile` it trains as in the paper, see `Recipe`. `predict` gives logits in the order
-    of the examples. `save(path)` and `keras.models.load_model` keep the vocabulary, the labels and every setting.
+    of (x, y); a whole table of pandas or datasets whose columns have the names of `table`; the path of a file, of
+    columns text and label, CoNLL or SQuAD's JSON; or what a reader of `tasks/readers` makes of one. Inputs that are
+    packed already, a dict or a tf.data of dicts, go to Keras as they are. Without `compile` it trains as in the paper,
+    see `Recipe`. `predict` gives logits in the order of the examples. `save(path)` and `keras.models.load_model` keep
+    the vocabulary, the labels and every setting.
 
     `task.bert` is the encoder: `task.bert.freeze(blocks=6)` or `task.bert.enable_lora(8)`, and `compile` after.
 
@@ -132,7 +133,7 @@ class Task(HeadedModel):
         if is_packed(x):
             class_weight = self._class_weight_ids(class_weight)
             if by_recipe:
-                recipe.compile(self, epochs * (steps or steps_of(x, rows, validation_split)), level)
+                self._compile(recipe, epochs * (steps or steps_of(x, rows, validation_split)), level)
             options |= {"validation_split": validation_split, "validation_data": validation_data}
             options |= {"class_weight": class_weight, "sample_weight": sample_weight, "callbacks": callbacks}
             options["shuffle"] = shuffle and isinstance(x, dict)
@@ -144,8 +145,7 @@ class Task(HeadedModel):
         examples = self._labelled(columns, class_weight)
         self.check_learnable(examples)
         if by_recipe:
-            with self.distribute_strategy.scope() if self._is_distributed else contextlib.nullcontext():
-                recipe.compile(self, epochs * (steps or -(-len(examples) // rows)), level)
+            self._compile(recipe, epochs * (steps or -(-len(examples) // rows)), level)
         callbacks = [callbacks] if isinstance(callbacks, keras.callbacks.Callback) else list(callbacks or ())
         if validation_data is not None and not is_packed(validation_data):
             validation = validation_data if isinstance(validation_data, tuple | list) else (validation_data,)
@@ -184,10 +184,10 @@ class Task(HeadedModel):
     ) -> Any:
         """As Keras's, on text; with `return_dict` also what is reported of such a task: F1, Spearman, exact match...
 
-        Of a name that both have, the value is that of `compile`, which sample weights weigh.
+        Sample weights weigh the compiled metrics alone. Where both have a name, the value is the compiled metric's.
         """
         if not self.compiled:
-            self.compile(loss=self.default_loss(), weighted_metrics=self.default_metrics())
+            self._compile(Recipe(), steps=1, level=logging.DEBUG)  # as the recipe, so that a later fit begins with it
         if is_packed(x):
             options["sample_weight"] = sample_weight
             return super().evaluate(x, self.target_ids(y), batch_size, verbose, **options)
@@ -197,6 +197,7 @@ class Task(HeadedModel):
         if self._is_distributed:
             from keras_bert.tasks import distributed
 
+            _refuse({name: value for name, value in options.items() if name != "return_dict"}, "On several devices")
             means: Any = distributed.evaluate(self, examples, rows)
             means = means if options.get("return_dict") else list(means.values())
         else:
@@ -220,6 +221,10 @@ class Task(HeadedModel):
         values = {"loss": loss.call(y, logits) if isinstance(loss, keras.losses.Loss) else loss(y, logits)}
         values |= self.scores(y, logits)
         return {name: _weighted(ops.cast(value, "float32"), weight) for name, value in values.items()}
+
+    def _compile(self, recipe: Recipe, steps: int, level: int) -> None:
+        with self.distribute_strategy.scope() if self._is_distributed else contextlib.nullcontext():
+            recipe.compile(self, steps, level)
 
     @property
     def _is_distributed(self) -> bool:
@@ -263,6 +268,7 @@ class Task(HeadedModel):
         """Logits in the order of the examples; of tokens, 0 behind the end of a row."""
         if is_packed(x):
             return super().predict(x, batch_size, verbose, **options)
+        _refuse(options, "On text")
         rows = count_of("batch_size", batch_size, 32)
         logits = self.logits(self.examples(self._columns(x, labels=False)[0]), rows)
         if self.length_axis is not None:
@@ -348,6 +354,11 @@ def as_batch(texts: Any) -> tuple[Any, bool]:
     if isinstance(texts, tuple) and texts and isinstance(texts[0], str):
         return tuple([text] for text in texts), True
     return texts, False
+
+
+def _refuse(options: dict[str, Any], where: str) -> None:
+    if options:
+        raise TypeError(f"{where} all examples are gone through once. Leave out what came: {', '.join(options)}")
 
 
 def _weighted(values: Any, weight: Any) -> Measure:

@@ -97,7 +97,7 @@ class TokenTagger(Task):
         return Examples(
             [rows],
             packer,
-            targets=rows.with_values(ops.convert_to_numpy(np.maximum(targets, 0))),
+            targets=rows.with_values(np.maximum(targets, 0)),
             weights=rows.with_values(weight.astype("float32")),
         )
 

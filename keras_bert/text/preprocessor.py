@@ -12,6 +12,16 @@ from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.text.windows import windows
 
+FIXED = (  # the tokenizer and the packer are made of these
+    "vocabulary",
+    "lowercase",
+    "strip_accents",
+    "split_cjk",
+    "truncation",
+    "special_tokens_in_text",
+    "max_length",
+)
+
 
 @keras.saving.register_keras_serializable("keras_bert")
 class Preprocessor(keras.layers.Layer):
@@ -82,6 +92,13 @@ class Preprocessor(keras.layers.Layer):
         start, end, pad = (vocabulary[token] for token in ("[CLS]", "[SEP]", "[PAD]"))
         self.packer = Packer(start, end, pad, truncation, max_length)
         self.built = True
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in FIXED and getattr(self, "built", False):
+            raise AttributeError(
+                f"Of a preprocessor seq_length alone can be set later. Make a new one. Received: {name}={value!r}"
+            )
+        super().__setattr__(name, value)
 
     def __call__(self, texts: Any, **context: Any) -> dict[str, Any]:  # context: Keras says training=False here
         # Strings cannot pass through Layer.__call__ on JAX and torch, and a list would be taken for several inputs.

@@ -72,14 +72,24 @@ def said_of_options():
         task = small_task("classifier", small_bert(**NO_DROPOUT))
         task.compile(keras.optimizers.SGD(0.0), task.default_loss(), metrics=["accuracy", "mse"])
     x, y = columns("classifier")
-    try:
-        task.fit(x, y, batch_size=2, steps_per_epoch=1, verbose=0)
-    except ValueError as error:
-        said.append(str(error))
+    for wrong in (
+        lambda: task.fit(x, y, batch_size=2, steps_per_epoch=1, verbose=0),
+        lambda: task.evaluate(x, y, steps=1),
+    ):
+        try:
+            wrong()
+        except (ValueError, TypeError) as error:
+            said.append(str(error))
     batches = []
     static = Examples.static
     Examples.static = lambda *given, **options: batches.append(static(*given, **options)) or batches[-1]
     losses = task.fit(x, y, batch_size=2, shuffle=False, epochs=2, verbose=0).history["loss"]
+    with replicas.scope():
+        task.compile(keras.optimizers.SGD(0.0, clipnorm=1.0), task.default_loss(), metrics=["accuracy"])
+    try:
+        task.fit(x, y, batch_size=2, verbose=0)
+    except ValueError as error:
+        said.append(str(error))
     return said, losses, [targets.numpy().tolist() for _, targets, _ in batches[0]]
 
 
@@ -87,6 +97,8 @@ def said_of_options():
 def test_options_are_honoured_told_or_refused():
     said, losses, targets = fork(said_of_options)
     assert "Leave out what came: steps_per_epoch" in said[0]
-    assert said[1].endswith("Left out: mse")
+    assert "Leave out what came: steps" in said[1]
+    assert said[2].endswith("Left out: mse")
+    assert "Compile with global_clipnorm. Received: clipnorm=1.0" in said[3]
     assert losses[0] == pytest.approx(losses[1])
     assert targets == [[1, 0], [0, 1]]

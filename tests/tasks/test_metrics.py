@@ -43,6 +43,8 @@ def test_multi_label_scores():
     true, predicted = np.array([[1, 0, 1], [0, 1, 0]]), np.array([[1, 0, 0], [0, 1, 0]])
     scores = metrics.multi_label_scores(true, predicted)
     assert scores == pytest.approx({"f1_micro": 4 / 5, "f1_macro": 2 / 3, "accuracy": 1 / 2})
+    of_one_label = metrics.multi_label_scores(np.eye(10)[:, :1], np.zeros((10, 1)))
+    assert of_one_label == pytest.approx({"f1_micro": 0.0, "f1_macro": 0.0, "accuracy": 0.9})
 
 
 def test_number_scores():

@@ -267,6 +267,31 @@ def test_what_the_user_compiled_is_kept():
 
 
 @pytest.mark.usefixtures("eager")
+def test_a_score_before_training_is_no_compile_of_the_user():
+    task, labels = small_task("classifier"), [0, 1, 0, 1]
+    before = task.evaluate(TEXTS, labels, verbose=0, return_dict=True)
+    history = task.fit(TEXTS, labels, verbose=0).history
+    assert (task.optimizer.name, len(history["loss"])) == ("paper_finetuning", 3)
+    assert set(before) == {"loss", "accuracy", "f1", "matthews"}
+
+
+@pytest.mark.usefixtures("eager")
+def test_seeds_beyond_32_bits_and_options_that_text_has_no_use_for():
+    task = small_task("classifier")
+    task.fit(TEXTS, [0, 1, 0, 1], seed=2**40 - 1, epochs=1, verbose=0)
+    with pytest.raises(TypeError, match=r"On text .* what came: batchsize, steps"):
+        task.predict(TEXTS, batchsize=8, steps=1)
+
+
+@pytest.mark.usefixtures("eager")
+def test_entities_as_lists():
+    """As JSON has them."""
+    task, (x, y) = small_task("pieces"), columns("pieces")
+    as_lists = [[[one.start, one.end, one.type] if hasattr(one, "type") else list(one) for one in row] for row in y]
+    assert scores(task, x, as_lists) == scores(task, x, y)
+
+
+@pytest.mark.usefixtures("eager")
 def test_validation_and_callbacks():
     seen = []
     task = small_task("classifier")

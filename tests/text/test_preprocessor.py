@@ -199,6 +199,8 @@ def test_bad_arguments(preprocessor):
             Preprocessor(VOCABULARY, **options)
     with pytest.raises(ValueError, match="be at least 3"):
         Preprocessor(VOCABULARY, seq_length=2)(("a", "b"))
+    with pytest.raises(AttributeError, match=r"seq_length alone can be set later.*lowercase=False"):
+        preprocessor.lowercase = False
     with pytest.raises(TypeError, match=r"Vocabulary\.from_file"):
         Preprocessor("vocab.txt")
     with pytest.raises(ValueError, match="Received: 1 and 2 texts"):

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 
 def label_scores(true: Sequence[Any], predicted: Sequence[Any], labels: Sequence[Any]) -> dict[str, float]:
     """Accuracy, Matthews correlation, and F1: of the second label where there are two, else the mean over all labels.
@@ -31,9 +33,11 @@ def multi_label_scores(true: Any, predicted: Any) -> dict[str, float]:
     from sklearn.metrics import accuracy_score, f1_score
 
     _check(true, predicted)
+    true, predicted = np.asarray(true), np.asarray(predicted)
+    of_each = [f1_score(*column, zero_division=0) for column in zip(true.T, predicted.T, strict=True)]
     return {
-        "f1_micro": float(f1_score(true, predicted, average="micro", zero_division=0)),
-        "f1_macro": float(f1_score(true, predicted, average="macro", zero_division=0)),
+        "f1_micro": float(f1_score(true.ravel(), predicted.ravel(), zero_division=0)),
+        "f1_macro": float(np.mean(of_each)),
         "accuracy": float(accuracy_score(true, predicted)),
     }
 

@@ -84,7 +84,7 @@ def _tagger(task: TokenTagger, x: Any, y: Any, batch_size: int) -> dict[str, flo
 
 
 def _span(entity: Any) -> tuple[int, int, str]:
-    return entity if isinstance(entity, tuple) else (entity.start, entity.end, entity.type)
+    return (entity.start, entity.end, entity.type) if hasattr(entity, "type") else tuple(entity)
 
 
 def _texts(answer: Any) -> list[str]:

@@ -60,8 +60,8 @@ def read(kind: str, path: str | os.PathLike, reading: Reading, *, labels: bool =
     if kind == "choose":
         if len(reading.text) != 1 or len(reading.choices) < 2:
             raise ValueError(
-                "choose needs one column with the prompt (--text) and two or more with choices (--choice, each). "
-                f"Received: text={reading.text}, choices={reading.choices}"
+                "choose needs one column with the prompt (--text) and two or more with choices (--choice, each); in "
+                f"Python, read_choices(path, prompt, choices). Received: text={reading.text}, choices={reading.choices}"
             )
         return read_choices(path, reading.text[0], reading.choices, label, **options)
     if len(reading.text) > 2:
