@@ -151,9 +151,9 @@ def write_checkpoint(checkpoint: Checkpoint, folder: Path) -> None:
         layers.setdefault(name.split("/")[0], []).append(arrays[name])
     groups = _groups(config)
     settings = {
-        name: {"labels": list(head.labels), "multi_label": head.multi_label}
+        name: {"labels": list(head.labels or ()), "multi_label": head.multi_label}
         for name, head in checkpoint.heads.items()
-        if head.labels
+        if head.labels or head.multi_label
     }
     with new_folder(folder) as partial:
         config.to_json(partial / CONFIG)

@@ -1,5 +1,7 @@
 """`keras-bert convert`."""
 
+import dataclasses
+
 import pytest
 from typer.testing import CliRunner
 
@@ -55,4 +57,19 @@ def test_without_a_pooler(tmp_path, to):
     own.write_checkpoint(ours, tmp_path / "ours")
     said = _convert(tmp_path / "ours", tmp_path / "theirs", "--to", to)
     assert "left out: pooler\tthe file has none" in said
+    small.assert_same(ours, read(tmp_path / "theirs"))
+
+
+@pytest.mark.parametrize("multi_label", [False, True])
+def test_what_google_does_not_say(tmp_path, multi_label):
+    ours = small.checkpoint("classifier", num_hidden_layers=1, hidden_act="gelu_erf", layer_norm_eps=1e-5)
+    head = dataclasses.replace(ours.heads["classifier"], labels=("a", "b", "c"), multi_label=multi_label)
+    ours.heads["classifier"] = head
+    own.write_checkpoint(ours, tmp_path / "ours")
+    said = _convert(tmp_path / "ours", tmp_path / "theirs", "--to", "google")
+    assert "left out: hidden_act\tkept for keras_bert; Google's scripts" in said
+    assert "left out: layer_norm_eps\tkept for keras_bert; Google's scripts take 1e-12, and not 1e-05" in said
+    assert ("left out: labels\t" in said) is not multi_label
+    assert ("left out: head classifier\tseveral of its labels" in said) is multi_label
+    ours.heads = {} if multi_label else {"classifier": dataclasses.replace(head, labels=None)}
     small.assert_same(ours, read(tmp_path / "theirs"))
