@@ -90,7 +90,16 @@ def _fits(heads: dict[str, Any]) -> bool:
 
 
 def compare(ours: Checkpoint, theirs: Checkpoint) -> float:
-    """The largest difference between outputs on the same random ids, once all arrays of heads are seen to be equal."""
+    """The largest difference between outputs on the same random ids, once heads and text are seen to be the same."""
+    if ours.vocabulary is not None and ours.vocabulary != theirs.vocabulary:
+        raise RuntimeError(
+            "What was written must be what was read. Report this, please. Received: another vocabulary in "
+            f"{theirs.source}"
+        )
+    if ours.vocabulary is not None and ours.rules != theirs.rules:
+        raise RuntimeError(
+            f"What was written must be what was read. Report this, please. Received: {theirs.rules} for {ours.rules}"
+        )
     for name, head in ours.heads.items():
         for weight, entry in head.weights.items():
             if not np.array_equal(entry.read(), theirs.heads[name].weights[weight].read()):

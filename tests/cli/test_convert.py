@@ -6,8 +6,10 @@ import pytest
 from typer.testing import CliRunner
 
 from keras_bert.cli import app, convert  # noqa: F401  registers the command
+from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.weights import own
-from keras_bert.weights.checkpoint import Pooling
+from keras_bert.weights.checkpoint import Pooling, TextRules
+from keras_bert.weights.convert import compare
 from keras_bert.weights.load import read
 from tests.weights import small
 
@@ -29,7 +31,6 @@ def test_there_and_back(tmp_path, to):
     if to == "keras-hub":
         assert "left out: head mlm\ta KerasHub preset" in said
         ours.heads.clear()
-        again.rules = ours.rules  # its vocabulary has é, by which the rule of accents is told
     small.assert_same(ours, again)
 
 
@@ -48,6 +49,31 @@ def test_folder_in_the_way(tmp_path):
     own.write_checkpoint(small.checkpoint(), tmp_path / "ours")
     with pytest.raises(FileExistsError, match="new or empty folder"):
         _convert(tmp_path / "ours", tmp_path / "ours", "--to", "hf")
+
+
+@pytest.mark.parametrize("to", ["hf", "google", "keras-hub", "keras-bert"])
+@pytest.mark.parametrize("rules", [TextRules(False, True), TextRules(True, False, False)])
+def test_rules_of_text(tmp_path, to, rules):
+    ours = small.checkpoint(num_hidden_layers=1, rules=rules)
+    ours.vocabulary = Vocabulary([*small.VOCABULARY.tokens[:-1], "e"])  # which shows none of the two
+    own.write_checkpoint(ours, tmp_path / "ours")
+    _convert(tmp_path / "ours", tmp_path / "theirs", "--to", to)
+    again = read(tmp_path / "theirs")
+    assert (again.rules, again.vocabulary) == (rules, ours.vocabulary)
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        ({"rules": TextRules(False)}, r"TextRules\(lowercase=False.* for TextRules\(lowercase=True"),
+        ({"vocabulary": None}, "another vocabulary"),
+    ],
+)
+def test_text_that_comes_back_otherwise(change, error):
+    ours = small.checkpoint(num_hidden_layers=1)
+    assert compare(ours, ours) == 0
+    with pytest.raises(RuntimeError, match=error):
+        compare(ours, dataclasses.replace(ours, **change))
 
 
 @pytest.mark.parametrize("to", ["hf", "google", "keras-bert"])
