@@ -58,9 +58,13 @@ def write_json(path: str, data: dict[str, Any]) -> None:
 
 
 def read_text(path: str) -> str:
+    return _read(path).decode("utf-8")
+
+
+def _read(path: str) -> bytes:
     gfile, errors = _gfile()
     try:
-        with gfile.GFile(path, "r") as file:
+        with gfile.GFile(path, "rb") as file:
             return file.read()
     except errors as error:
         raise OSError(f"Reading must succeed. Received: {path} ({error.message})") from None
@@ -68,12 +72,21 @@ def read_text(path: str) -> str:
 
 def read_json(path: str) -> dict[str, Any]:
     """The object in a JSON file; {} where there is no file."""
-    if not exists(path):
-        return {}
+    return json_object(_read(path), path) if exists(path) else {}
+
+
+def json_object(content: bytes, path: str | os.PathLike) -> dict[str, Any]:
+    """The object that a JSON file holds, wherever it was read; an error where it holds anything else."""
+    name = os.path.basename(path)
     try:
-        return json.loads(read_text(path))
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{os.path.basename(path)} must be JSON. Received: {path} ({error})") from None
+        data = json.loads(content.decode("utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ValueError(f"{name} must be JSON. Get or write it again. Received: {path} ({error})") from None
+    if not isinstance(data, dict):
+        raise ValueError(
+            f"{name} must hold one JSON object. Get or write it again. Received: {type(data).__name__} in {path}"
+        )
+    return data
 
 
 def exists(path: str) -> bool:

@@ -64,9 +64,9 @@ def _load(source: str, **places: Any) -> Any:
     if task is not None:
         return task
     checkpoint = read_source(source, **places)
-    kinds: tuple[Any, ...] = (*(kind.task for kind in KINDS.values()), Pretrainer)
-    for kind in kinds:
-        heads = getattr(kind, "heads", ())
-        if set(heads if isinstance(heads, tuple) else ("mlm",)) & set(checkpoint.heads):
-            return kind.load(source, **places)
+    for kind in KINDS.values():
+        if set(kind.task.heads) & set(checkpoint.heads):
+            return kind.task.load(source, **places)
+    if "mlm" in checkpoint.heads:
+        return Pretrainer.load(source, **places)
     return build(checkpoint)

@@ -25,6 +25,7 @@ from keras_bert.weights.checkpoint import TextRules
 from keras_bert.weights.folder import write_json
 from keras_bert.weights.google import CONFIG, VOCABULARY
 from keras_bert.weights.hugging_face_text import tokenizer_config
+from keras_bert.weights.own import write_pooling
 from keras_bert.weights.saved_model import EXTRA, by_layer
 
 _OWNER = {False: "encoder", True: "text"}  # the part that has every weight of the model, its head's too
@@ -177,5 +178,6 @@ def _write_settings(model: Any, folder: Path) -> None:
     rules = TextRules.of(preprocessor)
     bert.config.to_json(folder / CONFIG)
     write_json(folder / "tokenizer_config.json", tokenizer_config(rules, bert.config.max_position_embeddings))
+    write_pooling(bert.pooling, folder)
     if model is not bert:
         saved_model.write_task(model, folder)

@@ -10,6 +10,7 @@ import keras
 import numpy as np
 
 from keras_bert.bert import Bert
+from keras_bert.config import BertConfig
 from keras_bert.weights import google, hugging_face, keras_hub, own
 from keras_bert.weights.checkpoint import Checkpoint
 from keras_bert.weights.load import read, read_source
@@ -47,6 +48,8 @@ def fit(checkpoint: Checkpoint, to: str) -> tuple[Checkpoint, dict[str, str]]:
     kept, left_out, pooling = dict(checkpoint.heads), {}, checkpoint.pooling
     if pooling is not None and to in ("google", "keras-hub"):
         left_out["pooling"], pooling = "the format does not say how embed makes a vector", None
+    if to == "google":
+        left_out |= _unlike_google(checkpoint.config)
     for name, head in checkpoint.heads.items():
         if to == "keras-hub":
             reason = "a KerasHub preset is written of the encoder alone"
@@ -54,13 +57,28 @@ def fit(checkpoint: Checkpoint, to: str) -> tuple[Checkpoint, dict[str, str]]:
             reason = "it is computed otherwise than its encoder, which the format cannot say"
         elif to == "google" and name not in google.HEADS:
             reason = "Google's checkpoints have no such head"
+        elif to == "google" and head.multi_label:
+            reason = "several of its labels may hold at once, which the format cannot say"
         elif to == "hf" and not _fits(kept):
             reason = "a HuggingFace folder holds one task"
         else:
+            if to == "google" and head.labels:
+                left_out["labels"] = "Google's checkpoints do not name them; they load as LABEL_0 and so on"
+                kept[name] = dataclasses.replace(head, labels=None)
             continue
         left_out[f"head {name}"] = reason
         del kept[name]
     return dataclasses.replace(checkpoint, heads=kept, pooling=pooling), left_out
+
+
+def _unlike_google(config: BertConfig) -> dict[str, str]:
+    """What of a config is written and read back, and google-research/bert's scripts do not compute."""
+    told = {}
+    if config.hidden_act != "gelu_tanh":
+        told["hidden_act"] = "kept for keras_bert; Google's scripts have the tanh GELU alone, and refuse this"
+    if config.layer_norm_eps != 1e-12:
+        told["layer_norm_eps"] = f"kept for keras_bert; Google's scripts take 1e-12, and not {config.layer_norm_eps}"
+    return told
 
 
 def _fits(heads: dict[str, Any]) -> bool:
@@ -72,7 +90,16 @@ def _fits(heads: dict[str, Any]) -> bool:
 
 
 def compare(ours: Checkpoint, theirs: Checkpoint) -> float:
-    """The largest difference between outputs on the same random ids, once all arrays of heads are seen to be equal."""
+    """The largest difference between outputs on the same random ids, once heads and text are seen to be the same."""
+    if ours.vocabulary is not None and ours.vocabulary != theirs.vocabulary:
+        raise RuntimeError(
+            "What was written must be what was read. Report this, please. Received: another vocabulary in "
+            f"{theirs.source}"
+        )
+    if ours.vocabulary is not None and ours.rules != theirs.rules:
+        raise RuntimeError(
+            f"What was written must be what was read. Report this, please. Received: {theirs.rules} for {ours.rules}"
+        )
     for name, head in ours.heads.items():
         for weight, entry in head.weights.items():
             if not np.array_equal(entry.read(), theirs.heads[name].weights[weight].read()):

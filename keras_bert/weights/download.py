@@ -16,6 +16,8 @@ from pathlib import Path, PurePosixPath
 
 from keras_bert.progress import progress
 from keras_bert.weights.google_hashes import SHA256
+from keras_bert.weights.hugging_face import transformer_folder
+from keras_bert.weights.hugging_face_files import INDEX, TORCH, WHOLE
 
 logger = logging.getLogger("keras_bert")
 
@@ -227,8 +229,9 @@ def _extract(opened: zipfile.ZipFile, member: zipfile.ZipInfo, path: Path) -> st
 
 # === HuggingFace ===
 
-_WANTED = ["*.json", "vocab.txt", "*.safetensors", "1_Pooling/*"]
-_OTHERWISE = ["pytorch_model.bin", "spiece.model"]
+# Whose * goes into folders too: older sentence-transformers repositories have all of BERT in 0_Transformer.
+_WANTED = ["*.json", "*vocab.txt", "*.safetensors"]
+_NEEDLESS = ["onnx/*", "openvino/*", "checkpoint-*/*"]  # the same model for others, and as it was before
 
 
 def hugging_face(repository: str, root: Path, *, revision: str | None = None, local_only: bool = False) -> Path:
@@ -241,13 +244,21 @@ def hugging_face(repository: str, root: Path, *, revision: str | None = None, lo
     def snapshot(patterns: list[str]) -> Path:
         return Path(
             snapshot_download(
-                repository, revision=revision, cache_dir=cache, local_files_only=local, allow_patterns=patterns
+                repository,
+                revision=revision,
+                cache_dir=cache,
+                local_files_only=local,
+                allow_patterns=patterns,
+                ignore_patterns=_NEEDLESS,
             )
         )
 
     try:
         folder = snapshot(_WANTED)
-        return folder if any(folder.glob("*.safetensors")) else snapshot([*_WANTED, *_OTHERWISE])
+        bert = transformer_folder(folder)
+        if any((bert / name).is_file() for name in (WHOLE, INDEX)):
+            return folder
+        return snapshot([*_WANTED, *(os.path.relpath(bert / name, folder) for name in (TORCH, "spiece.model"))])
     except LocalEntryNotFoundError:
         raise FileNotFoundError(
             f"Without a network the repository must be in the cache. Run: hf download {repository} --cache-dir "

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from keras_bert.storage import json_object
 from keras_bert.weights.names import listed
 
 
@@ -31,17 +32,7 @@ def new_folder(path: str | os.PathLike) -> Iterator[Path]:
 
 def read_json(path: Path) -> dict[str, Any]:
     """The object in a JSON file; {} where there is no file."""
-    if not path.is_file():
-        return {}
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path.name} must be JSON. Get it again. Received: {path} ({error})") from None
-    if not isinstance(data, dict):
-        raise ValueError(
-            f"{path.name} must hold one JSON object. Get it again. Received: {type(data).__name__} in {path}"
-        )
-    return data
+    return json_object(path.read_bytes(), path) if path.is_file() else {}
 
 
 def write_json(path: Path, data: dict[str, Any]) -> None:

@@ -122,12 +122,20 @@ def text_of(folder: Path) -> tuple[Vocabulary | None, TextRules]:
 
 
 def write_checkpoint(checkpoint: Checkpoint, folder: Path) -> None:
-    """Write what google-research/bert's scripts read; tokenizer_config.json says the rules that they take as flags."""
+    """Write what google-research/bert's scripts read; tokenizer_config.json says the rules that they take as flags.
+
+    Of the erf GELU, which the scripts do not have, the config keeps our name: they refuse it, and we read it back.
+    """
     config = checkpoint.config
     arrays: dict[str, Stored] = write(ENCODER, checkpoint.weights, config)
     for name, head in checkpoint.heads.items():
         if name not in HEADS:
             raise ValueError(f"Google's checkpoints have no head {name}. Leave it out. Received: {checkpoint.source}")
+        if head.multi_label:  # which would be read as a softmax
+            raise ValueError(
+                "Google's classifiers give one label a text. Leave the head out, or write another format. "
+                f"Received: multi_label=True of {checkpoint.source}"
+            )
         arrays |= write(HEADS[name], head.weights, config)
     with new_folder(folder) as partial:
         data = dataclasses.asdict(config)

@@ -95,13 +95,13 @@ ACTIVATIONS = {"gelu_erf": "gelu", "gelu_tanh": "gelu_pytorch_tanh"}
 
 
 def recognise(path: Path) -> bool:
-    config = _transformer(path) / "config.json"
+    config = transformer_folder(path) / "config.json"
     return path.is_dir() and config.is_file() and "class_name" not in read_json(config)
 
 
 def read_checkpoint(path: Path) -> Checkpoint:
     """Read a folder that transformers or sentence-transformers wrote; a file of another architecture is an error."""
-    folder = _transformer(path)
+    folder = transformer_folder(path)
     data = {"model_type": "bert", **read_json(folder / "config.json")}
     config = BertConfig.from_dict(data, source=str(folder / "config.json"))
     for key in ("is_decoder", "add_cross_attention", "is_encoder_decoder"):
@@ -217,7 +217,7 @@ def _modules(folder: Path) -> dict[str, str]:
         raise ValueError(f"modules.json must list modules. Get it again. Received: {folder} ({error!r})") from None
 
 
-def _transformer(folder: Path) -> Path:
+def transformer_folder(folder: Path) -> Path:
     """Where BERT itself lies, which older sentence-transformers folders keep in a folder of its own."""
     return folder / _modules(folder).get("Transformer", "")
 
@@ -241,7 +241,7 @@ def _pooling(folder: Path, positions: int, left_out: dict[str, str]) -> Pooling 
         left_out["modules.json"] = f"{reason}; embed takes its own defaults"
         logger.warning("%s: %s.", folder, left_out["modules.json"])
         return None
-    transformer = _transformer(folder)
+    transformer = transformer_folder(folder)
     length = read_json(transformer / "sentence_bert_config.json").get("max_seq_length")
     length = length or read_json(transformer / "tokenizer_config.json").get("model_max_length") or positions
     return Pooling(chosen[0], "Normalize" in paths, int(length) if length < positions else None)

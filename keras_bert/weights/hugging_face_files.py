@@ -1,6 +1,7 @@
 """The weight files of a HuggingFace folder: safetensors, whole or sharded, and torch's pytorch_model.bin."""
 
 import json
+import zipfile
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -95,13 +96,14 @@ def _torch(path: Path) -> dict[str, Stored]:
             f"save_pretrained. Received: {path}"
         ) from None
     try:
-        state = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
-        if not all(isinstance(tensor, torch.Tensor) for tensor in state.values()):
-            raise TypeError
+        # Before torch 1.6 the file was no zip, and only a zip can be mapped.
+        state = torch.load(path, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(path))
+        if others := [name for name, tensor in state.items() if not isinstance(tensor, torch.Tensor)]:
+            raise TypeError(f"no tensor: {listed(list(map(str, others)))}")
     except Exception as error:
         raise ValueError(
             f"{TORCH} must be a whole file of tensors alone, as torch.save(model.state_dict()) writes it. Save the "
-            f"model as {WHOLE}, or download it again. Received: {path} ({type(error).__name__})"
+            f"model as {WHOLE}, or download it again. Received: {path} ({_in_short(error)})"
         ) from None
 
     def read(name: str) -> np.ndarray:
@@ -109,6 +111,12 @@ def _torch(path: Path) -> dict[str, Stored]:
         return (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy()
 
     return {name: Stored(tuple(tensor.shape), partial(read, name)) for name, tensor in state.items()}
+
+
+def _in_short(error: Exception) -> str:
+    """What torch says of the file, without its page on loading what may run code."""
+    said = str(error).rpartition("WeightsUnpickler error:")[2].strip()
+    return f"{type(error).__name__}: {said.splitlines()[0].split('. ')[0]}" if said else type(error).__name__
 
 
 def write_weights(folder: Path, stored: Mapping[str, Stored]) -> None:

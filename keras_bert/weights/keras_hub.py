@@ -90,6 +90,7 @@ CONFIG = {  # theirs, ours
     "num_segments": "type_vocab_size",
 }
 WEIGHTS, VOCABULARY = "model.weights.h5", Path("assets", "tokenizer", "vocabulary.txt")
+_MAKER = "keras_bert"
 
 
 def recognise(path: Path) -> bool:
@@ -132,8 +133,9 @@ def _rules(settings: dict[str, Any], vocabulary: Vocabulary | None, folder: Path
             f"BERT's tokenizer splits words and marks pieces with ##. Received: {folder / 'tokenizer.json'}"
         )
     lowercase, strip = settings.get("lowercase", False), settings.get("strip_accents", False)
+    meant = read_json(folder / "metadata.json").get("written_by") == _MAKER
     # KerasHub writes False for Google's uncased vocabularies too, which were learnt without accents.
-    if lowercase and not strip and vocabulary is not None:
+    if lowercase and not strip and vocabulary is not None and not meant:
         strip = not keeps_accents(vocabulary)
     return TextRules(lowercase, None if strip == lowercase else strip, settings.get("split_on_cjk", True))
 
@@ -237,7 +239,7 @@ def write_checkpoint(checkpoint: Checkpoint, folder: Path) -> None:
         write_json(partial_folder / "config.json", _object("bert_backbone", "BertBackbone", _their_config(config)))
         count = sum(int(np.prod(entry.shape)) for entry in checkpoint.weights.values())
         versions = {"keras_version": keras.__version__, "keras_hub_version": "0.32.0", "parameter_count": count}
-        write_json(partial_folder / "metadata.json", versions)
+        write_json(partial_folder / "metadata.json", {**versions, "written_by": _MAKER})
         if checkpoint.vocabulary is not None:
             _write_tokenizer(checkpoint, partial_folder)
 
@@ -248,7 +250,13 @@ def _write_tokenizer(checkpoint: Checkpoint, folder: Path) -> None:
     checkpoint.vocabulary.save(folder / VOCABULARY)
     rules = checkpoint.rules
     strip = rules.lowercase if rules.strip_accents is None else rules.strip_accents
-    settings = {"config_file": "tokenizer.json", "lowercase": rules.lowercase, "strip_accents": strip, "split": True}
+    settings = {
+        "config_file": "tokenizer.json",
+        "lowercase": rules.lowercase,
+        "strip_accents": strip,
+        "split": True,
+        "split_on_cjk": rules.split_cjk,
+    }
     write_json(folder / "tokenizer.json", _object("bert_tokenizer", "BertTokenizer", settings))
 
 

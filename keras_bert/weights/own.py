@@ -79,16 +79,21 @@ def read_checkpoint(path: Path) -> Checkpoint:
             used |= theirs(table, config)
     refuse_left_over(set(stored) - used, path / WEIGHTS)
     vocabulary, rules = text_of(path)
-    pooling = None
-    if settings := read_json(path / _POOLING):
-        names = [field.name for field in dataclasses.fields(Pooling)]
-        if set(settings) != set(names):
-            raise ValueError(f"{_POOLING} must have {', '.join(names)}. Get it again. Received: {settings} in {path}")
-        pooling = Pooling(**settings)
     checkpoint = Checkpoint(
-        str(path), "keras_bert folder", config, weights, heads, vocabulary, rules, pooling, left_out
+        str(path), "keras_bert folder", config, weights, heads, vocabulary, rules, read_pooling(path), left_out
     )
     return checkpoint.check()
+
+
+def read_pooling(folder: Path) -> Pooling | None:
+    """How `embed` makes a vector, None where no file says it."""
+    settings = read_json(folder / _POOLING)
+    if not settings:
+        return None
+    names = [field.name for field in dataclasses.fields(Pooling)]
+    if set(settings) != set(names):
+        raise ValueError(f"{_POOLING} must have {', '.join(names)}. Get it again. Received: {settings} in {folder}")
+    return Pooling(**settings)
 
 
 def _by_layer(path: Path) -> dict[str, Stored]:
@@ -146,9 +151,9 @@ def write_checkpoint(checkpoint: Checkpoint, folder: Path) -> None:
         layers.setdefault(name.split("/")[0], []).append(arrays[name])
     groups = _groups(config)
     settings = {
-        name: {"labels": list(head.labels), "multi_label": head.multi_label}
+        name: {"labels": list(head.labels or ()), "multi_label": head.multi_label}
         for name, head in checkpoint.heads.items()
-        if head.labels
+        if head.labels or head.multi_label
     }
     with new_folder(folder) as partial:
         config.to_json(partial / CONFIG)
@@ -156,13 +161,17 @@ def write_checkpoint(checkpoint: Checkpoint, folder: Path) -> None:
         keras_weights.write_weights(partial / WEIGHTS, entries)
         if settings:
             write_json(partial / _HEADS, settings)
-        if checkpoint.pooling is not None:
-            write_json(partial / _POOLING, dataclasses.asdict(checkpoint.pooling))
+        write_pooling(checkpoint.pooling, partial)
         if checkpoint.vocabulary is not None:
             checkpoint.vocabulary.save(partial / VOCABULARY)
             write_json(
                 partial / "tokenizer_config.json", tokenizer_config(checkpoint.rules, config.max_position_embeddings)
             )
+
+
+def write_pooling(pooling: Pooling | None, folder: Path) -> None:
+    if pooling is not None:
+        write_json(folder / _POOLING, dataclasses.asdict(pooling))
 
 
 def _groups(config: BertConfig) -> dict[str, str]:

@@ -15,7 +15,7 @@ from keras_bert.weights.folder import read_json, write_json
 from keras_bert.weights.google import CONFIG, VOCABULARY
 from keras_bert.weights.hugging_face_text import FLAGS
 from keras_bert.weights.names import Shape, Stored, check_shape, encoder_shapes, finite, head_shapes, listed
-from keras_bert.weights.own import register_models
+from keras_bert.weights.own import read_pooling, register_models
 
 EXTRA = "assets.extra"
 TASK = "task.json"
@@ -96,7 +96,8 @@ def read_checkpoint(path: Path) -> Checkpoint:
     text = read_json(extra / "tokenizer_config.json")
     rules = TextRules(**{rule: text[key] for key, _, rule, _ in FLAGS})
     vocabulary = Vocabulary.from_file(folder / "assets" / VOCABULARY)
-    return Checkpoint(str(folder), "keras_bert export", config, weights, heads, vocabulary, rules).check()
+    pooling = read_pooling(extra)
+    return Checkpoint(str(folder), "keras_bert export", config, weights, heads, vocabulary, rules, pooling).check()
 
 
 def _head(weights: dict[str, Stored], settings: dict[str, Any]) -> Head:

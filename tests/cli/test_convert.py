@@ -1,11 +1,15 @@
 """`keras-bert convert`."""
 
+import dataclasses
+
 import pytest
 from typer.testing import CliRunner
 
 from keras_bert.cli import app, convert  # noqa: F401  registers the command
+from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.weights import own
-from keras_bert.weights.checkpoint import Pooling
+from keras_bert.weights.checkpoint import Pooling, TextRules
+from keras_bert.weights.convert import compare
 from keras_bert.weights.load import read
 from tests.weights import small
 
@@ -27,7 +31,6 @@ def test_there_and_back(tmp_path, to):
     if to == "keras-hub":
         assert "left out: head mlm\ta KerasHub preset" in said
         ours.heads.clear()
-        again.rules = ours.rules  # its vocabulary has é, by which the rule of accents is told
     small.assert_same(ours, again)
 
 
@@ -48,6 +51,31 @@ def test_folder_in_the_way(tmp_path):
         _convert(tmp_path / "ours", tmp_path / "ours", "--to", "hf")
 
 
+@pytest.mark.parametrize("to", ["hf", "google", "keras-hub", "keras-bert"])
+@pytest.mark.parametrize("rules", [TextRules(False, True), TextRules(True, False, False)])
+def test_rules_of_text(tmp_path, to, rules):
+    ours = small.checkpoint(num_hidden_layers=1, rules=rules)
+    ours.vocabulary = Vocabulary([*small.VOCABULARY.tokens[:-1], "e"])  # which shows none of the two
+    own.write_checkpoint(ours, tmp_path / "ours")
+    _convert(tmp_path / "ours", tmp_path / "theirs", "--to", to)
+    again = read(tmp_path / "theirs")
+    assert (again.rules, again.vocabulary) == (rules, ours.vocabulary)
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        ({"rules": TextRules(False)}, r"TextRules\(lowercase=False.* for TextRules\(lowercase=True"),
+        ({"vocabulary": None}, "another vocabulary"),
+    ],
+)
+def test_text_that_comes_back_otherwise(change, error):
+    ours = small.checkpoint(num_hidden_layers=1)
+    assert compare(ours, ours) == 0
+    with pytest.raises(RuntimeError, match=error):
+        compare(ours, dataclasses.replace(ours, **change))
+
+
 @pytest.mark.parametrize("to", ["hf", "google", "keras-bert"])
 def test_without_a_pooler(tmp_path, to):
     ours = small.checkpoint("mlm", num_hidden_layers=1)
@@ -55,4 +83,19 @@ def test_without_a_pooler(tmp_path, to):
     own.write_checkpoint(ours, tmp_path / "ours")
     said = _convert(tmp_path / "ours", tmp_path / "theirs", "--to", to)
     assert "left out: pooler\tthe file has none" in said
+    small.assert_same(ours, read(tmp_path / "theirs"))
+
+
+@pytest.mark.parametrize("multi_label", [False, True])
+def test_what_google_does_not_say(tmp_path, multi_label):
+    ours = small.checkpoint("classifier", num_hidden_layers=1, hidden_act="gelu_erf", layer_norm_eps=1e-5)
+    head = dataclasses.replace(ours.heads["classifier"], labels=("a", "b", "c"), multi_label=multi_label)
+    ours.heads["classifier"] = head
+    own.write_checkpoint(ours, tmp_path / "ours")
+    said = _convert(tmp_path / "ours", tmp_path / "theirs", "--to", "google")
+    assert "left out: hidden_act\tkept for keras_bert; Google's scripts" in said
+    assert "left out: layer_norm_eps\tkept for keras_bert; Google's scripts take 1e-12, and not 1e-05" in said
+    assert ("left out: labels\t" in said) is not multi_label
+    assert ("left out: head classifier\tseveral of its labels" in said) is multi_label
+    ours.heads = {} if multi_label else {"classifier": dataclasses.replace(head, labels=None)}
     small.assert_same(ours, read(tmp_path / "theirs"))

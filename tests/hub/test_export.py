@@ -16,6 +16,7 @@ import keras_bert
 from keras_bert.hub import publish
 from keras_bert.hub.manifest import facts_of
 from keras_bert.hub.publish import new_version
+from keras_bert.weights.checkpoint import Pooling
 from tests.hub.conftest import SEQ_LENGTH, make
 from tests.subprocesses import python
 
@@ -126,6 +127,18 @@ def test_round_trip(exported, bert, place):
         np.testing.assert_array_equal(found, expected)
     ours, theirs = again.preprocessor.get_config(), bert.preprocessor.get_config()
     assert {**ours, "name": None} == {**theirs, "name": None}
+
+
+def test_pooling_after_the_round_trip(tmp_path):
+    bert = make(num_hidden_layers=1)
+    bert.pooling = Pooling("cls", normalize=True, max_length=6)
+    keras_bert.export(bert, tmp_path)
+    for part in ("encoder", "text"):
+        again = keras_bert.load(tmp_path / part, seq_length=SEQ_LENGTH)
+        assert again.pooling == bert.pooling
+        np.testing.assert_array_equal(again.embed(TEXTS), bert.embed(TEXTS))
+    signature = tf.saved_model.load(str(tmp_path / "text" / "1")).signatures["serving_default"]
+    assert np.abs(signature(text=tf.constant(TEXTS[:2]))["embedding"] - again.embed(TEXTS[:2])).max() <= 1e-6
 
 
 def test_trained_after_the_round_trip(exported):

@@ -1,5 +1,6 @@
 """Google's TF1 checkpoints, made by TF1's own Saver under Google's names."""
 
+import dataclasses
 import json
 
 import numpy as np
@@ -135,6 +136,18 @@ def test_ours_to_google_and_back(tmp_path, heads):
     names = {name for name, _ in tf.train.list_variables(str(tmp_path / "model" / "bert_model.ckpt"))}
     assert set(_google_shapes()) <= names
     assert (set(HEADS) <= names) == (heads == ("mlm", "nsp"))
+
+
+def test_what_the_scripts_lack(tmp_path):
+    """run_classifier.py knows "gelu" alone, computes a softmax, and must not take ours for it."""
+    ours = small.checkpoint(hidden_act="gelu_erf")
+    google.write_checkpoint(ours, tmp_path / "model")
+    assert json.loads((tmp_path / "model" / "bert_config.json").read_text())["hidden_act"] == "gelu_erf"
+    small.assert_same(ours, read(tmp_path / "model"))
+    ours = small.checkpoint("classifier")
+    ours.heads["classifier"] = dataclasses.replace(ours.heads["classifier"], multi_label=True)
+    with pytest.raises(ValueError, match="one label a text"):
+        google.write_checkpoint(ours, tmp_path / "several")
 
 
 @pytest.mark.parametrize(

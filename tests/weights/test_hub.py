@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -10,8 +11,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from safetensors.numpy import load_file
 
 from keras_bert.weights import hugging_face
+from keras_bert.weights.checkpoint import Pooling
 from tests.weights import small
 
 pytestmark = pytest.mark.network
@@ -22,10 +25,14 @@ import keras_bert
 for source in sys.argv[2:]:
     try:
         bert = keras_bert.load(source, cache_dir=sys.argv[1])
-        print(bert.config.hidden_size, len(bert.preprocessor.vocabulary))
+        print(bert.config.hidden_size, len(bert.preprocessor.vocabulary), bert.pooling and bert.pooling.pooling)
     except OSError as error:
         print(error)
 """
+
+
+def _files(folder):
+    return sorted(entry for entry in folder.rglob("*") if entry.is_file())
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -39,17 +46,21 @@ class Handler(BaseHTTPRequestHandler):
         folder, path = self.server.folder, self.path.split("?")[0]
         self.server.requests.append(path)
         if path.startswith("/api/models/org/model/revision/") or path == "/api/models/org/model":
-            names = sorted(entry.name for entry in folder.iterdir())
-            files = [{"rfilename": name} for name in names]
+            files = [{"rfilename": entry.relative_to(folder).as_posix()} for entry in _files(folder)]
             self._send(json.dumps({"id": "org/model", "sha": COMMIT, "siblings": files}).encode(), body)
         elif path.startswith("/api/models/org/model/tree/"):
             files = [
-                {"type": "file", "path": entry.name, "size": entry.stat().st_size, "oid": COMMIT}
-                for entry in sorted(folder.iterdir())
+                {
+                    "type": "file",
+                    "path": entry.relative_to(folder).as_posix(),
+                    "size": entry.stat().st_size,
+                    "oid": COMMIT,
+                }
+                for entry in _files(folder)
             ]
             self._send(json.dumps(files).encode(), body)
-        elif path.startswith("/org/model/resolve/") and (folder / path.rsplit("/", 1)[1]).is_file():
-            self._send((folder / path.rsplit("/", 1)[1]).read_bytes(), body)
+        elif path.startswith("/org/model/resolve/") and (folder / path.split("/", 5)[5]).is_file():
+            self._send((folder / path.split("/", 5)[5]).read_bytes(), body)
         else:
             self.send_response(404)
             self.send_header("X-Error-Code", "RepoNotFound")
@@ -102,10 +113,47 @@ def test_download_then_offline(server, tmp_path):
     done = _load(server, tmp_path / "cache", "hf://org/model", "hf://org/model@main", "hf://org/other")
     assert done.returncode == 0, done.stderr[-2000:]
     *found, missing = done.stdout.splitlines()
-    assert found == ["8 24", "8 24"]
+    assert found == ["8 24 None", "8 24 None"]
     assert missing.startswith("The repository could not be read")
     server.requests.clear()
     offline = _load(server, tmp_path / "cache", "hf://org/model", KERAS_BERT_OFFLINE="1")
     assert offline.returncode == 0, offline.stderr[-2000:]
-    assert offline.stdout.splitlines() == ["8 24"]
+    assert offline.stdout.splitlines() == ["8 24 None"]
     assert not server.requests
+
+
+def _old_sentence_transformers(folder):
+    """All of BERT in a folder of its own, as before sentence-transformers 1.0."""
+    shutil.rmtree(folder)
+    ours = small.checkpoint()
+    ours.pooling = Pooling("cls")
+    hugging_face.write_checkpoint(ours, folder)
+    modules = json.loads((folder / "modules.json").read_text())
+    modules[0]["path"] = "0_Transformer"
+    (folder / "modules.json").write_text(json.dumps(modules))
+    (folder / "0_Transformer").mkdir()
+    for path in list(folder.iterdir()):
+        if path.is_file() and path.name != "modules.json":
+            path.rename(folder / "0_Transformer" / path.name)
+    return folder / "0_Transformer"
+
+
+@pytest.mark.parametrize("form", ["safetensors", "torch"])
+def test_old_sentence_transformers(server, tmp_path, form):
+    """And nothing needless is downloaded."""
+    torch = pytest.importorskip("torch")
+    bert = _old_sentence_transformers(server.folder)
+    wanted = {path.relative_to(server.folder) for path in _files(server.folder)}
+    weights = bert / "model.safetensors"
+    torch.save({name: torch.tensor(x) for name, x in load_file(weights).items()}, bert / "pytorch_model.bin")
+    if form == "torch":
+        weights.unlink()
+        wanted = wanted - {Path("0_Transformer/model.safetensors")} | {Path("0_Transformer/pytorch_model.bin")}
+    for name in ("onnx/config.json", "openvino/vocab.txt", "checkpoint-5/model.safetensors", "pytorch_model.bin"):
+        (server.folder / name).parent.mkdir(exist_ok=True)
+        (server.folder / name).write_bytes(b"of no use")
+    done = _load(server, tmp_path / "cache", "hf://org/model")
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout.splitlines() == ["8 24 cls"]
+    (snapshot,) = (tmp_path / "cache").glob("huggingface/*/snapshots/*")
+    assert {path.relative_to(snapshot) for path in _files(snapshot)} == wanted

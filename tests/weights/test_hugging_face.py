@@ -120,14 +120,40 @@ def test_torch_file_and_half_precision(tmp_path):
     build(whole)
     expected = {name: entry.read() for name, entry in whole.weights.items()}
     (folder / "model.safetensors").unlink()
-    torch.save(model.state_dict(), folder / "pytorch_model.bin")
-    for name, entry in read(folder).weights.items():
-        assert np.array_equal(entry.read(), expected[name].astype("float32"))
+    for zipped in (True, False):  # as since torch 1.6, and before
+        torch.save(model.state_dict(), folder / "pytorch_model.bin", _use_new_zipfile_serialization=zipped)
+        for name, entry in read(folder).weights.items():
+            assert np.array_equal(entry.read(), expected[name].astype("float32"))
 
-    for other in ({"x": TextRules()}, {"epoch": 3}, {"state_dict": model.state_dict()}, [torch.ones(2)]):
-        torch.save(other, folder / "pytorch_model.bin")
-        with pytest.raises(ValueError, match="tensors alone"):
-            read(folder)
+
+@pytest.mark.parametrize("zipped", [True, False])
+@pytest.mark.parametrize(
+    ("other", "error"),
+    [
+        ({"x": TextRules()}, r"Unsupported global: GLOBAL keras_bert\.text\.rules\.TextRules"),
+        ({"epoch": 3}, "TypeError: no tensor: epoch"),
+        ({"state_dict": {"x": torch.ones(2)}}, "TypeError: no tensor: state_dict"),
+        ([torch.ones(2)], "AttributeError: 'list' object"),
+    ],
+)
+def test_torch_file_of_something_else(tmp_path, zipped, other, error):
+    folder = folder_of(tmp_path / "model", bert_of_theirs())
+    (folder / "model.safetensors").unlink()
+    torch.save(other, folder / "pytorch_model.bin", _use_new_zipfile_serialization=zipped)
+    with pytest.raises(ValueError, match=f"tensors alone.*{error}") as raised:
+        read(folder)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("zipped", [True, False])
+def test_torch_file_cut_off(tmp_path, zipped):
+    folder = folder_of(tmp_path / "model", bert_of_theirs())
+    (folder / "model.safetensors").unlink()
+    path = folder / "pytorch_model.bin"
+    torch.save({"x": torch.ones(100)}, path, _use_new_zipfile_serialization=zipped)
+    path.write_bytes(path.read_bytes()[:-50])
+    with pytest.raises(ValueError, match=r"download it again.*RuntimeError: (PytorchStreamReader|unexpected EOF)"):
+        read(folder)
 
 
 @pytest.mark.parametrize(

@@ -99,6 +99,25 @@ def test_keras_hub_reads_what_we_wrote(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("rules", "ids"),
+    [
+        (TextRules(True), [23, 24]),
+        (TextRules(True, False), [1, 24]),
+        (TextRules(True, None, False), [23, 1]),
+        (TextRules(False, False, False), [1, 1]),
+    ],
+)
+def test_rules_of_text(tmp_path, rules, ids):
+    """KerasHub's tokenizer cuts text by them, and we read them back, whatever the vocabulary would say."""
+    ours = small.checkpoint(rules=rules, vocab_size=26)
+    ours.vocabulary = Vocabulary([*small.VOCABULARY.tokens[:-1], "e", "中", "国"])
+    form.write_checkpoint(ours, tmp_path / "preset")
+    small.assert_same(ours, read(tmp_path / "preset"))
+    tokenizer = keras_hub.models.BertTokenizer.from_preset(str(tmp_path / "preset"))
+    assert array(tokenizer("é 中国")).astype(int).tolist()[:2] == ids
+
+
+@pytest.mark.parametrize(
     ("change", "error"),
     [
         (lambda file: file.__delitem__("layers/dense/vars/1"), "Missing: layers/dense/vars/1"),

@@ -113,3 +113,10 @@ def test_several_labels(tmp_path, form):
     ours.heads["classifier"] = dataclasses.replace(ours.heads["classifier"], multi_label=True)
     form.write_checkpoint(ours, tmp_path / "model")
     small.assert_same(ours, read(tmp_path / "model"))
+
+
+def test_several_labels_without_names(tmp_path):
+    ours = small.checkpoint("classifier")
+    ours.heads["classifier"] = dataclasses.replace(ours.heads["classifier"], multi_label=True)
+    own.write_checkpoint(ours, tmp_path / "model")
+    small.assert_same(ours, read(tmp_path / "model"))
