@@ -60,7 +60,7 @@ def _leave(directory: str, is_new: bool) -> None:
     for name in (SETTINGS, METRICS, "tensorboard", "checkpoints"):
         if storage.exists(f"{directory}/{name}"):
             storage.remove(f"{directory}/{name}")
-    if "://" in directory:
+    if storage.is_remote(directory):
         return
     Path(directory, LOCK).unlink()
     if is_new:
@@ -70,7 +70,7 @@ def _leave(directory: str, is_new: bool) -> None:
 @contextmanager
 def _lock(directory: str) -> Iterator[None]:
     """Refuse a second process; the lock ends with its process, however that ends. Remote paths have no locks."""
-    if "://" in directory:
+    if storage.is_remote(directory):
         yield
         return
     from filelock import FileLock, Timeout
