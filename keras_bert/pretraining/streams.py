@@ -96,19 +96,19 @@ def _files(path: str) -> list[str]:
         gfile = tf.io.gfile
         if gfile.isdir(path):
             tree = [os.path.join(folder, name) for folder, _, names in gfile.walk(path) for name in names]
-            return sorted(name for name in tree if _known(name))
+            return sorted(name for name in tree if _known(name, path))
         return [path] if gfile.exists(path) else sorted(gfile.glob(path))
     if os.path.isdir(path):
         tree = [os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names]
-        return sorted(name for name in tree if _known(name))
+        return sorted(name for name in tree if _known(name, path))
     return [path] if os.path.isfile(path) else sorted(name for name in glob.glob(path) if os.path.isfile(name))
 
 
-def _known(name: str) -> bool:
-    """Of a folder only files of a known kind are taken, and none that is hidden."""
+def _known(name: str, folder: str) -> bool:
+    """Of a folder only files of a known kind are taken, and none that is hidden or in a hidden folder."""
     stem, suffix = os.path.splitext(name.lower())
     suffix = os.path.splitext(stem)[1] if suffix in COMPRESSED else suffix
-    return suffix in KINDS and not os.path.basename(name).startswith(".")
+    return suffix in KINDS and not any(part.startswith(".") for part in name.removeprefix(folder).split("/"))
 
 
 def _open(path: str) -> Any:
