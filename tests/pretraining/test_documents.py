@@ -187,8 +187,9 @@ def test_korean_without_spaces():
 @pytest.mark.parametrize("boundary", ["heading", "blank-line", "file"])
 def test_headings_of_markdown_are_left_out(tmp_path, boundary):
     text = "# Title\nOne. Two.\n## Part\nThree\nUnder\n---\n\nFour.\n```\n# of code\n```\n"
-    found = read_documents(write(tmp_path, "a.md", text), boundary=boundary)
-    assert [sentence for document in found for sentence in sentences_of(document)] == ["One.", "Two.", "Three", "Four.", "``` # of code ```"]
+    documents = read_documents(write(tmp_path, "a.md", text), boundary=boundary)
+    found = [sentence for document in documents for sentence in sentences_of(document)]
+    assert found == ["One.", "Two.", "Three", "Four.", "``` # of code ```"]
     (whole,) = read_documents(tmp_path / "a.md", boundary="file")
     assert list(sentences_of(whole, "line"))[:3] == ["One. Two.", "Three", "Four."]
 
