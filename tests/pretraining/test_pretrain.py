@@ -155,6 +155,16 @@ def test_a_finished_model_is_read_from_afar(folder):
     np.testing.assert_array_equal(head, pretrainer.get_layer("mlm_dense").kernel)
 
 
+def test_masked_words_are_evaluated_without_pairs(folder, tmp_path):
+    options = {"vocabulary": VOCABULARY, "seq_length": 12, "sentences": "line", "workers": 1, "nsp": False}
+    write_examples(iter(["w1 w2 .\nw3 w4 .\nw5 w6 .\nw7 ."] * 30), tmp_path / "data", **options)
+    pretrainer = keras_bert.Pretrainer.load(_pretrainer_folder(folder, tmp_path / "both"), nsp=False)
+    own.write_checkpoint(Checkpoint.of(pretrainer), tmp_path / "alone")
+    both, alone = (evaluate(tmp_path / name, tmp_path / "data") for name in ("both", "alone"))
+    assert both == alone
+    assert both.next_sentence_accuracy is None
+
+
 def test_data_that_does_not_fit(folder, tmp_path):
     texts = ["w1 w2 .\nw3 w4 .\nw5 w6 .\nw7 ."] * 30
     _write(texts, tmp_path / "long", VOCABULARY, 32)
