@@ -69,8 +69,8 @@ def pretrain(
     with run_directory(output, settings) if chief else contextlib.nullcontext():
         if is_finished(output):  # its checkpoints, which are large, may be gone
             logger.info("%s: finished by an earlier run", output)
-            with finished_model(output) as checkpoint, strategy.scope():
-                return model_from(checkpoint, recipe, kind)
+            with finished_model(output) as finished, strategy.scope():
+                return model_from(finished, recipe, kind)
         keras.utils.set_random_seed(recipe.seed)
         checkpoint = None if source is None else resized(source, kind.vocabulary)
         with strategy.scope():
