@@ -255,10 +255,10 @@ def dropout(x: Any, rate: float, seed: Any) -> Any:
     """Drop elements by a seed [2], and scale the rest by the true rate.
 
     Random bytes are cheaper than random floats: one draw of 32 bits serves four elements, or two where 1/256 is too
-    coarse for the rate.
+    coarse for the rate, or for the share that is kept.
     """
-    bits = 8 if abs(round(rate * 2**8) / 2**8 - rate) < 0.02 * rate else 16
-    threshold = max(1, round(rate * 2**bits))
+    bits = 8 if abs(round(rate * 2**8) / 2**8 - rate) < 0.02 * min(rate, 1 - rate) else 16
+    threshold = min(2**bits - 1, max(1, round(rate * 2**bits)))
     scale = 2**bits / (2**bits - threshold)
     if BACKEND == "tensorflow":
         return _keep(x, _random_bits(tf.shape(x), bits, seed) >= threshold, tf.constant(scale, x.dtype))

@@ -8,6 +8,11 @@ from pathlib import Path
 from typing import Any
 
 
+def is_remote(path: str) -> bool:
+    """Whether TensorFlow's file systems have it: gs://, ram:// and their kin."""
+    return "://" in path
+
+
 @contextmanager
 def new_file(path: str) -> Iterator[str]:
     """A temporary name beside `path` to write to; it becomes `path` when all went well."""

@@ -170,7 +170,7 @@ def test_gradients_of_the_gathers_are_gathers():
 # === Dropout ===
 
 
-@pytest.mark.parametrize("rate", [0.1, 0.5, 0.003])
+@pytest.mark.parametrize("rate", [0.1, 0.5, 0.003, 0.999])
 def test_dropout_keeps_the_mean(rate):
     keras.utils.set_random_seed(1)
     layer = Dropout(rate)
@@ -182,6 +182,12 @@ def test_dropout_keeps_the_mean(rate):
     assert y.mean() == pytest.approx(1, abs=4 * np.sqrt(rate / (1 - rate)) / 1000)
     assert not np.array_equal(y, array(layer(x, training=True)))
     assert array(layer(x, training=False)).min() == 1
+
+
+def test_dropout_of_nearly_all():
+    y = array(Dropout(0.9999999)(keras.ops.ones((1000, 1000)), training=True))
+    assert 0 < (y > 0).sum() < 100
+    assert set(np.unique(y)) == {0, 2**16}
 
 
 def test_dropout_of_neighbours_is_independent():

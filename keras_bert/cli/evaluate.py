@@ -9,6 +9,7 @@ import typer
 from keras_bert.cli import LAST_SEED, MOST, STRATEGY, app
 from keras_bert.cli.finetune import FORMAT, SEPARATOR, column
 from keras_bert.cli.predict import given
+from keras_bert.storage import is_remote
 
 
 @app.command(epilog="Example: keras-bert evaluate nsmc --data nsmc-test.tsv")
@@ -38,7 +39,7 @@ def evaluate(
     as_json: bool = typer.Option(False, "--json", help="One JSON object."),
 ) -> None:
     """Evaluate pretrained weights (masked words, next sentences), or a finished task on the rows of a file."""
-    if "://" not in data and not Path(data).exists():
+    if not is_remote(data) and not Path(data).exists():
         raise FileNotFoundError(f"The data must be there. Name a file or a folder. Received: {data!r}")
     from keras_bert.tasks.finetune import MODEL
 

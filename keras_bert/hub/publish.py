@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from keras_bert.storage import is_remote
+
 PARTS = ("preprocess", "encoder", "text")  # the folders of one export, each with numbered versions
 
 
@@ -37,7 +39,7 @@ def new_version(directory: str | os.PathLike, version: int, overwrite: bool) -> 
             "A version is exported once. Give a higher version, or overwrite=True (--overwrite) to replace it. "
             f"Received: {taken[0]}, which exists"
         )
-    if "://" in directory:
+    if is_remote(directory):
         with tempfile.TemporaryDirectory() as made:
             yield Path(made)
             _upload(Path(made), places)

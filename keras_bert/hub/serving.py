@@ -11,6 +11,7 @@ from itertools import cycle, islice
 from string import Template
 
 from keras_bert.hub.publish import PARTS, served_name
+from keras_bert.storage import is_remote
 
 FOLDER = "serving"
 _FLAGS = (
@@ -40,7 +41,7 @@ def write_kit(directory: str | os.PathLike, name: str) -> None:
     import tensorflow as tf
 
     directory = os.fspath(directory)
-    base = directory if "://" in directory else "/models"
+    base = directory if is_remote(directory) else "/models"
     found = {part: _versions(f"{directory}/{part}") for part in PARTS}
     models = [_model(f"{base}/{part}", served_name(name, part), found[part]) for part in PARTS if found[part]]
     flags = [flag.format(base=base) for flag in _FLAGS]

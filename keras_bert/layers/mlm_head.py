@@ -21,11 +21,11 @@ def mlm_head(
     The positions are gathered first and run flat, as one matrix, which backends multiply fastest.
     """
     policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
-    exact = "float32" if policy.name.startswith("mixed_") else policy  # for the softmax over the vocabulary
     x = GatherPositions(dtype=policy, name="mlm_positions")(sequence, positions)  # [B*P, H]
     x = dense(config.hidden_size, config, gelu=True, dtype=policy, name="mlm_dense")(x)
     x = LayerNorm(epsilon=config.layer_norm_eps, dtype=policy, name="mlm_norm")(x)
-    return Logits(dtype=exact, name="mlm_bias")(words(x, reverse=True), positions)  # [B, P, V]
+    logits = Logits(dtype="float32", name="mlm_bias")  # for the softmax over the vocabulary
+    return logits(words(x, reverse=True), positions)  # [B, P, V]
 
 
 @keras.saving.register_keras_serializable("keras_bert")

@@ -5,11 +5,13 @@ While it is written, `unfinished.json` stands for examples.json, and each finish
 
 import logging
 import os
+from collections.abc import Sequence
 from typing import Any
 
 from keras_bert import storage
+from keras_bert.pretraining.documents import Document
 from keras_bert.pretraining.settings import Settings, sha256_of
-from keras_bert.pretraining.shards import ONE_DOCUMENT, Shard
+from keras_bert.pretraining.shards import ONE_DOCUMENT, Shard, digest_of
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.weights.checkpoint import TextRules
 from keras_bert.weights.hugging_face_text import tokenizer_config
@@ -51,12 +53,20 @@ def finished_shards(directory: str, run: dict[str, Any]) -> list[Shard] | None:
 def begin(directory: str, run: dict[str, Any], settings: Settings, vocabulary: Vocabulary) -> dict[int, Shard]:
     """Make the directory ready; the shards that an earlier run finished, by their numbers."""
     storage.make_folder(directory)
-    if not storage.exists(os.path.join(directory, UNFINISHED)):
-        rules = TextRules(settings.lowercase, settings.strip_accents, settings.split_cjk)
-        storage.write_json(os.path.join(directory, UNFINISHED), run)
-        storage.write_text(os.path.join(directory, VOCABULARY), "".join(f"{token}\n" for token in vocabulary))
-        storage.write_json(os.path.join(directory, RULES), tokenizer_config(rules, settings.seq_length))
+    rules = TextRules(settings.lowercase, settings.strip_accents, settings.split_cjk)
+    storage.write_json(os.path.join(directory, UNFINISHED), run)  # first: by it the directory is known again
+    storage.write_text(os.path.join(directory, VOCABULARY), "".join(f"{token}\n" for token in vocabulary))
+    storage.write_json(os.path.join(directory, RULES), tokenizer_config(rules, settings.seq_length))
     return {int(shard.name[len("examples-") : -len(".tfrecord")]): shard for shard in noted_shards(directory)}
+
+
+def check_text(directory: str, shard: Shard, unit: Sequence[Document]) -> None:
+    """Refuse a shard that an earlier run made from another text."""
+    if shard.digest != digest_of(unit):
+        raise ValueError(
+            "A run goes on from the same corpus. Empty the directory, or choose another. Received: "
+            f"{os.path.join(directory, shard.name)}, made from another text"
+        )
 
 
 def finish(directory: str, run: dict[str, Any], shards: list[Shard]) -> None:

@@ -16,7 +16,7 @@ from keras_bert.text.jsonl import parse_line
 logger = logging.getLogger(__name__)
 
 BOUNDARIES = ("auto", "blank-line", "heading", "file")
-MAX_BYTES = 16_000_000  # of one document; a longer one is cut, so that memory does not grow with the corpus
+MAX_CHARACTERS = 16_000_000  # of one document; a longer one is cut, so that memory does not grow with the corpus
 _HEADING = re.compile(r"#{1,6}(\s|$)")
 _UNDERLINE = re.compile(r"(=+|-+)\s*$")
 _FENCE = re.compile(r"\s*(```|~~~)")
@@ -150,7 +150,7 @@ def _of_text(lines: Iterator[str], path: str, kind: str, boundary: str) -> Itera
     if boundary == "auto":
         boundary = "heading" if kind == "markdown" else "blank-line"
     if boundary == "heading":
-        parts, form = _between_headings(lines), "markdown"
+        parts, form = between_headings(lines), "markdown"
     elif boundary == "file":
         parts, form = _whole(lines), "markdown" if kind == "markdown" else "paragraphs"
     else:
@@ -161,7 +161,8 @@ def _of_text(lines: Iterator[str], path: str, kind: str, boundary: str) -> Itera
         if part is not _CUT:
             yield Document("\n".join(part), form)
     if cut:
-        logger.warning("%s: documents of over %d MB are cut; nothing parts them.", path, MAX_BYTES // 1_000_000)
+        length = f"{MAX_CHARACTERS:,}"
+        logger.warning("%s: documents of over %s characters are cut; nothing parts them.", path, length)
 
 
 _CUT: list[str] = []  # stands behind a part that was cut for its length
@@ -175,7 +176,7 @@ def _between_blanks(lines: Iterator[str]) -> Iterator[list[str]]:
     return _parted((line, not line.strip()) for line in lines)
 
 
-def _between_headings(lines: Iterator[str]) -> Iterator[list[str]]:
+def between_headings(lines: Iterable[str]) -> Iterator[list[str]]:
     """Parts between headings, `# Heading` or underlined; in fenced code a # is no heading."""
 
     def marked() -> Iterator[tuple[str, bool]]:
@@ -207,7 +208,7 @@ def _parted(lines: Iterable[tuple[str, bool]]) -> Iterator[list[str]]:
     part: list[str] = []
     size = 0
     for line, parts in lines:
-        if parts or size > MAX_BYTES:
+        if parts or size > MAX_CHARACTERS:
             if part:
                 yield part
             if not parts:

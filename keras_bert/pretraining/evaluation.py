@@ -14,7 +14,8 @@ from keras_bert.pretraining.read import Examples
 from keras_bert.training.loop import check_backend
 from keras_bert.training.loop import evaluate as means_over
 from keras_bert.training.strategy import strategy as find_strategy
-from keras_bert.weights.checkpoint import TextRules
+from keras_bert.weights.checkpoint import Checkpoint, TextRules
+from keras_bert.weights.heads import assign_head
 
 DTYPES = ("float32", "bfloat16", "float16", "mixed_bfloat16", "mixed_float16")
 
@@ -69,8 +70,10 @@ def evaluate(
         )
     check_length(examples.seq_length, model.bert.config.max_position_embeddings)
     if model.nsp and not examples.nsp:
+        checkpoint = Checkpoint.of(model)
         with strategy.scope():
-            model = Pretrainer.load(source, nsp=False, dtype=dtype)
+            model = Pretrainer(model.bert, nsp=False, mlm_config=model.mlm_config)
+        assign_head(model, checkpoint)
 
     def batches(step: int, part: tuple[int, int]) -> Any:
         return examples.batches(batch_size, seed=seed, part=part, epochs=1, fill=True)

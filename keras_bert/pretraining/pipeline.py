@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from keras_bert.pretraining.directory import begin, noted_shards, text_beside
+from keras_bert.pretraining.directory import begin, check_text, noted_shards, text_beside
 from keras_bert.pretraining.documents import Document, read_documents
 from keras_bert.pretraining.settings import Settings
 from keras_bert.pretraining.shards import Shard, ShardWriter
@@ -43,8 +43,11 @@ def write_with_beam(
 
         def process(self, unit: tuple[int, Iterable[Placed]]) -> None:
             number, placed = unit
-            if number not in done:
-                self.writer.write(number, [document for _, _, document in sorted(placed)])
+            documents = [document for _, _, document in sorted(placed)]
+            if number in done:
+                check_text(directory, done[number], documents)
+            else:
+                self.writer.write(number, documents)
 
     try:
         pipeline = beam.Pipeline(options=PipelineOptions(list(options)))  # first, since its options may be wrong
@@ -53,7 +56,7 @@ def write_with_beam(
             "--runner must be local, beam, or a runner that Beam knows, with its options behind. Give others. "
             f"Received: {' '.join(options)}: {' '.join(str(error).split())}"
         ) from None
-    done = set(begin(directory, run, settings, vocabulary))
+    done = begin(directory, run, settings, vocabulary)
     count = max(1, round(size / settings.shard_size))
     with pipeline:
         _ = (

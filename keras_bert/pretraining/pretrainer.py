@@ -57,7 +57,7 @@ class Pretrainer(HeadedModel):
         policy = bert.dtype_policy
 
         # === Layers ===
-        next_sentence = dense(2, bert.config, dtype=policy, name="nsp") if nsp else None
+        next_sentence = dense(2, bert.config, dtype="float32", name="nsp") if nsp else None  # for an exact loss
 
         # === Functional model ===
         inputs = {**bert.input, POSITIONS: keras.Input((None,), dtype="int32", name=POSITIONS)}

@@ -18,7 +18,7 @@ from keras_bert.pretraining.directory import FINISHED
 from keras_bert.pretraining.pretrainer import Pretrainer
 from keras_bert.pretraining.read import Examples
 from keras_bert.pretraining.recipe import PAPER, Recipe
-from keras_bert.pretraining.run_directory import draw_curve, is_finished, run_directory, write_model
+from keras_bert.pretraining.run_directory import draw_curve, finished_model, is_finished, run_directory, write_model
 from keras_bert.pretraining.start import Kind, model_from, new_model, resized
 from keras_bert.training.checkpoints import is_chief
 from keras_bert.training.loop import check_backend, check_batch_size, train
@@ -67,6 +67,10 @@ def pretrain(
     }
     chief = is_chief(strategy)
     with run_directory(output, settings) if chief else contextlib.nullcontext():
+        if is_finished(output):  # its checkpoints, which are large, may be gone
+            logger.info("%s: finished by an earlier run", output)
+            with finished_model(output) as finished, strategy.scope():
+                return model_from(finished, recipe, kind)
         keras.utils.set_random_seed(recipe.seed)
         checkpoint = None if source is None else resized(source, kind.vocabulary)
         with strategy.scope():
@@ -90,7 +94,7 @@ def pretrain(
                 where=phase.where,
                 **options,
             )
-        if chief and not is_finished(output):
+        if chief:
             draw_curve(output)
             write_model(model, output)
     logger.info("The finished model is in %s.", output)

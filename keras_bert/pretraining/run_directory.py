@@ -60,7 +60,7 @@ def _leave(directory: str, is_new: bool) -> None:
     for name in (SETTINGS, METRICS, "tensorboard", "checkpoints"):
         if storage.exists(f"{directory}/{name}"):
             storage.remove(f"{directory}/{name}")
-    if "://" in directory:
+    if storage.is_remote(directory):
         return
     Path(directory, LOCK).unlink()
     if is_new:
@@ -70,7 +70,7 @@ def _leave(directory: str, is_new: bool) -> None:
 @contextmanager
 def _lock(directory: str) -> Iterator[None]:
     """Refuse a second process; the lock ends with its process, however that ends. Remote paths have no locks."""
-    if "://" in directory:
+    if storage.is_remote(directory):
         yield
         return
     from filelock import FileLock, Timeout
@@ -82,8 +82,10 @@ def _lock(directory: str) -> Iterator[None]:
         raise RuntimeError(
             f"A directory takes one process at a time. Wait for the other, or stop it. Received: {directory}, in use"
         ) from None
-    with lock:
+    try:
         yield
+    finally:
+        lock.release()
 
 
 def is_finished(directory: str) -> bool:
@@ -99,6 +101,19 @@ def write_model(pretrainer: Any, directory: str) -> None:
         for path in sorted(written.iterdir(), key=lambda path: path.name == own.WEIGHTS):
             with storage.new_file(f"{directory}/{path.name}") as temporary:
                 tf.io.gfile.copy(str(path), temporary, overwrite=True)
+
+
+@contextmanager
+def finished_model(directory: str) -> Iterator[Checkpoint]:
+    """What `write_model` wrote, its arrays unread; a remote one is copied first."""
+    if not storage.is_remote(directory):
+        yield own.read_checkpoint(Path(directory))
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        for name in storage.names_in(directory):
+            if not tf.io.gfile.isdir(f"{directory}/{name}"):
+                tf.io.gfile.copy(f"{directory}/{name}", f"{folder}/{name}")
+        yield own.read_checkpoint(Path(folder))
 
 
 def draw_curve(directory: str) -> None:

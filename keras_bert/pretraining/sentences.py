@@ -6,7 +6,7 @@ A heading, a list's bullet, a rule and emphasis of markdown are left out; so is 
 import re
 from collections.abc import Iterator
 
-from keras_bert.pretraining.documents import Document
+from keras_bert.pretraining.documents import Document, between_headings
 
 RULES = ("rules", "line")
 
@@ -141,6 +141,8 @@ def _paragraphs(document: Document, rule: str) -> Iterator[str]:
     if form == "lines":
         yield from text.split("\n")
         return
+    if form == "markdown" and any(mark in f"\n{text}" for mark in ("\n#", "\n=", "\n-")):  # few documents have one
+        text = "\n\n".join("\n".join(part) for part in between_headings(text.split("\n")))
     joint = "\n" if rule == "line" else " "
     for block in _BLANK.split(text):
         lines = block.split("\n")

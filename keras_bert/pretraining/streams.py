@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO
 
+from keras_bert.storage import is_remote
+
 _BUFFER = 1 << 20
 COMPRESSED = (".gz", ".bz2", ".zst")
 KINDS = {
@@ -49,7 +51,11 @@ def kind_of(path: str) -> str:
 
 def size_of(path: str) -> int:
     """Bytes on disk."""
-    return _gfile().stat(path).length if is_remote(path) else os.path.getsize(path)
+    if not is_remote(path):
+        return os.path.getsize(path)
+    import tensorflow as tf
+
+    return tf.io.gfile.stat(path).length
 
 
 @contextmanager
@@ -83,39 +89,34 @@ def open_bytes(path: str, seen: Callable[[int], None]) -> Iterator[BinaryIO]:
             ) from error
 
 
-def is_remote(path: str) -> bool:
-    """Whether TensorFlow's file systems have it: gs://, ram:// and their kin."""
-    return "://" in path
-
-
 def _files(path: str) -> list[str]:
     if is_remote(path):
-        gfile = _gfile()
+        import tensorflow as tf
+
+        gfile = tf.io.gfile
         if gfile.isdir(path):
             tree = [os.path.join(folder, name) for folder, _, names in gfile.walk(path) for name in names]
-            return sorted(name for name in tree if _known(name))
+            return sorted(name for name in tree if _known(name, path))
         return [path] if gfile.exists(path) else sorted(gfile.glob(path))
     if os.path.isdir(path):
         tree = [os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names]
-        return sorted(name for name in tree if _known(name))
+        return sorted(name for name in tree if _known(name, path))
     return [path] if os.path.isfile(path) else sorted(name for name in glob.glob(path) if os.path.isfile(name))
 
 
-def _known(name: str) -> bool:
-    """Of a folder only files of a known kind are taken, and none that is hidden."""
+def _known(name: str, folder: str) -> bool:
+    """Of a folder only files of a known kind are taken, and none that is hidden or in a hidden folder."""
     stem, suffix = os.path.splitext(name.lower())
     suffix = os.path.splitext(stem)[1] if suffix in COMPRESSED else suffix
-    return suffix in KINDS and not os.path.basename(name).startswith(".")
+    return suffix in KINDS and not any(part.startswith(".") for part in name.removeprefix(folder).split("/"))
 
 
 def _open(path: str) -> Any:
-    return _gfile().GFile(path, "rb") if is_remote(path) else open(path, "rb")
-
-
-def _gfile() -> Any:
+    if not is_remote(path):
+        return open(path, "rb")
     import tensorflow as tf
 
-    return tf.io.gfile
+    return tf.io.gfile.GFile(path, "rb")
 
 
 class _Counted(io.RawIOBase):

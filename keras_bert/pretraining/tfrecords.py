@@ -6,7 +6,7 @@ import struct
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from keras_bert.pretraining.streams import is_remote
+from keras_bert.storage import is_remote
 
 logger = logging.getLogger(__name__)
 

@@ -8,11 +8,11 @@ from itertools import chain, islice
 from multiprocessing import get_context
 from typing import Any, NamedTuple
 
-from keras_bert.pretraining.directory import begin, finish, finished_shards, text_beside
+from keras_bert.pretraining.directory import begin, check_text, finish, finished_shards, text_beside
 from keras_bert.pretraining.documents import Document, is_files, read_documents
 from keras_bert.pretraining.masking import Masking
 from keras_bert.pretraining.settings import Settings, sha256_of
-from keras_bert.pretraining.shards import ONE_DOCUMENT, Shard, ShardWriter, digest_of, units
+from keras_bert.pretraining.shards import ONE_DOCUMENT, Shard, ShardWriter, units
 from keras_bert.pretraining.streams import find_files, size_of
 from keras_bert.progress import bar
 from keras_bert.text.vocabulary import Vocabulary
@@ -147,28 +147,24 @@ def _write_all(
     first = list(islice(numbered, 2))
     done = begin(directory, run, settings, vocabulary)
     numbered = chain(first, numbered)
-    shards: list[Shard] = []
+    kept: list[Shard] = []
 
     def missing() -> Iterator[tuple[int, list[Document]]]:
         for number, unit in numbered:
             if number not in done:
                 yield number, unit
                 continue
-            if done[number].digest != digest_of(unit):
-                raise ValueError(
-                    "A run goes on from the same corpus. Empty the directory, or choose another. Received: "
-                    f"{os.path.join(directory, done[number].name)}, made from another text"
-                )
-            shards.append(done[number])
+            check_text(directory, done[number], unit)
+            kept.append(done[number])
 
     writer = ShardWriter(settings, vocabulary, directory)
     if workers == 1 or len(first) == 1:
-        shards.extend(writer.write(number, unit) for number, unit in missing())
+        written = [writer.write(number, unit) for number, unit in missing()]
     else:
         context = get_context("spawn")  # TensorFlow's threads do not live through a fork
         with ProcessPoolExecutor(workers - 1, context, _start_worker, (settings, directory)) as pool:
-            shards.extend(_spread(pool, missing(), 2 * (workers - 1), writer))
-    return sorted(shards)
+            written = list(_spread(pool, missing(), 2 * (workers - 1), writer))
+    return sorted(kept + written)
 
 
 def _spread(

@@ -1,16 +1,18 @@
 """How fast a device can multiply, by its maker's sheet."""
 
 import os
+import re
 from typing import Any
 
-# Dense bfloat16 (float16 before Ampere) FLOP/s a device, as TensorFlow or a TPU VM names it; the longer name first.
+# Dense bfloat16 (float16 before Ampere) FLOP/s a device, by words of TensorFlow's or a TPU VM's name; the longer first.
 PEAKS = {
     "v6e": 918e12,
     "v5p": 459e12,
-    "v5lite": 197e12,
+    "v5litepod": 197e12,
     "v4": 275e12 / 2,  # a core: TensorFlow counts two a chip up to v4
     "v3": 123e12 / 2,
     "v2": 46e12 / 2,
+    "GH200": 989e12,
     "H200": 989e12,
     "H100 PCIe": 756e12,
     "H100": 989e12,
@@ -19,6 +21,7 @@ PEAKS = {
     "A10": 125e12,
     "L40S": 362e12,
     "L4": 121e12,
+    "V100S": 130e12,
     "V100": 125e12,
     "T4": 65e12,
 }
@@ -33,5 +36,14 @@ def device_peak(strategy: Any) -> float | None:
     else:
         gpus = tf.config.list_physical_devices("GPU")
         name = tf.config.experimental.get_device_details(gpus[0]).get("device_name", "") if gpus else ""
-    peak = next((peak for part, peak in PEAKS.items() if part in name), None)
+    peak = peak_of(name)
     return peak and peak * strategy.num_replicas_in_sync
+
+
+def peak_of(name: str) -> float | None:
+    """FLOP/s of one device of this name.
+
+    >>> peak_of("NVIDIA L4"), peak_of("NVIDIA L40")
+    (121000000000000.0, None)
+    """
+    return next((peak for words, peak in PEAKS.items() if re.search(rf"\b{words}\b", name)), None)

@@ -103,14 +103,15 @@ def train(
             report(goal, means, loop_steps=goal - now, seconds=seconds)
             now = goal
             stop = on_any_worker(asked_to_stop)
+            # Before its step is saved: a run that goes on makes up for a validation that was cut short.
+            if evaluator and not stop and (now == steps or now % validate_every == 0):
+                means = evaluator.evaluate(tf.constant(-1))
+                report(now, {f"validation_{name}": mean for name, mean in means.items()})
             if checkpoints and (stop or now == steps or now % checkpoint_every == 0):
                 checkpoints.save(now)
             if stop:
                 logger.info("Stopped by a signal at step %d; the same command goes on from there.", now)
                 raise KeyboardInterrupt if signal.SIGINT in asked_to_stop else SystemExit(128 + signal.SIGTERM)
-            if evaluator and (now == steps or now % validate_every == 0):
-                means = evaluator.evaluate(tf.constant(-1))
-                report(now, {f"validation_{name}": mean for name, mean in means.items()})
 
 
 def evaluate(model: Any, batches: Any, *, strategy: Any, batch_size: int) -> dict[str, float]:

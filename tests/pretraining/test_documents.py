@@ -111,6 +111,22 @@ def test_remote_files():
     assert texts(["ram://corpus/x/a.txt"]) == ["One.", "Two."]
 
 
+def test_hidden_files_and_folders_are_left_out(tmp_path, monkeypatch):
+    import tensorflow as tf
+
+    folder = tmp_path / ".hidden" / "corpus"  # what is above the folder that was named does not count
+    for name in ("a.md", ".b.md", ".ipynb_checkpoints/a-checkpoint.md", "sub/.git/c.txt", "sub/d.txt"):
+        for root in (folder, "ram://hidden/.hidden/corpus"):
+            path = f"{root}/{name}"
+            tf.io.gfile.makedirs(path.rpartition("/")[0])
+            with tf.io.gfile.GFile(path, "w") as file:
+                file.write(name)
+    for root in (folder, f"{folder}/", "ram://hidden/.hidden/corpus"):
+        assert texts(root) == ["a.md", "sub/d.txt"]
+    monkeypatch.chdir(folder)
+    assert texts(".") == ["a.md", "sub/d.txt"]
+
+
 def test_folders_and_patterns(tmp_path):
     (tmp_path / "sub").mkdir()
     write(tmp_path / "sub", "b.txt", "B.")
@@ -131,12 +147,12 @@ def test_what_is_no_text_is_named(tmp_path, data):
 
 
 def test_a_document_without_end_is_cut(tmp_path, monkeypatch, caplog):
-    monkeypatch.setattr(documents, "MAX_BYTES", 1000)
+    monkeypatch.setattr(documents, "MAX_CHARACTERS", 1000)
     path = write(tmp_path, "a.txt", "A line of a file without blank lines.\n" * 100)
     found = texts(path)
     assert len(found) == 4
     assert sum(text.count("line of") for text in found) == 100
-    assert "a.txt" in caplog.text
+    assert "a.txt: documents of over 1,000 characters are cut" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -166,6 +182,16 @@ def test_korean_without_spaces():
         "그런데 길다!!",
         "왜?A사의 3.14를 합니다 라고 말했다.",
     ]
+
+
+@pytest.mark.parametrize("boundary", ["heading", "blank-line", "file"])
+def test_headings_of_markdown_are_left_out(tmp_path, boundary):
+    text = "# Title\nOne. Two.\n## Part\nThree\nUnder\n---\n\nFour.\n```\n# of code\n```\n"
+    documents = read_documents(write(tmp_path, "a.md", text), boundary=boundary)
+    found = [sentence for document in documents for sentence in sentences_of(document)]
+    assert found == ["One.", "Two.", "Three", "Four.", "``` # of code ```"]
+    (whole,) = read_documents(tmp_path / "a.md", boundary="file")
+    assert list(sentences_of(whole, "line"))[:3] == ["One. Two.", "Three", "Four."]
 
 
 def test_markup_of_markdown_is_left_out():

@@ -19,7 +19,7 @@ import keras_bert
 from keras_bert import cli
 from keras_bert.pretraining import RECIPES, Recipe, evaluate, pretrain, write_examples
 from keras_bert.pretraining.read import Examples
-from keras_bert.pretraining.run_directory import run_directory
+from keras_bert.pretraining.run_directory import finished_model, run_directory, write_model
 from keras_bert.weights import own
 from keras_bert.weights.checkpoint import Checkpoint
 from tests.subprocesses import FORKS
@@ -96,10 +96,12 @@ def test_numbers_that_make_no_recipe(change, message):
 
 def test_a_finished_run_is_a_source(folder, tmp_path):
     model = run(folder, tmp_path / "run", validation=folder / "16", validate_every=10, checkpoint_every=10)
-    for loaded in (
-        keras_bert.Pretrainer.load(tmp_path / "run"),
-        run(folder, tmp_path / "run", validation=folder / "16"),  # the same again has nothing to do
-    ):
+    shutil.rmtree(tmp_path / "run" / "checkpoints")  # which are large
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "run").iterdir()}
+    again = run(folder, tmp_path / "run", validation=folder / "16")  # has nothing to do
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "run").iterdir()} == before
+    assert again.bert.config == model.bert.config
+    for loaded in (keras_bert.Pretrainer.load(tmp_path / "run"), again):
         np.testing.assert_array_equal(weights(loaded), weights(model))
     assert keras_bert.load(tmp_path / "run").preprocessor.vocabulary == VOCABULARY
     assert (model.bert.config.hidden_dropout_prob, model.bert.config.attention_probs_dropout_prob) == (0.2, 0.2)
@@ -143,6 +145,24 @@ def test_a_directory_takes_one_run_and_one_process(folder, tmp_path):
     (tmp_path / "thesis" / "thesis.tex").write_text("chapter 1")
     with pytest.raises(FileExistsError, match=r"new or empty directory.*thesis\.tex"):
         run(folder, tmp_path / "thesis")
+
+
+def test_a_finished_model_is_read_from_afar(folder):
+    pretrainer = keras_bert.Pretrainer(keras_bert.load(folder / "source"))
+    write_model(pretrainer, "ram://finished/run")
+    with finished_model("ram://finished/run") as checkpoint:
+        head = checkpoint.heads["mlm"].weights["mlm_dense/kernel"].read()
+    np.testing.assert_array_equal(head, pretrainer.get_layer("mlm_dense").kernel)
+
+
+def test_masked_words_are_evaluated_without_pairs(folder, tmp_path):
+    options = {"vocabulary": VOCABULARY, "seq_length": 12, "sentences": "line", "workers": 1, "nsp": False}
+    write_examples(iter(["w1 w2 .\nw3 w4 .\nw5 w6 .\nw7 ."] * 30), tmp_path / "data", **options)
+    pretrainer = keras_bert.Pretrainer.load(_pretrainer_folder(folder, tmp_path / "both"), nsp=False)
+    own.write_checkpoint(Checkpoint.of(pretrainer), tmp_path / "alone")
+    both, alone = (evaluate(tmp_path / name, tmp_path / "data") for name in ("both", "alone"))
+    assert both == alone
+    assert both.next_sentence_accuracy is None
 
 
 def test_data_that_does_not_fit(folder, tmp_path):

@@ -67,6 +67,8 @@ def test_an_interrupted_run_goes_on(source, dynamic, tmp_path, monkeypatch):
     kept = tmp_path / "a" / "examples-00001.tfrecord"
     before = kept.stat().st_mtime_ns
     (tmp_path / "a" / ".examples-00003.tfrecord.1.partial").write_text("half a shard")
+    (tmp_path / "a" / "vocab.txt").unlink()  # as a kill leaves it that comes before it is written
+    (tmp_path / "a" / "tokenizer_config.json").unlink()
     write(source, tmp_path / "a")
     assert kept.stat().st_mtime_ns == before
     (tmp_path / "a" / ".examples-00003.tfrecord.1.partial").unlink()

@@ -10,6 +10,8 @@ import pytest
 import tensorflow as tf
 
 import keras_bert
+from keras_bert.training.checkpoints import Checkpoints
+from keras_bert.training.evaluator import Evaluator
 from keras_bert.training.loop import check_batch_size, evaluate, train
 from keras_bert.training.report import read_metrics
 from tests.training.small import BATCH, batch, batches, small_pretrainer, weights
@@ -76,6 +78,32 @@ def test_goes_on_as_if_it_had_never_stopped(one, tmp_path):
     np.testing.assert_array_equal(weights(again), weights(whole))
     steps = [record["step"] for record in read_metrics(f"{stopped}/metrics.jsonl")]
     assert steps == [4, 6, 9, 12, 14]
+
+
+def test_a_validation_that_was_cut_short_is_made_up(one, tmp_path, monkeypatch):
+    """By a kill in it, and by one between it and its checkpoint."""
+    save = Checkpoints.save
+
+    def killed(*_):
+        raise ZeroDivisionError
+
+    def two(step, part):
+        return batches(step, part).take(2)
+
+    def go_on():
+        return run(one, 6, directory=str(tmp_path), checkpoint_every=4, validation=two)
+
+    for kind, name, kill in (
+        (Evaluator, "evaluate", killed),
+        (Checkpoints, "save", lambda self, step: killed() if step == 6 else save(self, step)),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setattr(kind, name, kill)
+            with pytest.raises(ZeroDivisionError):
+                go_on()
+    np.testing.assert_array_equal(weights(go_on()), weights(run(one, 6)))
+    records = read_metrics(f"{tmp_path}/metrics.jsonl")
+    assert [(x["step"], "validation_masked_lm_loss" in x) for x in records] == [(4, False), (6, False), (6, True)]
 
 
 @pytest.mark.parametrize(("number", "ends"), [(signal.SIGTERM, SystemExit), (signal.SIGINT, KeyboardInterrupt)])
