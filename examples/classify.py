@@ -3,7 +3,8 @@
     python examples/classify.py --model base --train train.tsv --valid valid.tsv
 
 Files: a TSV, CSV or JSONL with the columns "text" and "label", or a .txt with a label, a space and a text a line.
-Default: SST-2 of ../shared/data. Expected minutes and score: see benchmarks/README.md, "Fine-tuning".
+Default: SST-2 of ../shared/data. 2,000 rows of it from MiniLM's weights, on one core: 4 minutes, accuracy 84 %, as
+benchmarks/README.md learns it under "Scores".
 """
 
 import argparse

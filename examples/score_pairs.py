@@ -5,8 +5,8 @@
 
 Together each text sees the other, which scores better. With --cosine a text is embedded once and compared with many.
 Files: tab-separated with the columns sentence1, sentence2 and score, 0 to 5, as KorSTS has them; or a .csv of these
-three without a header. Default: STS-B of ../shared/data. Expected minutes and score: see benchmarks/README.md,
-"Fine-tuning".
+three without a header. Default: STS-B of ../shared/data. 1,500 rows of it from MiniLM's weights, on one core: 2
+minutes, Spearman 0.78, as benchmarks/README.md learns it under "Scores".
 """
 
 import argparse
