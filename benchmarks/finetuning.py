@@ -36,6 +36,7 @@ MODELS = {
     "keras-hub": "TensorFlow, float32, padded to 128",
     "random": "ours, from random weights",
     "frozen": "ours, the head alone trained, at 1e-3",
+    "vectors": "a linear head on the mean of the encoder's vectors",
     "words": "a linear head on the mean of the static word vectors",
 }
 

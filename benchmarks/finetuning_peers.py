@@ -1,4 +1,4 @@
-"""The contestants of benchmarks/finetuning.py: ours, KerasHub, a linear head on static word vectors.
+"""The contestants of benchmarks/finetuning.py: ours, KerasHub, a linear head on vectors.
 
 HF Trainer has a file of its own. Each trains and gives a function that scores, and the seconds of training. A clock
 (finetuning_time.py) hears of each step, and says when to stop.
@@ -28,7 +28,7 @@ def contestant(model: str) -> Callable[..., Trained]:
         from finetuning_hugging_face import hugging_face
 
         return hugging_face
-    return {"keras-hub": keras_hub, "words": static_words}.get(model, ours)
+    return {"keras-hub": keras_hub, "words": linear_head, "vectors": linear_head}.get(model, ours)
 
 
 # === Ours ===
@@ -132,15 +132,15 @@ def keras_hub(
     return score, seconds
 
 
-# === Static word vectors ===
+# === A linear head on vectors ===
 
 
-def static_words(
+def linear_head(
     run: dict[str, Any], dataset: Any, train: Any, test: Any, labels: list[str] | None, clock: Any
 ) -> Trained:
-    """A linear head on the mean of the word embedding table's rows: what is known without any context."""
+    """On the mean of the word table's rows, what is known without any context; or of the encoder's vectors."""
     if dataset.kind not in ("classify", "regress"):
-        raise NotForThis("a mean of words tells nothing of a token")
+        raise NotForThis("a mean tells nothing of a token")
     from sklearn.linear_model import LogisticRegression, Ridge
 
     import keras_bert
@@ -149,13 +149,18 @@ def static_words(
     bert = keras_bert.load(run["start"], seq_length=dataset.seq_length)
     table = np.asarray(bert.word_embeddings.embeddings)
 
+    def of_words(column: list[str]) -> np.ndarray:
+        x = bert.preprocessor(column)
+        ids, real = np.asarray(x["input_word_ids"]), np.asarray(x["input_mask"], "float32")
+        return np.stack([(r[:, None] * table[i]).sum(0) / r.sum() for i, r in zip(ids, real, strict=True)])
+
+    def of_encoder(column: list[str]) -> np.ndarray:
+        return bert.embed(column, pooling="mean", normalize=False)
+
+    vectors = of_words if run["model"] == "words" else of_encoder
+
     def means(columns: Any) -> np.ndarray:
-        texts = [column for column in pair(columns) if column is not None]
-        found = []
-        for column in texts:
-            x = bert.preprocessor(column)
-            ids, real = np.asarray(x["input_word_ids"]), np.asarray(x["input_mask"], "float32")
-            found.append(np.stack([(r[:, None] * table[i]).sum(0) / r.sum() for i, r in zip(ids, real, strict=True)]))
+        found = [vectors(column) for column in pair(columns) if column is not None]
         if len(found) == 2:  # what two texts share is in the product and the difference
             found += [found[0] * found[1], np.abs(found[0] - found[1])]
         return np.concatenate(found, axis=-1)
