@@ -141,7 +141,7 @@ def linear_head(
     """On the mean of the word table's rows, what is known without any context; or of the encoder's vectors."""
     if dataset.kind not in ("classify", "regress"):
         raise NotForThis("a mean tells nothing of a token")
-    from sklearn.linear_model import LogisticRegression, Ridge
+    from sklearn.linear_model import LogisticRegression, RidgeCV
 
     import keras_bert
     from keras_bert.tasks import metrics
@@ -166,7 +166,7 @@ def linear_head(
         return np.concatenate(found, axis=-1)
 
     began = time.perf_counter()
-    head: Any = LogisticRegression(max_iter=1000) if dataset.kind == "classify" else Ridge(alpha=0.01)
+    head: Any = LogisticRegression(max_iter=1000) if dataset.kind == "classify" else RidgeCV(np.logspace(-3, 3, 7))
     head.fit(means(train), train.y)
     seconds = time.perf_counter() - began
 
