@@ -261,11 +261,33 @@ class Bert(Model):
                 f"blocks must be 0 to {self.config.num_hidden_layers}; freeze() freezes everything. "
                 f"Received: blocks={blocks}"
             )
+        self._refuse_lora("freeze(blocks)")
         self.trainable = True  # an earlier freeze() ended at the model, not only at its layers
         kept = {id(layer) for i in range(blocks, self.config.num_hidden_layers) for layer in self.block(i)}
         kept.add(id(self.get_layer("pooler")))
         for layer in self.layers:
             layer.trainable = id(layer) in kept
+
+    def unfreeze(self) -> None:
+        """Train everything, whatever was frozen.
+
+        >>> bert = Bert(BertConfig.from_size("tiny", vocab_size=6))
+        >>> bert.freeze(blocks=1)
+        >>> bert.unfreeze()
+        >>> bert.non_trainable_weights
+        []
+        """
+        self._refuse_lora("unfreeze()")
+        self.trainable = True
+        for layer in self.layers:
+            layer.trainable = True
+
+    def _refuse_lora(self, what: str) -> None:
+        """Since Keras would open the kernels under it too."""
+        if any(getattr(layer, "lora_enabled", False) for layer in self.layers):
+            raise ValueError(
+                f"LoRA trains its changes alone, of one rank. Load the model anew for anything else. Received: {what}"
+            )
 
     def enable_lora(self, rank: int, *, targets: Iterable[str] = ("attention_qkv",)) -> None:
         """Freeze everything and train low-rank changes of the Dense layers whose names end in one of `targets`.
@@ -284,6 +306,7 @@ class Bert(Model):
                 "targets must name Dense layers, such as attention_qkv, attention_output, intermediate, output. "
                 f"Received: targets={targets}"
             )
+        self._refuse_lora(f"enable_lora({rank})")
         self.trainable = True
         for layer in self.layers:
             layer.trainable = layer in chosen

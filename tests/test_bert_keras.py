@@ -54,6 +54,16 @@ def test_lora_of_a_layer_by_keras_own_means(bert, inputs):
     assert flat(bert(inputs))
 
 
+def test_lora_is_of_one_rank_and_trains_its_changes_alone(bert):
+    bert.freeze(blocks=1)
+    bert.unfreeze()
+    assert not bert.non_trainable_weights
+    bert.enable_lora(2)
+    for change in (bert.unfreeze, lambda: bert.freeze(blocks=1), lambda: bert.enable_lora(4)):
+        with pytest.raises(ValueError, match="LoRA trains its changes alone"):
+            change()
+
+
 def test_lora_targets(bert):
     with pytest.raises(ValueError, match="rank must be at least 1"):
         bert.enable_lora(0)

@@ -24,7 +24,7 @@ def find_answer(context: str, given: Any, row: int) -> tuple[int, int] | None:
     >>> find_answer("Anna ran.", {"text": ["ran"], "answer_start": [6]}, row=0)
     (5, 8)
     """
-    text, start = _text_and_start(given, row)
+    text, start = text_and_start(given, row)
     near = (start or 0) + len(text) - len(text.lstrip())
     text = text.strip()  # no token begins or ends with a space
     if not text:
@@ -40,7 +40,8 @@ def find_answer(context: str, given: Any, row: int) -> tuple[int, int] | None:
     return start, start + len(text)
 
 
-def _text_and_start(given: Any, row: int) -> tuple[str, int | None]:
+def text_and_start(given: Any, row: int) -> tuple[str, int | None]:
+    """Of an answer in any of its forms the text, "" where there is none, and its place if it has one."""
     if given is None or isinstance(given, str):
         return given or "", None
     if isinstance(given, dict):

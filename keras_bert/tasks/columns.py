@@ -123,6 +123,14 @@ def _plain(value: Any) -> Any:
     return value.decode("utf-8") if isinstance(value, bytes) else value
 
 
+def _named(value: Any, feature: Any) -> Any:
+    """The names of ids, where a table of datasets has them: its ids need not be those of a task."""
+    if hasattr(feature, "int2str"):
+        return value if is_missing(value) else feature.int2str(value)
+    inner = getattr(feature, "feature", None)
+    return [_named(one, inner) for one in value] if isinstance(value, list) and inner is not None else value
+
+
 def is_table(x: Any) -> bool:
     """Whether this is a whole table, of pandas or datasets."""
     return hasattr(x, "column_names") or (hasattr(x, "columns") and getattr(x, "ndim", 2) == 2)
@@ -138,6 +146,8 @@ def table_columns(table: Any, texts: tuple[str, ...], label: str | None) -> tupl
             f"for each. Received: columns {', '.join(map(str, known))}"
         )
     columns = [rows_of(table[name], name) for name in wanted]
+    if label and isinstance(getattr(table, "features", None), dict):  # a frame may have a column of that name
+        columns[-1] = [_named(value, table.features[label]) for value in columns[-1]]
     x = tuple(columns[: len(texts)]) if len(texts) > 1 else columns[0]
     return x, columns[-1] if label else None
 

@@ -21,10 +21,12 @@ def check_labels(labels: Any, least: int = 2) -> tuple[str, ...]:
 
 
 def label_ids(values: Any, labels: tuple[str, ...], where: str = "") -> np.ndarray:
-    """Ids [n] of a column of label names or ids.
+    """Ids [n] of a column of label names or ids; of labels that are numerals, a number is a name.
 
     >>> label_ids(["good", "bad"], labels=("bad", "good")).tolist()
     [1, 0]
+    >>> label_ids([1, 3], labels=("1", "2", "3")).tolist()
+    [0, 2]
     """
     ids = {label: number for number, label in enumerate(labels)}
     return np.array([_label_id(value, ids, row, where) for row, value in enumerate(rows_of(values, "label"))], "int32")
@@ -48,6 +50,8 @@ def _label_id(value: Any, ids: dict[str, int], row: int, where: str) -> int:
             f"A label must be a name, or an id from 0 to {len(ids) - 1} as a whole number. Cast it with int(), or "
             f"use a TextRegressor for numbers. Received: {value!r} {place}"
         )
+    if all(name.isdecimal() for name in ids):
+        return _label_id(str(int(value)), ids, row, where)
     if not 0 <= value < len(ids):
         raise ValueError(f"A label's id must be from 0 to {len(ids) - 1}. Received: {value} {place}")
     return int(value)

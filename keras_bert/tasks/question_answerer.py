@@ -10,7 +10,7 @@ import numpy as np
 from keras import ops
 
 from keras_bert.bert import Bert
-from keras_bert.tasks.answer_spans import Candidate, best_spans, find_answer, token_spans
+from keras_bert.tasks.answer_spans import Candidate, best_spans, find_answer, text_and_start, token_spans
 from keras_bert.tasks.columns import check_lengths, column, is_missing, rows_of, weights
 from keras_bert.tasks.examples import Examples, packer_of
 from keras_bert.tasks.heads import check_bert, head_layer
@@ -199,7 +199,7 @@ def _spans(contexts: list[str], y: list[Any]) -> list[tuple[int, int] | None]:
             f"An answer must be a part of its context. Received: {y[0]!r}, which none holds, nor the others"
         )
     if lost:
-        named = ", ".join(f"{y[row]!r} at row {row}" for row in lost[:5])
+        named = ", ".join(f"{text_and_start(y[row], row)[0]!r} at row {row}" for row in lost[:5])
         logger.warning("%d of %d answers are not in their contexts and left out: %s", len(lost), len(spans), named)
     return spans
 

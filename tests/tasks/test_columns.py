@@ -89,6 +89,25 @@ def test_tables_and_datasets_of_answers_and_choices():
         task.fit(table, verbose=0)
 
 
+def test_ids_of_a_table_have_its_own_names():
+    import datasets
+
+    names = datasets.ClassLabel(names=["positive", "negative"])
+    features = datasets.Features({"text": datasets.Value("string"), "label": names})
+    table = datasets.Dataset.from_dict({"text": TEXTS, "label": [0, 1, 0, 1]}, features=features)
+    assert batch(small_task("classifier"), table)[1] == [1, 0, 1, 0]
+    features["label"] = datasets.List(datasets.ClassLabel(names=["bad", "film", "good"]))
+    table = datasets.Dataset.from_dict({"text": TEXTS, "label": [[0], [], [1, 2], [2]]}, features=features)
+    assert batch(small_task("several"), table)[1] == [[0, 0, 1], [0, 0, 0], [1, 1, 0], [0, 1, 0]]
+
+
+def test_of_numerals_a_number_is_a_name():
+    task = TextClassifier(small_bert(), labels=("1", "2", "3"))
+    assert task.target_ids([1, "2", np.int64(3)]).tolist() == [0, 1, 2]
+    with pytest.raises(ValueError, match=r"one of '1', '2', '3'.*Received: '0' at row 1"):
+        task.target_ids([1, 0])
+
+
 def test_a_matrix_of_labels_stays_one():
     import pandas
     import tensorflow as tf

@@ -6,6 +6,8 @@ import re
 import pytest
 
 from keras_bert.tasks.readers import (
+    Reading,
+    read,
     read_choices,
     read_conll,
     read_conllu,
@@ -326,3 +328,10 @@ def test_shared_squad(shared, caplog):
     assert len(examples) == 1190
     assert examples.y[0] == {"text": ["308"], "answer_start": [34]}
     assert not caplog.text
+
+
+@pytest.mark.parametrize("name", ["cr.tsv", "cr.txt", "cr.conll", "cr.csv"])
+def test_lines_that_end_in_cr(write, name):
+    path = write(name, "text\tlabel\rgood\t1\r\rbad\t0\r")
+    with pytest.raises(ValueError, match=r"Lines must end in LF or CRLF.*:1"):
+        read("tag" if name == "cr.conll" else "classify", path, Reading())

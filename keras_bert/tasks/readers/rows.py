@@ -48,6 +48,11 @@ def lines_of(file: Iterable[bytes], name: str) -> Iterator[tuple[int, str]]:
                 "Text must be UTF-8. Save it as UTF-8; older Korean files are often CP949. "
                 f"Received: {name}:{number}, which is not"
             ) from None
-        yield number, text.removesuffix("\n").removesuffix("\r")
+        text = text.removesuffix("\n").removesuffix("\r")
+        if number == 1 and "\r" in text:  # else all of such a file would be one line
+            raise ValueError(
+                f"Lines must end in LF or CRLF. Save the file so. Received: {name}:1, which has a CR within"
+            )
+        yield number, text
     if not number:
         raise ValueError(f"A file must hold a line at least. Received: {name}, which is empty")
