@@ -13,7 +13,16 @@ SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
 def pytest_collection_finish() -> None:
-    """Keras's `quantize` collects garbage once a layer: what has been imported need not be searched each time."""
+    _keep()
+
+
+@pytest.fixture
+def quantizes() -> None:
+    """Keras's `quantize` collects garbage once a layer: what is there already need not be searched each time."""
+    _keep()
+
+
+def _keep() -> None:
     gc.collect()
     gc.freeze()
 

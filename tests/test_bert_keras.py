@@ -71,6 +71,7 @@ def test_lora_targets(bert):
         bert.enable_lora(2, targets=("attention",))
 
 
+@pytest.mark.usefixtures("quantizes")
 def test_int8_survives_saving(bert, inputs, tmp_path):
     before = flat(bert(inputs))
     bert.quantize("int8")

@@ -150,6 +150,7 @@ def test_trained_after_the_round_trip(exported):
     assert np.abs(bert.word_embeddings.embeddings.numpy() - before).max() > 0
 
 
+@pytest.mark.usefixtures("quantizes")
 def test_int8(little, tmp_path):
     keras_bert.export(little, tmp_path, dtype="int8")
     _assert_coarser(f"{tmp_path}/text/1", little)

@@ -130,6 +130,7 @@ def test_many_options_make_no_warning(bert, caplog):
     assert "retracing" not in caplog.text
 
 
+@pytest.mark.usefixtures("quantizes")
 def test_changed_weights_and_vocabularies_are_seen(bert):
     other = Bert.from_config(bert.get_config())
     before = embed(other, TEXTS)

@@ -99,6 +99,7 @@ def test_lora_is_merged(tmp_path):
     np.testing.assert_allclose(plain.embed(texts), bert.embed(texts), atol=1e-6)
 
 
+@pytest.mark.usefixtures("quantizes")
 def test_quantized_layers_have_no_place_elsewhere(tmp_path):
     bert = Bert(small.CONFIG)
     bert.quantize("int8")
