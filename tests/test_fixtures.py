@@ -26,7 +26,8 @@ def test_bert():
     found = bert(bert.preprocessor(["the film was good", "bad"]))["pooled_output"]
     assert np.abs(array(found) - OUTPUTS["bert"]).max() <= 1e-6
     assert isinstance(bert, keras_bert.Bert)
-    assert bert.preprocessor.get_config() == small_bert().preprocessor.get_config()
+    given, wanted = (one.preprocessor.get_config() | {"name": None} for one in (bert, small_bert()))
+    assert given == wanted
 
 
 def test_pretrainer():
