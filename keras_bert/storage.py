@@ -1,7 +1,13 @@
 """Small files, local or remote: each appears whole or not at all, and what fails is an OSError."""
 
+import atexit
+import functools
+import glob
+import hashlib
 import json
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -51,6 +57,56 @@ def behind_links(path: str | os.PathLike) -> str:
     if os.path.exists(path) and not os.path.isfile(path):
         raise OSError(f"An output must be a file, and no folder, device or pipe. Name another. Received: {path}")
     return os.path.realpath(path) if os.path.islink(path) else path
+
+
+# What TensorFlow's readers take for a pattern, even in the path of a file that is there.
+_PATTERN = frozenset("*?[\\")
+
+
+def literal_path(path: str | os.PathLike) -> str:
+    """Another path to a checkpoint, a SavedModel or a folder, for what in TensorFlow reads paths as patterns.
+
+    With `[` or a backslash in it TensorFlow would find nothing there, and with `*` or `?` perhaps the files of others.
+    Where there are none of these, it is the path itself; else one of links, which last as long as this process.
+    """
+    path = os.fspath(path)
+    if not _PATTERN & set(path):
+        return path
+    if is_remote(path):
+        raise ValueError(
+            f"TensorFlow cannot read a checkpoint from a remote path with * ? [ or \\ in it. Choose another. "
+            f"Received: {path}"
+        )
+    folder, name = os.path.split(os.path.abspath(path))
+    links = os.path.join(_links(os.getpid()), hashlib.sha256(os.fsencode(os.path.join(folder, name))).hexdigest()[:16])
+    os.makedirs(links, exist_ok=True)
+    for found in os.listdir(folder):  # of a checkpoint's prefix, its .index and .data files
+        link = os.path.join(links, "path" + found[len(name) :])
+        if found.startswith(name) and not os.path.lexists(link):
+            os.symlink(os.path.join(folder, found), link)
+    return os.path.join(links, "path")
+
+
+@functools.cache
+def _links(process: int) -> str:
+    """A temporary folder of this process, and not of one that was forked from it."""
+    usual = tempfile.gettempdir()
+    folder = tempfile.mkdtemp(prefix="keras-bert-", dir="/tmp" if _PATTERN & set(usual) else usual)
+    atexit.register(lambda: shutil.rmtree(folder, ignore_errors=True) if os.getpid() == process else None)
+    return folder
+
+
+def matching(pattern: str) -> list[str]:
+    """The files that a path or pattern names, sorted; folders that exist may have `[`, `*` or `?` in their names."""
+    if is_remote(pattern):
+        gfile = _gfile()[0]
+        return [pattern] if gfile.exists(pattern) else sorted(gfile.glob(pattern))
+    if os.path.isfile(pattern):
+        return [pattern]
+    folder = os.path.dirname(pattern)
+    while not os.path.isdir(folder or "."):
+        folder = os.path.dirname(folder)
+    return sorted(filter(os.path.isfile, glob.glob(glob.escape(folder) + pattern[len(folder) :])))
 
 
 def write_text(path: str, text: str) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import tensorflow as tf
 
 from keras_bert import storage
+from keras_bert.training.checkpoints import latest_checkpoint
 from keras_bert.training.report import METRICS, read_metrics
 from keras_bert.weights import own
 from keras_bert.weights.checkpoint import Checkpoint
@@ -52,7 +53,7 @@ def run_directory(directory: str, settings: dict[str, Any]) -> Iterator[None]:
 
 def _has_work(directory: str) -> bool:
     """Whether there is a checkpoint to go on from, or the finished model."""
-    return is_finished(directory) or tf.train.latest_checkpoint(f"{directory}/checkpoints") is not None
+    return is_finished(directory) or latest_checkpoint(f"{directory}/checkpoints") is not None
 
 
 def _leave(directory: str, is_new: bool) -> None:

@@ -85,8 +85,9 @@ def _room(folder: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno not in (28, 122):  # ENOSPC, EDQUOT
             raise
-        for left in folder.parent.glob(folder.name + ".zip*"):
-            left.unlink(missing_ok=True)
+        for left in folder.parent.iterdir():
+            if left.name.startswith(f"{folder.name}.zip"):
+                left.unlink(missing_ok=True)
         free = shutil.disk_usage(folder.parent).free // 1_000_000
         raise OSError(
             error.errno,
