@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from keras_bert.storage import literal_path
-from keras_bert.weights.folder import one_file
+from keras_bert.storage import literal_path, only_file
 from keras_bert.weights.names import Stored
 
 GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
@@ -17,7 +16,7 @@ GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
 def prefix_at(path: Path) -> Path | None:
     """The checkpoint's prefix, given itself, one of its files, or the folder it is alone in."""
     if path.is_dir():
-        index = one_file(path, "*.index")
+        index = only_file(path, "*.index")
         return index.with_suffix("") if index else None
     if path.with_name(path.name + ".index").is_file():
         return path
