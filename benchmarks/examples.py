@@ -134,8 +134,8 @@ def google(books: list[Path], vocabulary: Path) -> Rate:
     """One pass: sentences are given, a line each, as its script wants them."""
     import tensorflow as tf
 
-    from keras_bert.pretraining.documents import read_documents
-    from keras_bert.pretraining.sentences import sentences_of
+    from keras_bert.corpus.documents import read_documents
+    from keras_bert.corpus.sentences import sentences_of
     from tests.parity import google_pairs
 
     lines = [list(sentences_of(document)) for document in read_documents(books)]

@@ -39,7 +39,7 @@ def ours(run: dict[str, Any], dataset: Any, train: Any, test: Any, labels: list[
     import keras
 
     import keras_bert
-    from keras_bert.tasks.finetuning import Recipe
+    from keras_bert.tasks.finetune_recipe import Recipe
     from keras_bert.tasks.metrics.scores import scores
 
     keras.utils.set_random_seed(run["seed"])

@@ -184,7 +184,7 @@ def served(folder: Path, name: str) -> Iterator[tuple[int, float]]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    ours = ["-m", "keras_bert.cli", "serve", str(folder), "--port", str(port)]
+    ours = ["-m", "keras_bert_cli", "serve", str(folder), "--port", str(port)]
     command = ["-c", PEER, str(folder), str(port)] if name == "peer" else ours
     begin = time.perf_counter()
     process = subprocess.Popen([sys.executable, "-W", "ignore", *command], stderr=subprocess.DEVNULL)

@@ -165,7 +165,7 @@ def direct(folder: Path) -> Callable[[str, Columns], dict[str, Any]]:
     import tensorflow as tf
     import tensorflow_text  # noqa: F401  registers its ops
 
-    from keras_bert.hub.rest import plain
+    from keras_bert.serving.rest import plain
 
     loaded = tf.saved_model.load(str(folder))
 
@@ -235,7 +235,7 @@ def served(folder: Path) -> Iterator[tuple[int, subprocess.Popen]]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [sys.executable, "-W", "ignore", "-m", "keras_bert.cli", "serve", str(folder), "--port", str(port)]
+    command = [sys.executable, "-W", "ignore", "-m", "keras_bert_cli", "serve", str(folder), "--port", str(port)]
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     try:
         while process.poll() is None:

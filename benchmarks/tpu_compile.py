@@ -75,7 +75,7 @@ def pretraining_step(config, *, batch: int, length: int, dtype: str, remat: bool
     from keras_bert import kernels
     from keras_bert.bert import Bert
     from keras_bert.pretraining.pretrainer import Pretrainer
-    from keras_bert.pretraining.recipe import PAPER
+    from keras_bert.pretraining.run.pretrain_recipe import PAPER
     from keras_bert.training.trainer import Trainer
 
     model = Pretrainer(Bert(config, dtype=dtype, remat=remat))

@@ -18,7 +18,7 @@ from pathlib import Path
 from sklearn.linear_model import LogisticRegression
 
 import keras_bert
-from keras_bert.tasks.finetuning import Recipe
+from keras_bert.tasks.finetune_recipe import Recipe
 from keras_bert.tasks.readers import read_labels
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "en"

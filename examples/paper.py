@@ -25,10 +25,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from keras_bert.tasks.finetune import SETTINGS, Settings, finetune
-from keras_bert.tasks.finished import Finished
-from keras_bert.tasks.grid import finetune_grid
 from keras_bert.tasks.readers import Reading
+from keras_bert.tasks.run.finetune import SETTINGS, Settings, finetune
+from keras_bert.tasks.run.finished_run import Finished
+from keras_bert.tasks.run.grid import finetune_grid
 
 
 @dataclass(frozen=True)

@@ -320,7 +320,7 @@ class Bert(Model):
         >>> bert.resize(max_position_embeddings=1024).config.max_position_embeddings
         1024
         """
-        from keras_bert.weights.resize import resize
+        from keras_bert.resize import resize
 
         return resize(self, vocabulary=vocabulary, max_position_embeddings=max_position_embeddings)
 

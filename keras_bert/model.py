@@ -5,8 +5,8 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_bert.policy import check_trainable
 from keras_bert.saving import changed_layers, restore_layers
-from keras_bert.training.policy import check_trainable
 
 
 class Model(keras.Model):

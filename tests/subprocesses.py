@@ -11,7 +11,7 @@ from typing import Any
 
 # A server that has imported all, which takes seconds, and started nothing; each process is a fork of it.
 FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(["tensorflow_text", "keras_bert.pretraining.run", "pytest"])
+FORKS.set_forkserver_preload(["tensorflow_text", "keras_bert.pretraining.run.pretrain", "pytest"])
 
 
 def fork(function: Callable, *arguments: Any) -> Any:

@@ -8,8 +8,8 @@ from pathlib import Path
 import keras
 import pytest
 
-from keras_bert.tasks import grid
 from keras_bert.tasks.readers import read
+from keras_bert.tasks.run import grid
 from tests.tasks.small import small_bert
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "paper.py"

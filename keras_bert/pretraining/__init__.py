@@ -21,12 +21,12 @@ True
 from typing import Any
 
 _WHERE = {
-    "write_examples": "write",
-    "read_examples": "read",
-    "pretrain": "run",
-    "evaluate": "evaluation",
-    "Recipe": "recipe",
-    "RECIPES": "recipe",
+    "write_examples": "examples.write_examples",
+    "read_examples": "examples.read_examples",
+    "pretrain": "run.pretrain",
+    "evaluate": "run.evaluation",
+    "Recipe": "run.pretrain_recipe",
+    "RECIPES": "run.pretrain_recipe",
 }
 
 __all__ = ["RECIPES", "Recipe", "evaluate", "pretrain", "read_examples", "write_examples"]

@@ -10,8 +10,8 @@ import numpy as np
 from keras import ops
 
 from keras_bert.bert import Bert
-from keras_bert.tasks.answer_spans import Candidate, best_spans, find_answer, text_and_start, token_spans
 from keras_bert.tasks.columns import check_lengths, column, is_missing, rows_of, weights
+from keras_bert.tasks.decoding.answer_spans import Candidate, best_spans, find_answer, text_and_start, token_spans
 from keras_bert.tasks.examples import Examples, packer_of
 from keras_bert.tasks.heads import check_bert, head_layer
 from keras_bert.tasks.task import Task

@@ -13,7 +13,7 @@ from keras_bert.bert import Bert
 from keras_bert.model import HeadedModel
 from keras_bert.tasks.columns import columns_of, count_of, is_packed, is_table, split_columns, table_columns
 from keras_bert.tasks.examples import Epoch, Examples
-from keras_bert.tasks.finetuning import Recipe, has_recipe, needs_recipe, steps_of
+from keras_bert.tasks.finetune_recipe import Recipe, has_recipe, needs_recipe, steps_of
 from keras_bert.tasks.readers import Reading, Rows, read
 from keras_bert.training.measures import Measure
 
@@ -157,7 +157,7 @@ class Task(HeadedModel):
                 if not any(isinstance(callback, Scores) for callback in callbacks):
                     callbacks.insert(0, Scores(*held_out[:2], with_validation=True, batch_size=rows))
         if self._is_distributed:
-            from keras_bert.tasks import distributed
+            from keras_bert.tasks import fit_distributed as distributed
 
             if not isinstance(validation_data, Examples | None):
                 raise ValueError("On several devices text is validated on text. Received: packed validation_data")
@@ -195,7 +195,7 @@ class Task(HeadedModel):
         examples = self._labelled(columns)
         rows = count_of("batch_size", batch_size, 32)
         if self._is_distributed:
-            from keras_bert.tasks import distributed
+            from keras_bert.tasks import fit_distributed as distributed
 
             _refuse({name: value for name, value in options.items() if name != "return_dict"}, "On several devices")
             means: Any = distributed.evaluate(self, examples, rows)
@@ -238,7 +238,7 @@ class Task(HeadedModel):
 
     def _columns(self, x: Any, *given: Any, labels: bool = True) -> tuple[Any, Any, Any]:
         if isinstance(x, str | os.PathLike):
-            from keras_bert.tasks.kinds import kind_of
+            from keras_bert.tasks.run.kinds import kind_of
 
             if not os.path.isfile(x):
                 raise FileNotFoundError(

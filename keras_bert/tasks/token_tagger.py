@@ -12,12 +12,12 @@ from keras import ops
 from keras_bert.bert import Bert
 from keras_bert.layers.norm import Dropout
 from keras_bert.tasks.columns import check_lengths, rows_of, weights
-from keras_bert.tasks.entities import Entity, Run, decode, encode, has_entities, stray_label
+from keras_bert.tasks.decoding.entities import Entity, Run, decode, encode, has_entities, stray_label
+from keras_bert.tasks.decoding.units import Units, units_of
 from keras_bert.tasks.examples import Examples, packer_of
 from keras_bert.tasks.heads import check_bert, head_layer
 from keras_bert.tasks.labels import check_labels, class_weights, label_ids
 from keras_bert.tasks.task import Task
-from keras_bert.tasks.units import Units, units_of
 
 UNITS = ("word", "piece")
 logger = logging.getLogger("keras_bert")

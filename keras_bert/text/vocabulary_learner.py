@@ -158,7 +158,7 @@ def blocks(sources: Iterable[str | os.PathLike]) -> Iterator[bytes]:
 
 
 def _texts(sources: Iterable[str | os.PathLike]) -> Iterator[str]:
-    from keras_bert.pretraining.documents import read_texts
+    from keras_bert.corpus.documents import read_texts
 
     for number, source in enumerate(sources):
         if isinstance(source, os.PathLike):

@@ -5,7 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_bert.training.policy import check_trainable
+from keras_bert.policy import check_trainable
 
 NO_DECAY = ("bias", "gamma", "beta")  # names of the weights that never decay: biases and layer norms
 

@@ -17,7 +17,8 @@ import typer
 from rich.cells import cell_len
 
 import keras_bert
-from keras_bert import cli, progress
+import keras_bert_cli as cli
+from keras_bert import progress
 from tests.tasks.small import small_task
 
 ROOT = Path(__file__).parents[2]
@@ -36,7 +37,7 @@ def test_help_is_a_table_of_contents(run):
     assert code == 0
     assert places == sorted(places)
     assert re.findall(r"^│ ([a-z][a-z-]+)  ", shown, re.MULTILINE) == COMMANDS
-    files = {path.stem.replace("_", "-") for path in (ROOT / "keras_bert" / "cli").glob("[a-z]*.py")}
+    files = {path.stem.replace("_", "-") for path in (ROOT / "keras_bert_cli").glob("[a-z]*.py")}
     assert files == set(COMMANDS)
 
 
@@ -188,7 +189,7 @@ def test_interrupted_while_it_imports(run, monkeypatch):
 
 
 def test_an_import_that_fails_is_one_line():
-    command = [sys.executable, "-m", "keras_bert.cli", "fill-mask", "[MASK]", "--model", "base"]
+    command = [sys.executable, "-m", "keras_bert_cli", "fill-mask", "[MASK]", "--model", "base"]
     environment = os.environ | {"KERAS_BACKEND": "foo"}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 1
@@ -196,8 +197,8 @@ def test_an_import_that_fails_is_one_line():
 
 
 def test_pretraining_needs_tensorflow(run, monkeypatch):
-    import keras_bert.pretraining.evaluation
-    import keras_bert.pretraining.run  # noqa: F401  before Keras names another backend
+    import keras_bert.pretraining.run.evaluation
+    import keras_bert.pretraining.run.pretrain  # noqa: F401  before Keras names another backend
 
     monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
     for words in (["pretrain", "--data", "none", "--output", "none"], ["evaluate", "none", "--data", str(ROOT)]):
@@ -214,7 +215,7 @@ def test_errors_of_a_graph_are_one_line():
 def test_a_saved_task_is_found_by_its_class(tmp_path):
     """The command line imports no class before the file that names it is read."""
     small_task("classifier").save(tmp_path / "task.keras")
-    command = [sys.executable, "-m", "keras_bert.cli", "predict", str(tmp_path / "task.keras")]
+    command = [sys.executable, "-m", "keras_bert_cli", "predict", str(tmp_path / "task.keras")]
     done = subprocess.run(command, input="good film", capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["label"] in ("negative", "positive")
@@ -258,7 +259,7 @@ COMPLETION = {"_KERAS_BERT_COMPLETE": "complete_bash", "COMP_WORDS": "keras-bert
 )
 def test_answers_at_once(words, environment, said):
     """Without Keras and its backend, whose import takes seconds."""
-    command = [sys.executable, "-X", "importtime", "-m", "keras_bert.cli", *words]
+    command = [sys.executable, "-X", "importtime", "-m", "keras_bert_cli", *words]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | environment)
     assert done.returncode == 0, done.stderr
     assert said in done.stdout

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from keras_bert.pretraining.read import Examples
+from keras_bert.pretraining.examples.read_examples import Examples
 from tests.pretraining.corpus import corpus
 
 
@@ -20,7 +20,7 @@ def options(source, tmp_path):
 
 def test_writes_and_tells_in_one_line(source, options, tmp_path):
     command = ["examples", source, *options, "--whole-word", "--rate", "0.2", "--keep-accents"]
-    line = [sys.executable, "-m", "keras_bert.cli", *map(str, command)]
+    line = [sys.executable, "-m", "keras_bert_cli", *map(str, command)]
     result = subprocess.run(line, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
     said = re.fullmatch(rf"{tmp_path}/out: 90 documents, (\S+) sentences, (\S+) examples, \S+ MB/s\n", result.stdout)

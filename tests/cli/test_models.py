@@ -11,8 +11,8 @@ import pytest
 from rich.cells import cell_len
 from typer.testing import CliRunner
 
-from keras_bert.cli import app, models  # noqa: F401  registers the command
 from keras_bert.weights.zoo import list_models
+from keras_bert_cli import app, models  # noqa: F401  registers the command
 
 
 def test_lists_every_model():
@@ -32,7 +32,7 @@ def test_names_are_whole_in_every_terminal(term, columns):
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"} | {"TERM": term}
-    command = [sys.executable, "-m", "keras_bert.cli", "models", "--language", "languages"]
+    command = [sys.executable, "-m", "keras_bert_cli", "models", "--language", "languages"]
     with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment):
         os.close(theirs)
         shown = ""

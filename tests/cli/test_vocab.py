@@ -26,7 +26,7 @@ def corpus(tmp_path):
 def test_learns_and_saves(corpus, tmp_path):
     output = tmp_path / "vocab.txt"
     options = ["--size", "120", "--output", output, "--unused", "3", "--alphabet", "60"]
-    command = [sys.executable, "-m", "keras_bert.cli", "vocab", corpus, *options]
+    command = [sys.executable, "-m", "keras_bert_cli", "vocab", corpus, *options]
     environment = {name: value for name, value in os.environ.items() if name != "TF_CPP_MIN_LOG_LEVEL"}
     result = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert result.returncode == 0, result.stderr

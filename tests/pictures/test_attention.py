@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from keras_bert.cli import app, attention  # noqa: F401  registers the command
 from keras_bert.pictures import attention_page
+from keras_bert_cli import app, attention  # noqa: F401  registers the command
 from tests.pictures import small
 
 

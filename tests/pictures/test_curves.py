@@ -5,7 +5,7 @@ import json
 import numpy as np
 
 from keras_bert.pictures import curves, draw_curves, positions
-from keras_bert.pretraining.run_directory import draw_curve
+from keras_bert.pretraining.run.run_directory import draw_curve
 from tests.pictures import small
 
 PNG = b"\x89PNG\r\n\x1a\n"

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from keras_bert.cli import app, embed  # noqa: F401  registers the command
+from keras_bert_cli import app, embed  # noqa: F401  registers the command
 from tests.pictures import small
 
 TEXTS = ["The cat sat.", "", "영화를 보았다"]

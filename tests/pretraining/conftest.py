@@ -1,6 +1,6 @@
 import pytest
 
-from keras_bert.pretraining.masking import Masking
+from keras_bert.pretraining.examples.masking import Masking
 from tests.pretraining.corpus import corpus
 from tests.pretraining.small import write
 

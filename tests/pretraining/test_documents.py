@@ -6,10 +6,10 @@ import random
 import pytest
 import zstandard
 
-from keras_bert.pretraining import documents
-from keras_bert.pretraining.documents import Document, read_documents
-from keras_bert.pretraining.sentences import sentences_of, split_sentences
-from keras_bert.pretraining.wikipedia import plain_text
+from keras_bert.corpus import documents
+from keras_bert.corpus.documents import Document, read_documents
+from keras_bert.corpus.sentences import sentences_of, split_sentences
+from keras_bert.corpus.wikipedia import plain_text
 
 TEXT = "One. Two.\nThree.\n\n\nFour.\n"
 

@@ -8,13 +8,13 @@ import pytest
 from typer.testing import CliRunner
 
 from keras_bert.bert import Bert
-from keras_bert.cli import app, fill_mask  # noqa: F401  registers the command
 from keras_bert.pretraining.fill_mask import Filling, NextSentence
 from keras_bert.pretraining.pretrainer import Pretrainer
 from keras_bert.text.preprocessor import Preprocessor
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.weights import hugging_face
 from keras_bert.weights.checkpoint import Checkpoint
+from keras_bert_cli import app, fill_mask  # noqa: F401  registers the command
 from tests.parity.oracles import array
 from tests.pretraining.pretrainers import small_pretrainer
 from tests.weights import small

@@ -3,7 +3,7 @@ import random
 import numpy as np
 import pytest
 
-from keras_bert.pretraining.masking import Masker, Masking
+from keras_bert.pretraining.examples.masking import Masker, Masking
 from tests.parity import google_pairs
 from tests.pretraining.corpus import SPECIAL, VOCABULARY
 

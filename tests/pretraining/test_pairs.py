@@ -4,9 +4,9 @@ from itertools import accumulate
 import numpy as np
 import pytest
 
-from keras_bert.pretraining.documents import read_documents
-from keras_bert.pretraining.pairs import full_spans, pair_spans
-from keras_bert.pretraining.sentences import sentences_of
+from keras_bert.corpus.documents import read_documents
+from keras_bert.corpus.sentences import sentences_of
+from keras_bert.pretraining.examples.pairs import full_spans, pair_spans
 from tests.parity import google_pairs
 
 

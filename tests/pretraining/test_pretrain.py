@@ -18,8 +18,8 @@ from typer.testing import CliRunner
 import keras_bert
 from keras_bert import cli
 from keras_bert.pretraining import RECIPES, Recipe, evaluate, pretrain, write_examples
-from keras_bert.pretraining.read import Examples
-from keras_bert.pretraining.run_directory import finished_model, run_directory, write_model
+from keras_bert.pretraining.examples.read_examples import Examples
+from keras_bert.pretraining.run.run_directory import finished_model, run_directory, write_model
 from keras_bert.weights import own
 from keras_bert.weights.checkpoint import Checkpoint
 from tests.subprocesses import FORKS

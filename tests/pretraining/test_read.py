@@ -6,9 +6,10 @@ import shutil
 import numpy as np
 import pytest
 
-from keras_bert.pretraining import order, read_examples
-from keras_bert.pretraining.masking import Masking
-from keras_bert.pretraining.read import Examples
+from keras_bert.pretraining import read_examples
+from keras_bert.pretraining.examples import order
+from keras_bert.pretraining.examples.masking import Masking
+from keras_bert.pretraining.examples.read_examples import Examples
 from keras_bert.text.vocabulary import Vocabulary
 from tests.parity import google_pairs
 from tests.pretraining.corpus import SPECIAL, VOCABULARY

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from keras_bert.pretraining import read_examples, write_examples
-from keras_bert.pretraining.masking import Masking
-from keras_bert.pretraining.read import Examples
-from keras_bert.pretraining.shards import ShardWriter
+from keras_bert.pretraining.examples.masking import Masking
+from keras_bert.pretraining.examples.read_examples import Examples
+from keras_bert.pretraining.examples.shards import ShardWriter
 from keras_bert.text.vocabulary import Vocabulary
 from tests.pretraining.corpus import SPECIAL, VOCABULARY, document
 from tests.pretraining.small import batches, contents, same, unmasked, write

@@ -7,7 +7,7 @@ import pytest
 from seqeval.metrics.sequence_labeling import get_entities
 from seqeval.scheme import IOBES, Entities
 
-from keras_bert.tasks.entities import Run, decode, encode, has_entities
+from keras_bert.tasks.decoding.entities import Run, decode, encode, has_entities
 
 BIO = ("O", "B-PER", "I-PER", "B-LOC", "I-LOC")
 BIOES = ("O", *(f"{letter}-{kind}" for letter in "BIES" for kind in ("PER", "LOC")))

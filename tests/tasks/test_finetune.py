@@ -7,8 +7,8 @@ import keras
 import numpy as np
 import pytest
 
-from keras_bert.tasks.finetune import Settings, load_encoder
-from keras_bert.tasks.finished import Finished
+from keras_bert.tasks.run.finetune import Settings, load_encoder
+from keras_bert.tasks.run.finished_run import Finished
 from tests.tasks.runs import reviews, run, train, write
 
 
@@ -134,7 +134,7 @@ def test_freeze(bert, freeze, trained):
 
 @pytest.mark.slow
 def test_grid(bert, files, tmp_path, monkeypatch):
-    from keras_bert.tasks import grid
+    from keras_bert.tasks.run import grid
 
     for name, values in (("batch_size", (16,)), ("learning_rate", (1e-5, 3e-2)), ("epochs", (1,))):
         monkeypatch.setitem(grid.GRID, name, values)
@@ -148,6 +148,6 @@ def test_grid(bert, files, tmp_path, monkeypatch):
 
 
 def test_the_grid_is_the_paper_s():
-    from keras_bert.tasks.grid import GRID
+    from keras_bert.tasks.run.grid import GRID
 
     assert GRID == {"batch_size": (16, 32), "learning_rate": (5e-5, 3e-5, 2e-5), "epochs": (2, 3, 4)}

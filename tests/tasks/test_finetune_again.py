@@ -7,8 +7,8 @@ import keras
 import numpy as np
 import pytest
 
-from keras_bert.tasks import epochs
-from keras_bert.tasks.epochs import Epochs, begun
+from keras_bert.tasks.run import epochs
+from keras_bert.tasks.run.epochs import Epochs, begun
 from tests.subprocesses import FORKS
 from tests.tasks.runs import train, write
 
@@ -38,7 +38,7 @@ def test_goes_on_from_the_last_epoch(bert, files, finished, tmp_path, monkeypatc
 
 
 def killed(arguments):
-    from keras_bert.tasks import finetune  # noqa: F401  keeps the write_json that it has now, by which it begins and ends
+    from keras_bert.tasks.run import finetune  # noqa: F401  keeps the write_json that it has now, by which it begins and ends
 
     def write(path, value, write=epochs.write_json):
         if len(value["epochs"]) == 2:

@@ -7,10 +7,10 @@ import keras
 import numpy as np
 import pytest
 
-from keras_bert.tasks.finetune import Settings
-from keras_bert.tasks.finished import Finished
-from keras_bert.tasks.kinds import KINDS
 from keras_bert.tasks.readers import Reading, read
+from keras_bert.tasks.run.finetune import Settings
+from keras_bert.tasks.run.finished_run import Finished
+from keras_bert.tasks.run.kinds import KINDS
 from tests.tasks.runs import run, squad, train, write
 
 

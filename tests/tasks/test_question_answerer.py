@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from keras_bert import Bert, Preprocessor
-from keras_bert.tasks.answer_spans import Candidate, best_spans, find_answer, token_spans
+from keras_bert.tasks.decoding.answer_spans import Candidate, best_spans, find_answer, token_spans
 from keras_bert.tasks.question_answerer import QuestionAnswerer
 from tests.tasks.small import QUESTIONS, VOCABULARY, small_bert, small_task
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from keras_bert import kernels
-from keras_bert.tasks.finetuning import Recipe
+from keras_bert.tasks.finetune_recipe import Recipe
 from keras_bert.tasks.metrics.scores import scores
 from keras_bert.training.optimizer import AdamW
 from tests.parity.oracles import array

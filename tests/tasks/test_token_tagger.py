@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from keras_bert import Bert, BertConfig, Preprocessor, Vocabulary
-from keras_bert.tasks.entities import Entity
+from keras_bert.tasks.decoding.entities import Entity
+from keras_bert.tasks.decoding.units import units_of
 from keras_bert.tasks.readers import read_klue_ner
 from keras_bert.tasks.token_tagger import TokenTagger
-from keras_bert.tasks.units import units_of
 from tests.tasks.small import VOCABULARY, small_bert, small_task
 
 pytestmark = pytest.mark.usefixtures("eager")

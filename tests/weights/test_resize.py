@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from keras_bert.resize import add_tokens, resize
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.weights.load import build
-from keras_bert.weights.resize import add_tokens, resize
 from tests.parity.oracles import array
 from tests.weights import small
 

@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Iterable, Sequence
 
-from keras_bert.tasks.entities import has_entities
+from keras_bert.tasks.decoding.entities import has_entities
 
 Tags = Sequence[Sequence[str]]  # of each sentence, a tag per word
 BILOU = {"L-": "E-", "U-": "S-"}  # seqeval knows these letters in one scheme, unless it is told the scheme

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterable, Iterator
 
-from keras_bert.tasks.entities import stray_label
+from keras_bert.tasks.decoding.entities import stray_label
 from keras_bert.tasks.readers.rows import Rows, lines
 
 CONLLU_COLUMNS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")

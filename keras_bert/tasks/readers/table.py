@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from keras_bert.jsonl import parse_line
 from keras_bert.tasks.readers.rows import lines
-from keras_bert.text.jsonl import parse_line
 from keras_bert.weights.names import listed
 
 Column = str | int

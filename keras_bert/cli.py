@@ -1,0 +1,6 @@
+"""`python -m keras_bert.cli` is `keras-bert`, whose commands are in keras_bert_cli."""
+
+from keras_bert_cli import main
+
+if __name__ == "__main__":
+    main()

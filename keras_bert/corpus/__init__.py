@@ -1,0 +1,1 @@
+"""Documents and sentences out of files of raw text."""

@@ -1,0 +1,158 @@
+"""Documents to sentences, by rules that follow the script: English and Korean may stand in one corpus, or one text.
+
+A heading, a list's bullet, a rule and emphasis of markdown are left out; so is everything of a wiki that is no prose.
+"""
+
+import re
+from collections.abc import Iterator
+
+from keras_bert.corpus.documents import Document, between_headings
+
+RULES = ("rules", "line")
+
+# One character that every end has comes first, which is what the search looks for; then what must stand round it.
+_END = re.compile(
+    r"""[.!?…。！？다요ㅋㅎㅠㅜ](?:
+        (?<=[.!?…])[.!?…]*["'”’»)\]」』*_]*(?=\s+[^\sa-zà-ÿ])   # Latin and Hangul: white space, and no small letter
+      | (?<=[.!?])[.!?]*(?=[가-힣])                              # Hangul without a space: 했다.그리고
+      | (?<=[。！？])[。！？]*[”’」』）]*                          # full-width marks
+      | (?<=니다|[아어여해네세지]요)(?=\s+(?!라고|라는|하고|하며)\S)  # Korean endings without a mark
+      | (?<=[ㅋㅎㅠㅜ])[ㅋㅎㅠㅜ]+(?=\s)                            # ㅋㅋㅋ
+    )""",
+    re.VERBOSE,
+)
+_ABBREVIATIONS = frozenset(
+    [
+        "mr",
+        "mrs",
+        "ms",
+        "messrs",
+        "mme",
+        "mlle",
+        "dr",
+        "prof",
+        "rev",
+        "hon",
+        "st",
+        "gen",
+        "col",
+        "capt",
+        "lt",
+        "sgt",
+        "maj",
+        "cmdr",
+        "adm",
+        "gov",
+        "sen",
+        "rep",
+        "pres",
+        "vs",
+        "etc",
+        "fig",
+        "figs",
+        "vol",
+        "vols",
+        "ch",
+        "pp",
+        "cf",
+        "ed",
+        "eds",
+        "approx",
+        "dept",
+        "univ",
+        "inc",
+        "ltd",
+        "co",
+        "corp",
+        "bros",
+        "jan",
+        "feb",
+        "mar",
+        "apr",
+        "jun",
+        "jul",
+        "aug",
+        "sep",
+        "sept",
+        "oct",
+        "nov",
+        "dec",
+        "e.g",
+        "i.e",
+        "viz",
+        "al",
+    ]
+)
+_BEFORE_NUMBERS = frozenset(("no", "nos", "p", "art", "sec"))
+_BLANK = re.compile(r"\n\s*\n")
+_RULE = re.compile(r"\s*([-*_=]\s*){3,}$")
+_BULLET = re.compile(r"\s*(?:>\s*)*(?:[-*+]\s+|\d{1,3}[.)]\s+)?")
+_LINK = re.compile(r"!\[[^\]]*\]\([^)]*\)|\[([^\]]*)\]\([^)]*\)")
+_EMPHASIS = re.compile(r"(?<!\w)([*_]{1,3})(?=\S)(.+?)(?<=\S)\1(?!\w)")
+
+
+def sentences_of(document: Document, rule: str = "rules") -> Iterator[str]:
+    """The sentences of a document.
+
+    rule: "rules", or "line" where each line is a sentence already.
+
+    >>> list(sentences_of(Document("Dr. No came in. He sat down.\\n밥을 먹었다.그리고 잤다.", "lines")))
+    ['Dr. No came in.', 'He sat down.', '밥을 먹었다.', '그리고 잤다.']
+    """
+    for paragraph in _paragraphs(document, rule):
+        if rule == "line":
+            yield from (line.strip() for line in paragraph.split("\n") if line.strip())
+        else:
+            yield from split_sentences(paragraph)
+
+
+def split_sentences(text: str) -> Iterator[str]:
+    """The sentences of one paragraph."""
+    begin = 0
+    for match in _END.finditer(text):
+        if not _goes_on(text, match):
+            if sentence := text[begin : match.end()].strip():
+                yield sentence
+            begin = match.end()
+    if sentence := text[begin:].strip():
+        yield sentence
+
+
+def _goes_on(text: str, match: re.Match[str]) -> bool:
+    """Whether a full stop belongs to an abbreviation or an initial, or stands within a Latin word or a number."""
+    start = match.start()
+    if text[match.end() : match.end() + 1].strip() and text[start] in ".!?":  # no space behind it
+        return not "가" <= text[start - 1 : start] <= "힣"
+    if text[start] != "." or match.end() - start > 1:
+        return False
+    word = text[max(text.rfind(" ", 0, start), text.rfind("\n", 0, start)) + 1 : start].lstrip("\"'“‘([*_-")
+    if len(word) == 1:
+        return word.isupper() and word != "I"
+    word = word.lower()
+    return word in _ABBREVIATIONS or (word in _BEFORE_NUMBERS and text[match.end() :][:2].strip().isdigit())
+
+
+def _paragraphs(document: Document, rule: str) -> Iterator[str]:
+    text, form = document.text, document.form
+    if form == "wikipedia":
+        from keras_bert.corpus.wikipedia import plain_text
+
+        text, form = plain_text(text, document.namespaces), "lines"
+    if form == "lines":
+        yield from text.split("\n")
+        return
+    if form == "markdown" and any(mark in f"\n{text}" for mark in ("\n#", "\n=", "\n-")):  # few documents have one
+        text = "\n\n".join("\n".join(part) for part in between_headings(text.split("\n")))
+    joint = "\n" if rule == "line" else " "
+    for block in _BLANK.split(text):
+        lines = block.split("\n")
+        if form == "markdown":
+            lines = [_without_markup(line) for line in lines if not _RULE.match(line)]
+        yield joint.join(lines)
+
+
+def _without_markup(line: str) -> str:
+    line = line[_BULLET.match(line).end() :]  # type: ignore[union-attr]  # it matches the empty string too
+    if "](" in line:
+        line = _LINK.sub(r"\1", line)
+    return _EMPHASIS.sub(r"\2", line) if "*" in line or "_" in line else line

@@ -1,0 +1,123 @@
+"""A dump of Wikipedia: its pages from the XML, their prose from the markup.
+
+Lists, tables, headings, templates, references, pictures and categories are left out, as BERT's authors did.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+from xml.etree import ElementTree
+
+from keras_bert.corpus.documents import Document
+
+# A dump names its namespaces in its own language; these names work in every wiki.
+_NAMESPACES = ("File", "Image", "Media", "Category")
+_LISTS = frozenset(("li", "dt", "dd"))
+_PROSE = frozenset(
+    ("b", "i", "u", "s", "strong", "em", "small", "big", "sub", "sup", "span", "blockquote", "q", "cite")
+)
+_PROSE |= {"abbr", "font", "center", "nowiki", "ins", "del", "code", "var", "section"}
+_BLOCKS = frozenset(("p", "div", "hr"))
+# What templates leave behind: (Seoul, ) and ().
+_LEFT_OVER = re.compile(r"(?<=[(（])[\s,;、]+|[\s,;、]+(?=[)）])")
+_EMPTY_BRACKETS = re.compile(r"\s*(\(\)|（）)")
+_MAGIC_WORDS = re.compile(r"__[A-Z]{3,}__")
+_SPACES = re.compile(r"[ \t\xa0]+")
+
+
+def read_pages(stream: Any, path: str) -> Iterator[Document]:
+    """The articles of a dump, as wiki markup: no redirects, no other namespaces; memory holds one page."""
+    namespaces: set[str] = set(_NAMESPACES)
+    events = ElementTree.iterparse(stream, events=("start", "end"))
+    root = None
+    try:
+        for event, element in events:
+            if root is None:
+                root = element
+            if event == "start":
+                continue
+            tag = element.tag.rpartition("}")[2]
+            if tag == "namespace" and element.text:
+                namespaces.add(element.text)
+            elif tag == "page":
+                if text := _article(element):
+                    yield Document(text, "wikipedia", tuple(sorted(namespaces)))
+                root.clear()
+    except ElementTree.ParseError as error:
+        raise ValueError(f"A dump of Wikipedia must be whole XML. Get it again. Received: {path} ({error})") from None
+
+
+def plain_text(markup: str, namespaces: tuple[str, ...] = _NAMESPACES) -> str:
+    """The prose of a page, a paragraph a line.
+
+    >>> plain_text("'''Seoul''' is in [[South Korea|Korea]].{{ref}}\\n\\n== History ==\\n* a list\\nIt is old.")
+    'Seoul is in Korea.\\nIt is old.'
+    """
+    try:
+        import mwparserfromhell
+    except ImportError as error:
+        raise ImportError(
+            "Reading a dump of Wikipedia needs a package. Run: pip install 'keras3-bert[pretrain]'"
+        ) from error
+
+    names = frozenset(name.lower() for name in namespaces)
+    text = _MAGIC_WORDS.sub("", "".join(_prose(mwparserfromhell.parse(markup), names)))
+    lines = (_EMPTY_BRACKETS.sub("", _LEFT_OVER.sub("", line)) for line in text.split("\n"))
+    lines = (_SPACES.sub(" ", line).strip() for line in lines)
+    return "\n".join(line for line in lines if line)
+
+
+def _article(page: Any) -> str | None:
+    parts = {element.tag.rpartition("}")[2]: element for element in page}
+    if parts.get("ns") is None or parts["ns"].text != "0" or "redirect" in parts or "revision" not in parts:
+        return None
+    return next((part.text for part in parts["revision"] if part.tag.rpartition("}")[2] == "text"), None)
+
+
+def _prose(code: Any, namespaces: frozenset[str]) -> Iterator[str]:
+    """The text of the nodes that are prose; behind the mark of a list all is left out up to the line's end."""
+    from mwparserfromhell import nodes
+
+    in_list = False
+    for node in code.nodes:
+        if isinstance(node, nodes.Tag) and str(node.tag).lower() in _LISTS and node.wiki_markup:
+            in_list = True
+            continue
+        if isinstance(node, nodes.Heading):
+            in_list = False
+            yield "\n"
+            continue
+        text = _text(node, namespaces)
+        if in_list:
+            _, line_end, text = text.partition("\n")
+            in_list = not line_end
+            text = line_end + text
+        yield text
+
+
+def _text(node: Any, namespaces: frozenset[str]) -> str:
+    from mwparserfromhell import nodes
+
+    match node:
+        case nodes.Text():
+            return str(node.value)
+        case nodes.Wikilink():
+            # [[File:x.jpg]] shows no text, [[:File:x.jpg]] does; [[fr:Page]] leads to another language's page.
+            prefix, colon, _ = str(node.title).strip().partition(":")
+            if colon and prefix and (prefix.lower() in namespaces or re.fullmatch(r"[a-z]{2,3}(-[a-z-]+)?", prefix)):
+                return ""
+            return "".join(_prose(node.text, namespaces)) if node.text is not None else str(node.title).strip(": ")
+        case nodes.ExternalLink():
+            return "".join(_prose(node.title, namespaces)) if node.title is not None and node.brackets else ""
+        case nodes.HTMLEntity():
+            return node.normalize()
+        case nodes.Tag():
+            name = str(node.tag).lower()
+            if name == "br":
+                return " "
+            if name in _PROSE | _BLOCKS:
+                inner = "".join(_prose(node.contents, namespaces)) if node.contents is not None else ""
+                return f"\n{inner}\n" if name in _BLOCKS else inner
+            return ""  # tables, references, galleries, formulas
+        case _:
+            return ""  # templates, arguments, comments

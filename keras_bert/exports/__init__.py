@@ -1,0 +1,1 @@
+"""SavedModels in TF-Hub's form."""

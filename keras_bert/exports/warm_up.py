@@ -1,0 +1,63 @@
+"""Requests that TF Serving runs before a version takes traffic, so that no user's request is the first."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from keras_bert.exports.classify import classifies
+
+PATH = Path("assets.extra") / "tf_serving_warmup_requests"
+_SIZES = (1, 8)  # rows of a request
+_TEXTS = ("A short text.", "Another text, which is somewhat longer than the first one was.", "짧은 글.")
+
+
+def write_warm_up(folder: Path, name: str, signatures: dict[str, Any]) -> None:
+    """Write PredictionLog records for every signature of a SavedModel, as the model `name` would get them."""
+    try:
+        from tensorflow_serving.apis import prediction_log_pb2
+    except ImportError:
+        raise ImportError(
+            'TF Serving\'s protocols are missing. Run: pip install "keras3-bert[serving]". '
+            "Received: no package tensorflow-serving-api"
+        ) from None
+    import tensorflow as tf
+
+    with tf.io.TFRecordWriter(str(folder / PATH)) as file:
+        for signature, function in signatures.items():
+            concrete = function.get_concrete_function() if hasattr(function, "get_concrete_function") else function
+            for size in _SIZES:
+                log = prediction_log_pb2.PredictionLog()
+                if classifies(concrete):
+                    request = log.classify_log.request
+                    request.input.example_list.examples.extend(map(_example, np.resize(_TEXTS, size)))
+                else:
+                    request = log.predict_log.request
+                    for spec in _inputs(concrete):
+                        request.inputs[spec.name].CopyFrom(tf.make_tensor_proto(_rows(spec, size)))
+                request.model_spec.name = name
+                request.model_spec.signature_name = signature
+                file.write(log.SerializeToString())
+
+
+def _inputs(function: Any) -> list[Any]:
+    positional, named = function.structured_input_signature
+    return [*positional, *named.values()]
+
+
+def _example(text: str) -> Any:
+    import tensorflow as tf
+
+    example = tf.train.Example()
+    for name in ("text", "text_pair"):  # a signature takes the one or both
+        example.features.feature[name].bytes_list.value.append(text.encode())
+    return example
+
+
+def _rows(spec: Any, size: int) -> Any:
+    import tensorflow as tf
+
+    shape = (size, *(dimension or 8 for dimension in spec.shape[1:]))
+    if spec.dtype == tf.string:
+        return np.resize(np.array(_TEXTS, object), shape)
+    return np.ones(shape, "int32")

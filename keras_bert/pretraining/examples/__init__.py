@@ -1,0 +1,1 @@
+"""Making pretraining examples out of documents, and reading them back."""

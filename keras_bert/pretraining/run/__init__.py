@@ -1,0 +1,1 @@
+"""A pretraining run: its recipe, its folder, how it starts and resumes."""

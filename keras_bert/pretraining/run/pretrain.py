@@ -1,0 +1,158 @@
+"""pretrain: from directories of examples to a BERT."""
+
+import contextlib
+import dataclasses
+import hashlib
+import logging
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import keras
+
+from keras_bert import storage
+from keras_bert.config import BertConfig
+from keras_bert.inputs import check_length
+from keras_bert.pretraining.examples.examples_directory import FINISHED
+from keras_bert.pretraining.examples.read_examples import Examples
+from keras_bert.pretraining.pretrainer import Pretrainer
+from keras_bert.pretraining.run.pretrain_recipe import PAPER, Recipe
+from keras_bert.pretraining.run.run_directory import draw_curve, finished_model, is_finished, run_directory, write_model
+from keras_bert.pretraining.run.start import Kind, model_from, new_model, resized
+from keras_bert.training.checkpoints import is_chief
+from keras_bert.training.loop import check_backend, check_batch_size, train
+from keras_bert.training.strategy import strategy as find_strategy
+
+logger = logging.getLogger("keras_bert")
+
+
+def pretrain(
+    data: str | os.PathLike | Sequence[str | os.PathLike],
+    output: str | os.PathLike,
+    *,
+    recipe: Recipe = PAPER,
+    source: Any = None,
+    strategy: Any = "auto",
+    validation: str | os.PathLike | None = None,
+    damaged: str = "stop",
+    **options: Any,
+) -> Pretrainer:
+    """Pretrain on examples; called again with the same arguments, go on where the run was stopped or killed.
+
+    The directory then holds the model, which `keras_bert.load` and `Pretrainer.load` take, besides `metrics.jsonl`,
+    `curve.png`, `tensorboard/` and `checkpoints/`. Python's, numpy's and TensorFlow's seeds are set.
+
+    data: a directory of `write_examples`, or one for each phase of the recipe, short sequences first.
+    source: anything that `keras_bert.load` takes, to go on from; the pieces of the data's vocabulary that it lacks
+        begin anew. Its config holds, not the recipe's size.
+    strategy: a name for `keras_bert.strategy`, or a strategy.
+    validation: a directory of examples held out, of the same vocabulary.
+    damaged: "stop" at a shard that is cut off or damaged, or "skip" the rest of it.
+    options: of `keras_bert.training.loop.train`: steps_per_loop, checkpoint_every, keep, keep_every_hours,
+        validate_every.
+    """
+    check_backend()
+    directories = [os.fspath(x) for x in ([data] if isinstance(data, str | os.PathLike) else data)]
+    output = os.fspath(output).rstrip("/")
+    strategy = find_strategy(strategy) if isinstance(strategy, str) else strategy
+    check_batch_size(recipe.batch_size, strategy, recipe.accumulate)
+    phases = _phases(directories, recipe, damaged)
+    held_out = Examples.open(validation, damaged=damaged) if validation else None
+    kind = _kind_of([phase.examples for phase in phases] + ([held_out] if held_out else []))
+    settings = {
+        **dataclasses.asdict(recipe),
+        "source": None if source is None else str(source),
+        "data": [_digest(directory) for directory in directories],
+    }
+    chief = is_chief(strategy)
+    with run_directory(output, settings) if chief else contextlib.nullcontext():
+        if is_finished(output):  # its checkpoints, which are large, may be gone
+            logger.info("%s: finished by an earlier run", output)
+            with finished_model(output) as finished, strategy.scope():
+                return model_from(finished, recipe, kind)
+        keras.utils.set_random_seed(recipe.seed)
+        checkpoint = None if source is None else resized(source, kind.vocabulary)
+        with strategy.scope():
+            model = new_model(recipe, kind) if checkpoint is None else model_from(checkpoint, recipe, kind)
+            optimizer = recipe.build_optimizer()
+        for phase in phases:
+            check_length(phase.examples.seq_length, model.bert.config.max_position_embeddings)
+            train(
+                model,
+                optimizer,
+                phase.batches,
+                strategy=strategy,
+                steps=phase.end,
+                total_steps=recipe.steps,
+                batch_size=recipe.batch_size,
+                accumulate=recipe.accumulate,
+                clip_norm=recipe.clip_norm,
+                directory=output,
+                validation=held_out and _Phase(held_out, recipe, epochs=1).batches,
+                flops_per_token=_flops_per_token(model.bert.config, phase.examples),
+                where=phase.where,
+                **options,
+            )
+        if chief:
+            draw_curve(output)
+            write_model(model, output)
+    logger.info("The finished model is in %s.", output)
+    return model
+
+
+@dataclass(frozen=True)
+class _Phase:
+    """The steps of a run that take the same examples."""
+
+    examples: Examples
+    recipe: Recipe
+    begin: int = 0
+    end: int = 0
+    epochs: int | None = None
+
+    def batches(self, step: int, part: tuple[int, int]) -> Any:
+        start, seed = step - self.begin, self.recipe.seed
+        fill, size = self.epochs is not None, self.recipe.batch_size
+        return self.examples.batches(size, seed=seed, start=start, part=part, epochs=self.epochs, fill=fill)
+
+    def where(self, step: int) -> str:
+        return ", ".join(self.examples.shards_at(step - self.begin, self.recipe.batch_size, self.recipe.seed))
+
+
+def _phases(directories: Sequence[str], recipe: Recipe, damaged: str) -> list[_Phase]:
+    ends = recipe.phase_ends(len(directories))
+    begins = [0, *ends[:-1]]
+    return [
+        _Phase(Examples.open(directory, damaged=damaged), recipe, begin, end)
+        for directory, begin, end in zip(directories, begins, ends, strict=True)
+    ]
+
+
+def _kind_of(examples: Iterable[Examples]) -> Kind:
+    """What all of them are like; an error where they differ."""
+    first, *others = examples
+    if first.vocabulary is None or first.rules is None:
+        raise ValueError(
+            "The data must lie beside its vocabulary. Take a directory of keras_bert.pretraining.write_examples. "
+            f"Received: {first.paths[0]}"
+        )
+    for other in others:
+        if other.vocabulary != first.vocabulary or other.rules != first.rules or other.nsp != first.nsp:
+            raise ValueError(
+                "The examples of a run must have one vocabulary, the same text rules, and all or none of them pairs. "
+                f"Write them alike. Received: {first.paths[0]} and {other.paths[0]}, which differ"
+            )
+    return Kind(first.vocabulary, first.rules, first.nsp)
+
+
+def _digest(directory: str) -> str:
+    return hashlib.sha256(storage.read_text(os.path.join(directory, FINISHED)).encode()).hexdigest()
+
+
+def _flops_per_token(config: BertConfig, examples: Examples) -> float:
+    """Of a training step: each weight of a matrix multiplies and adds once forward and twice backward."""
+    hidden, inner = config.hidden_size, config.intermediate_size
+    block = 4 * hidden**2 + 2 * hidden * inner + 2 * hidden * examples.seq_length  # the last: scores and context
+    head = (hidden**2 + hidden * config.vocab_size) * examples.predictions / examples.seq_length
+    return 6 * (config.num_hidden_layers * block + head)

@@ -1,0 +1,1 @@
+"""Serving an export: the development server, and the kit for TF Serving."""

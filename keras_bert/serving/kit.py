@@ -1,0 +1,102 @@
+"""What stands beside an export to serve it with TF Serving: settings, ways to start it, and clients.
+
+The files themselves are the templates in the folder `kit`.
+"""
+
+import json
+import math
+import os
+from importlib.resources import files
+from itertools import cycle, islice
+from string import Template
+
+from keras_bert.exports.publish import PARTS, served_name
+from keras_bert.storage import is_remote
+
+FOLDER = "serving"
+_FLAGS = (
+    "--model_config_file={base}/serving/models.config",
+    "--model_config_file_poll_wait_seconds=60",
+    "--allow_version_labels_for_unavailable_models=true",
+    "--enable_batching=true",
+    "--batching_parameters_file={base}/serving/batching.config",
+    "--monitoring_config_file={base}/serving/monitoring.config",
+)
+# What the clients are tried with, for each column that a signature may have, in the order in which they are given.
+_SAMPLES = {
+    "text": ("A text.",),
+    "text_pair": ("Another text.",),
+    "question": ("Where is the cat?",),
+    "context": ("The cat is in the garden.",),
+    "prompt": ("The cat went into the garden.",),
+    "choices": ("There it slept.", "There it ate a mouse.", "It was never seen again.", "The moon was blue."),
+}
+
+
+def write_kit(directory: str | os.PathLike, name: str) -> None:
+    """Fill in the templates, in the folder `serving` of an export, for the versions that are there.
+
+    In a bucket models.config names the bucket's folders, which TF Serving reads itself; else those of the container.
+    """
+    import tensorflow as tf
+
+    directory = os.fspath(directory)
+    base = directory if is_remote(directory) else "/models"
+    found = {part: _versions(f"{directory}/{part}") for part in PARTS}
+    models = [_model(f"{base}/{part}", served_name(name, part), found[part]) for part in PARTS if found[part]]
+    flags = [flag.format(base=base) for flag in _FLAGS]
+    values = {
+        "name": name,
+        "label": _label(name),
+        "configs": "\n".join(models),
+        "flags": json.dumps(flags),
+        "command": " ".join(flags),
+        **_asked(f"{directory}/text/{found['text'][0]}"),
+    }
+    tf.io.gfile.makedirs(f"{directory}/{FOLDER}")
+    for template in files("keras_bert.serving").joinpath("templates").iterdir():
+        text = Template(template.read_text(encoding="utf-8")).substitute(values)
+        with tf.io.gfile.GFile(f"{directory}/{FOLDER}/{template.name.removesuffix('.template')}", "w") as file:
+            file.write(text)
+
+
+def _versions(folder: str) -> list[int]:
+    """The newest two."""
+    import tensorflow as tf
+
+    names = tf.io.gfile.listdir(folder) if tf.io.gfile.isdir(folder) else []
+    numbers = [name.rstrip("/") for name in names]  # a bucket's folders end in a slash
+    return sorted(int(number) for number in numbers if number.isdecimal())[-2:]
+
+
+def _model(path: str, name: str, versions: list[int]) -> str:
+    """A model of models.config: its newest two versions, labelled stable and canary."""
+    labels = {"stable": versions[0], "canary": versions[-1]}
+    lines = [f'  name: "{name}"', f'  base_path: "{path}"', '  model_platform: "tensorflow"']
+    lines += [f"  model_version_policy {{ specific {{ {' '.join(f'versions: {number}' for number in versions)} }} }}"]
+    lines += [f'  version_labels {{ key: "{label}" value: {number} }}' for label, number in labels.items()]
+    return "\n".join(f"  {line}" for line in ("config {", *lines, "}"))
+
+
+def _label(name: str) -> str:
+    """The name as Kubernetes takes it (RFC 1035): small letters, digits and hyphens, a letter first, at most 63."""
+    label = name.lower().replace("_", "-").strip("-")
+    label = f"bert-{label}" if label[0].isdigit() else label
+    return label[:63].rstrip("-")
+
+
+def _asked(folder: str) -> dict[str, str]:
+    """How a client asks a SavedModel for one row: the words it is given, and the columns that it makes of them."""
+    import tensorflow as tf
+    from tensorflow.core.protobuf import saved_model_pb2
+
+    with tf.io.gfile.GFile(f"{folder}/saved_model.pb", "rb") as file:
+        graph = saved_model_pb2.SavedModel.FromString(file.read()).meta_graphs[0]
+    inputs = graph.signature_def["serving_default"].inputs
+    sizes = {name: [one.size for one in inputs[name].tensor_shape.dim[1:]] for name in _SAMPLES if name in inputs}
+    samples = [one for name, size in sizes.items() for one in islice(cycle(_SAMPLES[name]), math.prod(size))]
+    return {
+        "words": ", ".join(f"*{name}" if size else name for name, size in sizes.items()),
+        "columns": ", ".join(f"{name}=[{name}]" for name in sizes),
+        "sample": " ".join(map(json.dumps, samples)),
+    }

@@ -1,0 +1,49 @@
+"""TF Serving's JSON of Classify: `examples` of features in, `results` of labels with scores out."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from keras_bert.exports.classify import classifies
+from keras_bert.serving.rest import BadRequest, Request, check_rows, chosen, parse, plain, shown, text_of
+
+
+def read_examples(body: bytes, signatures: Mapping[str, Any], max_rows: int) -> Request:
+    """The request in a body: features by name, each a string, a number or a list; `context` are those of every row."""
+    data = parse(body, {"examples", "context", "signature_name"})
+    name = chosen(data, {name: function for name, function in signatures.items() if classifies(function)})
+    rows, context = data.get("examples"), data.get("context", {})
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in [*rows, context]):
+        raise BadRequest("The body must have examples, a list of objects, and may have context, one object.")
+    check_rows(len(rows), max_rows)
+    if both := {feature for row in rows for feature in row} & set(context):
+        raise BadRequest(f"A feature stands in context or in examples. Received: {sorted(both)} in both")
+    serialized = [_serialized(context | row) for row in rows]
+    return Request(name, {"inputs": np.array(serialized, object)}, by_rows=True)
+
+
+def write_results(request: Request, outputs: Mapping[str, np.ndarray]) -> dict[str, Any]:
+    """The body of an answer."""
+    pairs = zip(plain(outputs["classes"]), plain(outputs["scores"]), strict=True)
+    return {"results": [list(map(list, zip(classes, scores, strict=True))) for classes, scores in pairs]}
+
+
+def _serialized(row: dict[str, Any]) -> bytes:
+    import tensorflow as tf
+
+    example = tf.train.Example()
+    for name, value in row.items():
+        try:
+            feature = example.features.feature[name]
+        except ValueError:
+            raise BadRequest("A name must be whole characters, and half of a surrogate pair is none.") from None
+        values = value if isinstance(value, list) else [value]
+        kinds = {type(one) for one in values}
+        if kinds <= {str, dict}:
+            feature.bytes_list.value.extend(text_of(name, one) for one in values)
+        elif kinds <= {int, float} and all(-(2**63) <= one < 2**63 for one in values):
+            (feature.int64_list if kinds == {int} else feature.float_list).value.extend(values)
+        else:
+            raise BadRequest(f"{name} must be of strings or of numbers of 64 bits. Received: {shown(value)}")
+    return example.SerializeToString()

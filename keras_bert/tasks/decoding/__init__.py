@@ -1,0 +1,1 @@
+"""From logits to answers: entities and answer spans."""

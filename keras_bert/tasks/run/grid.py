@@ -1,0 +1,64 @@
+"""The grid that the paper chooses its fine-tuning from (Devlin et al. 2018, appendix A.3), the best of it kept."""
+
+import contextlib
+import dataclasses
+import itertools
+import json
+import logging
+import shutil
+from pathlib import Path
+from typing import Any
+
+from keras_bert.tasks.run.epochs import METRICS, write_json
+from keras_bert.tasks.run.finetune import MODEL, SETTINGS, Settings, check_free, finetune
+from keras_bert.tasks.run.model_card import write_card
+
+logger = logging.getLogger("keras_bert")
+
+GRID: dict[str, tuple[Any, ...]] = {
+    "batch_size": (16, 32),
+    "learning_rate": (5e-5, 3e-5, 2e-5),
+    "epochs": (2, 3, 4),
+}
+
+
+def finetune_grid(settings: Settings, output: Path, grid: dict[str, tuple[Any, ...]] = GRID) -> dict[str, Any]:
+    """Train once for each combination of the grid, and keep the best as `output`; else as `finetune`.
+
+    Runs that are over are not done again when the same call goes on, and only the best keeps its weights.
+    """
+    check_free(output)
+    folder = output.with_name(output.name + ".partial")
+    combinations = [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
+    runs: list[dict[str, Any]] = []
+    best = folder
+    for number, values in enumerate(combinations, 1):
+        run = folder / "-".join(f"{name}={value:g}" for name, value in values.items())
+        logger.info("Run %d of %d: %s", number, len(combinations), run.name)
+        try:
+            metrics = _run(dataclasses.replace(settings, **values), run)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                folder.rmdir()  # if no run left anything there
+            raise
+        runs.append({**values, "score": metrics["valid"][metrics["chosen_by"]]})
+        if runs[-1]["score"] > max((done["score"] for done in runs[:-1]), default=float("-inf")):
+            (best / MODEL).unlink(missing_ok=True)
+            best = run
+        else:
+            (run / MODEL).unlink(missing_ok=True)
+    metrics = json.loads((best / METRICS).read_text()) | {"grid": runs}
+    write_json(best / METRICS, metrics)
+    write_card(best / "README.md", Settings.from_json(best / SETTINGS), metrics)
+    if output.exists():
+        output.rmdir()
+    best.rename(output)
+    shutil.rmtree(folder)
+    return metrics
+
+
+def _run(settings: Settings, run: Path) -> dict[str, Any]:
+    if not run.exists():
+        return finetune(settings, run)
+    settings.check_same(run / SETTINGS)
+    return json.loads((run / METRICS).read_text())

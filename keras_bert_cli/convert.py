@@ -1,0 +1,44 @@
+"""`keras-bert convert`: a model of any format as one of another."""
+
+from enum import StrEnum
+from pathlib import Path
+
+import typer
+
+from keras_bert_cli import CACHE_DIR, LOCAL_ONLY, MODEL, app
+
+
+class Format(StrEnum):
+    """The formats that can be written."""
+
+    HF = "hf"
+    GOOGLE = "google"
+    KERAS_HUB = "keras-hub"
+    KERAS_BERT = "keras-bert"
+
+
+@app.command(epilog="Example: keras-bert convert uncased_L-12_H-768_A-12 --to hf bert-base")
+def convert(
+    source: str = typer.Argument(..., help=MODEL),
+    directory: Path = typer.Argument(..., help="A new or empty folder."),
+    to: Format = typer.Option(..., "--to", help="What to write."),
+    cache_dir: str | None = CACHE_DIR,
+    local_only: bool = LOCAL_ONLY,
+) -> None:
+    """Convert a model, load the result, and compare the outputs of both."""
+    from keras_bert.weights.convert import convert
+
+    done = convert(source, to.value, directory, cache_dir=cache_dir, local_only=local_only)
+    checkpoint = done.checkpoint
+    vocabulary = f"{len(checkpoint.vocabulary)} pieces" if checkpoint.vocabulary else "none"
+    lines = [
+        ("read", f"{checkpoint.source} ({checkpoint.format})"),
+        ("encoder", f"{len(checkpoint.weights)} arrays"),
+        *((f"head {name}", f"{len(head.weights)} arrays") for name, head in checkpoint.heads.items()),
+        ("vocabulary", vocabulary),
+        *((f"left out: {name}", reason) for name, reason in done.left_out.items()),
+        ("written", f"{directory} ({to.value})"),
+        ("largest difference of outputs", f"{done.difference:.1e}"),
+    ]
+    for name, value in lines:
+        typer.echo(f"{name}\t{value}")

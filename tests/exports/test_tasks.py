@@ -1,0 +1,336 @@
+"""Tasks exported: the text SavedModel's answers against the task's own, the task read back, the clients of its kit."""
+
+import ast
+import json
+import re
+import shlex
+import shutil
+import socket
+import sys
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import keras_bert
+from keras_bert.exports.encoder_export import encoder
+from keras_bert.exports.export import _save, _with_dtype, _write_settings
+from keras_bert.exports.task_export import task_text
+from keras_bert.serving.kit import write_kit
+from keras_bert.serving.served_model import Served
+from keras_bert.tasks.task import Task
+from tests.exports.conftest import SEQ_LENGTH, make
+
+TEXTS = ["w1 w2 É", "w0", "W3, w4!"]
+PAIRS = ["w5", "w6 w7 w8", "w9"]
+LONG = "w1 " * 20
+
+
+def _randomized(task):
+    rng = np.random.default_rng(0)
+    for weight in task.get_layer(task.heads[0]).weights if task.heads else ():
+        weight.assign(rng.standard_normal(weight.shape))
+    return task
+
+
+@pytest.fixture(scope="module")
+def exports(bert, exported, tmp_path_factory):
+    """A model of every kind, the folder of its export, and the text SavedModel in it.
+
+    One task is exported whole; of the others the text alone, since `preprocess` is the same for all.
+    """
+    found = {"bert": (bert, exported, Served(exported / "text" / "1"))}
+    bert = make(num_hidden_layers=1)
+    tasks = {
+        "classifier": keras_bert.TextClassifier(bert, labels=("bad", "좋아요", "so so"), multi_label=True),
+        "regressor": keras_bert.TextRegressor(bert, pairs="cosine"),
+        "choice": keras_bert.MultipleChoice(bert, choices=3),
+        "tagger": keras_bert.TokenTagger(bert, labels=("O", "I-PER", "S-PER", "E-PER"), unit="piece"),
+        "answerer": keras_bert.QuestionAnswerer(bert, null_threshold=0.0, stride=3),
+    }
+    for name, task in tasks.items():
+        folder = tmp_path_factory.mktemp(name)
+        _randomized(task)
+        if name == "classifier":
+            keras_bert.export(task, folder)
+            assert sorted(entry.name for entry in folder.iterdir()) == ["preprocess", "text"]
+        else:
+            _export_part(task, folder / "text" / "1")
+        found[name] = (task, folder, Served(folder / "text" / "1"))
+    return found
+
+
+def _export_part(model, folder):
+    """What `export` does for one part: the text of a task, or the encoder of a `Pretrainer`."""
+    vocab_file = folder.parents[1] / "vocab.txt"
+    model.bert.preprocessor.vocabulary.save(vocab_file)
+    if isinstance(model, Task):
+        _save(lambda: task_text(model, SEQ_LENGTH, vocab_file), folder, gradients=False)
+    else:
+        _save(lambda: encoder(model, vocab_file), folder, gradients=True)
+    _write_settings(model, folder / "assets.extra")
+
+
+def _traced(task, folder):
+    """The signatures that `export` would save: one export of each task shows that they come through."""
+    task.bert.preprocessor.vocabulary.save(folder / "vocab.txt")
+    return task_text(task, SEQ_LENGTH, folder / "vocab.txt")[1]
+
+
+def _example(**features):
+    values = {name: tf.train.BytesList(value=[text.encode()]) for name, text in features.items()}
+    feature = {name: tf.train.Feature(bytes_list=value) for name, value in values.items()}
+    return tf.train.Example(features=tf.train.Features(feature=feature)).SerializeToString()
+
+
+def _strings(tensor):
+    return np.char.decode(tensor.numpy().astype(bytes)).tolist()
+
+
+def _assert_same_task(task, folder):
+    again = type(task).load(folder)
+    assert again.get_config()["bert"] == task.get_config()["bert"]
+    for found, expected in zip([*again.weights, *again.bert.weights], [*task.weights, *task.bert.weights], strict=True):
+        np.testing.assert_array_equal(found, expected)
+    return again
+
+
+@pytest.mark.parametrize("multi_label", [False, True])
+def test_classifier(exports, tmp_path, multi_label):
+    task, folder, loaded = exports["classifier"]
+    served = loaded.signatures
+    if not multi_label:
+        task = _randomized(keras_bert.TextClassifier(task.bert, labels=task.labels))
+        served = _traced(task, tmp_path)
+    for x, found in (
+        ([*TEXTS, LONG], served["serving_default"](text=tf.constant([*TEXTS, LONG]))),
+        ((TEXTS, PAIRS), served["pair"](text=tf.constant(TEXTS), text_pair=tf.constant(PAIRS))),
+    ):
+        expected = task.classify(x)
+        assert _strings(found["label"]) == [answer.label for answer in expected]
+        assert np.abs(found["score"] - [answer.score for answer in expected]).max() <= 1e-6
+        assert np.abs(found["scores"] - [list(answer.scores.values()) for answer in expected]).max() <= 1e-6
+        assert _strings(found["labels"]) == [list(task.labels)] * len(expected)
+        assert found["truncated"].numpy().tolist() == [False, False, False, True][: len(expected)]
+    examples = tf.constant([_example(text=text, text_pair=pair) for text, pair in zip(TEXTS, PAIRS, strict=True)])
+    for name, x in (("classify", TEXTS), ("classify_pair", (TEXTS, PAIRS))):
+        found, expected = served[name](inputs=examples), task.classify(x)
+        assert np.abs(found["scores"] - [list(answer.scores.values()) for answer in expected]).max() <= 1e-6
+        assert _strings(found["classes"]) == [list(task.labels)] * len(expected)
+    packed = task.bert.preprocessor(TEXTS)
+    assert np.abs(served["logits"](**packed)["logits"] - task(packed)).max() <= 1e-6
+    if multi_label:
+        again = _assert_same_task(task, folder)
+        assert (again.labels, again.multi_label) == (task.labels, True)
+        again = keras_bert.load(folder)
+        np.testing.assert_array_equal(again.word_embeddings.embeddings, task.bert.word_embeddings.embeddings)
+
+
+@pytest.mark.parametrize("pairs", ["together", "cosine"])
+def test_regressor(exports, tmp_path, pairs):
+    task, folder, loaded = exports["regressor"]
+    signature = loaded.signatures["serving_default"]
+    if pairs == "together":
+        task = _randomized(keras_bert.TextRegressor(task.bert))
+        served = _traced(task, tmp_path)
+        signature = served["pair"]
+        found = served["serving_default"](text=tf.constant(TEXTS))
+        assert np.abs(found["score"] - task.score(TEXTS)).max() <= 1e-6
+    else:
+        assert _assert_same_task(task, folder).pairs == pairs
+    found = signature(text=tf.constant(TEXTS), text_pair=tf.constant(PAIRS))
+    assert np.abs(found["score"] - task.score((TEXTS, PAIRS))).max() <= 1e-6
+
+
+def test_multiple_choice(exports):
+    task, folder, loaded = exports["choice"]
+    choices = [PAIRS, TEXTS, PAIRS[::-1]]
+    found = loaded.signatures["serving_default"](prompt=tf.constant(TEXTS), choices=tf.constant(choices))
+    expected = task.choose(TEXTS, choices)
+    assert found["index"].numpy().tolist() == [answer.index for answer in expected]
+    assert _strings(found["choice"]) == [answer.text for answer in expected]
+    assert np.abs(found["scores"] - [answer.scores for answer in expected]).max() <= 1e-6
+    assert _assert_same_task(task, folder).choices == 3
+
+
+@pytest.mark.parametrize(
+    ("labels", "unit"),
+    [
+        (("O", "B-PER", "I-PER", "B-LOC", "I-LOC"), "word"),
+        (("NOUN", "VERB", "X"), "word"),
+        (None, "piece"),  # as exported
+    ],
+)
+def test_tagger(exports, tmp_path, labels, unit):
+    task, folder, loaded = exports["tagger"]
+    served = loaded.signatures
+    if labels:
+        task = _randomized(keras_bert.TokenTagger(task.bert, labels=labels, unit=unit))
+        served = _traced(task, tmp_path)
+    texts = [*TEXTS, "", " w1 É w2  w3", " ".join(f"w{i % 18}" for i in range(40))]  # the last in four parts
+    texts += ["w1\u0301 w2\ufe0f, w3\u0308\u200b É\u0301"]  # marks that leave no piece
+    found = {name: x.numpy() for name, x in served["serving_default"](text=tf.constant(texts)).items()}
+    for row, entities in enumerate(task.tag(texts)):
+        assert found["count"][row] == len(entities)
+        for name in ("type", "text", "start", "end", "score"):
+            got = found[name][row][: len(entities)].tolist()
+            expected = [getattr(entity, name) for entity in entities]
+            if name == "score":
+                assert np.abs(np.subtract(got, expected)).max(initial=0) <= 1e-5
+            else:
+                assert [one.decode() if isinstance(one, bytes) else one for one in got] == expected
+    assert found["count"].sum() > 10
+    assert found["truncated"].tolist() == [False] * len(texts)
+    assert served["serving_default"](text=tf.constant([], tf.string))["type"].shape[0] == 0
+    if not labels:
+        assert _assert_same_task(task, folder).unit == unit
+
+
+@pytest.mark.parametrize("null_threshold", [None, 0.0])
+def test_question_answerer(exports, tmp_path, null_threshold):
+    task, folder, loaded = exports["answerer"]
+    served = loaded.signatures
+    if null_threshold != task.null_threshold:
+        task = _randomized(keras_bert.QuestionAnswerer(task.bert, null_threshold=null_threshold, stride=3))
+        served = _traced(task, tmp_path)
+    questions = ["w1", "w2 w3?", "w4 w5 w6 w7 w8 w9 w1", "w1"]  # a question keeps six pieces, half of twelve
+    contexts = ["w5\u0301  É\u0301 w6\u0301.", " ".join(f"w{i * 7 % 18}" for i in range(150)), "w1\ufe0f", ""]
+    found = served["serving_default"](question=tf.constant(questions), context=tf.constant(contexts))
+    for row, expected in enumerate(task.answer(questions, contexts)):
+        start, end = (int(found[name][row]) for name in ("start", "end"))
+        assert (start, end) == ((-1, -1) if expected.start is None else (expected.start, expected.end))
+        assert found["text"][row].numpy().decode() == expected.text
+        assert abs(float(found["score"][row]) - expected.score) <= 1e-5
+    assert found["truncated"].numpy().tolist() == [False, False, True, False]  # the long context is read whole
+    if null_threshold is not None:
+        assert 1 < found["start"].numpy().tolist().count(-1) < 4  # not of the empty context alone
+        assert _assert_same_task(task, folder).null_threshold == null_threshold
+
+
+def test_pretrainer(tmp_path):
+    bert = make(num_hidden_layers=1)
+    pretrainer = keras_bert.Pretrainer(bert)
+    _export_part(pretrainer, tmp_path / "encoder" / "1")
+    loaded = tf.saved_model.load(str(tmp_path / "encoder" / "1"))
+    packed = bert.preprocessor(TEXTS)
+    inputs = {**packed, "masked_lm_positions": tf.constant([[1, 2], [0, 1], [3, 0]])}
+    expected = {**bert(packed), **pretrainer(inputs)}
+    found = loaded.mlm(inputs)
+    assert set(found) == set(expected)
+    for name in ("mlm_logits", "nsp_logits", "pooled_output", "sequence_output"):
+        assert np.abs(found[name] - expected[name]).max() <= 1e-6, name
+    served = loaded.signatures["mlm"](**inputs)
+    assert np.abs(served["mlm_logits"] - expected["mlm_logits"]).max() <= 1e-6
+    noisy = [loaded.mlm(inputs, training=True)["pooled_output"] for _ in range(2)]
+    assert np.abs(noisy[0] - noisy[1]).max() > 1e-3
+    assert len(loaded.trainable_variables) == len(bert.trainable_variables)  # without the heads'
+    assert len(loaded.mlm.trainable_variables) == len(pretrainer.trainable_variables)
+    again = keras_bert.Pretrainer.load(tmp_path)
+    for ours, theirs in zip(again.weights, pretrainer.weights, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_bfloat16(exports, tmp_path):
+    task = exports["classifier"][0]
+    copy = _with_dtype(task, "bfloat16")
+    found = _traced(copy, tmp_path)["serving_default"](text=tf.constant(TEXTS))["scores"]
+    assert found.dtype == tf.float32
+    expected = np.array([list(answer.scores.values()) for answer in task.classify(TEXTS)])
+    assert 0 < np.abs(found - expected).max() < 0.02
+
+
+# === The clients of the kit ===
+
+COLUMNS = {
+    "bert": ("text",),
+    "classifier": ("text",),
+    "regressor": ("text", "text_pair"),
+    "choice": ("prompt", "choices"),
+    "tagger": ("text",),
+    "answerer": ("question", "context"),
+}
+
+
+@pytest.fixture(scope="module")
+def ports(exports):
+    """Of `keras-bert serve`'s application and of a gRPC service, which know every kind by its name."""
+    grpc, uvicorn = pytest.importorskip("grpc"), pytest.importorskip("uvicorn")
+    apis = pytest.importorskip("tensorflow_serving.apis.prediction_service_pb2_grpc")
+    from tensorflow_serving.apis import predict_pb2
+
+    from keras_bert.serving.server import application
+
+    class Service(apis.PredictionServiceServicer):
+        def Predict(self, request, context):
+            assert request.model_spec.version_label == "stable"
+            _, _, served = exports[request.model_spec.name]
+            inputs = {name: tf.constant(tf.make_ndarray(tensor)) for name, tensor in request.inputs.items()}
+            response = predict_pb2.PredictResponse()
+            for name, tensor in served.signatures[request.model_spec.signature_name](**inputs).items():
+                response.outputs[name].CopyFrom(tf.make_tensor_proto(tensor))
+            return response
+
+    models = {name: {1: served} for name, (_, _, served) in exports.items()}
+    rest = uvicorn.Server(uvicorn.Config(application(models), log_level="warning"))
+    service = grpc.server(ThreadPoolExecutor(1))
+    apis.add_PredictionServiceServicer_to_server(Service(), service)
+    port = service.add_insecure_port("127.0.0.1:0")
+    service.start()
+    with socket.create_server(("127.0.0.1", 0)) as place, ThreadPoolExecutor(1) as thread:
+        running = thread.submit(rest.run, sockets=[place])
+        yield {"rest": place.getsockname()[1], "grpc": port}
+        rest.should_exit = True
+        running.result()
+    service.stop(None)
+
+
+@pytest.mark.network
+@pytest.mark.parametrize("name", COLUMNS)
+def test_clients(exports, ports, name, tmp_path, monkeypatch, capsys):
+    """Run with the words of the kit's README, they print what the SavedModel answers."""
+    _, folder, served = exports[name]
+    (tmp_path / "text" / "1").mkdir(parents=True)
+    shutil.copy(folder / "text" / "1" / "saved_model.pb", tmp_path / "text" / "1")
+    write_kit(tmp_path, name)
+    line = re.search(r"rest_client.py (.+)", (tmp_path / "serving" / "README.md").read_text())[1]
+    words = shlex.split(line)
+    values = [words[0], words[1:]] if name == "choice" else words
+    columns = {key: [value] for key, value in zip(COLUMNS[name], values, strict=True)}
+    expected = served.signatures["serving_default"](**{key: tf.constant(value) for key, value in columns.items()})
+
+    def run(kind):
+        path = tmp_path / "serving" / f"{kind}_client.py"
+        source = re.sub(r"localhost:\d+", f"127.0.0.1:{ports[kind]}", path.read_text())
+        assert f"{path.name} {line} " in source.splitlines()[0]
+        monkeypatch.setattr(sys, "argv", [path.name, *words])
+        client = {"__name__": "__main__"}
+        exec(compile(source, path, "exec"), client)
+        return client, capsys.readouterr().out
+
+    rest, said = run("rest")
+    _assert_row(json.loads(said), expected)
+    grpc, said = run("grpc")
+    outputs = dict(line.split(" ", 1) for line in said.splitlines())
+    _assert_row({key: ast.literal_eval(rows)[0] for key, rows in outputs.items()}, expected)
+    with urllib.request.urlopen(f"http://127.0.0.1:{ports['rest']}/v1/models/{name}/metadata", timeout=60) as answer:
+        described = json.load(answer)["metadata"]["signature_def"]["signature_def"]
+    assert set(described["serving_default"]["outputs"]) == set(expected)
+    with pytest.raises(ValueError, match="must have"):
+        rest["predict"](texts=["w1"])
+    if name == "bert":
+        pair = {"text": ["w1"], "text_pair": ["w2"]}
+        found = rest["predict"]("pair", **pair)[0]["embedding"]
+        np.testing.assert_allclose(grpc["predict"]("pair", **pair)["embedding"], [found], atol=1e-6)
+
+
+def _assert_row(found, expected):
+    """The same names, and for each the only row."""
+    assert set(found) == set(expected)
+    for key, tensor in expected.items():
+        row, wanted = np.ravel(np.array(found[key], object)).tolist(), np.ravel(tensor[0].numpy()).tolist()
+        if tensor.dtype == tf.float32:
+            np.testing.assert_allclose(row, wanted, atol=1e-6)
+        else:
+            assert [one.encode() if isinstance(one, str) else one for one in row] == wanted

@@ -1,0 +1,319 @@
+"""`keras-bert serve`: its answers and refusals, and its end."""
+
+import base64
+import contextlib
+import http.client
+import importlib.util
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from keras_bert_cli import app, serve  # noqa: F401  registers the command
+from tests.serving.kit import LABELS, NAME, TEXTS
+from tests.weights import small
+
+pytest.importorskip("tensorflow_serving.apis", reason="pip install 'keras3-bert[serving]'")
+SOAK = Path(__file__).parents[2] / "benchmarks" / "serving_soak.py"
+
+
+@pytest.fixture(scope="module")
+def server(kit):
+    command = [sys.executable, "-W", "ignore", "-m", "keras_bert_cli", "serve", str(kit), "--port", "0"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    try:
+        said = []
+        while not said or not said[-1].startswith("http"):
+            said.append(process.stderr.readline())
+            assert said[-1], "".join(said)
+        process.url = said[-1].partition("/v1")[0]
+        process.port = int(process.url.rpartition(":")[2])
+        while process.poll() is None:  # it has told its address and listens in a moment
+            with contextlib.suppress(ConnectionRefusedError), socket.create_connection(("127.0.0.1", process.port)):
+                break
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def _ask(server, path, data=None, method=None):
+    """The status and the object that comes back."""
+    body = data if isinstance(data, bytes | None) else json.dumps(data).encode()
+    request = urllib.request.Request(f"{server.url}{path}", body, method=method)
+    try:
+        with urllib.request.urlopen(request, timeout=120) as answer:
+            return answer.status, json.load(answer)
+    except urllib.error.HTTPError as error:
+        return error.code, json.load(error)
+
+
+PREDICT = f"/v1/models/{NAME}:predict"
+
+
+def _assert_rows(rows, expected, texts):
+    answer = expected(texts)
+    assert [row["label"] for row in rows] == [label.decode() for label in answer["label"]]
+    assert np.abs(np.array([row["scores"] for row in rows]) - answer["scores"]).max() <= 1e-5
+    assert [row["truncated"] for row in rows] == answer["truncated"].tolist()
+
+
+@pytest.mark.network
+@pytest.mark.parametrize("form", ["values", "rows", "base64"])
+def test_rows(server, expected, form):
+    encoded = [{"b64": base64.b64encode(text.encode()).decode()} for text in TEXTS]
+    instances = {"values": TEXTS, "rows": [{"text": text} for text in TEXTS], "base64": encoded}[form]
+    for place in ("", "/versions/1", "/labels/stable", "/labels/canary"):
+        status, answer = _ask(server, f"/v1/models/{NAME}{place}:predict", {"instances": instances})
+        assert status == 200
+        _assert_rows(answer["predictions"], expected, TEXTS)
+
+
+@pytest.mark.network
+def test_columns_and_signatures(server, expected):
+    status, answer = _ask(server, PREDICT, {"inputs": {"text": TEXTS}})
+    assert status == 200
+    assert answer["outputs"]["labels"] == [list(LABELS)] * len(TEXTS)
+    pairs = {"text": TEXTS, "text_pair": TEXTS}
+    assert _ask(server, PREDICT, {"signature_name": "pair", "inputs": pairs})[0] == 200
+    ids = {name: np.ones((2, 5), int).tolist() for name in ("input_word_ids", "input_mask", "input_type_ids")}
+    status, answer = _ask(server, PREDICT, {"signature_name": "logits", "inputs": ids})
+    assert status == 200
+    assert np.shape(answer["outputs"]) == (2, 3)
+
+
+CLASSIFY = f"/v1/models/{NAME}:classify"
+
+
+@pytest.mark.network
+def test_classify(server, expected):
+    encoded = {"b64": base64.b64encode(TEXTS[0].encode()).decode()}
+    body = {"signature_name": "classify", "examples": [{"text": [text], "other": [1, 2.5]} for text in TEXTS]}
+    body["examples"][0]["text"] = encoded
+    answer = expected(TEXTS)
+    for place in ("", "/versions/1", "/labels/canary"):
+        status, found = _ask(server, f"/v1/models/{NAME}{place}:classify", body)
+        assert status == 200
+        assert [[label for label, _ in row] for row in found["results"]] == [list(LABELS)] * len(TEXTS)
+        scores = [[score for _, score in row] for row in found["results"]]
+        assert np.abs(np.array(scores) - answer["scores"]).max() <= 1e-5
+    pairs = {"signature_name": "classify_pair", "context": {"text_pair": "w1"}, "examples": [{"text": "w2"}]}
+    assert _ask(server, CLASSIFY, pairs)[0] == 200
+
+
+@pytest.mark.network
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"examples": "w1"}, "a list of objects"),
+        ({"examples": ["w1"]}, "a list of objects"),
+        ({"examples": []}, "must have a row"),
+        ({"context": 1}, "one object"),
+        ({"context": {"text": "w1"}}, "['text'] in both"),
+        ({"examples": [{"text": None}]}, "strings or of numbers"),
+        ({"examples": [{"text": ["w1", 1]}]}, "strings or of numbers"),
+        ({"examples": [{"text": 2**63}]}, "strings or of numbers"),
+        ({"examples": [{"text": 1}]}, "Data types don't match"),
+        ({"examples": [{"texts": "w1"}]}, "is required but could not be found"),
+        ({"examples": [{"text": "\ud800"}]}, "half of a surrogate pair"),
+        ({"examples": [{"\ud800": "w1"}]}, "half of a surrogate pair"),
+        ({"signature_name": "serving_default"}, "one of ['classify', 'classify_pair']"),
+        ({"instances": ["w1"]}, "instances"),
+    ],
+)
+def test_bad_examples(server, change, reason):
+    body = {"signature_name": "classify", "examples": [{"text": "w1"}], **change}
+    status, answer = _ask(server, CLASSIFY, body)
+    assert status == 400
+    assert reason in answer["error"]
+
+
+@pytest.mark.network
+def test_status_and_metadata(server):
+    status, answer = _ask(server, f"/v1/models/{NAME}")
+    assert status == 200
+    assert [one["version"] for one in answer["model_version_status"]] == ["1"]
+    status, answer = _ask(server, f"/v1/models/{NAME}/metadata")
+    signature = answer["metadata"]["signature_def"]["signature_def"]["serving_default"]
+    assert signature["inputs"]["text"]["dtype"] == "DT_STRING"
+    assert signature["outputs"]["scores"]["tensor_shape"]["dim"][0]["size"] == "-1"
+
+
+IDS = {"input_word_ids": [[1, 2]], "input_mask": [[1, 1]], "input_type_ids": [[0, 0]]}
+GARBAGE = [
+    (b"{", "must be JSON"),
+    (b"\xff\xfe", "must be JSON"),
+    (b'{"instances": ["\xff"]}', "must be JSON"),
+    (b"[" * 100_000, "must be JSON"),
+    ([], "must be an object"),
+    ({}, "one of instances and inputs"),
+    ({"instances": ["w1"], "inputs": ["w1"]}, "one of instances and inputs"),
+    ({"instances": ["w1"], "extra": 1}, "extra"),
+    ({"instances": "w1"}, "list of rows"),
+    ({"instances": []}, "must have a row"),
+    ({"instances": ["w1"] * 257}, "at most 256 rows"),
+    ({"instances": [1]}, "text must hold strings. Received: int 1"),
+    ({"instances": [None]}, "text must hold strings"),
+    ({"instances": [["w1"]]}, "text must hold strings"),
+    ({"instances": ["\ud800"]}, "half of a surrogate pair"),
+    ({"instances": [{"b64": "*"}]}, "b64"),
+    ({"instances": [{"b64": "é"}]}, "b64"),
+    ({"instances": [{"texts": "w1"}]}, r"['text']. Received: ['texts'] in row 0"),
+    ({"inputs": {"texts": ["w1"]}}, "takes ['text']"),
+    ({"inputs": "w1"}, "lacks 1 dimension"),
+    ({"instances": ["w1"], "signature_name": "other"}, "signature_name must be one of"),
+    ({"instances": ["w1"], "signature_name": []}, "signature_name must be one of"),
+    ({"signature_name": "pair", "inputs": {"text": ["w1"], "text_pair": []}}, "as many rows"),
+    ({"signature_name": "logits", "inputs": {**IDS, "input_mask": [[1]]}}, "of one shape"),
+    ({"signature_name": "logits", "inputs": {**IDS, "input_mask": [[1], [1, 1]]}}, "one length"),
+    ({"signature_name": "logits", "inputs": {**IDS, "input_word_ids": [[1.5, 2]]}}, "integers of 32 bits"),
+    ({"signature_name": "logits", "inputs": {**IDS, "input_word_ids": [[2**40, 2]]}}, "integers of 32 bits"),
+    ({"signature_name": "logits", "inputs": {**IDS, "input_word_ids": [[24, 2]]}}, "is not in [0, 24)"),
+]
+
+
+@pytest.mark.network
+@pytest.mark.parametrize(("body", "reason"), GARBAGE)
+def test_bad_requests(server, body, reason):
+    status, answer = _ask(server, PREDICT, body)
+    assert status == 400
+    assert reason in answer["error"]
+
+
+@pytest.mark.network
+@pytest.mark.parametrize(
+    ("path", "method", "status"),
+    [
+        ("/", "GET", 404),
+        ("/v1/models/other:predict", "POST", 404),
+        (f"/v1/models/{NAME}/versions/2:predict", "POST", 404),
+        (f"/v1/models/{NAME}/versions/{'1' * 5000}", "GET", 404),
+        (f"/v1/models/{NAME}/labels/other", "GET", 404),
+        (f"/v1/models/{NAME}%0a", "GET", 404),
+        (PREDICT, "GET", 405),
+        (f"/v1/models/{NAME}", "POST", 405),
+        (f"/v1/models/{NAME}:regress", "POST", 400),
+    ],
+)
+def test_bad_paths(server, path, method, status):
+    found, answer = _ask(server, path, b"{}" if method == "POST" else None, method)
+    assert found == status
+    assert answer["error"]
+
+
+@pytest.mark.network
+def test_large_bodies(server):
+    status, answer = _ask(server, PREDICT, {"instances": ["w1 " * 350_000]})  # a megabyte
+    assert status == 200
+    assert answer["predictions"][0]["truncated"]
+    status, answer = _ask(server, PREDICT, {"instances": ["w1 " * 3_000_000]})
+    assert status == 413
+
+
+@pytest.mark.network
+def test_many_at_once(server, expected):
+    """Answers go to those who asked, though they ran in one batch with others' garbage."""
+    rng = np.random.default_rng(0)
+    bad_ids = {"signature_name": "logits", "inputs": {**IDS, "input_word_ids": [[24, 2]]}}
+
+    def one(number):
+        if number % 5 == 0:
+            return _ask(server, PREDICT, bad_ids)[0] == 400
+        texts = [" ".join(f"w{i}" for i in rng.integers(0, 18, 1 + number % 7)) for _ in range(1 + number % 3)]
+        status, answer = _ask(server, PREDICT, {"instances": texts})
+        assert status == 200
+        _assert_rows(answer["predictions"], expected, texts)
+        return True
+
+    with ThreadPoolExecutor(16) as threads:
+        assert all(threads.map(one, range(200)))
+
+
+@pytest.mark.network
+def test_soak(server, kit):
+    """The first two hundred requests of benchmarks/serving_soak.py, which asks ten thousand."""
+    spec = importlib.util.spec_from_file_location("serving_soak", SOAK)
+    module = sys.modules["serving_soak"] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    words = list(small.VOCABULARY.tokens)
+    found = module.soak(server.port, server.pid, kit, words, requests=200, clients=64, seed=0)
+    assert not found.wrong, found.wrong[:5]
+    assert len(found.kinds) > 20
+    assert sum(found.kinds.values()) == 200
+    assert found.growth < 0.25  # so early the first batches of each shape still add to it
+    assert server.poll() is None
+
+
+@pytest.mark.network
+@pytest.mark.parametrize(
+    ("method", "path", "status", "allowed"),
+    [
+        ("HEAD", f"/v1/models/{NAME}/metadata", 200, None),
+        ("HEAD", PREDICT, 405, "POST"),
+        ("OPTIONS", PREDICT, 405, "POST"),
+        ("TRACE", PREDICT, 405, "POST"),
+        ("DELETE", f"/v1/models/{NAME}", 405, "GET, HEAD"),
+    ],
+)
+def test_methods(server, method, path, status, allowed):
+    with contextlib.closing(http.client.HTTPConnection("127.0.0.1", server.port)) as connection:
+        connection.request(method, path)
+        answer = connection.getresponse()
+        assert (answer.status, answer.headers["Allow"]) == (status, allowed)
+        said = answer.read()
+    assert not said if method == "HEAD" else f"Received: {method}" in json.loads(said)["error"]
+
+
+@pytest.mark.network
+def test_clients_that_leave(server):
+    """In the midst of a body; that nobody is told of it in a traceback is seen when the server ends."""
+    with socket.create_connection(("127.0.0.1", server.port)) as client:
+        client.sendall(f"POST {PREDICT} HTTP/1.1\r\nHost: here\r\nContent-Length: 100\r\n\r\n{{".encode())
+        time.sleep(0.1)
+    assert _ask(server, PREDICT, {"instances": ["w1"]})[0] == 200
+
+
+def test_busy_port(tmp_path):
+    """Refused before models are looked for, and before anything is set that other tests' processes would inherit."""
+    environment = dict(os.environ)
+    with socket.create_server(("127.0.0.1", 0)) as other, pytest.raises(OSError, match=r"Give another port.*in use"):
+        CliRunner().invoke(app, ["serve", str(tmp_path), "--port", str(other.getsockname()[1])], catch_exceptions=False)
+    assert dict(os.environ) == environment
+
+
+def test_answers_are_sent_at_once():
+    """asyncio turns off Nagle's algorithm, which holds an answer back for 40 ms, for what is known to be TCP."""
+    from keras_bert_cli.serve import _bound
+
+    with _bound("127.0.0.1", 0) as place:
+        assert place.proto == socket.IPPROTO_TCP
+
+
+def test_nothing_to_serve(tmp_path):
+    from keras_bert.serving.served_model import find_models
+
+    with pytest.raises(FileNotFoundError, match="keras-bert export"):
+        find_models(tmp_path)
+
+
+@pytest.mark.network
+def test_graceful_stop(server):
+    """The last of the tests that ask the server: it ends it."""
+    with ThreadPoolExecutor(1) as threads:
+        asked = threads.submit(_ask, server, PREDICT, {"instances": ["w1 " * 100_000] * 6})
+        time.sleep(0.3)
+        server.send_signal(signal.SIGTERM)
+        assert asked.result()[0] == 200
+        assert server.wait(60) in (0, -signal.SIGTERM)
+        assert "Traceback" not in server.stderr.read()
