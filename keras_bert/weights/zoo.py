@@ -51,7 +51,7 @@ def _release(row: dict[str, Any]) -> Release:
 
 # A file of its own, so that `keras-bert models` can list the models without importing the package.
 #
-# Google's files are those of https://github.com/google-research/bert; the 24 miniatures are those of "Well-Read Students
+# Google's files are those of github.com/google-research/bert; the 24 miniatures are those of "Well-Read Students
 # Learn Better" (Turc et al. 2019). The miniature with 12 layers and 768 units has the file name of the first BERT-Base,
 # which owns that name here. The Korean models exist on HuggingFace only; their GELU is the one that their config names.
 # "chinese" lowercases: Google's run_classifier.py lists it as uncased, and its vocabulary has no capital letter. Other
