@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from keras import ops
 
+from keras_bert.compat import set_untracked
 from keras_bert.text.preprocessor import text_columns
 from keras_bert.text.texts import as_texts
 from keras_bert.text.tokenizer import Tokenizer
@@ -115,11 +116,9 @@ def _tokenizer(pretrainer: Any) -> Tokenizer:
     """The preprocessor's rules, but with [MASK] in a text as the special token; made once."""
     layer = pretrainer.bert.preprocessor
     rules = (layer.vocabulary, layer.lowercase, layer.strip_accents, layer.split_cjk)
-    # Past Keras's tracking.
-    kept = pretrainer.__dict__.get("_mask_tokenizer")
-    if kept is None or kept[0] != rules:
-        kept = pretrainer.__dict__["_mask_tokenizer"] = rules, Tokenizer(*rules, special_tokens_in_text=True)
-    return kept[1]
+    if getattr(pretrainer, "mask_tokenizer", (None,))[0] != rules:
+        set_untracked(pretrainer, "mask_tokenizer", (rules, Tokenizer(*rules, special_tokens_in_text=True)))
+    return pretrainer.mask_tokenizer[1]
 
 
 def _packed(pretrainer: Any, segments: list[Any]) -> dict[str, np.ndarray]:

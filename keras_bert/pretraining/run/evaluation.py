@@ -61,7 +61,7 @@ def evaluate(
     strategy = find_strategy(strategy) if isinstance(strategy, str) else strategy
     with strategy.scope():
         model = Pretrainer.load(source, dtype=dtype)
-    preprocessor = model.bert._preprocessor
+    preprocessor = model.bert.preprocessor if model.bert.has_preprocessor else None
     examples = Examples.open(data, vocabulary=preprocessor and preprocessor.vocabulary, damaged=damaged)
     if preprocessor and examples.rules and examples.rules != (rules := TextRules.of(preprocessor)):
         raise ValueError(
