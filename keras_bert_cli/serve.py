@@ -4,6 +4,7 @@ import os
 import socket
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import quote
 
 import typer
 
@@ -31,7 +32,7 @@ def serve(
         server = uvicorn.Server(uvicorn.Config(application(models), access_log=False))
         url = f"http://{f'[{host}]' if ':' in host else host}:{place.getsockname()[1]}/v1/models"
         for name, versions in models.items():
-            typer.echo(f"{url}/{name}\tversions {', '.join(map(str, versions))}", err=True)
+            typer.echo(f"{url}/{quote(name)}\tversions {', '.join(map(str, versions))}", err=True)
         typer.echo(
             "This is a development server. For production use TF Serving: see the export's serving/README.md.", err=True
         )

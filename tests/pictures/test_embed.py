@@ -58,7 +58,7 @@ def test_table(bert, model, tmp_path):
 
 @pytest.mark.parametrize(
     ("options", "said"),
-    [((), "No output was asked for. Use --output"), (("--json", "--label-column", "kind"), "--label-column needs a table")],
+    [((), "No output was asked for. Use"), (("--json", "--label-column", "kind"), "--label-column needs a table")],
 )
 def test_usage(model, options, said):
     result = run("-", "--model", model, *options, input="a\n")
