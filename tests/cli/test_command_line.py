@@ -257,7 +257,8 @@ COMPLETION = {"_KERAS_BERT_COMPLETE": "complete_bash", "COMP_WORDS": "keras-bert
     [
         (["--version"], {}, f"{keras_bert.__version__}\n"),
         (["models", "--language", "korean"], {}, "klue/bert-base"),
-        (["evaluate", "--help"], {}, "keras-bert evaluate nsmc --data nsmc-test.tsv"),
+        (["--help"], {}, "keras-bert COMMAND --help"),
+        *((([name, "--help"]), {}, f"keras-bert {name} ") for name in COMMANDS),
         ([], COMPLETION, "fill-mask\nfinetune"),
     ],
 )
