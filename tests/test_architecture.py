@@ -2,9 +2,7 @@
 
 from graphlib import TopologicalSorter
 
-import pytest
-
-grimp = pytest.importorskip("grimp", reason="pip install grimp")
+import grimp
 
 
 def test_no_circles():
