@@ -1,7 +1,6 @@
 """Corpus files: found by path, pattern or folder, local or remote, and opened as a stream of decompressed bytes."""
 
 import bz2
-import glob
 import gzip
 import io
 import os
@@ -10,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO
 
-from keras_bert.storage import is_remote
+from keras_bert.storage import is_remote, matching
 
 _BUFFER = 1 << 20
 COMPRESSED = (".gz", ".bz2", ".zst")
@@ -97,16 +96,14 @@ def open_bytes(path: str, seen: Callable[[int], None]) -> Iterator[BinaryIO]:
 def _files(path: str) -> list[str]:
     walk: Any = os.walk
     is_folder: Any = os.path.isdir
-    is_file: Any = os.path.isfile
-    matches: Any = glob.glob
     if is_remote(path):
         import tensorflow as tf
 
-        walk, is_folder, is_file, matches = tf.io.gfile.walk, tf.io.gfile.isdir, tf.io.gfile.exists, tf.io.gfile.glob
-    if is_folder(path):
-        files = [os.path.join(folder, name) for folder, _, names in walk(path) for name in names]
-        return sorted(file for file in files if _is_corpus_file(file, path))
-    return [path] if is_file(path) else sorted(file for file in matches(path) if is_file(file))
+        walk, is_folder = tf.io.gfile.walk, tf.io.gfile.isdir
+    if not is_folder(path):
+        return matching(path)
+    files = [os.path.join(folder, name) for folder, _, names in walk(path) for name in names]
+    return sorted(file for file in files if _is_corpus_file(file, path))
 
 
 def _is_corpus_file(file: str, folder: str) -> bool:

@@ -6,7 +6,7 @@ import struct
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from keras_bert.storage import is_remote
+from keras_bert.storage import is_remote, matching
 
 logger = logging.getLogger(__name__)
 
@@ -25,7 +25,7 @@ def find_records(source: str | os.PathLike | Iterable[str | os.PathLike]) -> lis
         if gfile.isdir(name):
             files = [os.path.join(name, file) for file in gfile.listdir(name) if "tfrecord" in file.lower()]
         else:
-            files = [name] if gfile.exists(name) else gfile.glob(name)
+            files = matching(name)
         if not files:
             raise FileNotFoundError(
                 f"No examples were found at {name}. Name a directory of examples, or TFRecord files. Received: {name}"

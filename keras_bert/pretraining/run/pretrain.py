@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import hashlib
 import logging
 import os
 from collections.abc import Iterable, Sequence
@@ -65,7 +64,7 @@ def pretrain(
     settings = {
         **dataclasses.asdict(recipe),
         "source": None if source is None else str(source),
-        "data": [_digest(directory) for directory in directories],
+        "data": [storage.sha256_of(os.path.join(directory, FINISHED)) for directory in directories],
     }
     chief = is_chief(strategy)
     with run_directory(output, settings) if chief else contextlib.nullcontext():
@@ -147,10 +146,6 @@ def _alike(examples: Iterable[ExampleReader]) -> ExampleReader:
                 f"{len(first.vocabulary)} and {other.vocabulary and len(other.vocabulary)} pieces"
             )
     return first
-
-
-def _digest(directory: str) -> str:
-    return hashlib.sha256(storage.read_text(os.path.join(directory, FINISHED)).encode()).hexdigest()
 
 
 def _flops_per_token(config: BertConfig, examples: ExampleReader) -> float:

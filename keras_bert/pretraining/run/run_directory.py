@@ -33,7 +33,7 @@ def run_directory(directory: str, settings: dict[str, Any]) -> Iterator[None]:
             f"{directory}, which holds {others[0]}"
         )
     storage.make_folder(directory)
-    with _lock(directory):
+    with storage.lock(f"{directory}/{LOCK}"):
         settings = json.loads(json.dumps(settings))
         found = storage.read_json(path)
         if not found or not _has_work(directory):
@@ -53,9 +53,9 @@ def run_directory(directory: str, settings: dict[str, Any]) -> Iterator[None]:
 
 def _has_work(directory: str) -> bool:
     """Whether there is a checkpoint or the finished model."""
-    import tensorflow as tf
+    from keras_bert.training.checkpoints import latest_checkpoint  # needs TensorFlow
 
-    return is_finished(directory) or tf.train.latest_checkpoint(f"{directory}/checkpoints") is not None
+    return is_finished(directory) or latest_checkpoint(f"{directory}/checkpoints") is not None
 
 
 def _clear(directory: str, is_new: bool) -> None:
@@ -67,27 +67,6 @@ def _clear(directory: str, is_new: bool) -> None:
     Path(directory, LOCK).unlink()
     if is_new:
         Path(directory).rmdir()
-
-
-@contextmanager
-def _lock(directory: str) -> Iterator[None]:
-    """Refuse a second process. The lock ends with its process, even a killed one. Remote directories have none."""
-    if storage.is_remote(directory):
-        yield
-        return
-    from filelock import FileLock, Timeout
-
-    lock = FileLock(f"{directory}/{LOCK}")
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        raise RuntimeError(
-            f"Another process is using {directory}. Wait for it to end, or stop it. Received: {directory}"
-        ) from None
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 def is_finished(directory: str) -> bool:
