@@ -7,9 +7,9 @@ import keras
 import tensorflow as tf
 
 from keras_bert.tasks.examples import Examples
-from keras_bert.training.evaluator import Evaluator
-from keras_bert.training.loop import check_batch_size, distribute
-from keras_bert.training.trainer import Trainer
+from keras_bert.training.orbit_engine import Evaluator, Trainer
+from keras_bert.training.strategy import check_batch_size
+from keras_bert.training.train import distribute
 
 logger = logging.getLogger("keras_bert")
 

@@ -125,9 +125,7 @@ class Masker:
         _, places = tf.math.top_k(-order, tf.minimum(self.predictions, length))  # [B, P]
         gathered = [tf.gather(values, places, batch_dims=1) for values in (open_, pieces, first, luck)]
         chosen, pieces, first, luck = gathered
-        before = tf.range(tf.shape(places)[1])[tf.newaxis] - (
-            places - first
-        )  # pieces in front of this word
+        before = tf.range(tf.shape(places)[1])[tf.newaxis] - (places - first)  # pieces in front of this word
         wanted = self.masking.rate * tf.reduce_sum(tf.cast(open_, tf.float32), axis=1, keepdims=True)  # [B, 1]
         chosen &= before + pieces <= self.predictions
         chosen &= luck * tf.cast(pieces, tf.float32) < wanted - tf.cast(before, tf.float32)

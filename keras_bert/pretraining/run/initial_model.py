@@ -44,8 +44,8 @@ def read_resized(source: Any, vocabulary: Vocabulary) -> Checkpoint:
     if checkpoint.vocabulary is None:
         if checkpoint.config.vocab_size != len(vocabulary):
             raise ValueError(
-                f"{source} has no vocabulary, and {checkpoint.config.vocab_size} word vectors for the {len(vocabulary)} "
-                f"pieces of the examples. Put its vocab.txt beside the weights. Received: {source}"
+                f"{source} has no vocabulary, and {checkpoint.config.vocab_size} word vectors for the examples' "
+                f"{len(vocabulary)} pieces. Put its vocab.txt beside the weights. Received: {source}"
             )
         return checkpoint
     if checkpoint.vocabulary.tokens == vocabulary.tokens:
@@ -67,7 +67,5 @@ def _pretrainer(config: BertConfig, recipe: Recipe, examples: ExampleReader) -> 
     rate = recipe.dropout
     config = dataclasses.replace(config, hidden_dropout_prob=rate, attention_probs_dropout_prob=rate)
     assert examples.vocabulary is not None
-    preprocessor = Preprocessor(
-        examples.vocabulary, **vars(examples.rules), max_length=config.max_position_embeddings
-    )
+    preprocessor = Preprocessor(examples.vocabulary, **vars(examples.rules), max_length=config.max_position_embeddings)
     return Pretrainer(Bert(config, preprocessor, dtype=recipe.dtype, remat=recipe.remat), nsp=examples.nsp)

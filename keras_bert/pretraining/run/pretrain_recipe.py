@@ -77,7 +77,7 @@ class Recipe:
         return [round(sum(shares[: i + 1]) * self.steps) for i in range(phases)]
 
     def build_optimizer(self) -> Any:
-        """The optimizer with its schedule over all steps; with float16, it scales the loss so that no gradient is lost."""
+        """The optimizer with its schedule over all steps; with float16, it scales the loss to keep small gradients."""
         schedule = WarmupLinearDecay(self.learning_rate, steps=self.steps, warmup_steps=self.warmup_steps)
         optimizer = OPTIMIZERS[self.optimizer](schedule, weight_decay=self.weight_decay)
         return keras.optimizers.LossScaleOptimizer(optimizer) if self.dtype == "mixed_float16" else optimizer
