@@ -179,7 +179,7 @@ def test_data_that_does_not_fit(folder, tmp_path):
         pretrain([folder / "12", tmp_path / "other"], tmp_path / "b", recipe=RECIPE, strategy="one")
     with pytest.raises(ValueError, match="one for each of the 2 phases"):
         pretrain([folder / "12"] * 3, tmp_path / "c", recipe=RECIPE, strategy="one")
-    with pytest.raises(ValueError, match="not the one that .*other was written with"):
+    with pytest.raises(ValueError, match=r"not the one that .*other was written with"):
         evaluate(_pretrainer_folder(folder, tmp_path / "pretrainer"), tmp_path / "other")
     other_rules = {"vocabulary": VOCABULARY, "seq_length": 12, "sentences": "line", "workers": 1, "lowercase": False}
     write_examples(iter(texts), tmp_path / "cased", **other_rules)
@@ -197,7 +197,7 @@ def test_a_run_without_a_checkpoint_leaves_its_directory_as_it_was(folder, tmp_p
     with pytest.raises(ValueError, match="must be a known name"):
         pretrain(folder / "12", tmp_path / "run", recipe=RECIPE, source="mistyped", strategy="one")
     assert not (tmp_path / "run").exists()
-    with pytest.raises(FloatingPointError, match="(?s)not finite.*lower the learning rate"):
+    with pytest.raises(FloatingPointError, match=r"(?s)not finite.*lower the learning rate"):
         run(folder, tmp_path / "run", dataclasses.replace(RECIPE, learning_rate=1e30))
     assert not (tmp_path / "run").exists()
     (tmp_path / "run").mkdir()

@@ -199,7 +199,7 @@ def test_a_vocabulary_that_does_not_fit(dynamic, googles):
     import tensorflow as tf
 
     small = Vocabulary(VOCABULARY.tokens[:10])
-    with pytest.raises(ValueError, match="not the one that .*dynamic was written with"):
+    with pytest.raises(ValueError, match=r"not the one that .*dynamic was written with"):
         read_examples(dynamic, batch_size=1, vocabulary=small)
     with pytest.raises(tf.errors.InvalidArgumentError, match="ids beyond the 10 pieces"):
         batches(googles[0], vocabulary=small)
@@ -239,7 +239,7 @@ def test_damaged_shards(dynamic, tmp_path, harm, caplog):
 
 
 def test_a_rate_of_zero():
-    with pytest.raises(ValueError, match="rate must be above 0"):
+    with pytest.raises(ValueError, match="`rate` must be above 0"):
         Masking(rate=0)
 
 

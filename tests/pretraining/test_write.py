@@ -11,8 +11,8 @@ import pytest
 
 from keras_bert.pretraining import read_examples, write_examples
 from keras_bert.pretraining.examples.masking import Masking
-from keras_bert.pretraining.examples.shard_writer import ShardWriter
 from keras_bert.pretraining.examples.read_examples import ExampleReader
+from keras_bert.pretraining.examples.shard_writer import ShardWriter
 from keras_bert.text.vocabulary import Vocabulary
 from tests.pretraining.corpus import SPECIAL, VOCABULARY, document
 from tests.pretraining.small_examples import batches, contents, same, unmasked, write

@@ -139,7 +139,7 @@ def test_a_loss_that_is_not_finite_names_step_data_and_checkpoint(one, tmp_path)
 
         return tf.data.Dataset.range(step, 1000).map(poison)
 
-    with pytest.raises(FloatingPointError, match=r"step 7 .* the data of shard of 7\..*checkpoints/ckpt-5\."):
+    with pytest.raises(FloatingPointError, match=r"at step 7, with the data of shard of 7\..*checkpoints/ckpt-5\."):
         run(one, 20, batches=poisoned, directory=str(tmp_path), checkpoint_every=5, where="shard of {}".format)
 
 
