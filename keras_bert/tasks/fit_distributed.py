@@ -8,9 +8,9 @@ import tensorflow as tf
 
 from keras_bert.compat import compiled_metrics
 from keras_bert.tasks.labelled_rows import LabelledRows
-from keras_bert.training.evaluator import Evaluator
-from keras_bert.training.loop import check_batch_size, distribute
-from keras_bert.training.trainer import Trainer
+from keras_bert.training.orbit_engine import Evaluator, Trainer
+from keras_bert.training.strategy import check_batch_size
+from keras_bert.training.train import distribute
 
 logger = logging.getLogger("keras_bert")
 

@@ -15,7 +15,7 @@ from keras_bert.tasks.columns import columns_of, count_of, is_packed, is_table, 
 from keras_bert.tasks.finetune_recipe import Recipe, has_recipe, needs_recipe, steps_of
 from keras_bert.tasks.labelled_rows import Epoch, LabelledRows
 from keras_bert.tasks.readers import Reading, Rows, read
-from keras_bert.training.measures import Measure
+from keras_bert.training.measure import Measure
 
 
 class Task(HeadedModel):
