@@ -1,4 +1,4 @@
-"""The optimizers and the schedule that BERT is trained with."""
+"""AdamW and Lamb with BERT's settings, and the schedule of the learning rate."""
 
 from typing import Any
 
@@ -8,12 +8,12 @@ from keras import ops
 from keras_bert.compat import WithoutSeparateDecay, decays, moments_of
 from keras_bert.policy import check_trainable
 
-NO_DECAY = ("bias", "gamma", "beta")  # names of the weights that never decay: biases and layer norms
+NO_DECAY = ("bias", "gamma", "beta")  # names of the weights without decay: biases and layer norms
 
 
 @keras.saving.register_keras_serializable("keras_bert")
 class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
-    """From 0 up to `peak` over the first `warmup_steps`, then down to 0 at the last of `steps` (Devlin et al. 2018).
+    """From 0 to `peak` over the first `warmup_steps`, then down to 0 at the last of `steps` (Devlin et al. 2018).
 
     >>> schedule = WarmupLinearDecay(1e-4, steps=1_000_000, warmup_steps=10_000)
     >>> [round(float(schedule(step)), 9) for step in (0, 9_999, 505_000, 1_000_000)]
@@ -23,7 +23,7 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
     def __init__(self, peak: float, *, steps: int, warmup_steps: int = 0) -> None:
         if not 0 <= warmup_steps <= steps:
             raise ValueError(
-                f"warmup_steps must be between 0 and the {steps} steps. Received: warmup_steps={warmup_steps}"
+                f"`warmup_steps` must be between 0 and the {steps} steps. Received: warmup_steps={warmup_steps}"
             )
         self.peak = peak
         self.steps = steps
@@ -31,7 +31,7 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
 
     def __call__(self, step: Any) -> Any:
         step = ops.cast(step, "float32")
-        rising = (step + 1) / max(1, self.warmup_steps)  # the first step moves the weights too
+        rising = (step + 1) / max(1, self.warmup_steps)  # the first step changes the weights too
         falling = (self.steps - step) / max(1, self.steps - self.warmup_steps)
         return self.peak * ops.clip(ops.minimum(rising, falling), 0.0, 1.0)
 
@@ -43,7 +43,7 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
 class AdamW(keras.optimizers.AdamW):
     """Keras's AdamW with BERT's values: weight decay 0.01 on all but biases and norms, epsilon 1e-6.
 
-    On TensorFlow moments and weight are updated by one op in one pass over memory, where Keras's takes a dozen.
+    On TensorFlow one op updates moments and weight in one pass over memory, where Keras uses a dozen ops.
 
     >>> optimizer = AdamW(3e-5)
     >>> float(optimizer.weight_decay)
@@ -89,10 +89,10 @@ def _handle(variable: Any) -> Any:
 
 @keras.saving.register_keras_serializable("keras_bert")
 class Lamb(WithoutSeparateDecay, keras.optimizers.Lamb):
-    """LAMB (You et al. 2019, algorithm 2), for batches of thousands: each matrix moves in proportion to its norm.
+    """LAMB (You et al. 2019, algorithm 2), for batches of thousands: each matrix changes in proportion to its norm.
 
-    Weight decay is part of what is scaled, as in the paper; Keras's own applies it beside. Biases and norms neither
-    decay nor scale, as in the paper's code.
+    As in the paper, the scaled update includes weight decay; Keras's LAMB applies it separately. As in the paper's
+    code, biases and norms are neither decayed nor scaled.
 
     >>> optimizer = Lamb(1.76e-3)
     >>> float(optimizer.weight_decay)
