@@ -43,7 +43,7 @@ def traced(model: keras.Model, *, training: bool) -> Any:
         outputs = model(inputs, training=training)
         return tf.nest.map_structure(lambda x: tf.cast(x, tf.float32), outputs)  # JSON has no bfloat16
 
-    with kernels.portable():
+    with kernels.portable(custom_gradients=training):
         for mode in (False, True) if training else (False,):
             call.get_concrete_function(specs(model), training=mode)
     root = tf.__internal__.tracking.AutoTrackable()

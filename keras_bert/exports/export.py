@@ -158,7 +158,7 @@ def _save(make: Callable[[], tuple[Any, dict[str, Any]]], folder: Path, *, gradi
     from tensorflow.python.saved_model.save_context import save_context
 
     options = tf.saved_model.SaveOptions(experimental_custom_gradients=gradients)
-    with kernels.portable():
+    with kernels.portable(custom_gradients=gradients):
         # `save` keys its traces by this context: out of it every function would be traced, and written, twice.
         with save_context(options):
             root, signatures = make()
