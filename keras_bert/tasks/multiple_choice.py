@@ -11,11 +11,12 @@ from keras import ops
 from keras_bert.bert import Bert
 from keras_bert.layers.norm import Dropout
 from keras_bert.tasks.columns import check_lengths, column, rows_of, weights
-from keras_bert.tasks.examples import Examples, interleave, packer_of, pieces, repeated
 from keras_bert.tasks.heads import check_bert, encode_rows, head_layer
+from keras_bert.tasks.labelled_rows import LabelledRows, interleave, packer_of, repeated
 from keras_bert.tasks.labels import label_ids
 from keras_bert.tasks.signature import Logits, Signature, group_rows, pack_texts, strings
 from keras_bert.tasks.task import Task
+from keras_bert.text.tokenized_rows import pieces
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ class MultipleChoice(Task):
 
     # === Training ===
 
-    def examples(self, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None) -> Examples:
+    def examples(self, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None) -> LabelledRows:
         if class_weight is not None:
             raise ValueError("class_weight is for labels. Give sample_weight. Received: class_weight for choices")
         prompts, choices = self._texts(x)
@@ -80,11 +81,11 @@ class MultipleChoice(Task):
             pieces(self.bert.preprocessor, interleave(*zip(*choices, strict=True))),
         ]
         if y is None:
-            return Examples(segments, packer_of(self.bert), count, decoding=choices)
+            return LabelledRows(segments, packer_of(self.bert), count, decoding=choices)
         targets = self.target_ids(y)
         check_lengths(prompts=prompts, answers=targets)
         weight = weights(sample_weight, len(targets))
-        return Examples(segments, packer_of(self.bert), count, targets, weight, decoding=choices)
+        return LabelledRows(segments, packer_of(self.bert), count, targets, weight, decoding=choices)
 
     def _texts(self, x: Any) -> tuple[list[str], list[list[str]]]:
         if not isinstance(x, tuple) or len(x) != 2:
@@ -114,7 +115,7 @@ class MultipleChoice(Task):
         answers = self.decode(examples, self.logits(examples, batch_size))
         return answers[0] if one else answers
 
-    def decode(self, examples: Examples, logits: list[np.ndarray]) -> list[Choice]:
+    def decode(self, examples: LabelledRows, logits: list[np.ndarray]) -> list[Choice]:
         scores = ops.convert_to_numpy(ops.softmax(np.reshape(logits, (len(logits), self.choices))))  # [n, C]
         rows = zip(scores.argmax(1).tolist(), scores.tolist(), examples.decoding, strict=True)
         return [Choice(best, texts[best], row[best], tuple(row)) for best, row, texts in rows]

@@ -15,8 +15,8 @@ from keras_bert.tasks.columns import check_lengths, column, is_missing, rows_of,
 from keras_bert.tasks.decoding.answer_spans import find_answer, text_and_start, token_spans
 from keras_bert.tasks.decoding.decode_answers import MAX_ANSWER_LENGTH, answer_decoder, decode_answers
 from keras_bert.tasks.decoding.in_batches import in_batches
-from keras_bert.tasks.examples import Examples, packer_of
 from keras_bert.tasks.heads import check_bert, head_layer
+from keras_bert.tasks.labelled_rows import LabelledRows, packer_of
 from keras_bert.tasks.signature import Logits, Signature, strings
 from keras_bert.tasks.task import Task
 
@@ -110,7 +110,7 @@ class QuestionAnswerer(Task):
 
     # === Training ===
 
-    def examples(self, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None) -> Examples:
+    def examples(self, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None) -> LabelledRows:
         if class_weight is not None:
             raise ValueError("class_weight is for labels. Give sample_weight. Received: class_weight for answers")
         questions, contexts = _texts(x)
@@ -128,10 +128,10 @@ class QuestionAnswerer(Task):
         weight = weights(sample_weight, len(questions))[learned][places["example"]].astype("float32")  # [W]
         return replace(examples, targets=np.concatenate(targets), weights=np.stack([weight, weight], axis=1))
 
-    def _examples(self, questions: list[str], contexts: list[str]) -> Examples:
+    def _examples(self, questions: list[str], contexts: list[str]) -> LabelledRows:
         chunks = list(self._windows(questions, contexts))
         places = {name: np.concatenate([rows[name] for rows in chunks]) for name in PLACES}
-        return Examples(_segments(chunks), packer_of(self.bert), decoding=Windows(contexts, places))
+        return LabelledRows(_segments(chunks), packer_of(self.bert), decoding=Windows(contexts, places))
 
     def _windows(self, questions: list[str], contexts: list[str]) -> Iterator[dict[str, np.ndarray]]:
         """The windows of a few questions at a time; see `Preprocessor.windows`."""
@@ -182,7 +182,7 @@ class QuestionAnswerer(Task):
 
     def decode(
         self,
-        examples: Examples,
+        examples: LabelledRows,
         logits: list[np.ndarray],
         *,
         top_k: int = 1,
