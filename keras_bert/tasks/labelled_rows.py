@@ -20,10 +20,12 @@ class LabelledRows(TokenizedRows):
     """Tokenized rows with what is to be learned from them; without, where a task only predicts.
 
     targets, weights: dense [n, ...], or ragged [R, (pieces)] where each piece has its own.
+    decoding: what the task's `decode` needs beside the logits, such as the texts and where their pieces stand.
     """
 
     targets: Any = None
     weights: Any = None
+    decoding: Any = None
 
     def pack(self, index: Any, width: int | str = "longest") -> Any:
         """The batch of the examples with these indices, int32 [B]: `x`, or Keras's triple where there are targets.

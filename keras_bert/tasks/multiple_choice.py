@@ -14,6 +14,7 @@ from keras_bert.tasks.columns import check_lengths, column, rows_of, weights
 from keras_bert.tasks.heads import check_bert, encode_rows, head_layer
 from keras_bert.tasks.labelled_rows import LabelledRows, interleave, packer_of, repeated
 from keras_bert.tasks.labels import label_ids
+from keras_bert.tasks.signature import Logits, Signature, group_rows, pack_texts, strings
 from keras_bert.tasks.task import Task
 from keras_bert.text.tokenized_rows import pieces
 
@@ -80,10 +81,11 @@ class MultipleChoice(Task):
             pieces(self.bert.preprocessor, interleave(*zip(*choices, strict=True))),
         ]
         if y is None:
-            return LabelledRows(segments, packer_of(self.bert), count)
+            return LabelledRows(segments, packer_of(self.bert), count, decoding=choices)
         targets = self.target_ids(y)
         check_lengths(prompts=prompts, answers=targets)
-        return LabelledRows(segments, packer_of(self.bert), count, targets, weights(sample_weight, len(targets)))
+        weight = weights(sample_weight, len(targets))
+        return LabelledRows(segments, packer_of(self.bert), count, targets, weight, decoding=choices)
 
     def _texts(self, x: Any) -> tuple[list[str], list[list[str]]]:
         if not isinstance(x, tuple) or len(x) != 2:
@@ -109,15 +111,34 @@ class MultipleChoice(Task):
     def choose(self, prompts: Any, choices: Sequence[Any], batch_size: int = 32) -> Any:
         """A `Choice` for each prompt and list of choices; for one prompt, the one."""
         one = isinstance(prompts, str)
-        x = ([prompts], [choices]) if one else (prompts, choices)
-        texts = self._texts(x)[1]
-        logits = np.stack(self.logits(self.examples(x), batch_size))  # [n, C]
-        scores = ops.convert_to_numpy(ops.softmax(logits))
-        answers = [_answer(row, own) for row, own in zip(scores, texts, strict=True)]
+        examples = self.examples(([prompts], [choices]) if one else (prompts, choices))
+        answers = self.decode(examples, self.logits(examples, batch_size))
         return answers[0] if one else answers
 
+    def decode(self, examples: LabelledRows, logits: list[np.ndarray]) -> list[Choice]:
+        scores = ops.convert_to_numpy(ops.softmax(np.reshape(logits, (len(logits), self.choices))))  # [n, C]
+        rows = zip(scores.argmax(1).tolist(), scores.tolist(), examples.decoding, strict=True)
+        return [Choice(best, texts[best], row[best], tuple(row)) for best, row, texts in rows]
 
-def _answer(scores: np.ndarray, texts: list[str]) -> Choice:
-    best = int(scores.argmax())
-    listed = tuple(scores.tolist())
-    return Choice(best, texts[best], listed[best], listed)
+    # === Export ===
+
+    def signatures(self, logits: Logits, seq_length: int) -> dict[str, Signature]:
+        import tensorflow as tf
+
+        count = self.choices
+
+        def answer(prompt: tf.Tensor, choices: tf.Tensor) -> dict[str, tf.Tensor]:
+            columns = [tf.repeat(prompt, count), tf.reshape(choices, [-1])]  # [B * C]
+            rows, truncated = pack_texts(self.bert.preprocessor, columns, seq_length)
+            scores = tf.nn.softmax(logits(group_rows(rows, count)))  # [B, C]
+            index = tf.argmax(scores, axis=1, output_type=tf.int32)
+            return {
+                "index": index,
+                "choice": tf.gather(choices, index, batch_dims=1),
+                "score": tf.reduce_max(scores, axis=1),
+                "scores": scores,
+                "truncated": tf.reduce_any(tf.reshape(truncated, [-1, count]), axis=1),
+            }
+
+        choices = tf.TensorSpec([None, count], tf.string, "choices")
+        return {"serving_default": Signature(answer, {**strings("prompt"), "choices": choices})}

@@ -15,6 +15,7 @@ from keras_bert.tasks.columns import columns_of, count_of, is_packed, is_table, 
 from keras_bert.tasks.finetune_recipe import Recipe, has_recipe, needs_recipe, steps_of
 from keras_bert.tasks.labelled_rows import Epoch, LabelledRows
 from keras_bert.tasks.readers import Reading, Rows, read
+from keras_bert.tasks.signature import Logits, Signature, pack_texts, text_signatures
 from keras_bert.training.measure import Measure
 
 
@@ -27,6 +28,9 @@ class Task(HeadedModel):
     packed already, a dict or a tf.data of dicts, go to Keras as they are. Without `compile` it trains as in the paper,
     see `Recipe`. `predict` gives logits in the order of the examples. `save(path)` and `keras.models.load_model` keep
     the vocabulary, the labels and every setting.
+
+    A task of your own: `signatures` exports a task whose `x` is a column of texts or of pairs. Its SavedModel returns
+    `logits`, or, where you write `answers_in_graph(logits, texts)` in TensorFlow ops, the answers that it names.
 
     `task.bert` is the encoder: `task.bert.freeze(blocks=6)` or `task.bert.enable_lora(8)`, and `compile` after.
 
@@ -286,6 +290,36 @@ class Task(HeadedModel):
             for number, logits in zip(index, run(examples, index), strict=True):
                 found[number] = logits
         return found
+
+    # === Answers ===
+
+    def decode(self, examples: LabelledRows, logits: list[np.ndarray]) -> list[Any]:
+        """The answer to each example, from its row of `logits(examples)`; by default that row itself.
+
+        What a task needs for it beside the logits, its `examples` puts into the attribute `decoding`.
+        """
+        return list(logits)
+
+    # === Export ===
+
+    def signatures(self, logits: Logits, seq_length: int) -> dict[str, Signature]:
+        """What the exported task answers: functions in TensorFlow ops, by the names of their signatures.
+
+        By default for tasks whose `x` is a column of texts, or of pairs: `serving_default` and `pair` return what
+        `answers_in_graph` returns, and `truncated`.
+
+        logits: runs the exported model on packed rows. seq_length: the longest row.
+        """
+
+        def answer(*texts: Any) -> dict[str, Any]:
+            rows, truncated = pack_texts(self.bert.preprocessor, texts, seq_length)
+            return {**self.answers_in_graph(logits(rows), texts), "truncated": truncated}
+
+        return text_signatures(answer)
+
+    def answers_in_graph(self, logits: Any, texts: tuple[Any, ...]) -> dict[str, Any]:
+        """Answers by name, each a tensor [B, ...] in TensorFlow ops, to one or two columns of texts."""
+        return {"logits": logits}
 
     # === Loading ===
 

@@ -14,6 +14,7 @@ from keras_bert.tasks.columns import check_lengths, column, rows_of, weights
 from keras_bert.tasks.heads import check_bert, head_layer
 from keras_bert.tasks.labelled_rows import LabelledRows, packer_of
 from keras_bert.tasks.labels import check_labels, class_weights, label_ids
+from keras_bert.tasks.signature import Logits, Signature, classify_signatures
 from keras_bert.tasks.task import Task, as_batch
 from keras_bert.text.tokenized_rows import pieces
 
@@ -142,15 +143,34 @@ class TextClassifier(Task):
     def classify(self, texts: Any, batch_size: int = 32) -> Any:
         """A `Classification` of each text or pair; of one text, the one."""
         x, one = as_batch(texts)
-        logits = np.stack(self.logits(self.examples(x), batch_size))  # [n, C]
-        scores = ops.convert_to_numpy(ops.sigmoid(logits) if self.multi_label else ops.softmax(logits))
-        answers = [self._answer(row) for row in scores]
+        examples = self.examples(x)
+        answers = self.decode(examples, self.logits(examples, batch_size))
         return answers[0] if one else answers
 
-    def _answer(self, scores: np.ndarray) -> Classification:
-        best = int(scores.argmax())
-        named = dict(zip(self.labels, scores.tolist(), strict=True))
-        return Classification(self.labels[best], named[self.labels[best]], named)
+    def decode(self, examples: LabelledRows, logits: list[np.ndarray]) -> list[Classification]:
+        scores = np.reshape(logits, (len(logits), len(self.labels)))  # [n, C]
+        scores = ops.convert_to_numpy(ops.sigmoid(scores) if self.multi_label else ops.softmax(scores))
+        named = [dict(zip(self.labels, row.tolist(), strict=True)) for row in scores]
+        best = [self.labels[number] for number in scores.argmax(1)]
+        return [Classification(label, row[label], row) for label, row in zip(best, named, strict=True)]
+
+    # === Export ===
+
+    def signatures(self, logits: Logits, seq_length: int) -> dict[str, Signature]:
+        signatures = super().signatures(logits, seq_length)
+        return signatures | classify_signatures(signatures["serving_default"], signatures["pair"])
+
+    def answers_in_graph(self, logits: Any, texts: tuple[Any, ...]) -> dict[str, Any]:
+        import tensorflow as tf
+
+        labels = tf.constant(self.labels)  # [C]
+        scores = tf.sigmoid(logits) if self.multi_label else tf.nn.softmax(logits)  # [B, C]
+        return {
+            "label": tf.gather(labels, tf.argmax(scores, axis=1)),
+            "score": tf.reduce_max(scores, axis=1),
+            "labels": tf.repeat(labels[tf.newaxis], tf.shape(scores)[0], axis=0),  # [B, C]
+            "scores": scores,
+        }
 
 
 def text_segments(bert: Bert, x: Any) -> tuple[list[str], list[Any]]:

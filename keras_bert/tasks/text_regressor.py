@@ -11,6 +11,7 @@ from keras_bert.layers.norm import Dropout
 from keras_bert.tasks.columns import check_lengths, column, numbers, weights
 from keras_bert.tasks.heads import check_bert, encode_rows, head_layer
 from keras_bert.tasks.labelled_rows import LabelledRows, interleave, packer_of
+from keras_bert.tasks.signature import Logits, Signature, group_rows, pack_texts, strings
 from keras_bert.tasks.task import Task, as_batch
 from keras_bert.tasks.text_classifier import text_segments
 from keras_bert.text.tokenized_rows import pieces
@@ -118,5 +119,27 @@ class TextRegressor(Task):
     def score(self, texts: Any, batch_size: int = 32) -> Any:
         """A number for each text or pair, float32 [n]; of one text or pair, a float."""
         x, one = as_batch(texts)
-        scores = np.stack(self.logits(self.examples(x), batch_size))[:, 0]  # [n]
-        return float(scores[0]) if one else scores
+        examples = self.examples(x)
+        scores = self.decode(examples, self.logits(examples, batch_size))
+        return scores[0] if one else np.array(scores, "float32")
+
+    def decode(self, examples: LabelledRows, logits: list[np.ndarray]) -> list[float]:
+        return [float(row[0]) for row in logits]
+
+    # === Export ===
+
+    def signatures(self, logits: Logits, seq_length: int) -> dict[str, Signature]:
+        if self.pairs == "together":
+            return super().signatures(logits, seq_length)
+        import tensorflow as tf
+
+        def compare(text: tf.Tensor, text_pair: tf.Tensor) -> dict[str, tf.Tensor]:
+            texts = tf.reshape(tf.stack([text, text_pair], axis=1), [-1])  # [B * 2]
+            rows, truncated = pack_texts(self.bert.preprocessor, [texts], seq_length)
+            score = logits(group_rows(rows, 2))[:, 0]  # [B]
+            return {"score": score, "truncated": tf.reduce_any(tf.reshape(truncated, [-1, 2]), 1)}
+
+        return {"serving_default": Signature(compare, strings("text", "text_pair"))}
+
+    def answers_in_graph(self, logits: Any, texts: tuple[Any, ...]) -> dict[str, Any]:
+        return {"score": logits[:, 0]}
