@@ -153,7 +153,7 @@ def test_export_load_and_serve(odd):
 
 def test_paths_without_patterns_stay_as_they_are(tmp_path):
     assert literal_path(tmp_path) == str(tmp_path)
-    with pytest.raises(ValueError, match=r"remote path with.*Received: gs://b/run\[1\]"):
+    with pytest.raises(ValueError, match=r"remote path that.*Received: gs://b/run\[1\]"):
         literal_path("gs://b/run[1]")
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from keras_bert.compat import compiled_metrics
 from keras_bert.tasks.examples import Examples
 from keras_bert.training.orbit_engine import Evaluator, Trainer
 from keras_bert.training.strategy import check_batch_size
@@ -84,9 +85,8 @@ def fit(
 def _warn_of_metrics(task: Any) -> None:
     """Say which metrics of `compile` the loop does not compute: all but those of the task itself."""
     own = {metric.name for metric in task.default_metrics()}
-    compiled = task._compile_metrics  # None where compile was given none
-    asked = keras.tree.flatten([compiled._user_metrics, compiled._user_weighted_metrics]) if compiled else []
-    names = {getattr(metric, "name", None) or getattr(metric, "__name__", metric) for metric in asked if metric}
+    given = compiled_metrics(task)
+    names = {getattr(metric, "name", None) or getattr(metric, "__name__", metric) for metric in given}
     if names - own:
         logger.warning(
             "On several devices fit shows the loss and %s. Score others with a callback. Left out: %s",

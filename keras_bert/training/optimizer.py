@@ -5,6 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_bert.compat import WithoutSeparateDecay, decays, moments_of
 from keras_bert.policy import check_trainable
 
 NO_DECAY = ("bias", "gamma", "beta")  # names of the weights without decay: biases and layer norms
@@ -65,13 +66,13 @@ class AdamW(keras.optimizers.AdamW):
             return
         import tensorflow as tf
 
-        index, dtype = self._get_variable_index(variable), variable.dtype
+        (m, v), dtype = moments_of(self, variable), variable.dtype
         beta_1, beta_2 = tf.constant(self.beta_1, dtype), tf.constant(self.beta_2, dtype)
         step = tf.cast(self.iterations + 1, dtype)
         tf.raw_ops.ResourceApplyAdam(  # the same formula as Keras's
             var=_handle(variable),
-            m=_handle(self._momentums[index]),
-            v=_handle(self._velocities[index]),
+            m=_handle(m),
+            v=_handle(v),
             beta1_power=tf.pow(beta_1, step),
             beta2_power=tf.pow(beta_2, step),
             lr=tf.cast(learning_rate, dtype),
@@ -87,7 +88,7 @@ def _handle(variable: Any) -> Any:
 
 
 @keras.saving.register_keras_serializable("keras_bert")
-class Lamb(keras.optimizers.Lamb):
+class Lamb(WithoutSeparateDecay, keras.optimizers.Lamb):
     """LAMB (You et al. 2019, algorithm 2), for batches of thousands: each matrix changes in proportion to its norm.
 
     As in the paper, the scaled update includes weight decay; Keras's LAMB applies it separately. As in the paper's
@@ -108,17 +109,13 @@ class Lamb(keras.optimizers.Lamb):
         check_trainable(variables)
         super().build(variables)
 
-    def _apply_weight_decay(self, variables: Any) -> None:
-        pass  # update_step does it
-
     def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
-        index, dtype = self._get_variable_index(variable), variable.dtype
+        (m, v), dtype = moments_of(self, variable), variable.dtype
         gradient, step = ops.cast(gradient, dtype), ops.cast(self.iterations + 1, dtype)
-        m, v = self._momentums[index], self._velocities[index]
         self.assign_add(m, (gradient - m) * (1 - self.beta_1))
         self.assign_add(v, (ops.square(gradient) - v) * (1 - self.beta_2))
         update = (m / (1 - self.beta_1**step)) / (ops.sqrt(v / (1 - self.beta_2**step)) + self.epsilon)
-        if self._use_weight_decay(variable):
+        if decays(self, variable):
             update = update + self.weight_decay * variable
             weight_norm, update_norm = ops.norm(ops.convert_to_tensor(variable)), ops.norm(update)
             moves = ops.logical_and(weight_norm > 0, update_norm > 0)

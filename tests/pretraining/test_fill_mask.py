@@ -14,7 +14,7 @@ from keras_bert.text.preprocessor import Preprocessor
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.weights import hugging_face
 from keras_bert.weights.checkpoint import Checkpoint
-from keras_bert_cli import app, fill_mask  # noqa: F401  registers the command
+from keras_bert_cli import app
 from tests.parity.oracles import array
 from tests.pretraining.small_pretrainers import small_pretrainer
 from tests.weights import small

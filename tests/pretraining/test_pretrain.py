@@ -16,7 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 import keras_bert
-from keras_bert import cli
+import keras_bert_cli as cli
 from keras_bert.pretraining import RECIPES, Recipe, evaluate, pretrain, write_examples
 from keras_bert.pretraining.examples.read_examples import ExampleReader
 from keras_bert.pretraining.run.run_directory import finished_model, run_directory, write_model
@@ -255,7 +255,6 @@ def test_the_commands(folder, tmp_path, caplog, capsys, monkeypatch):
     def command(*arguments):
         return CliRunner().invoke(cli.app, list(map(str, arguments)), catch_exceptions=False)
 
-    cli.register()
     caplog.set_level("INFO", logger="keras_bert")
     options = ["--from", folder / "source", "--steps", 4, "--batch-size", 8, "--strategy", "one"]
     own_data = ["pretrain", "--data", folder / "12", "--output", tmp_path / "run", *options]

@@ -146,6 +146,5 @@ class ShardWriter:
         """Static records of the rows."""
         if not rows:
             return []
-        ids = [self._vocabulary[name] for name in ("[SEP]", "[PAD]")]
-        batch = parse_dynamic(rows, self.settings.seq_length, len(self._vocabulary), *ids, self.settings.nsp)
+        batch = parse_dynamic(rows, self.settings.seq_length, self._vocabulary, self.settings.nsp)
         return static_records(batch | self._masker(batch["input_ids"], seed))

@@ -73,7 +73,7 @@ def pretrain(
             with finished_model(output) as finished, strategy.scope():
                 return model_from(finished, recipe, examples)
         keras.utils.set_random_seed(recipe.seed)
-        checkpoint = None if source is None else read_resized(source, examples.vocabulary)
+        checkpoint = None if source is None else read_resized(source, examples)
         with strategy.scope():
             model = new_model(recipe, examples) if checkpoint is None else model_from(checkpoint, recipe, examples)
             optimizer = recipe.build_optimizer()
