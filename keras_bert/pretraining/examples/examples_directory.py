@@ -75,19 +75,28 @@ def finish(directory: str, run: dict[str, Any]) -> list[Shard]:
     """Move the shards' notes into examples.json."""
     notes = [name for name in storage.names_in(directory) if name.startswith("examples-") and name.endswith(".json")]
     shards = sorted(Shard(**storage.read_json(os.path.join(directory, name))) for name in notes)
-    examples, documents, next_texts = (
-        sum(getattr(shard, name) for shard in shards) for name in ("examples", "documents", "next_texts")
-    )
-    if run["settings"]["nsp"] and documents == 1:
+    settings = run["settings"]
+    totals = totals_of(shards, settings["seq_length"])
+    if settings["nsp"] and totals.documents == 1:
         raise ValueError(ONE_DOCUMENT)
-    if not examples:
-        raise ValueError(f"The corpus gives no example. Add text. Received: {documents} documents")
-    if run["settings"]["nsp"] and not 0.2 < next_texts / examples < 0.8:
+    if not totals.examples:
+        raise ValueError(f"The corpus has no text for an example. Add text. Received: {totals.documents} documents")
+    blank_lines = settings["boundary"] == "blank-line" or (
+        settings["boundary"] == "auto" and any(kind_of(name) == "text" for name, _ in run["corpus"])
+    )
+    if settings["nsp"] and not 0.2 < totals.random_share < 0.8:
         logger.warning(
-            "In %d of %d examples the second segment follows the first; it should be half of them. A document of one "
+            "In %.0f %% of the pairs the second segment is random; it should be half of them. A document of one "
             "sentence has no next segment, and a single document has no random one. Separate documents in another way "
             "(--documents), or write no pairs (nsp=False, --no-nsp).",
-            next_texts, examples,
+            100 * totals.random_share,
+        )
+    elif settings["nsp"] and blank_lines and totals.real_share < 0.6:
+        logger.warning(
+            "Only %.0f %% of a row is text, because documents are short: %.1f sentences on average. A blank line ends a "
+            "document here. If it only ends a paragraph, write the examples again with boundary='file' or 'heading' "
+            "(--documents file).",
+            100 * totals.real_share, totals.sentences / totals.documents,
         )  # fmt: skip
     storage.write_json(os.path.join(directory, FINISHED), run | {"shards": [shard._asdict() for shard in shards]})
     for name in [UNFINISHED, *notes]:
