@@ -22,7 +22,7 @@ from keras_bert.layers.norm import AddNorm, Dropout
 from keras_bert.layers.padding import Pack, Padding, Unpack
 from keras_bert.model import Model
 from keras_bert.saving import changed_layers, restore_layers
-from keras_bert.weights.checkpoint import Pooling
+from keras_bert.vectors import Pooling, embed
 
 
 @keras.saving.register_keras_serializable("keras_bert")
@@ -180,7 +180,7 @@ class Bert(Model):
     def embed(self, texts: Any, layers: int | Iterable[int] = (-1,), **options: Any) -> Any:
         """Vectors of texts, float32 [n, d]; with `pooling=None` a vector per piece.
 
-        The options, `combine`, `pooling`, `normalize`, `max_length`, are those of `keras_bert.text.embed.embed`. What
+        The options, `combine`, `pooling`, `normalize`, `max_length`, are those of `keras_bert.vectors.embed`. What
         is not given is as in `bert.pooling`, which a sentence-transformers folder sets, unless `pooling=None`.
 
         >>> from keras_bert import Preprocessor, Vocabulary
@@ -189,8 +189,6 @@ class Bert(Model):
         >>> bert.embed(["Here", "Heres"]).shape
         (2, 128)
         """
-        from keras_bert.text.embed import embed
-
         if self.pooling and options.get("pooling", self.pooling) is not None:
             options = {**dataclasses.asdict(self.pooling), **options}
         return embed(self, texts, layers=layers, **options)

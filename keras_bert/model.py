@@ -1,5 +1,6 @@
 """Model, HeadedModel: what `Bert`, and the models with a head on one, add to a functional keras.Model."""
 
+from functools import cached_property
 from typing import Any
 
 import keras
@@ -7,11 +8,17 @@ from keras import ops
 
 from keras_bert.compat import set_untracked
 from keras_bert.policy import check_trainable
+from keras_bert.runner import Runners
 from keras_bert.saving import changed_layers, restore_layers
 
 
 class Model(keras.Model):
     """A functional model that refuses to train where its dtype moves no weight."""
+
+    @cached_property
+    def runners(self) -> Runners:
+        """What this model keeps between calls that read text, so that its graphs are built once."""
+        return Runners()
 
     def make_train_function(self, force: bool = False) -> Any:
         check_trainable(self.trainable_variables)

@@ -7,7 +7,7 @@ import keras
 import tensorflow as tf
 
 from keras_bert.compat import compiled_metrics
-from keras_bert.tasks.examples import Examples
+from keras_bert.tasks.labelled_rows import LabelledRows
 from keras_bert.training.orbit_engine import Evaluator, Trainer
 from keras_bert.training.strategy import check_batch_size
 from keras_bert.training.train import distribute
@@ -19,8 +19,8 @@ STEPS_PER_LOOP = 10
 
 def fit(
     task: Any,
-    examples: Examples,
-    validation: Examples | None,
+    examples: LabelledRows,
+    validation: LabelledRows | None,
     *,
     batch_size: int,
     epochs: int,
@@ -106,12 +106,12 @@ def _clip_norm(task: Any) -> float:
     return optimizer.global_clipnorm or 1e9
 
 
-def evaluate(task: Any, examples: Examples, batch_size: int) -> dict[str, float]:
+def evaluate(task: Any, examples: LabelledRows, batch_size: int) -> dict[str, float]:
     """The means of a task's measures over all examples."""
     return _evaluator(task, examples, batch_size).evaluate(tf.constant(-1))
 
 
-def _evaluator(task: Any, examples: Examples, batch_size: int) -> Evaluator:
+def _evaluator(task: Any, examples: LabelledRows, batch_size: int) -> Evaluator:
     def batches(start: int, part: tuple[int, int]) -> Any:
         return examples.static(batch_size, part)
 
