@@ -12,7 +12,7 @@ from typing import Any
 import keras
 
 from keras_bert.inputs import check_length
-from keras_bert.pretraining.run.pretrain_recipe import DTYPES
+from keras_bert.policy import TRAINABLE_DTYPES
 from keras_bert.storage import check_new_folder, lock, read_json, sha256_of, write_json
 from keras_bert.tasks.finetune_recipe import Recipe
 from keras_bert.tasks.readers import FORMATS, Reading, Rows, read
@@ -58,8 +58,8 @@ class Settings:
         if self.reading.header is None:  # told here, since other columns may be named when the task is asked
             header = any(isinstance(column, str) for column in columns)
             object.__setattr__(self, "reading", dataclasses.replace(self.reading, header=header))
-        if self.dtype not in DTYPES:
-            raise ValueError(f"dtype must be one of {', '.join(DTYPES)}. Received: dtype={self.dtype!r}")
+        if self.dtype not in TRAINABLE_DTYPES:
+            raise ValueError(f"dtype must be one of {', '.join(TRAINABLE_DTYPES)}. Received: dtype={self.dtype!r}")
         if not 0 <= self.seed < 2**32:  # numpy's bound
             raise ValueError(f"seed must be 0 or more, and below 2^32. Received: seed={self.seed}")
         if self.lora is not None and self.freeze is not None:
