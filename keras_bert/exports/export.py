@@ -19,10 +19,10 @@ from keras_bert.exports.task_export import task_text
 from keras_bert.exports.text_export import text
 from keras_bert.exports.warm_up import write_warm_up
 from keras_bert.layers.dense import blank_weights
+from keras_bert.storage import write_json
 from keras_bert.tasks.task import Task
 from keras_bert.weights import saved_model
 from keras_bert.weights.checkpoint import TextRules
-from keras_bert.weights.folder import write_json
 from keras_bert.weights.google import CONFIG, VOCABULARY
 from keras_bert.weights.hugging_face_text import tokenizer_config
 from keras_bert.weights.own import write_pooling

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from keras_bert.config import BertConfig
+from keras_bert.storage import read_json
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.weights import tensor_bundle
 from keras_bert.weights.checkpoint import Checkpoint, Head, TextRules
-from keras_bert.weights.folder import read_json
 from keras_bert.weights.google import CONFIG, text_of
 from keras_bert.weights.names import (
     Row,

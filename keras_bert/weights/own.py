@@ -9,9 +9,9 @@ import keras
 
 from keras_bert.bert import Bert
 from keras_bert.config import BertConfig
+from keras_bert.storage import new_folder, only_file, read_json, write_json
 from keras_bert.weights import keras_weights
 from keras_bert.weights.checkpoint import HEADS, Checkpoint, Head, Pooling
-from keras_bert.weights.folder import new_folder, one_file, read_json, write_json
 from keras_bert.weights.google import CONFIG, VOCABULARY, text_of
 from keras_bert.weights.hugging_face_text import tokenizer_config
 from keras_bert.weights.names import (
@@ -44,14 +44,14 @@ def _number(name: str, numbers: dict[str, str]) -> str:
 
 def recognise(path: Path) -> bool:
     if path.is_dir():
-        return ((path / CONFIG).is_file() and (path / WEIGHTS).is_file()) or one_file(path, "*.keras") is not None
+        return ((path / CONFIG).is_file() and (path / WEIGHTS).is_file()) or only_file(path, "*.keras") is not None
     return path.suffix == ".keras" and path.is_file()
 
 
 def keras_file(path: Path) -> Path | None:
     """The .keras file that a path is or holds, unless it holds our weights."""
     if path.is_dir():
-        return None if (path / WEIGHTS).is_file() else one_file(path, "*.keras")
+        return None if (path / WEIGHTS).is_file() else only_file(path, "*.keras")
     return path if path.suffix == ".keras" and path.is_file() else None
 
 

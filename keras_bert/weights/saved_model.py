@@ -8,14 +8,15 @@ import numpy as np
 
 from keras_bert.config import BertConfig
 from keras_bert.layers.dense import blank_weights
+from keras_bert.storage import read_json, write_json
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.weights import tensor_bundle
 from keras_bert.weights.checkpoint import HEADS, Checkpoint, Head, TextRules
-from keras_bert.weights.folder import read_json, write_json
 from keras_bert.weights.google import CONFIG, VOCABULARY
 from keras_bert.weights.hugging_face_text import FLAGS
-from keras_bert.weights.names import Shape, Stored, check_shape, encoder_shapes, finite, head_shapes, listed
+from keras_bert.weights.names import Shape, Stored, check_shape, encoder_shapes, finite, head_shapes
 from keras_bert.weights.own import read_pooling, register_models
+from keras_bert.wording import listed
 
 EXTRA = "assets.extra"
 TASK = "task.json"

@@ -1,6 +1,5 @@
 """BestEpoch: the record of a run after each epoch: its scores, the best model so far, and the state to resume from."""
 
-import json
 import logging
 import math
 from pathlib import Path
@@ -10,7 +9,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_bert.storage import new_local_file
+from keras_bert.storage import read_json, write_json
 from keras_bert.tasks.readers import Rows
 from keras_bert.tasks.validation import Validation
 
@@ -33,7 +32,7 @@ class BestEpoch(Validation):
     def __init__(self, folder: Path, rows: Rows, **options: Any) -> None:
         super().__init__(rows.x, rows.y, **options)
         self.folder = folder
-        self.record: dict[str, Any] = json.loads((folder / METRICS).read_text()) if begun(folder) else {"epochs": []}
+        self.record: dict[str, Any] = read_json(folder / METRICS) or {"epochs": []}
 
     @property
     def done(self) -> int:
@@ -97,12 +96,6 @@ class BestEpoch(Validation):
 def begun(folder: Path) -> bool:
     """Whether a run has an epoch to resume from."""
     return (folder / METRICS).exists()
-
-
-def write_json(path: Path, value: Any) -> None:
-    """Write a file completely or not at all."""
-    with new_local_file(path) as temporary:
-        temporary.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def _check_finite(losses: dict[str, float], epoch: int) -> None:

@@ -10,9 +10,10 @@ from typing import Any
 import keras
 
 from keras_bert.inputs import check_length
+from keras_bert.storage import check_new_folder, lock, write_json
 from keras_bert.tasks.labels import check_known
 from keras_bert.tasks.readers import Rows
-from keras_bert.tasks.run.best_epoch import METRICS, BestEpoch, begun, write_json
+from keras_bert.tasks.run.best_epoch import METRICS, BestEpoch, begun
 from keras_bert.tasks.run.model_card import write_card, write_curve
 from keras_bert.tasks.run.settings import FILE, FinetuneSettings
 
@@ -27,7 +28,7 @@ def finetune(settings: FinetuneSettings, output: Path) -> dict[str, Any]:
     The run works in `output` + ".partial", which becomes `output` at the end: model.keras, labels.json, settings.json,
     metrics.json, curve.png, README.md. After an interruption the same call resumes after the last complete epoch.
     """
-    check_free(output)
+    check_new_folder(output)
     task = settings.task
     train, valid = (task.read_rows(path, settings.reading) for path in (settings.train, settings.valid))
     task.check_rows(train)
@@ -36,17 +37,9 @@ def finetune(settings: FinetuneSettings, output: Path) -> dict[str, Any]:
     with _locked(folder, settings):
         metrics = _run(settings, folder, train, valid)
     if output.exists():
-        output.rmdir()  # it is empty, see check_free
+        output.rmdir()  # it is empty, see check_new_folder
     folder.rename(output)
     return metrics
-
-
-def check_free(output: Path) -> None:
-    """Refuse a place for the finished folder that holds something else."""
-    if output.exists() and (not output.is_dir() or any(output.iterdir())):
-        raise FileExistsError(
-            f"{str(output)!r} is a file or a folder with files. Name a new or empty folder. Received: {str(output)!r}"
-        )
 
 
 def load_encoder(settings: FinetuneSettings) -> Any:
@@ -103,23 +96,16 @@ def _scope(name: str) -> Any:
 @contextlib.contextmanager
 def _locked(folder: Path, settings: FinetuneSettings) -> Iterator[None]:
     """Keep other processes out of a run's folder; delete the folder if the run fails before its first epoch is complete."""
-    from filelock import FileLock, Timeout
-
-    record, lock = folder / FILE, folder / "lock"
+    record, lock_file = folder / FILE, folder / "lock"
     if begun(folder):
         settings.check_same(record)
     folder.mkdir(parents=True, exist_ok=True)
-    try:
-        with FileLock(lock, timeout=0):
-            settings.to_json(record)
-            try:
-                yield
-            except BaseException:
-                if not begun(folder):
-                    shutil.rmtree(folder)
-                raise
-            lock.unlink()
-    except Timeout:
-        raise RuntimeError(
-            f"Another process is training in {str(folder)!r}. Wait until it ends. Received: {str(folder)!r}"
-        ) from None
+    with lock(lock_file):
+        settings.to_json(record)
+        try:
+            yield
+        except BaseException:
+            if not begun(folder):
+                shutil.rmtree(folder)
+            raise
+        lock_file.unlink()

@@ -3,14 +3,14 @@
 import contextlib
 import dataclasses
 import itertools
-import json
 import logging
 import shutil
 from pathlib import Path
 from typing import Any
 
-from keras_bert.tasks.run.best_epoch import METRICS, write_json
-from keras_bert.tasks.run.finetune import MODEL, check_free, finetune
+from keras_bert.storage import check_new_folder, read_json, write_json
+from keras_bert.tasks.run.best_epoch import METRICS
+from keras_bert.tasks.run.finetune import MODEL, finetune
 from keras_bert.tasks.run.model_card import write_card
 from keras_bert.tasks.run.settings import FILE, FinetuneSettings
 
@@ -28,7 +28,7 @@ def finetune_grid(settings: FinetuneSettings, output: Path, grid: dict[str, tupl
 
     Repeating the call skips runs that are complete. Only the best run keeps its weights.
     """
-    check_free(output)
+    check_new_folder(output)
     folder = output.with_name(output.name + ".partial")
     combinations = [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
     runs: list[dict[str, Any]] = []
@@ -48,7 +48,7 @@ def finetune_grid(settings: FinetuneSettings, output: Path, grid: dict[str, tupl
             best = run
         else:
             (run / MODEL).unlink(missing_ok=True)
-    metrics = json.loads((best / METRICS).read_text()) | {"grid": runs}
+    metrics = read_json(best / METRICS) | {"grid": runs}
     write_json(best / METRICS, metrics)
     write_card(best / "README.md", FinetuneSettings.from_json(best / FILE), metrics)
     if output.exists():
@@ -62,4 +62,4 @@ def _run(settings: FinetuneSettings, run: Path) -> dict[str, Any]:
     if not run.exists():
         return finetune(settings, run)
     settings.check_same(run / FILE)
-    return json.loads((run / METRICS).read_text())
+    return read_json(run / METRICS)

@@ -1,17 +1,15 @@
 """FinetuneSettings: everything that decides a fine-tuning run."""
 
 import dataclasses
-import hashlib
 import json
 from pathlib import Path
 from typing import Any
 
 from keras_bert.policy import TRAINABLE_DTYPES
+from keras_bert.storage import read_json, sha256_of, write_json
 from keras_bert.tasks.finetune_recipe import FinetuneRecipe
 from keras_bert.tasks.readers import Reading
-from keras_bert.tasks.run.best_epoch import write_json
 from keras_bert.tasks.task import Task
-from keras_bert.weights.folder import read_json
 
 FILE = "settings.json"
 
@@ -106,9 +104,4 @@ class FinetuneSettings:
             )
 
     def _record(self) -> dict[str, Any]:
-        return dataclasses.asdict(self) | {"sha256": [_sha256(self.train), _sha256(self.valid)]}
-
-
-def _sha256(path: str) -> str:
-    with Path(path).open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        return dataclasses.asdict(self) | {"sha256": [sha256_of(self.train), sha256_of(self.valid)]}
