@@ -73,9 +73,12 @@ class Examples:
                 x = {name: tf.reshape(value, (-1, self.rows, shape[1])) for name, value in x.items()}
             if self.targets is None:
                 return x
-            weights = _take(self.weights, index, shape)  # [B] or [B, ...]
-            real = tf.reshape(real, [-1] + [1] * (weights.shape.rank - 1))
-            return x, _take(self.targets, index, shape), weights * real
+            targets, weights = self.targets_of(index, shape)  # each [B] or [B, ...]
+            return x, targets, weights * tf.reshape(real, [-1] + [1] * (weights.shape.rank - 1))
+
+    def targets_of(self, index: Any, shape: Any) -> tuple[Any, Any]:
+        """The targets and the weights of these examples, whose inputs have this shape."""
+        return _take(self.targets, index, shape), _take(self.weights, index, shape)
 
     def _few_widths(self, x: dict[str, Any]) -> dict[str, Any]:
         """Multiples of 16, since other backends compile for each width."""

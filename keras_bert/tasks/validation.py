@@ -44,9 +44,14 @@ class Validation(keras.callbacks.Callback):
         self.options = options
         self.examples: Any = None
 
+    def prepare(self, task: Any) -> None:
+        """Tokenize the rows for this task, which shows whether they are right before training begins."""
+        self.set_model(task)
+        self.examples = task.labelled_examples(self.columns, held_out=True)
+
     def on_train_begin(self, logs: Any = None) -> None:
-        self.examples = self.model.held_out_examples(*self.columns)
-        self.examples.warn_of_cuts()
+        if self.examples is None:
+            self.prepare(self.model)
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         every = self.frequency
@@ -75,15 +80,16 @@ def means_of(task: Any, examples: Any, logits: list[np.ndarray]) -> dict[str, fl
 
     They do not depend on the size of the batches. Under several devices the metrics are those of the task itself.
     """
+    order = np.argsort(-examples.lengths, kind="stable")  # rows of like length, since all are padded to the longest
     totals = np.zeros(2)
     sums: dict[str, Any] = {}
     if not task.is_distributed:
         task.reset_metrics()
     found: dict[str, Any] = {}
     for start in range(0, len(examples), CHUNK):
-        index = examples.order[start : start + CHUNK]
+        index = order[start : start + CHUNK]
         batch = task.stack_logits([logits[number] for number in index])
-        y, weight = (ops.convert_to_tensor(np.asarray(x)) for x in examples.targets_of(index, batch.shape))
+        y, weight = (ops.convert_to_tensor(np.asarray(x)) for x in examples.targets_of(index, batch.shape[:2]))
         batch = ops.convert_to_tensor(batch)
         if task.is_distributed:
             for name, measure in task.measures_of(y, batch, weight).items():

@@ -2,6 +2,7 @@
 
 import dataclasses
 from pathlib import Path
+from typing import Any
 
 from keras_bert.tasks.readers.table import SUFFIXES, Column
 
@@ -44,6 +45,11 @@ class Reading:
                 f"Received: text={self.text}"
             )
         return self.text if len(self.text) == 2 else self.text[0]
+
+    @property
+    def table_options(self) -> dict[str, Any]:
+        """The options of every reader of tables."""
+        return {"format": self.format, "header": self.header, "skip_empty": self.skip_empty}
 
     @property
     def columns(self) -> tuple[Column, ...]:
