@@ -1,6 +1,7 @@
 """`fit` of a task on several devices or a TPU: Keras's epochs and callbacks around the steps of keras_bert/training."""
 
 import logging
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -105,11 +106,12 @@ def _clip_norm(task: Any) -> float:
     return optimizer.global_clipnorm or 1e9
 
 
-def evaluate(task: Any, examples: Examples, batch_size: int) -> dict[str, float]:
-    """The means of a task's measures over all examples."""
+def evaluator(task: Any, examples: Examples, batch_size: int) -> Callable[[], dict[str, float]]:
+    """A function that computes the means of a task's measures over all examples, on all devices."""
 
     def batches(start: int, part: tuple[int, int]) -> Any:
         return examples.static(batch_size, part)
 
     strategy = task.distribute_strategy
-    return Evaluator(task, distribute(batches, strategy, batch_size), strategy=strategy).evaluate(tf.constant(-1))
+    found = Evaluator(task, distribute(batches, strategy, batch_size), strategy=strategy)
+    return lambda: found.evaluate(tf.constant(-1))

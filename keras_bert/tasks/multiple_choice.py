@@ -1,5 +1,6 @@
 """MultipleChoice: which of a few texts goes with a prompt."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,7 @@ from keras_bert.tasks.columns import check_lengths, column, rows_of, weights
 from keras_bert.tasks.examples import Examples, interleave, packer_of, pieces, repeated
 from keras_bert.tasks.heads import check_bert, encode_rows, head_layer
 from keras_bert.tasks.labels import label_ids
+from keras_bert.tasks.readers import Reading, Rows, read_choices, tab_columns
 from keras_bert.tasks.task import Task
 
 
@@ -44,6 +46,9 @@ class MultipleChoice(Task):
     True
     """
 
+    command: str = "choose"
+    reading_fields: tuple[str, ...] = ("format", "text", "choices", "label", "header", "skip_empty")
+    usage: str = 'task.choose("a prompt", ["a choice", "another"])'
     heads: tuple[str, ...] = ("choice",)
     table: tuple[tuple[str, ...], str] = (("prompt", "choices"), "label")
 
@@ -66,6 +71,31 @@ class MultipleChoice(Task):
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "choices": self.choices}
+
+    # === Files and the command line ===
+
+    @classmethod
+    def read_rows(cls, path: str | os.PathLike, reading: Reading, *, labels: bool = True) -> Rows:
+        reading.check_format(cls.command, cls.formats)
+        if len(reading.text) != 1 or len(reading.choices) < 2:
+            raise ValueError(
+                f"The columns of {path} do not make prompts and choices. Name one column for the prompt (--text) and two "
+                "or more for the choices (--choice, each); in Python, use read_choices(path, prompt, choices). "
+                f"Received: text={reading.text}, choices={reading.choices}"
+            )
+        label = reading.label if labels else None
+        return read_choices(path, reading.text[0], reading.choices, label, **reading.table_options)
+
+    @classmethod
+    def from_rows(cls, bert: Bert, rows: Rows, settings: Any) -> "MultipleChoice":
+        return cls(bert, choices=len(settings.reading.choices))
+
+    def read_lines(self, lines: Sequence[tuple[int, str]], reading: Reading) -> Any:
+        prompts, *choices = tab_columns(lines, 1 + self.choices)
+        return prompts, [list(row) for row in zip(*choices, strict=True)]
+
+    def report(self, y: Any, answers: list[Choice]) -> dict[str, float]:
+        return {"accuracy": float(np.mean(self.target_ids(y) == np.array([choice.index for choice in answers])))}
 
     # === Training ===
 

@@ -1,7 +1,8 @@
 """QuestionAnswerer: the part of a context that answers a question."""
 
 import logging
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,8 @@ from keras_bert.tasks.columns import check_lengths, column, is_missing, rows_of,
 from keras_bert.tasks.decoding.answer_spans import Candidate, best_spans, find_answer, text_and_start, token_spans
 from keras_bert.tasks.examples import Examples, packer_of
 from keras_bert.tasks.heads import check_bert, head_layer
+from keras_bert.tasks.metrics import answer_scores, korquad_scores
+from keras_bert.tasks.readers import Reading, Rows, read_squad, tab_columns
 from keras_bert.tasks.task import Task
 from keras_bert.text.offsets import behind_marks
 
@@ -59,6 +62,11 @@ class QuestionAnswerer(Task):
     True
     """
 
+    command: str = "answer"
+    formats: tuple[str, ...] = ("squad", "korquad")
+    reading_fields: tuple[str, ...] = ("format",)
+    usage: str = 'task.answer("a question", "a context")'
+    default_seq_length: int = 384
     heads: tuple[str, ...] = ("qa",)
     table: tuple[tuple[str, ...], str] = (("question", "context"), "answers")
     length_axis: int | None = 1
@@ -92,6 +100,41 @@ class QuestionAnswerer(Task):
     def get_config(self) -> dict[str, Any]:
         settings = {name: getattr(self, name) for name in ("stride", "max_question_length", "null_threshold")}
         return {**super().get_config(), **settings}
+
+    # === Files and the command line ===
+
+    @classmethod
+    def read_rows(cls, path: str | os.PathLike, reading: Reading, *, labels: bool = True) -> Rows:
+        reading.check_format(cls.command, cls.formats)
+        return read_squad(path, answers=labels)
+
+    @classmethod
+    def from_rows(cls, bert: Bert, rows: Rows, settings: Any) -> "QuestionAnswerer":
+        some_without = any(not answers["text"] for answers in rows.y)
+        return cls(bert, null_threshold=0.0 if some_without else None)
+
+    def read_lines(self, lines: Sequence[tuple[int, str]], reading: Reading) -> Any:
+        questions, contexts = tab_columns(lines, 2)
+        for (number, _), question in zip(lines, questions, strict=True):
+            if not question.strip():
+                raise ValueError(f"Line {number} has no question. Fill it in. Received: {question!r} in line {number}")
+        return questions, contexts
+
+    def answers_as_json(self, x: Any, batch_size: int = 32) -> Iterator[dict[str, Any]]:
+        yield from map(self.as_json, self.answer(*x, batch_size=batch_size))
+
+    @property
+    def best_score(self) -> str:
+        return "f1"
+
+    def report(self, y: Any, answers: list[Answer], *, characters: bool = False) -> dict[str, float]:
+        """characters: score answers by characters, as KorQuAD does, and not by words, as SQuAD does."""
+        true = [_true_texts(answer) for answer in rows_of(y, "answer")]
+        return (korquad_scores if characters else answer_scores)(true, [answer.text for answer in answers])
+
+    @classmethod
+    def report_options(cls, reading: Reading) -> dict[str, Any]:
+        return {"characters": reading.format == "korquad"}
 
     # === Training ===
 
@@ -225,3 +268,14 @@ def _segments(windows: list[dict[str, np.ndarray]]) -> list[Any]:
             tf.RaggedTensor.from_row_lengths(np.concatenate(values), rows)
             for values, rows in zip((question, context), lengths, strict=True)
         ]
+
+
+def _true_texts(answer: Any) -> list[str]:
+    """The texts of an answer in any of the forms that `fit` takes."""
+    if isinstance(answer, dict):
+        answer = answer["text"]
+    elif isinstance(answer, tuple):
+        answer = answer[0]
+    if is_missing(answer):
+        return [""]
+    return [answer] if isinstance(answer, str) else list(answer)

@@ -388,12 +388,8 @@ class Task(HeadedModel):
         columns = self._columns(x, y, sample_weight)
         rows = count_of("batch_size", batch_size, 32)
         by_name = options.pop("return_dict", False)
-        if self.is_distributed and not by_name:
-            from keras_bert.tasks import fit_distributed as distributed
-
+        if self.is_distributed:
             _refuse(options, "On several devices")
-            examples = self.labelled_examples(columns, held_out=True)
-            return list(distributed.evaluate(self, examples, rows).values())
         if (steps := options.pop("steps", None)) is not None:
             columns = part_of(columns, slice(steps * rows))
         given = options.pop("callbacks", None)

@@ -1,6 +1,6 @@
 """TextClassifier: one label, or several, of a text or of a pair of texts."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,9 @@ from keras_bert.layers.norm import Dropout
 from keras_bert.tasks.columns import check_lengths, column, rows_of, weights
 from keras_bert.tasks.examples import Examples, packer_of, pieces
 from keras_bert.tasks.heads import check_bert, head_layer
-from keras_bert.tasks.labels import check_labels, class_weights, label_ids
+from keras_bert.tasks.labels import check_labels, class_weights, label_ids, sorted_labels
+from keras_bert.tasks.metrics import label_scores, multi_label_scores
+from keras_bert.tasks.readers import Rows
 from keras_bert.tasks.task import Task, as_batch
 
 
@@ -54,6 +56,8 @@ class TextClassifier(Task):
     True
     """
 
+    command: str = "classify"
+    usage: str = 'task.classify("a text")'
     heads: tuple[str, ...] = ("classifier",)
 
     def __init__(
@@ -89,6 +93,38 @@ class TextClassifier(Task):
         labels = head.labels or tuple(f"LABEL_{number}" for number in range(count))
         return {"labels": labels, "multi_label": head.multi_label}
 
+    # === Files and the command line ===
+
+    @classmethod
+    def labels_of(cls, rows: Rows) -> Iterator[tuple[int, str]]:
+        for row, value in enumerate(rows.y):
+            for label in [value] if isinstance(value, str) else value:
+                yield row, label
+
+    @classmethod
+    def check_rows(cls, rows: Rows) -> None:
+        if isinstance(rows.y[0], str):
+            super().check_rows(rows)
+        elif not any(rows.y):
+            raise ValueError(
+                f"No row of {rows.path} has a label. Add labels, or name the right column. Received: only empty lists"
+            )
+
+    @classmethod
+    def from_rows(cls, bert: Bert, rows: Rows, settings: Any) -> "TextClassifier":
+        labels = sorted_labels(label for _, label in cls.labels_of(rows))
+        return cls(bert, labels, multi_label=isinstance(rows.y[0], list))
+
+    @property
+    def best_score(self) -> str:
+        return "f1_micro" if self.multi_label else "accuracy"
+
+    def report(self, y: Any, answers: list[Classification]) -> dict[str, float]:
+        true = self.target_ids(y)
+        if self.multi_label:
+            return multi_label_scores(true, self.target_ids([answer.above(0.5) for answer in answers]))
+        return label_scores([self.labels[number] for number in true], [answer.label for answer in answers], self.labels)
+
     # === Training ===
 
     def examples(self, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None) -> Examples:
@@ -121,19 +157,19 @@ class TextClassifier(Task):
             return [keras.metrics.BinaryAccuracy(threshold=0.0)]
         return super().default_metrics()
 
-    def scores(self, y: Any, logits: Any) -> dict[str, Any]:
+    def target_scores(self, y: Any, logits: Any) -> dict[str, Any]:
         if self.multi_label:
             return {"binary_accuracy": keras.metrics.binary_accuracy(y, logits, threshold=0.0)}
-        return super().scores(y, logits)
+        return super().target_scores(y, logits)
 
     def target_ids(self, y: Any) -> Any:
         if y is None:
             return None
         return _several(y, self.labels) if self.multi_label else label_ids(y, self.labels)
 
-    def _class_weight_ids(self, class_weight: Any) -> Any:
+    def class_weight_ids(self, class_weight: Any) -> dict[int, float] | None:
         if class_weight is None or self.multi_label:
-            return super()._class_weight_ids(class_weight)
+            return super().class_weight_ids(class_weight)
         return dict(enumerate(class_weights(class_weight, self.labels).tolist()))
 
     # === Answers ===

@@ -1,5 +1,6 @@
 """TextRegressor: a number of a text or of a pair of texts."""
 
+import os
 from typing import Any
 
 import keras
@@ -11,6 +12,8 @@ from keras_bert.layers.norm import Dropout
 from keras_bert.tasks.columns import check_lengths, column, numbers, weights
 from keras_bert.tasks.examples import Examples, interleave, packer_of, pieces
 from keras_bert.tasks.heads import check_bert, encode_rows, head_layer
+from keras_bert.tasks.metrics import number_scores
+from keras_bert.tasks.readers import Reading, Rows, read_scores
 from keras_bert.tasks.task import Task, as_batch
 from keras_bert.tasks.text_classifier import text_segments
 
@@ -37,6 +40,9 @@ class TextRegressor(Task):
     1.0
     """
 
+    command: str = "regress"
+    reading_fields: tuple[str, ...] = ("format", "text", "label", "scale", "header", "skip_empty")
+    usage: str = 'task.score("a text")'
     heads: tuple[str, ...] = ("regressor",)
 
     def __init__(self, bert: Bert, *, pairs: str = "together", freeze: bool = False, name: str | None = None) -> None:
@@ -66,6 +72,33 @@ class TextRegressor(Task):
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "pairs": self.pairs}
+
+    # === Files and the command line ===
+
+    @classmethod
+    def read_rows(cls, path: str | os.PathLike, reading: Reading, *, labels: bool = True) -> Rows:
+        reading.check_format(cls.command, cls.formats)
+        label = reading.label if labels else None
+        return read_scores(path, reading.texts, label, scale=reading.scale, **reading.table_options)
+
+    @classmethod
+    def check_settings(cls, settings: Any) -> None:
+        if len(settings.reading.text) != 2:
+            super().check_settings(settings)
+
+    @classmethod
+    def from_rows(cls, bert: Bert, rows: Rows, settings: Any) -> "TextRegressor":
+        return cls(bert, pairs="cosine" if settings.cosine else "together")
+
+    def as_json(self, answer: Any) -> dict[str, Any]:
+        return {"score": float(answer)}
+
+    @property
+    def best_score(self) -> str:
+        return "spearman"
+
+    def report(self, y: Any, answers: list[float]) -> dict[str, float]:
+        return number_scores(self.target_ids(y), answers)
 
     # === Training ===
 
@@ -109,7 +142,7 @@ class TextRegressor(Task):
     def default_metrics(self) -> list[keras.metrics.Metric]:
         return [keras.metrics.MeanAbsoluteError(name="mean_absolute_error")]
 
-    def scores(self, y: Any, logits: Any) -> dict[str, Any]:
+    def target_scores(self, y: Any, logits: Any) -> dict[str, Any]:
         return {"mean_absolute_error": ops.abs(logits[:, 0] - y)}
 
     # === Answers ===

@@ -2,7 +2,10 @@
 
 import itertools
 import logging
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import keras
@@ -16,7 +19,9 @@ from keras_bert.tasks.decoding.entities import Entity, Run, decode, encode, has_
 from keras_bert.tasks.decoding.units import Units, units_of
 from keras_bert.tasks.examples import Examples, packer_of
 from keras_bert.tasks.heads import check_bert, head_layer
-from keras_bert.tasks.labels import check_labels, class_weights, label_ids
+from keras_bert.tasks.labels import check_labels, class_weights, label_ids, sorted_labels
+from keras_bert.tasks.metrics import span_scores, tag_scores
+from keras_bert.tasks.readers import Reading, Rows, read_conll, read_conllu, read_klue_ner, tab_columns
 from keras_bert.tasks.task import Task
 
 UNITS = ("word", "piece")
@@ -51,6 +56,10 @@ class TokenTagger(Task):
     [2]
     """
 
+    command: str = "tag"
+    formats: tuple[str, ...] = ("conll", "conllu", "klue-ner")
+    reading_fields: tuple[str, ...] = ("format",)
+    usage: str = 'task.tag("a text")'
     heads: tuple[str, ...] = ("tagger",)
     example_ranks: tuple[int, ...] = (0, 1)
     length_axis: int | None = 0
@@ -82,6 +91,51 @@ class TokenTagger(Task):
     def settings(cls, head: Any) -> dict[str, Any]:
         count = head.weights["tagger/bias"].shape[0]
         return {"labels": head.labels or tuple(f"LABEL_{number}" for number in range(count))}
+
+    # === Files and the command line ===
+
+    @classmethod
+    def read_rows(cls, path: str | os.PathLike, reading: Reading, *, labels: bool = True) -> Rows:
+        reading.check_format(cls.command, cls.formats)
+        if reading.format == "klue-ner":
+            return read_klue_ner(path)
+        if reading.format == "conllu" or (reading.format is None and Path(path).suffix.lower() == ".conllu"):
+            return read_conllu(path, tag="upos" if labels else None)
+        return read_conll(path, tag=-1 if labels else None)
+
+    @classmethod
+    def labels_of(cls, rows: Rows) -> Iterator[tuple[int, str]]:
+        for row, values in enumerate(rows.y):
+            for value in values:  # the tag of a word, or an entity (start, end, type)
+                yield from [(row, value)] if isinstance(value, str) else ((row, f"{one}-{value[2]}") for one in "BI")
+
+    @classmethod
+    def from_rows(cls, bert: Bert, rows: Rows, settings: Any) -> "TokenTagger":
+        labels = sorted_labels(label for _, label in cls.labels_of(rows))
+        if any(label[1:2] == "-" for label in labels):
+            labels = ["O", *(label for label in labels if label != "O")]
+        # A Korean particle is in one word with the name before it, but not a part of the name.
+        return cls(bert, labels, unit="piece" if isinstance(rows.x[0], str) else "word")
+
+    def read_lines(self, lines: Sequence[tuple[int, str]], reading: Reading) -> Any:
+        return tab_columns(lines, 1)[0]
+
+    def as_json(self, answer: list[Entity]) -> dict[str, Any]:
+        return {"entities": [asdict(entity) for entity in answer]}
+
+    @property
+    def best_score(self) -> str:
+        return "entity_f1" if has_entities(self.labels) else "accuracy"
+
+    def report(self, y: Any, answers: list[list[Entity]]) -> dict[str, float]:
+        true = [[_span(entity) for entity in entities] for entities in rows_of(y, "list of entities")]
+        return span_scores(true, [[_span(entity) for entity in entities] for entities in answers])
+
+    def report_logits(self, y: Any, examples: Examples, logits: list[np.ndarray], **options: Any) -> dict[str, float]:
+        if not examples.decoding.given_words:
+            return super().report_logits(y, examples, logits, **options)
+        true = [[self.labels[number] for number in label_ids(tags, self.labels)] for tags in rows_of(y, "list of labels")]
+        return tag_scores(true, self.decode_words(examples, logits), labels=self.labels)
 
     # === Training ===
 
@@ -225,3 +279,7 @@ class TokenTagger(Task):
             text = units.texts[number][start:end]
             found.append(Entity(kind, text, start, end, float(scores[first:last].mean())))
         return found
+
+
+def _span(entity: Any) -> tuple[int, int, str]:
+    return (entity.start, entity.end, entity.type) if hasattr(entity, "type") else tuple(entity)

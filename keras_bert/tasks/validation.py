@@ -43,6 +43,7 @@ class Validation(keras.callbacks.Callback):
         self.callbacks = callbacks
         self.options = options
         self.examples: Any = None
+        self.evaluator: Any = None  # on all devices, if there are several
 
     def prepare(self, task: Any) -> None:
         """Tokenize the rows for this task, which shows whether they are right before training begins."""
@@ -62,10 +63,19 @@ class Validation(keras.callbacks.Callback):
         """The means of the loss and the metrics, and the scores, of the model as it is now."""
         for callback in self.callbacks:
             callback.on_test_begin()
-        logits = self.model.logits(self.examples, self.batch_size)
-        means = means_of(self.model, self.examples, logits)
+        means, scores = self._pass()
         for callback in self.callbacks:
             callback.on_test_end(means)
+        return means, scores
+
+    def _pass(self) -> tuple[dict[str, float], dict[str, float]]:
+        if self.model.is_distributed and not self.scored:
+            from keras_bert.tasks import fit_distributed as distributed
+
+            self.evaluator = self.evaluator or distributed.evaluator(self.model, self.examples, self.batch_size)
+            return self.evaluator(), {}
+        logits = self.model.logits(self.examples, self.batch_size)
+        means = means_of(self.model, self.examples, logits)
         if not self.scored:
             return means, {}
         return means, self.model.report_logits(self.columns[1], self.examples, logits, **self.options)

@@ -49,6 +49,7 @@ class BestEpoch(Validation):
         _check_finite({"loss": float(logs["loss"])}, epoch)
         means, scores = self.validate()
         self.add_to(logs, means, scores)
+        scores = scores or {name: value for name, value in means.items() if name != "loss"}
         losses = {"loss": float(logs["loss"]), "val_loss": means["loss"]}
         _check_finite(losses, epoch)
         before = self._best_model() if self.done else None

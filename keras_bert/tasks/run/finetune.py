@@ -61,7 +61,7 @@ def _run(settings: FinetuneSettings, folder: Path, train: Rows, valid: Rows) -> 
     keras.utils.set_random_seed(settings.seed)
     with _scope(settings.strategy):
         task = settings.task.from_rows(load_encoder(settings), train, settings)
-    best = BestEpoch(folder, valid, batch_size=settings.batch_size, format=settings.reading.format)
+    best = BestEpoch(folder, valid, batch_size=settings.batch_size, **task.report_options(settings.reading))
     if best.done:
         logger.info("Resuming after epoch %d of %d in %s", best.done, settings.epochs, folder)
     if best.done < settings.epochs:

@@ -46,7 +46,7 @@ class FinishedTask:
         """The scores on the rows of a file."""
         rows = self.task.read_rows(path, self.reading)
         check_known(self.task.labels_of(rows), rows, self.task.labels)
-        return scores(self.task, rows.x, rows.y, batch_size=batch_size, format=self.reading.format)
+        return scores(self.task, rows.x, rows.y, batch_size=batch_size, **self.task.report_options(self.reading))
 
     def predict(self, path: Path, *, batch_size: int = 32) -> Iterator[dict[str, Any]]:
         """The answer to each row of a file as JSON; SQuAD's questions have their ids in it."""
