@@ -25,6 +25,7 @@ from keras_bert.layers import mlm_head as _mlm_head  # noqa: E402, F401
 from keras_bert.pretraining.pretrainer import Pretrainer  # noqa: E402
 from keras_bert.tasks.multiple_choice import MultipleChoice  # noqa: E402
 from keras_bert.tasks.question_answerer import QuestionAnswerer  # noqa: E402
+from keras_bert.tasks.task import Task  # noqa: E402
 from keras_bert.tasks.text_classifier import TextClassifier  # noqa: E402
 from keras_bert.tasks.text_regressor import TextRegressor  # noqa: E402
 from keras_bert.tasks.token_tagger import TokenTagger  # noqa: E402
@@ -44,6 +45,7 @@ __all__ = [
     "Preprocessor",
     "Pretrainer",
     "QuestionAnswerer",
+    "Task",
     "TextClassifier",
     "TextRegressor",
     "TokenTagger",

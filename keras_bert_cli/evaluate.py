@@ -45,11 +45,11 @@ def evaluate(
     from keras_bert.tasks.run.finetune import MODEL
 
     if Path(data).is_file():
-        from keras_bert.tasks.run.finished_run import Finished
+        from keras_bert.tasks.run.finished_task import FinishedTask
 
         columns = {"text": tuple(map(column, text)), "choices": tuple(map(column, choice))}
         options = {"format": format, "separator": separator, "header": header, "skip_empty": skip_empty}
-        finished = Finished.load(
+        finished = FinishedTask.load(
             Path(source), **given(label=None if label is None else column(label), **columns, **options)
         )
         scores = finished.evaluate(Path(data), batch_size=batch_size)

@@ -8,8 +8,8 @@ import typer
 from keras_bert_cli import LAST_SEED, MODEL, MOST, STRATEGY, app
 
 
-class Kind(StrEnum):
-    """The tasks there are."""
+class TaskName(StrEnum):
+    """The `command` of each task."""
 
     CLASSIFY = "classify"
     REGRESS = "regress"
@@ -44,7 +44,7 @@ SKIP_EMPTY = typer.Option(False, "--skip-empty", help="Leave rows with an empty 
     "--skip-empty --model hf://klue/bert-base --output nsmc"
 )
 def finetune(
-    kind: Kind = typer.Argument(
+    kind: TaskName = typer.Argument(
         ..., help="Label texts, score them, tag words, answer questions, choose among answers.", metavar="TASK"
     ),
     train: Path = typer.Option(..., help="The file to learn from.", exists=True, dir_okay=False),
@@ -76,13 +76,13 @@ def finetune(
 ) -> None:
     """Train a task on files; interrupted, the same command goes on from its last epoch."""
     from keras_bert.tasks.readers import Reading
-    from keras_bert.tasks.run.finetune import Settings
     from keras_bert.tasks.run.finetune import finetune as run
     from keras_bert.tasks.run.grid import finetune_grid
+    from keras_bert.tasks.run.settings import FinetuneSettings
 
     if freeze and freeze_blocks is not None:
         raise typer.BadParameter("--freeze holds all blocks. Give it or --freeze-blocks.")
-    settings = Settings(
+    settings = FinetuneSettings(
         kind=kind.value,
         train=str(train),
         valid=str(valid),

@@ -34,10 +34,10 @@ def predict(
 ) -> None:
     """Ask a task: JSONL on standard output, in the order of the rows; the texts of a line are parted by tabs."""
     from keras_bert.tasks.readers.rows import lines
-    from keras_bert.tasks.run.finished_run import Finished
+    from keras_bert.tasks.run.finished_task import FinishedTask
 
     columns = {"text": tuple(map(column, text)), "choices": tuple(map(column, choice))}
-    finished = Finished.load(source, **given(format=format, header=header, **columns))
+    finished = FinishedTask.load(source, **given(format=format, header=header, **columns))
     if str(file) == "-":
         answers = finished.predict_lines(standard_input(), batch_size=batch_size)
     elif file.suffix.lower() == ".txt" and format is None and not finished.labelled_lines:

@@ -10,7 +10,7 @@ from importlib.resources import files
 from itertools import cycle, islice
 from string import Template
 
-from keras_bert.exports.publish import PARTS, served_name
+from keras_bert.exports.new_version import PARTS, served_name
 from keras_bert.storage import is_remote
 
 FOLDER = "serving"

@@ -27,6 +27,7 @@ class Examples:
 
     segments: ragged ids [R, (pieces)], one tensor for each text of a row. rows: how many rows make an example.
     targets, weights: dense [n, ...], or ragged [R, (pieces)] where each piece has its own.
+    decoding: what the task's `decode` needs beside the logits, such as the texts and where their pieces stand.
     """
 
     segments: Sequence["tf.RaggedTensor"]
@@ -34,6 +35,7 @@ class Examples:
     rows: int = 1
     targets: Any = None
     weights: Any = None
+    decoding: Any = None
 
     def __len__(self) -> int:
         return len(self.lengths)

@@ -29,6 +29,7 @@ from keras_bert.tasks.examples import Epoch, Examples, packer_of, pieces
 from keras_bert.tasks.finetune_recipe import FinetuneRecipe, steps_of
 from keras_bert.tasks.metrics.scores import Scores
 from keras_bert.tasks.readers import TABLES, Reading, Rows, read_labels, tab_columns
+from keras_bert.tasks.signature import Logits, Signature, pack_texts, text_signatures
 from keras_bert.tasks.validation import Validation
 from keras_bert.training.measures import Measure
 
@@ -533,6 +534,36 @@ class Task(HeadedModel):
             kept = (variables, graph)
             object.__setattr__(self, "_kept_graph", kept)
         return kept[1]
+
+    # === Answers ===
+
+    def decode(self, examples: Examples, logits: list[np.ndarray]) -> list[Any]:
+        """The answer to each row of `x`, from `logits(examples)`; by default the logits.
+
+        If this needs more than the logits, such as the texts, `examples` puts it into the attribute `decoding`.
+        """
+        return list(logits)
+
+    # === Export ===
+
+    def signatures(self, logits: Logits, seq_length: int) -> dict[str, Signature]:
+        """What the exported task answers: functions in TensorFlow ops, by the names of their signatures.
+
+        By default for tasks whose `x` is a column of texts, or of pairs: `serving_default` and `pair` return what
+        `answers_in_graph` returns, and `truncated`.
+
+        logits: runs the exported model on packed rows. seq_length: the longest row.
+        """
+
+        def answer(*texts: Any) -> dict[str, Any]:
+            rows, truncated = pack_texts(self.bert.preprocessor, texts, seq_length)
+            return {**self.answers_in_graph(logits(rows), texts), "truncated": truncated}
+
+        return text_signatures(answer)
+
+    def answers_in_graph(self, logits: Any, texts: tuple[Any, ...]) -> dict[str, Any]:
+        """Answers by name, each a tensor [B, ...] in TensorFlow ops, to one or two columns of texts."""
+        return {"logits": logits}
 
     # === Loading ===
 

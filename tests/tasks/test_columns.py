@@ -29,7 +29,7 @@ def test_packed_inputs_keep_label_names():
     task.compile(keras.optimizers.SGD(0.0), keras.losses.SparseCategoricalCrossentropy(from_logits=True))
     history = task.fit(x, y, class_weight={"negative": 1e6}, validation_data=(x, y), verbose=0).history
     assert history["loss"][0] > 1e3 > history["val_loss"][0]
-    assert task._class_weight_ids({"negative": 3.0}) == {0: 3.0, 1: 1.0}
+    assert task.class_weight_ids({"negative": 3.0}) == {0: 3.0, 1: 1.0}
     task.fit(TEXTS, y, validation_data=(x, y), verbose=0)
     with pytest.raises(ValueError, match="Give sample_weight"):
         small_task("several").fit(x, np.ones((4, 3)), class_weight={"bad": 2.0}, verbose=0)
@@ -131,7 +131,7 @@ def test_a_matrix_of_labels_stays_one():
 
 def batch(task, *given):
     """Ids and targets that a task makes of columns."""
-    x, y, _ = next(iter(task._labelled(task._columns(*given)).batches(8, by_length=False)[1]))
+    x, y, _ = next(iter(task.labelled_examples(task._columns(*given)).batches(8, by_length=False)[1]))
     return x["input_word_ids"].numpy().tolist(), y.numpy().tolist()
 
 

@@ -46,7 +46,7 @@ def differences(kinds):
     found = {}
     for kind in kinds:
         two, seen, measured = _trained(kind, replicas)
-        assert two._is_distributed
+        assert two.is_distributed
         one, expected, alone = _trained(kind, tf.distribute.get_strategy())
         weights = [np.abs(array(a) - array(b)).max() for a, b in zip(two.weights, one.weights, strict=True)]
         scores = np.abs(np.array(measured) - np.array(alone)).max()

@@ -7,8 +7,9 @@ import keras
 import numpy as np
 import pytest
 
-from keras_bert.tasks.run import epochs
-from keras_bert.tasks.run.epochs import Epochs, begun
+from keras_bert.tasks.readers import Rows
+from keras_bert.tasks.run import best_epoch
+from keras_bert.tasks.run.best_epoch import BestEpoch, begun
 from tests.subprocesses import FORKS
 from tests.tasks.runs import train, write
 
@@ -23,7 +24,7 @@ def test_goes_on_from_the_last_epoch(bert, files, finished, tmp_path, monkeypatc
         if seen == [0, 1]:
             raise OSError("no power")
 
-    monkeypatch.setattr(Epochs, "on_epoch_begin", pull_the_plug_once)
+    monkeypatch.setattr(BestEpoch, "on_epoch_begin", pull_the_plug_once)
     with pytest.raises(OSError, match="no power"):
         train(bert, "classify", *files, broken, "--epochs", 2)
     assert [path.name for path in tmp_path.iterdir()] == ["broken.partial"]
@@ -40,12 +41,12 @@ def test_goes_on_from_the_last_epoch(bert, files, finished, tmp_path, monkeypatc
 def killed(arguments):
     from keras_bert.tasks.run import finetune  # noqa: F401  keeps the write_json that it has now, by which it begins and ends
 
-    def write(path, value, write=epochs.write_json):
+    def write(path, value, write=best_epoch.write_json):
         if len(value["epochs"]) == 2:
             os.kill(os.getpid(), signal.SIGKILL)
         write(path, value)
 
-    epochs.write_json = write
+    best_epoch.write_json = write
     train(*arguments)
 
 
@@ -124,7 +125,7 @@ def test_bad_input_leaves_nothing_behind(bert, files, tmp_path):
 
 
 def test_a_loss_that_is_no_number(tmp_path):
-    watch = Epochs(tmp_path, "accuracy", [], [])
+    watch = BestEpoch(tmp_path, Rows([], [], "valid.tsv", []))
     with pytest.raises(FloatingPointError, match=r"Lower the learning rate.*in epoch 2"):
         watch.on_epoch_end(1, {"loss": float("nan")})
     assert not begun(tmp_path)

@@ -7,7 +7,6 @@ import pytest
 
 from keras_bert.tasks.readers import (
     Reading,
-    read,
     read_choices,
     read_conll,
     read_conllu,
@@ -16,6 +15,7 @@ from keras_bert.tasks.readers import (
     read_scores,
     read_squad,
 )
+from keras_bert.tasks.task import Task
 
 
 @pytest.fixture
@@ -333,5 +333,6 @@ def test_shared_squad(shared, caplog):
 @pytest.mark.parametrize("name", ["cr.tsv", "cr.txt", "cr.conll", "cr.csv"])
 def test_lines_that_end_in_cr(write, name):
     path = write(name, "text\tlabel\rgood\t1\r\rbad\t0\r")
+    task = Task.named("tag" if name == "cr.conll" else "classify")
     with pytest.raises(ValueError, match=r"Lines must end in LF or CRLF.*:1"):
-        read("tag" if name == "cr.conll" else "classify", path, Reading())
+        task.read_rows(path, Reading())

@@ -125,7 +125,7 @@ def test_marks_are_of_what_they_follow():
 def test_long_texts_are_read_in_parts():
     task = small_task("tagger")
     words = ["good"] * 40
-    rows, _ = units_of(task.bert.preprocessor, [words, ["bad"]], "word").rows(14)
+    rows = units_of(task.bert.preprocessor, [words, ["bad"]], "word").rows(14)
     assert rows.row_lengths().numpy().tolist() == [14, 14, 12, 1]
     assert len(task.tag_words([words, ["bad"]])[0]) == 40
     found = targets(task, [words], [["B-PER"] + ["O"] * 39])

@@ -44,8 +44,7 @@ def read_squad(path: str | os.PathLike, *, answers: bool = True) -> Rows:
     firsts = [given["text"][0].strip() if given["text"] else "" for given in y]
     if not any(first in context for first, context in zip(firsts, contexts, strict=True)):
         raise ValueError(
-            f"No answer in {path} is a part of its context. Correct the file. "
-            f"Received: first {firsts[0]!r} of {ids[0]}"
+            f"No answer in {path} is a part of its context. Correct the file. Received: first {firsts[0]!r} of {ids[0]}"
         )
     odd = [
         (text, ids[row])
@@ -54,7 +53,12 @@ def read_squad(path: str | os.PathLike, *, answers: bool = True) -> Rows:
         if not context.startswith(text, start)
     ]
     if odd:
-        logger.warning("%d answers are not at the place in their context that %s gives, the first is %r of %s", len(odd), path, *odd[0])
+        logger.warning(
+            "%d answers are not at the place in their context that %s gives, the first is %r of %s",
+            len(odd),
+            path,
+            *odd[0],
+        )
     return Rows((questions, contexts), y, str(path), ids)
 
 
@@ -81,9 +85,7 @@ def _entries(path: str | os.PathLike) -> list[tuple[str, dict[str, Any]]]:
 def _text(entry: dict[str, Any], key: str, place: str) -> str:
     text = entry.get(key)
     if not isinstance(text, str) or not text.strip():
-        raise ValueError(
-            f"{place}: the {key} is empty or not a string. Correct the file. Received: {key}={text!r}"
-        )
+        raise ValueError(f"{place}: the {key} is empty or not a string. Correct the file. Received: {key}={text!r}")
     return text
 
 

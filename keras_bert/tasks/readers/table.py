@@ -36,8 +36,12 @@ class Table:
             return self.names.index(str(column))
         if isinstance(column, int) and 0 <= column < width:
             return column
-        known = listed(list(map(repr, self.names)), 20) if self.names else f"the numbers 0 to {width - 1}; it has no header"
-        raise ValueError(f"{self.path} has no column {column!r}. Name one of its columns: {known}. Received: {column!r}")
+        known = (
+            listed(list(map(repr, self.names)), 20) if self.names else f"the numbers 0 to {width - 1}; it has no header"
+        )
+        raise ValueError(
+            f"{self.path} has no column {column!r}. Name one of its columns: {known}. Received: {column!r}"
+        )
 
 
 def read_table(path: str | os.PathLike, *, format: str | None = None, header: bool) -> Table:

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from keras_bert.tasks.labels import check_known
+from keras_bert.tasks.metrics.scores import scores
 from keras_bert.tasks.readers import Reading
 from keras_bert.tasks.run.finetune import MODEL
 from keras_bert.tasks.run.settings import FILE, FinetuneSettings
 from keras_bert.tasks.task import Task
-from keras_bert.tasks.metrics.scores import scores
 from keras_bert.weights.own import read_keras
 
 CHUNK = 256  # lines that are read before the first of them is answered

@@ -70,14 +70,14 @@ def signature(model: keras.Model, call: Any, outputs: tuple[str, ...]) -> Any:
         found = call(inputs, training=False)
         return {name: found[name] for name in outputs}
 
-    return serve(answer, specs(model))
+    return trace(answer, specs(model))
 
 
-def serve(answer: Any, inputs: dict[str, Any]) -> Any:
+def trace(function: Any, inputs: dict[str, Any]) -> Any:
     """A signature: the function, traced with these inputs by their names."""
     import tensorflow as tf
 
-    return tf.function(answer, autograph=False).get_concrete_function(**inputs)
+    return tf.function(function, autograph=False).get_concrete_function(**inputs)
 
 
 def specs(model: keras.Model) -> dict[str, Any]:
