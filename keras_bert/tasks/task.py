@@ -503,6 +503,7 @@ class Task(HeadedModel):
 
         count_of("batch_size", batch_size, 32)
         examples.warn_of_cuts()
+        examples = dataclasses.replace(examples, targets=None, weights=None)
         found: list[Any] = [None] * len(examples)
         if 0 < len(examples) <= batch_size:  # a pipeline takes longer to build than a batch to pack
             index, batches = [np.arange(len(examples))], [examples.pack(tf.range(len(examples)))]

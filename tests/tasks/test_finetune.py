@@ -48,7 +48,7 @@ def test_evaluate(finished, files):
     result = run("evaluate", output, "--data", files[1], "--json")
     assert json.loads(result.stdout) == pytest.approx(metrics["valid"])
     other = write(files[1].with_name("other.tsv"), [["x", "y"], ["the film is good", "maybe"]])
-    with pytest.raises(ValueError, match=r"'no', 'yes'.*Received: 'maybe' at .*other.tsv:2"):
+    with pytest.raises(ValueError, match=r"other.tsv:2 has the label 'maybe'.*'no', 'yes'. Received: 'maybe'"):
         run("evaluate", output, "--data", other, "--text", "x", "--label", "y")
 
 
@@ -107,7 +107,7 @@ def test_predict_reads_labelled_lines_as_training_did(bert, tmp_path):
 
 
 def test_standard_input_is_read_as_files_are(finished):
-    for given, message in ((b"", "standard input, which is empty"), ("a\n영화".encode("cp949"), "standard input:2")):
+    for given, message in ((b"", "standard input is empty"), ("a\n영화".encode("cp949"), "standard input, line 2, is not UTF-8")):
         with pytest.raises(ValueError, match=message):
             run("predict", finished[0], input=given)
 
@@ -120,7 +120,7 @@ def test_no_finished_directory(tmp_path):
 @pytest.mark.parametrize("damaged", ["{", "[]", "{}", '{"reading": {}, "colour": 1}'])
 def test_damaged_settings(tmp_path, damaged):
     (tmp_path / "settings.json").write_text(damaged)
-    with pytest.raises(ValueError, match=r"settings\.json must .* it again\. Received: .*/settings\.json"):
+    with pytest.raises(ValueError, match=r"settings\.json (must|is not) .* again\. Received: "):
         FinetuneSettings.from_json(tmp_path / "settings.json")
 
 

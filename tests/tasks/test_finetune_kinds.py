@@ -37,7 +37,7 @@ def test_cosine(bert, tmp_path):
     assert finished.task.score(("the film", "the film")) == pytest.approx(1)
     assert finished.task.score(("the film", "bad actor")) < 0.5
     for kind, text in (("classify", options[:4]), ("regress", ["--text", "0"])):
-        with pytest.raises(ValueError, match="A cosine is of two texts"):
+        with pytest.raises(ValueError, match="cosine was given .* two texts"):
             train(bert, kind, path, path, tmp_path / "other", *text, "--cosine")
 
 
@@ -50,7 +50,7 @@ def test_several_labels(bert, tmp_path):
     assert metrics["chosen_by"] == "f1_micro"
     assert metrics["valid"]["f1_micro"] > 0.9
     path.write_text('{"text": "good film", "label": []}\n')
-    with pytest.raises(ValueError, match=r"must have a label.*a.jsonl, whose lists are all empty"):
+    with pytest.raises(ValueError, match=r"No row of .*a.jsonl has a label"):
         train(bert, "classify", path, path, tmp_path / "other")
 
 
@@ -106,7 +106,7 @@ def test_choose(bert, tmp_path):
     train(bert, "choose", path, path, tmp_path / "run", *options)
     answers = run("predict", tmp_path / "run", input="the film\tbad\tgood\n").stdout
     assert json.loads(answers)["text"] == "good"
-    with pytest.raises(ValueError, match=r"must hold 3 texts, apart by tabs.*Received: 2 in line 1"):
+    with pytest.raises(ValueError, match=r"Line 1 has 2 texts and not 3.*tabs"):
         run("predict", tmp_path / "run", input="the film\tbad\n")
 
 
