@@ -20,7 +20,7 @@ from keras_bert.tasks.decoding.units import Units, split_rows, units_of
 from keras_bert.tasks.examples import Examples, packer_of
 from keras_bert.tasks.heads import check_bert, head_layer
 from keras_bert.tasks.labels import check_labels, class_weights, label_ids, sorted_labels
-from keras_bert.tasks.metrics import span_scores, tag_scores
+from keras_bert.tasks.metrics import TokenAccuracy, span_scores, tag_scores
 from keras_bert.tasks.readers import Reading, Rows, read_conll, read_conllu, read_klue_ner, tab_columns
 from keras_bert.tasks.signature import Logits, Signature, strings
 from keras_bert.tasks.task import Task
@@ -161,6 +161,9 @@ class TokenTagger(Task):
             weights=rows.with_values(weight.astype("float32")),
             decoding=units,
         )
+
+    def default_metrics(self) -> list[keras.metrics.Metric]:
+        return [TokenAccuracy(name="accuracy")]
 
     def check_learnable(self, examples: Examples) -> None:
         if (stray := stray_label(self.labels)) is not None:
