@@ -6,6 +6,7 @@ from typing import Any
 import keras
 
 from keras_bert import kernels
+from keras_bert.compat import trackable
 from keras_bert.weights.saved_model import by_layer
 
 
@@ -43,10 +44,10 @@ def traced(model: keras.Model, *, training: bool) -> Any:
         outputs = model(inputs, training=training)
         return tf.nest.map_structure(lambda x: tf.cast(x, tf.float32), outputs)  # JSON has no bfloat16
 
-    with kernels.portable():
+    with kernels.portable(custom_gradients=training):
         for mode in (False, True) if training else (False,):
             call.get_concrete_function(specs(model), training=mode)
-    root = tf.__internal__.tracking.AutoTrackable()
+    root = trackable()
     root.__call__ = call
     root.variables = [variable.value for variable in model.variables]
     root.trainable_variables = [variable.value for variable in model.trainable_variables if training]

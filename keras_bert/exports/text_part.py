@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import keras
 
 from keras_bert.bert import Bert
+from keras_bert.compat import trackable
 from keras_bert.exports.encoder_part import specs, trace, traced
 from keras_bert.tasks.signature import pack_texts, text_signatures
 from keras_bert.tasks.task import Task
-from keras_bert.text.embed import features
-from keras_bert.weights.checkpoint import Pooling
+from keras_bert.vectors import Pooling, features
 
 if TYPE_CHECKING:
     pass
@@ -55,7 +55,7 @@ def answers_to_texts(task: Task, seq_length: int, vocab_file: str | os.PathLike)
     asked = task.signatures(lambda rows: run(rows, training=False), seq_length)
     signatures = {name: trace(signature.function, signature.inputs) for name, signature in asked.items()}
     signatures["logits"] = trace(lambda **rows: {"logits": run(rows, training=False)}, specs(task))
-    root.logits = tf.__internal__.tracking.AutoTrackable()
+    root.logits = trackable()
     root.logits.__call__ = run
     root.__call__ = signatures["serving_default"]
     root.vocab_file = tf.saved_model.Asset(os.fspath(vocab_file))

@@ -7,10 +7,11 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from keras_bert.tasks.examples import Examples
-from keras_bert.training.evaluator import Evaluator
-from keras_bert.training.loop import check_batch_size, distribute
-from keras_bert.training.trainer import Trainer
+from keras_bert.compat import compiled_metrics
+from keras_bert.tasks.labelled_rows import LabelledRows
+from keras_bert.training.orbit_engine import Evaluator, Trainer
+from keras_bert.training.strategy import check_batch_size
+from keras_bert.training.train import distribute
 
 logger = logging.getLogger("keras_bert")
 
@@ -19,7 +20,7 @@ STEPS_PER_LOOP = 10
 
 def fit(
     task: Any,
-    examples: Examples,
+    examples: LabelledRows,
     *,
     batch_size: int,
     epochs: int,
@@ -84,9 +85,8 @@ def fit(
 def _warn_of_metrics(task: Any) -> None:
     """Warn about compiled metrics that are not computed: all but those of the task itself."""
     own = {metric.name for metric in task.default_metrics()}
-    compiled = task._compile_metrics  # None where compile was given none
-    asked = keras.tree.flatten([compiled._user_metrics, compiled._user_weighted_metrics]) if compiled else []
-    names = {getattr(metric, "name", None) or getattr(metric, "__name__", metric) for metric in asked if metric}
+    given = compiled_metrics(task)
+    names = {getattr(metric, "name", None) or getattr(metric, "__name__", metric) for metric in given}
     if names - own:
         logger.warning(
             "On several devices fit shows only the loss and %s. Compute others in a callback. Not shown: %s",
@@ -106,7 +106,7 @@ def _clip_norm(task: Any) -> float:
     return optimizer.global_clipnorm or 1e9
 
 
-def evaluator(task: Any, examples: Examples, batch_size: int) -> Callable[[], dict[str, float]]:
+def evaluator(task: Any, examples: LabelledRows, batch_size: int) -> Callable[[], dict[str, float]]:
     """A function that computes the means of a task's measures over all examples, on all devices."""
 
     def batches(start: int, part: tuple[int, int]) -> Any:

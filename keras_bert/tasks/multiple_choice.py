@@ -12,12 +12,13 @@ from keras import ops
 from keras_bert.bert import Bert
 from keras_bert.layers.norm import Dropout
 from keras_bert.tasks.columns import check_lengths, column, rows_of
-from keras_bert.tasks.examples import Examples, packer_of, pieces, repeated
 from keras_bert.tasks.heads import check_bert, encode_rows, head_layer
+from keras_bert.tasks.labelled_rows import LabelledRows, packer_of, repeated
 from keras_bert.tasks.labels import label_ids
 from keras_bert.tasks.readers import Reading, Rows, read_choices, tab_columns
 from keras_bert.tasks.signature import Logits, Signature, group_rows, pack_texts, strings
 from keras_bert.tasks.task import Task
+from keras_bert.text.tokenized_rows import pieces
 
 
 @dataclass(frozen=True)
@@ -102,14 +103,14 @@ class MultipleChoice(Task):
 
     # === Training ===
 
-    def examples(self, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None) -> Examples:
+    def examples(self, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None) -> LabelledRows:
         prompts, choices = self._texts(x)
         count = self.choices
         segments = [
             repeated(pieces(self.bert.preprocessor, prompts), count),
             pieces(self.bert.preprocessor, [text for row in choices for text in row]),
         ]
-        examples = Examples(segments, packer_of(self.bert), count, decoding=choices)
+        examples = LabelledRows(segments, packer_of(self.bert), count, decoding=choices)
         return self.with_targets(examples, y, sample_weight, class_weight)
 
     def _texts(self, x: Any) -> tuple[list[str], list[list[str]]]:
@@ -143,7 +144,7 @@ class MultipleChoice(Task):
         answers = self.decode(examples, self.logits(examples, batch_size))
         return answers[0] if one else answers
 
-    def decode(self, examples: Examples, logits: list[np.ndarray]) -> list[Choice]:
+    def decode(self, examples: LabelledRows, logits: list[np.ndarray]) -> list[Choice]:
         scores = ops.convert_to_numpy(ops.softmax(np.reshape(logits, (len(logits), self.choices))))  # [n, C]
         rows = zip(scores.argmax(1).tolist(), scores.tolist(), examples.decoding, strict=True)
         return [Choice(best, texts[best], row[best], tuple(row)) for best, row, texts in rows]

@@ -16,8 +16,8 @@ from keras_bert.tasks.columns import check_lengths, column, is_missing, rows_of,
 from keras_bert.tasks.decoding.answer_spans import find_answer, text_and_start, token_spans
 from keras_bert.tasks.decoding.decode_answers import MAX_ANSWER_LENGTH, answer_decoder, decode_answers
 from keras_bert.tasks.decoding.in_batches import in_batches
-from keras_bert.tasks.examples import Examples, packer_of
 from keras_bert.tasks.heads import check_bert, head_layer
+from keras_bert.tasks.labelled_rows import LabelledRows, packer_of
 from keras_bert.tasks.metrics import answer_scores, korquad_scores
 from keras_bert.tasks.readers import Reading, Rows, read_squad, tab_columns
 from keras_bert.tasks.signature import Logits, Signature, strings
@@ -155,7 +155,7 @@ class QuestionAnswerer(Task):
 
     # === Training ===
 
-    def examples(self, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None) -> Examples:
+    def examples(self, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None) -> LabelledRows:
         self.class_weight_ids(class_weight)  # refuses it
         questions, contexts = _texts(x)
         if y is None:
@@ -165,13 +165,17 @@ class QuestionAnswerer(Task):
         questions, contexts, spans = ([column[i] for i in learned] for column in (questions, contexts, spans))
         return self._with_spans(questions, contexts, spans, weights(sample_weight, len(spans))[learned])
 
-    def held_out_examples(self, x: Any, y: Any, sample_weight: Any = None) -> Examples:
+    def held_out_examples(self, x: Any, y: Any, sample_weight: Any = None) -> LabelledRows:
         """All questions; those whose answer is not in the context have weight 0, and count in the scores."""
         spans = _spans(_texts(x)[1], y)
         there = np.array([span is not None for span in spans], "float32")
-        return self._with_spans(*_texts(x), [span or (0, 0) for span in spans], weights(sample_weight, len(spans)) * there)
+        return self._with_spans(
+            *_texts(x), [span or (0, 0) for span in spans], weights(sample_weight, len(spans)) * there
+        )
 
-    def _with_spans(self, questions: list[str], contexts: list[str], spans: list[Any], weight: np.ndarray) -> Examples:
+    def _with_spans(
+        self, questions: list[str], contexts: list[str], spans: list[Any], weight: np.ndarray
+    ) -> LabelledRows:
         examples = self._examples(questions, contexts)
         places = examples.decoding.places
         edges = np.searchsorted(places["example"], range(len(questions) + 1))  # the windows of each question
@@ -182,10 +186,10 @@ class QuestionAnswerer(Task):
         by_window = weight[places["example"]].astype("float32")  # [W]
         return replace(examples, targets=np.concatenate(targets), weights=np.stack([by_window, by_window], axis=1))
 
-    def _examples(self, questions: list[str], contexts: list[str]) -> Examples:
+    def _examples(self, questions: list[str], contexts: list[str]) -> LabelledRows:
         chunks = list(self._windows(questions, contexts))
         places = {name: np.concatenate([rows[name] for rows in chunks]) for name in PLACES}
-        return Examples(_segments(chunks), packer_of(self.bert), decoding=Windows(contexts, places))
+        return LabelledRows(_segments(chunks), packer_of(self.bert), decoding=Windows(contexts, places))
 
     def _windows(self, questions: list[str], contexts: list[str]) -> Iterator[dict[str, np.ndarray]]:
         """The windows of a few questions at a time; see `Preprocessor.windows`."""
@@ -236,7 +240,7 @@ class QuestionAnswerer(Task):
 
     def decode(
         self,
-        examples: Examples,
+        examples: LabelledRows,
         logits: list[np.ndarray],
         *,
         top_k: int = 1,

@@ -25,13 +25,14 @@ from keras_bert.tasks.columns import (
     table_columns,
     weights,
 )
-from keras_bert.tasks.examples import Epoch, Examples, packer_of, pieces
 from keras_bert.tasks.finetune_recipe import FinetuneRecipe, steps_of
+from keras_bert.tasks.labelled_rows import Epoch, LabelledRows, packer_of
 from keras_bert.tasks.metrics.scores import Scores
 from keras_bert.tasks.readers import TABLES, Reading, Rows, read_labels, tab_columns
 from keras_bert.tasks.signature import Logits, Signature, pack_texts, text_signatures
 from keras_bert.tasks.validation import Validation
-from keras_bert.training.measures import Measure
+from keras_bert.text.tokenized_rows import pieces
+from keras_bert.training.measure import Measure
 
 logger = logging.getLogger("keras_bert")
 
@@ -99,7 +100,7 @@ class Task(HeadedModel):
 
     # === Rows ===
 
-    def examples(self, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None) -> Examples:
+    def examples(self, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None) -> LabelledRows:
         """The tokenized rows of columns, with targets and weights if `y` is given."""
         texts = [column(values) for values in (x if isinstance(x, tuple) else (x,))]
         if len(texts) > 2:
@@ -109,9 +110,9 @@ class Task(HeadedModel):
             )
         check_lengths(**dict(zip(("texts", "second_texts"), texts, strict=False)))
         segments = [pieces(self.bert.preprocessor, one) for one in texts]
-        return self.with_targets(Examples(segments, packer_of(self.bert)), y, sample_weight, class_weight)
+        return self.with_targets(LabelledRows(segments, packer_of(self.bert)), y, sample_weight, class_weight)
 
-    def with_targets(self, examples: Examples, y: Any, sample_weight: Any, class_weight: Any) -> Examples:
+    def with_targets(self, examples: LabelledRows, y: Any, sample_weight: Any, class_weight: Any) -> LabelledRows:
         """The same examples with one target and one weight each, if `y` is given."""
         by_class = self.class_weight_ids(class_weight)
         if y is None:
@@ -123,7 +124,7 @@ class Task(HeadedModel):
             weight *= np.array([by_class[target] for target in targets.tolist()], "float32")
         return dataclasses.replace(examples, targets=targets, weights=weight)
 
-    def held_out_examples(self, x: Any, y: Any, sample_weight: Any = None) -> Examples:
+    def held_out_examples(self, x: Any, y: Any, sample_weight: Any = None) -> LabelledRows:
         """The same for rows that are scored: all of them, those that cannot be learned with weight 0."""
         return self.examples(x, y, sample_weight)
 
@@ -140,7 +141,7 @@ class Task(HeadedModel):
             )
         return None
 
-    def check_learnable(self, examples: Examples) -> None:
+    def check_learnable(self, examples: LabelledRows) -> None:
         """Refuse to train if nothing can be learned."""
 
     # === Loss and scores ===
@@ -166,7 +167,9 @@ class Task(HeadedModel):
         """The scores of answers, as people report them for such a task; `y` as `fit` takes it."""
         return {}
 
-    def report_logits(self, y: Any, examples: Examples, logits: list[np.ndarray], **options: Any) -> dict[str, float]:
+    def report_logits(
+        self, y: Any, examples: LabelledRows, logits: list[np.ndarray], **options: Any
+    ) -> dict[str, float]:
         """The report of the answers in these logits."""
         return self.report(y, self.decode(examples, logits), **options)
 
@@ -462,7 +465,7 @@ class Task(HeadedModel):
             given = (y if labels else None, *given[1:])
         return columns_of(x, *given, ranks=self.example_ranks)
 
-    def labelled_examples(self, columns: Any, class_weight: Any = None, *, held_out: bool = False) -> Examples:
+    def labelled_examples(self, columns: Any, class_weight: Any = None, *, held_out: bool = False) -> LabelledRows:
         """The examples of columns x, y and sample_weight, to learn from or to be scored."""
         x, y, sample_weight = columns
         if y is None:
@@ -497,48 +500,20 @@ class Task(HeadedModel):
             logits = [_padded(row, self.length_axis, longest) for row in logits]
         return np.stack(logits)
 
-    def logits(self, examples: Examples, batch_size: int = 32) -> list[np.ndarray]:
+    def logits(self, examples: LabelledRows, batch_size: int = 32) -> list[np.ndarray]:
         """The logits of each example, in their order; of tokens, as long as the batch that it was in."""
-        import tensorflow as tf
-
         count_of("batch_size", batch_size, 32)
         examples.warn_of_cuts()
-        examples = dataclasses.replace(examples, targets=None, weights=None)
+        run = self.runners.get("logits", self, lambda: self)
         found: list[Any] = [None] * len(examples)
-        if 0 < len(examples) <= batch_size:  # a pipeline takes longer to build than a batch to pack
-            index, batches = [np.arange(len(examples))], [examples.pack(tf.range(len(examples)))]
-        else:
-            index, batches = examples.batches(batch_size)
-        for rows, batch in zip(index, batches, strict=True):
-            for row, logits in zip(rows, self._run(batch), strict=True):
-                found[row] = logits
+        for index in examples.by_length(batch_size):
+            for number, logits in zip(index, run(examples, index), strict=True):
+                found[number] = logits
         return found
-
-    def _run(self, x: dict[str, Any]) -> np.ndarray:
-        if keras.backend.backend() == "tensorflow":
-            return self._graph()(x).numpy()
-        # Powers of two, since the other backends compile for each number of rows.
-        count = len(x["input_mask"])
-        more = (1 << (count - 1).bit_length()) - count
-        filled = {name: np.concatenate([value, np.repeat(value[:1], more, axis=0)]) for name, value in x.items()}
-        return np.asarray(self.predict_on_batch(filled))[:count]
-
-    def _graph(self) -> Any:
-        """One trace for batches of any shape; a new one once `quantize` or `enable_lora` changed the variables."""
-        import tensorflow as tf
-
-        variables = tuple(map(id, self.variables))
-        kept = self.__dict__.get("_kept_graph")
-        if kept is None or kept[0] != variables:
-            signature = {name: tf.TensorSpec(tensor.shape, tf.int32) for name, tensor in self.input.items()}
-            graph = tf.function(lambda x: self(x, training=False), input_signature=[signature])
-            kept = (variables, graph)
-            object.__setattr__(self, "_kept_graph", kept)
-        return kept[1]
 
     # === Answers ===
 
-    def decode(self, examples: Examples, logits: list[np.ndarray]) -> list[Any]:
+    def decode(self, examples: LabelledRows, logits: list[np.ndarray]) -> list[Any]:
         """The answer to each row of `x`, from `logits(examples)`; by default the logits.
 
         If this needs more than the logits, such as the texts, `examples` puts it into the attribute `decoding`.

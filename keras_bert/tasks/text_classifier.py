@@ -11,8 +11,8 @@ from keras import ops
 from keras_bert.bert import Bert
 from keras_bert.layers.norm import Dropout
 from keras_bert.tasks.columns import rows_of
-from keras_bert.tasks.examples import Examples
 from keras_bert.tasks.heads import check_bert, head_layer
+from keras_bert.tasks.labelled_rows import LabelledRows
 from keras_bert.tasks.labels import check_labels, class_weights, label_ids, sorted_labels
 from keras_bert.tasks.metrics import label_scores, multi_label_scores
 from keras_bert.tasks.readers import Rows
@@ -131,7 +131,7 @@ class TextClassifier(Task):
 
     # === Training ===
 
-    def check_learnable(self, examples: Examples) -> None:
+    def check_learnable(self, examples: LabelledRows) -> None:
         if not self.multi_label and len(np.unique(examples.targets)) < 2:
             raise ValueError(
                 "All rows have the same label, and two different labels are needed to learn anything. Add rows of another "
@@ -172,7 +172,7 @@ class TextClassifier(Task):
         answers = self.decode(examples, self.logits(examples, batch_size))
         return answers[0] if one else answers
 
-    def decode(self, examples: Examples, logits: list[np.ndarray]) -> list[Classification]:
+    def decode(self, examples: LabelledRows, logits: list[np.ndarray]) -> list[Classification]:
         scores = np.reshape(logits, (len(logits), len(self.labels)))  # [n, C]
         scores = ops.convert_to_numpy(ops.sigmoid(scores) if self.multi_label else ops.softmax(scores))
         named = [dict(zip(self.labels, row.tolist(), strict=True)) for row in scores]

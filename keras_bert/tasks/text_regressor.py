@@ -10,12 +10,13 @@ from keras import ops
 from keras_bert.bert import Bert
 from keras_bert.layers.norm import Dropout
 from keras_bert.tasks.columns import check_lengths, column, numbers
-from keras_bert.tasks.examples import Examples, interleave, packer_of, pieces
 from keras_bert.tasks.heads import check_bert, encode_rows, head_layer
+from keras_bert.tasks.labelled_rows import LabelledRows, interleave, packer_of
 from keras_bert.tasks.metrics import number_scores
 from keras_bert.tasks.readers import Reading, Rows, read_scores
 from keras_bert.tasks.signature import Logits, Signature, group_rows, pack_texts, strings
 from keras_bert.tasks.task import Task, as_batch
+from keras_bert.text.tokenized_rows import pieces
 
 PAIRS = ("together", "cosine")
 
@@ -104,7 +105,7 @@ class TextRegressor(Task):
 
     # === Training ===
 
-    def examples(self, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None) -> Examples:
+    def examples(self, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None) -> LabelledRows:
         if self.pairs == "together":
             return super().examples(x, y, sample_weight, class_weight)
         if not isinstance(x, tuple) or len(x) != 2:
@@ -115,7 +116,7 @@ class TextRegressor(Task):
         first, second = (column(values) for values in x)
         check_lengths(texts=first, second_texts=second)
         segments = [pieces(self.bert.preprocessor, interleave(first, second))]
-        return self.with_targets(Examples(segments, packer_of(self.bert), 2), y, sample_weight, class_weight)
+        return self.with_targets(LabelledRows(segments, packer_of(self.bert), 2), y, sample_weight, class_weight)
 
     def target_ids(self, y: Any) -> Any:
         if y is None:
@@ -147,7 +148,7 @@ class TextRegressor(Task):
         scores = self.decode(examples, self.logits(examples, batch_size))
         return scores[0] if one else np.array(scores, "float32")
 
-    def decode(self, examples: Examples, logits: list[np.ndarray]) -> list[float]:
+    def decode(self, examples: LabelledRows, logits: list[np.ndarray]) -> list[float]:
         return [float(row[0]) for row in logits]
 
     # === Export ===

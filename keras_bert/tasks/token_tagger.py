@@ -17,13 +17,14 @@ from keras_bert.tasks.decoding.decode_entities import decode_entities, entity_de
 from keras_bert.tasks.decoding.entities import Entity, Run, encode, has_entities, stray_label
 from keras_bert.tasks.decoding.in_batches import in_batches
 from keras_bert.tasks.decoding.units import Units, split_rows, units_of
-from keras_bert.tasks.examples import Examples, packer_of
 from keras_bert.tasks.heads import check_bert, head_layer
+from keras_bert.tasks.labelled_rows import LabelledRows, packer_of
 from keras_bert.tasks.labels import check_labels, class_weights, label_ids, sorted_labels
 from keras_bert.tasks.metrics import TokenAccuracy, span_scores, tag_scores
 from keras_bert.tasks.readers import Reading, Rows, read_conll, read_conllu, read_klue_ner, tab_columns
 from keras_bert.tasks.signature import Logits, Signature, strings
 from keras_bert.tasks.task import Task
+from keras_bert.text.row_ids import row_ids
 
 UNITS = ("word", "piece")
 logger = logging.getLogger("keras_bert")
@@ -135,7 +136,9 @@ class TokenTagger(Task):
         true = [[_span(entity) for entity in entities] for entities in rows_of(y, "list of entities")]
         return span_scores(true, [[_span(entity) for entity in entities] for entities in answers])
 
-    def report_logits(self, y: Any, examples: Examples, logits: list[np.ndarray], **options: Any) -> dict[str, float]:
+    def report_logits(
+        self, y: Any, examples: LabelledRows, logits: list[np.ndarray], **options: Any
+    ) -> dict[str, float]:
         if not examples.decoding.given_words:
             return super().report_logits(y, examples, logits, **options)
         true = [
@@ -145,16 +148,16 @@ class TokenTagger(Task):
 
     # === Training ===
 
-    def examples(self, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None) -> Examples:
+    def examples(self, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None) -> LabelledRows:
         packer = packer_of(self.bert)
         units = units_of(self.bert.preprocessor, x, self.unit)
         rows = units.rows(packer.max_length - 2)
         if y is None:
-            return Examples([rows], packer, decoding=units)
+            return LabelledRows([rows], packer, decoding=units)
         targets = self._targets(units, rows_of(y, "list of labels"))
         weight = np.repeat(weights(sample_weight, len(units)), np.diff(units.splits))
         weight *= class_weights(class_weight, self.labels)[targets] * (targets >= 0)
-        return Examples(
+        return LabelledRows(
             [rows],
             packer,
             targets=rows.with_values(np.maximum(targets, 0)),
@@ -165,7 +168,7 @@ class TokenTagger(Task):
     def default_metrics(self) -> list[keras.metrics.Metric]:
         return [TokenAccuracy(name="accuracy")]
 
-    def check_learnable(self, examples: Examples) -> None:
+    def check_learnable(self, examples: LabelledRows) -> None:
         if (stray := stray_label(self.labels)) is not None:
             raise ValueError(
                 f"The label {stray!r} is neither O nor has a prefix such as B-, as other labels have. Correct it, or leave it "
@@ -247,7 +250,7 @@ class TokenTagger(Task):
             raise TypeError("`tag_words` takes lists of words. For texts, use `tag`. Received: texts")
         return self.decode_words(examples, self.logits(examples, batch_size))
 
-    def decode(self, examples: Examples, logits: list[np.ndarray]) -> list[list[Entity]]:
+    def decode(self, examples: LabelledRows, logits: list[np.ndarray]) -> list[list[Entity]]:
         found = self._decode(examples, logits)
         types = types_of(self.labels)
         entities: list[list[Entity]] = [[] for _ in examples.decoding.texts]
@@ -256,7 +259,7 @@ class TokenTagger(Task):
             entities[row].append(Entity(types[label], text.decode(), start, end, score))
         return entities
 
-    def decode_words(self, examples: Examples, logits: list[np.ndarray]) -> list[list[str]]:
+    def decode_words(self, examples: LabelledRows, logits: list[np.ndarray]) -> list[list[str]]:
         """The label of each word, for examples that were given as lists of words."""
         units: Units = examples.decoding
         found = self._decode(examples, logits)
@@ -272,7 +275,7 @@ class TokenTagger(Task):
                 runs[row].append(Run(types[label], first, last + 1))
         return [encode(row, count, self.labels) for row, count in zip(runs, units.words, strict=True)]
 
-    def _decode(self, examples: Examples, logits: list[np.ndarray]) -> dict[str, np.ndarray]:
+    def _decode(self, examples: LabelledRows, logits: list[np.ndarray]) -> dict[str, np.ndarray]:
         import tensorflow as tf
 
         units: Units = examples.decoding
@@ -315,9 +318,9 @@ class TokenTagger(Task):
             inside = tf.sequence_mask(rows.row_lengths(), tf.shape(of_rows)[1] - 1)  # [R, S - 1], without [SEP]
             of_pieces = tf.boolean_mask(of_rows[:, 1:], inside)  # [P, C]
             number = tf.range(tf.size(pieces.values))  # of each piece
-            word = tf.cast(ids.values.value_rowids(), tf.int32)  # the word of each piece
+            word = row_ids(ids.values.row_lengths())  # the word of each piece
             is_unit = tf.concat([tf.ones_like(word[:1]), word[1:] - word[:-1]], 0) > 0  # [P]
-            row = tf.cast(pieces.value_rowids(), tf.int32)
+            row = row_ids(pieces.row_lengths())
             found = decode_entities(
                 scheme,
                 of_pieces,

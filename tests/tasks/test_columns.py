@@ -85,7 +85,9 @@ def test_tables_and_datasets_of_answers_and_choices():
     task = small_task("choice")
     expected = batch(task, (choices["prompt"], choices["choices"]), choices["label"])
     assert batch(task, pandas.DataFrame(choices)) == expected
-    with pytest.raises(ValueError, match=r"does not have the columns prompt, choices, label.*Received: columns question, context, ans"):
+    with pytest.raises(
+        ValueError, match=r"does not have the columns prompt, choices, label.*Received: columns question, context, ans"
+    ):
         task.fit(table, verbose=0)
 
 

@@ -53,9 +53,9 @@ def test_evaluate(finished, files):
 
 
 def test_evaluate_needs_a_file(finished, tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"data must be there.*nothing.tsv"):
+    with pytest.raises(FileNotFoundError, match=r"--data does not exist.*nothing.tsv"):
         run("evaluate", finished[0], "--data", tmp_path / "nothing.tsv")
-    with pytest.raises(IsADirectoryError, match="rows of a file"):
+    with pytest.raises(IsADirectoryError, match="--data must be a file of rows"):
         run("evaluate", finished[0], "--data", tmp_path)
 
 
@@ -107,7 +107,10 @@ def test_predict_reads_labelled_lines_as_training_did(bert, tmp_path):
 
 
 def test_standard_input_is_read_as_files_are(finished):
-    for given, message in ((b"", "standard input is empty"), ("a\n영화".encode("cp949"), "standard input, line 2, is not UTF-8")):
+    for given, message in (
+        (b"", "standard input is empty"),
+        ("a\n영화".encode("cp949"), "standard input, line 2, is not UTF-8"),
+    ):
         with pytest.raises(ValueError, match=message):
             run("predict", finished[0], input=given)
 

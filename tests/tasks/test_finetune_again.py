@@ -108,7 +108,10 @@ def test_bad_input_leaves_nothing_behind(bert, files, tmp_path):
         train(bert, "classify", *files, tmp_path / "run", "--dtype", "bfloat16")
     with pytest.raises(ValueError, match="Use one of conll, conllu, klue-ner"):
         train(bert, "tag", *files, tmp_path / "run", "--format", "tsv")
-    for option, value, message in (("--separator", "", "separator is empty"), ("--dtype", "float15", "float32, mixed_bfloat16")):
+    for option, value, message in (
+        ("--separator", "", "separator is empty"),
+        ("--dtype", "float15", "float32, mixed_bfloat16"),
+    ):
         with pytest.raises(ValueError, match=message):
             train(bert, "classify", *files, tmp_path / "run", option, value)
     with pytest.raises(ValueError, match="freeze and lora were both given"):

@@ -105,18 +105,46 @@ def test_empty_texts_are_left_out_when_told(write, caplog):
 
 
 BAD_TABLES = {
-    "a column that is not there": ("a.tsv", "id\tdocument\tlabel\n1\tx\ty\n", "a.tsv has no column 'text'. Name .*: 'id', 'document', 'label'. Received: 'text'"),
-    "uneven": ("a.tsv", "text\tlabel\nx\ty\nx\n", "a.tsv, line 3: .* has 1 columns, and the first has 2.*Received: 1 columns"),
+    "a column that is not there": (
+        "a.tsv",
+        "id\tdocument\tlabel\n1\tx\ty\n",
+        "a.tsv has no column 'text'. Name .*: 'id', 'document', 'label'. Received: 'text'",
+    ),
+    "uneven": (
+        "a.tsv",
+        "text\tlabel\nx\ty\nx\n",
+        "a.tsv, line 3: .* has 1 columns, and the first has 2.*Received: 1 columns",
+    ),
     "an empty file": ("a.tsv", "", "a.tsv is empty"),
     "a header alone": ("a.tsv", "text\tlabel\n", "a.tsv has no rows"),
     "no text": ("a.csv", "text,label\n ,x\n", "a.csv, line 2: column 'text' has no text.*Received: ' '"),
     "null": ("a.jsonl", '{"text": null, "label": "x"}\n', "a.jsonl, line 1: column 'text' has no text.*Received: None"),
-    "a key left out": ("a.jsonl", '{"text": "x", "label": "x"}\n{"label": "x"}\n', "a.jsonl, line 2: column 'text' has no text"),
-    "NaN": ("a.jsonl", '{"text": NaN, "label": "x"}\n', "a.jsonl, line 1: the text in column 'text' is not a string.*Received: nan"),
+    "a key left out": (
+        "a.jsonl",
+        '{"text": "x", "label": "x"}\n{"label": "x"}\n',
+        "a.jsonl, line 2: column 'text' has no text",
+    ),
+    "NaN": (
+        "a.jsonl",
+        '{"text": NaN, "label": "x"}\n',
+        "a.jsonl, line 1: the text in column 'text' is not a string.*Received: nan",
+    ),
     "no label": ("a.csv", "text,label\nx,\n", "a.csv, line 2: column 'label' has no label.*Received: ''"),
-    "floats": ("a.csv", "text,label\nx,1\ny,3.5\n", "a.csv, line 3: column 'label' has a label that is neither a name nor a whole number.*Received: '3.5'"),
-    "JSON floats": ("a.jsonl", '{"text": "x", "label": 1.0}\n', "column 'label' has a label that is neither a name nor a whole number.*Received: 1.0"),
-    "an open quote": ("a.csv", 'text,label\nx,y\n"z,y\nx,y\n', "a.csv, line 3: the row that begins here has wrong quotes. Close them"),
+    "floats": (
+        "a.csv",
+        "text,label\nx,1\ny,3.5\n",
+        "a.csv, line 3: column 'label' has a label that is neither a name nor a whole number.*Received: '3.5'",
+    ),
+    "JSON floats": (
+        "a.jsonl",
+        '{"text": "x", "label": 1.0}\n',
+        "column 'label' has a label that is neither a name nor a whole number.*Received: 1.0",
+    ),
+    "an open quote": (
+        "a.csv",
+        'text,label\nx,y\n"z,y\nx,y\n',
+        "a.csv, line 3: the row that begins here has wrong quotes. Close them",
+    ),
     "no JSON": ("a.jsonl", "text\n", "must be a JSON value.*Expecting.*a.jsonl:1"),
     "no object": ("a.jsonl", "1\n", "a.jsonl, line 1, is not a JSON object"),
     "deep JSON": ("a.jsonl", '{"text": "x", "label": "x"}\n' + "[" * 100_000, "too deep at .*a.jsonl:2"),
@@ -263,17 +291,29 @@ def test_squad_questions_alone(write):
 
 
 BAD_SQUAD = {
-    "no answers": (_squad({"id": "q7", "question": "W"}), r"a.json:q7: the answers are not a list .*empty where there is no answer. Received: None"),
+    "no answers": (
+        _squad({"id": "q7", "question": "W"}),
+        r"a.json:q7: the answers are not a list .*empty where there is no answer. Received: None",
+    ),
     "none of the answers": (_squad(_entry("Busan")), r"No answer in .*a.json is a part of its context.*'Busan' of q7"),
-    "a start that is true": (_squad(_entry(start=True)), r"a.json:q7: an answer has no place.*Received: answer_start=True"),
+    "a start that is true": (
+        _squad(_entry(start=True)),
+        r"a.json:q7: an answer has no place.*Received: answer_start=True",
+    ),
     "no JSON": ("{", "SQuAD's JSON.*JSONDecodeError"),
     "deep JSON": ("[" * 100_000, "SQuAD's JSON.*RecursionError"),
     "another JSON": ('{"rows": []}', "SQuAD's JSON.*KeyError: 'data'"),
     "no questions": (_squad(), "a.json has no questions"),
-    "an empty question": (_squad(_entry(question=" ")), r"a.json:q7: the question is empty or not a string.*Received: question=' '"),
+    "an empty question": (
+        _squad(_entry(question=" ")),
+        r"a.json:q7: the question is empty or not a string.*Received: question=' '",
+    ),
     "a question that is none": (_squad("x"), "SQuAD's JSON.*a question is not an object"),
     "a context that is none": (_squad(_entry(), context=5), "SQuAD's JSON.*a context is not a string"),
-    "answers that are none": (_squad(_entry() | {"answers": None}), r"a.json:q7: the answers are not a list.*Received: None"),
+    "answers that are none": (
+        _squad(_entry() | {"answers": None}),
+        r"a.json:q7: the answers are not a list.*Received: None",
+    ),
     "no start": (
         _squad({"id": "q7", "question": "W", "answers": [{"text": "x"}]}),
         r"a.json:q7: an answer has no place.*Received: answer_start=None",

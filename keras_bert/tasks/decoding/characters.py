@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+from keras_bert.text.row_ids import row_ids
+
 if TYPE_CHECKING:
     import tensorflow as tf
 
@@ -32,5 +34,6 @@ def cut_out(
     last = tf.gather(tf.concat([others, splits[-1:]], 0), next_other)
     last = tf.minimum(last, behind)
     places = tf.ragged.range(first + start, last)  # [E, (characters)]
-    parts = tf.strings.reduce_join(places.with_values(tf.gather(flat, places.values)), axis=1)
+    part = row_ids(places.row_lengths())
+    parts = tf.strings.unsorted_segment_join(tf.gather(flat, places.values), part, tf.size(start))
     return parts, last - first

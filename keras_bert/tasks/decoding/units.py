@@ -9,7 +9,8 @@ import numpy as np
 
 from keras_bert.tasks.columns import column, rows_of
 from keras_bert.tasks.decoding.entities import Run
-from keras_bert.tasks.examples import tokenize
+from keras_bert.text.row_ids import row_ids
+from keras_bert.text.tokenized_rows import tokenize
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -116,7 +117,7 @@ def split_rows(pieces: "tf.RaggedTensor", room: int) -> "tf.RaggedTensor":
 
     lengths = tf.cast(pieces.row_lengths(), tf.int32)
     parts = tf.maximum((lengths + room - 1) // room, 1)
-    text = tf.repeat(tf.range(tf.size(lengths)), parts)
+    text = row_ids(parts)
     part = tf.range(tf.size(text)) - tf.gather(tf.cumsum(parts, exclusive=True), text)
     sizes = tf.minimum(tf.gather(lengths, text) - part * room, room)
     return tf.RaggedTensor.from_row_lengths(pieces.values, sizes, validate=False)
