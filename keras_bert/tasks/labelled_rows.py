@@ -40,9 +40,12 @@ class LabelledRows(TokenizedRows):
             if self.targets is None:
                 return x
             shape = tf.shape(x["input_mask"])
-            weights = _take(self.weights, index, shape)  # [B] or [B, ...]
-            real = tf.reshape(real, [-1] + [1] * (weights.shape.rank - 1))
-            return x, _take(self.targets, index, shape), weights * real
+            targets, weights = self.targets_of(index, shape)  # each [B] or [B, ...]
+            return x, targets, weights * tf.reshape(real, [-1] + [1] * (weights.shape.rank - 1))
+
+    def targets_of(self, index: Any, shape: Any) -> tuple[Any, Any]:
+        """The targets and the weights of these examples, whose inputs have this shape."""
+        return _take(self.targets, index, shape), _take(self.weights, index, shape)
 
     def batches(self, batch_size: int, *, by_length: bool = True) -> tuple[list[np.ndarray], Any]:
         """All examples once, the longest first or as given: the indices of each batch, and a tf.data of the batches."""
