@@ -122,5 +122,5 @@ def standard_input() -> Iterator[tuple[int, str]]:
     from keras_bert.tasks.readers.rows import lines_of
 
     if sys.stdin is None:
-        raise OSError("Standard input is closed. Pipe text into the command, or name a file.")
+        raise OSError("Standard input is closed. Pipe text into the command, or name a file instead of '-'.")
     return lines_of(sys.stdin.buffer, "standard input")

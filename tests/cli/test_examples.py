@@ -18,7 +18,7 @@ def options(source, tmp_path):
     return ["--vocab", tmp_path / "vocab.txt", "--output", tmp_path / "out", "--seq-length", "32", "--workers", "1"]
 
 
-def test_writes_and_tells_in_one_line(source, options, tmp_path):
+def test_writes_and_prints_one_line(source, options, tmp_path):
     command = ["examples", source, *options, "--whole-word", "--rate", "0.2", "--keep-accents"]
     line = [sys.executable, "-m", "keras_bert_cli", *map(str, command)]
     result = subprocess.run(line, capture_output=True, text=True, check=False)
@@ -32,7 +32,7 @@ def test_writes_and_tells_in_one_line(source, options, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")  # Beam's own, of which a release has a dozen
+@pytest.mark.filterwarnings("ignore")  # a release of Beam has a dozen of its own
 def test_beam_and_its_options(run, source, options):
     pytest.importorskip("apache_beam", reason="pip install 'keras3-bert[beam]'")
     code, out, err = run("examples", source, *options, "--runner", "beam", "--direct_num_workers", "1", "--job_name=x")
@@ -43,7 +43,7 @@ def test_beam_and_its_options(run, source, options):
     assert "holds one run" in err.splitlines()[-1]
 
 
-def test_wrong_usage_and_what_goes_wrong(run, source, options):
+def test_wrong_usage_and_errors(run, source, options):
     code, _, err = run("examples", source, *options, "--sead", "1")
     assert code == 2
     assert "No such option: --sead" in err
