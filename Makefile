@@ -26,7 +26,7 @@ CORE = tests/test_config.py tests/test_bert.py tests/test_bert_keras.py tests/te
 	tests/tasks/test_backends.py
 PYTEST = .venv/bin/python -m pytest -q -n 2 --dist loadfile --durations=10
 
-# JAX takes longer to compile a tiny model than to run it. Without the expensive passes the tests take a quarter less time.
+# JAX takes longer to compile a tiny model than to run it. Without the expensive passes the tests are a quarter faster.
 QUICK = XLA_FLAGS="--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
 
 test: .venv/dev
