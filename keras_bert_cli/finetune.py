@@ -25,8 +25,8 @@ from keras_bert_cli.options import (
 )
 
 
-class Kind(StrEnum):
-    """The tasks that can be trained."""
+class TaskName(StrEnum):
+    """The `command` of each task."""
 
     CLASSIFY = "classify"
     REGRESS = "regress"
@@ -42,7 +42,7 @@ class Kind(StrEnum):
 )
 def finetune(
     kind: Annotated[
-        Kind,
+        TaskName,
         typer.Argument(
             help="classify texts, regress (score texts), tag words, answer questions, or choose among answers.",
             metavar="TASK",

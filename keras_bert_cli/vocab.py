@@ -45,7 +45,7 @@ def vocab(
 ) -> None:
     """Learn a WordPiece vocabulary from a corpus. The same files and options give the same vocabulary."""
     from keras_bert.corpus.documents import read_texts
-    from keras_bert.corpus.streams import find_files, size_of
+    from keras_bert.corpus.files import find_files, size_of
     from keras_bert.progress import bar
     from keras_bert.text.vocabulary import Vocabulary
 
