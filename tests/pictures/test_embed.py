@@ -76,7 +76,7 @@ def test_what_cannot_be_written_is_refused_before_the_work(tmp_path):
     for option, path, message in (
         ("--output", tmp_path / "none" / "v.npy", "needs a folder that exists"),
         ("--output", tmp_path, "--output must be a file"),
-        ("--output", tmp_path / "pipe", "no folder, device or pipe"),
+        ("--output", tmp_path / "pipe", "not a folder, a device or a pipe"),
         ("--plot", tmp_path / "map.doc", r"ends in \.png, \.svg, \.pdf"),
         ("--plot", tmp_path / "map.png", "two texts at least"),
     ):
