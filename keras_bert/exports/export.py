@@ -12,7 +12,6 @@ import keras
 from keras_bert import kernels
 from keras_bert.bert import Bert
 from keras_bert.compat import saving_with
-from keras_bert.compat import saving_with
 from keras_bert.exports.encoder_part import encoder
 from keras_bert.exports.manifest import facts_of, write_manifest
 from keras_bert.exports.new_version import new_version, served_name

@@ -10,7 +10,6 @@ import keras
 
 from keras_bert.bert import Bert
 from keras_bert.compat import trackable
-from keras_bert.compat import trackable
 from keras_bert.exports.encoder_part import specs, trace, traced
 from keras_bert.tasks.signature import pack_texts, text_signatures
 from keras_bert.tasks.task import Task

@@ -25,7 +25,6 @@ from keras_bert.tasks.readers import Reading, Rows, read_conll, read_conllu, rea
 from keras_bert.tasks.signature import Logits, Signature, strings
 from keras_bert.tasks.task import Task
 from keras_bert.text.row_ids import row_ids
-from keras_bert.text.row_ids import row_ids
 
 UNITS = ("word", "piece")
 logger = logging.getLogger("keras_bert")
