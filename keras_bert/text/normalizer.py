@@ -6,7 +6,7 @@ say of every character of Unicode 14 what Python 3.11 says; younger characters f
 
 import re
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 # Inside a character class of RE2. Control characters (Cc, Cf) but tab and line ends, and the replacement character.
@@ -17,6 +17,11 @@ _PUNCTUATION = r"!-/:-@\[-`{-~\p{P}"
 _CJK = (
     r"\x{4e00}-\x{9fff}\x{3400}-\x{4dbf}\x{20000}-\x{2a6df}\x{2a700}-\x{2b73f}\x{2b740}-\x{2b81f}\x{2b820}-\x{2ceaf}"
     r"\x{f900}-\x{faff}\x{2f800}-\x{2fa1f}"
+)
+# Marks that stay in a word (category Mc, or young) but that NFD may move past another mark.
+MOVING_MARKS = (
+    r"\x{1715}\x{1734}\x{1b44}\x{1baa}\x{1bf2}\x{1bf3}\x{302e}\x{302f}\x{a953}\x{a9c0}\x{111c0}\x{11235}\x{1134d}"
+    r"\x{113cf}\x{116b6}\x{1193d}\x{11f41}\x{16ff0}\x{16ff1}\x{1d15e}-\x{1d166}\x{1d16d}-\x{1d172}\x{1d1bb}-\x{1d1c0}"
 )
 _UTF8 = r"\x00-\x{d7ff}\x{e000}-\x{10ffff}"
 
@@ -33,6 +38,8 @@ _CASED = r"\p{Lu}\p{Ll}\p{Lt}\x{aa}\x{ba}\x{2160}-\x{217f}\x{24b6}-\x{24e9}\x{1f
 _IGNORABLE = r"\p{Mn}\p{Me}\p{Cf}\p{Lm}\p{Sk}'.:\x{b7}\x{387}\x{55f}\x{5f4}\x{2018}\x{2019}\x{2024}\x{2027}" + (
     r"\x{fe13}\x{fe52}\x{fe55}\x{ff07}\x{ff0e}\x{ff1a}"
 )
+
+_SHORT = 4096  # bytes of a text in which the longest run of marks takes no time
 
 
 class Normalizer:
@@ -84,6 +91,8 @@ class Normalizer:
         if self.lowercase:
             texts = self._lower(texts)
         if self.strip_accents:
+            longest = tf.reduce_max(tf.concat([[0], tf.strings.length(texts)], 0))
+            texts = tf.cond(longest > _SHORT, partial(_without_long_runs_of_marks, texts), lambda: texts)
             texts = tf_text.normalize_utf8(texts, "NFD")
             texts = tf.strings.regex_replace(texts, r"\p{Mn}+", "")
         # Google puts spaces round CJK before it lower-cases. No ideograph becomes another thing by that or by NFD, nor
@@ -117,6 +126,32 @@ def _lower_sigma(texts: Any) -> Any:
 
     final = f"([{_CASED}][{_IGNORABLE}]*)Σ([{_IGNORABLE}]*(?:[^{_CASED}{_IGNORABLE}]|$))"
     return tf.strings.regex_replace(tf.strings.regex_replace(texts, final, r"\1ς\2"), "Σ", "σ")
+
+
+def _without_long_runs_of_marks(texts: Any) -> Any:
+    """Texts that NFD takes linear time for and turns into the same words: it sorts each run of marks by insertion.
+
+    Accents may go first, since the others keep their order. More than 200 other marks are in a word that is too long
+    to be looked up, so their order does not matter. U+034F, which goes with the accents, splits them.
+    """
+    import tensorflow as tf
+
+    texts = tf.strings.regex_replace(texts, f"[{_sorted_accents()}]+", "")
+    return tf.strings.regex_replace(texts, f"[{MOVING_MARKS}]{{200}}", "\\0\u034f")
+
+
+@cache
+def _sorted_accents() -> str:
+    """The accents that NFD sorts: in front of U+0345, which comes last, it moves them, and no others."""
+    import tensorflow as tf
+    import tensorflow_text as tf_text
+
+    with tf.init_scope(), tf.device("CPU:0"):
+        characters = tf.strings.unicode_encode(tf.range(0x300, 0x20000)[:, None], "UTF-8", errors="ignore")
+        characters = tf.boolean_mask(characters, tf.strings.regex_full_match(characters, r"\p{Mn}"))
+        behind, alone = (tf_text.normalize_utf8(before + characters, "NFD") for before in ("\u0345", ""))
+        moved = behind == alone + "\u0345"
+        return tf.strings.reduce_join(tf.boolean_mask(characters, moved)).numpy().decode() + "\u0345"
 
 
 def _where_any(texts: Any, characters: str, change: Callable[[Any], Any]) -> Any:

@@ -3,14 +3,9 @@
 import unicodedata
 from typing import Any
 
-from keras_bert.text.normalizer import Normalizer
+from keras_bert.text.normalizer import MOVING_MARKS, Normalizer
 from keras_bert.text.row_ids import row_ids
 
-# Marks that are not dropped with the accents (category Mc, or young) but that NFD may move past another mark.
-_MOVING = (
-    r"\x{1715}\x{1734}\x{1b44}\x{1baa}\x{1bf2}\x{1bf3}\x{302e}\x{302f}\x{a953}\x{a9c0}\x{111c0}\x{11235}\x{1134d}"
-    r"\x{113cf}\x{116b6}\x{1193d}\x{11f41}\x{16ff0}\x{16ff1}\x{1d15e}-\x{1d166}\x{1d16d}-\x{1d172}\x{1d1bb}-\x{1d1c0}"
-)
 _SCRIPTS = 0x32400  # all characters with a rule of their own stand below this, but for
 _TAGS = range(0xE0000, 0xE1000)
 
@@ -87,7 +82,7 @@ class Aligner:
             "Offsets must account for every byte of the words. Report this text, please.",
         )
         if self._normalizer.strip_accents:
-            moves = tf.reduce_any(tf.strings.regex_full_match(texts, rf"(?s).*[{_MOVING}]\p{{M}}.*"))
+            moves = tf.reduce_any(tf.strings.regex_full_match(texts, rf"(?s).*[{MOVING_MARKS}]\p{{M}}.*"))
             first, last = tf.cond(moves, out_of_order, in_order)
         else:
             first, last = in_order()
