@@ -1,4 +1,4 @@
-"""From bytes of the normalized words back to characters of the text as given."""
+"""From the bytes of the normalized words back to the characters of the given text."""
 
 import unicodedata
 from typing import Any
@@ -6,14 +6,14 @@ from typing import Any
 from keras_bert.text.normalizer import MOVING_MARKS, Normalizer
 from keras_bert.text.row_ids import row_ids
 
-_SCRIPTS = 0x32400  # all characters with a rule of their own stand below this, but for
+_SCRIPTS = 0x32400  # all characters with a rule of their own are below this, except
 _TAGS = range(0xE0000, 0xE1000)
 
 
 def behind_marks(text: str, end: int) -> int:
-    """The end of a part of a text, moved behind the marks and joiners that are of its last character.
+    """The end of a part of a text, moved past the marks and joiners that belong to its last character.
 
-    Pieces leave them out: accents that are stripped, emoji's variation selectors. A zero-width space parts words.
+    Pieces do not include them: stripped accents, variation selectors of emoji. A zero-width space separates words.
 
     >>> behind_marks("Jose\u0301 ran", 4)
     5
@@ -24,7 +24,7 @@ def behind_marks(text: str, end: int) -> int:
 
 
 def all_behind_marks(texts: Any, ends: Any) -> Any:
-    """The same of string tensors and int32 ends, one for each."""
+    """The same for a tensor of strings and one int32 end for each."""
     import tensorflow as tf
 
     rest = tf.strings.substr(texts, ends, tf.fill(tf.shape(ends), tf.int32.max), unit="UTF8_CHAR")
@@ -33,9 +33,9 @@ def all_behind_marks(texts: Any, ends: Any) -> Any:
 
 
 class Aligner:
-    """Spans of characters for spans of bytes of the words, by the number of bytes each character leaves.
+    """Finds the characters that spans of bytes of the words came from, by the number of bytes each character leaves.
 
-    A table of those numbers is made with the normalizer itself. Only words count, so that white space leaves none.
+    The normalizer itself fills a table with these numbers. Only words are counted, so white space leaves no bytes.
     """
 
     def __init__(self, normalizer: Normalizer) -> None:
@@ -56,10 +56,10 @@ class Aligner:
             self._lengths = tf.constant([lengths.get(chr(number), 1) for number in range(32)])
 
     def __call__(self, texts: Any, words: Any, starts: Any, ends: Any, rows: Any) -> tuple[Any, Any]:
-        """Characters [start, end) for bytes [start, end).
+        """The characters [start, end) of each piece.
 
-        texts: [B], decoded by the normalizer. words: flat, all rows' words in order.
-        starts, ends: bytes of the words' concatenation, a pair for each piece. rows: the text each piece is of.
+        texts: [B], decoded by the normalizer. words: the words of all texts, flat and in order.
+        starts, ends: the bytes [start, end) of each piece in the concatenated words. rows: the text of each piece.
         """
         import tensorflow as tf
 
@@ -79,7 +79,7 @@ class Aligner:
         tf.debugging.assert_equal(
             tf.size(owners),
             tf.reduce_sum(tf.strings.length(words)),
-            "Offsets must account for every byte of the words. Report this text, please.",
+            "The offsets do not account for every byte of the words. Please report this text as a bug.",
         )
         if self._normalizer.strip_accents:
             moves = tf.reduce_any(tf.strings.regex_full_match(texts, rf"(?s).*[{MOVING_MARKS}]\p{{M}}.*"))
@@ -91,12 +91,12 @@ class Aligner:
             begin = tf.gather(begins, rows)
             return first - begin, last + 1 - begin
         lengths = tf.where(points < 32, tf.gather(self._lengths, tf.minimum(points, 31)), 1)
-        given = tf.concat([[0], tf.cumsum(lengths)], 0)  # [N + 1]: where each character begins in the text as given
+        given = tf.concat([[0], tf.cumsum(lengths)], 0)  # [N + 1]: where each character begins in the given text
         begin = tf.gather(tf.gather(given, begins), rows)
         return tf.gather(given, first) - begin, tf.gather(given, last + 1) - begin
 
     def _measure(self, points: range) -> Any:
-        """How many bytes of words each of these characters leaves when it stands alone."""
+        """How many bytes of words each of these characters leaves as a text of its own."""
         import tensorflow as tf
 
         characters = tf.strings.unicode_encode(tf.range(points.start, points.stop)[:, None], "UTF-8")
@@ -104,10 +104,10 @@ class Aligner:
         return tf.cast(tf.strings.length(left), tf.uint8)
 
     def _reordered_owners(self, points: Any, words: Any) -> Any:
-        """The character each byte came from, where NFD has sorted marks that are kept.
+        """The character that each byte came from, where NFD has sorted marks that are kept.
 
-        Two equal code points never pass one another, so the n-th of them in the words is the n-th one that the
-        characters leave when each is normalized alone.
+        Equal code points keep their order. So the n-th of them in the words is the n-th of them that the characters
+        leave when each is normalized as a text of its own.
         """
         import tensorflow as tf
 
