@@ -11,6 +11,7 @@ import numpy as np
 from keras import ops
 
 from keras_bert import kernels
+from keras_bert.compat import set_untracked
 from keras_bert.config import BertConfig
 from keras_bert.encoder import encoder_block
 from keras_bert.inputs import INPUTS, check_inputs
@@ -138,6 +139,11 @@ class Bert(Model):
     # === Text ===
 
     @property
+    def has_preprocessor(self) -> bool:
+        """Whether there is a preprocessor; asking for one where there is none is an error."""
+        return self._preprocessor is not None
+
+    @property
     def preprocessor(self) -> Any:
         """The layer that turns text into this model's inputs; with another vocabulary, give it a new one.
 
@@ -161,13 +167,13 @@ class Bert(Model):
                 f"The vocabulary must fit the model's {self.config.vocab_size} word vectors. Give the one it was "
                 f"trained with. Received: {len(preprocessor.vocabulary)} tokens"
             )
-        # Past Keras's tracking: it is no node of this model and has no weights, and JAX and torch take no strings.
-        object.__setattr__(self, "_preprocessor", preprocessor)
+        # It is not a node of this model and has no weights, and JAX and torch cannot compute with strings.
+        set_untracked(self, "_preprocessor", preprocessor)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        # Keras would read the property first, which may have none to give, and torch would register a module instead.
+        # Keras would read the property first, which is an error without a preprocessor.
         if name == "preprocessor":
-            object.__setattr__(self, name, value)
+            set_untracked(self, name, value)
         else:
             super().__setattr__(name, value)
 

@@ -1,6 +1,5 @@
 """From the bytes of the normalized words back to the characters of the given text."""
 
-import unicodedata
 from typing import Any
 
 from keras_bert.text.normalizer import MOVING_MARKS, Normalizer
@@ -8,28 +7,6 @@ from keras_bert.text.row_ids import row_ids
 
 _SCRIPTS = 0x32400  # all characters with a rule of their own are below this, except
 _TAGS = range(0xE0000, 0xE1000)
-
-
-def behind_marks(text: str, end: int) -> int:
-    """The end of a part of a text, moved past the marks and joiners that belong to its last character.
-
-    Pieces do not include them: stripped accents, variation selectors of emoji. A zero-width space separates words.
-
-    >>> behind_marks("Jose\u0301 ran", 4)
-    5
-    """
-    while end < len(text) and unicodedata.category(text[end]) in ("Mn", "Me", "Cf") and text[end] != "\u200b":
-        end += 1
-    return end
-
-
-def all_behind_marks(texts: Any, ends: Any) -> Any:
-    """The same for a tensor of strings and one int32 end for each."""
-    import tensorflow as tf
-
-    rest = tf.strings.substr(texts, ends, tf.fill(tf.shape(ends), tf.int32.max), unit="UTF8_CHAR")
-    marks = tf.strings.regex_replace(rest, r"(?s)(\x{200b}|[^\p{Mn}\p{Me}\p{Cf}]).*", "", replace_global=False)
-    return ends + tf.strings.length(marks, unit="UTF8_CHAR")
 
 
 class Aligner:

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from keras_bert.storage import new_local_file
+from keras_bert.storage import write_text
 from keras_bert.text.vocabulary_learner import Learner
 
 REQUIRED = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
@@ -111,8 +111,7 @@ class Vocabulary:
 
     def save(self, path: str | os.PathLike) -> None:
         """Write a vocab.txt for `from_file` and Google's code. If writing is interrupted, the old file stays."""
-        with new_local_file(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
-            file.writelines(f"{token}\n" for token in self._tokens)
+        write_text(path, "".join(f"{token}\n" for token in self._tokens))
 
     @property
     def tokens(self) -> tuple[str, ...]:

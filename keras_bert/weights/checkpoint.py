@@ -14,7 +14,8 @@ from keras_bert.layers.dense import initializer
 from keras_bert.text.rules import TextRules
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.vectors import Pooling
-from keras_bert.weights.names import Stored, encoder_shapes, head_shapes, listed
+from keras_bert.weights.names import Stored, encoder_shapes, head_shapes
+from keras_bert.wording import listed
 
 logger = logging.getLogger("keras_bert")
 

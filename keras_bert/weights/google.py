@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from keras_bert.config import BertConfig
+from keras_bert.storage import new_folder, read_json, write_json
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.weights import tensor_bundle
 from keras_bert.weights.checkpoint import Checkpoint, Head, TextRules
-from keras_bert.weights.folder import new_folder, read_json, write_json
 from keras_bert.weights.hugging_face_text import read_text, tokenizer_config
 from keras_bert.weights.names import (
     Row,

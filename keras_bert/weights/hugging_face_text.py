@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import Any
 
+from keras_bert.storage import read_json
 from keras_bert.text.vocabulary import SPECIAL, Vocabulary
 from keras_bert.weights.checkpoint import TextRules
-from keras_bert.weights.folder import read_json
-from keras_bert.weights.names import listed
+from keras_bert.wording import listed
 
 # tokenizer_config.json, BertNormalizer in tokenizer.json, our rule, what transformers takes where neither says.
 FLAGS = (

@@ -8,10 +8,10 @@ import keras
 import numpy as np
 
 from keras_bert.config import BertConfig
+from keras_bert.storage import new_folder, read_json, write_json
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.weights import keras_weights
 from keras_bert.weights.checkpoint import Checkpoint, Head, TextRules
-from keras_bert.weights.folder import new_folder, read_json, write_json
 from keras_bert.weights.names import (
     Row,
     Stored,

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from keras_bert.config import BertConfig
+from keras_bert.wording import listed
 
 Shape = tuple[int, ...]
 
@@ -204,8 +205,3 @@ def refuse_left_over(names: Iterable[str], source: Any) -> None:
             f"Every weight of the file must be one of BERT's. It may be another architecture, or have more layers "
             f"than its config says. Left over: {listed(names)}. Received: {source}"
         )
-
-
-def listed(names: list[str], most: int = 4) -> str:
-    rest = len(names) - most
-    return ", ".join(names[:most]) + (f" and {rest} more" if rest > 0 else "")

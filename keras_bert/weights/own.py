@@ -9,10 +9,10 @@ import keras
 
 from keras_bert.bert import Bert
 from keras_bert.config import BertConfig
+from keras_bert.storage import new_folder, only_file, read_json, write_json
 from keras_bert.vectors import Pooling
 from keras_bert.weights import keras_weights
 from keras_bert.weights.checkpoint import HEADS, Checkpoint, Head
-from keras_bert.weights.folder import new_folder, one_file, read_json, write_json
 from keras_bert.weights.google import CONFIG, VOCABULARY, text_of
 from keras_bert.weights.hugging_face_text import tokenizer_config
 from keras_bert.weights.names import (
@@ -45,14 +45,14 @@ def _number(name: str, numbers: dict[str, str]) -> str:
 
 def recognise(path: Path) -> bool:
     if path.is_dir():
-        return ((path / CONFIG).is_file() and (path / WEIGHTS).is_file()) or one_file(path, "*.keras") is not None
+        return ((path / CONFIG).is_file() and (path / WEIGHTS).is_file()) or only_file(path, "*.keras") is not None
     return path.suffix == ".keras" and path.is_file()
 
 
 def keras_file(path: Path) -> Path | None:
     """The .keras file that a path is or holds, unless it holds our weights."""
     if path.is_dir():
-        return None if (path / WEIGHTS).is_file() else one_file(path, "*.keras")
+        return None if (path / WEIGHTS).is_file() else only_file(path, "*.keras")
     return path if path.suffix == ".keras" and path.is_file() else None
 
 
@@ -133,8 +133,7 @@ def read_keras(path: Path, compile: bool = True) -> Any:
 
 def register_models() -> None:
     """Import the classes of all that we save, for Keras to find: on the command line nothing else has."""
-    import keras_bert.pretraining.pretrainer
-    import keras_bert.tasks.run.kinds  # noqa: F401
+    import keras_bert.pretraining.pretrainer  # noqa: F401
 
 
 def write_checkpoint(checkpoint: Checkpoint, folder: Path) -> None:
