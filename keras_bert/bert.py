@@ -178,10 +178,11 @@ class Bert(Model):
             super().__setattr__(name, value)
 
     def embed(self, texts: Any, layers: int | Iterable[int] = (-1,), **options: Any) -> Any:
-        """Vectors of texts, float32 [n, d]; with `pooling=None` a vector per piece.
+        """Vectors of texts, float32 [n, d]; with `pooling=None`, a vector for each piece.
 
-        The options, `combine`, `pooling`, `normalize`, `max_length`, are those of `keras_bert.vectors.embed`. What
-        is not given is as in `bert.pooling`, which a sentence-transformers folder sets, unless `pooling=None`.
+        The options `combine`, `pooling`, `normalize`, `max_length` and `batch_tokens` are those of
+        `keras_bert.vectors.embed`. Without them, `bert.pooling` decides, which is set for models from a
+        sentence-transformers folder. With `pooling=None` it is ignored.
 
         >>> from keras_bert import Preprocessor, Vocabulary
         >>> vocabulary = Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "here", "##s"])
@@ -194,7 +195,7 @@ class Bert(Model):
         return embed(self, texts, layers=layers, **options)
 
     def attention(self, texts: Any) -> "Attention":
-        """What each token of the texts attends to, in every layer and head.
+        """What each piece of the texts attends to, in every layer and attention head.
 
         >>> from keras_bert import Preprocessor, Vocabulary
         >>> vocabulary = Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "here", "##s"])
@@ -206,7 +207,7 @@ class Bert(Model):
         inputs = {name: np.atleast_2d(ops.convert_to_numpy(x)) for name, x in self.preprocessor(texts).items()}
         lengths = inputs["input_mask"].sum(-1)
         if not len(lengths):
-            raise ValueError("Attention needs at least one text. Received: none")
+            raise ValueError("`texts` must have at least one text. Received: no texts")
         inputs = check_inputs({name: x[:, : lengths.max()] for name, x in inputs.items()}, self.config)
         token = self.preprocessor.vocabulary.token
         pieces = [
@@ -218,7 +219,7 @@ class Bert(Model):
 
     @cached_property
     def _attention_maps(self) -> keras.Model:
-        # A layer of its own: Keras gives the dict that the model's own one returns as a flat list.
+        # Not the model's own layer, whose dict Keras would return as a flat list.
         padding = Padding(dtype=self.dtype_policy, name="map_padding")(self.input["input_mask"])
         maps = [
             AttentionMap(self.config.num_attention_heads, dtype=self.dtype_policy)(
