@@ -46,6 +46,7 @@ lint: .venv/dev
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
+	.venv/bin/lint-imports --no-cache --no-logo
 
 docs: .venv/dev
 	.venv/bin/python -m mkdocs build --strict

@@ -76,7 +76,7 @@ def pretraining_step(config, *, batch: int, length: int, dtype: str, remat: bool
     from keras_bert.bert import Bert
     from keras_bert.pretraining.pretrainer import Pretrainer
     from keras_bert.pretraining.run.pretrain_recipe import PAPER
-    from keras_bert.training.trainer import Trainer
+    from keras_bert.training.orbit_engine import Trainer
 
     model = Pretrainer(Bert(config, dtype=dtype, remat=remat))
     optimizer = PAPER.build_optimizer()

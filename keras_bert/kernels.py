@@ -13,10 +13,11 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_bert import compat
+
 BACKEND = keras.backend.backend()
 if BACKEND == "tensorflow":
     import tensorflow as tf
-    from tensorflow.python.ops import control_flow_util  # the one place that tells whether XLA will compile a graph
 elif BACKEND == "jax":
     import jax
 elif BACKEND == "torch":
@@ -31,7 +32,7 @@ def is_concrete(x: Any) -> bool:
     if isinstance(x, keras.KerasTensor):
         return False
     if BACKEND == "tensorflow" and tf.is_tensor(x):
-        return isinstance(x, tf.__internal__.EagerTensor)
+        return compat.is_eager(x)
     if BACKEND == "jax":
         return not isinstance(x, jax.core.Tracer)
     return not (BACKEND == "torch" and isinstance(x, torch.Tensor) and x.device.type == "meta")
@@ -56,7 +57,7 @@ def drops_padding() -> bool:
         return False
     if isinstance(tf.distribute.get_strategy(), tf.distribute.TPUStrategy):
         return False
-    return not control_flow_util.GraphOrParentsInXlaContext(tf.compat.v1.get_default_graph())
+    return not compat.is_compiled_by_xla()
 
 
 def real_tokens(mask: Any) -> tuple[Any, Any, Any]:

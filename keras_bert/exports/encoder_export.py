@@ -6,6 +6,7 @@ from typing import Any
 import keras
 
 from keras_bert import kernels
+from keras_bert.compat import trackable
 from keras_bert.weights.saved_model import by_layer
 
 
@@ -46,7 +47,7 @@ def traced(model: keras.Model, *, training: bool) -> Any:
     with kernels.portable():
         for mode in (False, True) if training else (False,):
             call.get_concrete_function(specs(model), training=mode)
-    root = tf.__internal__.tracking.AutoTrackable()
+    root = trackable()
     root.__call__ = call
     root.variables = [variable.value for variable in model.variables]
     root.trainable_variables = [variable.value for variable in model.trainable_variables if training]

@@ -11,6 +11,7 @@ import keras
 
 from keras_bert import kernels
 from keras_bert.bert import Bert
+from keras_bert.compat import saving_with
 from keras_bert.exports.encoder_export import encoder
 from keras_bert.exports.manifest import facts_of, write_manifest
 from keras_bert.exports.preprocess_export import preprocess
@@ -156,12 +157,10 @@ def _save(make: Callable[[], tuple[Any, dict[str, Any]]], folder: Path, *, gradi
     gradients: those of our own kernels go along, hundreds of functions, for a SavedModel that is trained further.
     """
     import tensorflow as tf
-    from tensorflow.python.saved_model.save_context import save_context
 
     options = tf.saved_model.SaveOptions(experimental_custom_gradients=gradients)
     with kernels.portable():
-        # `save` keys its traces by this context: out of it every function would be traced, and written, twice.
-        with save_context(options):
+        with saving_with(options):
             root, signatures = make()
         try:
             tf.saved_model.save(root, str(folder), signatures=signatures, options=options)

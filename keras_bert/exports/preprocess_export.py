@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from keras_bert.compat import trackable
 from keras_bert.text.preprocessor import Preprocessor
 
 if TYPE_CHECKING:
@@ -86,9 +87,7 @@ def preprocess(preprocessor: Preprocessor, seq_length: int) -> tuple[Any, dict[s
 
 def _callable(function: Callable[..., Any]) -> Any:
     """An object that is called when it has been loaded; one that is not yet saved ignores its `__call__`."""
-    import tensorflow as tf
-
-    module = tf.__internal__.tracking.AutoTrackable()
+    module = trackable()
     module.__call__ = function
     return module
 

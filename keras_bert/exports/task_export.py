@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from keras_bert.compat import trackable
 from keras_bert.exports.answering import answer
 from keras_bert.exports.classify import of_examples
 from keras_bert.exports.encoder_export import serve, specs, traced
@@ -31,7 +32,7 @@ def task_text(task: Task, seq_length: int, vocab_file: str | os.PathLike) -> tup
     answers = next(signatures for kind, signatures in _KINDS.items() if isinstance(task, kind))
     signatures = answers(task, lambda rows: run(rows, training=False), seq_length)
     signatures["logits"] = serve(lambda **rows: {"logits": run(rows, training=False)}, specs(task))
-    root.logits = tf.__internal__.tracking.AutoTrackable()
+    root.logits = trackable()
     root.logits.__call__ = run
     root.__call__ = signatures["serving_default"]
     root.vocab_file = tf.saved_model.Asset(os.fspath(vocab_file))

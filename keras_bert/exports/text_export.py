@@ -9,9 +9,8 @@ import keras
 
 from keras_bert.bert import Bert
 from keras_bert.exports.encoder_export import serve, traced
-from keras_bert.text.embed import features
 from keras_bert.text.preprocessor import Preprocessor
-from keras_bert.weights.checkpoint import Pooling
+from keras_bert.vectors import Pooling, features
 
 if TYPE_CHECKING:
     import tensorflow as tf

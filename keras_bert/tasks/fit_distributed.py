@@ -6,10 +6,11 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from keras_bert.tasks.examples import Examples
-from keras_bert.training.evaluator import Evaluator
-from keras_bert.training.loop import check_batch_size, distribute
-from keras_bert.training.trainer import Trainer
+from keras_bert.compat import compiled_metrics
+from keras_bert.tasks.labelled_rows import LabelledRows
+from keras_bert.training.orbit_engine import Evaluator, Trainer
+from keras_bert.training.strategy import check_batch_size
+from keras_bert.training.train import distribute
 
 logger = logging.getLogger("keras_bert")
 
@@ -18,8 +19,8 @@ STEPS_PER_LOOP = 10
 
 def fit(
     task: Any,
-    examples: Examples,
-    validation: Examples | None,
+    examples: LabelledRows,
+    validation: LabelledRows | None,
     *,
     batch_size: int,
     epochs: int,
@@ -84,9 +85,8 @@ def fit(
 def _warn_of_metrics(task: Any) -> None:
     """Say which metrics of `compile` the loop does not compute: all but those of the task itself."""
     own = {metric.name for metric in task.default_metrics()}
-    compiled = task._compile_metrics  # None where compile was given none
-    asked = keras.tree.flatten([compiled._user_metrics, compiled._user_weighted_metrics]) if compiled else []
-    names = {getattr(metric, "name", None) or getattr(metric, "__name__", metric) for metric in asked if metric}
+    given = compiled_metrics(task)
+    names = {getattr(metric, "name", None) or getattr(metric, "__name__", metric) for metric in given}
     if names - own:
         logger.warning(
             "On several devices fit shows the loss and %s. Score others with a callback. Left out: %s",
@@ -106,12 +106,12 @@ def _clip_norm(task: Any) -> float:
     return optimizer.global_clipnorm or 1e9
 
 
-def evaluate(task: Any, examples: Examples, batch_size: int) -> dict[str, float]:
+def evaluate(task: Any, examples: LabelledRows, batch_size: int) -> dict[str, float]:
     """The means of a task's measures over all examples."""
     return _evaluator(task, examples, batch_size).evaluate(tf.constant(-1))
 
 
-def _evaluator(task: Any, examples: Examples, batch_size: int) -> Evaluator:
+def _evaluator(task: Any, examples: LabelledRows, batch_size: int) -> Evaluator:
     def batches(start: int, part: tuple[int, int]) -> Any:
         return examples.static(batch_size, part)
 

@@ -11,10 +11,11 @@ from keras import ops
 from keras_bert.bert import Bert
 from keras_bert.layers.norm import Dropout
 from keras_bert.tasks.columns import check_lengths, column, rows_of, weights
-from keras_bert.tasks.examples import Examples, interleave, packer_of, pieces, repeated
 from keras_bert.tasks.heads import check_bert, encode_rows, head_layer
+from keras_bert.tasks.labelled_rows import LabelledRows, interleave, packer_of, repeated
 from keras_bert.tasks.labels import label_ids
 from keras_bert.tasks.task import Task
+from keras_bert.text.tokenized_rows import pieces
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ class MultipleChoice(Task):
 
     # === Training ===
 
-    def examples(self, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None) -> Examples:
+    def examples(self, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None) -> LabelledRows:
         if class_weight is not None:
             raise ValueError("class_weight is for labels. Give sample_weight. Received: class_weight for choices")
         prompts, choices = self._texts(x)
@@ -79,10 +80,10 @@ class MultipleChoice(Task):
             pieces(self.bert.preprocessor, interleave(*zip(*choices, strict=True))),
         ]
         if y is None:
-            return Examples(segments, packer_of(self.bert), count)
+            return LabelledRows(segments, packer_of(self.bert), count)
         targets = self.target_ids(y)
         check_lengths(prompts=prompts, answers=targets)
-        return Examples(segments, packer_of(self.bert), count, targets, weights(sample_weight, len(targets)))
+        return LabelledRows(segments, packer_of(self.bert), count, targets, weights(sample_weight, len(targets)))
 
     def _texts(self, x: Any) -> tuple[list[str], list[list[str]]]:
         if not isinstance(x, tuple) or len(x) != 2:

@@ -12,8 +12,8 @@ from keras import ops
 from keras_bert.bert import Bert
 from keras_bert.tasks.columns import check_lengths, column, is_missing, rows_of, weights
 from keras_bert.tasks.decoding.answer_spans import Candidate, best_spans, find_answer, text_and_start, token_spans
-from keras_bert.tasks.examples import Examples, packer_of
 from keras_bert.tasks.heads import check_bert, head_layer
+from keras_bert.tasks.labelled_rows import LabelledRows, packer_of
 from keras_bert.tasks.task import Task
 from keras_bert.text.offsets import behind_marks
 
@@ -95,14 +95,14 @@ class QuestionAnswerer(Task):
 
     # === Training ===
 
-    def examples(self, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None) -> Examples:
+    def examples(self, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None) -> LabelledRows:
         if class_weight is not None:
             raise ValueError("class_weight is for labels. Give sample_weight. Received: class_weight for answers")
         questions, contexts = _texts(x)
         packer = packer_of(self.bert)
         if y is None:
             windows = [rows for _, rows in self._windows(questions, contexts)]
-            return Examples(_segments(windows), packer)
+            return LabelledRows(_segments(windows), packer)
         answers = [None if is_missing(answer) else answer for answer in rows_of(y, "answer")]
         spans = _spans(contexts, answers)
         weight = weights(sample_weight, len(questions))
@@ -114,7 +114,7 @@ class QuestionAnswerer(Task):
                 shown = rows["example"] == number
                 targets.append(token_spans(rows["start"][shown], rows["end"][shown], spans[question] or (0, 0)))
                 own.append(np.full(targets[-1].shape, weight[question], "float32"))
-        return Examples(_segments(windows), packer, targets=np.concatenate(targets), weights=np.concatenate(own))
+        return LabelledRows(_segments(windows), packer, targets=np.concatenate(targets), weights=np.concatenate(own))
 
     def _windows(self, questions: list[str], contexts: list[str]) -> Iterator[tuple[int, dict[str, np.ndarray]]]:
         """The number of the first question of each chunk, and the chunk's windows; see `Preprocessor.windows`."""
@@ -148,7 +148,7 @@ class QuestionAnswerer(Task):
         packer = packer_of(self.bert)
         answers: list[Answer] = []
         for first, rows in self._windows(asked, given):
-            logits = self.logits(Examples(_segments([rows]), packer), batch_size)
+            logits = self.logits(LabelledRows(_segments([rows]), packer), batch_size)
             for number in range(len(given[first : first + CHUNK])):
                 own = np.flatnonzero(rows["example"] == number)
                 spans = [(rows["start"][i], rows["end"][i], rows["best"][i], logits[i]) for i in own]

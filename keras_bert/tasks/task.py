@@ -12,10 +12,10 @@ from keras import ops
 from keras_bert.bert import Bert
 from keras_bert.model import HeadedModel
 from keras_bert.tasks.columns import columns_of, count_of, is_packed, is_table, split_columns, table_columns
-from keras_bert.tasks.examples import Epoch, Examples
 from keras_bert.tasks.finetune_recipe import Recipe, has_recipe, needs_recipe, steps_of
+from keras_bert.tasks.labelled_rows import Epoch, LabelledRows
 from keras_bert.tasks.readers import Reading, Rows, read
-from keras_bert.training.measures import Measure
+from keras_bert.training.measure import Measure
 
 
 class Task(HeadedModel):
@@ -62,7 +62,7 @@ class Task(HeadedModel):
 
     # === What a kind of task tells ===
 
-    def examples(self, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None) -> Examples:
+    def examples(self, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None) -> LabelledRows:
         """The tokenized examples of columns, with what is to be learned of them where `y` is given."""
         raise NotImplementedError
 
@@ -78,7 +78,7 @@ class Task(HeadedModel):
         """What `default_metrics` averages, of each target."""
         return {"accuracy": keras.metrics.sparse_categorical_accuracy(y, logits)}
 
-    def check_learnable(self, examples: Examples) -> None:
+    def check_learnable(self, examples: LabelledRows) -> None:
         """Refuse to train where nothing can be learned."""
 
     def target_ids(self, y: Any) -> Any:
@@ -159,11 +159,11 @@ class Task(HeadedModel):
         if self._is_distributed:
             from keras_bert.tasks import fit_distributed as distributed
 
-            if not isinstance(validation_data, Examples | None):
+            if not isinstance(validation_data, LabelledRows | None):
                 raise ValueError("On several devices text is validated on text. Received: packed validation_data")
             options |= {"batch_size": rows, "callbacks": callbacks, "seed": seed if shuffle else None}
             return distributed.fit(self, examples, validation_data, **options)
-        if isinstance(validation_data, Examples):
+        if isinstance(validation_data, LabelledRows):
             validation_data = validation_data.batches(rows)[1]
         if shuffle:
             epoch = Epoch(initial_epoch)
@@ -254,7 +254,7 @@ class Task(HeadedModel):
             given = (y if labels else None, *given[1:])
         return columns_of(x, *given, ranks=self.example_ranks)
 
-    def _labelled(self, columns: Any, class_weight: Any = None) -> Examples:
+    def _labelled(self, columns: Any, class_weight: Any = None) -> LabelledRows:
         x, y, sample_weight = columns
         if y is None:
             raise ValueError(f"{type(self).__name__} needs y: what is to be learned of each example. Received: y=None")
@@ -276,43 +276,16 @@ class Task(HeadedModel):
             logits = [_padded(row, self.length_axis, longest) for row in logits]
         return np.stack(logits)
 
-    def logits(self, examples: Examples, batch_size: int = 32) -> list[np.ndarray]:
+    def logits(self, examples: LabelledRows, batch_size: int = 32) -> list[np.ndarray]:
         """The logits of each example, in their order; of tokens, as long as the batch that it was in."""
-        import tensorflow as tf
-
         count_of("batch_size", batch_size, 32)
         examples.warn_of_cuts()
+        run = self.runners.get("logits", self, lambda: self)
         found: list[Any] = [None] * len(examples)
-        if 0 < len(examples) <= batch_size:  # a pipeline takes longer to build than a batch to pack
-            index, batches = [np.arange(len(examples))], [examples.pack(tf.range(len(examples)))]
-        else:
-            index, batches = examples.batches(batch_size)
-        for rows, batch in zip(index, batches, strict=True):
-            for row, logits in zip(rows, self._run(batch), strict=True):
-                found[row] = logits
+        for index in examples.by_length(batch_size):
+            for number, logits in zip(index, run(examples, index), strict=True):
+                found[number] = logits
         return found
-
-    def _run(self, x: dict[str, Any]) -> np.ndarray:
-        if keras.backend.backend() == "tensorflow":
-            return self._graph()(x).numpy()
-        # Powers of two, since the other backends compile for each number of rows.
-        count = len(x["input_mask"])
-        more = (1 << (count - 1).bit_length()) - count
-        filled = {name: np.concatenate([value, np.repeat(value[:1], more, axis=0)]) for name, value in x.items()}
-        return np.asarray(self.predict_on_batch(filled))[:count]
-
-    def _graph(self) -> Any:
-        """One trace for batches of any shape; a new one once `quantize` or `enable_lora` changed the variables."""
-        import tensorflow as tf
-
-        variables = tuple(map(id, self.variables))
-        kept = self.__dict__.get("_kept_graph")
-        if kept is None or kept[0] != variables:
-            signature = {name: tf.TensorSpec(tensor.shape, tf.int32) for name, tensor in self.input.items()}
-            graph = tf.function(lambda x: self(x, training=False), input_signature=[signature])
-            kept = (variables, graph)
-            object.__setattr__(self, "_kept_graph", kept)
-        return kept[1]
 
     # === Loading ===
 

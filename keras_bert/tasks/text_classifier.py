@@ -11,10 +11,11 @@ from keras import ops
 from keras_bert.bert import Bert
 from keras_bert.layers.norm import Dropout
 from keras_bert.tasks.columns import check_lengths, column, rows_of, weights
-from keras_bert.tasks.examples import Examples, packer_of, pieces
 from keras_bert.tasks.heads import check_bert, head_layer
+from keras_bert.tasks.labelled_rows import LabelledRows, packer_of
 from keras_bert.tasks.labels import check_labels, class_weights, label_ids
 from keras_bert.tasks.task import Task, as_batch
+from keras_bert.text.tokenized_rows import pieces
 
 
 @dataclass(frozen=True)
@@ -91,10 +92,10 @@ class TextClassifier(Task):
 
     # === Training ===
 
-    def examples(self, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None) -> Examples:
+    def examples(self, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None) -> LabelledRows:
         texts, segments = text_segments(self.bert, x)
         if y is None:
-            return Examples(segments, packer_of(self.bert))
+            return LabelledRows(segments, packer_of(self.bert))
         targets = self.target_ids(y)
         check_lengths(texts=texts, labels=targets)
         weight = weights(sample_weight, len(targets))
@@ -102,9 +103,9 @@ class TextClassifier(Task):
             weight *= class_weights(class_weight, self.labels)[targets]
         elif class_weight is not None:
             raise ValueError("class_weight is for one label a text. With multi_label, give sample_weight.")
-        return Examples(segments, packer_of(self.bert), targets=targets, weights=weight)
+        return LabelledRows(segments, packer_of(self.bert), targets=targets, weights=weight)
 
-    def check_learnable(self, examples: Examples) -> None:
+    def check_learnable(self, examples: LabelledRows) -> None:
         if not self.multi_label and len(np.unique(examples.targets)) < 2:
             raise ValueError(
                 "There must be at least two different labels to learn from. "

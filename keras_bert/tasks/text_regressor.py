@@ -9,10 +9,11 @@ from keras import ops
 from keras_bert.bert import Bert
 from keras_bert.layers.norm import Dropout
 from keras_bert.tasks.columns import check_lengths, column, numbers, weights
-from keras_bert.tasks.examples import Examples, interleave, packer_of, pieces
 from keras_bert.tasks.heads import check_bert, encode_rows, head_layer
+from keras_bert.tasks.labelled_rows import LabelledRows, interleave, packer_of
 from keras_bert.tasks.task import Task, as_batch
 from keras_bert.tasks.text_classifier import text_segments
+from keras_bert.text.tokenized_rows import pieces
 
 PAIRS = ("together", "cosine")
 
@@ -69,7 +70,7 @@ class TextRegressor(Task):
 
     # === Training ===
 
-    def examples(self, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None) -> Examples:
+    def examples(self, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None) -> LabelledRows:
         if self.pairs == "together":
             texts, segments = text_segments(self.bert, x)
             rows = 1
@@ -79,10 +80,10 @@ class TextRegressor(Task):
         if class_weight is not None:
             raise ValueError("class_weight is for labels. Give sample_weight. Received: class_weight for numbers")
         if y is None:
-            return Examples(segments, packer_of(self.bert), rows)
+            return LabelledRows(segments, packer_of(self.bert), rows)
         targets = self.target_ids(y)
         check_lengths(texts=texts, numbers=targets)
-        return Examples(segments, packer_of(self.bert), rows, targets, weights(sample_weight, len(targets)))
+        return LabelledRows(segments, packer_of(self.bert), rows, targets, weights(sample_weight, len(targets)))
 
     def _pairs(self, x: Any) -> tuple[list[str], list[Any]]:
         if not isinstance(x, tuple) or len(x) != 2:

@@ -14,8 +14,8 @@ from keras_bert.layers.norm import Dropout
 from keras_bert.tasks.columns import check_lengths, rows_of, weights
 from keras_bert.tasks.decoding.entities import Entity, Run, decode, encode, has_entities, stray_label
 from keras_bert.tasks.decoding.units import Units, units_of
-from keras_bert.tasks.examples import Examples, packer_of
 from keras_bert.tasks.heads import check_bert, head_layer
+from keras_bert.tasks.labelled_rows import LabelledRows, packer_of
 from keras_bert.tasks.labels import check_labels, class_weights, label_ids
 from keras_bert.tasks.task import Task
 
@@ -85,23 +85,23 @@ class TokenTagger(Task):
 
     # === Training ===
 
-    def examples(self, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None) -> Examples:
+    def examples(self, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None) -> LabelledRows:
         packer = packer_of(self.bert)
         units = units_of(self.bert.preprocessor, x, self.unit)
         rows, _ = units.rows(packer.max_length - 2)
         if y is None:
-            return Examples([rows], packer)
+            return LabelledRows([rows], packer)
         targets = self._targets(units, rows_of(y, "list of labels"))
         weight = np.repeat(weights(sample_weight, len(units)), np.diff(units.splits))
         weight *= class_weights(class_weight, self.labels)[targets] * (targets >= 0)
-        return Examples(
+        return LabelledRows(
             [rows],
             packer,
             targets=rows.with_values(np.maximum(targets, 0)),
             weights=rows.with_values(weight.astype("float32")),
         )
 
-    def check_learnable(self, examples: Examples) -> None:
+    def check_learnable(self, examples: LabelledRows) -> None:
         if (stray := stray_label(self.labels)) is not None:
             raise ValueError(
                 "Where labels tell entities, each must be O or have a prefix, as B-PER has. Mend it, or leave it out. "
@@ -198,7 +198,7 @@ class TokenTagger(Task):
         packer = packer_of(self.bert)
         units = units_of(self.bert.preprocessor, x, self.unit)
         rows, _ = units.rows(packer.max_length - 2)
-        parts = self.logits(Examples([rows], packer), batch_size)
+        parts = self.logits(LabelledRows([rows], packer), batch_size)
         kept = zip(parts, rows.row_lengths().numpy(), strict=True)
         flat = [part[1 : 1 + length] for part, length in kept]  # without [CLS] and [SEP]
         logits = np.concatenate([*flat, np.zeros((0, len(self.labels)), "float32")])  # [all pieces, C]

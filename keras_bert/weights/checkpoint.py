@@ -13,6 +13,7 @@ from keras_bert.config import BertConfig
 from keras_bert.layers.dense import initializer
 from keras_bert.text.rules import TextRules
 from keras_bert.text.vocabulary import Vocabulary
+from keras_bert.vectors import Pooling
 from keras_bert.weights.names import Stored, encoder_shapes, head_shapes
 from keras_bert.wording import listed
 
@@ -20,15 +21,6 @@ logger = logging.getLogger("keras_bert")
 
 _SLICE = 8 << 20  # bytes
 HEADS = ("mlm", "nsp", "classifier", "regressor", "tagger", "qa", "choice")
-
-
-@dataclass(frozen=True)
-class Pooling:
-    """How a sentence-transformers model makes one vector of a text: arguments of `Bert.embed`."""
-
-    pooling: str = "mean"
-    normalize: bool = False
-    max_length: int | None = None
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,8 @@ import numpy as np
 
 from keras_bert.config import BertConfig
 from keras_bert.storage import new_folder, read_json, write_json
-from keras_bert.weights.checkpoint import Checkpoint, Head, Pooling
+from keras_bert.vectors import Pooling
+from keras_bert.weights.checkpoint import Checkpoint, Head
 from keras_bert.weights.hugging_face_files import stored_weights, write_weights
 from keras_bert.weights.hugging_face_text import read_text, tokenizer_config
 from keras_bert.weights.names import (

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+from keras_bert.compat import read_object_graph
 from keras_bert.config import BertConfig
 from keras_bert.storage import read_json
 from keras_bert.text.vocabulary import Vocabulary
@@ -157,10 +158,7 @@ def _named(prefix: Path, left_out: dict[str, str]) -> dict[str, Stored]:
 
 
 def _full_names(prefix: Path) -> dict[str, str]:
-    from tensorflow.core.protobuf import trackable_object_graph_pb2
-
-    graph = trackable_object_graph_pb2.TrackableObjectGraph()
-    graph.ParseFromString(tensor_bundle.reader(prefix).get_tensor(tensor_bundle.GRAPH))
+    graph = read_object_graph(tensor_bundle.reader(prefix).get_tensor(tensor_bundle.GRAPH))
     return {entry.checkpoint_key: entry.full_name for node in graph.nodes for entry in node.attributes}
 
 

@@ -10,8 +10,9 @@ import keras
 from keras_bert.bert import Bert
 from keras_bert.config import BertConfig
 from keras_bert.storage import new_folder, only_file, read_json, write_json
+from keras_bert.vectors import Pooling
 from keras_bert.weights import keras_weights
-from keras_bert.weights.checkpoint import HEADS, Checkpoint, Head, Pooling
+from keras_bert.weights.checkpoint import HEADS, Checkpoint, Head
 from keras_bert.weights.google import CONFIG, VOCABULARY, text_of
 from keras_bert.weights.hugging_face_text import tokenizer_config
 from keras_bert.weights.names import (

@@ -6,6 +6,7 @@ from typing import Any
 import keras
 import numpy as np
 
+from keras_bert.compat import read_object_graph
 from keras_bert.config import BertConfig
 from keras_bert.layers.dense import blank_weights
 from keras_bert.storage import read_json, write_json
@@ -113,10 +114,7 @@ def _head(weights: dict[str, Stored], settings: dict[str, Any]) -> Head:
 
 def _named_weights(prefix: Path) -> dict[str, Stored]:
     """The arrays by "layer/weight": the children of the root's `named_weights`."""
-    from tensorflow.core.protobuf import trackable_object_graph_pb2
-
-    graph = trackable_object_graph_pb2.TrackableObjectGraph()
-    graph.ParseFromString(tensor_bundle.reader(prefix).get_tensor(tensor_bundle.GRAPH))
+    graph = read_object_graph(tensor_bundle.reader(prefix).get_tensor(tensor_bundle.GRAPH))
     arrays = tensor_bundle.stored_arrays(prefix)
 
     def children(node: Any) -> dict[str, Any]:

@@ -2,7 +2,7 @@ import sys
 
 import pytest
 
-from keras_bert import cli
+import keras_bert_cli
 
 
 @pytest.fixture
@@ -12,7 +12,7 @@ def run(monkeypatch, capsys):
     def run(*words):
         monkeypatch.setattr(sys, "argv", ["keras-bert", *map(str, words)])
         with pytest.raises(SystemExit) as end:
-            cli.main()
+            keras_bert_cli.main()
         return (end.value.code or 0, *capsys.readouterr())
 
     return run

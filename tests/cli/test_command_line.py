@@ -20,26 +20,26 @@ from rich.cells import cell_len
 import keras_bert
 import keras_bert_cli as cli
 from keras_bert import progress
+from keras_bert_cli.contents import CONTENTS
 from tests.tasks.small import small_task
 
 ROOT = Path(__file__).parents[2]
-COMMANDS = [name for names in cli.CONTENTS.values() for name in names]
+COMMANDS = [name for names in CONTENTS.values() for name in names]
 
 
 @pytest.fixture(scope="module")
 def commands():
-    cli.register()
     return typer.main.get_command(cli.app).commands
 
 
 def test_help_is_a_table_of_contents(run):
     code, shown, _ = run("--help")
-    places = [shown.index(f"─ {panel} ─") for panel in cli.CONTENTS]
+    places = [shown.index(f"─ {panel} ─") for panel in CONTENTS]
     assert code == 0
     assert places == sorted(places)
     assert re.findall(r"^│ ([a-z][a-z-]+)  ", shown, re.MULTILINE) == COMMANDS
     files = {path.stem.replace("_", "-") for path in (ROOT / "keras_bert_cli").glob("[a-z]*.py")}
-    assert files == set(COMMANDS)
+    assert files - {"contents", "options"} == set(COMMANDS)
 
 
 def _parse(commands, line):
@@ -177,15 +177,19 @@ def test_standard_input_is_closed(run, monkeypatch):
     monkeypatch.setattr(sys, "stdin", None)
     code, _, err = run("embed", "--model", "tiny", "--json")
     assert code == 1
-    assert "Standard input must be open" in err
+    assert "Standard input is closed" in err
 
 
 def test_interrupted_while_it_imports(run, monkeypatch):
-    def interrupt():
-        raise KeyboardInterrupt
+    class Interrupt:
+        def find_spec(self, name, *_):
+            if name.startswith("keras_bert."):
+                raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli, "register", interrupt)
-    assert run("models") == (130, "", "")
+    for name in [name for name in sys.modules if name.startswith("keras_bert.")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr(sys, "meta_path", [Interrupt(), *sys.meta_path])
+    assert run("convert", "a", "b", "--to", "hf") == (130, "", "")
 
 
 def test_an_import_that_fails_is_one_line():
@@ -224,7 +228,7 @@ def test_a_saved_task_is_found_by_its_class(tmp_path):
 def test_what_the_system_says_of_a_path(run, tmp_path):
     code, out, err = run("embed", tmp_path / "none", "--model", "tiny", "--json")
     assert (code, out) == (1, "")
-    assert re.fullmatch(rf"keras-bert: .+ Received: {tmp_path}/none: No such file or directory\n", err)
+    assert re.fullmatch(rf"keras-bert: Could not use {tmp_path}/none: No such file or directory\. Check .+\n", err)
 
 
 def test_fill_mask_numbers_the_masks_of_all_texts(run, monkeypatch):
@@ -253,7 +257,8 @@ COMPLETION = {"_KERAS_BERT_COMPLETE": "complete_bash", "COMP_WORDS": "keras-bert
     [
         (["--version"], {}, f"{keras_bert.__version__}\n"),
         (["models", "--language", "korean"], {}, "klue/bert-base"),
-        (["evaluate", "--help"], {}, "keras-bert evaluate nsmc --data nsmc-test.tsv"),
+        (["--help"], {}, "keras-bert COMMAND --help"),
+        *((([name, "--help"]), {}, f"keras-bert {name} ") for name in COMMANDS),
         ([], COMPLETION, "fill-mask\nfinetune"),
     ],
 )

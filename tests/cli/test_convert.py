@@ -6,11 +6,12 @@ import pytest
 from typer.testing import CliRunner
 
 from keras_bert.text.vocabulary import Vocabulary
+from keras_bert.vectors import Pooling
 from keras_bert.weights import own
-from keras_bert.weights.checkpoint import Pooling, TextRules
+from keras_bert.weights.checkpoint import TextRules
 from keras_bert.weights.convert import compare
 from keras_bert.weights.load import read
-from keras_bert_cli import app, convert  # noqa: F401  registers the command
+from keras_bert_cli import app
 from tests.weights import small
 
 

@@ -16,7 +16,7 @@ import keras_bert
 from keras_bert.exports import publish
 from keras_bert.exports.manifest import facts_of
 from keras_bert.exports.publish import new_version
-from keras_bert.weights.checkpoint import Pooling
+from keras_bert.vectors import Pooling
 from tests.exports.conftest import SEQ_LENGTH, make
 from tests.subprocesses import python
 

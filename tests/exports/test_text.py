@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from keras_bert.exports.text_export import text
-from keras_bert.weights.checkpoint import Pooling
+from keras_bert.vectors import Pooling
 from tests.exports.conftest import SEQ_LENGTH, make
 
 TEXTS = ["w1 w2 É", "", "W3, w4!"]

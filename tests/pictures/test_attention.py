@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from keras_bert.pictures import attention_page
-from keras_bert_cli import app, attention  # noqa: F401  registers the command
+from keras_bert_cli import app
 from tests.pictures import small
 
 

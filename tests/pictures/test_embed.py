@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from keras_bert_cli import app, embed  # noqa: F401  registers the command
+from keras_bert_cli import app
 from tests.pictures import small
 
 TEXTS = ["The cat sat.", "", "영화를 보았다"]
@@ -58,7 +58,7 @@ def test_table(bert, model, tmp_path):
 
 @pytest.mark.parametrize(
     ("options", "said"),
-    [((), "Say where the vectors go"), (("--json", "--label-column", "kind"), "--label-column names a column")],
+    [((), "No output was asked for. Use"), (("--json", "--label-column", "kind"), "--label-column needs a table")],
 )
 def test_usage(model, options, said):
     result = run("-", "--model", model, *options, input="a\n")

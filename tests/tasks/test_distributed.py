@@ -6,7 +6,7 @@ import keras
 import numpy as np
 import pytest
 
-from keras_bert.tasks.examples import Examples
+from keras_bert.tasks.labelled_rows import LabelledRows
 from tests.parity.oracles import array
 from tests.subprocesses import fork
 from tests.tasks.small import NO_DROPOUT, columns, small_bert, small_task
@@ -81,8 +81,8 @@ def said_of_options():
         except (ValueError, TypeError) as error:
             said.append(str(error))
     batches = []
-    static = Examples.static
-    Examples.static = lambda *given, **options: batches.append(static(*given, **options)) or batches[-1]
+    static = LabelledRows.static
+    LabelledRows.static = lambda *given, **options: batches.append(static(*given, **options)) or batches[-1]
     losses = task.fit(x, y, batch_size=2, shuffle=False, epochs=2, verbose=0).history["loss"]
     with replicas.scope():
         task.compile(keras.optimizers.SGD(0.0, clipnorm=1.0), task.default_loss(), metrics=["accuracy"])

@@ -52,9 +52,9 @@ def test_evaluate(finished, files):
 
 
 def test_evaluate_needs_a_file(finished, tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"data must be there.*nothing.tsv"):
+    with pytest.raises(FileNotFoundError, match=r"--data does not exist.*nothing.tsv"):
         run("evaluate", finished[0], "--data", tmp_path / "nothing.tsv")
-    with pytest.raises(IsADirectoryError, match="rows of a file"):
+    with pytest.raises(IsADirectoryError, match="--data must be a file of rows"):
         run("evaluate", finished[0], "--data", tmp_path)
 
 

@@ -5,8 +5,9 @@ import shutil
 
 import pytest
 
+from keras_bert.vectors import Pooling
 from keras_bert.weights import hugging_face
-from keras_bert.weights.checkpoint import Pooling, TextRules
+from keras_bert.weights.checkpoint import TextRules
 from keras_bert.weights.load import read
 from tests.weights import small
 from tests.weights.hugging_face_folders import bert_of_theirs, edit, folder_of

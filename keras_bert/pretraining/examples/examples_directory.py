@@ -1,19 +1,18 @@
-"""A directory of examples: shards, `examples.json` over them, and the vocabulary with its text rules.
+"""A directory of examples: shards, `examples.json` about them, and the vocabulary with its text rules.
 
-While it is written, `unfinished.json` stands for examples.json, and each finished shard has a note of its own.
+Until all shards are written, `unfinished.json` takes the place of examples.json, and each shard has a note of its own.
 """
 
+import hashlib
 import logging
 import os
-from collections.abc import Sequence
 from typing import Any
 
 from keras_bert import storage
-from keras_bert.corpus.documents import Document
-from keras_bert.pretraining.examples.example_settings import Settings, sha256_of
-from keras_bert.pretraining.examples.shards import ONE_DOCUMENT, Shard, digest_of
+from keras_bert.pretraining.examples.example_settings import ExampleSettings
+from keras_bert.pretraining.examples.masking import Masking
+from keras_bert.pretraining.examples.shard_writer import Shard
 from keras_bert.text.vocabulary import Vocabulary
-from keras_bert.weights.checkpoint import TextRules
 from keras_bert.weights.hugging_face_text import tokenizer_config
 
 logger = logging.getLogger(__name__)
@@ -22,118 +21,131 @@ FINISHED = "examples.json"
 UNFINISHED = "unfinished.json"
 VOCABULARY = "vocab.txt"
 RULES = "tokenizer_config.json"
+FORMAT = 1
+ONE_DOCUMENT = (
+    "The corpus has one document, but a random second segment must come from another one. Add documents, separate "
+    "them in another way (--documents), or write no pairs (nsp=False, --no-nsp). Received: one document"
+)
+
+
+# === Writing ===
+
+
+def run_of(settings: ExampleSettings, vocabulary: Vocabulary, corpus: list[list[Any]], writer: str) -> dict[str, Any]:
+    """What identifies a run of `write_examples`.
+
+    corpus: the name and size of each file. writer: "local" or "beam".
+    """
+    identity = {"vocabulary_size": len(vocabulary), "vocabulary_sha256": _sha256(vocabulary), "format": FORMAT}
+    return {"settings": settings.to_dict() | identity, "corpus": corpus, "writer": writer}
 
 
 def finished_shards(directory: str, run: dict[str, Any]) -> list[Shard] | None:
-    """The shards of a run that ended; None where there is something to do. Another run's directory is refused.
-
-    run: what tells this run from others: the settings, the corpus and the writer.
-    """
-    ended = storage.read_json(os.path.join(directory, FINISHED))
-    found = ended or storage.read_json(os.path.join(directory, UNFINISHED))
+    """The shards of a finished run; None if there is something to write. The directory of another run is refused."""
+    finished = storage.read_json(os.path.join(directory, FINISHED))
+    found = finished or storage.read_json(os.path.join(directory, UNFINISHED))
     if not found:
         if names := storage.names_in(directory):
             raise FileExistsError(
-                "Examples are written into a new or empty directory. Choose another or empty it. "
-                f"Received: {directory}, which holds {names[0]}"
+                f"{directory} is not empty. Write the examples into a new or empty directory. Received: {directory}, "
+                f"which holds {names[0]}"
             )
         return None
     for part, value in run.items():
         if found.get(part) != value:
             raise FileExistsError(
-                "A directory of examples holds one run. Choose another, empty it, or give what it was begun with. "
-                f"Received: {directory}, whose {part} differ: {_difference(found.get(part), value)}"
+                f"{directory} holds examples of another run. Choose another directory, empty this one, or use the "
+                f"arguments of that run. Received: other {part}: {differences(found.get(part), value)}"
             )
-    if not ended:
+    if not finished:
         return None
-    logger.info("%s: finished by an earlier run", directory)
-    return [Shard(**shard) for shard in ended["shards"]]
+    logger.info("%s: already finished by an earlier run.", directory)
+    return [Shard(**shard) for shard in finished["shards"]]
 
 
-def begin(directory: str, run: dict[str, Any], settings: Settings, vocabulary: Vocabulary) -> dict[int, Shard]:
-    """Make the directory ready; the shards that an earlier run finished, by their numbers."""
+def begin(directory: str, run: dict[str, Any], settings: ExampleSettings, vocabulary: Vocabulary) -> None:
+    """Create the directory with everything but shards."""
     storage.make_folder(directory)
-    rules = TextRules(settings.lowercase, settings.strip_accents, settings.split_cjk)
-    storage.write_json(os.path.join(directory, UNFINISHED), run)  # first: by it the directory is known again
-    storage.write_text(os.path.join(directory, VOCABULARY), "".join(f"{token}\n" for token in vocabulary))
-    storage.write_json(os.path.join(directory, RULES), tokenizer_config(rules, settings.seq_length))
-    return {int(shard.name[len("examples-") : -len(".tfrecord")]): shard for shard in noted_shards(directory)}
+    storage.write_json(os.path.join(directory, UNFINISHED), run)  # first, since it says whose directory this is
+    storage.write_text(os.path.join(directory, VOCABULARY), _lines(vocabulary))
+    storage.write_json(os.path.join(directory, RULES), tokenizer_config(settings.rules, settings.seq_length))
 
 
-def check_text(directory: str, shard: Shard, unit: Sequence[Document]) -> None:
-    """Refuse a shard that an earlier run made from another text."""
-    if shard.digest != digest_of(unit):
-        raise ValueError(
-            "A run goes on from the same corpus. Empty the directory, or choose another. Received: "
-            f"{os.path.join(directory, shard.name)}, made from another text"
-        )
-
-
-def finish(directory: str, run: dict[str, Any], shards: list[Shard]) -> None:
-    """Write examples.json over the shards, and drop what stood for it."""
-    examples = sum(shard.examples for shard in shards)
-    documents = sum(shard.documents for shard in shards)
+def finish(directory: str, run: dict[str, Any]) -> list[Shard]:
+    """Move the shards' notes into examples.json."""
+    notes = [name for name in storage.names_in(directory) if name.startswith("examples-") and name.endswith(".json")]
+    shards = sorted(Shard(**storage.read_json(os.path.join(directory, name))) for name in notes)
+    examples, documents, next_texts = (
+        sum(getattr(shard, name) for shard in shards) for name in ("examples", "documents", "next_texts")
+    )
     if run["settings"]["nsp"] and documents == 1:
         raise ValueError(ONE_DOCUMENT)
     if not examples:
-        raise ValueError(f"A corpus must give an example at least. Give more text. Received: {documents} documents")
-    next_texts = sum(shard.next_texts for shard in shards)
+        raise ValueError(f"The corpus gives no example. Add text. Received: {documents} documents")
     if run["settings"]["nsp"] and not 0.2 < next_texts / examples < 0.8:
         logger.warning(
-            "Of %d examples %d have the text that is next, where half should: documents of one sentence have no next, "
-            "and a single document has no other. Part documents otherwise (--documents), or leave out pairs "
-            "(nsp=False, --no-nsp).",
-            examples, next_texts,
+            "In %d of %d examples the second segment follows the first; it should be half of them. A document of one "
+            "sentence has no next segment, and a single document has no random one. Separate documents in another way "
+            "(--documents), or write no pairs (nsp=False, --no-nsp).",
+            next_texts, examples,
         )  # fmt: skip
-    storage.write_json(
-        os.path.join(directory, FINISHED), run | {"shards": [shard._asdict() for shard in sorted(shards)]}
-    )
-    for name in [UNFINISHED, *_notes(directory)]:
+    storage.write_json(os.path.join(directory, FINISHED), run | {"shards": [shard._asdict() for shard in shards]})
+    for name in [UNFINISHED, *notes]:
         storage.remove(os.path.join(directory, name))
+    return shards
 
 
-def noted_shards(directory: str) -> list[Shard]:
-    """The shards that are finished, in a directory that is not."""
-    return [Shard(**storage.read_json(os.path.join(directory, name))) for name in _notes(directory)]
+def differences(found: Any, wanted: Any) -> str:
+    """In what two sets of settings, or two values, differ."""
+    if not isinstance(found, dict):
+        return f"{str(wanted)[:60]} (was {str(found)[:60]})"
+    names = [name for name in {**wanted, **found} if found.get(name) != wanted.get(name)]
+    return ", ".join(f"{name}={wanted.get(name)!r} (was {found.get(name)!r})" for name in names)
 
 
-def read_directory(directory: str) -> tuple[Settings, list[Shard]]:
-    """The settings and shards of finished examples."""
-    path = os.path.join(directory, FINISHED)
-    found = storage.read_json(path)
+# === Reading ===
+
+
+def is_examples_directory(path: str) -> bool:
+    """Whether `write_examples` wrote this directory."""
+    return any(storage.exists(os.path.join(path, name)) for name in (FINISHED, UNFINISHED))
+
+
+def read_shards(directory: str) -> list[Shard]:
+    """The shards of finished examples."""
+    found = storage.read_json(os.path.join(directory, FINISHED))
     if not found:
-        unfinished = storage.exists(os.path.join(directory, UNFINISHED))
         raise FileNotFoundError(
-            f"Examples have an {FINISHED}. "
-            + ("Run the command that writes them once more to finish them. " if unfinished else "Write them first. ")
-            + f"Received: {directory}"
+            f"The examples in {directory} are not finished: there is no {FINISHED}. Run the command that writes them "
+            f"again; it continues where it stopped. Received: {directory}"
         )
-    return Settings.from_dict(found["settings"], path), [Shard(**shard) for shard in found["shards"]]
+    return [Shard(**shard) for shard in found["shards"]]
 
 
-def text_beside(directory: str) -> tuple[Vocabulary, TextRules]:
-    """The vocabulary the examples were made with, and how text was cut."""
-    settings = storage.read_json(os.path.join(directory, FINISHED)) or storage.read_json(
-        os.path.join(directory, UNFINISHED)
-    )
+def read_settings(directory: str) -> tuple[ExampleSettings, Vocabulary]:
+    """The settings and the vocabulary of the examples, finished or not."""
+    path = os.path.join(directory, FINISHED)
+    run = storage.read_json(path) or storage.read_json(os.path.join(directory, UNFINISHED))
+    found = run["settings"]
+    size, digest = found.pop("vocabulary_size", None), found.pop("vocabulary_sha256", None)
+    if (version := found.pop("format", None)) != FORMAT or set(found) != set(ExampleSettings().to_dict()):
+        raise ValueError(
+            f"{path} has examples of another format. Write them again with this release. Received: format {version}, "
+            f"where {FORMAT} is needed"
+        )
     path = os.path.join(directory, VOCABULARY)
     vocabulary = Vocabulary(storage.read_text(path).removesuffix("\n").split("\n"))
-    found = Settings.from_dict(settings["settings"], directory)
-    if sha256_of(vocabulary) != found.vocabulary_sha256:
+    if _sha256(vocabulary) != digest:
         raise ValueError(
-            "The vocabulary beside examples must be the one they were made with. Put it back, or write the examples "
-            f"again. Received: {path}, {len(vocabulary)} pieces, where {found.vocabulary_size} with another digest "
-            "were used"
+            f"{path} is not the vocabulary these examples were written with. Put that one back, or write the examples "
+            f"again. Received: {len(vocabulary)} pieces, where {size} with another digest were used"
         )
-    return vocabulary, TextRules(found.lowercase, found.strip_accents, found.split_cjk)
+    return ExampleSettings(**found | {"masking": Masking(**found["masking"])}), vocabulary
 
 
-def _notes(directory: str) -> list[str]:
-    return [name for name in storage.names_in(directory) if name.startswith("examples-") and name.endswith(".json")]
+def _lines(vocabulary: Vocabulary) -> str:
+    return "".join(f"{token}\n" for token in vocabulary)
 
 
-def _difference(found: Any, wanted: Any) -> str:
-    if not isinstance(found, dict):
-        return f"{str(found)[:60]} (now {str(wanted)[:60]})"
-    names = [name for name in {**wanted, **found} if found.get(name) != wanted.get(name)]
-    return ", ".join(f"{name}={found.get(name)!r} (now {wanted.get(name)!r})" for name in names)
+def _sha256(vocabulary: Vocabulary) -> str:
+    return hashlib.sha256(_lines(vocabulary).encode()).hexdigest()

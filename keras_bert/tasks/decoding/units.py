@@ -9,8 +9,8 @@ import numpy as np
 
 from keras_bert.tasks.columns import column, rows_of
 from keras_bert.tasks.decoding.entities import Run
-from keras_bert.tasks.examples import tokenize
 from keras_bert.text.offsets import behind_marks
+from keras_bert.text.tokenized_rows import tokenize
 
 if TYPE_CHECKING:
     import tensorflow as tf

@@ -36,7 +36,7 @@ def batches(step, part=(0, 1)):
 
 
 def batch(step):
-    """Random texts; rows differ in length and in how many positions they are asked for."""
+    """Random texts; rows differ in length and in the number of positions."""
 
     def draw(salt, *shape, low, high):
         return tf.random.stateless_uniform(shape, tf.stack([step, salt]), low, high, tf.int32)

@@ -1,4 +1,4 @@
-"""The loop on one device: what it divides by, how it stops, and how it goes on."""
+"""Training on one device: the loss, stopping and resuming."""
 
 import os
 import resource
@@ -11,10 +11,11 @@ import tensorflow as tf
 
 import keras_bert
 from keras_bert.training.checkpoints import Checkpoints
-from keras_bert.training.evaluator import Evaluator
-from keras_bert.training.loop import check_batch_size, evaluate, train
-from keras_bert.training.report import read_metrics
-from tests.training.small import BATCH, batch, batches, small_pretrainer, weights
+from keras_bert.training.metrics_log import read_metrics
+from keras_bert.training.orbit_engine import Evaluator
+from keras_bert.training.strategy import check_batch_size
+from keras_bert.training.train import mean_measures, train
+from tests.training.small_training import BATCH, batch, batches, small_pretrainer, weights
 
 
 @pytest.fixture(scope="module")
@@ -57,11 +58,11 @@ def test_a_step_is_gradient_descent_on_the_mean_over_the_batch(one, accumulate):
     np.testing.assert_allclose(weights(model), weights(expected), rtol=0, atol=1e-6)
 
 
-def test_evaluate_is_the_mean_over_all_batches(one):
+def test_mean_measures_are_means_over_all_batches(one):
     model = small_pretrainer(0.1)
     counts = [batch(step)[2]["mlm_logits"].numpy().sum() for step in range(3)]
     assert len(set(counts)) > 1
-    found = evaluate(model, lambda step, part: batches(step, part).take(3), strategy=one, batch_size=BATCH)
+    found = mean_measures(model, lambda step, part: batches(step, part).take(3), strategy=one, batch_size=BATCH)
     x, y, weight = (
         tf.nest.map_structure(lambda *t: tf.concat(t, 0), *parts) for parts in zip(*map(batch, range(3)), strict=True)
     )
@@ -70,18 +71,18 @@ def test_evaluate_is_the_mean_over_all_batches(one):
     assert found["masked_lm_accuracy"] == pytest.approx(expected, abs=1e-6)
 
 
-def test_goes_on_as_if_it_had_never_stopped(one, tmp_path):
-    whole = run(one, 14, validation=lambda step, part: batches(step, part).take(2), validate_every=5)
+def test_a_resumed_run_equals_one_that_never_stopped(one, tmp_path):
+    unstopped = run(one, 14, validation=lambda step, part: batches(step, part).take(2), validate_every=5)
     stopped = str(tmp_path / "stopped")
     run(one, 6, directory=stopped, steps_per_loop=4)
     again = run(one, 14, directory=stopped, checkpoint_every=3)
-    np.testing.assert_array_equal(weights(again), weights(whole))
+    np.testing.assert_array_equal(weights(again), weights(unstopped))
     steps = [record["step"] for record in read_metrics(f"{stopped}/metrics.jsonl")]
     assert steps == [4, 6, 9, 12, 14]
 
 
-def test_a_validation_that_was_cut_short_is_made_up(one, tmp_path, monkeypatch):
-    """By a kill in it, and by one between it and its checkpoint."""
+def test_an_interrupted_validation_is_repeated(one, tmp_path, monkeypatch):
+    """By a kill during it, and by one before its checkpoint."""
     save = Checkpoints.save
 
     def killed(*_):
@@ -90,7 +91,7 @@ def test_a_validation_that_was_cut_short_is_made_up(one, tmp_path, monkeypatch):
     def two(step, part):
         return batches(step, part).take(2)
 
-    def go_on():
+    def resume():
         return run(one, 6, directory=str(tmp_path), checkpoint_every=4, validation=two)
 
     for kind, name, kill in (
@@ -100,14 +101,14 @@ def test_a_validation_that_was_cut_short_is_made_up(one, tmp_path, monkeypatch):
         with monkeypatch.context() as patch:
             patch.setattr(kind, name, kill)
             with pytest.raises(ZeroDivisionError):
-                go_on()
-    np.testing.assert_array_equal(weights(go_on()), weights(run(one, 6)))
+                resume()
+    np.testing.assert_array_equal(weights(resume()), weights(run(one, 6)))
     records = read_metrics(f"{tmp_path}/metrics.jsonl")
     assert [(x["step"], "validation_masked_lm_loss" in x) for x in records] == [(4, False), (6, False), (6, True)]
 
 
 @pytest.mark.parametrize(("number", "ends"), [(signal.SIGTERM, SystemExit), (signal.SIGINT, KeyboardInterrupt)])
-def test_a_signal_saves_and_ends(one, tmp_path, number, ends):
+def test_a_signal_saves_and_stops(one, tmp_path, number, ends):
     before = signal.getsignal(number)
 
     def stopping(step, part):
@@ -129,7 +130,7 @@ def test_a_signal_saves_and_ends(one, tmp_path, number, ends):
     assert signal.getsignal(number) == before
 
 
-def test_a_loss_that_is_no_number_names_step_data_and_checkpoint(one, tmp_path):
+def test_a_loss_that_is_not_finite_names_step_data_and_checkpoint(one, tmp_path):
     def poisoned(step, part):
         def poison(step):
             x, y, weight = batch(step)
@@ -138,18 +139,18 @@ def test_a_loss_that_is_no_number_names_step_data_and_checkpoint(one, tmp_path):
 
         return tf.data.Dataset.range(step, 1000).map(poison)
 
-    with pytest.raises(FloatingPointError, match=r"step 7 .* the data of shard of 7\..*checkpoints/ckpt-5\."):
+    with pytest.raises(FloatingPointError, match=r"at step 7, with the data of shard of 7\..*checkpoints/ckpt-5\."):
         run(one, 20, batches=poisoned, directory=str(tmp_path), checkpoint_every=5, where="shard of {}".format)
 
 
-def test_a_full_disk_leaves_the_last_checkpoint(one, tmp_path):
-    """RLIMIT_FSIZE makes a long write fail as a full disk does."""
+def test_a_full_disk_keeps_the_last_checkpoint(one, tmp_path):
+    """RLIMIT_FSIZE makes a long write fail like a full disk."""
     directory = str(tmp_path)
     run(one, 4, directory=directory)
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, limit[1]))
     try:
-        with pytest.raises(OSError, match=r"step 8 could not be written.*goes on from .*ckpt-4"):
+        with pytest.raises(OSError, match=r"step 8 could not be written.*resumes from .*ckpt-4"):
             run(one, 12, directory=directory, checkpoint_every=8)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limit)
@@ -166,17 +167,17 @@ def test_a_checkpoint_of_another_model_is_refused(one, tmp_path):
     run(one, 2, directory=str(tmp_path))
     with one.scope():
         model = small_pretrainer(0.0)  # no states of dropout
-    with pytest.raises(ValueError, match="must be of this model and optimizer"):
+    with pytest.raises(ValueError, match="is of another model or optimizer"):
         train(model, keras_bert.AdamW(), batches, strategy=one, steps=4, batch_size=BATCH, directory=str(tmp_path))
 
 
-def test_a_batch_that_does_not_part_evenly(one):
-    with pytest.raises(ValueError, match=r"multiple of 3: 1 replicas, and accumulate=3\. Take 15\. Received: .*16"):
+def test_a_batch_that_cannot_be_split_evenly(one):
+    with pytest.raises(ValueError, match=r"multiple of 3: 1 replicas times accumulate=3\. Use 15\. Received: .*16"):
         check_batch_size(16, one, accumulate=3)
 
 
 def test_a_model_built_outside_the_scope_is_named():
-    with pytest.raises(ValueError, match=r"built in the strategy's scope.*Received: .*word_embeddings"):
+    with pytest.raises(ValueError, match=r"not built in the strategy's scope.*Received: .*word_embeddings"):
         train(
             small_pretrainer(),
             keras_bert.AdamW(),
@@ -189,7 +190,7 @@ def test_a_model_built_outside_the_scope_is_named():
 
 def test_weights_without_a_gradient_are_named(one):
     model = OnlyMasked(small_pretrainer().bert)
-    with pytest.raises(ValueError, match=r"(?s)part of the loss.*nsp/kernel"):
+    with pytest.raises(ValueError, match=r"(?s)does not depend on all trainable weights.*nsp/kernel"):
         train(model, keras_bert.AdamW(), batches, strategy=one, steps=1, batch_size=BATCH)
 
 

@@ -1,18 +1,19 @@
-"""The model that a run begins with: a new one, or one of any source with the vocabulary of the data."""
+"""The model a run starts from: a new one, or one of any source, fitted to the vocabulary of the examples."""
 
 import dataclasses
 import logging
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from keras_bert.bert import Bert
 from keras_bert.config import BertConfig
+from keras_bert.pretraining.examples.read_examples import ExampleReader
 from keras_bert.pretraining.pretrainer import Pretrainer
 from keras_bert.pretraining.run.pretrain_recipe import Recipe
 from keras_bert.text.preprocessor import Preprocessor
 from keras_bert.text.vocabulary import Vocabulary
-from keras_bert.weights.checkpoint import Checkpoint, Head, TextRules
+from keras_bert.weights.checkpoint import Checkpoint, Head
 from keras_bert.weights.heads import assign_head
 from keras_bert.weights.load import build, read_source
 from keras_bert.weights.names import Stored
@@ -20,38 +21,31 @@ from keras_bert.weights.names import Stored
 logger = logging.getLogger("keras_bert")
 
 
-class Kind(NamedTuple):
-    """What the examples of a run have in common."""
-
-    vocabulary: Vocabulary
-    rules: TextRules
-    nsp: bool
-
-
-def new_model(recipe: Recipe, kind: Kind) -> Pretrainer:
-    """A model of the recipe's size, drawn at random."""
-    config = dataclasses.replace(BertConfig.from_size(recipe.size), vocab_size=len(kind.vocabulary))
-    return _pretrainer(config, recipe, kind)
+def new_model(recipe: Recipe, examples: ExampleReader) -> Pretrainer:
+    """A model of the recipe's size with random weights."""
+    assert examples.vocabulary is not None
+    config = dataclasses.replace(BertConfig.from_size(recipe.size), vocab_size=len(examples.vocabulary))
+    return _pretrainer(config, recipe, examples)
 
 
-def model_from(checkpoint: Checkpoint, recipe: Recipe, kind: Kind) -> Pretrainer:
-    """A model with the weights of a checkpoint of `resized`; heads that it lacks are drawn at random."""
-    pretrainer = _pretrainer(checkpoint.config, recipe, kind)
+def model_from(checkpoint: Checkpoint, recipe: Recipe, examples: ExampleReader) -> Pretrainer:
+    """A model with the weights of a checkpoint that has the examples' vocabulary; heads it lacks are random."""
+    pretrainer = _pretrainer(checkpoint.config, recipe, examples)
     checkpoint.assign_to(pretrainer.bert)
     assign_head(pretrainer, checkpoint)
     if missing := set(pretrainer.heads) - set(checkpoint.heads):
-        logger.warning("%s has no head %s; it is drawn at random.", checkpoint.source, ", ".join(sorted(missing)))
+        logger.warning("%s has no %s head; the new one is random.", checkpoint.source, ", ".join(sorted(missing)))
     return pretrainer
 
 
-def resized(source: Any, vocabulary: Vocabulary) -> Checkpoint:
-    """The weights of anything that `load` takes, for this vocabulary: a piece keeps its vector and its bias."""
+def read_resized(source: Any, vocabulary: Vocabulary) -> Checkpoint:
+    """Read anything that `load` accepts, and fit it to a vocabulary: each known piece keeps its vector and its bias."""
     checkpoint = read_source(source)
     if checkpoint.vocabulary is None:
         if checkpoint.config.vocab_size != len(vocabulary):
             raise ValueError(
-                f"The source must have a vocabulary, or a word vector for each of the data's {len(vocabulary)} pieces. "
-                f"Put its vocab.txt beside the weights. Received: {checkpoint.config.vocab_size} vectors in {source}"
+                f"{source} has no vocabulary, and {checkpoint.config.vocab_size} word vectors for the examples' "
+                f"{len(vocabulary)} pieces. Put its vocab.txt beside the weights. Received: {source}"
             )
         return checkpoint
     if checkpoint.vocabulary.tokens == vocabulary.tokens:
@@ -69,8 +63,9 @@ def _resized_head(head: Head, old: Vocabulary, new: Vocabulary) -> Head:
     return dataclasses.replace(head, weights={**head.weights, "mlm_bias/bias": Stored.of(np.array(values, "float32"))})
 
 
-def _pretrainer(config: BertConfig, recipe: Recipe, kind: Kind) -> Pretrainer:
+def _pretrainer(config: BertConfig, recipe: Recipe, examples: ExampleReader) -> Pretrainer:
     rate = recipe.dropout
     config = dataclasses.replace(config, hidden_dropout_prob=rate, attention_probs_dropout_prob=rate)
-    preprocessor = Preprocessor(kind.vocabulary, **vars(kind.rules), max_length=config.max_position_embeddings)
-    return Pretrainer(Bert(config, preprocessor, dtype=recipe.dtype, remat=recipe.remat), nsp=kind.nsp)
+    assert examples.vocabulary is not None
+    preprocessor = Preprocessor(examples.vocabulary, **vars(examples.rules), max_length=config.max_position_embeddings)
+    return Pretrainer(Bert(config, preprocessor, dtype=recipe.dtype, remat=recipe.remat), nsp=examples.nsp)

@@ -6,9 +6,9 @@ import pytest
 
 from keras_bert.bert import Bert
 from keras_bert.config import BertConfig
-from keras_bert.text.embed import embed
 from keras_bert.text.preprocessor import Preprocessor
 from keras_bert.text.vocabulary import Vocabulary
+from keras_bert.vectors import embed
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "em", "##bed", "##s", "a", "b", "c", "é"]
 TEXTS = ["a b c", "", "embeds a", "c " * 25, "b", "a b " * 40, "c a"]
@@ -85,7 +85,7 @@ def test_a_vector_per_piece(bert):
 def test_long_texts_are_cut_and_counted(bert, caplog):
     found = embed(bert, TEXTS, pooling=None)
     assert len(found[5].pieces) == 62
-    assert "1 of 7 texts are cut to 64 tokens" in caplog.text
+    assert "1 of 7 rows are cut to 64 pieces" in caplog.text
     np.testing.assert_allclose(embed(bert, ["c " * 25], max_length=10), embed(bert, ["c " * 8]), atol=1e-6)
     np.testing.assert_allclose(embed(bert, TEXTS, max_length=999), embed(bert, TEXTS), atol=1e-6)
 
@@ -103,10 +103,10 @@ def test_pairs_one_text_and_none(bert):
 def test_the_graph_is_traced_once_and_holds_only_the_blocks_it_needs(bert):
     embed(bert, TEXTS, layers=(0,), batch_tokens=20)
     embed(bert, ["b", "a b c"], layers=(0,))
-    runner = next(r for key, r in bert.__dict__["_embed_runners"].items() if key[2:3] == ((0,),))
+    runner = bert.runners.made[(0,), "concat", "mean", False]
     assert not [layer.name for layer in runner.model.layers if layer.name.startswith("layer_1")]
     if keras.backend.backend() == "tensorflow":
-        assert len(runner._graph.graph.get_operations()) > 0  # a concrete function, which is never traced again
+        assert len(runner.graphs) == 1  # a concrete function, which is never traced again
 
 
 def test_the_model_says_how_texts_are_pooled_unless_the_user_does(bert):

@@ -1,11 +1,11 @@
-"""Report: what a run says while it goes on, to people, to TensorBoard and to a file."""
+"""MetricsLog: the progress of a run, in the terminal or the log, in TensorBoard and in a file."""
 
 import json
 import logging
 import time
 from typing import Any
 
-import tensorflow as tf
+from keras_bert import storage
 
 logger = logging.getLogger("keras_bert")
 
@@ -13,13 +13,14 @@ SECONDS_BETWEEN_LINES = 30
 METRICS = "metrics.jsonl"
 
 
-class Report:
-    """A line that changes where standard error is a terminal that can, else a line of the log every half minute.
+class MetricsLog:
+    """A line that is updated in place if standard error is a terminal, else a line in the log every half minute.
 
-    With a directory: `metrics.jsonl`, an object a report, and `tensorboard/`. A run that goes on drops what was
-    reported after its checkpoint.
+    With a directory, also `metrics.jsonl`, with an object for each report, and `tensorboard/`. A resumed run removes
+    the records that came after its checkpoint.
 
-    Arguments: steps: of the whole run. peak: FLOP/s of the devices, and flops_per_token what one needs, where known.
+    start: the step the run resumes from. steps: of all phases together.
+    peak, flops_per_token: FLOP/s of the devices, and FLOP of a token, if known.
     """
 
     def __init__(
@@ -31,6 +32,7 @@ class Report:
         peak: float | None = None,
         flops_per_token: float | None = None,
     ) -> None:
+        import tensorflow as tf
         from rich.console import Console
         from rich.live import Live
 
@@ -40,13 +42,12 @@ class Report:
         self.writer = tf.summary.create_file_writer(f"{directory}/tensorboard") if directory else None
         console = Console(stderr=True)
         self.live = Live(console=console, transient=True) if console.is_interactive else None
-        self._spoken = time.perf_counter()
-        if self.metrics and tf.io.gfile.exists(self.metrics):
+        self._last_line = time.perf_counter()
+        if self.metrics and storage.exists(self.metrics):
             kept = [record for record in read_metrics(self.metrics) if record["step"] <= start]
-            with tf.io.gfile.GFile(self.metrics, "w") as file:
-                file.write("".join(json.dumps(record) + "\n" for record in kept))
+            storage.write_text(self.metrics, "".join(json.dumps(record) + "\n" for record in kept))
 
-    def __enter__(self) -> "Report":
+    def __enter__(self) -> "MetricsLog":
         if self.live:
             self.live.start()
         return self
@@ -58,7 +59,7 @@ class Report:
             self.writer.close()
 
     def __call__(self, step: int, means: dict[str, float], *, loop_steps: int = 0, seconds: float = 0.0) -> None:
-        """Tell the means of the last `loop_steps` steps, or, with 0 of them, of an evaluation."""
+        """Report the means of the last `loop_steps` steps; 0 of them mean a validation."""
         record: dict[str, float] = {"step": step, **means}
         if loop_steps:
             record["seconds_per_step"] = seconds / loop_steps
@@ -69,11 +70,13 @@ class Report:
         line = _line(record, self.steps)
         if self.live and loop_steps:
             self.live.update(line)
-        elif not loop_steps or time.perf_counter() - self._spoken > SECONDS_BETWEEN_LINES or step == self.steps:
-            self._spoken = time.perf_counter()
+        elif not loop_steps or time.perf_counter() - self._last_line > SECONDS_BETWEEN_LINES or step == self.steps:
+            self._last_line = time.perf_counter()
             logger.info("%s", line)
 
     def _write(self, record: dict[str, float]) -> None:
+        import tensorflow as tf
+
         if self.metrics:
             with tf.io.gfile.GFile(self.metrics, "a") as file:
                 file.write(json.dumps(record) + "\n")
@@ -110,7 +113,5 @@ def _time(seconds: float) -> str:
 
 
 def read_metrics(path: str) -> list[dict[str, Any]]:
-    """The reports of a run; a last line that was cut off by a kill is left out."""
-    with tf.io.gfile.GFile(path) as file:
-        lines = file.read().split("\n")
-    return [json.loads(line) for line in lines[:-1]]
+    """The records of a run, without a last line that a kill cut off."""
+    return [json.loads(line) for line in storage.read_text(path).split("\n")[:-1]]

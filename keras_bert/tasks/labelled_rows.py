@@ -1,98 +1,52 @@
-"""Tokenized examples, and how they become batches, packed to their longest row."""
+"""LabelledRows: the tokenized rows of a task, and the batches it is trained and validated on."""
 
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import keras
 import numpy as np
 
 from keras_bert import kernels
+from keras_bert.inputs import check_length
 from keras_bert.text.packing import Packer, place
+from keras_bert.text.tokenized_rows import TokenizedRows
 
-if TYPE_CHECKING:
-    import tensorflow as tf
-
-logger = logging.getLogger("keras_bert")
-
-CHUNK = 1024  # texts tokenized at a time
 GROUP = 4  # batches that are sorted by length together, where padding costs: few, so that they stay mixed
 
 
 @dataclass(frozen=True)
-class Examples:
-    """Examples as ids, with what is to be learned.
+class LabelledRows(TokenizedRows):
+    """Tokenized rows with what is to be learned from them; without, where a task only predicts.
 
-    segments: ragged ids [R, (pieces)], one tensor for each text of a row. rows: how many rows make an example.
     targets, weights: dense [n, ...], or ragged [R, (pieces)] where each piece has its own.
     """
 
-    segments: Sequence["tf.RaggedTensor"]
-    packer: Packer
-    rows: int = 1
     targets: Any = None
     weights: Any = None
 
-    def __len__(self) -> int:
-        return len(self.lengths)
-
-    @cached_property
-    def lengths(self) -> np.ndarray:
-        """The number of positions each example takes, [n]."""
-        return np.minimum(self._uncut, self.packer.max_length).reshape(-1, self.rows).max(1, initial=0)
-
-    def warn_of_cuts(self) -> None:
-        """Say how many rows lose pieces."""
-        if cut := int((self._uncut > self.packer.max_length).sum()):
-            logger.warning(
-                "%d of %d rows are cut to %d pieces; the preprocessor's seq_length is the limit.",
-                cut,
-                len(self._uncut),
-                self.packer.max_length,
-            )
-
-    @cached_property
-    def _uncut(self) -> np.ndarray:
-        pieces = np.sum([segment.row_lengths().numpy() for segment in self.segments], axis=0)  # [R]
-        return pieces + len(self.segments) + 1
-
     def pack(self, index: Any, width: int | str = "longest") -> Any:
-        """The batch of these examples, an int32 [B]: `x`, or Keras's triple where there are targets."""
+        """The batch of the examples with these indices, int32 [B]: `x`, or Keras's triple where there are targets.
+
+        An index of -1 is a filler: some example, with weight 0.
+        """
         import tensorflow as tf
 
         with tf.device("CPU:0"):
-            real, index = tf.cast(index >= 0, tf.float32), tf.maximum(index, 0)  # -1 fills a batch up
-            rows = tf.reshape(index[:, None] * self.rows + tf.range(self.rows), [-1])  # [B * rows]
-            x = self.packer.pack([tf.gather(segment, rows) for segment in self.segments], width)
-            if keras.backend.backend() != "tensorflow" and width == "longest":
-                x = self._few_widths(x)
-            shape = tf.shape(x["input_mask"])
-            if self.rows > 1:
-                x = {name: tf.reshape(value, (-1, self.rows, shape[1])) for name, value in x.items()}
+            real, index = tf.cast(index >= 0, tf.float32), tf.maximum(index, 0)
+            x = super().pack(index, width)
             if self.targets is None:
                 return x
+            shape = tf.shape(x["input_mask"])
             weights = _take(self.weights, index, shape)  # [B] or [B, ...]
             real = tf.reshape(real, [-1] + [1] * (weights.shape.rank - 1))
             return x, _take(self.targets, index, shape), weights * real
-
-    def _few_widths(self, x: dict[str, Any]) -> dict[str, Any]:
-        """Multiples of 16, since other backends compile for each width."""
-        import tensorflow as tf
-
-        width = tf.shape(x["input_mask"])[1]
-        wider = tf.minimum((width + 15) // 16 * 16, self.packer.max_length) - width
-        ids = {"input_word_ids": self.packer.pad}
-        return {
-            name: tf.pad(value, [[0, 0], [0, wider]], constant_values=ids.get(name, 0)) for name, value in x.items()
-        }
 
     def batches(self, batch_size: int, *, by_length: bool = True) -> tuple[list[np.ndarray], Any]:
         """All examples once, the longest first or as given: the indices of each batch, and a tf.data of the batches."""
         import tensorflow as tf
 
-        order = np.argsort(-self.lengths, kind="stable") if by_length else np.arange(len(self))
+        order = self.order if by_length else np.arange(len(self))
         index = [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
         with tf.device("CPU:0"):
             dataset = tf.data.Dataset.from_tensor_slices(_filled(order, batch_size)).map(_without_filling)
@@ -188,31 +142,12 @@ def _take(values: Any, index: Any, shape: Any) -> Any:
 
 def packer_of(bert: Any) -> Packer:
     """The packer of a Bert's preprocessor, bounded by its seq_length."""
-    from keras_bert.inputs import check_length
-
     preprocessor, positions = bert.preprocessor, bert.config.max_position_embeddings
     limit = preprocessor.seq_length
     if limit == "longest":
         limit = min(preprocessor.max_length, positions)
     check_length(limit, positions)
     return replace(preprocessor.packer, max_length=limit)
-
-
-def tokenize(preprocessor: Any, texts: Sequence[str], *, offsets: bool = False) -> tuple[Any, ...]:
-    """Ragged ids [n, (words), (pieces)] of texts, with starts and ends where they are wanted."""
-    import tensorflow as tf
-
-    def split(chunk: Sequence[str]) -> tuple[Any, ...]:
-        return preprocessor.tokenize_with_offsets(chunk) if offsets else (preprocessor.tokenize(chunk),)
-
-    with tf.device("CPU:0"):
-        chunks = [split(texts[start : start + CHUNK]) for start in range(0, max(len(texts), 1), CHUNK)]
-        return tuple(tf.concat(parts, axis=0) for parts in zip(*chunks, strict=True))
-
-
-def pieces(preprocessor: Any, texts: Sequence[str]) -> Any:
-    """Ragged ids [n, (pieces)] of texts."""
-    return tokenize(preprocessor, texts)[0].merge_dims(1, 2)
 
 
 def interleave(*columns: Sequence[str]) -> list[str]:

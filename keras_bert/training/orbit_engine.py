@@ -1,4 +1,4 @@
-"""Trainer: one step on every replica, many steps in one graph, on Orbit's runner."""
+"""Trainer and Evaluator: steps on every replica of a tf.distribute strategy, many steps in one graph, with Orbit."""
 
 from typing import Any
 
@@ -6,14 +6,14 @@ import orbit
 import tensorflow as tf
 from orbit.utils import loop_fns
 
-from keras_bert.training.measures import Measure
+from keras_bert.training.measure import Measure
 
 
 class Trainer(orbit.StandardTrainer):
-    """Trains a model that has `measures` and `objective` (see `train`) on a distributed dataset.
+    """Trains a model with `measures` and `objective` (see `train`) on a distributed dataset.
 
-    `train(n)` runs n steps and gives the means over them, besides "first_bad", the first step whose loss or gradient
-    was not a number, or -1.
+    `train(n)` runs n steps and returns the means over them, with "first_bad": the first step whose loss or gradient was
+    not finite, or -1.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Trainer(orbit.StandardTrainer):
     def train_step(self, iterator: Any) -> Any:
         step = self.step.read_value()
         outputs = self.strategy.run(self.replica_step, args=(next(iterator),))
-        measured, finite = (self.strategy.experimental_local_results(x)[0] for x in outputs)  # alike on all
+        measured, finite = (self.strategy.experimental_local_results(x)[0] for x in outputs)  # the same on all
         self.step.assign_add(1)
         return measured, step, finite
 
@@ -58,7 +58,7 @@ class Trainer(orbit.StandardTrainer):
 
     def replica_step(self, batch: Any) -> tuple[Any, Any]:
         replicas = tf.distribute.get_replica_context()
-        # What to divide by depends on the data alone: of this pass the graph keeps nothing but the counts.
+        # Only the counts of this pass are used. They depend on the data, not on the model, which TensorFlow leaves out.
         counts = {name: measure.count for name, measure in self.model.measures(batch, training=False).items()}
         counts = replicas.all_reduce("sum", counts)
 
@@ -66,7 +66,7 @@ class Trainer(orbit.StandardTrainer):
         gradients, totals = replicas.all_reduce("sum", (gradients, totals))
         scale = self.optimizer.dynamic_scale.value if self.scales_loss else 1.0
         gradients, norm = tf.clip_by_global_norm(gradients, self.clip_norm * scale)
-        share = 1 / replicas.num_replicas_in_sync  # apply sums over the replicas once more
+        share = 1 / replicas.num_replicas_in_sync  # apply sums over the replicas again
         self.optimizer.apply([gradient * share for gradient in gradients], self.model.trainable_variables)
 
         measures = {name: Measure(totals[name], counts[name]) for name in counts}
@@ -74,12 +74,12 @@ class Trainer(orbit.StandardTrainer):
         measures["tokens"] = Measure(replicas.all_reduce("sum", _real_tokens(batch)), 1.0)
         self._names = list(measures)
         finite = tf.reduce_all(tf.math.is_finite([totals[name] for name in self.model.objective]))
-        if not self.scales_loss:  # it looks for infinite gradients itself, and leaves such a step out
+        if not self.scales_loss:  # an optimizer that scales the loss checks gradients itself, and skips bad steps
             finite &= tf.math.is_finite(norm)
         return tf.stack([tf.stack(measure) for measure in measures.values()]), finite
 
     def _accumulated(self, batch: Any, counts: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-        """The sums of gradients and totals over the parts of this replica's batch."""
+        """The gradients and totals of this replica's batch, summed over its parts."""
         if self.accumulate == 1:
             return self._gradients(batch, counts)
         parts = tf.nest.map_structure(self._in_parts, batch)  # each [accumulate, B, ...]
@@ -93,7 +93,7 @@ class Trainer(orbit.StandardTrainer):
         return tf.while_loop(lambda index, _: index < self.accumulate, add, (0, start))[1]
 
     def _gradients(self, batch: Any, counts: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-        """This part's share of the gradients of the loss, the mean over the global batch, and its totals."""
+        """This part's totals, and its share of the gradients of the mean loss over the global batch."""
         variables = self.model.trainable_variables
         with tf.GradientTape() as tape:
             measures = self.model.measures(batch, training=True)
@@ -101,13 +101,44 @@ class Trainer(orbit.StandardTrainer):
             loss = self.optimizer.scale_loss(loss)
         gradients = tape.gradient(loss, [variable.value for variable in variables])
         if idle := [x.path for x, gradient in zip(variables, gradients, strict=True) if gradient is None]:
-            raise ValueError(f"Every weight to train must be part of the loss. Freeze the others. Received: {idle}")
+            raise ValueError(
+                f"The loss does not depend on all trainable weights. Freeze those it does not use. Received: {idle}"
+            )
         return [tf.convert_to_tensor(gradient) for gradient in gradients], {
             name: measure.total for name, measure in measures.items()
         }
 
     def _in_parts(self, x: Any) -> Any:
         return tf.reshape(x, tf.concat([[self.accumulate, -1], tf.shape(x)[1:]], 0))
+
+
+class Evaluator(orbit.StandardEvaluator):
+    """Evaluates a model with `measures` on a distributed dataset."""
+
+    def __init__(self, model: Any, dataset: Any, *, strategy: Any) -> None:
+        super().__init__(dataset)
+        self.model = model
+        self.strategy = strategy
+
+    def eval_begin(self) -> Any:
+        return 0.0
+
+    def eval_step(self, iterator: Any) -> Any:
+        sums = self.strategy.run(self.replica_step, args=(next(iterator),))
+        return self.strategy.experimental_local_results(sums)[0]  # the same on all
+
+    def eval_reduce(self, state: Any, outputs: Any) -> Any:
+        return state + outputs
+
+    def eval_end(self, state: Any) -> dict[str, float]:
+        means = tf.math.divide_no_nan(state[:, 0], state[:, 1])
+        return dict(zip(self._names, means.numpy().tolist(), strict=True))
+
+    def replica_step(self, batch: Any) -> Any:
+        measures = self.model.measures(batch, training=False)
+        self._names = list(measures)
+        sums = tf.stack([tf.stack(measure) for measure in measures.values()])
+        return tf.distribute.get_replica_context().all_reduce("sum", sums)
 
 
 def _real_tokens(batch: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Files of a corpus: found by name, pattern or folder, local or remote, and opened as a stream of plain bytes."""
+"""Corpus files: found by path, pattern or folder, local or remote, and opened as a stream of decompressed bytes."""
 
 import bz2
 import gzip
@@ -24,17 +24,21 @@ KINDS = {
 
 
 def find_files(corpus: str | os.PathLike | Iterable[str | os.PathLike]) -> list[str]:
-    """The files that paths, patterns and folders name, in a settled order, each once."""
+    """The files that paths, patterns and folders name, each once, in an order that does not change between runs."""
     paths = [corpus] if isinstance(corpus, str | os.PathLike) else list(corpus)
     found: dict[str, None] = {}
     for path in paths:
         if not isinstance(path, str | os.PathLike):
-            raise TypeError(f"A corpus is named by paths. Received: {path!r} ({type(path).__name__})")
+            raise TypeError(
+                "`corpus` must be a path or a list of paths. Pass texts in memory as a generator or a "
+                f"tf.data.Dataset. Received: {path!r} ({type(path).__name__})"
+            )
         files = _files(os.fspath(path))
         if not files:
             raise FileNotFoundError(
-                f"A corpus is made of files: {', '.join(KINDS)}, plain or with {', '.join(COMPRESSED)}. Texts in "
-                f"memory go as a tf.data.Dataset or a generator. Received: {os.fspath(path)!r}, which names none"
+                f"No corpus file was found at {os.fspath(path)!r}. Name files, patterns, or folders with "
+                f"{', '.join(KINDS)} files, plain or compressed ({', '.join(COMPRESSED)}). "
+                f"Received: {os.fspath(path)!r}"
             )
         found |= dict.fromkeys(files)
     return list(found)
@@ -42,14 +46,11 @@ def find_files(corpus: str | os.PathLike | Iterable[str | os.PathLike]) -> list[
 
 def kind_of(path: str) -> str:
     """What a file holds, by its name: text, markdown, jsonl or wikipedia."""
-    stem, suffix = os.path.splitext(path.lower())
-    if suffix in COMPRESSED:
-        suffix = os.path.splitext(stem)[1]
-    return KINDS.get(suffix, "text")
+    return KINDS.get(_suffix(path), "text")
 
 
 def size_of(path: str) -> int:
-    """Bytes on disk."""
+    """The size of a file on disk, in bytes."""
     if not is_remote(path):
         return os.path.getsize(path)
     import tensorflow as tf
@@ -59,12 +60,12 @@ def size_of(path: str) -> int:
 
 @contextmanager
 def open_bytes(path: str, seen: Callable[[int], None]) -> Iterator[BinaryIO]:
-    """The file's bytes, decompressed; `seen` is told how many bytes of the file itself were read.
+    """Open a file as decompressed bytes; an error of decompression in the `with` block names the file.
 
-    What the stream meets while it is open and cannot decompress is an error that names the file.
+    seen: called with the number of bytes just read from the file itself.
     """
     errors: list[type[Exception]] = [EOFError, zlib.error, gzip.BadGzipFile]
-    raw = io.BufferedReader(_Counted(_open(path), seen), _BUFFER)
+    raw = io.BufferedReader(_CountedFile(_open(path), seen), _BUFFER)
     stream: Any = raw
     suffix = os.path.splitext(path.lower())[1]
     if suffix == ".gz":
@@ -76,37 +77,44 @@ def open_bytes(path: str, seen: Callable[[int], None]) -> Iterator[BinaryIO]:
         try:
             import zstandard
         except ImportError as error:
-            raise ImportError("Zstandard files need a package. Run: pip install 'keras3-bert[pretrain]'") from error
-        stream = io.BufferedReader(_Zstandard(raw, zstandard.ZstdDecompressor()), _BUFFER)
+            raise ImportError(
+                "Reading .zst files needs the package zstandard. Run: pip install 'keras3-bert[pretrain]'. "
+                f"Received: {path}"
+            ) from error
+        stream = io.BufferedReader(_ZstandardFile(raw, zstandard.ZstdDecompressor()), _BUFFER)
         errors.append(zstandard.ZstdError)
     with raw:
         try:
             yield stream
         except tuple(errors) as error:
             raise ValueError(
-                f"A compressed file must be whole. Get it again. Received: {path} ({error or type(error).__name__})"
+                f"{path} could not be decompressed: it is damaged or incomplete. Download or copy it again. "
+                f"Received: {error or type(error).__name__}"
             ) from error
 
 
 def _files(path: str) -> list[str]:
+    walk: Any = os.walk
+    is_folder: Any = os.path.isdir
     if is_remote(path):
         import tensorflow as tf
 
-        gfile = tf.io.gfile
-        if gfile.isdir(path):
-            tree = [os.path.join(folder, name) for folder, _, names in gfile.walk(path) for name in names]
-            return sorted(name for name in tree if _known(name, path))
-    elif os.path.isdir(path):
-        tree = [os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names]
-        return sorted(name for name in tree if _known(name, path))
-    return matching(path)
+        walk, is_folder = tf.io.gfile.walk, tf.io.gfile.isdir
+    if not is_folder(path):
+        return matching(path)
+    files = [os.path.join(folder, name) for folder, _, names in walk(path) for name in names]
+    return sorted(file for file in files if _is_corpus_file(file, path))
 
 
-def _known(name: str, folder: str) -> bool:
-    """Of a folder only files of a known kind are taken, and none that is hidden or in a hidden folder."""
-    stem, suffix = os.path.splitext(name.lower())
-    suffix = os.path.splitext(stem)[1] if suffix in COMPRESSED else suffix
-    return suffix in KINDS and not any(part.startswith(".") for part in name.removeprefix(folder).split("/"))
+def _is_corpus_file(file: str, folder: str) -> bool:
+    """Whether a file in a folder is of a known kind, and neither hidden nor in a hidden subfolder."""
+    return _suffix(file) in KINDS and not any(part.startswith(".") for part in file.removeprefix(folder).split("/"))
+
+
+def _suffix(path: str) -> str:
+    """The suffix that names the kind, in front of one that names a compression."""
+    stem, suffix = os.path.splitext(path.lower())
+    return os.path.splitext(stem)[1] if suffix in COMPRESSED else suffix
 
 
 def _open(path: str) -> Any:
@@ -117,8 +125,8 @@ def _open(path: str) -> Any:
     return tf.io.gfile.GFile(path, "rb")
 
 
-class _Counted(io.RawIOBase):
-    """Any file that reads, tf.io.gfile's too, as a raw stream that tells what it reads."""
+class _CountedFile(io.RawIOBase):
+    """A raw stream over any object with `read`, such as tf.io.gfile's files, that reports how much it reads."""
 
     def __init__(self, file: Any, seen: Callable[[int], None]) -> None:
         self._file = file
@@ -138,8 +146,8 @@ class _Counted(io.RawIOBase):
         super().close()
 
 
-class _Zstandard(io.RawIOBase):
-    """Frames one behind another; the package's own reader takes a file that is cut off for a whole one."""
+class _ZstandardFile(io.RawIOBase):
+    """Several frames in a row. The package's own reader does not notice when the file is cut off."""
 
     def __init__(self, file: BinaryIO, decompressor: Any) -> None:
         self._file = file

@@ -1,4 +1,4 @@
-"""TFRecord files: which there are, how many records each has, and whether it is whole."""
+"""TFRecord files: finding them, counting their records, and noticing damage."""
 
 import logging
 import os
@@ -10,11 +10,12 @@ from keras_bert.storage import is_remote, matching
 
 logger = logging.getLogger(__name__)
 
-_HEADER = struct.Struct("<QI")  # length and its checksum, before each record; a checksum of four bytes behind it
+_HEADER = struct.Struct("<QI")  # the length of the record that follows, and its checksum
+_FOOTER_SIZE = 4  # the record's own checksum
 
 
 def find_records(source: str | os.PathLike | Iterable[str | os.PathLike]) -> list[str]:
-    """Files that paths, patterns and folders name; of a folder those whose names tell of TFRecords."""
+    """The files that paths, patterns and folders name; in a folder, those with "tfrecord" in their names."""
     import tensorflow as tf
 
     gfile = tf.io.gfile
@@ -27,17 +28,16 @@ def find_records(source: str | os.PathLike | Iterable[str | os.PathLike]) -> lis
             files = matching(name)
         if not files:
             raise FileNotFoundError(
-                f"Records are read from a directory of examples, or from TFRecord files. Received: {name}, which names "
-                "none"
+                f"No examples were found at {name}. Name a directory of examples, or TFRecord files. Received: {name}"
             )
         found += sorted(files)
     return found
 
 
-def count_whole(path: str, examples: int | None, size: int | None, damaged: str) -> int:
-    """How many records of a file can be read: all there should be, unless damage is to be skipped.
+def count_records(path: str, examples: int | None, size: int | None, damaged: str) -> int:
+    """The number of readable records in a file. Damage is an error, unless `damaged` is "skip".
 
-    examples, size: what it had when it was written; where that is not known its headers are counted.
+    examples, size: the records and bytes that were written; None where that is not known.
     """
     if damaged == "skip":
         count, reason = _count_readable(path)
@@ -45,11 +45,10 @@ def count_whole(path: str, examples: int | None, size: int | None, damaged: str)
         count, reason = examples, _size_differs(path, size)
     else:
         count, reason = _count_headers(path)
-    if reason is None:
-        return count
-    if damaged == "stop":
-        raise ValueError(_damage(path, reason))
-    logger.warning("%s is damaged (%s); its first %d records are used.", path, reason, count)
+    if reason is not None:
+        if damaged == "stop":
+            raise ValueError(_damage(path, reason))
+        logger.warning("%s is damaged (%s); only its first %d records are used.", path, reason, count)
     return count
 
 
@@ -60,8 +59,8 @@ def first_record(path: str) -> bytes:
     return next(iter(tf.data.TFRecordDataset(path))).numpy()
 
 
-def records_of(files: Sequence[tuple[str, int]]) -> Any:
-    """The first records of each file, as many as said, in a row: an array of bytes."""
+def read_records(files: Sequence[tuple[str, int]]) -> Any:
+    """The first records of each file, as many as given with its path, in one array of bytes."""
     import numpy as np
     import tensorflow as tf
 
@@ -80,8 +79,8 @@ def records_of(files: Sequence[tuple[str, int]]) -> Any:
 
 def _damage(path: str, reason: str) -> str:
     return (
-        "A file of examples must be whole. Write it again, or go on without what is damaged: damaged='skip', "
-        f"--damaged skip. Received: {path} ({reason})"
+        f"The examples in {path} are damaged or incomplete. Write them again, or use only what can be read with "
+        f"damaged='skip' (--damaged skip). Received: {reason}"
     )
 
 
@@ -91,26 +90,25 @@ def _size_differs(path: str, size: int) -> str | None:
     try:
         found = tf.io.gfile.stat(path).length
     except tf.errors.OpError:
-        return "it is not there"
+        return "the file is missing"
     return None if found == size else f"{found} bytes of {size}"
 
 
 def _count_readable(path: str) -> tuple[int, str | None]:
-    """Reads all records, with their checksums."""
+    """Counts by reading all records, with their checksums."""
     import tensorflow as tf
 
     count = 0
     try:
-        for batch in tf.data.TFRecordDataset(path, buffer_size=1 << 20).map(tf.strings.length):
+        for _ in tf.data.TFRecordDataset(path, buffer_size=1 << 20).map(tf.strings.length):
             count += 1
-            del batch
     except tf.errors.OpError as error:
         return count, error.message
     return count, None
 
 
 def _count_headers(path: str) -> tuple[int, str | None]:
-    """Goes from header to header."""
+    """Counts by jumping from header to header."""
     import tensorflow as tf
 
     length = tf.io.gfile.stat(path).length
@@ -119,10 +117,9 @@ def _count_headers(path: str) -> tuple[int, str | None]:
         while place < length:
             file.seek(place)
             header = file.read(_HEADER.size)
-            if len(header) < _HEADER.size:
-                return count, f"cut off within record {count}"
-            place += _HEADER.size + _HEADER.unpack(header)[0] + 4
-            if place > length:
+            if len(header) == _HEADER.size:
+                place += _HEADER.size + _HEADER.unpack(header)[0] + _FOOTER_SIZE
+            if len(header) < _HEADER.size or place > length:
                 return count, f"cut off within record {count}"
             count += 1
     return count, None

@@ -6,7 +6,7 @@ import pytest
 
 from keras_bert.pretraining import read_examples, write_examples
 from tests.pretraining.corpus import VOCABULARY, corpus
-from tests.pretraining.small import contents
+from tests.pretraining.small_examples import contents
 
 pytest.importorskip("apache_beam", reason="pip install 'keras3-bert[beam]'")
 pytestmark = pytest.mark.filterwarnings("ignore")  # Beam's own, of which a release has a dozen
@@ -50,27 +50,29 @@ def test_beam_and_the_local_writer_give_the_same_statistics(tmp_path):
         assert (tmp_path / "beam" / name).read_bytes() == (tmp_path / "again" / name).read_bytes()
 
 
-def test_a_run_that_was_stopped_goes_on_from_the_same_text(tmp_path):
+def test_a_stopped_run_is_resumed_from_the_same_text(tmp_path):
     source = corpus(tmp_path, documents=60)
     options = {"vocabulary": VOCABULARY, "seq_length": 32, "shard_size": 20_000, "beam": []}
-    write_examples(source, tmp_path / "whole", **options)
-    shutil.copytree(tmp_path / "whole", tmp_path / "stopped")
-    told = json.loads((tmp_path / "stopped" / "examples.json").read_text())
-    kept, *others = told.pop("shards")
+    write_examples(source, tmp_path / "complete", **options)
+    shutil.copytree(tmp_path / "complete", tmp_path / "stopped")
+    summary = json.loads((tmp_path / "stopped" / "examples.json").read_text())
+    kept, *others = summary.pop("shards")
     for name in ("examples.json", "vocab.txt", *(shard["name"] for shard in others)):
         (tmp_path / "stopped" / name).unlink()
-    (tmp_path / "stopped" / "unfinished.json").write_text(json.dumps(told))
+    (tmp_path / "stopped" / "unfinished.json").write_text(json.dumps(summary))
     (tmp_path / "stopped" / kept["name"]).with_suffix(".json").write_text(json.dumps(kept))
     shutil.copytree(tmp_path / "stopped", tmp_path / "changed")
     write_examples(source, tmp_path / "stopped", **options)
-    assert contents(tmp_path / "stopped") == contents(tmp_path / "whole")
+    assert contents(tmp_path / "stopped") == contents(tmp_path / "complete")
     for file in source.iterdir():
         file.write_text(file.read_text().swapcase())  # of the same size
-    with pytest.raises(Exception, match=r"same corpus.*examples-00000\.tfrecord"):  # of a class that Beam chooses
+    with pytest.raises(
+        Exception, match=r"examples-00000\.tfrecord was made from another text"
+    ):  # of a class that Beam chooses
         write_examples(source, tmp_path / "changed", **options)
 
 
 def test_one_document(tmp_path):
     (tmp_path / "a.txt").write_text("A b. C d.")
-    with pytest.raises(ValueError, match=r"--no-nsp.*one document"):
+    with pytest.raises(ValueError, match=r"has one document.*--no-nsp"):
         write_examples(tmp_path / "a.txt", tmp_path / "a", vocabulary=VOCABULARY, beam=[])
