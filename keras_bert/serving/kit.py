@@ -11,7 +11,7 @@ from itertools import cycle, islice
 from string import Template
 
 from keras_bert.compat import read_saved_model
-from keras_bert.exports.publish import PARTS, served_name
+from keras_bert.exports.new_version import PARTS, served_name
 from keras_bert.storage import is_remote
 
 FOLDER = "serving"

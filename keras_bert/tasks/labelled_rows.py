@@ -20,10 +20,12 @@ class LabelledRows(TokenizedRows):
     """Tokenized rows with what is to be learned from them; without, where a task only predicts.
 
     targets, weights: dense [n, ...], or ragged [R, (pieces)] where each piece has its own.
+    decoding: what the task's `decode` needs beside the logits, such as the texts and where their pieces stand.
     """
 
     targets: Any = None
     weights: Any = None
+    decoding: Any = None
 
     def pack(self, index: Any, width: int | str = "longest") -> Any:
         """The batch of the examples with these indices, int32 [B]: `x`, or Keras's triple where there are targets.
@@ -38,9 +40,12 @@ class LabelledRows(TokenizedRows):
             if self.targets is None:
                 return x
             shape = tf.shape(x["input_mask"])
-            weights = _take(self.weights, index, shape)  # [B] or [B, ...]
-            real = tf.reshape(real, [-1] + [1] * (weights.shape.rank - 1))
-            return x, _take(self.targets, index, shape), weights * real
+            targets, weights = self.targets_of(index, shape)  # each [B] or [B, ...]
+            return x, targets, weights * tf.reshape(real, [-1] + [1] * (weights.shape.rank - 1))
+
+    def targets_of(self, index: Any, shape: Any) -> tuple[Any, Any]:
+        """The targets and the weights of these examples, whose inputs have this shape."""
+        return _take(self.targets, index, shape), _take(self.weights, index, shape)
 
     def batches(self, batch_size: int, *, by_length: bool = True) -> tuple[list[np.ndarray], Any]:
         """All examples once, the longest first or as given: the indices of each batch, and a tf.data of the batches."""

@@ -133,8 +133,7 @@ def read_keras(path: Path, compile: bool = True) -> Any:
 
 def register_models() -> None:
     """Import the classes of all that we save, for Keras to find: on the command line nothing else has."""
-    import keras_bert.pretraining.pretrainer
-    import keras_bert.tasks.run.kinds  # noqa: F401
+    import keras_bert.pretraining.pretrainer  # noqa: F401
 
 
 def write_checkpoint(checkpoint: Checkpoint, folder: Path) -> None:

@@ -38,8 +38,10 @@ def model_from(checkpoint: Checkpoint, recipe: Recipe, examples: ExampleReader) 
     return pretrainer
 
 
-def read_resized(source: Any, vocabulary: Vocabulary) -> Checkpoint:
-    """Read anything that `load` accepts, and fit it to a vocabulary: each known piece keeps its vector and its bias."""
+def read_resized(source: Any, examples: ExampleReader) -> Checkpoint:
+    """Read anything that `load` accepts, with the examples' vocabulary: known pieces keep their vectors and biases."""
+    vocabulary = examples.vocabulary
+    assert vocabulary is not None
     checkpoint = read_source(source)
     if checkpoint.vocabulary is None:
         if checkpoint.config.vocab_size != len(vocabulary):

@@ -44,7 +44,7 @@ def traced(model: keras.Model, *, training: bool) -> Any:
         outputs = model(inputs, training=training)
         return tf.nest.map_structure(lambda x: tf.cast(x, tf.float32), outputs)  # JSON has no bfloat16
 
-    with kernels.portable():
+    with kernels.portable(custom_gradients=training):
         for mode in (False, True) if training else (False,):
             call.get_concrete_function(specs(model), training=mode)
     root = trackable()
@@ -71,14 +71,14 @@ def signature(model: keras.Model, call: Any, outputs: tuple[str, ...]) -> Any:
         found = call(inputs, training=False)
         return {name: found[name] for name in outputs}
 
-    return serve(answer, specs(model))
+    return trace(answer, specs(model))
 
 
-def serve(answer: Any, inputs: dict[str, Any]) -> Any:
+def trace(function: Any, inputs: dict[str, Any]) -> Any:
     """A signature: the function, traced with these inputs by their names."""
     import tensorflow as tf
 
-    return tf.function(answer, autograph=False).get_concrete_function(**inputs)
+    return tf.function(function, autograph=False).get_concrete_function(**inputs)
 
 
 def specs(model: keras.Model) -> dict[str, Any]:

@@ -1,14 +1,14 @@
-"""Many rows, a few at a time."""
+"""Many rows, one small batch after another."""
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert.exports.turns import ROWS, in_turns
+from keras_bert.tasks.decoding.in_batches import BATCH_SIZE, in_batches
 
 
-@pytest.mark.parametrize("count", [0, 1, ROWS, ROWS + 1, 3 * ROWS - 1])
-def test_in_turns(count):
+@pytest.mark.parametrize("count", [0, 1, BATCH_SIZE, BATCH_SIZE + 1, 3 * BATCH_SIZE - 1])
+def test_in_batches(count):
     sizes = []
 
     @tf.function(autograph=False)
@@ -17,10 +17,10 @@ def test_in_turns(count):
             tf.py_function(lambda size: sizes.append(int(size)), [tf.shape(rows["x"])[0]], [])
             return rows["x"] * 2.0
 
-        return in_turns(run, {"x": x}, (None,))
+        return in_batches(run, {"x": x}, (None,))
 
     x = np.arange(count * 2, dtype="float32").reshape(count, 2)
     np.testing.assert_array_equal(all_rows(tf.constant(x)), x * 2)
     assert sum(sizes) == count
-    assert max(sizes) <= ROWS
-    assert len(sizes) == max(1, -(-count // ROWS))
+    assert max(sizes) <= BATCH_SIZE
+    assert len(sizes) == max(1, -(-count // BATCH_SIZE))
