@@ -138,6 +138,11 @@ class Bert(Model):
     # === Text ===
 
     @property
+    def has_preprocessor(self) -> bool:
+        """Whether there is a preprocessor; asking for one where there is none is an error."""
+        return self._preprocessor is not None
+
+    @property
     def preprocessor(self) -> Any:
         """The layer that turns text into this model's inputs; with another vocabulary, give it a new one.
 

@@ -5,6 +5,8 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_bert.layers.dense import blank_weights
+from keras_bert.named_weights import by_layer
 from keras_bert.policy import check_trainable
 from keras_bert.saving import changed_layers, restore_layers
 
@@ -60,3 +62,18 @@ class HeadedModel(Model):
         """The encoder's weights that are not this model's: the pooler's, where the head has no use for it."""
         own = {id(weight) for weight in self.weights}
         return [weight for weight in self.bert.weights if id(weight) not in own]
+
+
+def with_dtype(model: Any, dtype: Any) -> Any:
+    """A copy of a `Bert`, or of a model over one, that computes in this Keras policy; None keeps the policy."""
+    config = model.get_config()
+    if dtype is not None:
+        of_bert = config["bert"]["config"] if "bert" in config else config
+        of_bert["dtype"] = keras.dtype_policies.serialize(keras.dtype_policies.get(dtype))
+    with blank_weights():
+        copy = type(model).from_config(config)
+    theirs = by_layer(model)
+    for layer, variables in by_layer(copy).items():
+        for name, variable in variables.items():
+            variable.assign(ops.cast(theirs[layer][name].value, variable.dtype))
+    return copy

@@ -56,11 +56,10 @@ def _load(source: str, **places: Any) -> Any:
     """The task that the source has a head of, else its encoder."""
     from keras_bert.pretraining.pretrainer import Pretrainer
     from keras_bert.tasks.run.kinds import KINDS
-    from keras_bert.weights import own, saved_model
+    from keras_bert.weights.heads import read_saved
     from keras_bert.weights.load import build, read_source
 
-    file = own.keras_file(Path(source))
-    task = own.read_keras(file) if file else saved_model.read_task(Path(source))
+    task = read_saved(source)
     if task is not None:
         return task
     checkpoint = read_source(source, **places)

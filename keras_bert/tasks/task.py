@@ -16,6 +16,7 @@ from keras_bert.tasks.examples import Epoch, Examples
 from keras_bert.tasks.finetune_recipe import Recipe, has_recipe, needs_recipe, steps_of
 from keras_bert.tasks.readers import Reading, Rows, read
 from keras_bert.training.measures import Measure
+from keras_bert.weights.heads import assign_head, load_head, load_saved
 
 
 class Task(HeadedModel):
@@ -42,7 +43,7 @@ class Task(HeadedModel):
     >>> task.compile(keras_bert.AdamW(2e-5), task.default_loss(), weighted_metrics=task.default_metrics())
     """
 
-    heads: tuple[str, ...] = ()  # the layers of the head, as weights/names.py calls them
+    heads: tuple[str, ...] = ()  # the layers of the head, as weights/tables.py calls them
     table: tuple[tuple[str, ...], str] = (("text",), "label")  # the columns x and y of a table
     example_ranks: tuple[int, ...] = (0,)  # of the first tensor of x in one example of a tf.data
     length_axis: int | None = None  # of an example's logits, where they are of tokens
@@ -331,8 +332,6 @@ class Task(HeadedModel):
 
         settings: arguments of the constructor; those not given are as the source has them.
         """
-        from keras_bert.weights.heads import assign_head, load_head, load_saved
-
         task = None if settings else load_saved(cls, source, dtype=dtype, seq_length=seq_length)
         if task is None:
             places: Any = {"cache_dir": cache_dir, "local_only": local_only}

@@ -17,7 +17,7 @@ from pathlib import Path, PurePosixPath
 from keras_bert.progress import progress
 from keras_bert.weights.google_hashes import SHA256
 from keras_bert.weights.hugging_face import transformer_folder
-from keras_bert.weights.hugging_face_files import INDEX, TORCH, WHOLE
+from keras_bert.weights.safetensors_files import INDEX, TORCH, WHOLE
 
 logger = logging.getLogger("keras_bert")
 

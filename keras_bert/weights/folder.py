@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_bert.storage import json_object
-from keras_bert.weights.names import listed
+from keras_bert.weights.tables import listed
 
 
 @contextmanager
@@ -18,7 +18,8 @@ def new_folder(path: str | os.PathLike) -> Iterator[Path]:
     path = Path(path)
     if path.is_file() or (path.is_dir() and any(path.iterdir())):
         raise FileExistsError(
-            f"A model is written into a new or empty folder. Choose another or empty it. Received: {path}"
+            f"{path} is not a new or empty folder, so no model is written there. Choose another path, or empty it. "
+            f"Received: {path}"
         )
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     shutil.rmtree(partial, ignore_errors=True)
@@ -44,7 +45,7 @@ def one_file(folder: Path, pattern: str) -> Path | None:
     found = sorted(folder.glob(pattern))
     if len(found) > 1:
         raise ValueError(
-            f"The folder must hold one model. Give the path of the one to load. Received: "
-            f"{listed([x.name for x in found])} in {folder}"
+            f"{folder} holds several models. Pass the path of the one to load. "
+            f"Received: {listed([x.name for x in found])}"
         )
     return found[0] if found else None

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from keras_bert.config import BertConfig
 from keras_bert.text.rules import TextRules
-from keras_bert.weights.names import encoder_shapes
+from keras_bert.weights.tables import encoder_shapes
 
 CASED = TextRules(lowercase=False)
 # Lower-cased and without accents. Google lists its Chinese model with these (run_classifier.py's check of the casing),

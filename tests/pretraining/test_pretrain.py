@@ -20,7 +20,7 @@ from keras_bert import cli
 from keras_bert.pretraining import RECIPES, Recipe, evaluate, pretrain, write_examples
 from keras_bert.pretraining.examples.read_examples import Examples
 from keras_bert.pretraining.run.run_directory import finished_model, run_directory, write_model
-from keras_bert.weights import own
+from keras_bert.weights import our_folder
 from keras_bert.weights.checkpoint import Checkpoint
 from tests.subprocesses import FORKS
 from tests.training.small import weights
@@ -51,7 +51,7 @@ def folder(tmp_path_factory):
         initializer_range=0.2,
     )
     bert = keras_bert.Bert(config, keras_bert.Preprocessor(VOCABULARY, seq_length=16))
-    own.write_checkpoint(Checkpoint.of(bert), folder / "source")
+    our_folder.write_checkpoint(Checkpoint.of(bert), folder / "source")
     return folder
 
 
@@ -138,7 +138,7 @@ def test_a_directory_takes_one_run_and_one_process(folder, tmp_path):
     second = run_directory(str(output), {"steps": 5})
     with run_directory(str(output), {"steps": 5}), pytest.raises(RuntimeError, match="one process at a time"):
         second.__enter__()
-    (output / own.WEIGHTS).touch()
+    (output / our_folder.WEIGHTS).touch()
     with pytest.raises(FileExistsError, match=r"steps=20, it had 5"):
         run(folder, output)
     (tmp_path / "thesis").mkdir()
@@ -159,7 +159,7 @@ def test_masked_words_are_evaluated_without_pairs(folder, tmp_path):
     options = {"vocabulary": VOCABULARY, "seq_length": 12, "sentences": "line", "workers": 1, "nsp": False}
     write_examples(iter(["w1 w2 .\nw3 w4 .\nw5 w6 .\nw7 ."] * 30), tmp_path / "data", **options)
     pretrainer = keras_bert.Pretrainer.load(_pretrainer_folder(folder, tmp_path / "both"), nsp=False)
-    own.write_checkpoint(Checkpoint.of(pretrainer), tmp_path / "alone")
+    our_folder.write_checkpoint(Checkpoint.of(pretrainer), tmp_path / "alone")
     both, alone = (evaluate(tmp_path / name, tmp_path / "data") for name in ("both", "alone"))
     assert both == alone
     assert both.next_sentence_accuracy is None
@@ -204,7 +204,7 @@ def test_a_run_that_did_not_begin_leaves_its_directory_free(folder, tmp_path):
 
 
 def _pretrainer_folder(folder, path):
-    own.write_checkpoint(Checkpoint.of(keras_bert.Pretrainer(keras_bert.load(folder / "source"))), path)
+    our_folder.write_checkpoint(Checkpoint.of(keras_bert.Pretrainer(keras_bert.load(folder / "source"))), path)
     return path
 
 

@@ -12,9 +12,9 @@ from keras_bert import storage
 from keras_bert.corpus.documents import Document
 from keras_bert.pretraining.examples.example_settings import Settings, sha256_of
 from keras_bert.pretraining.examples.shards import ONE_DOCUMENT, Shard, digest_of
+from keras_bert.text.rules import TextRules
 from keras_bert.text.vocabulary import Vocabulary
-from keras_bert.weights.checkpoint import TextRules
-from keras_bert.weights.hugging_face_text import tokenizer_config
+from keras_bert.weights.tokenizer_files import tokenizer_config
 
 logger = logging.getLogger(__name__)
 

@@ -11,8 +11,8 @@ from keras_bert.pretraining.examples.masking import Masker, Masking
 from keras_bert.pretraining.examples.order import shards_at, windows
 from keras_bert.pretraining.examples.records import describe, parse_dynamic, parse_static
 from keras_bert.pretraining.examples.tfrecords import count_whole, first_record, records_of
+from keras_bert.text.rules import TextRules
 from keras_bert.text.vocabulary import Vocabulary
-from keras_bert.weights.checkpoint import TextRules
 
 DAMAGED = ("stop", "skip")
 

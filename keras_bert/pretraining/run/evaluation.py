@@ -11,10 +11,11 @@ import numpy as np
 from keras_bert.inputs import check_length
 from keras_bert.pretraining.examples.read_examples import Examples
 from keras_bert.pretraining.pretrainer import Pretrainer
+from keras_bert.text.rules import TextRules
 from keras_bert.training.loop import check_backend
 from keras_bert.training.loop import evaluate as means_over
 from keras_bert.training.strategy import strategy as find_strategy
-from keras_bert.weights.checkpoint import Checkpoint, TextRules
+from keras_bert.weights.checkpoint import Checkpoint
 from keras_bert.weights.heads import assign_head
 
 DTYPES = ("float32", "bfloat16", "float16", "mixed_bfloat16", "mixed_float16")

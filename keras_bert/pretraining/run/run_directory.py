@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from keras_bert import storage
 from keras_bert.training.report import METRICS, read_metrics
-from keras_bert.weights import own
+from keras_bert.weights import our_folder
 from keras_bert.weights.checkpoint import Checkpoint
 
 SETTINGS = "run.json"
@@ -90,15 +90,15 @@ def _lock(directory: str) -> Iterator[None]:
 
 def is_finished(directory: str) -> bool:
     """Whether the model is there, whole."""
-    return storage.exists(f"{directory}/{own.WEIGHTS}")
+    return storage.exists(f"{directory}/{our_folder.WEIGHTS}")
 
 
 def write_model(pretrainer: Any, directory: str) -> None:
     """The finished model as `load` reads it; the weights come last and at once, so that a half one is none."""
     with tempfile.TemporaryDirectory() as folder:
         written = Path(folder) / "model"
-        own.write_checkpoint(Checkpoint.of(pretrainer), written)
-        for path in sorted(written.iterdir(), key=lambda path: path.name == own.WEIGHTS):
+        our_folder.write_checkpoint(Checkpoint.of(pretrainer), written)
+        for path in sorted(written.iterdir(), key=lambda path: path.name == our_folder.WEIGHTS):
             with storage.new_file(f"{directory}/{path.name}") as temporary:
                 tf.io.gfile.copy(str(path), temporary, overwrite=True)
 
@@ -107,13 +107,13 @@ def write_model(pretrainer: Any, directory: str) -> None:
 def finished_model(directory: str) -> Iterator[Checkpoint]:
     """What `write_model` wrote, its arrays unread; a remote one is copied first."""
     if not storage.is_remote(directory):
-        yield own.read_checkpoint(Path(directory))
+        yield our_folder.read_checkpoint(Path(directory))
         return
     with tempfile.TemporaryDirectory() as folder:
         for name in storage.names_in(directory):
             if not tf.io.gfile.isdir(f"{directory}/{name}"):
                 tf.io.gfile.copy(f"{directory}/{name}", f"{folder}/{name}")
-        yield own.read_checkpoint(Path(folder))
+        yield our_folder.read_checkpoint(Path(folder))
 
 
 def draw_curve(directory: str) -> None:

@@ -11,11 +11,12 @@ from keras_bert.config import BertConfig
 from keras_bert.pretraining.pretrainer import Pretrainer
 from keras_bert.pretraining.run.pretrain_recipe import Recipe
 from keras_bert.text.preprocessor import Preprocessor
+from keras_bert.text.rules import TextRules
 from keras_bert.text.vocabulary import Vocabulary
-from keras_bert.weights.checkpoint import Checkpoint, Head, TextRules
+from keras_bert.weights.checkpoint import Checkpoint, Head
 from keras_bert.weights.heads import assign_head
 from keras_bert.weights.load import build, read_source
-from keras_bert.weights.names import Stored
+from keras_bert.weights.tables import Stored
 
 logger = logging.getLogger("keras_bert")
 

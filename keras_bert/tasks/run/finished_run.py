@@ -11,7 +11,7 @@ from keras_bert.tasks.readers import Reading, read
 from keras_bert.tasks.run.finetune import MODEL, SETTINGS, Settings
 from keras_bert.tasks.run.kinds import KINDS, check_labels, kind_of
 from keras_bert.tasks.task import Task
-from keras_bert.weights.own import read_keras
+from keras_bert.weights.keras_file import read_keras
 
 CHUNK = 256  # lines that are read before the first of them is answered
 
