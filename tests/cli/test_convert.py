@@ -30,7 +30,7 @@ def test_there_and_back(tmp_path, to):
     _convert(tmp_path / "theirs", tmp_path / "again", "--to", "keras-bert")
     again = read(tmp_path / "again")
     if to == "keras-hub":
-        assert "left out: head mlm\ta KerasHub preset" in said
+        assert "left out: head mlm\tKerasHub computes its heads" in said
         ours.heads.clear()
     small.assert_same(ours, again)
 
@@ -95,7 +95,7 @@ def test_what_google_does_not_say(tmp_path, multi_label):
     our_folder.write_checkpoint(ours, tmp_path / "ours")
     said = _convert(tmp_path / "ours", tmp_path / "theirs", "--to", "google")
     assert "left out: hidden_act\tkept for keras_bert; Google's scripts" in said
-    assert "left out: layer_norm_eps\tkept for keras_bert; Google's scripts take 1e-12, and not 1e-05" in said
+    assert "left out: layer_norm_eps\tkept for keras_bert; Google's scripts compute with 1e-12 instead of 1e-05" in said
     assert ("left out: labels\t" in said) is not multi_label
     assert ("left out: head classifier\tseveral of its labels" in said) is multi_label
     ours.heads = {} if multi_label else {"classifier": dataclasses.replace(head, labels=None)}

@@ -146,7 +146,7 @@ def test_what_the_scripts_lack(tmp_path):
     small.assert_same(ours, read(tmp_path / "model"))
     ours = small.checkpoint("classifier")
     ours.heads["classifier"] = dataclasses.replace(ours.heads["classifier"], multi_label=True)
-    with pytest.raises(ValueError, match="head classifier.*several of its labels may apply"):
+    with pytest.raises(ValueError, match=r"head classifier.*several of its labels may apply"):
         google.write_checkpoint(ours, tmp_path / "several")
 
 
@@ -172,7 +172,7 @@ def test_bad_files(tmp_path):
     data = folder / "bert_model.ckpt.data-00000-of-00001"
     whole = data.read_bytes()
     data.write_bytes(whole[:100])
-    with pytest.raises(ValueError, match="has a damaged or incomplete .data file"):
+    with pytest.raises(ValueError, match=r"has a damaged or incomplete \.data file"):
         small.outputs(read(folder))
     data.unlink()
     with pytest.raises(FileNotFoundError, match=r"data-00000-of-00001"):

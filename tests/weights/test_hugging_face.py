@@ -217,7 +217,11 @@ def test_others_may_read_what_we_wrote(tmp_path):
         ("tokenizer_config.json", {"added_tokens_decoder": ["a"]}, "transformers does not write in this form"),
         ("model.safetensors.index.json", ["a"], "must hold one JSON object"),
         ("model.safetensors.index.json", {"weight_map": ["a"]}, "has no weight_map from weights to file names"),
-        ("model.safetensors.index.json", {"weight_map": {"a": "../b.safetensors"}}, "names shards outside its own folder"),
+        (
+            "model.safetensors.index.json",
+            {"weight_map": {"a": "../b.safetensors"}},
+            "shards outside its own folder",
+        ),
     ],
 )
 def test_odd_json(tmp_path, file, content, error):

@@ -155,5 +155,5 @@ def test_bad_presets(tmp_path):
         read(whole)
     with pytest.raises(ValueError, match="tanh GELU"):
         form.write_checkpoint(small.checkpoint(hidden_act="gelu_erf"), tmp_path / "other")
-    with pytest.raises(ValueError, match="head nsp.*Leave the head out"):
+    with pytest.raises(ValueError, match=r"head nsp.*Leave the head out"):
         form.write_checkpoint(small.checkpoint("nsp"), tmp_path / "other")

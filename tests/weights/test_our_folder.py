@@ -1,4 +1,4 @@
-"""Our own folder and .keras files."""
+"""Our own folder, .keras files and exports."""
 
 import dataclasses
 import json
@@ -10,7 +10,9 @@ import pytest
 
 import keras_bert
 from keras_bert.bert import Bert
-from keras_bert.weights import hugging_face, our_folder
+from keras_bert.weights import hugging_face, keras_hub, our_folder
+from keras_bert.weights.checkpoint import Checkpoint
+from keras_bert.weights.convert import convert
 from keras_bert.weights.load import build, read
 from tests.parity.oracles import array, randomize
 from tests.weights import small
@@ -121,3 +123,59 @@ def test_several_labels_without_names(tmp_path):
     ours.heads["classifier"] = dataclasses.replace(ours.heads["classifier"], multi_label=True)
     our_folder.write_checkpoint(ours, tmp_path / "model")
     small.assert_same(ours, read(tmp_path / "model"))
+
+
+TEXT_SETTINGS = {"truncation": "only_first", "special_tokens_in_text": True}
+
+
+@pytest.mark.parametrize("form", ["keras", "folder", "export", "task", "exported task"])
+def test_settings_of_text_are_kept(tmp_path, form):
+    if "export" in form and keras.backend.backend() != "tensorflow":
+        pytest.skip("a SavedModel is made on the TensorFlow backend")
+    config = dataclasses.replace(small.CONFIG, num_hidden_layers=1)
+    bert = Bert(config, keras_bert.Preprocessor(small.VOCABULARY, seq_length=8, **TEXT_SETTINGS))
+    model = keras_bert.TextRegressor(bert) if "task" in form else bert
+    path = tmp_path / "model"
+    if "export" in form:
+        keras_bert.export(model, path)
+    elif form == "folder":
+        our_folder.write_checkpoint(Checkpoint.of(bert), path)
+    else:
+        path = path.with_suffix(".keras")
+        model.save(path)
+    loaded = [keras_bert.load(path)] + ([keras_bert.TextRegressor.load(path).bert] if "task" in form else [])
+    for one in loaded:
+        assert {name: getattr(one.preprocessor, name) for name in TEXT_SETTINGS} == TEXT_SETTINGS
+
+
+def test_settings_of_text_that_another_format_lacks(tmp_path):
+    bert = Bert(small.CONFIG, keras_bert.Preprocessor(small.VOCABULARY, seq_length=8, **TEXT_SETTINGS))
+    bert.save(tmp_path / "model.keras")
+    assert TEXT_SETTINGS.keys() <= convert(tmp_path / "model.keras", "hf", tmp_path / "theirs").left_out.keys()
+    assert not convert(tmp_path / "model.keras", "keras-bert", tmp_path / "ours").left_out
+
+
+@pytest.mark.parametrize("form", [our_folder, keras_hub])
+@pytest.mark.parametrize("kind", ["external", "virtual"])
+def test_arrays_of_another_file_are_refused(tmp_path, form, kind):
+    """HDF5 would read any file of this machine."""
+    form.write_checkpoint(small.checkpoint(), tmp_path / "model")
+    with h5py.File(tmp_path / "model" / form.WEIGHTS, "a") as file:
+        name, shape = "layers/dense/vars/1", file["layers/dense/vars/1"].shape
+        del file[name]
+        if kind == "external":
+            file.create_dataset(name, shape, "float32", external=[("/etc/passwd", 0, 4 * shape[0])])
+        else:
+            layout = h5py.VirtualLayout(shape, "float32")
+            layout[:] = h5py.VirtualSource("/tmp/other.h5", "secret", shape)
+            file.create_virtual_dataset(name, layout)
+    with pytest.raises(ValueError, match=rf"takes {name} from another file.*{kind} dataset"):
+        read(tmp_path / "model")
+
+
+def test_the_head_of_a_class_outside_the_package_is_left_out(tmp_path):
+    task = keras_bert.TextRegressor(Bert(small.CONFIG))
+    task.heads = ("summary",)
+    checkpoint = Checkpoint.of(task)
+    assert not checkpoint.heads
+    assert "head summary" in checkpoint.left_out

@@ -6,6 +6,7 @@ import shutil
 import pytest
 
 from keras_bert.text.rules import TextRules
+from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.weights import hugging_face
 from keras_bert.weights.checkpoint import Pooling
 from keras_bert.weights.load import read
@@ -50,6 +51,18 @@ def test_tokenizer_flags_are_refused(tmp_path, flags):
     edit(folder / "tokenizer_config.json", **flags)
     with pytest.raises(ValueError, match="splits text in another way"):
         read(folder)
+
+
+@pytest.mark.parametrize(
+    ("piece", "rules"),
+    [("É", TextRules(True, False)), ("Rome", TextRules(False)), ("e", TextRules(True))],
+)
+def test_vocabulary_alone_shows_the_casing(tmp_path, caplog, piece, rules):
+    caplog.set_level("INFO")
+    folder = folder_of(tmp_path / "model", bert_of_theirs())
+    Vocabulary([*small.VOCABULARY.tokens[:-1], piece]).save(folder / "vocab.txt")
+    assert read(folder).rules == rules
+    assert f"{folder}: taken as {'cased' if piece == 'Rome' else 'uncased'}" in caplog.text
 
 
 def test_vocabulary_from_tokenizer_json(tmp_path):
