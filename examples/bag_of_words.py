@@ -1,8 +1,8 @@
-"""What a bag of words makes of a file of texts with labels: the bar for a model that reads them in order.
+"""Score a bag of words on a file of labelled texts: the baseline for a model that reads the words in order.
 
     python examples/bag_of_words.py demo/world/reviews.train.tsv demo/world/reviews.valid.tsv
 
-Expected time: seconds. Expected score: about 0.5 on the reviews of examples/small_world.py, where order decides.
+Expected time: seconds. Expected score: about 0.5 on the reviews of examples/small_world.py, where the order decides.
 """
 
 import csv

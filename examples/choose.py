@@ -1,10 +1,11 @@
-"""How does a story go on? One of four endings, by a score for each.
+"""Choose how a story continues: one of four endings, each with a score.
 
     python examples/choose.py --model base --train train.csv --valid val.csv
 
-Files: SWAG's, comma-separated with the columns startphrase, ending0 to ending3 and label, the right one's number.
-Default: made ones, the next sentence of a story of examples/small_world.py among three that stand elsewhere.
-With --model demo/run, which `make demo` pretrains, on one core: a minute, accuracy 79 % (chance: 25). Not run on SWAG.
+Files: SWAG's CSV with the columns startphrase, ending0 to ending3, and label (the number of the right ending).
+Default: generated rows. Four endings to choose from: the next sentence of a story of examples/small_world.py, and three
+sentences of other stories. With --model demo/run, which `make demo` pretrains, on one core: a minute, accuracy 79 %
+(chance: 25). Not run on SWAG.
 """
 
 import argparse
@@ -20,7 +21,7 @@ ENDINGS = ("ending0", "ending1", "ending2", "ending3")
 
 
 def made(count: int, seed: int) -> Rows:
-    """Prompts, each with four sentences, and the number of the one that goes on with it."""
+    """Prompts, four possible next sentences for each, and the number of the right one."""
     dice = random.Random(seed)
     prompts, choices, right = [], [], []
     for _ in range(count):
@@ -35,16 +36,16 @@ def made(count: int, seed: int) -> Rows:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", default="base", help="whatever keras_bert.load takes")
+    parser.add_argument("--model", default="base", help="anything that keras_bert.load accepts")
     parser.add_argument("--train", type=Path)
     parser.add_argument("--valid", type=Path)
     parser.add_argument("--epochs", type=int, default=3)
-    parser.add_argument("--limit", type=int, help="read, or make, so many rows of each file alone")
+    parser.add_argument("--limit", type=int, help="read (or generate) only this many rows of each file")
     arguments = parser.parse_args()
     if bool(arguments.train) != bool(arguments.valid):
         parser.error("--train and --valid must both be files with the columns startphrase, ending0..3 and label")
 
-    # === Data: a column of prompts, one of lists of choices, and the numbers of the right ones ===
+    # === Data: prompts, lists of choices, and the numbers of the right ones ===
     if arguments.train:
         files = (arguments.train, arguments.valid)
         train, valid = (read_choices(path, "startphrase", ENDINGS)[: arguments.limit] for path in files)
@@ -55,7 +56,7 @@ def main() -> None:
     bert = keras_bert.load(arguments.model)
     task = keras_bert.MultipleChoice(bert, choices=len(ENDINGS))
 
-    # === Training, by the paper's recipe ===
+    # === Training, with the paper's settings ===
     task.fit(train, validation_data=valid, epochs=arguments.epochs)
 
     # === Answers ===

@@ -1,10 +1,10 @@
-"""Is a review good or bad? One label for a text, learned from a file.
+"""Is a review good or bad? Classify texts, learning from a file.
 
     python examples/classify.py --model base --train train.tsv --valid valid.tsv
 
-Files: a TSV, CSV or JSONL with the columns "text" and "label", or a .txt with a label, a space and a text a line.
-Default: SST-2 of ../shared/data. 2,000 rows of it from MiniLM's weights, on one core: 4 minutes, accuracy 84 %, as
-benchmarks/README.md learns it under "Scores".
+Files: a TSV, CSV or JSONL with the columns "text" and "label", or a .txt whose lines are a label, a space and a
+text. Default: SST-2 from ../shared/data. With 2,000 rows of it and MiniLM's weights, on one core: 4 minutes, accuracy
+84 %. The settings are in benchmarks/README.md under "Scores".
 """
 
 import argparse
@@ -18,11 +18,11 @@ DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "en"
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", default="base", help="whatever keras_bert.load takes")
+    parser.add_argument("--model", default="base", help="anything that keras_bert.load accepts")
     parser.add_argument("--train", type=Path, default=DATA / "sst2.train.txt")
     parser.add_argument("--valid", type=Path, default=DATA / "sst2.dev.txt")
     parser.add_argument("--epochs", type=int, default=3)
-    parser.add_argument("--limit", type=int, help="read so many rows of each file alone")
+    parser.add_argument("--limit", type=int, help="read only this many rows of each file")
     arguments = parser.parse_args()
     if not (arguments.train.is_file() and arguments.valid.is_file()):
         parser.error("--train and --valid must be files with the columns text and label")
@@ -36,7 +36,7 @@ def main() -> None:
     bert = keras_bert.load(arguments.model)
     task = keras_bert.TextClassifier(bert, labels=labels)
 
-    # === Training, by the paper's recipe ===
+    # === Training, with the paper's settings ===
     task.fit(train, validation_data=valid, epochs=arguments.epochs)
 
     # === Answers ===

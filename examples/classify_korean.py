@@ -1,10 +1,10 @@
-"""Is a Korean film review good or bad? A classifier with labels in words, from a file that has numbers.
+"""Is a Korean film review good or bad? A classifier with named labels, from a file that has numbers.
 
     python examples/classify_korean.py --model hf://klue/bert-base --train ratings_train.txt --valid ratings_test.txt
 
 Files: NSMC's, tab-separated with the columns id, document and label (0 or 1). Without --valid the last tenth is held
-out. Default: 20,000 rows of NSMC in ../shared/data. 2,000 rows of it from a random BERT-mini, on one core: a minute,
-accuracy 73 %, as benchmarks/README.md learns it under "Scores".
+out. Default: 20,000 rows of NSMC from ../shared/data. With 2,000 of them and a BERT-mini with random weights, on one
+core: a minute, accuracy 73 %. The settings are in benchmarks/README.md under "Scores".
 """
 
 import argparse
@@ -19,16 +19,16 @@ NAMES = {"0": "부정", "1": "긍정"}
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", default="hf://klue/bert-base", help="whatever keras_bert.load takes")
+    parser.add_argument("--model", default="hf://klue/bert-base", help="anything that keras_bert.load accepts")
     parser.add_argument("--train", type=Path, default=DATA / "nsmc20k.tsv")
     parser.add_argument("--valid", type=Path)
     parser.add_argument("--epochs", type=int, default=3)
-    parser.add_argument("--limit", type=int, help="read so many rows of each file alone")
+    parser.add_argument("--limit", type=int, help="read only this many rows of each file")
     arguments = parser.parse_args()
     if not arguments.train.is_file():
-        parser.error("--train must be a file of NSMC: tabs between id, document and label")
+        parser.error("--train must be a file in NSMC's format: id, document and label, separated by tabs")
 
-    # === Data: a few reviews of NSMC are empty, and left out ===
+    # === Data: a few reviews of NSMC are empty and are skipped ===
     def read(path: Path) -> Rows:
         return read_labels(path, "document", "label", format="tsv", skip_empty=True)[: arguments.limit]
 
@@ -44,7 +44,7 @@ def main() -> None:
     bert = keras_bert.load(arguments.model)
     task = keras_bert.TextClassifier(bert, labels=tuple(NAMES.values()))
 
-    # === Training, by the paper's recipe ===
+    # === Training, with the paper's settings ===
     task.fit(train.x, labels, validation_data=(valid.x, held_out), epochs=arguments.epochs)
 
     # === Answers ===

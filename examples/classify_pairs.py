@@ -1,11 +1,11 @@
-"""Does the second sentence follow from the first, contradict it, or neither? One label for a pair of texts.
+"""Does the second sentence follow from the first, contradict it, or neither? Classify pairs of texts.
 
     python examples/classify_pairs.py --model hf://klue/bert-base --train train.tsv --valid valid.tsv
 
-Files: tab-separated with the columns sentence1, sentence2 and gold_label, as KorNLI and MNLI have them.
-Default: KorNLI of ../shared/data, whose dev part is learned and whose test part is scored, since the large training
-part is not there. From a random BERT-mini, on one core: 2 minutes, accuracy 41 % (chance: 33), as benchmarks/README.md
-learns it under "Scores".
+Files: tab-separated with the columns sentence1, sentence2 and gold_label, as in KorNLI and MNLI.
+Default: KorNLI from ../shared/data. Its large training set is not there, so this trains on the dev set and scores on
+the test set. With a BERT-mini with random weights, on one core: 2 minutes, accuracy 41 % (chance: 33). The settings are
+in benchmarks/README.md under "Scores".
 """
 
 import argparse
@@ -19,11 +19,11 @@ DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "ko"
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", default="hf://klue/bert-base", help="whatever keras_bert.load takes")
+    parser.add_argument("--model", default="hf://klue/bert-base", help="anything that keras_bert.load accepts")
     parser.add_argument("--train", type=Path, default=DATA / "kornli.dev.tsv")
     parser.add_argument("--valid", type=Path, default=DATA / "kornli.test.tsv")
     parser.add_argument("--epochs", type=int, default=3)
-    parser.add_argument("--limit", type=int, help="read so many rows of each file alone")
+    parser.add_argument("--limit", type=int, help="read only this many rows of each file")
     arguments = parser.parse_args()
     if not (arguments.train.is_file() and arguments.valid.is_file()):
         parser.error("--train and --valid must be files with the columns sentence1, sentence2 and gold_label")
@@ -38,7 +38,7 @@ def main() -> None:
     bert = keras_bert.load(arguments.model)
     task = keras_bert.TextClassifier(bert, labels=labels)
 
-    # === Training, by the paper's recipe ===
+    # === Training, with the paper's settings ===
     task.fit(train, validation_data=valid, epochs=arguments.epochs)
 
     # === Answers ===

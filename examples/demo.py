@@ -1,12 +1,13 @@
-"""BERT's life in minutes, offline: a corpus, a vocabulary, pretraining, two tasks, an export, a server.
+"""From raw text to a served model, in minutes and offline: a vocabulary, pretraining, two tasks, an export, a server.
 
     make demo
     python examples/demo.py
 
-Expected time: under 5 minutes on 2 cores. Expected score: the table at the end, every bar met (else exit code 1).
+Expected time: under 5 minutes on 2 cores. Expected score: every bar in the table at the end is met; otherwise the exit
+code is 1.
 
-Each step is a command that you can paste, once `. .venv/bin/activate` has put `keras-bert` on the path; all of them
-write below `demo/`, which git ignores and this program empties.
+Each step is a command that you can paste after `. .venv/bin/activate`, which puts `keras-bert` on the path. All of them
+write below `demo/`, which git ignores. This program empties that folder first.
 """
 
 import json
@@ -20,7 +21,7 @@ import time
 from pathlib import Path
 from urllib.request import urlopen
 
-# `python` and `keras-bert` of the environment that this runs in; 3: no remark that there is no GPU.
+# Use the `python` and `keras-bert` of the environment that this runs in. Log level 3 hides TensorFlow's note on GPUs.
 ENVIRONMENT = os.environ | {
     "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]),
     "TF_CPP_MIN_LOG_LEVEL": "3",
@@ -36,52 +37,55 @@ def main() -> None:
     began = time.perf_counter()
 
     # === Text ===
-    step("A small world with rules, told in English and Korean.", "python examples/small_world.py demo/world")
+    step("Write stories about a small world, in English and Korean.", "python examples/small_world.py demo/world")
     step(
-        "A vocabulary of its pieces. --keep-accents lower-cases alone, so that Hangul keeps its syllables.",
+        "Learn a vocabulary from them. With --keep-accents, lower-casing leaves Hangul syllables whole.",
         "keras-bert vocab demo/world/corpus.txt --size 1000 --keep-accents --output demo/vocab.txt",
     )
 
     # === Pretraining ===
     options = "--vocab demo/vocab.txt --keep-accents --seq-length 64 --sentences line"
     step(
-        "Pairs of texts, half of which follow each other; their words are masked when they are read, anew each epoch.",
+        "Write examples: pairs of texts, half of them consecutive. Words are masked later, differently in every epoch.",
         f"keras-bert examples demo/world/corpus.txt {options} --output demo/corpus",
     )
-    step("And of documents held out.", f"keras-bert examples demo/world/held_out.txt {options} --output demo/held_out")
     step(
-        "Pretrain a BERT of 2 layers on masked words and next sentences. Watch the held-out accuracies climb.",
+        "Write examples from the held-out documents too.",
+        f"keras-bert examples demo/world/held_out.txt {options} --output demo/held_out",
+    )
+    step(
+        "Pretrain a 2-layer BERT on masked words and next sentences. Watch the held-out accuracies rise.",
         "keras-bert pretrain --data demo/corpus --validation demo/held_out --recipe tiny-laptop --steps 2000 "
         "--batch-size 32 --learning-rate 3e-3 --dropout 0 --validate-every 500 --output demo/run",
     )
     pretrained = step(
-        "How good is it on documents it never saw, and how often is the most frequent piece right?",
+        "How good is it on documents it never saw? Compare with always guessing the most frequent piece.",
         "keras-bert evaluate demo/run --data demo/held_out",
     )
-    step("Let it fill two gaps.", f'keras-bert fill-mask "{GAPS[0]}" "{GAPS[1]}" --model demo/run --top-k 3')
+    step("Let it fill in two masked words.", f'keras-bert fill-mask "{GAPS[0]}" "{GAPS[1]}" --model demo/run --top-k 3')
 
     # === Tasks ===
     files = "--train demo/world/{0}.train.{1} --valid demo/world/{0}.valid.{1} --output demo/{0}"
     bag = step(
-        'Reviews: what stands after "but" and before "although" decides. A bag of words cannot tell.',
+        'Reviews: the part after "but" or before "although" decides. A bag of words cannot see the order.',
         "python examples/bag_of_words.py demo/world/reviews.train.tsv demo/world/reviews.valid.tsv",
     )
     options = "--model demo/run --epochs 3 --batch-size 32 --lr 1e-3"
-    reviews = step("BERT reads in order.", f"keras-bert finetune classify {files.format('reviews', 'tsv')} {options}")
+    reviews = step("BERT sees the order.", f"keras-bert finetune classify {files.format('reviews', 'tsv')} {options}")
     names = step(
-        "People and towns, whose names are the same: the context decides.",
+        "Find people and towns. They share their names, so only the context can decide.",
         f"keras-bert finetune tag {files.format('names', 'conll')} {options}",
     )
-    step("Ask it.", "printf '" + "\\n".join(NAMES) + "\\n' | keras-bert predict demo/names")
+    step("Ask it about two sentences.", "printf '" + "\\n".join(NAMES) + "\\n' | keras-bert predict demo/names")
 
     # === Serving ===
     step(
-        "A SavedModel that takes text, as TF Serving wants it.",
+        "Export a SavedModel that takes text, in the layout that TF Serving expects.",
         "keras-bert export demo/reviews --name reviews --output demo/saved_models",
     )
     serve("demo/saved_models/reviews", {"instances": REVIEWS})
 
-    # === Against the bars ===
+    # === Compare with the bars ===
     frequent, words, verdicts = pretrained["most_frequent_accuracy"], bag["accuracy"], reviews["accuracy"]
     table = (
         ("masked words", pretrained["masked_lm_accuracy"], 3 * frequent, f"the most frequent piece: {frequent:.3f}"),
@@ -89,7 +93,7 @@ def main() -> None:
         ("verdicts of reviews", verdicts, max(0.95, words + 0.1), f"a bag of words: {words:.3f}"),
         ("people and towns, F1", names["entity_f1"], 0.9, ""),
     )
-    rule(f"All that in {(time.perf_counter() - began) / 60:.1f} minutes")
+    rule(f"Finished in {(time.perf_counter() - began) / 60:.1f} minutes")
     print(f"{'held out':24}{'measured':>8}{'bar':>8}")
     for what, measured, bar, remark in table:
         print(f"{what:24}{measured:8.3f}{bar:8.3f}  {'met' if measured >= bar else 'NOT MET':9}{remark}")
@@ -98,7 +102,7 @@ def main() -> None:
 
 
 def step(why: str, command: str) -> dict[str, float]:
-    """Run a command as a shell would, show what it says, and return the figures among that."""
+    """Run a command in a shell, show its output, and return the figures in it."""
     rule(f"{why}\n\n$ {command}\n")
     began, said = time.perf_counter(), ""
     with subprocess.Popen(command, shell=True, stdout=subprocess.PIPE, text=True, env=ENVIRONMENT) as process:
@@ -112,12 +116,12 @@ def step(why: str, command: str) -> dict[str, float]:
 
 
 def serve(export: str, question: dict) -> None:
-    """Start the development server, ask it over HTTP, and stop it."""
+    """Start the development server, send it a request over HTTP, and stop it."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     command = f"keras-bert serve {export} --port {port}"
     url, body = f"http://127.0.0.1:{port}/v1/models/{Path(export).name}", json.dumps(question, ensure_ascii=False)
-    rule(f"A server for trying it out, and a question over HTTP.\n\n$ {command} &\n$ curl {url}:predict -d '{body}'\n")
+    rule(f"Start a development server and send it a request.\n\n$ {command} &\n$ curl {url}:predict -d '{body}'\n")
     with subprocess.Popen(command.split(), env=ENVIRONMENT) as server:
         try:
             while server.poll() is None and not answers(url):
@@ -129,7 +133,7 @@ def serve(export: str, question: dict) -> None:
 
 
 def answers(url: str) -> bool:
-    """Whether a server is there."""
+    """Whether the server answers."""
     try:
         with urlopen(url):
             return True
@@ -138,7 +142,7 @@ def answers(url: str) -> bool:
 
 
 def rule(text: str) -> None:
-    """A line across, and what comes next."""
+    """Print a line across the terminal and the text of the next step."""
     print(f"\n{'─' * 100}\n{text}", flush=True)
 
 

@@ -1,14 +1,14 @@
-"""Feature extraction or fine-tuning? The same file learned in three ways, the cheapest first.
+"""Feature extraction or fine-tuning? Learn the same file in three ways, the cheapest first.
 
     python examples/features.py --model base --train train.tsv --valid valid.tsv
 
-1. embeddings: every text once through the encoder, then any classifier on the vectors (here scikit-learn's).
-2. frozen: a head trained on the encoder, which stays as it is.
-3. fine-tuned: everything trained.
+1. embeddings: embed every text once, then train any classifier on the vectors (here scikit-learn's).
+2. frozen: train only a head on top of the encoder.
+3. fine-tuned: train everything.
 
-Files: a TSV, CSV or JSONL with the columns "text" and "label", or a .txt with a label, a space and a text a line.
-Default: SST-2 of ../shared/data. With MiniLM's weights and --limit 1000, on one core: accuracy 80 % in 12 seconds, 51 %
-in 46 (its pooler was never trained), 77 % in 143.
+Files: a TSV, CSV or JSONL with the columns "text" and "label", or a .txt whose lines are a label, a space and a text.
+Default: SST-2 from ../shared/data. With MiniLM's weights and --limit 1000, on one core: (1) accuracy 80 % in 12
+seconds, (2) 51 % in 46 seconds, because MiniLM's pooler was never trained, (3) 77 % in 143 seconds.
 """
 
 import argparse
@@ -26,11 +26,11 @@ DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "en"
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", default="base", help="whatever keras_bert.load takes")
+    parser.add_argument("--model", default="base", help="anything that keras_bert.load accepts")
     parser.add_argument("--train", type=Path, default=DATA / "sst2.train.txt")
     parser.add_argument("--valid", type=Path, default=DATA / "sst2.dev.txt")
     parser.add_argument("--epochs", type=int, default=3)
-    parser.add_argument("--limit", type=int, help="read so many rows of each file alone")
+    parser.add_argument("--limit", type=int, help="read only this many rows of each file")
     arguments = parser.parse_args()
     if not (arguments.train.is_file() and arguments.valid.is_file()):
         parser.error("--train and --valid must be files with the columns text and label")
@@ -47,7 +47,7 @@ def main() -> None:
     head = LogisticRegression(max_iter=1000).fit(seen, train.y)
     print(f"embeddings  accuracy {head.score(held_out, valid.y):.3f}  {time.perf_counter() - began:.0f} s")
 
-    # === 2. and 3. A frozen encoder, whose head alone wants a higher rate, and one that is fine-tuned ===
+    # === 2. and 3. A frozen encoder, whose head needs a higher learning rate, and a fine-tuned one ===
     for name, freeze, rate in (("frozen", True, 1e-3), ("fine-tuned", False, 3e-5)):
         began = time.perf_counter()
         task = keras_bert.TextClassifier(keras_bert.load(arguments.model), labels, freeze=freeze)

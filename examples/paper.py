@@ -1,22 +1,23 @@
-"""The paper's tasks with the paper's settings, its figure beside the run's (Devlin et al. 2018, sections 4 and 5.3).
+"""The paper's tasks with the paper's settings, and its scores next to ours (Devlin et al. 2018, sections 4 and 5.3).
 
     python examples/paper.py --data DIR --model base --output runs
     python examples/paper.py --data DIR --tasks MRPC RTE --grid
 
-Expected minutes: RTE and MRPC a few on a GPU, MNLI and QQP hours; on a CPU days. It was not run with these files, which
-their owners give out, and trained weights: the tests run it on small files of the same form. DIR holds the official
-files, each set in its folder:
+Expected time: on a GPU a few minutes for RTE and MRPC, hours for MNLI and QQP; on a CPU days. This was not run with the
+official files, which you get from their owners, or with trained weights. The tests run it on small files in the same
+format. DIR holds the official files, one folder per data set:
 
     CoLA, SST-2, MRPC, STS-B, QQP, MNLI, QNLI, RTE    train.tsv and dev.tsv of GLUE; MNLI dev_{matched,mismatched}.tsv
     SQuAD1, SQuAD2                                    train-v1.1.json dev-v1.1.json, train-v2.0.json dev-v2.0.json
     SWAG                                              train.csv val.csv
     CoNLL-2003                                        eng.train eng.testa
 
-GLUE's ninth set, WNLI, is not there: the paper leaves it out, since it was made in a way that let no trained system do
-better than the guess of the commoner label. The scores of a run are of the dev part; where the paper tells of the test
-part, whose labels the makers keep, the column says so. For GLUE the paper takes the best of four rates by dev, here
-2e-5 unless --grid; for SQuAD 2.0 it tunes the threshold of "no answer" on dev, here 0; for CoNLL it reads more of the
-document than a sentence, and its settings are those of the grid. Rows with an empty text are left out and counted.
+GLUE's ninth data set, WNLI, is left out as in the paper: the way it was built, no trained system did better than always
+guessing the more frequent label. Our scores are on the dev set. Where the paper reports the test set, whose labels are
+not public, the column says so. There are three differences from the paper. For GLUE, it chose the best of four learning
+rates on the dev set; here the rate is 2e-5 unless you pass --grid. For SQuAD 2.0, it tuned the "no answer" threshold on
+the dev set; here it is 0. For CoNLL, it read more of the document than one sentence, and chose its settings from the
+grid. Rows with an empty text are skipped and counted.
 """
 
 import argparse
@@ -33,20 +34,20 @@ from keras_bert.tasks.run.grid import finetune_grid
 
 @dataclass(frozen=True)
 class Preset:
-    """A set of the paper: kind of task, files, how they are read, the figure that is told, and how it is trained."""
+    """A data set of the paper: its task, files, how to read and train them, and the score to report."""
 
     kind: str
     train: str
     valid: str
     score: str
-    base: str  # the paper's figure of BERT-base, and the part that it is of
+    base: str  # the paper's score with BERT-base, and the set it was measured on
     large: str
     reading: dict[str, Any] = field(default_factory=dict)
     batch_size: int = 32
     learning_rate: float = 2e-5
     epochs: int = 3
     model: str = "base"
-    also: str | None = None  # another dev part
+    also: str | None = None  # a second dev set
 
 
 PAIR = ("sentence1", "sentence2")
@@ -79,7 +80,7 @@ PRESETS = {
         {"text": ("question", "sentence")},
     ),
     "RTE": Preset("classify", "train.tsv", "dev.tsv", "accuracy", "66.4 test", "70.1 test", {"text": PAIR}),
-    # Table 2; table 3, which has no BERT-base.
+    # Tables 2 and 3; table 3 has no BERT-base.
     "SQuAD1": Preset(
         "answer", "train-v1.1.json", "dev-v1.1.json", "f1", "88.5 dev", "90.9 dev", learning_rate=5e-5
     ),
@@ -99,7 +100,7 @@ PRESETS = {
 
 
 def settings_of(name: str, data: Path, model: str | None, dtype: str, strategy: str) -> Settings:
-    """The run of a set, whose texts may be empty in a few rows of a table."""
+    """The settings of one run. Rows with an empty text are skipped."""
     preset = PRESETS[name]
     return Settings(
         kind=preset.kind,
@@ -116,7 +117,7 @@ def settings_of(name: str, data: Path, model: str | None, dtype: str, strategy: 
 
 
 def run(name: str, settings: Settings, output: Path, grid: bool) -> str:
-    """Train, unless that is done already; the scores in per cent."""
+    """Train, unless this was done before, and return the scores in per cent."""
     preset = PRESETS[name]
     if not output.exists():
         (finetune_grid if grid else finetune)(settings, output)
@@ -129,18 +130,20 @@ def run(name: str, settings: Settings, output: Path, grid: bool) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True, help="the folder of the official files")
-    parser.add_argument("--tasks", nargs="+", choices=PRESETS, help="by default those that are in the folder")
+    parser.add_argument("--data", type=Path, required=True, help="the folder with the official files")
+    parser.add_argument("--tasks", nargs="+", choices=PRESETS, help="by default all that are in the folder")
     parser.add_argument("--model", help="by default base; for CoNLL-2003 base-cased")
     parser.add_argument("--output", type=Path, default=Path("runs/paper"))
-    parser.add_argument("--grid", action="store_true", help="batch 16 and 32, rate 5e-5, 3e-5, 2e-5, epochs 2 to 4")
+    parser.add_argument(
+        "--grid", action="store_true", help="batch size 16 and 32, rate 5e-5, 3e-5 and 2e-5, 2 to 4 epochs"
+    )
     parser.add_argument("--dtype", default="float32", help="float32, mixed_bfloat16 or mixed_float16")
     parser.add_argument("--strategy", default="one", help="as in keras-bert finetune")
     arguments = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     names = arguments.tasks or [name for name in PRESETS if (arguments.data / name).is_dir()]
     if not names:
-        parser.error(f"--data must hold a folder for a task: {', '.join(PRESETS)}. Received: {arguments.data}")
+        parser.error(f"--data must contain one of the folders {', '.join(PRESETS)}. Received: {arguments.data}")
 
     arguments.output.mkdir(parents=True, exist_ok=True)
     print(f"{'task':10}  {'score':9}  {'this run':10}  {'paper, base':25}  paper, large")

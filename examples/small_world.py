@@ -1,16 +1,16 @@
-"""A small world with rules, told in English and Korean: text to pretrain on, verdicts and names to learn.
+"""Write stories about a small world with rules, in English and Korean: a corpus, labelled reviews and tagged names.
 
     python examples/small_world.py world/
 
-Expected time: seconds. Writes corpus.txt and held_out.txt (a sentence a line, documents apart by a blank line),
-reviews.{train,valid}.tsv (text, label) and names.{train,valid}.conll (word, tag). What is in a valid file is in no
-train file. The documents of held_out.txt are in no other file; most of their sentences are, the world being so small.
+Expected time: seconds. Writes corpus.txt and held_out.txt (one sentence per line, a blank line between documents),
+reviews.{train,valid}.tsv (text, label) and names.{train,valid}.conll (word, tag). No row of a valid file is in a train
+file. The documents of held_out.txt are in no other file, but most of their sentences are, because the world is small.
 
-The rules. Every document happens at one place, which decides who works there, with what, on what, and the animal
-outside; the weather decides what people wear, the animal what it eats, the thing its price. Every sentence has a word
-of the place: so a masked word can be told from its sentence, and a next sentence from its place. A verdict is what
-stands after "but" and before "although": the words are the same either way. The same name is a person or a town: where
-it stands tells.
+The rules. Every document happens at one place. The place decides who works there, with which tool, on which thing, and
+which animal is outside. The weather decides what people wear, the animal what it eats, and the thing its price. Every
+sentence has a word that belongs to the place, so a masked word can be inferred from its sentence, and a next sentence
+from its place. The verdict of a review is the part after "but" or before "although"; the words are the same either way.
+A name can be a person or a town, and only the context tells which.
 """
 
 import argparse
@@ -47,8 +47,8 @@ ENGLISH_WEATHER = (("rains", "an umbrella"), ("snows", "a coat"), ("shines", "a 
 KOREAN_WEATHER = (("비가 와서", "우산"), ("눈이 와서", "외투"), ("해가 나서", "모자"), ("바람이 불어서", "목도리"))
 ENGLISH_GOOD, ENGLISH_BAD = ("good", "lovely", "fine", "great"), ("bad", "awful", "poor", "broken")
 KOREAN_GOOD, KOREAN_BAD = ("좋았다", "훌륭했다", "멋졌다", "예뻤다"), ("나빴다", "별로였다", "형편없었다", "지루했다")
-# "But" is three times as frequent: the order of the words is learnt first, that "although" turns it round follows. Were
-# both as frequent, neither would help without the other, and training would stay at chance for long.
+# "But" is three times as frequent, so the model first learns that the order matters, and then that "although" reverses
+# it. If both were equally frequent, neither would help without the other, and training would stay at chance for long.
 ENGLISH_LINKS, KOREAN_LINKS = (
     ("but", "but", "but", "although"),
     ("하지만", "하지만", "하지만", "다만"),
@@ -61,7 +61,7 @@ Tagged = list[tuple[str, str]]  # words with their tags
 
 
 def josa(word: str, with_final: str, without: str) -> str:
-    """A Korean word with the particle that its last syllable asks for."""
+    """A Korean word with the particle that fits its last syllable."""
     return word + (with_final if (ord(word[-1]) - ord("가")) % 28 else without)
 
 
@@ -178,7 +178,7 @@ def _plain(words: str) -> Tagged:
 
 
 def told(count: int, seed: int, *tellers: Callable[[random.Random], object], known: Sequence = ()) -> list:
-    """`count` things that are not known, the languages in turn; the same seed tells the same."""
+    """`count` new things that are not in `known`, from each teller in turn. The same seed gives the same things."""
     dice, found = random.Random(seed), []
     while len(found) < count:
         thing = tellers[len(found) % len(tellers)](dice)

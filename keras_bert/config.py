@@ -6,7 +6,7 @@ import logging
 from pathlib import Path
 from typing import Any
 
-from keras_bert.storage import new_local_file
+from keras_bert.storage import write_json
 
 logger = logging.getLogger("keras_bert")
 
@@ -167,8 +167,7 @@ class BertConfig:
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     BertConfig().to_json(f"{folder}/bert_config.json")
         """
-        with new_local_file(path) as temporary:
-            temporary.write_text(json.dumps(dataclasses.asdict(self), indent=2) + "\n", encoding="utf-8")
+        write_json(path, dataclasses.asdict(self))
 
 
 def _which_gelu(data: dict[str, Any], source: str) -> str:

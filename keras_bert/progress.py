@@ -14,10 +14,13 @@ def progress(items: Iterable[Item], title: str, total: int) -> Iterator[Item]:
     ['a', 'b', 'c']
     """
     from rich.console import Console
+    from rich.markup import escape
     from rich.progress import track
 
     console = Console(stderr=True)
-    yield from track(items, title, total=total, console=console, disable=not console.is_interactive, transient=True)
+    yield from track(
+        items, escape(title), total=total, console=console, disable=not console.is_interactive, transient=True
+    )
 
 
 @contextmanager
@@ -28,9 +31,10 @@ def bar(title: str, total: int | None) -> Iterator[Callable[[int], None]]:
     ...     advance(3)
     """
     from rich.console import Console
+    from rich.markup import escape
     from rich.progress import Progress
 
     console = Console(stderr=True)
     with Progress(console=console, disable=not console.is_interactive, transient=True) as shown:
-        task = shown.add_task(title, total=total)
+        task = shown.add_task(escape(title), total=total)
         yield lambda step: shown.advance(task, step)

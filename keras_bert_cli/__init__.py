@@ -87,7 +87,7 @@ def _options(
 
 def check_new_file(path: Path | None, option: str) -> None:
     """Refuse a place where no file can be written, before the work is done."""
-    from keras_bert.storage import behind_links
+    from keras_bert.storage import output_file
 
     if path is None:
         return
@@ -95,7 +95,7 @@ def check_new_file(path: Path | None, option: str) -> None:
         raise IsADirectoryError(f"{option} must be a file. Add its name. Received: the folder {path}")
     if not path.parent.is_dir():
         raise FileNotFoundError(f"{option} needs a folder that exists. Make it first. Received: {path}")
-    behind_links(path)
+    output_file(path)
 
 
 def standard_input() -> Iterator[tuple[int, str]]:

@@ -45,8 +45,8 @@ def export(
 
 def _metrics(run: Path) -> dict[str, Any] | None:
     """What a run of finetune says of its best epoch."""
+    from keras_bert.storage import read_json
     from keras_bert.tasks.run.epochs import METRICS
-    from keras_bert.weights.folder import read_json
 
     found = read_json(run / METRICS)
     return {name: found[name] for name in ("valid", "best_epoch", "chosen_by", "rows") if name in found} or None

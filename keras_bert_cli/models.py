@@ -1,57 +1,61 @@
-"""`keras-bert models`: the names that load knows."""
+"""`keras-bert models`: the names that `keras_bert.load` knows."""
 
-import dataclasses
+import importlib.util
 import json
-from itertools import accumulate
+from pathlib import Path
+from typing import Any
 
 import typer
 
 from keras_bert_cli import app
 
-COLUMNS = ("name", "language", "cased", "L/H/A", "parameters", "source", "other names")
-
 
 @app.command(epilog="Example: keras-bert models --language korean")
 def models(
-    language: str = typer.Option("", "--language", "-l", help="Only models whose language has this word."),
-    as_json: bool = typer.Option(False, "--json", help="One JSON list."),
+    language: str = typer.Option("", "--language", "-l", help="List only models whose language contains this word."),
+    as_json: bool = typer.Option(False, "--json", help="Print one JSON list with all fields."),
 ) -> None:
     """List the models that load by name."""
-    from rich.cells import cell_len
     from rich.console import Console
-    from rich.table import Column, Table
+    from rich.table import Table
 
-    from keras_bert.weights.zoo import list_models
-
-    found = [model for model in list_models() if language.lower() in model.language.lower()]
+    known = _known()
+    found = [model for model in known if language.lower() in model["language"].lower()]
     if not found:
-        languages = dict.fromkeys(model.language for model in list_models())
+        languages = dict.fromkeys(model["language"] for model in known)
         raise ValueError(f"--language must be one of {', '.join(languages)}. Received: {language!r}")
-    if as_json:
-        typer.echo(json.dumps([dataclasses.asdict(model) for model in found], ensure_ascii=False))
-        return
-    rows = [
-        (
-            model.name,
-            model.language,
-            "yes" if model.cased else "no",
-            f"{model.layers}/{model.hidden}/{model.heads}",
-            f"{model.parameters:,}",
-            model.source,
-            " ".join(model.aliases),
-        )
-        for model in found
-    ]
     console = Console()
-    if not console.is_terminal:  # for grep and cut
-        for row in rows:
-            typer.echo("\t".join(row))
-        return
-    # The first columns, as many as there is room for: names stay whole, and what is longer than 40 may wrap.
-    ends = accumulate(min(40, max(map(cell_len, column))) + 1 for column in zip(COLUMNS, *rows, strict=True))
-    shown = max(1, sum(end <= console.width + 1 for end in ends))
-    columns = [Column(name, overflow="fold") for name in COLUMNS[:shown]]
-    table = Table(*columns, box=None, padding=(0, 1, 0, 0), pad_edge=False)
-    for row in rows:
-        table.add_row(*row[:shown])
-    console.print(table)
+    if as_json:
+        typer.echo(json.dumps(found, ensure_ascii=False))
+    elif console.is_terminal:
+        table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
+        table.add_column("name", no_wrap=True)
+        table.add_column("language")
+        table.add_column("layers x units")
+        table.add_column("parameters", justify="right")
+        table.add_column("casing")
+        for model in found:
+            size, parameters = f"{model['layers']} x {model['hidden']}", f"{model['parameters'] / 1e6:.1f} M"
+            table.add_row(model["name"], model["language"], size, parameters, "cased" if model["cased"] else "uncased")
+        console.print(table)
+    else:  # for grep and cut
+        for model in found:
+            size = f"{model['layers']}/{model['hidden']}/{model['heads']}"
+            cased = "yes" if model["cased"] else "no"
+            cells = (model["name"], model["language"], cased, size, f"{model['parameters']:,}", model["source"])
+            typer.echo("\t".join((*cells, " ".join(model["aliases"]))))
+
+
+def _known() -> list[dict[str, Any]]:
+    """What `keras_bert.list_models()` returns, without the seconds that importing the package takes."""
+    package = importlib.util.find_spec("keras_bert")
+    assert package is not None
+    assert package.submodule_search_locations is not None
+    table = Path(package.submodule_search_locations[0], "weights", "models.json")
+    models = json.loads(table.read_text(encoding="utf-8"))
+    fields = ("name", "aliases", "language", "cased", "layers", "hidden", "heads", "parameters")
+    sources = (f"Google {model['google']}" if model["google"] else f"hf://{model['hugging_face']}" for model in models)
+    return [
+        {field: model[field] for field in fields} | {"source": source}
+        for model, source in zip(models, sources, strict=True)
+    ]

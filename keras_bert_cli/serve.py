@@ -3,6 +3,7 @@
 import os
 import socket
 from pathlib import Path
+from urllib.parse import quote
 
 import typer
 
@@ -29,7 +30,7 @@ def serve(
         server = uvicorn.Server(uvicorn.Config(application(models), access_log=False))  # stops when all is answered
         url = f"http://{f'[{host}]' if ':' in host else host}:{place.getsockname()[1]}/v1/models"
         for name, versions in models.items():
-            typer.echo(f"{url}/{name}\tversions {', '.join(map(str, versions))}", err=True)
+            typer.echo(f"{url}/{quote(name)}\tversions {', '.join(map(str, versions))}", err=True)
         typer.echo(
             "A development server. For production take TF Serving, see serving/README.md of the export.", err=True
         )

@@ -1,33 +1,159 @@
-"""JSON files, read where weights lie and where TensorFlow's file systems reach."""
+"""Files and folders that appear completely or not at all, on this machine and remotely, and one process at a time."""
+
+import errno
+import hashlib
+import os
 
 import pytest
 
 from keras_bert import storage
-from keras_bert.weights import folder
-
-pytest.importorskip("tensorflow")
-READERS = {"weights": folder.read_json, "storage": lambda path: storage.read_json(str(path))}
+from tests.subprocesses import fork, python
 
 
-@pytest.mark.parametrize("reader", READERS)
+@pytest.fixture(params=["local", "remote"])
+def place(request, tmp_path):
+    if request.param == "local":
+        return str(tmp_path)
+    tf = pytest.importorskip("tensorflow")
+    place = f"ram://{tmp_path}"
+    tf.io.gfile.makedirs(place)
+    return place
+
+
 @pytest.mark.parametrize(
     ("content", "error"),
     [
-        (b'["a"]', r"settings\.json must hold one JSON object.*Received: list in"),
-        (b"null", "one JSON object.*NoneType"),
-        (b"{", r"settings\.json must be JSON.*Received: .*settings\.json \("),
-        (b'{"a": "\xff"}', "must be JSON.*utf-8"),
-        (b"[" * 100_000, "must be JSON.*recursion"),
+        ('["a"]', r"settings\.json must hold one JSON object.*Received: list in"),
+        ("null", "one JSON object.*NoneType"),
+        ("{", r"settings\.json must be JSON.*Received: .*settings\.json \("),
+        ("[" * 100_000, "must be JSON.*recursion"),
     ],
 )
-def test_json_that_is_no_object(tmp_path, reader, content, error):
-    (tmp_path / "settings.json").write_bytes(content)
+def test_json_without_an_object_is_refused(place, content, error):
+    storage.write_text(f"{place}/settings.json", content)
     with pytest.raises(ValueError, match=error):
-        READERS[reader](tmp_path / "settings.json")
+        storage.read_json(f"{place}/settings.json")
 
 
-@pytest.mark.parametrize("reader", READERS)
-def test_json_object(tmp_path, reader):
-    assert READERS[reader](tmp_path / "settings.json") == {}
-    (tmp_path / "settings.json").write_text('{"가": 1}', encoding="utf-8")
-    assert READERS[reader](tmp_path / "settings.json") == {"가": 1}
+def test_json_that_is_not_utf_8_is_refused(tmp_path):
+    (tmp_path / "settings.json").write_bytes(b'{"a": "\xff"}')
+    with pytest.raises(ValueError, match=r"must be JSON.*utf-8"):
+        storage.read_json(tmp_path / "settings.json")
+
+
+def test_json_is_read_as_it_was_written(place):
+    path = f"{place}/settings.json"
+    assert storage.read_json(path) == {}
+    storage.write_json(path, {"가": [1, None]})
+    assert storage.read_text(path) == '{\n  "가": [\n    1,\n    null\n  ]\n}\n'
+    assert storage.read_json(path) == {"가": [1, None]}
+
+
+def test_files(place):
+    storage.make_folder(f"{place}/a/b")
+    storage.write_text(f"{place}/a/film.txt", "one\r\ntwo\n")
+    assert storage.read_bytes(f"{place}/a/film.txt") == b"one\r\ntwo\n"
+    assert storage.sha256_of(f"{place}/a/film.txt") == hashlib.sha256(b"one\r\ntwo\n").hexdigest()
+    assert storage.names_in(f"{place}/a") == ["b", "film.txt"]
+    assert storage.names_in(f"{place}/none") == []
+    storage.remove(f"{place}/a/film.txt")
+    assert not storage.exists(f"{place}/a/film.txt")
+    storage.remove(f"{place}/a")
+    assert not storage.exists(f"{place}/a")
+    with pytest.raises(OSError, match=r"none\.txt"):
+        storage.read_bytes(f"{place}/none.txt")
+
+
+def test_an_interrupted_write_leaves_the_old_file(place):
+    path = f"{place}/film.txt"
+    storage.write_text(path, "old")
+
+    def interrupted():
+        with storage.new_file(path) as temporary:
+            storage.write_text(temporary, "half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert storage.read_text(path) == "old"
+    assert storage.is_remote(path) or os.listdir(place) == ["film.txt"]
+
+
+def test_a_full_disk_is_reported_with_the_file(tmp_path):
+    def full():
+        with storage.new_file(tmp_path / "film.txt"):
+            raise OSError(errno.ENOSPC, "whatever")
+
+    with pytest.raises(OSError, match=rf"Could not write {tmp_path}/film\.txt: No space left.*Free some") as found:
+        full()
+    assert found.value.errno == errno.ENOSPC
+    with pytest.raises(FileNotFoundError, match=rf"Could not write {tmp_path}/none/film\.txt: No such file"):
+        storage.write_text(tmp_path / "none" / "film.txt", "a")
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_output_is_a_file(tmp_path):
+    with pytest.raises(OSError, match=r"The output must be a file.*Received: /dev/null"):
+        storage.write_text("/dev/null", "a")
+    (tmp_path / "link").symlink_to(tmp_path / "film.txt")
+    storage.write_text(tmp_path / "link", "a")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "film.txt").read_text() == "a"
+
+
+@pytest.mark.parametrize("name", ["x" * 255, "가" * 85])
+def test_the_longest_names(tmp_path, name):
+    storage.write_text(tmp_path / name, "a")
+    assert os.listdir(tmp_path) == [name]
+
+
+def test_a_folder_appears_completely_or_not_at_all(tmp_path):
+    def make(fail):
+        with storage.new_folder(tmp_path / "film") as partial:
+            (partial / "a").touch()
+            if fail:
+                raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        make(fail=True)
+    assert not list(tmp_path.iterdir())
+    (tmp_path / "film").mkdir()
+    make(fail=False)
+    assert [str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*")] == ["film", "film/a"]
+    with pytest.raises(FileExistsError, match=r"new or empty folder.*Received: .*film"):
+        make(fail=False)
+
+
+def test_the_only_file_of_a_kind(tmp_path):
+    assert storage.only_file(tmp_path, "*.keras") is None
+    (tmp_path / "a.keras").touch()
+    assert storage.only_file(tmp_path, "*.keras") == tmp_path / "a.keras"
+    (tmp_path / "b.keras").touch()
+    with pytest.raises(ValueError, match=r"Give the path.*Received: a\.keras, b\.keras in"):
+        storage.only_file(tmp_path, "*.keras")
+
+
+def _lock(path):
+    with storage.lock(path):
+        pass
+
+
+def test_a_lock_is_held_by_one_process(tmp_path):
+    with storage.lock(tmp_path / "lock"), pytest.raises(RuntimeError, match=f"{tmp_path} is in use by another process"):
+        fork(_lock, tmp_path / "lock")
+    fork(_lock, tmp_path / "lock")
+
+
+def test_local_files_need_no_tensorflow(tmp_path):
+    code = """
+        import sys
+        from keras_bert import storage
+
+        folder = sys.argv[1]
+        storage.write_json(f"{folder}/a.json", storage.read_json(f"{folder}/a.json"))
+        with storage.new_folder(f"{folder}/new") as new, storage.lock(f"{folder}/lock"):
+            storage.make_folder(new / "b")
+        print(storage.names_in(folder), storage.sha256_of(f"{folder}/a.json")[:4], "tensorflow" in sys.modules)
+    """
+    digest = hashlib.sha256(b"{}\n").hexdigest()[:4]
+    assert python(code, str(tmp_path), KERAS_BACKEND="jax") == f"['a.json', 'lock', 'new'] {digest} False"

@@ -1,7 +1,6 @@
 """Files of a corpus: found by name, pattern or folder, local or remote, and opened as a stream of plain bytes."""
 
 import bz2
-import glob
 import gzip
 import io
 import os
@@ -10,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO
 
-from keras_bert.storage import is_remote
+from keras_bert.storage import is_remote, matching
 
 _BUFFER = 1 << 20
 COMPRESSED = (".gz", ".bz2", ".zst")
@@ -97,11 +96,10 @@ def _files(path: str) -> list[str]:
         if gfile.isdir(path):
             tree = [os.path.join(folder, name) for folder, _, names in gfile.walk(path) for name in names]
             return sorted(name for name in tree if _known(name, path))
-        return [path] if gfile.exists(path) else sorted(gfile.glob(path))
-    if os.path.isdir(path):
+    elif os.path.isdir(path):
         tree = [os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names]
         return sorted(name for name in tree if _known(name, path))
-    return [path] if os.path.isfile(path) else sorted(name for name in glob.glob(path) if os.path.isfile(name))
+    return matching(path)
 
 
 def _known(name: str, folder: str) -> bool:

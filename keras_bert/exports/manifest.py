@@ -1,15 +1,14 @@
 """What an export is made of: source, settings, labels, scores, versions, and the sha256 of every file."""
 
 import datetime
-import hashlib
 import os
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from keras_bert.storage import sha256_of, write_json
 from keras_bert.version import __version__
 from keras_bert.weights import zoo
-from keras_bert.weights.folder import write_json
 
 NAME = "manifest.json"
 _PACKAGES = ("keras", "tensorflow", "tensorflow-text")
@@ -26,7 +25,7 @@ def write_manifest(folder: Path, facts: dict[str, Any]) -> None:
             "made": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
             "made_with": {"keras3-bert": __version__, **{package: version(package) for package in _PACKAGES}},
             "files": {
-                file.relative_to(folder).as_posix(): {"bytes": file.stat().st_size, "sha256": _sha256(file)}
+                file.relative_to(folder).as_posix(): {"bytes": file.stat().st_size, "sha256": sha256_of(file)}
                 for file in files
             },
         },
@@ -51,8 +50,3 @@ def _public(source: Any) -> str | None:
         return None
     name = os.fspath(source)
     return name if "://" in name or zoo.find(name) else Path(name).resolve().name
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

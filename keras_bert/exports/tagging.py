@@ -8,6 +8,7 @@ from keras_bert.exports.turns import in_turns
 from keras_bert.tasks.decoding.entities import BEGIN, END, has_entities
 from keras_bert.tasks.token_tagger import TokenTagger
 from keras_bert.text.offsets import all_behind_marks
+from keras_bert.text.row_ids import row_ids
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -36,13 +37,13 @@ def tag(task: TokenTagger, logits: Any, seq_length: int) -> dict[str, Any]:
         scores = tf.nn.softmax(_of_pieces(of_rows, rows))  # [pieces, C]
 
         # Units: words, or pieces where the task says so.
-        of_unit = tf.cast(ids.values.value_rowids(), tf.int32)  # the word of each piece
+        of_unit = row_ids(ids.values.row_lengths())  # the word of each piece
         if task.unit == "piece":
             of_unit = tf.range(tf.size(of_unit))
         first = tf.concat([tf.ones_like(of_unit[:1]), of_unit[1:] - of_unit[:-1]], 0) > 0  # [pieces]
         scores = tf.boolean_mask(scores, first)  # [units, C]
         label = tf.argmax(scores, axis=1)
-        row = tf.boolean_mask(tf.cast(pieces.value_rowids(), tf.int32), first)  # the text of each unit
+        row = tf.boolean_mask(row_ids(pieces.row_lengths()), first)  # the text of each unit
 
         # Entities: runs of units.
         kind = tf.gather(kinds, label)
@@ -80,7 +81,7 @@ def _parts(pieces: "tf.RaggedTensor", room: int) -> "tf.RaggedTensor":
 
     lengths = tf.cast(pieces.row_lengths(), tf.int32)
     parts = tf.maximum((lengths + room - 1) // room, 1)
-    text = tf.repeat(tf.range(tf.size(lengths)), parts)
+    text = row_ids(parts)
     part = tf.range(tf.size(text)) - tf.gather(tf.cumsum(parts, exclusive=True), text)
     sizes = tf.minimum(tf.gather(lengths, text) - part * room, room)
     return tf.RaggedTensor.from_row_lengths(pieces.values, sizes, validate=False)

@@ -7,6 +7,7 @@ from typing import Any
 from keras_bert.exports.publish import PARTS, served_name
 from keras_bert.serving.batcher import Batcher
 from keras_bert.serving.rest import BadRequest
+from keras_bert.storage import literal_path
 
 _TYPES = {"string": "DT_STRING", "int32": "DT_INT32", "float32": "DT_FLOAT", "bool": "DT_BOOL"}
 
@@ -34,7 +35,7 @@ class Served:
         import tensorflow as tf
         import tensorflow_text  # noqa: F401  registers its ops
 
-        self.loaded = tf.saved_model.load(str(folder))  # kept, since the signatures hold its variables weakly
+        self.loaded = tf.saved_model.load(literal_path(folder))  # kept, since the signatures hold its variables weakly
         self.signatures = dict(self.loaded.signatures)
         self.batchers = {name: Batcher(_runner(function)) for name, function in self.signatures.items()}
 

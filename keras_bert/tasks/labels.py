@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from keras_bert.tasks.columns import is_missing, not_negative, rows_of
-from keras_bert.weights.tables import listed
+from keras_bert.wording import listed
 
 
 def check_labels(labels: Any, least: int = 2) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ import unicodedata
 from typing import Any
 
 from keras_bert.text.normalizer import Normalizer
+from keras_bert.text.row_ids import row_ids
 
 # Marks that are not dropped with the accents (category Mc, or young) but that NFD may move past another mark.
 _MOVING = (
@@ -70,14 +71,14 @@ class Aligner:
         characters = tf.strings.unicode_decode(texts, "UTF-8")  # [B, (characters)]
         points = characters.values  # [N]
         widths = tf.cast(tf.gather(self._widths, points), tf.int32)
-        owners = tf.repeat(tf.range(tf.size(points)), widths)  # [bytes]
+        owners = row_ids(widths)  # [bytes]
 
         def in_order() -> tuple[Any, Any]:
             return tf.gather(owners, starts), tf.gather(owners, ends - 1)
 
         def out_of_order() -> tuple[Any, Any]:
             moved = self._reordered_owners(points, words)
-            pieces = tf.repeat(tf.range(tf.size(starts)), ends - starts)
+            pieces = row_ids(ends - starts)
             return tf.math.segment_min(moved, pieces), tf.math.segment_max(moved, pieces)
 
         tf.debugging.assert_equal(
@@ -115,14 +116,14 @@ class Aligner:
         """
         import tensorflow as tf
 
-        alone = self._normalizer.normalize(tf.strings.unicode_encode(points[:, None], "UTF-8"))
+        distinct, places = tf.unique(points)
+        alone = self._normalizer.normalize(tf.strings.unicode_encode(distinct[:, None], "UTF-8"))
         alone = tf.strings.unicode_decode(tf.strings.regex_replace(alone, r"[ \t\n\r]+", ""), "UTF-8")
+        alone = tf.gather(alone, places)  # [characters, (what it leaves)]
         together = tf.strings.unicode_decode(words, "UTF-8").values
         final = tf.fill(tf.shape(together), ord("σ"))  # a sigma alone is never a final one
         order = tf.argsort(tf.where(together == ord("ς"), final, together), stable=True)
         source = tf.argsort(tf.where(alone.values == ord("ς"), final, alone.values), stable=True)
-        owners = tf.scatter_nd(
-            order[:, None], tf.gather(tf.cast(alone.value_rowids(), tf.int32), source), tf.shape(together)
-        )
+        owners = tf.scatter_nd(order[:, None], tf.gather(row_ids(alone.row_lengths()), source), tf.shape(together))
         widths = 1 + sum(tf.cast(together >= first, tf.int32) for first in (0x80, 0x800, 0x10000))
-        return tf.repeat(owners, widths)
+        return tf.gather(owners, row_ids(widths))

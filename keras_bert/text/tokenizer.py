@@ -6,6 +6,7 @@ from typing import Any
 
 from keras_bert.text.normalizer import Normalizer
 from keras_bert.text.offsets import Aligner
+from keras_bert.text.row_ids import row_ids
 from keras_bert.text.texts import as_texts
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.text.wordpiece import WordPiece
@@ -71,12 +72,11 @@ class Tokenizer:
             words = self._words(decoded)
             ids, splits, starts = self._wordpiece(words.values)
             lengths = tf.strings.length(words.values)
-            pieces = tf.cast(splits[1:] - splits[:-1], tf.int32)  # of each word
-            starts += tf.repeat(tf.cumsum(lengths, exclusive=True), pieces)
+            of_word = row_ids(splits[1:] - splits[:-1])  # the word of each piece
+            starts += tf.gather(tf.cumsum(lengths, exclusive=True), of_word)
             # Words and their pieces tile the bytes, so one ends where the next begins.
             ends = tf.concat([starts, [tf.reduce_sum(lengths)]], 0)[1:]
-            pieces_before = tf.gather(splits, words.row_splits)  # [B + 1]
-            rows = tf.repeat(tf.range(words.nrows()), pieces_before[1:] - pieces_before[:-1])
+            rows = tf.gather(row_ids(words.row_lengths()), of_word)
             starts, ends = self._aligner(decoded, words.values, starts, ends, rows)
             return (
                 _like(texts, _nest(ids, splits, words)),
@@ -122,9 +122,10 @@ class Tokenizer:
                     rows = tf.identity(rows)
             elif found.size:
                 raise ValueError(f"{rule} {found[0]}")
-            pieces = tf.ragged.boolean_mask(rows, rows != self.vocabulary["[PAD]"])
-            pieces = pieces.with_values(tf.gather(self._pieces, pieces.values))
-            texts = tf.strings.reduce_join(pieces, axis=1, separator=" ")
+            real = rows.values != self.vocabulary["[PAD]"]
+            pieces = tf.gather(self._pieces, tf.boolean_mask(rows.values, real))
+            of_row = tf.boolean_mask(row_ids(rows.row_lengths()), real)
+            texts = tf.strings.unsorted_segment_join(pieces, of_row, rows.nrows(), separator=" ")
             texts = tf.strings.regex_replace(texts, " ##", "")
             return texts[0] if ids.shape.rank == 1 else texts
 

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from keras_bert.storage import new_local_file
+from keras_bert.storage import write_text
 
 REQUIRED = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
 SPECIAL = (*REQUIRED, "[MASK]")
@@ -112,8 +112,7 @@ class Vocabulary:
 
     def save(self, path: str | os.PathLike) -> None:
         """Write a vocab.txt that `from_file` and Google's code read back; an interrupted write leaves the old file."""
-        with new_local_file(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
-            file.writelines(f"{token}\n" for token in self._tokens)
+        write_text(path, "".join(f"{token}\n" for token in self._tokens))
 
     @property
     def tokens(self) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from keras_bert.text.packing import Packer, check_seq_length, place
+from keras_bert.text.row_ids import row_ids
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -52,13 +53,14 @@ def windows(
     step = tf.minimum(stride, room)  # [B]; a longer stride would leave pieces out
     count = 1 + tf.maximum(0, (lengths - room + step - 1) // step)  # [B]; an empty context has one window too
 
-    example = tf.repeat(tf.range(tf.shape(count)[0]), count)  # [W]
+    example = row_ids(count)  # [W]
     number = tf.range(tf.shape(example)[0]) - tf.gather(tf.cumsum(count, exclusive=True), example)  # [W]
     first = number * tf.gather(step, example)  # [W]
     size = tf.minimum(tf.gather(room, example), tf.gather(lengths, example) - first)  # [W]
     pieces = tf.ragged.range(first, first + size)  # [W, (pieces)], counted from the context's first piece
     row = tf.gather(tf.cast(context.row_starts(), tf.int32), example)  # [W]
-    source = pieces.values + tf.gather(row, pieces.value_rowids())  # places in the batch's flat pieces
+    window = row_ids(size)  # of each piece
+    source = pieces.values + tf.gather(row, window)  # places in the batch's flat pieces
 
     asked = tf.gather(question, example)
     packed = packer.pack([asked, pieces.with_values(tf.gather(context.values, source))], seq_length)
@@ -69,7 +71,7 @@ def windows(
         onto = tf.fill(tf.shape(packed["input_mask"]), empty)
         return tf.ensure_shape(place(pieces.with_values(values), size, behind, onto), (None, seq_length))
 
-    best = _has_most_context(source, pieces, tf.size(context.values))
+    best = _has_most_context(source, window, size, tf.size(context.values))
     return packed | {
         "example": example,
         "start": dense(tf.gather(start.values, source), -1),
@@ -78,7 +80,7 @@ def windows(
     }
 
 
-def _has_most_context(source: "tf.Tensor", pieces: "tf.RaggedTensor", total: "tf.Tensor") -> "tf.Tensor":
+def _has_most_context(source: "tf.Tensor", window: "tf.Tensor", sizes: "tf.Tensor", total: "tf.Tensor") -> "tf.Tensor":
     """For each piece of each window whether no other window (or no earlier one, in a tie) scores higher.
 
     Google's score is the smaller of the contexts to the left and right, plus a hundredth of the window's length; in
@@ -86,9 +88,8 @@ def _has_most_context(source: "tf.Tensor", pieces: "tf.RaggedTensor", total: "tf
     """
     import tensorflow as tf
 
-    window = tf.cast(pieces.value_rowids(), tf.int32)
-    size = tf.gather(tf.cast(pieces.row_lengths(), tf.int32), window)
-    left = tf.range(tf.size(window)) - tf.gather(tf.cast(pieces.row_starts(), tf.int32), window)
+    size = tf.gather(sizes, window)
+    left = tf.range(tf.size(window)) - tf.gather(tf.cumsum(sizes, exclusive=True), window)
     score = tf.cast(tf.minimum(left, size - 1 - left), tf.float64) + 0.01 * tf.cast(size, tf.float64)
     highest = tf.gather(tf.math.unsorted_segment_max(score, source, total), source)
     earliest = tf.math.unsorted_segment_min(tf.where(score == highest, window, window.dtype.max), source, total)

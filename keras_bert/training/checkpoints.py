@@ -7,6 +7,8 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from keras_bert import storage
+
 logger = logging.getLogger("keras_bert")
 
 
@@ -32,14 +34,17 @@ class Checkpoints:
         self.directory = directory
         self.strategy = strategy
         self.variables = {name: [native(variable) for variable in some] for name, some in variables.items()}
-        own = directory if is_chief(strategy) else f"{directory}/worker-{strategy.cluster_resolver.task_id}"
+        storage.make_folder(directory)
+        own = storage.literal_path(directory)  # since the manager finds the files that it deletes by a pattern
+        if not is_chief(strategy):
+            own = f"{own}/worker-{strategy.cluster_resolver.task_id}"
         checkpoint = tf.train.Checkpoint(**self.variables)
         self.manager = tf.train.CheckpointManager(checkpoint, own, keep, keep_every_hours)
 
     @property
     def latest(self) -> str | None:
-        """The path of the last one that was written whole."""
-        return tf.train.latest_checkpoint(self.directory)
+        """The path of the last complete checkpoint."""
+        return latest_checkpoint(self.directory)
 
     def restore(self) -> bool:
         """Take the state of the last checkpoint; False where there is none."""
@@ -50,7 +55,7 @@ class Checkpoints:
             return False
         self._check(path)
         with self.strategy.scope():
-            self.manager.checkpoint.restore(path).assert_consumed()
+            self.manager.checkpoint.restore(storage.literal_path(path)).assert_consumed()
         logger.info("Going on from %s.", path)
         return True
 
@@ -71,7 +76,7 @@ class Checkpoints:
 
     def _check(self, path: str) -> None:
         """Refuse a checkpoint with other variables than ours."""
-        found = tf.train.load_checkpoint(path).get_variable_to_shape_map()
+        found = tf.train.load_checkpoint(storage.literal_path(path)).get_variable_to_shape_map()
         ending = "/.ATTRIBUTES/VARIABLE_VALUE"
         theirs = {name.removesuffix(ending): tuple(shape) for name, shape in found.items() if name.endswith(ending)}
         ours = {f"{name}/{i}": tuple(x.shape) for name, some in self.variables.items() for i, x in enumerate(some)}
@@ -90,6 +95,24 @@ class Checkpoints:
             path = f"{self.directory}/{name.rstrip('/')}"
             if name.startswith("ckpt-") and _number(path) > last:
                 (tf.io.gfile.rmtree if tf.io.gfile.isdir(path) else tf.io.gfile.remove)(path)
+
+
+def latest_checkpoint(directory: str) -> str | None:
+    """The path of the last complete checkpoint in a directory; None where none was completed.
+
+    `tf.train.latest_checkpoint` looks for the files by a pattern, so that it finds none where the path has a `[`.
+    """
+    record = f"{directory}/checkpoint"  # TensorFlow writes it when all files of a checkpoint are written
+    if not storage.exists(record):
+        return None
+    state = tf.train.get_checkpoint_state(directory)
+    path = f"{directory}/{state.model_checkpoint_path.rpartition('/')[2]}" if state else ""
+    if not state or not tf.io.gfile.exists(f"{path}.index"):
+        raise FileNotFoundError(
+            f"The run cannot be resumed, since {f'{path}.index is missing' if state else f'{record} is damaged'}. "
+            f"Restore the file, or delete {directory} to start again from the first step. Received: {directory}"
+        )
+    return path
 
 
 def _number(path: str) -> int:

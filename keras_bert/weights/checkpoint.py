@@ -9,11 +9,12 @@ from typing import Any
 from keras_bert.config import BertConfig
 from keras_bert.layers.dense import initializer
 from keras_bert.named_weights import assign, named_weights
+from keras_bert.storage import write_json
 from keras_bert.text.rules import TextRules
 from keras_bert.text.vocabulary import Vocabulary
-from keras_bert.weights.folder import write_json
-from keras_bert.weights.tables import HEADS, Stored, encoder_shapes, head_shapes, listed
+from keras_bert.weights.tables import HEADS, Stored, encoder_shapes, head_shapes
 from keras_bert.weights.tokenizer_files import TOKENIZER, VOCABULARY, tokenizer_config
+from keras_bert.wording import listed
 
 logger = logging.getLogger("keras_bert")
 

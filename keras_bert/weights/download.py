@@ -15,6 +15,7 @@ from http.client import HTTPException
 from pathlib import Path, PurePosixPath
 
 from keras_bert.progress import progress
+from keras_bert.storage import lock, new_folder
 from keras_bert.weights.google_hashes import SHA256
 from keras_bert.weights.hugging_face import transformer_folder
 from keras_bert.weights.safetensors_files import INDEX, TORCH, WHOLE
@@ -60,7 +61,7 @@ def google(file: str, root: Path, *, local_only: bool = False) -> Path:
         )
     folder.parent.mkdir(parents=True, exist_ok=True)
     archive = folder.with_name(folder.name + ".zip")
-    with _lock(folder), _room(folder):
+    with lock(f"{folder}.lock", wait=True), _room(folder):
         if not folder.is_dir():  # another process may have been first
             fetch(url, archive)
             try:
@@ -71,22 +72,15 @@ def google(file: str, root: Path, *, local_only: bool = False) -> Path:
 
 
 @contextmanager
-def _lock(folder: Path) -> Iterator[None]:
-    from filelock import FileLock
-
-    with FileLock(folder.with_name(folder.name + ".lock")):
-        yield
-
-
-@contextmanager
 def _room(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
         if error.errno not in (28, 122):  # ENOSPC, EDQUOT
             raise
-        for left in folder.parent.glob(folder.name + ".zip*"):
-            left.unlink(missing_ok=True)
+        for left in folder.parent.iterdir():
+            if left.name.startswith(f"{folder.name}.zip"):
+                left.unlink(missing_ok=True)
         free = shutil.disk_usage(folder.parent).free // 1_000_000
         raise OSError(
             error.errno,
@@ -172,7 +166,7 @@ def unzip(archive: Path, root: Path) -> Path:
     folder = root / "zips" / f"{archive.stem}-{state.st_size}-{state.st_mtime_ns}"
     if not folder.is_dir():
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with _lock(folder), _room(folder):
+        with lock(f"{folder}.lock", wait=True), _room(folder):
             if not folder.is_dir():
                 unpack(archive, folder, {})
     return folder
@@ -180,11 +174,8 @@ def unzip(archive: Path, root: Path) -> Path:
 
 def unpack(archive: Path, folder: Path, hashes: dict[str, str]) -> None:
     """Unpack Google's files from a zip, whatever folder they are in there, and check their hashes."""
-    partial = folder.with_name(f".{folder.name}.{os.getpid()}.partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir()
     try:
-        with zipfile.ZipFile(archive) as opened:
+        with zipfile.ZipFile(archive) as opened, new_folder(folder) as partial:
             found = _safe(opened, archive)
             members = {PurePosixPath(member.filename).name: member for member in found}
             if len([member for member in found if PurePosixPath(member.filename).name in FILES]) > len(FILES):
@@ -200,11 +191,8 @@ def unpack(archive: Path, folder: Path, hashes: dict[str, str]) -> None:
                         f"A downloaded file must be the one that was published. Download it again, from another mirror "
                         f"if one is set. Received: {name} of {archive.name}, sha256 {digest}, expected {hashes[name]}"
                     )
-        os.replace(partial, folder)
     except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:  # RuntimeError: it wants a password
         raise ValueError(f"The zip must be whole and open. Download it again. Received: {archive} ({error})") from None
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
 
 
 def _safe(opened: zipfile.ZipFile, archive: Path) -> list[zipfile.ZipInfo]:

@@ -4,9 +4,9 @@ import dataclasses
 from pathlib import Path
 
 from keras_bert.config import BertConfig
+from keras_bert.storage import new_folder, read_json, write_json
 from keras_bert.weights import tensor_bundle
 from keras_bert.weights.checkpoint import Checkpoint, Head, refuse_lost_heads
-from keras_bert.weights.folder import new_folder, read_json, write_json
 from keras_bert.weights.tables import Naming, Row, Stored, Table, read_all, write
 from keras_bert.weights.tokenizer_files import read_text
 

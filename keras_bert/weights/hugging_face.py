@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from keras_bert.config import BertConfig
+from keras_bert.storage import new_folder, read_json, write_json
 from keras_bert.weights import sentence_transformers
 from keras_bert.weights.checkpoint import Checkpoint, Head, refuse_lost_heads
-from keras_bert.weights.folder import new_folder, read_json, write_json
 from keras_bert.weights.safetensors_files import stored_weights, write_weights
 from keras_bert.weights.sentence_transformers import transformer_folder
 from keras_bert.weights.tables import Naming, Row, Stored, Table, outputs, read_all, write

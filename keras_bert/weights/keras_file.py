@@ -7,8 +7,8 @@ from typing import Any
 import keras
 
 from keras_bert.bert import Bert
+from keras_bert.storage import only_file
 from keras_bert.weights.checkpoint import Checkpoint
-from keras_bert.weights.folder import one_file
 from keras_bert.weights.tables import finite
 from keras_bert.weights.weights_h5 import WEIGHTS
 
@@ -20,7 +20,7 @@ def recognise(path: Path) -> bool:
 def keras_file(path: Path) -> Path | None:
     """The .keras file that a path is, or that is the only one in it; None for a folder with our weights."""
     if path.is_dir():
-        return None if (path / WEIGHTS).is_file() else one_file(path, "*.keras")
+        return None if (path / WEIGHTS).is_file() else only_file(path, "*.keras")
     return path if path.suffix == ".keras" and path.is_file() else None
 
 

@@ -8,11 +8,11 @@ import keras
 import numpy as np
 
 from keras_bert.config import BertConfig
+from keras_bert.storage import new_folder, read_json, write_json
 from keras_bert.text.rules import TextRules
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.weights import weights_h5
 from keras_bert.weights.checkpoint import Checkpoint, Head, refuse_lost_heads
-from keras_bert.weights.folder import new_folder, read_json, write_json
 from keras_bert.weights.tables import Naming, Row, Stored, Table, read_all, read_head, theirs, write
 from keras_bert.weights.tokenizer_files import keeps_accents, rules_of
 from keras_bert.weights.weights_h5 import WEIGHTS

@@ -10,15 +10,16 @@ import numpy as np
 from keras_bert.config import BertConfig
 from keras_bert.layers.dense import blank_weights
 from keras_bert.named_weights import by_layer
+from keras_bert.storage import read_json, write_json
 from keras_bert.text.rules import TextRules
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.weights import tensor_bundle
 from keras_bert.weights.checkpoint import Checkpoint, Head, changed_text_settings, text_settings_of
-from keras_bert.weights.folder import read_json, write_json
 from keras_bert.weights.google import CONFIG
 from keras_bert.weights.our_folder import read_pooling, write_pooling
-from keras_bert.weights.tables import HEADS, Row, Stored, Table, encoder_shapes, finite, head_shapes, listed, read_all
+from keras_bert.weights.tables import HEADS, Row, Stored, Table, encoder_shapes, finite, head_shapes, read_all
 from keras_bert.weights.tokenizer_files import TOKENIZER, VOCABULARY, rules_in, tokenizer_config
+from keras_bert.wording import listed
 
 EXTRA = "assets.extra"
 TASK = "task.json"

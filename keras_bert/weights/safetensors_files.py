@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from keras_bert.weights.folder import read_json
-from keras_bert.weights.tables import Stored, listed
+from keras_bert.storage import read_json
+from keras_bert.weights.tables import Stored
+from keras_bert.wording import listed
 
 WHOLE, INDEX = "model.safetensors", "model.safetensors.index.json"
 TORCH = "pytorch_model.bin"

@@ -5,8 +5,8 @@ import logging
 from pathlib import Path
 
 from keras_bert.config import BertConfig
+from keras_bert.storage import read_json, write_json
 from keras_bert.weights.checkpoint import Pooling
-from keras_bert.weights.folder import read_json, write_json
 
 logger = logging.getLogger("keras_bert")
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from keras_bert.config import BertConfig
+from keras_bert.wording import listed
 
 Shape = tuple[int, ...]
 HEADS = ("mlm", "nsp", "classifier", "regressor", "tagger", "qa", "choice")
@@ -250,8 +251,3 @@ def write(table: Iterable[Row], ours: Mapping[str, Stored], config: BertConfig) 
         return Stored(row.shape(source.shape, config), lambda: row.to_theirs(source.read(), config))
 
     return {row.theirs: cut(row) for row in rows}
-
-
-def listed(names: list[str], most: int = 4) -> str:
-    rest = len(names) - most
-    return ", ".join(names[:most]) + (f" and {rest} more" if rest > 0 else "")

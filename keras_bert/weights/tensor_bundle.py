@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from keras_bert.weights.folder import one_file
+from keras_bert.storage import literal_path, only_file
 from keras_bert.weights.tables import Stored
 
 GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
@@ -16,7 +16,7 @@ GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
 def prefix_at(path: Path) -> Path | None:
     """The prefix of the checkpoint at a path: itself, one of its files, or the folder that holds only this one."""
     if path.is_dir():
-        index = one_file(path, "*.index")
+        index = only_file(path, "*.index")
         return index.with_suffix("") if index else None
     if path.with_name(path.name + ".index").is_file():
         return path
@@ -29,7 +29,7 @@ def reader(prefix: Path) -> Any:
     import tensorflow as tf
 
     try:
-        return tf.train.load_checkpoint(str(prefix))
+        return tf.train.load_checkpoint(literal_path(prefix))
     except (tf.errors.OpError, ValueError, RuntimeError) as error:
         raise ValueError(
             f"{prefix}.index is damaged, or its .data files are not beside it. Download them again. "
@@ -56,7 +56,7 @@ def stored_arrays(prefix: Path) -> dict[str, Stored]:
 
 
 def _check_data(prefix: Path) -> None:
-    if not list(prefix.parent.glob(prefix.name + ".data-*")):
+    if not any(file.name.startswith(f"{prefix.name}.data-") for file in prefix.parent.iterdir()):
         raise FileNotFoundError(
             f"{prefix.parent} has a checkpoint's .index without its .data file. Put {prefix.name}.data-00000-of-00001 "
             "beside it. Received: no such file"

@@ -8,10 +8,10 @@ import unicodedata
 from pathlib import Path
 from typing import Any
 
+from keras_bert.storage import read_json
 from keras_bert.text.rules import TextRules
 from keras_bert.text.vocabulary import SPECIAL, Vocabulary
-from keras_bert.weights.folder import read_json
-from keras_bert.weights.tables import listed
+from keras_bert.wording import listed
 
 logger = logging.getLogger("keras_bert")
 

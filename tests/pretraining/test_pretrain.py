@@ -136,7 +136,10 @@ def test_new_pieces_begin_anew_and_old_ones_keep_their_vectors(folder, tmp_path)
 def test_a_directory_takes_one_run_and_one_process(folder, tmp_path):
     output = tmp_path / "run"
     second = run_directory(str(output), {"steps": 5})
-    with run_directory(str(output), {"steps": 5}), pytest.raises(RuntimeError, match="one process at a time"):
+    with (
+        run_directory(str(output), {"steps": 5}),
+        pytest.raises(RuntimeError, match="run is in use by another"),
+    ):
         second.__enter__()
     (output / our_folder.WEIGHTS).touch()
     with pytest.raises(FileExistsError, match=r"steps=20, it had 5"):

@@ -1,5 +1,6 @@
 """The table of released models."""
 
+import json
 import math
 
 import pytest
@@ -23,6 +24,12 @@ def test_parameters_of_others():
     """The numbers that KerasHub publishes for the same weights."""
     for name, count in PARAMETERS.items():
         assert zoo.find(name).parameters == count
+
+
+def test_parameters_in_the_table():
+    """The file states them for `keras-bert models`, which cannot compute them without the package."""
+    stated = {row["name"]: row["parameters"] for row in json.loads(zoo.MODELS.read_text(encoding="utf-8"))}
+    assert stated == {release.name: release.parameters for release in zoo.RELEASES}
 
 
 def test_names():

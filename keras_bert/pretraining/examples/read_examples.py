@@ -11,6 +11,7 @@ from keras_bert.pretraining.examples.masking import Masker, Masking
 from keras_bert.pretraining.examples.order import shards_at, windows
 from keras_bert.pretraining.examples.records import describe, parse_dynamic, parse_static
 from keras_bert.pretraining.examples.tfrecords import count_whole, first_record, records_of
+from keras_bert.storage import exists
 from keras_bert.text.rules import TextRules
 from keras_bert.text.vocabulary import Vocabulary
 
@@ -163,8 +164,6 @@ class Examples:
 
 
 def _is_ours(path: str) -> bool:
-    from keras_bert.storage import exists
-
     return any(exists(os.path.join(path, name)) for name in (FINISHED, UNFINISHED))
 
 

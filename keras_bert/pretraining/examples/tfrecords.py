@@ -6,7 +6,7 @@ import struct
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from keras_bert.storage import is_remote
+from keras_bert.storage import is_remote, matching
 
 logger = logging.getLogger(__name__)
 
@@ -24,7 +24,7 @@ def find_records(source: str | os.PathLike | Iterable[str | os.PathLike]) -> lis
         if gfile.isdir(name):
             files = [os.path.join(name, file) for file in gfile.listdir(name) if "tfrecord" in file.lower()]
         else:
-            files = [name] if gfile.exists(name) else gfile.glob(name)
+            files = matching(name)
         if not files:
             raise FileNotFoundError(
                 f"Records are read from a directory of examples, or from TFRecord files. Received: {name}, which names "

@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import hashlib
 import logging
 import os
 from collections.abc import Iterable, Sequence
@@ -63,7 +62,7 @@ def pretrain(
     settings = {
         **dataclasses.asdict(recipe),
         "source": None if source is None else str(source),
-        "data": [_digest(directory) for directory in directories],
+        "data": [storage.sha256_of(os.path.join(directory, FINISHED)) for directory in directories],
     }
     chief = is_chief(strategy)
     with run_directory(output, settings) if chief else contextlib.nullcontext():
@@ -144,10 +143,6 @@ def _kind_of(examples: Iterable[Examples]) -> Kind:
                 f"Write them alike. Received: {first.paths[0]} and {other.paths[0]}, which differ"
             )
     return Kind(first.vocabulary, first.rules, first.nsp)
-
-
-def _digest(directory: str) -> str:
-    return hashlib.sha256(storage.read_text(os.path.join(directory, FINISHED)).encode()).hexdigest()
 
 
 def _flops_per_token(config: BertConfig, examples: Examples) -> float:

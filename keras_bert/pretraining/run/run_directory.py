@@ -10,6 +10,7 @@ from typing import Any
 import tensorflow as tf
 
 from keras_bert import storage
+from keras_bert.training.checkpoints import latest_checkpoint
 from keras_bert.training.report import METRICS, read_metrics
 from keras_bert.weights import our_folder
 from keras_bert.weights.checkpoint import Checkpoint
@@ -30,7 +31,7 @@ def run_directory(directory: str, settings: dict[str, Any]) -> Iterator[None]:
             f"Received: {directory}, which holds {others[0]}"
         )
     storage.make_folder(directory)
-    with _lock(directory):
+    with storage.lock(f"{directory}/{LOCK}"):
         settings = json.loads(json.dumps(settings))
         found = storage.read_json(path)
         if not found or not _has_work(directory):  # a mistyped option is mended in place
@@ -52,7 +53,7 @@ def run_directory(directory: str, settings: dict[str, Any]) -> Iterator[None]:
 
 def _has_work(directory: str) -> bool:
     """Whether there is a checkpoint to go on from, or the finished model."""
-    return is_finished(directory) or tf.train.latest_checkpoint(f"{directory}/checkpoints") is not None
+    return is_finished(directory) or latest_checkpoint(f"{directory}/checkpoints") is not None
 
 
 def _leave(directory: str, is_new: bool) -> None:
@@ -65,27 +66,6 @@ def _leave(directory: str, is_new: bool) -> None:
     Path(directory, LOCK).unlink()
     if is_new:
         Path(directory).rmdir()
-
-
-@contextmanager
-def _lock(directory: str) -> Iterator[None]:
-    """Refuse a second process; the lock ends with its process, however that ends. Remote paths have no locks."""
-    if storage.is_remote(directory):
-        yield
-        return
-    from filelock import FileLock, Timeout
-
-    lock = FileLock(f"{directory}/{LOCK}")
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        raise RuntimeError(
-            f"A directory takes one process at a time. Wait for the other, or stop it. Received: {directory}, in use"
-        ) from None
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 def is_finished(directory: str) -> bool:

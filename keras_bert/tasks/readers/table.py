@@ -10,7 +10,7 @@ from typing import Any
 
 from keras_bert.jsonl import parse_line
 from keras_bert.tasks.readers.rows import lines
-from keras_bert.weights.tables import listed
+from keras_bert.wording import listed
 
 Column = str | int
 SUFFIXES = {".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".txt": "label-text"}

@@ -1,6 +1,5 @@
 """What a run keeps after each epoch: its scores, the best model so far, and all that the next epoch begins from."""
 
-import json
 import logging
 import math
 from pathlib import Path
@@ -10,7 +9,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_bert.storage import new_local_file
+from keras_bert.storage import read_json, write_json
 from keras_bert.tasks.metrics.scores import Scores
 
 logger = logging.getLogger("keras_bert")
@@ -33,7 +32,7 @@ class Epochs(Scores):
         self.best = best
         self.history: list[dict[str, Any]] = []
         if begun(folder):
-            self.history = json.loads((folder / METRICS).read_text())["epochs"]
+            self.history = read_json(folder / METRICS)["epochs"]
 
     @property
     def done(self) -> int:
@@ -102,12 +101,6 @@ class Epochs(Scores):
 def begun(folder: Path) -> bool:
     """Whether a run has an epoch to go on from."""
     return (folder / METRICS).exists()
-
-
-def write_json(path: Path, value: Any) -> None:
-    """Write a file whole or not at all."""
-    with new_local_file(path) as temporary:
-        temporary.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def _variables(model: keras.Model) -> list[Any]:

@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import hashlib
 import json
 import logging
 import shutil
@@ -14,13 +13,13 @@ import keras
 
 from keras_bert.inputs import check_length
 from keras_bert.pretraining.run.pretrain_recipe import DTYPES
+from keras_bert.storage import check_new_folder, lock, read_json, sha256_of, write_json
 from keras_bert.tasks.finetune_recipe import Recipe
 from keras_bert.tasks.readers import FORMATS, Reading, Rows, read
 from keras_bert.tasks.readers.table import SUFFIXES
-from keras_bert.tasks.run.epochs import METRICS, Epochs, begun, write_json
+from keras_bert.tasks.run.epochs import METRICS, Epochs, begun
 from keras_bert.tasks.run.kinds import KINDS, Kind, check_labels
 from keras_bert.tasks.run.model_card import write_card, write_curve
-from keras_bert.weights.folder import read_json
 
 logger = logging.getLogger("keras_bert")
 
@@ -109,7 +108,7 @@ class Settings:
             )
 
     def _record(self) -> dict[str, Any]:
-        return dataclasses.asdict(self) | {"sha256": [_sha256(self.train), _sha256(self.valid)]}
+        return dataclasses.asdict(self) | {"sha256": [sha256_of(self.train), sha256_of(self.valid)]}
 
 
 def finetune(settings: Settings, output: Path) -> dict[str, Any]:
@@ -118,7 +117,7 @@ def finetune(settings: Settings, output: Path) -> dict[str, Any]:
     The work is done in `output` + ".partial", which becomes `output` at the end: model.keras, labels.json,
     settings.json, metrics.json, curve.png, README.md. Interrupted, the same call goes on from its last epoch.
     """
-    check_free(output)
+    check_new_folder(output)
     kind = KINDS[settings.kind]
     train, valid = (read(settings.kind, path, settings.reading) for path in (settings.train, settings.valid))
     known = {label for _, label in kind.labels(train)}
@@ -135,15 +134,9 @@ def finetune(settings: Settings, output: Path) -> dict[str, Any]:
     with _claimed(folder, settings):
         metrics = _run(settings, kind, folder, train, valid)
     if output.exists():
-        output.rmdir()  # empty, see check_free
+        output.rmdir()  # empty, see check_new_folder
     folder.rename(output)
     return metrics
-
-
-def check_free(output: Path) -> None:
-    """An error if something is in the way of the finished directory."""
-    if output.exists() and (not output.is_dir() or any(output.iterdir())):
-        raise FileExistsError(f"The output must be a new or empty folder. Name another. Received: {str(output)!r}")
 
 
 def load_encoder(settings: Settings) -> Any:
@@ -203,26 +196,16 @@ def _scope(name: str) -> Any:
 @contextlib.contextmanager
 def _claimed(folder: Path, settings: Settings) -> Iterator[None]:
     """The folder of a run, for this process alone; gone again if the run fails before its first epoch is over."""
-    from filelock import FileLock, Timeout
-
-    record, lock = folder / SETTINGS, folder / "lock"
+    record, lock_file = folder / SETTINGS, folder / "lock"
     if begun(folder):
         settings.check_same(record)
     folder.mkdir(parents=True, exist_ok=True)
-    try:
-        with FileLock(lock, timeout=0):
-            settings.to_json(record)
-            try:
-                yield
-            except BaseException:
-                if not begun(folder):
-                    shutil.rmtree(folder)
-                raise
-            lock.unlink()
-    except Timeout:
-        raise RuntimeError(f"Another process trains in this folder. Wait for it. Received: {str(folder)!r}") from None
-
-
-def _sha256(path: str) -> str:
-    with Path(path).open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    with lock(lock_file):
+        settings.to_json(record)
+        try:
+            yield
+        except BaseException:
+            if not begun(folder):
+                shutil.rmtree(folder)
+            raise
+        lock_file.unlink()

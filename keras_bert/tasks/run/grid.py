@@ -3,14 +3,14 @@
 import contextlib
 import dataclasses
 import itertools
-import json
 import logging
 import shutil
 from pathlib import Path
 from typing import Any
 
-from keras_bert.tasks.run.epochs import METRICS, write_json
-from keras_bert.tasks.run.finetune import MODEL, SETTINGS, Settings, check_free, finetune
+from keras_bert.storage import check_new_folder, read_json, write_json
+from keras_bert.tasks.run.epochs import METRICS
+from keras_bert.tasks.run.finetune import MODEL, SETTINGS, Settings, finetune
 from keras_bert.tasks.run.model_card import write_card
 
 logger = logging.getLogger("keras_bert")
@@ -27,7 +27,7 @@ def finetune_grid(settings: Settings, output: Path, grid: dict[str, tuple[Any, .
 
     Runs that are over are not done again when the same call goes on, and only the best keeps its weights.
     """
-    check_free(output)
+    check_new_folder(output)
     folder = output.with_name(output.name + ".partial")
     combinations = [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
     runs: list[dict[str, Any]] = []
@@ -47,7 +47,7 @@ def finetune_grid(settings: Settings, output: Path, grid: dict[str, tuple[Any, .
             best = run
         else:
             (run / MODEL).unlink(missing_ok=True)
-    metrics = json.loads((best / METRICS).read_text()) | {"grid": runs}
+    metrics = read_json(best / METRICS) | {"grid": runs}
     write_json(best / METRICS, metrics)
     write_card(best / "README.md", Settings.from_json(best / SETTINGS), metrics)
     if output.exists():
@@ -61,4 +61,4 @@ def _run(settings: Settings, run: Path) -> dict[str, Any]:
     if not run.exists():
         return finetune(settings, run)
     settings.check_same(run / SETTINGS)
-    return json.loads((run / METRICS).read_text())
+    return read_json(run / METRICS)

@@ -13,7 +13,7 @@ from keras_bert.tasks.task import Task
 from keras_bert.tasks.text_classifier import TextClassifier
 from keras_bert.tasks.text_regressor import TextRegressor
 from keras_bert.tasks.token_tagger import TokenTagger
-from keras_bert.weights.tables import listed
+from keras_bert.wording import listed
 
 if TYPE_CHECKING:
     from keras_bert.tasks.run.finetune import Settings

@@ -1,0 +1,44 @@
+"""Folders of this machine: new ones that appear completely or not at all, and the one file of a kind in a folder."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from keras_bert.storage.paths import temporary_path
+from keras_bert.wording import listed
+
+
+@contextmanager
+def new_folder(path: str | os.PathLike) -> Iterator[Path]:
+    """A temporary folder to write into, which is renamed to `path` when the block ends without an error."""
+    check_new_folder(path)
+    temporary = Path(temporary_path(path))
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir(parents=True)
+    try:
+        yield temporary
+        os.replace(temporary, path)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def check_new_folder(path: str | os.PathLike) -> None:
+    """An error unless a folder can be put at `path`: nothing is there, or an empty folder."""
+    path = Path(path)
+    if path.exists() and not (path.is_dir() and not any(path.iterdir())):
+        raise FileExistsError(
+            f"The output must be a new or empty folder. Choose another path, or empty the folder. Received: {path}"
+        )
+
+
+def only_file(folder: Path, pattern: str) -> Path | None:
+    """The file in a folder that matches a pattern; None if none does, an error if several do."""
+    found = sorted(folder.glob(pattern))
+    if len(found) > 1:
+        raise ValueError(
+            f"The folder must hold one model. Give the path of the one to load. Received: "
+            f"{listed([file.name for file in found])} in {folder}"
+        )
+    return found[0] if found else None

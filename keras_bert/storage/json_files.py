@@ -1,0 +1,38 @@
+"""JSON files."""
+
+import json
+import os
+from typing import Any
+
+from keras_bert.storage.files import exists, read_bytes, write_text
+from keras_bert.storage.paths import is_remote
+
+
+def write_json(path: str | os.PathLike, data: Any) -> None:
+    """Write a JSON file; an interrupted write leaves the old one."""
+    write_text(path, json.dumps(data, indent=2, ensure_ascii=False) + "\n")
+
+
+def read_json(path: str | os.PathLike) -> dict[str, Any]:
+    """The object in a JSON file; {} if there is no file."""
+    there = exists(path) if is_remote(path) else os.path.isfile(path)
+    return json_object(read_bytes(path), path) if there else {}
+
+
+def json_object(content: bytes, path: str | os.PathLike) -> dict[str, Any]:
+    """The object in the content of a JSON file; an error that names the file if it holds anything else.
+
+    >>> json_object(b'{"a": 1}', "settings.json")
+    {'a': 1}
+    """
+    name = os.path.basename(path)
+    try:
+        data = json.loads(content.decode("utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ValueError(f"{name} must be JSON. Write or download the file again. Received: {path} ({error})") from None
+    if not isinstance(data, dict):
+        raise ValueError(
+            f"{name} must hold one JSON object. Write or download the file again. "
+            f"Received: {type(data).__name__} in {path}"
+        )
+    return data

@@ -1,0 +1,22 @@
+"""From the lengths of rows to the row of each value, in memory that is linear in the values."""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+
+def row_ids(lengths: Any) -> "tf.Tensor":
+    """The row that each value belongs to, int32, where rows of these lengths follow one another.
+
+    `tf.repeat` and `RaggedTensor.value_rowids` do the same, but by way of a table of [rows, longest row].
+
+    >>> row_ids([2, 0, 3]).numpy().tolist()
+    [0, 0, 2, 2, 2]
+    """
+    import tensorflow as tf
+
+    ends = tf.cumsum(tf.cast(lengths, tf.int32))  # [rows]
+    total = tf.reduce_max(tf.concat([[0], ends], 0))
+    ended = tf.math.unsorted_segment_sum(tf.ones_like(ends), ends, total + 1)  # [values + 1], rows that end before each
+    return tf.cumsum(ended)[:-1]  # [values]

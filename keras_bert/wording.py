@@ -1,0 +1,11 @@
+"""Wording of messages."""
+
+
+def listed(names: list[str], most: int = 4) -> str:
+    """The first names of a list, and how many more there are.
+
+    >>> listed(["a", "b", "c"], most=2)
+    'a, b and 1 more'
+    """
+    rest = len(names) - most
+    return ", ".join(names[:most]) + (f" and {rest} more" if rest > 0 else "")
