@@ -171,7 +171,7 @@ def test_masked_words_are_evaluated_without_pairs(folder, tmp_path):
 def test_data_that_does_not_fit(folder, tmp_path):
     texts = ["w1 w2 .\nw3 w4 .\nw5 w6 .\nw7 ."] * 30
     _write(texts, tmp_path / "long", VOCABULARY, 32)
-    with pytest.raises(ValueError, match="at most the model's 16 positions"):
+    with pytest.raises(ValueError, match="not exceed the model's 16 positions"):
         pretrain(tmp_path / "long", tmp_path / "a", recipe=RECIPE, source=folder / "source", strategy="one")
     other = keras_bert.Vocabulary([*VOCABULARY.tokens, "more"])
     _write(texts, tmp_path / "other", other, 12)
