@@ -1,4 +1,4 @@
-"""bert.embed beside sentence-transformers, on MiniLM's real weights and 2,000 real sentences.
+"""Compare bert.embed with sentence-transformers, on MiniLM's real weights and 2,000 real sentences.
 
     python benchmarks/embed.py            about two minutes
 

@@ -1,9 +1,9 @@
-"""The encoder beside its peers, in one run: tokens a second, ratios, share of the machine's matrix peak.
+"""Compare the encoder with its peers in one run: tokens per second, ratios, share of the machine's matrix peak.
 
 python benchmarks/encoder.py                 everything, about 25 minutes on 2 cores
 python benchmarks/encoder.py --rounds 5 --only "base bfloat16 8 x 128"
 
-"frozen weights" is keras_bert with TF_ONEDNN_ASSUME_FROZEN_WEIGHTS=1, which packs the weights: for inference only.
+"frozen weights" is keras_bert with TF_ONEDNN_ASSUME_FROZEN_WEIGHTS=1, which packs the weights (for inference only).
 """
 
 import argparse
@@ -57,7 +57,7 @@ def takes_part(peer: str, case: dict) -> bool:
 
 
 def flops(case: dict, tokens: int) -> float:
-    """Of one forward pass over the real tokens; a training step is three times that."""
+    """FLOPs of one forward pass over the real tokens. A training step takes three times that."""
     layers, hidden, _ = peers.SHAPES[case["shape"]]
     length = tokens / case["batch"][0]
     a_token = layers * (24 * hidden**2 + 4 * length * hidden)
@@ -65,7 +65,7 @@ def flops(case: dict, tokens: int) -> float:
 
 
 def run(title: str, case: dict, rounds: int, against: list[str]) -> dict[str, float]:
-    """Print a row of the table for each contestant; how many times as fast as each of the others ours is."""
+    """Print a line for each contestant, and return how many times as fast as each of the others ours is."""
     tokens = int(peers.batch(*case["batch"])["input_mask"].sum())
     print(f"\n{title}: {tokens} real tokens")
     wanted = {
@@ -112,8 +112,8 @@ def main() -> None:
         return
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--only", default="", help="rows whose title begins with this")
-    parser.add_argument("--against", nargs="*", default=[], help="these peers alone, such as KerasHub HuggingFace")
+    parser.add_argument("--only", default="", help="only cases whose title begins with this")
+    parser.add_argument("--against", nargs="*", default=[], help="only these peers, such as KerasHub HuggingFace")
     options = parser.parse_args()
     wanted = {title: case for title, case in cases().items() if title.startswith(options.only)}
     summary({title: run(title, case, options.rounds, options.against) for title, case in wanted.items()})

@@ -1,4 +1,4 @@
-"""How each package runs the same BERT: one function a package, from a case to a closure that runs it once."""
+"""How each package runs the same BERT: a function per package turns a case into a closure that runs it once."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +11,7 @@ Run = Callable[[], None]
 
 
 def batch(rows: int, length: int, mean: int | None, seed: int = 0) -> dict[str, np.ndarray]:
-    """Random ids; lengths are all `length`, or uneven around `mean` as sentences are."""
+    """Random ids. All texts have `length` tokens, or uneven lengths around `mean`, like sentences."""
     rng = np.random.default_rng(seed)
     lengths = np.full(rows, length) if mean is None else np.clip(rng.normal(mean, mean / 2, rows).round(), 4, length)
     mask = (np.arange(length) < lengths[:, None]).astype("int32")
@@ -177,7 +177,7 @@ def onnx_runtime(case: dict[str, Any]) -> Run:
         def forward(self, ids: Any, mask: Any, types: Any) -> Any:
             return self.bert(input_ids=ids, attention_mask=mask, token_type_ids=types).last_hidden_state
 
-    warnings.simplefilter("ignore", DeprecationWarning)  # the newer exporter wants one more package
+    warnings.simplefilter("ignore", DeprecationWarning)  # the newer exporter needs one more package
     file = io.BytesIO()
     axes = {name: {0: "batch", 1: "length"} for name in inputs}
     example = (inputs["input_ids"], inputs["attention_mask"], inputs["token_type_ids"])
@@ -189,7 +189,7 @@ def onnx_runtime(case: dict[str, Any]) -> Run:
 
 
 def matrix_peak(case: dict[str, Any]) -> Run:
-    """A large matrix product: what the machine can do at this moment."""
+    """A large matrix product, to measure what the machine can do at this moment."""
     import tensorflow as tf
 
     a = tf.cast(tf.random.normal([2048, 2048]), case["dtype"])

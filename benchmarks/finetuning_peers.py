@@ -1,7 +1,7 @@
-"""The contestants of benchmarks/finetuning.py: ours, KerasHub, a linear head on vectors.
+"""The contestants of benchmarks/finetuning.py: ours, KerasHub, and a linear head on vectors.
 
-HF Trainer has a file of its own. Each trains and gives a function that scores, and the seconds of training. A clock
-(finetuning_time.py) hears of each step, and says when to stop.
+HF Trainer is in its own file. Each contestant trains and returns a function that scores, and the seconds of training. A
+clock (finetuning_time.py) is called after each step and says when to stop.
 """
 
 import dataclasses
@@ -19,11 +19,11 @@ BATCH, WARMUP, DECAY, CLIP, EPSILON = 32, 0.1, 0.01, 1.0, 1e-8  # the values of 
 
 
 class NotForThis(Exception):
-    """The peer has no such task."""
+    """The peer does not have this task."""
 
 
 def contestant(model: str) -> Callable[..., Trained]:
-    """Who trains a model of finetuning.MODELS."""
+    """The function that trains one of finetuning.MODELS."""
     if model.startswith("hf"):
         from finetuning_hugging_face import hugging_face
 
@@ -35,11 +35,11 @@ def contestant(model: str) -> Callable[..., Trained]:
 
 
 def ours(run: dict[str, Any], dataset: Any, train: Any, test: Any, labels: list[str] | None, clock: Any) -> Trained:
-    """A task of keras_bert, by `fit` with its recipe."""
+    """A task of keras_bert, trained by `fit` with its recipe."""
     import keras
 
     import keras_bert
-    from keras_bert.tasks.finetune_recipe import Recipe
+    from keras_bert.tasks.finetune_recipe import FinetuneRecipe
     from keras_bert.tasks.metrics.scores import scores
 
     keras.utils.set_random_seed(run["seed"])
@@ -60,7 +60,7 @@ def ours(run: dict[str, Any], dataset: Any, train: Any, test: Any, labels: list[
         "answer": keras_bert.QuestionAnswerer,
     }
     task = classes[dataset.kind](bert, **settings)
-    recipe = Recipe(learning_rate=1e-3 if frozen else run["learning_rate"], epochs=run["epochs"])
+    recipe = FinetuneRecipe(learning_rate=1e-3 if frozen else run["learning_rate"], epochs=run["epochs"])
     began = time.perf_counter()
     callbacks = [_keras_clock(clock)] if clock else []
     task.fit(train, recipe=recipe, seed=run["seed"], callbacks=callbacks, verbose=0)
@@ -85,7 +85,7 @@ def _keras_clock(clock: Any) -> Any:
 def keras_hub(
     run: dict[str, Any], dataset: Any, train: Any, test: Any, labels: list[str] | None, clock: Any
 ) -> Trained:
-    """KerasHub's classifier, from our own weights by way of its preset."""
+    """KerasHub's classifier, with our weights, which it reads from a preset."""
     if dataset.kind != "classify":
         raise NotForThis("KerasHub has no such head for BERT")
     import keras
@@ -100,7 +100,7 @@ def keras_hub(
     assert labels is not None
     keras.utils.set_random_seed(run["seed"])
     bert = keras_bert.load(run["start"], seq_length=dataset.seq_length)
-    if clock and bert.config.hidden_act != "gelu_tanh":  # KerasHub has this GELU alone: good enough for the time
+    if clock and bert.config.hidden_act != "gelu_tanh":  # KerasHub has only this GELU; good enough for timing
         config = dataclasses.replace(bert.config, hidden_act="gelu_tanh", layer_norm_eps=1e-12)
         bert = keras_bert.Bert(config, bert.preprocessor)
     with tempfile.TemporaryDirectory() as folder:
@@ -138,7 +138,7 @@ def keras_hub(
 def linear_head(
     run: dict[str, Any], dataset: Any, train: Any, test: Any, labels: list[str] | None, clock: Any
 ) -> Trained:
-    """On the mean of the word table's rows, what is known without any context; or of the encoder's vectors."""
+    """A linear model on the mean of the word table's rows (no context), or on the mean of the encoder's vectors."""
     if dataset.kind not in ("classify", "regress"):
         raise NotForThis("a mean tells nothing of a token")
     from sklearn.linear_model import LogisticRegression, RidgeCV
@@ -161,7 +161,7 @@ def linear_head(
 
     def means(columns: Any) -> np.ndarray:
         found = [vectors(column) for column in pair(columns) if column is not None]
-        if len(found) == 2:  # what two texts share is in the product and the difference
+        if len(found) == 2:  # the product and the difference show what two texts share
             found += [found[0] * found[1], np.abs(found[0] - found[1])]
         return np.concatenate(found, axis=-1)
 

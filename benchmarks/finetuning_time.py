@@ -1,13 +1,13 @@
-"""The time of a fine-tuning epoch beside HF Trainer and KerasHub: real shuffled batches, a few steps of each in turn.
+"""Compare the time of a fine-tuning epoch with HF Trainer and KerasHub: real batches, a few steps of each in turn.
 
     python benchmarks/finetuning_time.py --only sst2 --against hf hf-dynamic keras-hub --rounds 6     about 15 minutes
     python benchmarks/finetuning_time.py --only sst2 --ours ours-bf16 --against hf-bf16 --rounds 10
 
-Every contestant trains by its own loop, `fit` or `Trainer.train`, which a callback holds after every --steps steps
-until its turn comes again: a noisy machine is then noisy for all alike. An epoch is its number of steps times the
-median over rounds of a round's mean step; the ratio is the median over rounds of the same round's ratio. Tokenizing,
-tracing and the first --steps steps are not counted. KerasHub's BERT has the tanh GELU alone and is timed with that,
-from random weights where the others' have another. It needs what finetuning.py needs.
+Every contestant trains with its own loop, `fit` or `Trainer.train`. A callback pauses it after every --steps steps
+until its next turn, so noise on the machine affects all contestants alike. The time of an epoch is its number of steps
+times the median, over the rounds, of the mean step. The ratio is the median of the ratios of the rounds. Tokenizing,
+tracing and the first --steps steps are not counted. KerasHub's BERT has only the tanh GELU and is timed with it; where
+the other contestants' weights need another GELU, KerasHub runs with random weights. Needs the data of finetuning.py.
 """
 
 import argparse
@@ -32,8 +32,8 @@ def main() -> None:
     parser.add_argument("--ours", default="ours", choices=("ours", "ours-bf16"))
     parser.add_argument("--against", nargs="+", default=["hf", "hf-dynamic", "keras-hub", "frozen"], choices=models)
     parser.add_argument("--rounds", type=int, default=6)
-    parser.add_argument("--steps", type=int, default=10, help="of each contestant in a round")
-    parser.add_argument("--korean", help="what the Korean tasks begin with")
+    parser.add_argument("--steps", type=int, default=10, help="steps of each contestant in a round")
+    parser.add_argument("--korean", help="the source that the Korean tasks start from")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         for task in arguments.only:
@@ -60,7 +60,7 @@ def main() -> None:
 
 
 class Clock:
-    """Tells of every few steps how long they took, and waits for a line before the next; stops at the end of input."""
+    """Reports the time of every few steps, then waits for a line of input. Stops at the end of the input."""
 
     def __init__(self, steps: int) -> None:
         self.steps = steps
@@ -68,7 +68,7 @@ class Clock:
         self.began = 0.0
 
     def step(self, of_an_epoch: int) -> bool:
-        """After a step; whether training shall stop."""
+        """Called after each step. Returns whether training must stop."""
         self.done += 1
         if self.done % self.steps:
             return False
@@ -84,7 +84,7 @@ def worker(run: dict[str, Any]) -> None:
     try:
         finetuning.trained(run, Clock(run["steps"]))
         print(json.dumps({"stopped": True}), flush=True)
-    except Exception as error:  # told, and the others run on
+    except Exception as error:  # reported, while the others continue
         print(json.dumps({"missing": f"{type(error).__name__}: {error}"[:200]}), flush=True)
 
 

@@ -1,4 +1,4 @@
-"""Contestants in processes of their own, timed in turn: a noisy machine is then noisy for all of them alike."""
+"""Run contestants in separate processes and time them in turn, so that noise on the machine affects all alike."""
 
 import contextlib
 import json
@@ -13,7 +13,7 @@ from typing import Any
 
 
 class Contestant:
-    """A process that runs `python SCRIPT worker NAME ARGUMENTS` and answers each line with the seconds it took."""
+    """A process `python SCRIPT worker NAME ARGUMENTS`. It runs once for each line of input and returns the seconds."""
 
     def __init__(self, script: str, name: str, arguments: dict[str, Any], environment: dict[str, str]) -> None:
         self.name = name
@@ -30,7 +30,7 @@ class Contestant:
 
     def run(self) -> None:
         assert self.process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):  # it has ended, which its answer tells
+        with contextlib.suppress(BrokenPipeError):  # it has ended; its output says why
             self.process.stdin.write("\n")
             self.process.stdin.flush()
         self.seconds.append(self._answer()["seconds"])
@@ -55,12 +55,12 @@ class Contestant:
 
 
 def serve(prepare: Callable[[], Callable[[], None]]) -> None:
-    """A worker's side: prepare and warm up, then run once for each line, then tell the peak memory."""
+    """The worker: prepare and warm up, run once for each line of input, and report the peak memory at the end."""
     start = time.perf_counter()
     try:
         run = prepare()
         run()
-    except Exception as error:  # told, and the others run on
+    except Exception as error:  # reported, while the others continue
         print(json.dumps({"missing": f"{type(error).__name__}: {error}"[:200]}), flush=True)
         return
     first = time.perf_counter() - start
@@ -75,7 +75,7 @@ def serve(prepare: Callable[[], Callable[[], None]]) -> None:
 
 
 def assemble(script: str, environments: dict[str, dict[str, str]], arguments: dict[str, Any]) -> list[Contestant]:
-    """A contestant of each name; one that cannot take part is left out with a word."""
+    """One contestant per name. One that cannot run is left out, and the output says why."""
     field = [Contestant(script, name, arguments, environment) for name, environment in environments.items()]
     for contestant in field:
         if "missing" in contestant.ready:
@@ -84,12 +84,12 @@ def assemble(script: str, environments: dict[str, dict[str, str]], arguments: di
 
 
 def race(contestants: list[Contestant], rounds: int) -> None:
-    """Run all in turn, `rounds` times."""
+    """Run all contestants in turn, `rounds` times."""
     for _ in range(rounds):
         for contestant in contestants:
             contestant.run()
 
 
 def ratio(slower: Contestant, faster: Contestant) -> float:
-    """How many times faster, the median over rounds: in each round both ran within seconds of each other."""
+    """The median ratio over the rounds. In each round, both ran within seconds of each other."""
     return statistics.median(a / b for a, b in zip(slower.seconds, faster.seconds, strict=True))

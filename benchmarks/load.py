@@ -1,11 +1,11 @@
-"""Loading a folder of HuggingFace's: keras_bert beside KerasHub, each in processes of its own, in turn.
+"""Compare loading a HuggingFace folder with KerasHub, each in its own processes, in turn.
 
     python benchmarks/load.py                                  about three minutes
-    python benchmarks/load.py --size large --peers keras_bert  the memory alone, about a minute
+    python benchmarks/load.py --size large --peers keras_bert  only the memory, about a minute
 
-Prints the seconds beyond imports (the best of the rounds), the peak of memory beyond what the process held before in
-weights of the model, and the ratio of keras_bert's to KerasHub's. Each process loads a tiny model first, so that what
-a backend sets up once is counted to neither.
+Prints the seconds after the imports (the best of the rounds), the peak memory above what the process held before, in
+multiples of the model's weights, and the ratio of keras_bert to KerasHub. Each process first loads a tiny model, so
+that the backend's one-time setup is not counted.
 """
 
 import argparse
@@ -22,7 +22,7 @@ PEERS = ("keras_bert", "keras_hub")
 
 
 def make_folder(folder: Path, size: str) -> None:
-    """A folder with random weights, as transformers writes it."""
+    """A folder with random weights, written by transformers."""
     from keras_bert.bert import Bert
     from keras_bert.config import BertConfig
     from keras_bert.weights import hugging_face
@@ -33,13 +33,13 @@ def make_folder(folder: Path, size: str) -> None:
 
 
 def memory(field: str) -> float:
-    """Bytes of this process: VmRSS now, VmHWM at most."""
+    """The memory of this process in bytes: VmRSS is the current value, VmHWM the peak."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(field))
 
 
 def worker(peer: str, folder: Path, size: str) -> None:
-    """Load a tiny model, then the folder's with and without weights, and print the figures as JSON."""
+    """Load a tiny model, then the folder with and without weights, and print the figures as JSON."""
     if peer == "keras_bert":
         import keras_bert
 
@@ -56,14 +56,14 @@ def worker(peer: str, folder: Path, size: str) -> None:
 
         name = ""
     load(folder / "tiny")
-    Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
+    Path("/proc/self/clear_refs").write_text("5")  # reset the peak
     before, start = memory("VmRSS"), time.perf_counter()
     model = load(folder / size)
     seconds, peak = time.perf_counter() - start, memory("VmHWM") - before
     start = time.perf_counter()
     load(name, weights=False)
     architecture = time.perf_counter() - start
-    figures = {"load": seconds, "architecture alone": architecture, "peak": peak / (4 * model.count_params())}
+    figures = {"load": seconds, "architecture only": architecture, "peak": peak / (4 * model.count_params())}
     sys.stdout.write(json.dumps(figures) + "\n")
 
 
@@ -87,7 +87,7 @@ def main() -> None:
                 done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
                 for key, value in json.loads(done.stdout.splitlines()[-1]).items():
                     best[peer][key] = min(best[peer].get(key, value), value)
-    for key, unit in (("load", "s"), ("architecture alone", "s"), ("peak", "x the weights")):
+    for key, unit in (("load", "s"), ("architecture only", "s"), ("peak", "x the weights")):
         values = [figures[key] for figures in best.values()]
         said = ", ".join(f"{peer} {value:5.2f} {unit}" for peer, value in zip(best, values, strict=True))
         print(f"{key:20} {said}" + (f", ratio {values[0] / values[1]:.2f}" if len(values) > 1 else ""))

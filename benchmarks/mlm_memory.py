@@ -1,9 +1,9 @@
-"""What the masked language model's head adds to a training step's memory: 20 gathered positions against all of them.
+"""How much memory the masked-word head adds to a training step: 20 gathered positions against all of them.
 
     python benchmarks/mlm_memory.py            about a minute
 
-Each row is a process of its own that trains three steps: its peak of memory without a masked position, with 20 of them
-and with all 128, what that is beyond the first, and one array of logits by arithmetic.
+Each line is a separate process that trains three steps: its peak memory with no masked position, with 20 and with all
+128, the difference to the first, and the computed size of one array of logits.
 """
 
 import argparse

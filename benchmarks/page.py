@@ -1,11 +1,11 @@
-"""Run the commands of benchmarks/README.md again, and write what they print into the page.
+"""Run the commands of benchmarks/README.md again and write their output into the page.
 
 python benchmarks/page.py                    all of them, about an hour; nothing else should run meanwhile
-python benchmarks/page.py --only serving     those whose command has this in it
+python benchmarks/page.py --only serving     only commands that contain this
 python benchmarks/page.py --list             the commands
 
-A command stands in the first line of a block, behind "$ "; the rest of the block is what it printed. The page is
-written after each command, so that one that fails, or a run that is stopped, loses nothing.
+The first line of a block is the command, after "$ "; the rest is its output. The page is written after each command, so
+nothing is lost if a command fails or is stopped.
 """
 
 import argparse
@@ -25,7 +25,7 @@ PACKAGES = ("keras", "tensorflow", "torch", "transformers", "keras-hub")
 
 
 def machine() -> str:
-    """The kind of machine and the versions, without a name that would tell whose it is."""
+    """The type of machine and the versions, without any name that identifies it."""
     cpu = Path("/proc/cpuinfo")
     names = re.findall(r"model name\s*: (.+)", cpu.read_text()) if cpu.exists() else [platform.processor()]
     versions = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
@@ -33,7 +33,7 @@ def machine() -> str:
 
 
 def measured(command: str) -> str:
-    """The block of a command, run now."""
+    """Run a command and return its block."""
     done = subprocess.run(
         [sys.executable, *shlex.split(command)], stdout=subprocess.PIPE, text=True, check=True, cwd=PAGE.parents[1]
     )
@@ -41,7 +41,7 @@ def measured(command: str) -> str:
 
 
 def rewrite(command: str, block: str) -> None:
-    """Put a block in place of the one that has this command."""
+    """Replace the block of this command."""
     text = BLOCK.sub(lambda found: block if found["command"] == command else found[0], PAGE.read_text())
     partial = PAGE.with_suffix(".partial")
     partial.write_text(text)
@@ -50,7 +50,7 @@ def rewrite(command: str, block: str) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default="", help="commands that have this in them")
+    parser.add_argument("--only", default="", help="only commands that contain this")
     parser.add_argument("--list", action="store_true", help="print the commands and stop")
     options = parser.parse_args()
     commands = [found["command"] for found in BLOCK.finditer(PAGE.read_text()) if options.only in found["command"]]

@@ -1,4 +1,4 @@
-"""A step of pretraining beside its peers, in one run: tokens a second and ratios.
+"""Compare a pretraining step with the peers in one run: tokens per second and ratios.
 
 python benchmarks/pretraining.py                      everything, about 10 minutes on 2 cores
 python benchmarks/pretraining.py --only mini --rounds 5
@@ -43,8 +43,8 @@ def main() -> None:
         return
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--only", default="", help="rows whose title begins with this")
-    parser.add_argument("--against", nargs="*", default=[], help="these peers alone, such as HuggingFace")
+    parser.add_argument("--only", default="", help="only cases whose title begins with this")
+    parser.add_argument("--against", nargs="*", default=[], help="only these peers, such as HuggingFace")
     options = parser.parse_args()
     for size, shape in BATCHES.items():
         for dtype in ("bfloat16", "float32"):

@@ -1,4 +1,4 @@
-"""How each package takes one step of pretraining: one function a package, from a case to a closure that takes it."""
+"""How each package runs a pretraining step: a function per package turns a case into a closure that runs it."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +11,7 @@ Run = Callable[[], None]
 
 
 def batch(rows: int, length: int, seed: int = 0) -> dict[str, np.ndarray]:
-    """Random ids, all positions real; asked for as positions [B, P] and as a label a position [B, S]."""
+    """Random ids without padding. The masked pieces come as positions [B, P] and as one label per position [B, S]."""
     rng = np.random.default_rng(seed)
     ids = rng.integers(1000, VOCAB, (rows, length))
     positions = np.stack([np.sort(rng.choice(np.arange(1, length), PREDICTIONS, False)) for _ in range(rows)])
@@ -22,16 +22,16 @@ def batch(rows: int, length: int, seed: int = 0) -> dict[str, np.ndarray]:
 
 
 def keras_bert(case: dict[str, Any]) -> Run:
-    """`replica_step` in the loop that `pretrain` runs."""
+    """`replica_step`, in the loop that `pretrain` runs."""
     import tensorflow as tf
 
     from keras_bert.bert import Bert
     from keras_bert.config import BertConfig
     from keras_bert.pretraining.pretrainer import Pretrainer
-    from keras_bert.training.loop import distribute
     from keras_bert.training.optimizer import AdamW
+    from keras_bert.training.orbit_engine import Trainer
     from keras_bert.training.strategy import strategy
-    from keras_bert.training.trainer import Trainer
+    from keras_bert.training.train import distribute
 
     data = {name: x.astype("int32") for name, x in batch(*case["batch"]).items()}
     ones = np.ones_like(data["ids"])
@@ -52,7 +52,7 @@ def keras_bert(case: dict[str, Any]) -> Run:
 
 
 def hugging_face(case: dict[str, Any]) -> Run:
-    """With what its Trainer takes by default: the fused AdamW, and gradients clipped to a norm of 1."""
+    """With the defaults of its Trainer: the fused AdamW, and gradients clipped to norm 1."""
     import torch
     import transformers
 
@@ -83,7 +83,7 @@ def hugging_face(case: dict[str, Any]) -> Run:
 
 
 def model_garden(case: dict[str, Any]) -> Run:
-    """BertPretrainerV2 with the loss of its MaskedLMTask, in a tf.function of a plain loop."""
+    """BertPretrainerV2 with the loss of its MaskedLMTask, in a plain loop in a tf.function."""
     import tensorflow as tf
     import tf_keras
     from official.modeling import tf_utils

@@ -1,17 +1,17 @@
-"""Serving BERT's vectors of texts: exports in float32, bfloat16 and int8, beside transformers on the same server.
+"""Compare serving text vectors with transformers on the same kind of server: exports in float32, bfloat16 and int8.
 
     python benchmarks/serving.py [--size base] [--seconds 5] [--only "serve bfloat16" latency]        about ten minutes
 
-Rows, each printed when it is done:
+Each measurement is printed when it is done:
 
-    load DTYPE     seconds to export, to load the text SavedModel and of its first request; peak memory over the weights
-    serve DTYPE    over REST on loopback: seconds until it answers, p50, p99 and texts a second at 1, 8 and 64 clients
-    serve peer     the same of transformers (torch, the mean of the last layer) on uvicorn, as ours is
-    short          64 short sentences by the text signature, beside the same encoder at a fixed 128
-    latency        one short text in this process, bfloat16 beside float32
+    load DTYPE     seconds to export, to load the text SavedModel, for its first request; peak memory over the weights
+    serve DTYPE    REST on loopback: seconds until it answers, p50, p99 and texts per second with 1, 8 and 64 clients
+    serve peer     the same for transformers (torch, mean of the last layer) on uvicorn, which ours uses too
+    short          64 short sentences through the text signature, against the same encoder at a fixed length of 128
+    latency        one short text in this process, bfloat16 against float32
 
-Texts: ../shared/data where it is there, else lines of this file. Weights are random, which changes no time, and held
-frozen (TF_ONEDNN_ASSUME_FROZEN_WEIGHTS=1). What stands beside one another is measured round by round.
+The texts come from ../shared/data, or else are lines of this file. The weights are random, which does not change the
+time, and frozen (TF_ONEDNN_ASSUME_FROZEN_WEIGHTS=1). Figures that are compared were measured in turn, round by round.
 """
 
 import argparse
@@ -77,22 +77,22 @@ def texts() -> list[str]:
     return [line for line in (__doc__ or "").splitlines() if line.strip()]
 
 
-# === In processes of their own ===
+# === In separate processes ===
 
 
 def apart(function: Callable[..., Any], *arguments: Any) -> Any:
-    """What a function returns in a process that begins with it."""
+    """Run a function in a new process and return its result."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         return pool.submit(function, *arguments).result()
 
 
 def peak() -> float:
-    """The most memory that this process has had, in bytes."""
+    """The peak memory of this process, in bytes."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def export(folder: Path, size: str, dtype: str) -> dict[str, float]:
-    """Write the export of a random model, or for the peer its HuggingFace folder."""
+    """Export a random model, or write it as a HuggingFace folder for the peer."""
     import keras
     import tensorflow as tf
     import tensorflow_text  # noqa: F401  loaded before the memory is read
@@ -134,7 +134,7 @@ def load(folder: Path, weights: float) -> dict[str, float]:
 
 
 def short(folder: Path) -> tuple[list[float], list[float]]:
-    """Seconds of 64 short sentences, by rounds: the text signature, and the encoder with 128 pieces throughout."""
+    """Seconds for 64 short sentences, by round: the text signature, and the encoder at a fixed length of 128."""
     import tensorflow as tf
     import tensorflow_text  # noqa: F401  registers its ops
 
@@ -150,7 +150,7 @@ def short(folder: Path) -> tuple[list[float], list[float]]:
 
 
 def latency(folders: list[Path]) -> tuple[list[list[float]], float]:
-    """Seconds of one short text by rounds for each export, and the lowest cosine of their vectors of 64 texts."""
+    """Seconds for one short text, by round and export, and the lowest cosine between their vectors of 64 texts."""
     import tensorflow as tf
     import tensorflow_text  # noqa: F401  registers its ops
 
@@ -164,7 +164,7 @@ def latency(folders: list[Path]) -> tuple[list[list[float]], float]:
 
 
 def rounds(count: int, *runs: Callable[[], Any]) -> list[list[float]]:
-    """Seconds of each run, in turn, after one for warming up."""
+    """Run the functions in turn, after one warm-up each, and return the seconds."""
     times: list[list[float]] = [[] for _ in runs]
     for number in range(count + 1):
         for run, found in zip(runs, times, strict=True):
@@ -203,7 +203,7 @@ def served(folder: Path, name: str) -> Iterator[tuple[int, float]]:
 
 
 def ask(connection: http.client.HTTPConnection, method: str, path: str, body: bytes | None = None) -> float:
-    """The seconds of one request."""
+    """Send one request and return the seconds."""
     begin = time.perf_counter()
     connection.request(method, path, body, {"Content-Type": "application/json"})
     answer = connection.getresponse()
@@ -214,7 +214,7 @@ def ask(connection: http.client.HTTPConnection, method: str, path: str, body: by
 
 
 def loaded(port: int, clients: int, seconds: float) -> list[float]:
-    """The times of all requests of so many clients, who each ask again as soon as they are answered."""
+    """The times of all requests of this many clients. Each sends its next request as soon as it is answered."""
     bodies = [json.dumps({"instances": [text]}).encode() for text in texts()]
     end = time.perf_counter() + seconds
 
@@ -229,7 +229,7 @@ def loaded(port: int, clients: int, seconds: float) -> list[float]:
         return [one for times in threads.map(client, range(clients)) for one in times]
 
 
-# === Rows ===
+# === Measurements ===
 
 
 def row_load(made: Callable[[str], tuple[Path, dict[str, float]]], dtype: str) -> str:
@@ -272,8 +272,8 @@ def row_latency(made: Callable[[str], tuple[Path, dict[str, float]]]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--size", default="base")
-    parser.add_argument("--seconds", type=float, default=5, help="of each number of clients")
-    parser.add_argument("--only", nargs="*", default=[], help="parts of the names of rows")
+    parser.add_argument("--seconds", type=float, default=5, help="seconds for each number of clients")
+    parser.add_argument("--only", nargs="*", default=[], help="only measurements whose name contains one of these")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:
 

@@ -1,9 +1,9 @@
-"""Thousands of requests of random sizes, garbage among them, many at a time, to `keras-bert serve`.
+"""Send thousands of requests of random sizes, some of them bad, to `keras-bert serve`, many at a time.
 
     python benchmarks/serving_soak.py [--requests 10000] [--clients 64]        some minutes, with a small random model
 
-Every answer is compared with the SavedModel's own, called here directly; every bad request must get a 4xx with a
-reason. Prints what was asked, and the server's memory, which must not grow over the second half. Fails otherwise.
+Every answer is compared with calling the SavedModel directly. Every bad request must get a 4xx with a reason, and the
+server's memory must not grow over the second half; otherwise this fails. Prints the requests and the memory.
 """
 
 import argparse
@@ -30,12 +30,12 @@ import numpy as np
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 INPUTS = ("input_word_ids", "input_mask", "input_type_ids")
-GROWTH = 0.02  # of the memory, from the third quarter of the requests to the last
+GROWTH = 0.02  # growth of the memory from the third quarter of the requests to the last
 Columns = dict[str, list]
 
 
 class Case(NamedTuple):
-    """One request; `signature` and `columns` tell what the model must answer, or nothing where it is a bad one."""
+    """One request. `signature` and `columns` give the expected answer; a bad request has none."""
 
     kind: str
     path: str
@@ -48,7 +48,7 @@ class Case(NamedTuple):
 
 
 def case(rng: random.Random, name: str, words: list[str], vocab_size: int) -> Case:
-    """A good request, or with a chance of three in ten a bad one."""
+    """A good request, or with probability 0.3 a bad one."""
     path = f"/v1/models/{name}"
     if rng.random() < 0.3:
         kind, (place, body) = rng.choice(list(_bad(rng, path, words, vocab_size).items()))
@@ -74,7 +74,7 @@ def case(rng: random.Random, name: str, words: list[str], vocab_size: int) -> Ca
 
 
 def _text(rng: random.Random, words: list[str]) -> str:
-    """Words of the vocabulary and others, from none to many; now and then a very long text."""
+    """Known and unknown words, from none to many, and sometimes a very long text."""
     count = rng.choice((0, 1, 2, 5, 10, 40)) if rng.random() < 0.99 else 20_000
     odd = ("é", "Ünï", "漢字", "한국어", "👩‍👩‍👧", "\x00", "\u200b", "x" * 300, "!?", " \n")
     return " ".join(rng.choice(words) if rng.random() < 0.8 else rng.choice(odd) for _ in range(count))
@@ -111,7 +111,7 @@ def _bad(rng: random.Random, model: str, words: list[str], vocab_size: int) -> d
         "ids out of range": predict(signature_name="logits", inputs={**ids, INPUTS[0]: [[vocab_size] * 3] * 2}),
         "ids below zero": predict(signature_name="logits", inputs={**ids, INPUTS[0]: [[-1] * 3] * 2}),
         "large numbers": predict(signature_name="logits", inputs={**ids, INPUTS[0]: [[2**40] * 3] * 2}),
-        "b64 that is none": predict(instances=[{"b64": "*"}]),
+        "invalid base64": predict(instances=[{"b64": "*"}]),
         "no Example": predict(signature_name="classify", instances=[{"b64": base64.b64encode(b"\xffno").decode()}]),
         "no such signature": predict(instances=[text], signature_name=rng.choice(("other", 1, None, []))),
         "no feature": (f"{model}:classify", b'{"signature_name": "classify", "examples": [{"texts": "a"}]}'),
@@ -142,7 +142,7 @@ def wrong(case: Case, status: int, answer: Any, run: Callable[[str, Columns], di
 
 
 def _columns(answer: dict[str, Any]) -> Columns:
-    """Values by name from any of the forms; "" for the values of a single output."""
+    """Values by name, from any form of answer; the name is "" for a single output."""
     if "results" in answer:
         rows = answer["results"]
         return {"classes": [[a for a, _ in row] for row in rows], "scores": [[b for _, b in row] for row in rows]}
@@ -184,7 +184,7 @@ def direct(folder: Path) -> Callable[[str, Columns], dict[str, Any]]:
 
 
 class Soak(NamedTuple):
-    """How many requests of each kind there were, what was wrong, and the server's memory in MB as they went."""
+    """The number of requests of each kind, the wrong answers, and the server's memory in MB over time."""
 
     kinds: Counter
     wrong: list[str]
@@ -192,14 +192,14 @@ class Soak(NamedTuple):
 
     @property
     def growth(self) -> float:
-        """How much the memory grew from the third quarter to the last, as a share."""
+        """The growth of the memory from the third quarter of the requests to the last, as a fraction."""
         quarter = len(self.memory) // 4
         third, last = (statistics.median(self.memory[i * quarter :][:quarter]) for i in (2, 3))
         return last / third - 1
 
 
 def soak(port: int, pid: int, folder: Path, vocabulary: list[str], *, requests: int, clients: int, seed: int) -> Soak:
-    """Ask the server with this process id, which serves the export in the folder, so many requests."""
+    """Send this many requests to the server with this process id, which serves the export in the folder."""
     run = direct(folder / "text" / "1")
 
     def one(number: int) -> tuple[str, str | None, float | None]:
@@ -231,7 +231,7 @@ def resident(pid: int) -> float:
 
 @contextlib.contextmanager
 def served(folder: Path) -> Iterator[tuple[int, subprocess.Popen]]:
-    """`keras-bert serve` of an export: its port and process."""
+    """Run `keras-bert serve` for an export; yield its port and process."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

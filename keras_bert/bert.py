@@ -11,6 +11,7 @@ import numpy as np
 from keras import ops
 
 from keras_bert import kernels
+from keras_bert.compat import set_untracked
 from keras_bert.config import BertConfig
 from keras_bert.encoder import encoder_block
 from keras_bert.inputs import INPUTS, check_inputs
@@ -21,7 +22,7 @@ from keras_bert.layers.norm import AddNorm, Dropout
 from keras_bert.layers.padding import Pack, Padding, Unpack
 from keras_bert.model import Model
 from keras_bert.saving import changed_layers, restore_layers
-from keras_bert.weights.checkpoint import Pooling
+from keras_bert.vectors import Pooling, embed
 
 
 @keras.saving.register_keras_serializable("keras_bert")
@@ -171,20 +172,20 @@ class Bert(Model):
                 "vectors. Use the vocabulary that the model was trained with. "
                 f"Received: {len(preprocessor.vocabulary)} pieces"
             )
-        # Past Keras's tracking: it is no node of this model and has no weights, and JAX and torch take no strings.
-        object.__setattr__(self, "_preprocessor", preprocessor)
+        # It is not a node of this model and has no weights, and JAX and torch cannot compute with strings.
+        set_untracked(self, "_preprocessor", preprocessor)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        # Keras would read the property first, which may have none to give, and torch would register a module instead.
+        # Keras would read the property first, which is an error without a preprocessor.
         if name == "preprocessor":
-            object.__setattr__(self, name, value)
+            set_untracked(self, name, value)
         else:
             super().__setattr__(name, value)
 
     def embed(self, texts: Any, layers: int | Iterable[int] = (-1,), **options: Any) -> Any:
         """Vectors of texts, float32 [n, d]; with `pooling=None` a vector per piece.
 
-        The options `combine`, `pooling`, `normalize` and `max_length` are those of `keras_bert.text.embed.embed`. Their
+        The options `combine`, `pooling`, `normalize` and `max_length` are those of `keras_bert.vectors.embed`. Their
         defaults are in `bert.pooling`, which a sentence-transformers folder sets; with `pooling=None` it is not used.
 
         >>> from keras_bert import Preprocessor, Vocabulary
@@ -193,8 +194,6 @@ class Bert(Model):
         >>> bert.embed(["Here", "Heres"]).shape
         (2, 128)
         """
-        from keras_bert.text.embed import embed
-
         if self.pooling and options.get("pooling", self.pooling) is not None:
             options = {**dataclasses.asdict(self.pooling), **options}
         return embed(self, texts, layers=layers, **options)

@@ -1,4 +1,4 @@
-"""`python -m keras_bert.cli` is `keras-bert`, whose commands are in keras_bert_cli."""
+"""`python -m keras_bert.cli` is `keras-bert`. The commands are in keras_bert_cli."""
 
 from keras_bert_cli import main
 

@@ -6,6 +6,7 @@ shapes: there N is B*S, and the same layers run. Shapes: B batch, S sequence, N 
 
 import contextlib
 import contextvars
+import functools
 import math
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -13,10 +14,11 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_bert import compat
+
 BACKEND = keras.backend.backend()
 if BACKEND == "tensorflow":
     import tensorflow as tf
-    from tensorflow.python.ops import control_flow_util  # the one place that tells whether XLA will compile a graph
 elif BACKEND == "jax":
     import jax
 elif BACKEND == "torch":
@@ -24,6 +26,7 @@ elif BACKEND == "torch":
 
 _static: contextvars.ContextVar[bool] = contextvars.ContextVar("static_shapes", default=False)
 _portable: contextvars.ContextVar[bool] = contextvars.ContextVar("portable", default=False)
+_custom_gradients: contextvars.ContextVar[bool] = contextvars.ContextVar("custom_gradients", default=True)
 
 
 def is_concrete(x: Any) -> bool:
@@ -31,10 +34,41 @@ def is_concrete(x: Any) -> bool:
     if isinstance(x, keras.KerasTensor):
         return False
     if BACKEND == "tensorflow" and tf.is_tensor(x):
-        return isinstance(x, tf.__internal__.EagerTensor)
+        return compat.is_eager(x)
     if BACKEND == "jax":
         return not isinstance(x, jax.core.Tracer)
     return not (BACKEND == "torch" and isinstance(x, torch.Tensor) and x.device.type == "meta")
+
+
+# === Exports ===
+
+
+@contextlib.contextmanager
+def portable(*, custom_gradients: bool = True) -> Iterator[None]:
+    """Trace for any device: the fused norm is for CPUs only, and a GPU may serve a graph that is on disk.
+
+    custom_gradients: off for a graph that is not trained further. It then has the gradients of TensorFlow's own ops;
+    custom ones that are not saved with a graph make TensorFlow warn when it is loaded, and fail in a model around it.
+    """
+    tokens = _portable.set(True), _custom_gradients.set(custom_gradients)
+    try:
+        yield
+    finally:
+        _portable.reset(tokens[0])
+        _custom_gradients.reset(tokens[1])
+
+
+if BACKEND == "tensorflow":
+
+    def _custom_gradient(function: Callable) -> Callable:
+        """`tf.custom_gradient`, unless the graph is traced without custom gradients."""
+        with_gradient = tf.custom_gradient(function)
+
+        @functools.wraps(function)
+        def op(*inputs: Any) -> Any:
+            return with_gradient(*inputs) if _custom_gradients.get() else function(*inputs)[0]
+
+        return op
 
 
 # === Padding ===
@@ -56,7 +90,7 @@ def drops_padding() -> bool:
         return False
     if isinstance(tf.distribute.get_strategy(), tf.distribute.TPUStrategy):
         return False
-    return not control_flow_util.GraphOrParentsInXlaContext(tf.compat.v1.get_default_graph())
+    return not compat.is_compiled_by_xla()
 
 
 def real_tokens(mask: Any) -> tuple[Any, Any, Any]:
@@ -109,7 +143,7 @@ if BACKEND == "tensorflow":
         zeros = tf.zeros(tf.concat([[1], tf.shape(x)[1:]], 0), x.dtype)
         return tf.gather(tf.concat([x, zeros], 0), slots)  # [B, S, H]
 
-    @tf.custom_gradient
+    @_custom_gradient
     def _unpack(x: tf.Tensor, rows: tf.Tensor, slots: tf.Tensor) -> tuple[tf.Tensor, Callable]:
         def gradient(dy: tf.Tensor) -> tuple[tf.Tensor, None, None]:
             dx = tf.gather(tf.reshape(dy, [-1, dy.shape[-1]]), rows)  # [N, H]
@@ -131,7 +165,7 @@ def lookup(table: Any, ids: Any) -> Any:
 
 if BACKEND == "tensorflow":
 
-    @tf.custom_gradient
+    @_custom_gradient
     def _lookup(table: tf.Tensor, ids: tf.Tensor) -> tuple[tf.Tensor, Callable]:
         def gradient(dy: tf.Tensor) -> tuple[tf.Tensor, None]:
             return tf.math.unsorted_segment_sum(dy, ids, tf.shape(table)[0]), None
@@ -160,7 +194,7 @@ def gelu_erf(x: Any) -> Any:
 
 if BACKEND == "tensorflow":
 
-    @tf.custom_gradient
+    @_custom_gradient
     def _gelu_tanh(x: tf.Tensor) -> tuple[tf.Tensor, Callable]:
         def gradient(dy: tf.Tensor) -> tf.Tensor:
             z = tf.cast(x, "float32")  # TensorFlow's CPU is slower on elementwise bfloat16
@@ -173,16 +207,6 @@ if BACKEND == "tensorflow":
 
 
 # === Layer normalization ===
-
-
-@contextlib.contextmanager
-def portable() -> Iterator[None]:
-    """Trace for any device: only CPUs have the fused norm, and a GPU may serve a graph that was saved."""
-    token = _portable.set(True)
-    try:
-        yield
-    finally:
-        _portable.reset(token)
 
 
 def layer_norm(x: Any, gamma: Any, beta: Any, epsilon: float) -> Any:
@@ -203,7 +227,7 @@ if BACKEND == "tensorflow":
         fuses = x.dtype == gamma.dtype and x.dtype != tf.float64 and drops_padding()
         fuses = fuses and not _portable.get() and not tf.config.list_physical_devices("GPU")
 
-        @tf.custom_gradient
+        @_custom_gradient
         def norm(x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor) -> tuple[tf.Tensor, Callable]:
             def gradient(dy: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
                 standard, scale = _standardize(x, epsilon)
@@ -282,7 +306,7 @@ if BACKEND == "tensorflow":
         words = tf.random.stateless_uniform([(size + each - 1) // each], seed, None, None, tf.int32)
         return tf.reshape(tf.reshape(tf.bitcast(words, f"uint{bits}"), [-1])[:size], shape)
 
-    @tf.custom_gradient
+    @_custom_gradient
     def _keep(x: tf.Tensor, keep: tf.Tensor, scale: tf.Tensor) -> tuple[tf.Tensor, Callable]:
         def gradient(dy: tf.Tensor) -> tuple[tf.Tensor, None, None]:
             return tf.where(keep, dy * scale, tf.zeros([], dy.dtype)), None, None
@@ -321,7 +345,7 @@ if BACKEND == "tensorflow":
     def _split_heads(qkv: tf.Tensor, rows: tf.Tensor, stand_ins: tf.Tensor, heads: int) -> tf.Tensor:
         shape = tf.shape(stand_ins)
 
-        @tf.custom_gradient
+        @_custom_gradient
         def split(qkv: tf.Tensor) -> tuple[tf.Tensor, Callable]:
             def gradient(dy: tf.Tensor) -> tf.Tensor:  # it is zero at padding, which attention hides
                 at = tf.reshape(tf.range(3), [3, 1]) * (shape[0] * heads * shape[1])
@@ -333,7 +357,7 @@ if BACKEND == "tensorflow":
 
         return split(qkv)
 
-    @tf.custom_gradient
+    @_custom_gradient
     def _merge_heads(context: tf.Tensor, rows: tf.Tensor, slots: tf.Tensor) -> tuple[tf.Tensor, Callable]:
         _, heads, _, width = context.shape
 

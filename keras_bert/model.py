@@ -1,18 +1,26 @@
 """Model, HeadedModel: what `Bert` and the models with a head on one add to a functional keras.Model."""
 
+from functools import cached_property
 from typing import Any
 
 import keras
 from keras import ops
 
+from keras_bert.compat import set_untracked
 from keras_bert.layers.dense import blank_weights
 from keras_bert.named_weights import by_layer
 from keras_bert.policy import check_trainable
+from keras_bert.runner import Runners
 from keras_bert.saving import changed_layers, restore_layers
 
 
 class Model(keras.Model):
     """A functional model that refuses to train in a dtype too coarse for the steps."""
+
+    @cached_property
+    def runners(self) -> Runners:
+        """What this model keeps between calls that read text, so that its graphs are built once."""
+        return Runners()
 
     def make_train_function(self, force: bool = False) -> Any:
         check_trainable(self.trainable_variables)
@@ -31,8 +39,8 @@ class HeadedModel(Model):
 
     def __init__(self, bert: Any, inputs: Any, outputs: Any, **kwargs: Any) -> None:
         super().__init__(inputs=inputs, outputs=outputs, **kwargs)
-        # Past Keras's tracking: its layers are nodes of this model, but for a pooler that the head has no use for.
-        object.__setattr__(self, "bert", bert)
+        # Its layers are nodes of this model already, all but a pooler that the head does not use.
+        set_untracked(self, "bert", bert)
         self.dtype_policy = bert.dtype_policy
 
     def get_config(self) -> dict[str, Any]:

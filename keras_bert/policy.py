@@ -6,6 +6,7 @@ from typing import Any
 import keras
 
 HALF = ("bfloat16", "float16")
+TRAINABLE_DTYPES = ("float32", "mixed_bfloat16", "mixed_float16")
 
 
 def check_trainable(variables: Iterable[Any]) -> None:

@@ -1,25 +1,31 @@
-"""`keras-bert attention`: what a model looks at, as a page for the browser."""
+"""`keras-bert attention`: what each piece of a text attends to, as a page for the browser."""
 
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
-from keras_bert_cli import CACHE_DIR, LOCAL_ONLY, MODEL, MOST, app, check_new_file
+from keras_bert_cli.contents import command
+from keras_bert_cli.options import MOST, CacheDir, LocalOnly, Model, check_new_file
 
 
-@app.command(epilog='Example: keras-bert attention "The cat sat, for it was tired." --model base --output cat.html')
+@command("attention", example='keras-bert attention "The cat sat, for it was tired." --model base --output cat.html')
 def attention(
-    text: str = typer.Argument(..., help="The text to look at."),
-    pair: str | None = typer.Option(None, help="A second text, for a pair."),
-    model: str = typer.Option("base", "--model", "-m", help=MODEL),
-    output: Path = typer.Option(..., "--output", "-o", help="Where the page goes, .html."),
-    seq_length: int | None = typer.Option(
-        None, min=3, max=MOST, help="Pieces at most.", show_default="the model's positions"
-    ),
-    cache_dir: str | None = CACHE_DIR,
-    local_only: bool = LOCAL_ONLY,
+    text: Annotated[str, typer.Argument(help="The text.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The page to write, .html.")],
+    pair: Annotated[str | None, typer.Option(help="A second text, for a text pair.")] = None,
+    model: Model = "base",
+    seq_length: Annotated[
+        int | None,
+        typer.Option(min=3, max=MOST, help="Maximum number of pieces.", show_default="all that the model can read"),
+    ] = None,
+    cache_dir: CacheDir = None,
+    local_only: LocalOnly = False,
 ) -> None:
-    """Write a page that shows what each token attends to, in every layer and head; it needs no network."""
+    """Write a page that shows what each piece of a text attends to, in every layer and attention head.
+
+    The page works offline.
+    """
     from keras_bert.inputs import check_length
     from keras_bert.pictures import attention_page
     from keras_bert.storage import write_text

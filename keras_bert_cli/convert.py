@@ -1,11 +1,13 @@
-"""`keras-bert convert`: a model of any format as one of another."""
+"""`keras-bert convert`: a model in any format, written in another."""
 
 from enum import StrEnum
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
-from keras_bert_cli import CACHE_DIR, LOCAL_ONLY, MODEL, app
+from keras_bert_cli.contents import command
+from keras_bert_cli.options import MODEL, CacheDir, LocalOnly
 
 
 class Format(StrEnum):
@@ -17,15 +19,15 @@ class Format(StrEnum):
     KERAS_BERT = "keras-bert"
 
 
-@app.command(epilog="Example: keras-bert convert uncased_L-12_H-768_A-12 --to hf bert-base")
+@command("convert", example="keras-bert convert uncased_L-12_H-768_A-12 --to hf bert-base")
 def convert(
-    source: str = typer.Argument(..., help=MODEL),
-    directory: Path = typer.Argument(..., help="A new or empty folder."),
-    to: Format = typer.Option(..., "--to", help="What to write."),
-    cache_dir: str | None = CACHE_DIR,
-    local_only: bool = LOCAL_ONLY,
+    source: Annotated[str, typer.Argument(help=MODEL)],
+    directory: Annotated[Path, typer.Argument(help="A new or empty folder.")],
+    to: Annotated[Format, typer.Option("--to", help="The format to write.")],
+    cache_dir: CacheDir = None,
+    local_only: LocalOnly = False,
 ) -> None:
-    """Convert a model, load the result, and compare the outputs of both."""
+    """Convert a model to another format, load the result, and compare the outputs of both."""
     from keras_bert.weights.convert import convert
 
     done = convert(source, to.value, directory, cache_dir=cache_dir, local_only=local_only)

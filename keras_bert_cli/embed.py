@@ -1,14 +1,14 @@
-"""`keras-bert embed`: texts to vectors, and a map of them."""
+"""`keras-bert embed`: vectors of texts, and a map of them."""
 
 import json
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
 import typer
 
-from keras_bert_cli import CACHE_DIR, LOCAL_ONLY, MODEL, MOST, app, check_new_file, standard_input
-from keras_bert_cli.finetune import column
+from keras_bert_cli.contents import command
+from keras_bert_cli.options import MOST, CacheDir, LocalOnly, Model, check_new_file, column, given, standard_input
 
 
 class Combine(StrEnum):
@@ -20,7 +20,7 @@ class Combine(StrEnum):
 
 
 class Pooling(StrEnum):
-    """How the vectors of a text's tokens become one."""
+    """How the vectors of a text's pieces become one."""
 
     MEAN = "mean"
     CLS = "cls"
@@ -29,31 +29,47 @@ class Pooling(StrEnum):
 
 
 TABLES = (".tsv", ".csv", ".jsonl")
-AS_TRAINED = "as the model says, else "
 
 
-@app.command(epilog="Example: keras-bert embed texts.txt --model base --output vectors.npy --plot map.png")
+@command("embed", example="keras-bert embed texts.txt --model base --output vectors.npy --plot map.png")
 def embed(
-    file: Path = typer.Argument(
-        Path("-"), dir_okay=False, allow_dash=True, help="A text a line, or .tsv, .csv, .jsonl; - is standard input."
-    ),
-    model: str = typer.Option("base", "--model", "-m", help=MODEL),
-    output: Path | None = typer.Option(None, "--output", "-o", help="Where the vectors go, .npy, a row a text."),
-    as_json: bool = typer.Option(False, "--json", help="A JSON object a text on standard output: text and vector."),
-    plot: Path | None = typer.Option(None, help="Where a map of the texts goes, .png, .svg or .pdf."),
-    text: str = typer.Option("text", help="Of a table: the column with the texts, by name or number from 0."),
-    label_column: str | None = typer.Option(None, help="Of a table: the column that colours the map."),
-    layer: list[int] = typer.Option([-1], help="An encoder block, from 0 or from -1 backwards; may be repeated."),
-    combine: Combine = typer.Option(Combine.CONCAT, help="What becomes of several layers."),
-    pooling: Pooling | None = typer.Option(None, help="What becomes of the tokens.", show_default=AS_TRAINED + "mean"),
-    normalize: bool | None = typer.Option(None, help="Scale to length 1.", show_default=AS_TRAINED + "no"),
-    max_length: int | None = typer.Option(
-        None, min=3, max=MOST, help="Pieces at most.", show_default=AS_TRAINED + "all"
-    ),
-    cache_dir: str | None = CACHE_DIR,
-    local_only: bool = LOCAL_ONLY,
+    file: Annotated[
+        Path,
+        typer.Argument(
+            dir_okay=False,
+            allow_dash=True,
+            help="A file with one text per line, a table (.tsv, .csv, .jsonl), or - for standard input.",
+        ),
+    ] = Path("-"),
+    model: Model = "base",
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The vectors to write, .npy, one row per text.")
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object per text, with the text and its vector.")
+    ] = False,
+    plot: Annotated[Path | None, typer.Option(help="A map of the texts to draw, .png, .svg or .pdf.")] = None,
+    text: Annotated[str, typer.Option(help="Column of a table with the text, by name or by number from 0.")] = "text",
+    label_column: Annotated[str | None, typer.Option(help="Column of a table that colours the map.")] = None,
+    layer: Annotated[
+        list[int],
+        typer.Option(help="An encoder block, counted from 0, or backwards from -1. Give it again for several blocks."),
+    ] = [-1],  # noqa: B006 - Typer copies it
+    combine: Annotated[Combine, typer.Option(help="How to combine several layers.")] = Combine.CONCAT,
+    pooling: Annotated[
+        Pooling | None, typer.Option(help="How to combine the pieces of a text.", show_default="the model's, else mean")
+    ] = None,
+    normalize: Annotated[
+        bool | None, typer.Option(help="Scale vectors to length 1.", show_default="the model's, else no")
+    ] = None,
+    max_length: Annotated[
+        int | None,
+        typer.Option(min=3, max=MOST, help="Maximum number of pieces.", show_default="the model's, else all"),
+    ] = None,
+    cache_dir: CacheDir = None,
+    local_only: LocalOnly = False,
 ) -> None:
-    """Turn texts into vectors, in the order of the lines; an empty line is an empty text."""
+    """Turn texts into vectors, in the order of the lines. An empty line is an empty text."""
     import numpy as np
 
     from keras_bert.pictures.embeddings import check_map, draw_embeddings
@@ -61,16 +77,15 @@ def embed(
     from keras_bert.weights.load import load
 
     if output is None and plot is None and not as_json:
-        raise typer.BadParameter("Say where the vectors go: --output, --json or --plot.")
+        raise typer.BadParameter("No output was asked for. Use --output, --json or --plot.")
     check_new_file(output, "--output")
     check_new_file(plot, "--plot")
     texts, labels = _read(file, text, label_column)
     if plot is not None:
         check_map(len(texts), labels, plot)
     bert = load(model, cache_dir=cache_dir, local_only=local_only)
-    options: dict[str, Any] = {"pooling": pooling and pooling.value, "normalize": normalize, "max_length": max_length}
-    given = {name: value for name, value in options.items() if value is not None}
-    vectors = bert.embed(texts, layers=tuple(layer), combine=combine.value, **given)  # [n, d]
+    options = given(pooling=pooling and pooling.value, normalize=normalize, max_length=max_length)
+    vectors = bert.embed(texts, layers=tuple(layer), combine=combine.value, **options)  # [n, d]
     if output is not None:
         with new_file(str(output)) as temporary, open(temporary, "wb") as array:
             np.save(array, vectors)
@@ -85,7 +100,7 @@ def embed(
 
 
 def _read(file: Path, text: str, label: str | None) -> tuple[list[str], list[str] | None]:
-    """The texts, and their labels where these are asked for."""
+    """The texts, and their labels if a column of labels was named."""
     from keras_bert.tasks.readers.rows import lines
     from keras_bert.tasks.readers.table import read_table
 
@@ -94,6 +109,6 @@ def _read(file: Path, text: str, label: str | None) -> tuple[list[str], list[str
         labels = None if label is None else [str(value) for value in table.column(column(label))]
         return table.column(column(text)), labels
     if label is not None:
-        raise typer.BadParameter(f"--label-column names a column of a table: {', '.join(TABLES)}.")
+        raise typer.BadParameter(f"--label-column needs a table ({', '.join(TABLES)}). Received: {file}")
     found = standard_input() if str(file) == "-" else lines(file)
     return [line for _, line in found], None

@@ -1,77 +1,95 @@
 """`keras-bert examples`: pretraining examples from a corpus."""
 
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
-from keras_bert_cli import MOST, app
-from keras_bert_cli.vocab import CASED, FILES, KEEP_ACCENTS, NO_SPLIT_CJK, TEXT_FIELD
+from keras_bert_cli.contents import command
+from keras_bert_cli.options import CORPUS, MOST, Cased, KeepAccents, NoSplitCjk, TextField, text_rules
 
 
-@app.command(
-    epilog="Example: keras-bert examples books/*.md --vocab vocab.txt --output examples",
-    context_settings={"ignore_unknown_options": True},  # Beam's
+@command(
+    "examples",
+    example="keras-bert examples books/*.md --vocab vocab.txt --output examples",
+    context_settings={"ignore_unknown_options": True},  # those of Beam's runners
 )
 def examples(
-    corpus: list[str] = typer.Argument(
-        ...,
-        help=f"{FILES}; behind them the options of Beam's runner.",
-        metavar="CORPUS",
-    ),
-    vocab: Path = typer.Option(..., "--vocab", help="The vocabulary, one piece a line."),
-    output: str = typer.Option(..., "--output", "-o", help="The directory for the examples, local or gs://."),
-    seq_length: int = typer.Option(128, min=3, max=MOST, help="Pieces in a row, [CLS] and [SEP] included."),
-    mode: str = typer.Option(
-        "dynamic", help="dynamic: masked anew in each epoch of training; static: once, in google-research's records."
-    ),
-    no_nsp: bool = typer.Option(
-        False, "--no-nsp", help="No pairs for next sentence prediction: full sentences, for masked words alone."
-    ),
-    rate: float = typer.Option(0.15, min=0, max=1, help="Share of the pieces to be guessed."),
-    mask: float = typer.Option(0.8, min=0, max=1, help="Share of these that become [MASK]."),
-    random: float = typer.Option(0.1, min=0, max=1, help="Share of these that become another piece."),
-    whole_word: bool = typer.Option(False, "--whole-word", help="Mask all pieces of a word or none."),
-    max_predictions: int | None = typer.Option(
-        None, min=1, max=MOST, help="Masked positions of a row.", show_default="--rate of --seq-length"
-    ),
-    short_seq_prob: float = typer.Option(0.1, min=0, max=1, help="Share of the documents with shorter examples."),
-    dupe_factor: int | None = typer.Option(
-        None, min=1, max=MOST, help="Passes over the corpus.", show_default="1, static 10"
-    ),
-    documents: str = typer.Option(
-        "auto",
-        help="What parts documents in text: blank-line, heading or file; auto: a heading in .md, else a blank line.",
-    ),
-    sentences: str = typer.Option("rules", help="rules: for English and Korean; line: each line is a sentence."),
-    text_field: str = TEXT_FIELD,
-    cased: bool = CASED,
-    keep_accents: bool = KEEP_ACCENTS,
-    no_split_cjk: bool = NO_SPLIT_CJK,
-    shard_size: int = typer.Option(4_000_000, min=1, help="Characters of text that a file of examples is made of."),
-    seed: int = typer.Option(0, help="Decides the pairs and static masks: same seed, same bytes."),
-    workers: int | None = typer.Option(
-        None, min=1, help="Processes.", show_default="one for each core, if the text repays their start"
-    ),
-    runner: str = typer.Option("local", help="local, beam, or the name of a runner of Beam's."),
+    corpus: Annotated[
+        list[str], typer.Argument(help=f"{CORPUS}; then the options of the Beam runner, if any.", metavar="CORPUS")
+    ],
+    vocab: Annotated[Path, typer.Option("--vocab", help="The vocabulary, one piece per line.")],
+    output: Annotated[str, typer.Option("--output", "-o", help="Folder for the examples, local or gs://.")],
+    seq_length: Annotated[
+        int, typer.Option(min=3, max=MOST, help="Pieces per example, including [CLS] and [SEP].")
+    ] = 128,
+    mode: Annotated[
+        str,
+        typer.Option(
+            help="dynamic: training draws new masks in each epoch; static: masked once, in google-research's format."
+        ),
+    ] = "dynamic",
+    no_nsp: Annotated[
+        bool,
+        typer.Option("--no-nsp", help="Pack full sentences for masked words only, without next sentence prediction."),
+    ] = False,
+    rate: Annotated[float, typer.Option(min=0, max=1, help="Share of the pieces that the model must guess.")] = 0.15,
+    mask: Annotated[float, typer.Option(min=0, max=1, help="Share of those that become [MASK].")] = 0.8,
+    random: Annotated[float, typer.Option(min=0, max=1, help="Share of those that become a random piece.")] = 0.1,
+    whole_word: Annotated[bool, typer.Option("--whole-word", help="Mask either all pieces of a word or none.")] = False,
+    max_predictions: Annotated[
+        int | None,
+        typer.Option(
+            min=1, max=MOST, help="Maximum number of masked pieces per example.", show_default="--rate x --seq-length"
+        ),
+    ] = None,
+    short_seq_prob: Annotated[
+        float, typer.Option(min=0, max=1, help="Share of the documents whose examples are shorter.")
+    ] = 0.1,
+    dupe_factor: Annotated[
+        int | None, typer.Option(min=1, max=MOST, help="Passes over the corpus.", show_default="1; static 10")
+    ] = None,
+    documents: Annotated[
+        str,
+        typer.Option(
+            help="What separates documents in a text file: blank-line, heading, file, or auto (headings in .md files, "
+            "blank lines in others)."
+        ),
+    ] = "auto",
+    sentences: Annotated[
+        str,
+        typer.Option(help="How sentences are found: rules (for English and Korean) or line (one sentence per line)."),
+    ] = "rules",
+    text_field: TextField = "text",
+    cased: Cased = False,
+    keep_accents: KeepAccents = False,
+    no_split_cjk: NoSplitCjk = False,
+    shard_size: Annotated[int, typer.Option(min=1, help="Characters of text per file of examples.")] = 4_000_000,
+    seed: Annotated[
+        int, typer.Option(help="Random seed for the pairs and static masks: the same seed gives the same bytes.")
+    ] = 0,
+    workers: Annotated[
+        int | None,
+        typer.Option(min=1, help="Number of processes.", show_default="one per core; 1 for a small corpus"),
+    ] = None,
+    runner: Annotated[str, typer.Option(help="local, beam, or the name of a Beam runner.")] = "local",
 ) -> None:
-    """Write pretraining examples; run again, the same command keeps the shards that are finished."""
+    """Write pretraining examples. If it is interrupted, the same command keeps the finished shards and resumes."""
     from keras_bert.pretraining.examples.masking import Masking
     from keras_bert.pretraining.examples.write_examples import write_examples
 
     first = next((index for index, word in enumerate(corpus) if word.startswith("-")), len(corpus))
     corpus, options = corpus[:first], corpus[first:]
     if options and runner == "local":
-        raise typer.BadParameter(f"No such option: {options[0]}. Beam's options need --runner beam.")
+        raise typer.BadParameter(f"No such option: {options[0]}. The options of Beam need --runner beam.")
     if not corpus:
-        raise typer.BadParameter("CORPUS comes first, then the options of Beam's runner.")
+        raise typer.BadParameter("CORPUS is missing. Name its files first, then the options of the Beam runner.")
     beam = None if runner == "local" else [*([] if runner == "beam" else [f"--runner={runner}"]), *options]
     written = write_examples(
         corpus,
         output,
         vocabulary=vocab,
-        lowercase=not cased,
-        strip_accents=False if keep_accents else None,
-        split_cjk=not no_split_cjk,
+        **text_rules(cased, keep_accents, no_split_cjk),
         seq_length=seq_length,
         mode=mode,
         nsp=not no_nsp,
@@ -86,7 +104,4 @@ def examples(
         workers=workers,
         beam=beam,
     )
-    typer.echo(
-        f"{output}: {written.documents:,} documents, {written.sentences:,} sentences, {written.examples:,} examples, "
-        f"{written.megabytes / written.seconds:.1f} MB/s"
-    )
+    typer.echo(f"{output}: {written}")

@@ -1,23 +1,30 @@
-"""`keras-bert fill-mask`: what may stand at each [MASK] of texts."""
+"""`keras-bert fill-mask`: a pretrained model's guesses for each [MASK]."""
 
 import json
 from dataclasses import asdict
+from typing import Annotated
 
 import typer
 
-from keras_bert_cli import CACHE_DIR, LOCAL_ONLY, MODEL, app
+from keras_bert_cli.contents import command
+from keras_bert_cli.options import CacheDir, LocalOnly, Model
 
 
-@app.command("fill-mask", epilog='Example: keras-bert fill-mask "Paris is the [MASK] of France." --model base')
+@command("fill-mask", example='keras-bert fill-mask "Paris is the [MASK] of France." --model base')
 def fill_mask(
-    texts: list[str] = typer.Argument(..., help="Texts, each with one [MASK] or several.", metavar="TEXT..."),
-    model: str = typer.Option("base", "--model", "-m", help=MODEL),
-    top_k: int = typer.Option(5, min=1, help="How many pieces to show for each mask."),
-    as_json: bool = typer.Option(False, "--json", help="One JSON list: for each mask its fillings."),
-    cache_dir: str | None = CACHE_DIR,
-    local_only: bool = LOCAL_ONLY,
+    texts: Annotated[list[str], typer.Argument(help="Texts with one or more [MASK] each.", metavar="TEXT...")],
+    model: Model = "base",
+    top_k: Annotated[int, typer.Option(min=1, help="Number of pieces to show for each mask.")] = 5,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON list with a list of guesses for each mask.")
+    ] = False,
+    cache_dir: CacheDir = None,
+    local_only: LocalOnly = False,
 ) -> None:
-    """Fill the masks of texts by a pretrained model; they are numbered through."""
+    """Fill in each [MASK] with a pretrained model.
+
+    Each line of output has the number of the mask, counted over all texts, the probability, the piece and the text.
+    """
     from keras_bert.pretraining.pretrainer import Pretrainer
 
     pretrainer = Pretrainer.load(model, nsp=False, cache_dir=cache_dir, local_only=local_only)

@@ -2,14 +2,31 @@
 
 from enum import StrEnum
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
-from keras_bert_cli import LAST_SEED, MODEL, MOST, STRATEGY, app
+from keras_bert_cli.contents import command
+from keras_bert_cli.options import (
+    MOST,
+    TRAINING_DTYPE,
+    BatchSize,
+    Choice,
+    Format,
+    Header,
+    Label,
+    Model,
+    Separator,
+    Strategy,
+    Text,
+    column,
+    columns,
+    seed,
+)
 
 
-class Kind(StrEnum):
-    """The tasks there are."""
+class TaskName(StrEnum):
+    """The `command` of each task."""
 
     CLASSIFY = "classify"
     REGRESS = "regress"
@@ -18,80 +35,79 @@ class Kind(StrEnum):
     CHOOSE = "choose"
 
 
-def column(value: str) -> str | int:
-    """A column by name or, if digits, by number."""
-    return int(value) if value.isdecimal() else value
-
-
-FORMAT = typer.Option(
-    None,
-    help="tsv, csv, jsonl, label-text; for tag conll, conllu, klue-ner; for answer squad, korquad.",
-    show_default="by the suffix",
-)
-TEXT = typer.Option(["text"], help="Column with the text, by name or number from 0; give two for pairs.")
-LABEL = typer.Option("label", help="Column with the label, the score or the number of the right choice.")
-CHOICE = typer.Option([], help="Column with a choice; give two or more.")
-SEPARATOR = typer.Option(
-    None, help="What stands between the labels of one text, where it may have several; in JSONL a list needs none."
-)
-SCALE = typer.Option(1.0, help="What scores are divided by: 5 where they go from 0 to 5.")
-HEADER = typer.Option(None, help="Whether the first row names the columns.", show_default="if a column is named")
-SKIP_EMPTY = typer.Option(False, "--skip-empty", help="Leave rows with an empty text out.")
-
-
-@app.command(
-    epilog="Example: keras-bert finetune classify --train nsmc-train.tsv --valid nsmc-test.tsv --text document "
-    "--skip-empty --model hf://klue/bert-base --output nsmc"
+@command(
+    "finetune",
+    example="keras-bert finetune classify --train nsmc-train.tsv --valid nsmc-test.tsv --text document "
+    "--skip-empty --model hf://klue/bert-base --output nsmc",
 )
 def finetune(
-    kind: Kind = typer.Argument(
-        ..., help="Label texts, score them, tag words, answer questions, choose among answers.", metavar="TASK"
-    ),
-    train: Path = typer.Option(..., help="The file to learn from.", exists=True, dir_okay=False),
-    valid: Path = typer.Option(..., help="The file by which the best epoch is chosen.", exists=True, dir_okay=False),
-    output: Path = typer.Option(..., "--output", "-o", help="A new or empty folder."),
-    model: str = typer.Option("base", help=MODEL),
-    format: str | None = FORMAT,
-    text: list[str] = TEXT,
-    label: str = LABEL,
-    choice: list[str] = CHOICE,
-    separator: str | None = SEPARATOR,
-    scale: float = SCALE,
-    header: bool | None = HEADER,
-    skip_empty: bool = SKIP_EMPTY,
-    epochs: int = typer.Option(3, min=1, help="Passes over the training file."),
-    batch_size: int = typer.Option(32, min=1, max=MOST, help="Rows a step."),
-    learning_rate: float = typer.Option(3e-5, "--learning-rate", "--lr", help="Of AdamW, after the warm-up."),
-    seq_length: int | None = typer.Option(
-        None, min=8, max=MOST, help="Pieces at most.", show_default="128; for answer 384"
-    ),
-    seed: int = typer.Option(0, min=0, max=LAST_SEED, help="Of the new head, the dropout and the order of the rows."),
-    dtype: str = typer.Option("float32", help="float32, mixed_bfloat16 or mixed_float16."),
-    cosine: bool = typer.Option(False, "--cosine", help="For regress: embed each text of a pair, and compare."),
-    freeze: bool = typer.Option(False, "--freeze", help="Train the head alone."),
-    freeze_blocks: int | None = typer.Option(None, min=0, help="Freeze the embeddings and this many encoder blocks."),
-    lora: int | None = typer.Option(None, min=1, max=MOST, help="Train low-rank changes of this rank, and the head."),
-    strategy: str = typer.Option("one", help=STRATEGY),
-    grid: bool = typer.Option(False, "--grid", help="Try batch 16 and 32, rate 5e-5, 3e-5, 2e-5, epochs 2, 3, 4."),
+    kind: Annotated[
+        TaskName,
+        typer.Argument(
+            help="classify texts, regress (score texts), tag words, answer questions, or choose among answers.",
+            metavar="TASK",
+        ),
+    ],
+    train: Annotated[Path, typer.Option(help="File of rows to learn from.", exists=True, dir_okay=False)],
+    valid: Annotated[Path, typer.Option(help="File of rows that picks the best epoch.", exists=True, dir_okay=False)],
+    output: Annotated[Path, typer.Option("--output", "-o", help="A new or empty folder.")],
+    model: Model = "base",
+    format: Format = None,
+    text: Text = ["text"],  # noqa: B006 - Typer copies it
+    label: Label = "label",
+    choice: Choice = [],  # noqa: B006
+    separator: Separator = None,
+    scale: Annotated[
+        float, typer.Option(help="Divide each score by this number, such as 5 if the scores are from 0 to 5.")
+    ] = 1.0,
+    header: Header = None,
+    skip_empty: Annotated[bool, typer.Option("--skip-empty", help="Drop rows with an empty text.")] = False,
+    epochs: Annotated[int, typer.Option(min=1, help="Passes over the training file.")] = 3,
+    batch_size: BatchSize = 32,
+    learning_rate: Annotated[
+        float, typer.Option("--learning-rate", "--lr", help="Learning rate of AdamW after the warm-up.")
+    ] = 3e-5,
+    seq_length: Annotated[
+        int | None, typer.Option(min=8, max=MOST, help="Maximum number of pieces.", show_default="128; for answer 384")
+    ] = None,
+    seed: Annotated[int, seed("the new head, the dropout and the order of the rows")] = 0,
+    dtype: Annotated[str, TRAINING_DTYPE] = "float32",
+    cosine: Annotated[
+        bool, typer.Option("--cosine", help="For regress: score a pair by the cosine of its texts' vectors.")
+    ] = False,
+    freeze: Annotated[bool, typer.Option("--freeze", help="Train only the head.")] = False,
+    freeze_blocks: Annotated[
+        int | None, typer.Option(min=0, help="Freeze the embeddings and this many encoder blocks.")
+    ] = None,
+    lora: Annotated[
+        int | None, typer.Option(min=1, max=MOST, help="Train the head and low-rank updates (LoRA) of this rank.")
+    ] = None,
+    strategy: Strategy = "one",
+    grid: Annotated[
+        bool,
+        typer.Option(
+            "--grid", help="Try batch sizes 16 and 32, learning rates 5e-5, 3e-5 and 2e-5, and 2, 3 and 4 epochs."
+        ),
+    ] = False,
 ) -> None:
-    """Train a task on files; interrupted, the same command goes on from its last epoch."""
+    """Train a task on files. If it is interrupted, the same command resumes after the last finished epoch."""
     from keras_bert.tasks.readers import Reading
-    from keras_bert.tasks.run.finetune import Settings
     from keras_bert.tasks.run.finetune import finetune as run
     from keras_bert.tasks.run.grid import finetune_grid
+    from keras_bert.tasks.run.settings import FinetuneSettings
 
     if freeze and freeze_blocks is not None:
-        raise typer.BadParameter("--freeze holds all blocks. Give it or --freeze-blocks.")
-    settings = Settings(
+        raise typer.BadParameter("--freeze already freezes all blocks. Use either --freeze or --freeze-blocks.")
+    settings = FinetuneSettings(
         kind=kind.value,
         train=str(train),
         valid=str(valid),
         model=model,
         reading=Reading(
             format=format,
-            text=tuple(map(column, text)),
+            text=columns(text),
             label=column(label),
-            choices=tuple(map(column, choice)),
+            choices=columns(choice),
             separator=separator,
             scale=scale,
             header=header,

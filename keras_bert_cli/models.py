@@ -3,17 +3,19 @@
 import importlib.util
 import json
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
-from keras_bert_cli import app
+from keras_bert_cli.contents import command
 
 
-@app.command(epilog="Example: keras-bert models --language korean")
+@command("models", example="keras-bert models --language korean")
 def models(
-    language: str = typer.Option("", "--language", "-l", help="List only models whose language contains this word."),
-    as_json: bool = typer.Option(False, "--json", help="Print one JSON list with all fields."),
+    language: Annotated[
+        str, typer.Option("--language", "-l", help="List only models whose language contains this word.")
+    ] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON list with all fields.")] = False,
 ) -> None:
     """List the models that load by name."""
     from rich.console import Console

@@ -1,43 +1,52 @@
-"""`keras-bert predict`: ask a finished task, a JSON object for each row."""
+"""`keras-bert predict`: the answers of a finished task, one JSON object per row."""
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
 import typer
 
-from keras_bert_cli import MOST, app, standard_input
-from keras_bert_cli.finetune import FORMAT, column
+from keras_bert_cli.contents import command
+from keras_bert_cli.options import (
+    BatchSize,
+    TrainedChoice,
+    TrainedFormat,
+    TrainedHeader,
+    TrainedText,
+    columns,
+    given,
+    standard_input,
+)
 
 
-def given(**options: Any) -> dict[str, Any]:
-    """The fields of `Reading` that were given; for the others, those of training hold."""
-    return {name: value for name, value in options.items() if value not in (None, ())}
-
-
-@app.command(epilog="Example: echo '다시 보고 싶은 영화' | keras-bert predict nsmc")
+@command("predict", example="echo '다시 보고 싶은 영화' | keras-bert predict nsmc")
 def predict(
-    source: Path = typer.Argument(..., help="A finished folder, or a .keras file of a task."),
-    file: Path = typer.Argument(
-        Path("-"),
-        dir_okay=False,
-        allow_dash=True,
-        help="A file as in training; - (standard input), or .txt if none was trained on: a row a line.",
-    ),
-    format: str | None = FORMAT,
-    text: list[str] = typer.Option([], help="Column with the text; two for pairs.", show_default="as in training"),
-    choice: list[str] = typer.Option([], help="Column with a choice.", show_default="as in training"),
-    header: bool | None = typer.Option(
-        None, help="Whether the first row names the columns.", show_default="as in training, or if a column is named"
-    ),
-    batch_size: int = typer.Option(32, min=1, max=MOST, help="Rows at a time."),
+    source: Annotated[Path, typer.Argument(help="The folder of a finetune run, or the .keras file of a task.")],
+    file: Annotated[
+        Path,
+        typer.Argument(
+            dir_okay=False,
+            allow_dash=True,
+            help="A file like those of the training, a .txt file with one row per line, or - for standard input.",
+        ),
+    ] = Path("-"),
+    format: TrainedFormat = None,
+    text: TrainedText = [],  # noqa: B006 - Typer copies it
+    choice: TrainedChoice = [],  # noqa: B006
+    header: TrainedHeader = None,
+    batch_size: BatchSize = 32,
 ) -> None:
-    """Ask a task: JSONL on standard output, in the order of the rows; the texts of a line are parted by tabs."""
-    from keras_bert.tasks.readers.rows import lines
-    from keras_bert.tasks.run.finished_run import Finished
+    """Print a task's answers as JSON Lines, in the order of the rows.
 
-    columns = {"text": tuple(map(column, text)), "choices": tuple(map(column, choice))}
-    finished = Finished.load(source, **given(format=format, header=header, **columns))
+    In a .txt file and on standard input, tabs separate the texts of a row: both texts of a pair, a question and its
+    context, or a prompt and its choices.
+    """
+    from keras_bert.tasks.readers.rows import lines
+    from keras_bert.tasks.run.finished_task import FinishedTask
+
+    finished = FinishedTask.load(
+        source, **given(format=format, header=header, text=columns(text), choices=columns(choice))
+    )
     if str(file) == "-":
         answers = finished.predict_lines(standard_input(), batch_size=batch_size)
     elif file.suffix.lower() == ".txt" and format is None and not finished.labelled_lines:

@@ -1,67 +1,79 @@
 """`keras-bert pretrain`: from examples to a BERT."""
 
 import dataclasses
-from typing import Any
+from typing import Annotated
 
 import typer
 
-from keras_bert_cli import LAST_SEED, MOST, STRATEGY, app
+from keras_bert_cli.contents import command
+from keras_bert_cli.options import MOST, TRAINING_DTYPE, Damaged, Strategy, given, seed
 
-EXAMPLE = "Example: keras-bert pretrain --data examples --size tiny --output run --recipe tiny-laptop"
 
-
-@app.command(epilog=EXAMPLE)
+@command("pretrain", example="keras-bert pretrain --data examples --size tiny --output run --recipe tiny-laptop")
 def pretrain(
-    data: str = typer.Option(..., "--data", help="A directory of keras-bert examples."),
-    output: str = typer.Option(..., "--output", "-o", help="The run's directory, local or gs://."),
-    data_512: str | None = typer.Option(None, "--data-512", help="Longer examples, for the last 10 % of the steps."),
-    source: str | None = typer.Option(None, "--from", help="Weights to go on from: a name, a path, hf://org/name."),
-    recipe: str = typer.Option("paper-base", help="What holds for the options below that are not given."),
-    size: str | None = typer.Option(None, help="tiny, mini, small, medium, base or large; with --from its own holds."),
-    steps: int | None = typer.Option(None, min=1, help="Of all phases together."),
-    batch_size: int | None = typer.Option(None, min=1, max=MOST, help="Of all devices together."),
-    learning_rate: float | None = typer.Option(None, help="The highest, at the end of the warm-up."),
-    warmup: float | None = typer.Option(None, help="The share of the steps over which the learning rate rises."),
-    dropout: float | None = typer.Option(None, help="0 learns faster in a short run."),
-    optimizer: str | None = typer.Option(None, help="adamw or lamb."),
-    accumulate: int | None = typer.Option(
-        None, min=1, max=MOST, help="In how many parts a device takes its rows of a batch: less memory."
-    ),
-    dtype: str | None = typer.Option(None, help="float32, mixed_bfloat16 or mixed_float16."),
-    remat: bool | None = typer.Option(None, help="Compute attention maps twice: less memory, more time."),
-    seed: int | None = typer.Option(
-        None, min=0, max=LAST_SEED, help="Of the first weights, the order, the masks and the dropout."
-    ),
-    strategy: str = typer.Option("auto", help=STRATEGY),
-    validation: str | None = typer.Option(None, help="Examples held out, for losses and accuracies on the way."),
-    damaged: str = typer.Option("stop", help="At a shard that is cut off or damaged: stop, or skip the rest of it."),
-    validate_every: int = typer.Option(1000, min=1, help="In steps."),
-    checkpoint_every: int = typer.Option(1000, min=1, help="In steps."),
-    keep: int = typer.Option(5, min=1, help="How many of the latest checkpoints stay."),
-    keep_every_hours: float | None = typer.Option(None, min=0, help="Of the older ones, one in so many hours stays."),
-    steps_per_loop: int = typer.Option(10, min=1, help="How many steps run before anything is told or saved."),
+    data: Annotated[str, typer.Option("--data", help="A folder that keras-bert examples wrote.")],
+    output: Annotated[str, typer.Option("--output", "-o", help="Folder of the run, local or gs://.")],
+    data_512: Annotated[
+        str | None, typer.Option("--data-512", help="Longer examples, for the last 10 % of the steps.")
+    ] = None,
+    source: Annotated[
+        str | None, typer.Option("--from", help="Weights to start from: a name, a path or hf://org/name.")
+    ] = None,
+    recipe: Annotated[str, typer.Option(help="Provides the defaults of --size to --seed.")] = "paper-base",
+    size: Annotated[
+        str | None,
+        typer.Option(help="tiny, mini, small, medium, base or large. --from has its own size."),
+    ] = None,
+    steps: Annotated[int | None, typer.Option(min=1, help="Training steps, over all phases.")] = None,
+    batch_size: Annotated[int | None, typer.Option(min=1, max=MOST, help="Rows per batch, over all devices.")] = None,
+    learning_rate: Annotated[
+        float | None, typer.Option(help="Highest learning rate, reached at the end of the warm-up.")
+    ] = None,
+    warmup: Annotated[float | None, typer.Option(help="Share of the steps in which the learning rate rises.")] = None,
+    dropout: Annotated[float | None, typer.Option(help="Dropout rate. A short run learns faster with 0.")] = None,
+    optimizer: Annotated[str | None, typer.Option(help="adamw or lamb.")] = None,
+    accumulate: Annotated[
+        int | None,
+        typer.Option(min=1, max=MOST, help="Split a device's rows into this many smaller batches, to save memory."),
+    ] = None,
+    dtype: Annotated[str | None, TRAINING_DTYPE] = None,
+    remat: Annotated[
+        bool | None, typer.Option(help="Compute attention maps again in the backward pass: less memory, more time.")
+    ] = None,
+    seed: Annotated[int | None, seed("the first weights, the order of the rows, the masks and the dropout")] = None,
+    strategy: Strategy = "auto",
+    validation: Annotated[
+        str | None, typer.Option(help="Held-out examples, whose loss and accuracy are measured during training.")
+    ] = None,
+    damaged: Damaged = "stop",
+    validate_every: Annotated[int, typer.Option(min=1, help="Steps from one validation to the next.")] = 1000,
+    checkpoint_every: Annotated[int, typer.Option(min=1, help="Steps from one checkpoint to the next.")] = 1000,
+    keep: Annotated[int, typer.Option(min=1, help="Number of latest checkpoints to keep.")] = 5,
+    keep_every_hours: Annotated[
+        float | None, typer.Option(min=0, help="Also keep one older checkpoint for every so many hours.")
+    ] = None,
+    steps_per_loop: Annotated[int, typer.Option(min=1, help="Steps between two log lines or checkpoints.")] = 10,
 ) -> None:
-    """Pretrain a BERT. The same command goes on where a run was stopped or killed.
+    """Pretrain a BERT. If it is interrupted, the same command resumes from the last checkpoint.
 
     The recipes: paper-base, paper-large, tiny-laptop, base-one-gpu, base-v5e-1, base-v5e-8, large-pod.
     """
     from keras_bert.pretraining.run.pretrain import pretrain
     from keras_bert.pretraining.run.pretrain_recipe import find_recipe
 
-    given: dict[str, Any] = {
-        "size": size,
-        "steps": steps,
-        "batch_size": batch_size,
-        "learning_rate": learning_rate,
-        "warmup": warmup,
-        "dropout": dropout,
-        "optimizer": optimizer,
-        "accumulate": accumulate,
-        "dtype": dtype,
-        "remat": remat,
-        "seed": seed,
-    }
-    changes = {name: value for name, value in given.items() if value is not None}
+    changes = given(
+        size=size,
+        steps=steps,
+        batch_size=batch_size,
+        learning_rate=learning_rate,
+        warmup=warmup,
+        dropout=dropout,
+        optimizer=optimizer,
+        accumulate=accumulate,
+        dtype=dtype,
+        remat=remat,
+        seed=seed,
+    )
     model = pretrain(
         [data, data_512] if data_512 else data,
         output,

@@ -1,53 +1,56 @@
-"""`keras-bert serve`: an export over REST on this machine, for trying it out."""
+"""`keras-bert serve`: an export over REST on this machine, to try it out."""
 
 import os
 import socket
 from pathlib import Path
+from typing import Annotated
 from urllib.parse import quote
 
 import typer
 
-from keras_bert_cli import app
+from keras_bert_cli.contents import command
 
 
-@app.command(epilog="Example: keras-bert serve saved_models/sentiment --port 8501")
+@command("serve", example="keras-bert serve saved_models/sentiment --port 8501")
 def serve(
-    directory: Path = typer.Argument(..., help="The folder of an export."),
-    port: int = typer.Option(8501, min=0, max=65535, help="0 takes a free one."),
-    host: str = typer.Option("127.0.0.1", help="0.0.0.0 lets other machines in."),
+    directory: Annotated[Path, typer.Argument(help="The folder of an export.")],
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 picks a free one.")] = 8501,
+    host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 accepts other machines.")] = "127.0.0.1",
 ) -> None:
-    """Serve an export with TF Serving's REST paths. A development server: for production take TF Serving."""
+    """Serve an export under TF Serving's REST paths. It is a development server: use TF Serving in production."""
     try:
         import uvicorn
     except ImportError:
-        raise ImportError('The server needs uvicorn. Run: pip install "keras3-bert[serving]".') from None
+        raise ImportError('The server needs uvicorn. Run: pip install "keras3-bert[serving]"') from None
     from keras_bert.serving.served_model import find_models
     from keras_bert.serving.server import application
 
-    with _bound(host, port) as place:  # before the models, which take a while
-        os.environ.setdefault("TF_ONEDNN_ASSUME_FROZEN_WEIGHTS", "1")  # which they are here; read at the first product
+    with _bound(host, port) as place:  # before loading the models, which takes a while
+        # oneDNN reads this at the first matrix product: the weights of an export never change.
+        os.environ.setdefault("TF_ONEDNN_ASSUME_FROZEN_WEIGHTS", "1")
         models = find_models(directory)
-        server = uvicorn.Server(uvicorn.Config(application(models), access_log=False))  # stops when all is answered
+        server = uvicorn.Server(uvicorn.Config(application(models), access_log=False))
         url = f"http://{f'[{host}]' if ':' in host else host}:{place.getsockname()[1]}/v1/models"
         for name, versions in models.items():
             typer.echo(f"{url}/{quote(name)}\tversions {', '.join(map(str, versions))}", err=True)
         typer.echo(
-            "A development server. For production take TF Serving, see serving/README.md of the export.", err=True
+            "This is a development server. For production use TF Serving: see the export's serving/README.md.", err=True
         )
-        server.run(sockets=[place])
+        server.run(sockets=[place])  # when it is stopped, it answers the open requests first
 
 
 def _bound(host: str, port: int) -> socket.socket:
-    """A socket that has the port, and does not listen yet."""
+    """A socket that is bound to the port but does not listen yet."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    place = socket.socket(family, proto=socket.IPPROTO_TCP)  # only where it is told does asyncio send answers at once
+    # asyncio sets TCP_NODELAY, which sends answers at once, only if the protocol is named.
+    place = socket.socket(family, proto=socket.IPPROTO_TCP)
     place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         place.bind((host, port))
     except OSError as error:
         place.close()
         raise OSError(
-            "--host and --port must be an address of this machine and a port that is free. Give another port, or 0. "
-            f"Received: {host} and {port}: {error.strerror}"
+            f"Could not listen on --host {host} --port {port}: {error.strerror}. "
+            "Give another port, or 0 for a free one."
         ) from None
     return place

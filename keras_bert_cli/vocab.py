@@ -2,37 +2,50 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
-from keras_bert_cli import LAST_SEED, MOST, app, check_new_file
+from keras_bert_cli.contents import command
+from keras_bert_cli.options import (
+    CORPUS,
+    MOST,
+    Cased,
+    KeepAccents,
+    NoSplitCjk,
+    TextField,
+    check_new_file,
+    seed,
+    text_rules,
+)
 
-FILES = "Files, patterns or folders of .txt, .md, .jsonl or Wikipedia's .xml, plain or .gz, .bz2, .zst"
-TEXT_FIELD = typer.Option("text", help="Where a line of .jsonl has its text.")
-CASED = typer.Option(False, "--cased", help="Keep upper case and accents.")
-KEEP_ACCENTS = typer.Option(False, "--keep-accents", help="Lower-case alone, as for Korean: Hangul stays whole.")
-NO_SPLIT_CJK = typer.Option(False, "--no-split-cjk", help="Let words hold more than one ideograph.")
 
-
-@app.command(epilog="Example: keras-bert vocab books/*.md --size 30000 --output vocab.txt")
+@command("vocab", example="keras-bert vocab books/*.md --size 30000 --output vocab.txt")
 def vocab(
-    corpus: list[str] = typer.Argument(..., help=f"{FILES}.", metavar="CORPUS"),
-    output: Path = typer.Option(..., "--output", "-o", help="Where the vocabulary goes, one piece a line."),
-    size: int = typer.Option(30522, min=1, max=MOST, help="How many pieces at most, special ones included."),
-    text_field: str = TEXT_FIELD,
-    cased: bool = CASED,
-    keep_accents: bool = KEEP_ACCENTS,
-    no_split_cjk: bool = NO_SPLIT_CJK,
-    min_count: int = typer.Option(2, min=1, help="How often a character or a pair must be seen to count."),
-    alphabet: int | None = typer.Option(
-        None, min=1, max=MOST, help="How many characters to keep at most.", show_default="a quarter of --size"
-    ),
-    unused: int = typer.Option(0, min=0, max=MOST, help="How many unused pieces to add, to be named later."),
-    seed: int = typer.Option(0, min=0, max=LAST_SEED, help="Decides the sample of a corpus over 128 MB."),
+    corpus: Annotated[list[str], typer.Argument(help=f"{CORPUS}.", metavar="CORPUS")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The vocabulary to write, one piece per line.")],
+    size: Annotated[
+        int, typer.Option(min=1, max=MOST, help="Maximum number of pieces, including the special ones.")
+    ] = 30522,
+    text_field: TextField = "text",
+    cased: Cased = False,
+    keep_accents: KeepAccents = False,
+    no_split_cjk: NoSplitCjk = False,
+    min_count: Annotated[
+        int, typer.Option(min=1, help="How often a character or a pair of pieces must occur to be used.")
+    ] = 2,
+    alphabet: Annotated[
+        int | None,
+        typer.Option(min=1, max=MOST, help="Maximum number of characters to keep.", show_default="a quarter of --size"),
+    ] = None,
+    unused: Annotated[
+        int, typer.Option(min=0, max=MOST, help="Number of [unused] pieces to add, which you can rename later.")
+    ] = 0,
+    seed: Annotated[int, seed("the sample of a corpus over 128 MB")] = 0,
 ) -> None:
-    """Learn a WordPiece vocabulary from a corpus; the same files give the same bytes."""
+    """Learn a WordPiece vocabulary from a corpus. The same files and options give the same vocabulary."""
     from keras_bert.corpus.documents import read_texts
-    from keras_bert.corpus.streams import find_files, size_of
+    from keras_bert.corpus.files import find_files, size_of
     from keras_bert.progress import bar
     from keras_bert.text.vocabulary import Vocabulary
 
@@ -46,9 +59,7 @@ def vocab(
     vocabulary = Vocabulary.learn(
         texts(),
         size=size,
-        lowercase=not cased,
-        strip_accents=False if keep_accents else None,
-        split_cjk=not no_split_cjk,
+        **text_rules(cased, keep_accents, no_split_cjk),
         min_count=min_count,
         alphabet=alphabet,
         unused=unused,

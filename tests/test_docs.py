@@ -1,4 +1,4 @@
-"""The pages of docs/ build without a warning or a network, their Python runs, and every public name has an example."""
+"""The pages of docs/ build without warnings or network, their Python code runs, and public names have examples."""
 
 import ast
 import doctest
@@ -30,7 +30,7 @@ def test_site(tmp_path):
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="the pages are written for TensorFlow")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_code_runs(page, tmp_path, monkeypatch):
-    """The blocks of a page one after the other, as a reader would paste them."""
+    """Run the code blocks of a page in order, as a reader would paste them."""
     monkeypatch.chdir(tmp_path)
     names = {}
     for block in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.S):
@@ -39,17 +39,17 @@ def test_code_runs(page, tmp_path, monkeypatch):
 
 # === Docstrings ===
 
-# What the loops that train and score a model ask it, a user never.
+# Methods that only the training and scoring loops call, never a user.
 HOOKS = {"examples", "scores", "check_learnable", "target_ids", "settings", "objective", "measures", "logits"}
-KERAS = (keras.Model, keras.layers.Layer, keras.optimizers.Optimizer)  # what overrides theirs is explained there
+KERAS = (keras.Model, keras.layers.Layer, keras.optimizers.Optimizer)  # they document what overrides theirs
 
 
 def _public():
-    """Every public function, class and method: its name, and the docstrings where an example of it may stand."""
+    """Every public function, class and method: its name, and the docstrings that may hold its example."""
     for package in (keras_bert, keras_bert.pretraining):
         for name in package.__all__:
             thing = getattr(package, name)
-            if callable(thing):  # the version and the table of recipes are values
+            if callable(thing):  # not the version or the table of recipes
                 yield name, [thing.__doc__, package.__doc__]
             if isinstance(thing, type):
                 yield from _members(thing)
@@ -64,12 +64,12 @@ def _members(kind):
                 yield f"{kind.__name__}.{name}", [member.__doc__, *(owner.__doc__ for owner in owners)]
 
 
-PUBLIC = dict(_public())  # of an override the entry of the base class, which is the last and has the docstring
+PUBLIC = dict(_public())  # for an overridden method, the entry of the base class is last and has the docstring
 
 
 @pytest.mark.parametrize("name", PUBLIC)
 def test_has_docstring_and_example(name):
-    """pytest runs the examples themselves, as doctests of keras_bert/."""
+    """The examples themselves run as doctests of keras_bert/."""
     own, *_ = PUBLIC[name]
     assert own, f"{name} has no docstring"
     used = set()
@@ -78,4 +78,4 @@ def test_has_docstring_and_example(name):
             if doctest.SKIP not in example.options:
                 nodes = ast.walk(ast.parse(example.source))
                 used |= {getattr(node, "attr", getattr(node, "id", None)) for node in nodes}
-    assert name.split(".")[-1] in used, f"{name} stands in no example that runs"
+    assert name.split(".")[-1] in used, f"{name} is in no example that runs"

@@ -1,4 +1,4 @@
-"""Every example of a task runs on a few rows of the real data with a tiny random model."""
+"""Every example script of a task runs on a few rows of real data with a tiny random model."""
 
 import runpy
 import sys
@@ -21,14 +21,14 @@ RUNS = {
     "choose.py": (),
     "features.py": (),
 }
-MADE = {"choose.py"}  # needs no file
+MADE = {"choose.py"}  # these need no file
 
-pytestmark = pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="of the TensorFlow backend")
+pytestmark = pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="written for TensorFlow")
 
 
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory):
-    """A model of one block of width 8, whose vocabulary is letters."""
+    """A model with one block of width 8 and a vocabulary of letters."""
     texts = ["abcdefghijklmnopqrstuvwxyz .,?!0123456789", "가나다라마바사아자차카타파하에서는은을를이다"]
     vocabulary = keras_bert.Vocabulary.learn(texts * 2, size=200, strip_accents=False)
     config = keras_bert.BertConfig(
@@ -66,7 +66,7 @@ def test_every_example_of_a_task_is_run():
 
 @pytest.mark.parametrize("name", sorted(RUNS))
 def test_a_file_that_is_not_there(name, monkeypatch, capsys):
-    """A usage that says what file to give."""
+    """The error names the option and the file it needs."""
     with pytest.raises(SystemExit) as stopped:
         run(monkeypatch, name, "--train", "nothing.tsv")
     assert stopped.value.code == 2

@@ -1,4 +1,4 @@
-"""The notebooks run on a CPU with a tiny model, are kept without outputs, and install as the README says."""
+"""The notebooks run on a CPU with a tiny model, are stored without outputs, and install as the README says."""
 
 import re
 from pathlib import Path
@@ -17,7 +17,7 @@ def read(path):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="of the TensorFlow backend")
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="written for TensorFlow")
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_runs(path, tmp_path, monkeypatch):
     from nbclient import NotebookClient
@@ -26,7 +26,7 @@ def test_runs(path, tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     done = NotebookClient(read(path), timeout=600, resources={"metadata": {"path": str(tmp_path)}}).execute()
     said = "".join(output.get("text", "") for cell in done.cells for output in cell.get("outputs", ()))
-    assert "Classification(label=" in said  # what the last cell prints
+    assert "Classification(label=" in said  # printed by the last cell
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

@@ -8,17 +8,17 @@ import pytest
 import tensorflow as tf
 
 import keras_bert
-from keras_bert.corpus.streams import find_files
-from keras_bert.pretraining.examples.tfrecords import find_records
+from keras_bert.corpus.files import find_files
+from keras_bert.pretraining.examples.record_files import find_records
 from keras_bert.serving.served_model import find_models
 from keras_bert.storage import literal_path, matching
 from keras_bert.training.checkpoints import Checkpoints, latest_checkpoint
-from keras_bert.training.loop import train
-from keras_bert.training.report import read_metrics
+from keras_bert.training.metrics_log import read_metrics
+from keras_bert.training.train import train
 from keras_bert.weights import our_folder
 from keras_bert_cli import convert, evaluate, examples, pretrain, vocab  # noqa: F401  registers the commands
 from tests.tasks import runs
-from tests.training.small import BATCH, batches, small_pretrainer, weights
+from tests.training.small_training import BATCH, batches, small_pretrainer, weights
 from tests.weights import small
 
 NAME = "run [1] *?#%7e\\ 두 줄\n'끝\""
@@ -153,7 +153,7 @@ def test_export_load_and_serve(odd):
 
 def test_paths_without_patterns_stay_as_they_are(tmp_path):
     assert literal_path(tmp_path) == str(tmp_path)
-    with pytest.raises(ValueError, match=r"remote path with.*Received: gs://b/run\[1\]"):
+    with pytest.raises(ValueError, match=r"remote path that.*Received: gs://b/run\[1\]"):
         literal_path("gs://b/run[1]")
 
 

@@ -1,4 +1,4 @@
-"""What the first pages say: the Python runs, links and files are there, both languages have the same."""
+"""The front pages: their Python code runs, links and files exist, and both languages have the same content."""
 
 import re
 from pathlib import Path
@@ -11,7 +11,7 @@ README, KOREAN = ((ROOT / name).read_text(encoding="utf-8") for name in ("README
 
 
 def _parts(page: str) -> dict[str, list[str]]:
-    """What is the same in every language."""
+    """The parts that are the same in every language."""
     return {
         "python": re.findall(r"```python\n(.*?)```", page, re.DOTALL),
         "commands": re.findall(r"^    (?!\s*#)(\S.*?)(?:  +.*)?$", page, re.MULTILINE),
@@ -26,12 +26,12 @@ def _links(page: str) -> list[str]:
     return re.findall(r"\]\((?!http)([^)#]+)", page)
 
 
-@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="text goes into a functional model on TensorFlow")
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="only TensorFlow takes text in a functional model")
 def test_code_blocks_run(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)  # one of them saves a model
+    monkeypatch.chdir(tmp_path)  # a block saves a model
     blocks = _parts(README)["python"]
     assert blocks
-    names: dict = {}  # one goes on where the last one ended
+    names: dict = {}  # later blocks use the names of earlier ones
     for block in blocks:
         exec(compile(block, "README.md", "exec"), names)
 

@@ -1,6 +1,6 @@
-"""A corpus as a stream of documents, each as its file has it: sentences are made of them later, on all cores.
+"""A corpus as a stream of documents, with the text as it is in the file: `sentences.py` splits it later, on all cores.
 
-What parts documents: in markdown a heading, in plain text a blank line, in JSONL a line, in a dump of Wikipedia a page.
+Documents are separated by a heading in markdown, a blank line in plain text, a line in JSONL and a page in Wikipedia.
 """
 
 import io
@@ -8,15 +8,17 @@ import logging
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, islice, pairwise
 from typing import Any, NamedTuple
 
-from keras_bert.corpus.streams import find_files, kind_of, open_bytes
+from keras_bert.corpus.files import find_files, kind_of, open_bytes
+from keras_bert.corpus.wikipedia import plain_text, read_pages
 from keras_bert.jsonl import parse_line
 
 logger = logging.getLogger(__name__)
 
 BOUNDARIES = ("auto", "blank-line", "heading", "file")
-MAX_CHARACTERS = 16_000_000  # of one document; a longer one is cut, so that memory does not grow with the corpus
+MAX_CHARACTERS = 16_000_000  # in a document; a longer one is cut, so that memory does not grow with the corpus
 _HEADING = re.compile(r"#{1,6}(\s|$)")
 _UNDERLINE = re.compile(r"(=+|-+)\s*$")
 _FENCE = re.compile(r"\s*(```|~~~)")
@@ -26,8 +28,9 @@ _WORD = re.compile(r"\w")
 class Document(NamedTuple):
     """A text and what its lines mean.
 
-    form: "lines" (a line is a paragraph), "paragraphs" (a blank line parts them), "markdown" or "wikipedia".
-    namespaces: of a wiki, to tell pictures and categories from links.
+    form: "lines" (each line is a paragraph), "paragraphs" (separated by blank lines, so that a line may end anywhere),
+        "markdown" or "wikipedia".
+    namespaces: of the wiki, by which links to pictures and categories are recognized.
     """
 
     text: str
@@ -42,142 +45,140 @@ def read_documents(
     text_field: str = "text",
     seen: Callable[[int], None] = lambda size: None,
 ) -> Iterator[Document]:
-    """The documents of files (paths, patterns, folders), of a tf.data.Dataset or of any other iterable of texts.
+    """The documents of files (paths, patterns, folders), of a tf.data.Dataset, or of any other iterable of texts.
 
-    corpus: a `str` or `Path`, or a list or tuple of them, names files; anything else gives documents.
-    boundary: what parts the documents of a text file: "blank-line", "heading" or "file"; "auto": a heading in .md, a
-        blank line elsewhere.
-    text_field: where an object of a JSONL file has its text.
-    seen: told how many more bytes of the files were read.
+    corpus: a `str` or `Path`, or a list or tuple of them, names files; anything else yields documents.
+    boundary: what separates the documents of a text file: "blank-line", "heading" or "file" (each file is one
+        document); "auto" is "heading" for .md files and "blank-line" for others.
+    text_field: the name of the text in the objects of a JSONL file.
+    seen: called with the number of bytes just read from the files.
 
     >>> [document.text for document in read_documents(iter(["One. Two.", "Three."]))]
     ['One. Two.', 'Three.']
     """
     check_boundary(boundary)
-    documents = _of_files(corpus, boundary, text_field, seen) if is_files(corpus) else _of_texts(corpus)
+    documents = _in_files(corpus, boundary, text_field, seen) if is_files(corpus) else _in_memory(corpus)
     return (document for document in documents if _WORD.search(document.text))
 
 
 def read_texts(
     corpus: Any, *, text_field: str = "text", seen: Callable[[int], None] = lambda size: None
 ) -> Iterator[str]:
-    """The text of files, all of it, for what asks for words alone; the arguments are those of `read_documents`.
+    """All text of files, for callers that only need words; the arguments are those of `read_documents`.
 
-    Text and markdown come by the line, as they stand, headings and marks included; the rest by the document.
+    Text and markdown files come line by line, headings and markup included; other files document by document.
     """
     for path in find_files(corpus):
         kind = kind_of(path)
         with open_bytes(path, seen) as stream:
             if kind == "wikipedia":
-                from keras_bert.corpus.wikipedia import plain_text, read_pages
-
-                yield from (plain_text(page.text, page.namespaces) for page in read_pages(stream, path))
+                yield from (plain_text(*page) for page in read_pages(stream, path))
             elif kind == "jsonl":
-                yield from (document.text for document in _of_jsonl(_lines(stream, path), path, text_field))
+                yield from _texts_in_jsonl(stream, path, text_field)
             else:
                 yield from _lines(stream, path)
 
 
 def check_boundary(boundary: str) -> None:
-    """Refuse what is no way to part documents."""
+    """Raise an error for an unknown boundary."""
     if boundary not in BOUNDARIES:
-        raise ValueError(f"boundary (--documents) must be one of {', '.join(BOUNDARIES)}. Received: {boundary!r}")
+        raise ValueError(f"`boundary` (--documents) must be one of {', '.join(BOUNDARIES)}. Received: {boundary!r}")
 
 
 def is_files(corpus: Any) -> bool:
-    """Whether a corpus is named by paths, or is the texts themselves."""
+    """Whether a corpus consists of paths, not of texts."""
     return isinstance(corpus, str | os.PathLike | list | tuple)
 
 
-def _of_texts(texts: Iterable[Any]) -> Iterator[Document]:
+def _in_memory(texts: Iterable[Any]) -> Iterator[Document]:
     for number, text in enumerate(texts):
         text = text.numpy() if hasattr(text, "numpy") else text
         if not isinstance(text, str | bytes):
             raise TypeError(
-                "A corpus in memory is an iterable of strings, a document each. "
-                f"Received: {type(text).__name__} at index {number}"
+                f"`corpus` has an item at index {number} that is not a string. A corpus in memory yields one string "
+                f"for each document. Received: {type(text).__name__}"
             )
         yield Document(text if isinstance(text, str) else text.decode("utf-8", "ignore"), "lines")
 
 
-def _of_files(corpus: Any, boundary: str, text_field: str, seen: Callable[[int], None]) -> Iterator[Document]:
+def _in_files(corpus: Any, boundary: str, text_field: str, seen: Callable[[int], None]) -> Iterator[Document]:
     for path in find_files(corpus):
         kind = kind_of(path)
         with open_bytes(path, seen) as stream:
             if kind == "wikipedia":
-                from keras_bert.corpus.wikipedia import read_pages
-
-                yield from read_pages(stream, path)
+                yield from (Document(text, "wikipedia", namespaces) for text, namespaces in read_pages(stream, path))
             elif kind == "jsonl":
-                yield from _of_jsonl(_lines(stream, path), path, text_field)
+                yield from (Document(text, "lines") for text in _texts_in_jsonl(stream, path, text_field))
             else:
-                yield from _of_text(_lines(stream, path), path, kind, boundary)
+                yield from _in_text(_lines(stream, path), path, kind, boundary)
 
 
 def _lines(stream: Any, path: str) -> Iterator[str]:
-    """Lines of UTF-8 without their ends; a file that is something else is an error that names it."""
+    """Lines of UTF-8 without their line ends; other content is an error that names the file."""
     text = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="strict", newline=None)
     number = 0
     try:
         for number, line in enumerate(text, 1):
             if "\0" in line:
                 raise ValueError(
-                    f"A text file holds no NUL. Leave binary files out. Received: {path}, at line {number}"
+                    f"{path}, line {number} has a NUL character, so this is not a text file. Leave binary files out. "
+                    f"Received: {line[:60]!r}"
                 )
             yield line.rstrip("\n")
     except UnicodeDecodeError as error:
         raise ValueError(
-            "A text file must be UTF-8. Save it again as UTF-8, or leave it out. "
-            f"Received: {path}, after line {number} ({error.reason})"
+            f"{path} is not UTF-8 text after line {number}. Convert it to UTF-8, or leave it out. "
+            f"Received: {error.reason}"
         ) from None
 
 
-def _of_jsonl(lines: Iterator[str], path: str, text_field: str) -> Iterator[Document]:
-    for number, line in enumerate(lines, 1):
+def _texts_in_jsonl(stream: Any, path: str, text_field: str) -> Iterator[str]:
+    for number, line in enumerate(_lines(stream, path), 1):
         if not line.strip():
             continue
         entry = parse_line(line, path, number)
         text = entry.get(text_field) if isinstance(entry, dict) else entry
         if not isinstance(text, str):
             raise ValueError(
-                f"A line of JSONL must be a string, or an object with one at {text_field!r}. Name its field with "
-                f"text_field (--text-field). Received: {path}, line {number}: {line[:60]}"
+                f"{path}, line {number} is neither a string nor an object with a string in the field {text_field!r}. "
+                f"Name the field of the text with text_field (--text-field). Received: {line[:60]}"
             )
-        yield Document(text, "lines")
+        yield text
 
 
-def _of_text(lines: Iterator[str], path: str, kind: str, boundary: str) -> Iterator[Document]:
+def _in_text(lines: Iterator[str], path: str, kind: str, boundary: str) -> Iterator[Document]:
     if boundary == "auto":
         boundary = "heading" if kind == "markdown" else "blank-line"
     if boundary == "heading":
-        parts, form = between_headings(lines), "markdown"
-    elif boundary == "file":
-        parts, form = _whole(lines), "markdown" if kind == "markdown" else "paragraphs"
+        groups, form = split_at_headings(lines, path), "markdown"
     else:
-        parts, form = _between_blanks(lines), "markdown" if kind == "markdown" else "lines"
-    cut = False
-    for part in parts:
-        cut = cut or part is _CUT
-        if part is not _CUT:
-            yield Document("\n".join(part), form)
-    if cut:
-        length = f"{MAX_CHARACTERS:,}"
-        logger.warning("%s: documents of over %s characters are cut; nothing parts them.", path, length)
+        first = list(islice(lines, 500))
+        separated = ((line, boundary == "blank-line" and not line.strip()) for line in chain(first, lines))
+        groups, form = _split(separated, path), "lines"
+        if kind == "markdown":
+            form = "markdown"
+        elif boundary == "file" or is_wrapped(first):
+            form = "paragraphs"
+    return (Document("\n".join(group), form) for group in groups)
 
 
-_CUT: list[str] = []  # stands behind a part that was cut for its length
+def is_wrapped(lines: list[str]) -> bool:
+    """Whether lines end where the next word would not fit, and not at the end of a paragraph or a sentence.
+
+    >>> is_wrapped(["It was a bright cold day in", "April, and the clocks were", "striking thirteen."] * 10)
+    True
+    """
+    width = max(map(len, lines), default=0)
+    pairs = [(line, following) for line, following in pairwise(lines) if line.strip() and following.strip()]
+    full = sum(len(line.rstrip()) + 1 + len(following.split()[0]) > width * 0.9 for line, following in pairs)
+    return len(pairs) >= 20 and width <= 120 and full > 0.7 * len(pairs)
 
 
-def _whole(lines: Iterator[str]) -> Iterator[list[str]]:
-    return _parted((line, False) for line in lines)
+def split_at_headings(lines: Iterable[str], source: str = "A text") -> Iterator[list[str]]:
+    """The lines between headings, `# Heading` or underlined; a # in fenced code is not a heading.
 
-
-def _between_blanks(lines: Iterator[str]) -> Iterator[list[str]]:
-    return _parted((line, not line.strip()) for line in lines)
-
-
-def between_headings(lines: Iterable[str]) -> Iterator[list[str]]:
-    """Parts between headings, `# Heading` or underlined; in fenced code a # is no heading."""
+    source: what to name in a warning about parts that are too long.
+    """
 
     def marked() -> Iterator[tuple[str, bool]]:
         fenced = False
@@ -200,22 +201,24 @@ def between_headings(lines: Iterable[str]) -> Iterator[list[str]]:
         if previous:
             yield previous, False
 
-    return _parted(marked())
+    return _split(marked(), source)
 
 
-def _parted(lines: Iterable[tuple[str, bool]]) -> Iterator[list[str]]:
-    """The lines between those that part; these belong to none."""
-    part: list[str] = []
+def _split(lines: Iterable[tuple[str, bool]], source: str) -> Iterator[list[str]]:
+    """Groups of lines: a line marked True separates two groups and is in neither."""
+    group: list[str] = []
     size = 0
-    for line, parts in lines:
-        if parts or size > MAX_CHARACTERS:
-            if part:
-                yield part
-            if not parts:
-                yield _CUT
-            part, size = [], 0
-        if not parts:
-            part.append(line)
+    warned = False
+    for line, separates in lines:
+        if separates or size > MAX_CHARACTERS:
+            if group:
+                yield group
+            if not separates and not warned:
+                logger.warning("%s: documents longer than %s characters are cut.", source, f"{MAX_CHARACTERS:,}")
+                warned = True
+            group, size = [], 0
+        if not separates:
+            group.append(line)
             size += len(line)
-    if part:
-        yield part
+    if group:
+        yield group

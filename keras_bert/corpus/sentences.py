@@ -1,19 +1,20 @@
-"""Documents to sentences, by rules that follow the script: English and Korean may stand in one corpus, or one text.
+"""Documents to sentences, by rules for Latin and Korean script that work on texts with both.
 
-A heading, a list's bullet, a rule and emphasis of markdown are left out; so is everything of a wiki that is no prose.
+Headings, bullets, rules and emphasis in markdown are dropped, and everything in a wiki page that is not prose.
 """
 
 import re
 from collections.abc import Iterator
 
-from keras_bert.corpus.documents import Document, between_headings
+from keras_bert.corpus.documents import Document, split_at_headings
+from keras_bert.corpus.wikipedia import plain_text
 
-RULES = ("rules", "line")
+SENTENCES = ("rules", "line")
 
-# One character that every end has comes first, which is what the search looks for; then what must stand round it.
+# The search looks for the first character, which every sentence end has; the alternatives check what is around it.
 _END = re.compile(
     r"""[.!?…。！？다요ㅋㅎㅠㅜ](?:
-        (?<=[.!?…])[.!?…]*["'”’»)\]」』*_]*(?=\s+[^\sa-zà-ÿ])   # Latin and Hangul: white space, and no small letter
+        (?<=[.!?…])[.!?…]*["'”’»)\]」』*_]*(?=\s+[^\sa-zà-ÿ])   # Latin and Hangul: space, then no lower-case letter
       | (?<=[.!?])[.!?]*(?=[가-힣])                              # Hangul without a space: 했다.그리고
       | (?<=[。！？])[。！？]*[”’」』）]*                          # full-width marks
       | (?<=니다|[아어여해네세지]요)(?=\s+(?!라고|라는|하고|하며)\S)  # Korean endings without a mark
@@ -21,68 +22,12 @@ _END = re.compile(
     )""",
     re.VERBOSE,
 )
-_ABBREVIATIONS = frozenset(
-    [
-        "mr",
-        "mrs",
-        "ms",
-        "messrs",
-        "mme",
-        "mlle",
-        "dr",
-        "prof",
-        "rev",
-        "hon",
-        "st",
-        "gen",
-        "col",
-        "capt",
-        "lt",
-        "sgt",
-        "maj",
-        "cmdr",
-        "adm",
-        "gov",
-        "sen",
-        "rep",
-        "pres",
-        "vs",
-        "etc",
-        "fig",
-        "figs",
-        "vol",
-        "vols",
-        "ch",
-        "pp",
-        "cf",
-        "ed",
-        "eds",
-        "approx",
-        "dept",
-        "univ",
-        "inc",
-        "ltd",
-        "co",
-        "corp",
-        "bros",
-        "jan",
-        "feb",
-        "mar",
-        "apr",
-        "jun",
-        "jul",
-        "aug",
-        "sep",
-        "sept",
-        "oct",
-        "nov",
-        "dec",
-        "e.g",
-        "i.e",
-        "viz",
-        "al",
-    ]
-)
+_ABBREVIATIONS = frozenset((
+    "mr", "mrs", "ms", "messrs", "mme", "mlle", "dr", "prof", "rev", "hon", "st", "gen", "col", "capt", "lt", "sgt",
+    "maj", "cmdr", "adm", "gov", "sen", "rep", "pres", "vs", "etc", "fig", "figs", "vol", "vols", "ch", "pp", "cf",
+    "ed", "eds", "approx", "dept", "univ", "inc", "ltd", "co", "corp", "bros", "jan", "feb", "mar", "apr", "jun",
+    "jul", "aug", "sep", "sept", "oct", "nov", "dec", "e.g", "i.e", "viz", "al",
+))  # fmt: skip
 _BEFORE_NUMBERS = frozenset(("no", "nos", "p", "art", "sec"))
 _BLANK = re.compile(r"\n\s*\n")
 _RULE = re.compile(r"\s*([-*_=]\s*){3,}$")
@@ -94,7 +39,7 @@ _EMPHASIS = re.compile(r"(?<!\w)([*_]{1,3})(?=\S)(.+?)(?<=\S)\1(?!\w)")
 def sentences_of(document: Document, rule: str = "rules") -> Iterator[str]:
     """The sentences of a document.
 
-    rule: "rules", or "line" where each line is a sentence already.
+    rule: "rules" splits at the ends of sentences; "line" takes each line as one sentence.
 
     >>> list(sentences_of(Document("Dr. No came in. He sat down.\\n밥을 먹었다.그리고 잤다.", "lines")))
     ['Dr. No came in.', 'He sat down.', '밥을 먹었다.', '그리고 잤다.']
@@ -110,7 +55,7 @@ def split_sentences(text: str) -> Iterator[str]:
     """The sentences of one paragraph."""
     begin = 0
     for match in _END.finditer(text):
-        if not _goes_on(text, match):
+        if not _is_within_sentence(text, match):
             if sentence := text[begin : match.end()].strip():
                 yield sentence
             begin = match.end()
@@ -118,10 +63,10 @@ def split_sentences(text: str) -> Iterator[str]:
         yield sentence
 
 
-def _goes_on(text: str, match: re.Match[str]) -> bool:
-    """Whether a full stop belongs to an abbreviation or an initial, or stands within a Latin word or a number."""
+def _is_within_sentence(text: str, match: re.Match[str]) -> bool:
+    """Whether a full stop belongs to an abbreviation or an initial, or is inside a Latin word or a number."""
     start = match.start()
-    if text[match.end() : match.end() + 1].strip() and text[start] in ".!?":  # no space behind it
+    if text[match.end() : match.end() + 1].strip() and text[start] in ".!?":  # no space after it
         return not "가" <= text[start - 1 : start] <= "힣"
     if text[start] != "." or match.end() - start > 1:
         return False
@@ -135,14 +80,12 @@ def _goes_on(text: str, match: re.Match[str]) -> bool:
 def _paragraphs(document: Document, rule: str) -> Iterator[str]:
     text, form = document.text, document.form
     if form == "wikipedia":
-        from keras_bert.corpus.wikipedia import plain_text
-
         text, form = plain_text(text, document.namespaces), "lines"
     if form == "lines":
         yield from text.split("\n")
         return
     if form == "markdown" and any(mark in f"\n{text}" for mark in ("\n#", "\n=", "\n-")):  # few documents have one
-        text = "\n\n".join("\n".join(part) for part in between_headings(text.split("\n")))
+        text = "\n\n".join("\n".join(part) for part in split_at_headings(text.split("\n")))
     joint = "\n" if rule == "line" else " "
     for block in _BLANK.split(text):
         lines = block.split("\n")

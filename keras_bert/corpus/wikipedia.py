@@ -1,6 +1,6 @@
-"""A dump of Wikipedia: its pages from the XML, their prose from the markup.
+"""Wikipedia dumps: the pages in the XML, and the prose in their markup.
 
-Lists, tables, headings, templates, references, pictures and categories are left out, as BERT's authors did.
+Lists, tables, headings, templates, references, pictures and categories are dropped, as BERT's authors did.
 """
 
 import re
@@ -8,9 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 from xml.etree import ElementTree
 
-from keras_bert.corpus.documents import Document
-
-# A dump names its namespaces in its own language; these names work in every wiki.
+# A dump lists its namespaces in its own language; these names work in every wiki.
 _NAMESPACES = ("File", "Image", "Media", "Category")
 _LISTS = frozenset(("li", "dt", "dd"))
 _PROSE = frozenset(
@@ -18,15 +16,18 @@ _PROSE = frozenset(
 )
 _PROSE |= {"abbr", "font", "center", "nowiki", "ins", "del", "code", "var", "section"}
 _BLOCKS = frozenset(("p", "div", "hr"))
-# What templates leave behind: (Seoul, ) and ().
+# What is left where a template was dropped: (Seoul, ) and ().
 _LEFT_OVER = re.compile(r"(?<=[(（])[\s,;、]+|[\s,;、]+(?=[)）])")
 _EMPTY_BRACKETS = re.compile(r"\s*(\(\)|（）)")
 _MAGIC_WORDS = re.compile(r"__[A-Z]{3,}__")
 _SPACES = re.compile(r"[ \t\xa0]+")
 
 
-def read_pages(stream: Any, path: str) -> Iterator[Document]:
-    """The articles of a dump, as wiki markup: no redirects, no other namespaces; memory holds one page."""
+def read_pages(stream: Any, path: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """The markup of each article, and the wiki's namespaces. Redirects and other namespaces are skipped.
+
+    Only one page is in memory at a time.
+    """
     namespaces: set[str] = set(_NAMESPACES)
     events = ElementTree.iterparse(stream, events=("start", "end"))
     root = None
@@ -41,14 +42,18 @@ def read_pages(stream: Any, path: str) -> Iterator[Document]:
                 namespaces.add(element.text)
             elif tag == "page":
                 if text := _article(element):
-                    yield Document(text, "wikipedia", tuple(sorted(namespaces)))
+                    yield text, tuple(sorted(namespaces))
                 root.clear()
     except ElementTree.ParseError as error:
-        raise ValueError(f"A dump of Wikipedia must be whole XML. Get it again. Received: {path} ({error})") from None
+        raise ValueError(
+            f"The Wikipedia dump {path} is not complete XML. Download it again. Received: {error}"
+        ) from None
 
 
 def plain_text(markup: str, namespaces: tuple[str, ...] = _NAMESPACES) -> str:
-    """The prose of a page, a paragraph a line.
+    """The prose of a page, one paragraph on each line.
+
+    namespaces: of the wiki; links to files and categories are recognized by them.
 
     >>> plain_text("'''Seoul''' is in [[South Korea|Korea]].{{ref}}\\n\\n== History ==\\n* a list\\nIt is old.")
     'Seoul is in Korea.\\nIt is old.'
@@ -57,7 +62,8 @@ def plain_text(markup: str, namespaces: tuple[str, ...] = _NAMESPACES) -> str:
         import mwparserfromhell
     except ImportError as error:
         raise ImportError(
-            "Reading a dump of Wikipedia needs a package. Run: pip install 'keras3-bert[pretrain]'"
+            "Reading a Wikipedia dump needs the package mwparserfromhell. Run: pip install 'keras3-bert[pretrain]'. "
+            f"Received: {error}"
         ) from error
 
     names = frozenset(name.lower() for name in namespaces)
@@ -75,7 +81,7 @@ def _article(page: Any) -> str | None:
 
 
 def _prose(code: Any, namespaces: frozenset[str]) -> Iterator[str]:
-    """The text of the nodes that are prose; behind the mark of a list all is left out up to the line's end."""
+    """The text of the nodes that are prose. After a list marker, the rest of the line is dropped."""
     from mwparserfromhell import nodes
 
     in_list = False
@@ -102,7 +108,7 @@ def _text(node: Any, namespaces: frozenset[str]) -> str:
         case nodes.Text():
             return str(node.value)
         case nodes.Wikilink():
-            # [[File:x.jpg]] shows no text, [[:File:x.jpg]] does; [[fr:Page]] leads to another language's page.
+            # [[File:x.jpg]] shows no text, [[:File:x.jpg]] does; [[fr:Page]] links to a page in another language.
             prefix, colon, _ = str(node.title).strip().partition(":")
             if colon and prefix and (prefix.lower() in namespaces or re.fullmatch(r"[a-z]{2,3}(-[a-z-]+)?", prefix)):
                 return ""

@@ -11,12 +11,12 @@ import keras
 
 from keras_bert import kernels
 from keras_bert.bert import Bert
-from keras_bert.exports.encoder_export import encoder
+from keras_bert.compat import saving_with
+from keras_bert.exports.encoder_part import encoder
 from keras_bert.exports.manifest import facts_of, write_manifest
-from keras_bert.exports.preprocess_export import preprocess
-from keras_bert.exports.publish import new_version, served_name
-from keras_bert.exports.task_export import task_text
-from keras_bert.exports.text_export import text
+from keras_bert.exports.new_version import new_version, served_name
+from keras_bert.exports.preprocess_part import preprocess
+from keras_bert.exports.text_part import answers_to_texts, vectors_of_texts
 from keras_bert.exports.warm_up import write_warm_up
 from keras_bert.model import with_dtype
 from keras_bert.tasks.task import Task
@@ -90,10 +90,10 @@ def _parts(model: Any, seq_length: int, vocab_file: Path) -> dict[str, Callable[
     bert = getattr(model, "bert", model)
     parts = {"preprocess": lambda: preprocess(bert.preprocessor, seq_length)}
     if isinstance(model, Task):
-        return parts | {"text": lambda: task_text(model, seq_length, vocab_file)}
+        return parts | {"text": lambda: answers_to_texts(model, seq_length, vocab_file)}
     return parts | {
         "encoder": lambda: encoder(model, vocab_file),
-        "text": lambda: text(bert, seq_length, vocab_file),
+        "text": lambda: vectors_of_texts(bert, seq_length, vocab_file),
     }
 
 
@@ -142,12 +142,10 @@ def _save(make: Callable[[], tuple[Any, dict[str, Any]]], folder: Path, *, gradi
     gradients: those of our own kernels go along, hundreds of functions, for a SavedModel that is trained further.
     """
     import tensorflow as tf
-    from tensorflow.python.saved_model.save_context import save_context
 
     options = tf.saved_model.SaveOptions(experimental_custom_gradients=gradients)
-    with kernels.portable():
-        # `save` keys its traces by this context: out of it every function would be traced, and written, twice.
-        with save_context(options):
+    with kernels.portable(custom_gradients=gradients):
+        with saving_with(options):
             root, signatures = make()
         try:
             tf.saved_model.save(root, str(folder), signatures=signatures, options=options)

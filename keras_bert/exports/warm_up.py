@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from keras_bert.exports.classify import classifies
+from keras_bert.tasks.signature import is_classify
 
 PATH = Path("assets.extra") / "tf_serving_warmup_requests"
 _SIZES = (1, 8)  # rows of a request
@@ -28,7 +28,7 @@ def write_warm_up(folder: Path, name: str, signatures: dict[str, Any]) -> None:
             concrete = function.get_concrete_function() if hasattr(function, "get_concrete_function") else function
             for size in _SIZES:
                 log = prediction_log_pb2.PredictionLog()
-                if classifies(concrete):
+                if is_classify(concrete):
                     request = log.classify_log.request
                     request.input.example_list.examples.extend(map(_example, np.resize(_TEXTS, size)))
                 else:

@@ -1,4 +1,4 @@
-"""From raw text to a pretrained BERT: documents, examples, and the run that learns from them.
+"""From raw text to a pretrained BERT: documents, examples, and a run that trains on them.
 
 >>> import dataclasses, tempfile
 >>> from keras_bert import Vocabulary
@@ -18,23 +18,10 @@ True
 >>> folder.cleanup()
 """
 
-from typing import Any
-
-_WHERE = {
-    "write_examples": "examples.write_examples",
-    "read_examples": "examples.read_examples",
-    "pretrain": "run.pretrain",
-    "evaluate": "run.evaluation",
-    "Recipe": "run.pretrain_recipe",
-    "RECIPES": "run.pretrain_recipe",
-}
+from keras_bert.pretraining.examples.read_examples import read_examples
+from keras_bert.pretraining.examples.write_examples import write_examples
+from keras_bert.pretraining.run.evaluation import evaluate
+from keras_bert.pretraining.run.pretrain import pretrain
+from keras_bert.pretraining.run.pretrain_recipe import RECIPES, Recipe
 
 __all__ = ["RECIPES", "Recipe", "evaluate", "pretrain", "read_examples", "write_examples"]
-
-
-def __getattr__(name: str) -> Any:  # each is imported when it is asked for
-    if name not in _WHERE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    return getattr(import_module(f"{__name__}.{_WHERE[name]}"), name)

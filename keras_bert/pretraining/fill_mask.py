@@ -1,15 +1,18 @@
-"""What a pretrained model says of text: what may stand at a [MASK], and whether one text follows another."""
+"""Predictions of a pretrained model about text: the piece at a [MASK], and whether one text follows another."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from keras import ops
 
 from keras_bert.text.preprocessor import text_columns
+from keras_bert.text.rules import TextRules
 from keras_bert.text.texts import as_texts
 from keras_bert.text.tokenizer import Tokenizer
+from keras_bert.text.vocabulary import Vocabulary
 
 MASK = "[MASK]"
 BATCH = 32  # texts at a time
@@ -17,7 +20,7 @@ BATCH = 32  # texts at a time
 
 @dataclass(frozen=True)
 class Filling:
-    """One piece that may stand at a [MASK], its probability, and the text with it, other masks left as they are."""
+    """A piece for a [MASK], its probability, and the text with it. Other masks in the text stay as they are."""
 
     token: str
     id: int
@@ -34,15 +37,14 @@ class NextSentence:
 
 
 def fill_mask(pretrainer: Any, texts: Any, top_k: int = 5) -> list:
-    """For one text a list with the `top_k` fillings of each mask; for several texts a list of such lists."""
+    """For one text, a list with the `top_k` fillings of each mask; for several texts, a list of such lists."""
     if isinstance(texts, tuple):
-        raise ValueError("fill_mask takes one text or a list of texts, no pairs. Join the two. Received: a tuple")
+        raise ValueError("`texts` must be one text or a list of texts, not a pair. Join the two. Received: a tuple")
     size = pretrainer.bert.config.vocab_size
     if not hasattr(top_k, "__index__") or not 1 <= top_k <= size:
-        raise ValueError(f"top_k must be 1 to {size}, the number of pieces. Received: top_k={top_k}")
+        raise ValueError(f"`top_k` must be 1 to {size}, the number of pieces. Received: top_k={top_k}")
     column = as_texts(texts)
-    rows = np.atleast_1d(column.numpy())
-    given = [row.decode("utf-8", "ignore") for row in rows]
+    given = [row.decode("utf-8", "ignore") for row in np.atleast_1d(column.numpy())]
     found = []
     for start in range(0, len(given), BATCH):
         found += _fill(pretrainer, given[start : start + BATCH], start, top_k)
@@ -50,50 +52,53 @@ def fill_mask(pretrainer: Any, texts: Any, top_k: int = 5) -> list:
 
 
 def _fill(pretrainer: Any, texts: list[str], start: int, top_k: int) -> list[list[list[Filling]]]:
+    """The fillings of a batch of texts, the first of which has index `start`."""
     vocabulary = pretrainer.bert.preprocessor.vocabulary
     if MASK not in vocabulary:
-        raise ValueError(f"The vocabulary must have the token {MASK}. Load a model that was trained with it.")
-    mask = vocabulary[MASK]
-    ids = _tokenizer(pretrainer).tokenize(texts).merge_dims(1, 2)  # [B, (pieces)]
+        raise ValueError(f"The vocabulary has no {MASK}. Load a model that was trained with it. Received: {vocabulary}")
+    ids = (
+        _mask_tokenizer(vocabulary, TextRules.of(pretrainer.bert.preprocessor)).tokenize(texts).merge_dims(1, 2)
+    )  # [B, (pieces)]
     inputs = _packed(pretrainer, [ids])
-    places = [np.flatnonzero(row == mask) for row in inputs["input_word_ids"]]  # of each text
-    for i, (text, row, place) in enumerate(zip(texts, ids, places, strict=True)):
+    places = [np.flatnonzero(row == vocabulary[MASK]) for row in inputs["input_word_ids"]]  # of each text
+    for index, (text, row, place) in enumerate(zip(texts, ids, places, strict=True), start):
         if MASK not in text:
-            raise ValueError(f"A text to fill must have a {MASK}. Write it where a word is sought. Received: {text!r}")
-        if len(place) < np.count_nonzero(row.numpy() == mask):
             raise ValueError(
-                f"Every {MASK} must stand within the model's {pretrainer.bert.config.max_position_embeddings} "
-                f"positions. Shorten the text. Received: {len(row) + 2} pieces in the text at index {start + i}"
+                f"The text at index {index} has no {MASK}. Write one in place of a word. Received: {text!r}"
+            )
+        if len(place) < np.count_nonzero(row.numpy() == vocabulary[MASK]):
+            raise ValueError(
+                f"The text at index {index} has a {MASK} beyond the model's "
+                f"{pretrainer.bert.config.max_position_embeddings} positions. Shorten it. Received: {len(row) + 2} "
+                "pieces"
             )
     positions = np.zeros((len(texts), max(map(len, places))), "int32")  # [B, P]
     for row, place in zip(positions, places, strict=True):
         row[: len(place)] = place
-    logits = pretrainer({**inputs, "masked_lm_positions": positions}, training=False)["mlm_logits"]
-    scores = _softmax(logits)  # [B, P, V]
+    scores = _softmax(pretrainer({**inputs, "masked_lm_positions": positions}, training=False)["mlm_logits"])  # [B,P,V]
+
+    def fillings(text: str, mask: int, row: np.ndarray) -> list[Filling]:
+        best = [(int(id), vocabulary.token(int(id))) for id in np.argsort(-row, kind="stable")[:top_k]]
+        return [Filling(token, id, float(row[id]), _filled(text, mask, token)) for id, token in best]
+
     return [
-        [
-            [
-                Filling(vocabulary.token(int(id)), int(id), float(row[id]), _filled(text, i, vocabulary.token(int(id))))
-                for id in np.argsort(-row, kind="stable")[:top_k]
-            ]
-            for i, row in enumerate(scores[n, : len(place)])
-        ]
+        [fillings(text, mask, scores[n, mask]) for mask in range(len(place))]
         for n, (text, place) in enumerate(zip(texts, places, strict=True))
     ]
 
 
-def _filled(text: str, index: int, token: str) -> str:
-    """The text with the token in place of one mask; a piece that goes on a word stands right behind it."""
+def _filled(text: str, mask: int, token: str) -> str:
+    """The text with the token in place of one mask; a piece that continues a word is joined to it."""
     parts = text.split(MASK)
-    before, after = MASK.join(parts[: index + 1]), MASK.join(parts[index + 1 :])
+    before, after = MASK.join(parts[: mask + 1]), MASK.join(parts[mask + 1 :])
     return before.rstrip() + token[2:] + after if token.startswith("##") else before + token + after
 
 
 def is_next(pretrainer: Any, first: Any, second: Any) -> Any:
-    """A `NextSentence` of two texts, a list of them of two columns of texts."""
+    """A `NextSentence` for two texts, a list of them for two lists of texts."""
     if not pretrainer.nsp:
         raise ValueError(
-            "This Pretrainer has no head of next sentences. Load a source that has one, or train "
+            "This Pretrainer has no head for next sentences. Load a source that has one, or train "
             "Pretrainer(bert, nsp=True). Received: nsp=False"
         )
     columns = text_columns((first, second))
@@ -111,19 +116,14 @@ def _next(pretrainer: Any, columns: list[Any]) -> Iterator[NextSentence]:
             yield NextSentence(bool(score >= 0.5), float(score))
 
 
-def _tokenizer(pretrainer: Any) -> Tokenizer:
-    """The preprocessor's rules, but with [MASK] in a text as the special token; made once."""
-    layer = pretrainer.bert.preprocessor
-    rules = (layer.vocabulary, layer.lowercase, layer.strip_accents, layer.split_cjk)
-    # Past Keras's tracking.
-    kept = pretrainer.__dict__.get("_mask_tokenizer")
-    if kept is None or kept[0] != rules:
-        kept = pretrainer.__dict__["_mask_tokenizer"] = rules, Tokenizer(*rules, special_tokens_in_text=True)
-    return kept[1]
+@lru_cache(maxsize=2)
+def _mask_tokenizer(vocabulary: Vocabulary, rules: TextRules) -> Tokenizer:
+    """A tokenizer that takes [MASK] in a text as the special token."""
+    return Tokenizer(vocabulary, rules.lowercase, rules.strip_accents, rules.split_cjk, special_tokens_in_text=True)
 
 
 def _packed(pretrainer: Any, segments: list[Any]) -> dict[str, np.ndarray]:
-    """Rows as long as the longest text, up to the model's positions."""
+    """Rows as long as the longest text, up to the number of the model's positions."""
     import tensorflow as tf
 
     limit = pretrainer.bert.config.max_position_embeddings

@@ -1,4 +1,4 @@
-"""Pretrainer: a `Bert` with the two heads it was pretrained with, masked words and next sentences."""
+"""Pretrainer: a `Bert` with the heads of pretraining, for masked words and next sentences."""
 
 import dataclasses
 import os
@@ -13,24 +13,26 @@ from keras_bert.inputs import check_inputs, check_positions
 from keras_bert.layers.dense import dense
 from keras_bert.layers.mlm_head import mlm_head
 from keras_bert.model import HeadedModel
-from keras_bert.training.measures import Measure
+from keras_bert.pretraining.fill_mask import fill_mask, is_next
+from keras_bert.training.measure import Measure
 from keras_bert.training.optimizer import AdamW
 from keras_bert.weights.heads import assign_head, load_head, load_saved
 
 POSITIONS = "masked_lm_positions"  # int32 [B, P]
-TARGETS = {"masked_lm": "mlm_logits", "next_sentence": "nsp_logits"}  # what is measured, and on which output
+TARGETS = {"masked_lm": "mlm_logits", "next_sentence": "nsp_logits"}  # each objective, and its output
 
 
 @keras.saving.register_keras_serializable("keras_bert")
 class Pretrainer(HeadedModel):
-    """BERT's pretraining model (Devlin et al. 2018, section 3.1) over a `Bert`, whose weights it trains in place.
+    """BERT's pretraining model (Devlin et al. 2018, section 3.1) on a `Bert`, whose weights it trains in place.
 
-    From a Bert's inputs and `masked_lm_positions` [B, P] to `mlm_logits` [B, P, V], what stood there, and `nsp_logits`
-    [B, 2], 0 for the next sentence and 1 for a random one. A batch to train on is `(x, y, sample_weight)`; `y` and
-    `sample_weight` go by the names of the outputs, and a position of weight 0 is padding.
+    The inputs are those of the Bert and `masked_lm_positions` [B, P]. The outputs are `mlm_logits` [B, P, V], for the
+    pieces at these positions, and `nsp_logits` [B, 2], where 0 is the next sentence and 1 a random one. A training
+    batch is `(x, y, sample_weight)`; `y` and `sample_weight` have the names of the outputs as keys, and a position of
+    weight 0 is padding.
 
-    nsp: False for a model of masked words alone. mlm_config: what the head of masked words is computed with, where the
-    encoder's config does not hold, as in KerasHub's presets.
+    nsp: whether there is a head for next sentences. mlm_config: of the head for masked words, if it differs from the
+    encoder's, as in presets of KerasHub.
 
     >>> import tempfile
     >>> from keras_bert import Preprocessor, Vocabulary
@@ -51,8 +53,8 @@ class Pretrainer(HeadedModel):
     def __init__(self, bert: Bert, *, nsp: bool = True, mlm_config: BertConfig | None = None, **kwargs: Any) -> None:
         if not isinstance(bert, Bert):
             raise TypeError(
-                "bert must be a Bert: keras_bert.load(source) or Bert(config). For a pretrained one with its heads, "
-                f"use Pretrainer.load(source). Received: {type(bert).__name__}"
+                "`bert` must be a Bert. Use keras_bert.load(source), Bert(config), or Pretrainer.load(source) for a "
+                f"pretrained one with its heads. Received: {type(bert).__name__}"
             )
         policy = bert.dtype_policy
 
@@ -108,9 +110,9 @@ class Pretrainer(HeadedModel):
         cache_dir: str | os.PathLike | None = None,
         local_only: bool = False,
     ) -> "Pretrainer":
-        """The encoder of `source` with its head of masked words, and with that of next sentences where it has one.
+        """The encoder of `source` with its head for masked words, and its head for next sentences if it has one.
 
-        nsp: True begins a new head of next sentences where the source has none; False leaves out one that it has.
+        nsp: True adds a new head for next sentences if the source has none; False drops the one it has.
         The other arguments are those of `keras_bert.load`.
         """
         saved = load_saved(cls, source, dtype=dtype, seq_length=seq_length)
@@ -128,20 +130,20 @@ class Pretrainer(HeadedModel):
 
     @property
     def objective(self) -> tuple[str, ...]:
-        """The measures whose means add up to the loss."""
+        """The names of the measures whose means add up to the loss."""
         return tuple(f"{name}_loss" for name, output in TARGETS.items() if output in self.output)
 
     def measures(self, batch: Any, training: bool = False) -> dict[str, Measure]:
-        """Losses and accuracies of a batch `(x, y, sample_weight)`, as totals and what to divide them by."""
+        """The losses and accuracies of a batch `(x, y, sample_weight)`, as totals and counts."""
         x, y, sample_weight = batch
         scores = self._scores(self(x, training=training), y, sample_weight)
         return {name: Measure(ops.sum(x * weights), ops.sum(weights)) for name, (x, weights) in scores.items()}
 
     def compile(self, optimizer: Any = None, **kwargs: Any) -> None:
-        """As Keras's, with BERT's own losses; the default optimizer is AdamW at 1e-4, clipped to a norm of 1."""
+        """As in Keras, but with BERT's losses. The default is AdamW at 1e-4 with gradients clipped to a norm of 1."""
         if kwargs.get("loss") is not None:
             raise ValueError(
-                "A Pretrainer brings its losses, of masked words and of next sentences. Leave loss out. "
+                "`loss` cannot be set: a Pretrainer has its own losses. Leave it out. "
                 f"Received: loss={kwargs['loss']!r}"
             )
         super().compile(optimizer or AdamW(1e-4, global_clipnorm=1.0), **kwargs)
@@ -161,7 +163,7 @@ class Pretrainer(HeadedModel):
         return sum(_WeightedMean()(values, values, weights) for values, weights in losses)
 
     def _scores(self, outputs: Any, y: Any, sample_weight: Any) -> dict[str, tuple[Any, Any]]:
-        """By measure: its value at each target, and the weight of each; float32 [B, P] or [B]."""
+        """For each measure, its values and their weights; float32 [B, P] or [B]."""
         _check_targets(outputs, y, sample_weight)
         scores = {}
         for name, output in TARGETS.items():
@@ -177,23 +179,19 @@ class Pretrainer(HeadedModel):
     # === Text ===
 
     def fill_mask(self, texts: Any, top_k: int = 5) -> list:
-        """What may stand at each [MASK] of a text, the likeliest first: a list of `Filling` a mask.
+        """The most likely pieces for each [MASK] in a text, best first: a list of `Filling` for each mask.
 
-        Of a list of texts, such a list for each text.
+        For a list of texts, one such list for each text.
         """
-        from keras_bert.pretraining.fill_mask import fill_mask
-
         return fill_mask(self, texts, top_k)
 
     def is_next(self, first: Any, second: Any) -> Any:
-        """Whether the second text follows the first, a `NextSentence`; of two lists of texts, a list of these."""
-        from keras_bert.pretraining.fill_mask import is_next
-
+        """Whether the second text follows the first: a `NextSentence`, or a list of them for two lists of texts."""
         return is_next(self, first, second)
 
 
 class _WeightedMean(keras.losses.Loss):
-    """The mean of values that are losses already; Keras divides it among the replicas of a strategy."""
+    """The weighted mean of values that are already losses; Keras divides it by the replicas of a strategy."""
 
     def __init__(self) -> None:
         super().__init__(name="weighted_mean", reduction="mean_with_sample_weight")
@@ -208,7 +206,7 @@ def _check_targets(outputs: Any, y: Any, sample_weight: Any) -> None:
         if missing:
             has = ", ".join(map(str, given)) if isinstance(given, dict) else type(given).__name__
             raise ValueError(
-                f"{what} must be a dict with {', '.join(missing)}. Take batches of "
-                "keras_bert.pretraining.read_examples; without next sentences, Pretrainer(bert, nsp=False). "
+                f"`{what}` must be a dict with {', '.join(missing)}. Use batches of "
+                "keras_bert.pretraining.read_examples, or Pretrainer(bert, nsp=False) for data without next sentences. "
                 f"Received: {has}"
             )

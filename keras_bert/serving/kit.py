@@ -10,7 +10,8 @@ from importlib.resources import files
 from itertools import cycle, islice
 from string import Template
 
-from keras_bert.exports.publish import PARTS, served_name
+from keras_bert.compat import read_saved_model
+from keras_bert.exports.new_version import PARTS, served_name
 from keras_bert.storage import is_remote
 
 FOLDER = "serving"
@@ -88,10 +89,9 @@ def _label(name: str) -> str:
 def _asked(folder: str) -> dict[str, str]:
     """How a client asks a SavedModel for one row: the words it is given, and the columns that it makes of them."""
     import tensorflow as tf
-    from tensorflow.core.protobuf import saved_model_pb2
 
     with tf.io.gfile.GFile(f"{folder}/saved_model.pb", "rb") as file:
-        graph = saved_model_pb2.SavedModel.FromString(file.read()).meta_graphs[0]
+        graph = read_saved_model(file.read()).meta_graphs[0]
     inputs = graph.signature_def["serving_default"].inputs
     sizes = {name: [one.size for one in inputs[name].tensor_shape.dim[1:]] for name in _SAMPLES if name in inputs}
     samples = [one for name, size in sizes.items() for one in islice(cycle(_SAMPLES[name]), math.prod(size))]

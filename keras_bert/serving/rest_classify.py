@@ -5,14 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from keras_bert.exports.classify import classifies
 from keras_bert.serving.rest import BadRequest, Request, check_rows, chosen, parse, plain, shown, text_of
+from keras_bert.tasks.signature import is_classify
 
 
 def read_examples(body: bytes, signatures: Mapping[str, Any], max_rows: int) -> Request:
     """The request in a body: features by name, each a string, a number or a list; `context` are those of every row."""
     data = parse(body, {"examples", "context", "signature_name"})
-    name = chosen(data, {name: function for name, function in signatures.items() if classifies(function)})
+    name = chosen(data, {name: function for name, function in signatures.items() if is_classify(function)})
     rows, context = data.get("examples"), data.get("context", {})
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in [*rows, context]):
         raise BadRequest("The body must have examples, a list of objects, and may have context, one object.")

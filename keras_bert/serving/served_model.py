@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from keras_bert.exports.publish import PARTS, served_name
+from keras_bert.exports.new_version import PARTS, served_name
 from keras_bert.serving.batcher import Batcher
 from keras_bert.serving.rest import BadRequest
 from keras_bert.storage import literal_path

@@ -29,10 +29,9 @@ def json_object(content: bytes, path: str | os.PathLike) -> dict[str, Any]:
     try:
         data = json.loads(content.decode("utf-8"))
     except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ValueError(f"{name} must be JSON. Write or download the file again. Received: {path} ({error})") from None
+        raise ValueError(f"{name} must be JSON. Write or download it again. Received: {path} ({error})") from None
     if not isinstance(data, dict):
         raise ValueError(
-            f"{name} must hold one JSON object. Write or download the file again. "
-            f"Received: {type(data).__name__} in {path}"
+            f"{name} must hold one JSON object. Write or download it again. Received: {type(data).__name__} in {path}"
         )
     return data

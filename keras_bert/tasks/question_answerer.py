@@ -1,8 +1,10 @@
 """QuestionAnswerer: the part of a context that answers a question."""
 
+import itertools
 import logging
-from collections.abc import Iterator
-from dataclasses import dataclass
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import keras
@@ -11,15 +13,20 @@ from keras import ops
 
 from keras_bert.bert import Bert
 from keras_bert.tasks.columns import check_lengths, column, is_missing, rows_of, weights
-from keras_bert.tasks.decoding.answer_spans import Candidate, best_spans, find_answer, text_and_start, token_spans
-from keras_bert.tasks.examples import Examples, packer_of
+from keras_bert.tasks.decoding.answer_spans import find_answer, text_and_start, token_spans
+from keras_bert.tasks.decoding.decode_answers import MAX_ANSWER_LENGTH, answer_decoder, decode_answers
+from keras_bert.tasks.decoding.in_batches import in_batches
 from keras_bert.tasks.heads import check_bert, head_layer
+from keras_bert.tasks.labelled_rows import LabelledRows, packer_of
+from keras_bert.tasks.metrics import answer_scores, korquad_scores
+from keras_bert.tasks.readers import Reading, Rows, read_squad, tab_columns
+from keras_bert.tasks.signature import Logits, Signature, strings
 from keras_bert.tasks.task import Task
-from keras_bert.text.offsets import behind_marks
 
 logger = logging.getLogger("keras_bert")
 
 CHUNK = 64  # questions whose windows are made at a time
+PLACES = ("example", "start", "end", "best")
 NOWHERE = -1e9
 
 
@@ -37,18 +44,31 @@ class Answer:
     others: tuple["Answer", ...] = ()
 
 
+@dataclass(frozen=True)
+class Windows:
+    """The contexts of some questions, and of all their windows the question and where the pieces are.
+
+    places: `example` [W], `start`, `end` and `best` [W, S] of `Preprocessor.windows`.
+    """
+
+    contexts: list[str]
+    places: dict[str, np.ndarray]
+
+
 @keras.saving.register_keras_serializable("keras_bert")
 class QuestionAnswerer(Task):
-    """A Dense layer on each token that tells where the answer starts and ends (Devlin et al. 2018, sections 4.2, 4.3).
+    """A Dense layer on each token that scores where the answer starts and ends (Devlin et al. 2018, sections 4.2, 4.3).
 
-    Logits [B, 2, S], of the start and of the end, lowest at padding. `x` is a tuple of a column of questions and a
-    column of contexts of any length, which are read in overlapping windows; `predict` gives a row for each window.
-    `y` has for each question the answer: a text of the context, a tuple (text, start), a dict {"text", "answer_start"}
-    as SQuAD has it (of several answers the first is learned), or None or "" where there is none.
+    Logits [B, 2, S], for the start and for the end, lowest at padding. `x` is a tuple of a column of questions and a
+    column of contexts of any length, which are read in overlapping windows; `predict` returns a row for each window.
+    `y` has an answer for each question: a text in the context, a tuple (text, start), a dict {"text", "answer_start"}
+    as in SQuAD (the first of several answers is learned), or None or "" if there is none.
 
-    Arguments: stride: pieces from one window to the next, by default a third of the preprocessor's seq_length, as in
-    the paper. max_question_length: pieces of the question that are kept. null_threshold: how much better than the best
-    answer "no answer" must score to be the one; None: always answer. freeze: train the head alone.
+    Args:
+        stride: pieces from one window to the next; by default a third of the preprocessor's seq_length, as in the paper.
+        max_question_length: the most pieces of a question.
+        null_threshold: how much higher than the best answer "no answer" must score to win; None: always answer.
+        freeze: train only the head.
 
     >>> import keras_bert
     >>> vocabulary = keras_bert.Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "who", "anna", "ran"])
@@ -59,6 +79,11 @@ class QuestionAnswerer(Task):
     True
     """
 
+    command: str = "answer"
+    formats: tuple[str, ...] = ("squad", "korquad")
+    reading_fields: tuple[str, ...] = ("format",)
+    usage: str = 'task.answer("a question", "a context")'
+    default_seq_length: int = 384
     heads: tuple[str, ...] = ("qa",)
     table: tuple[tuple[str, ...], str] = (("question", "context"), "answers")
     length_axis: int | None = 1
@@ -93,47 +118,107 @@ class QuestionAnswerer(Task):
         settings = {name: getattr(self, name) for name in ("stride", "max_question_length", "null_threshold")}
         return {**super().get_config(), **settings}
 
+    # === Files and the command line ===
+
+    @classmethod
+    def read_rows(cls, path: str | os.PathLike, reading: Reading, *, labels: bool = True) -> Rows:
+        reading.check_format(cls.command, cls.formats)
+        return read_squad(path, answers=labels)
+
+    @classmethod
+    def from_rows(cls, bert: Bert, rows: Rows, settings: Any) -> "QuestionAnswerer":
+        some_without = any(not answers["text"] for answers in rows.y)
+        return cls(bert, null_threshold=0.0 if some_without else None)
+
+    def read_lines(self, lines: Sequence[tuple[int, str]], reading: Reading) -> Any:
+        questions, contexts = tab_columns(lines, 2)
+        for (number, _), question in zip(lines, questions, strict=True):
+            if not question.strip():
+                raise ValueError(f"Line {number} has no question. Fill it in. Received: {question!r} in line {number}")
+        return questions, contexts
+
+    def answers_as_json(self, x: Any, batch_size: int = 32) -> Iterator[dict[str, Any]]:
+        yield from map(self.as_json, self.answer(*x, batch_size=batch_size))
+
+    @property
+    def best_score(self) -> str:
+        return "f1"
+
+    def report(self, y: Any, answers: list[Answer], *, characters: bool = False) -> dict[str, float]:
+        """characters: score answers by characters, as KorQuAD does, and not by words, as SQuAD does."""
+        true = [_true_texts(answer) for answer in rows_of(y, "answer")]
+        return (korquad_scores if characters else answer_scores)(true, [answer.text for answer in answers])
+
+    @classmethod
+    def report_options(cls, reading: Reading) -> dict[str, Any]:
+        return {"characters": reading.format == "korquad"}
+
     # === Training ===
 
-    def examples(self, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None) -> Examples:
-        if class_weight is not None:
-            raise ValueError("class_weight is for labels. Give sample_weight. Received: class_weight for answers")
+    def examples(self, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None) -> LabelledRows:
+        self.class_weight_ids(class_weight)  # refuses it
         questions, contexts = _texts(x)
-        packer = packer_of(self.bert)
         if y is None:
-            windows = [rows for _, rows in self._windows(questions, contexts)]
-            return Examples(_segments(windows), packer)
-        answers = [None if is_missing(answer) else answer for answer in rows_of(y, "answer")]
-        spans = _spans(contexts, answers)
-        weight = weights(sample_weight, len(questions))
-        kept = [number for number, span in enumerate(spans) if span is not None]
-        windows, targets, own = [], [], []
-        for part, rows in self._windows([questions[i] for i in kept], [contexts[i] for i in kept]):
-            windows.append(rows)
-            for number, question in enumerate(kept[part : part + CHUNK]):
-                shown = rows["example"] == number
-                targets.append(token_spans(rows["start"][shown], rows["end"][shown], spans[question] or (0, 0)))
-                own.append(np.full(targets[-1].shape, weight[question], "float32"))
-        return Examples(_segments(windows), packer, targets=np.concatenate(targets), weights=np.concatenate(own))
+            return self._examples(questions, contexts)
+        spans = _spans(contexts, y)
+        learned = [number for number, span in enumerate(spans) if span is not None]
+        questions, contexts, spans = ([column[i] for i in learned] for column in (questions, contexts, spans))
+        return self._with_spans(questions, contexts, spans, weights(sample_weight, len(spans))[learned])
 
-    def _windows(self, questions: list[str], contexts: list[str]) -> Iterator[tuple[int, dict[str, np.ndarray]]]:
-        """The number of the first question of each chunk, and the chunk's windows; see `Preprocessor.windows`."""
+    def held_out_examples(self, x: Any, y: Any, sample_weight: Any = None) -> LabelledRows:
+        """All questions; those whose answer is not in the context have weight 0, and count in the scores."""
+        spans = _spans(_texts(x)[1], y)
+        there = np.array([span is not None for span in spans], "float32")
+        return self._with_spans(
+            *_texts(x), [span or (0, 0) for span in spans], weights(sample_weight, len(spans)) * there
+        )
+
+    def _with_spans(
+        self, questions: list[str], contexts: list[str], spans: list[Any], weight: np.ndarray
+    ) -> LabelledRows:
+        examples = self._examples(questions, contexts)
+        places = examples.decoding.places
+        edges = np.searchsorted(places["example"], range(len(questions) + 1))  # the windows of each question
+        targets = [
+            token_spans(places["start"][first:last], places["end"][first:last], span)
+            for span, (first, last) in zip(spans, itertools.pairwise(edges), strict=True)
+        ]
+        by_window = weight[places["example"]].astype("float32")  # [W]
+        return replace(examples, targets=np.concatenate(targets), weights=np.stack([by_window, by_window], axis=1))
+
+    def _examples(self, questions: list[str], contexts: list[str]) -> LabelledRows:
+        chunks = list(self._windows(questions, contexts))
+        places = {name: np.concatenate([rows[name] for rows in chunks]) for name in PLACES}
+        return LabelledRows(_segments(chunks), packer_of(self.bert), decoding=Windows(contexts, places))
+
+    def _windows(self, questions: list[str], contexts: list[str]) -> Iterator[dict[str, np.ndarray]]:
+        """The windows of a few questions at a time; see `Preprocessor.windows`."""
         limit = packer_of(self.bert).max_length
-        for first in range(0, len(questions), CHUNK):
+        for first in range(0, max(len(questions), 1), CHUNK):
             part = slice(first, first + CHUNK)
-            rows = self.bert.preprocessor.windows(
-                questions[part],
-                contexts[part],
-                seq_length=limit,
-                stride=max(1, limit // 3) if self.stride is None else self.stride,
-                max_question_length=min(self.max_question_length, limit // 2),
-            )
-            yield first, {name: ops.convert_to_numpy(value) for name, value in rows.items()}
+            rows = self._read(questions[part], contexts[part], limit)
+            found = {name: ops.convert_to_numpy(value) for name, value in rows.items()}
+            yield found | {"example": found["example"] + first}
+
+    def _read(self, questions: Any, contexts: Any, seq_length: int) -> dict[str, Any]:
+        return self.bert.preprocessor.windows(
+            questions,
+            contexts,
+            seq_length=seq_length,
+            stride=max(1, seq_length // 3) if self.stride is None else self.stride,
+            max_question_length=min(self.max_question_length, seq_length // 2),
+        )
 
     # === Answers ===
 
     def answer(
-        self, questions: Any, contexts: Any, *, top_k: int = 1, max_answer_length: int = 30, batch_size: int = 32
+        self,
+        questions: Any,
+        contexts: Any,
+        *,
+        top_k: int = 1,
+        max_answer_length: int = MAX_ANSWER_LENGTH,
+        batch_size: int = 32,
     ) -> Any:
         """An `Answer` to each question out of its context; to one question, the one.
 
@@ -145,62 +230,110 @@ class QuestionAnswerer(Task):
             raise ValueError(
                 f"top_k and max_answer_length must be at least 1. Received: {top_k} and {max_answer_length}"
             )
-        packer = packer_of(self.bert)
         answers: list[Answer] = []
-        for first, rows in self._windows(asked, given):
-            logits = self.logits(Examples(_segments([rows]), packer), batch_size)
-            for number in range(len(given[first : first + CHUNK])):
-                own = np.flatnonzero(rows["example"] == number)
-                spans = [(rows["start"][i], rows["end"][i], rows["best"][i], logits[i]) for i in own]
-                found = best_spans(spans, max_answer_length)
-                answers.append(self._answer(given[first + number], *found, top_k))
+        for first in range(0, len(asked), CHUNK):
+            part = slice(first, first + CHUNK)
+            examples = self.examples((asked[part], given[part]))
+            logits = self.logits(examples, batch_size)
+            answers += self.decode(examples, logits, top_k=top_k, max_answer_length=max_answer_length)
         return answers[0] if one else answers
 
-    def _answer(self, context: str, candidates: list[Candidate], null: float, top_k: int) -> Answer:
-        if self.null_threshold is not None or not candidates:
-            nothing = Candidate(null, None, None)
-            wins = not candidates or null - candidates[0].score > (self.null_threshold or 0.0)
-            best = nothing if wins else candidates[0]
-            candidates = sorted([nothing, *candidates], key=lambda one: (one is not best, -one.score))
-        scores = np.array([candidate.score for candidate in candidates])
-        scores = np.exp(scores - scores.max())
-        scores /= scores.sum()
-        told = [_told(context, candidate, float(score)) for candidate, score in zip(candidates, scores, strict=True)]
-        first, *others = told[:top_k]
-        return Answer(first.text, first.start, first.end, first.score, tuple(others))
+    def decode(
+        self,
+        examples: LabelledRows,
+        logits: list[np.ndarray],
+        *,
+        top_k: int = 1,
+        max_answer_length: int = MAX_ANSWER_LENGTH,
+    ) -> list[Answer]:
+        """An `Answer` to each question; see `answer`. `logits` has a row for each window."""
+        import tensorflow as tf
+
+        windows: Windows = examples.decoding
+        width = max((row.shape[1] for row in logits), default=1)
+        dense = np.full((len(logits), 2, width), NOWHERE, "float32")  # [W, 2, S]
+        for row, own in zip(dense, logits, strict=True):
+            row[:, : own.shape[1]] = own
+        with tf.device("CPU:0"):
+            found = answer_decoder()(
+                windows.places,
+                dense,
+                windows.contexts,
+                null_threshold=tf.constant(_or_nan(self.null_threshold), tf.float64),
+                top_k=tf.constant(top_k),
+                max_answer_length=tf.constant(max_answer_length),
+            )
+        columns = (found[name].numpy().tolist() for name in ("text", "start", "end", "score", "count"))
+        return [_answer(*row) for row in zip(*columns, strict=True)]
+
+    # === Export ===
+
+    def signatures(self, logits: Logits, seq_length: int) -> dict[str, Signature]:
+        """`text`, `start`, `end`, `score` [B]; without an answer the text is empty, and start and end are -1.
+
+        `truncated`: the question was truncated. A context never is: it is read in as many windows as it takes.
+        """
+        import tensorflow as tf
+
+        room = min(self.max_question_length, seq_length // 2)  # pieces of a question
+
+        def answer(question: tf.Tensor, context: tf.Tensor) -> dict[str, tf.Tensor]:
+            windows = self._read(question, context, seq_length)
+            of_windows = in_batches(logits, {name: windows[name] for name in self.bert.input}, (2, None))  # [W, 2, S]
+            threshold = tf.constant(_or_nan(self.null_threshold), tf.float64)
+            found = decode_answers(windows, of_windows, context, null_threshold=threshold)
+            lengths = self.bert.preprocessor.tokenize(question).merge_dims(1, 2).row_lengths()
+            return {
+                **{name: found[name][:, 0] for name in ("text", "start", "end")},
+                "score": tf.cast(found["score"][:, 0], tf.float32),
+                "truncated": lengths > room,
+            }
+
+        return {"serving_default": Signature(answer, strings("question", "context"))}
 
 
-def _told(context: str, candidate: Candidate, score: float) -> Answer:
-    start, end = candidate.start, candidate.end
-    if start is None or end is None:
-        return Answer("", None, None, score)
-    end = behind_marks(context, end)
-    return Answer(context[start:end], start, end, score)
+def _answer(texts: list[bytes], starts: list[int], ends: list[int], scores: list[float], count: int) -> Answer:
+    columns = zip(texts[:count], starts, ends, scores, strict=False)
+    best, *others = (
+        Answer(text.decode(), None if start < 0 else start, None if end < 0 else end, score)
+        for text, start, end, score in columns
+    )
+    return Answer(best.text, best.start, best.end, best.score, tuple(others))
+
+
+def _or_nan(threshold: float | None) -> float:
+    return float("nan") if threshold is None else threshold
 
 
 def _texts(x: Any) -> tuple[list[str], list[str]]:
     if not isinstance(x, tuple) or len(x) != 2:
-        raise TypeError("x must be a tuple: a column of questions and a column of contexts.")
+        raise TypeError(
+            f"x must be a tuple of two columns. Pass the questions and their contexts. Received: {type(x).__name__}"
+        )
     questions, contexts = column(x[0], "question"), column(x[1], "context")
     check_lengths(questions=questions, contexts=contexts)
     for row, question in enumerate(questions):
         if not question.strip():
-            raise ValueError(f"A question must not be empty. Drop the row. Received: {question!r} at row {row}")
+            raise ValueError(f"The question at row {row} is empty. Fill it in, or drop the row. Received: {question!r}")
     return questions, contexts
 
 
-def _spans(contexts: list[str], y: list[Any]) -> list[tuple[int, int] | None]:
-    """The characters of each answer, (0, 0) where there is none; None for what is not in its context, which is told."""
-    check_lengths(questions=contexts, answers=y)
-    spans = [find_answer(context, given, row) for row, (context, given) in enumerate(zip(contexts, y, strict=True))]
+def _spans(contexts: list[str], y: Any) -> list[tuple[int, int] | None]:
+    """The characters of each answer, (0, 0) if there is none, and None if it is not in its context."""
+    given = [None if is_missing(answer) else answer for answer in rows_of(y, "answer")]
+    check_lengths(questions=contexts, answers=given)
+    spans = [find_answer(context, one, row) for row, (context, one) in enumerate(zip(contexts, given, strict=True))]
     lost = [row for row, span in enumerate(spans) if span is None]
-    if len(lost) == len(spans):
+    if lost and len(lost) == len(spans):
         raise ValueError(
-            f"An answer must be a part of its context. Received: {y[0]!r}, which none holds, nor the others"
+            "No answer is a part of its context. Correct the answers; they must be in the context word for word. "
+            f"Received: first {given[0]!r}"
         )
     if lost:
-        named = ", ".join(f"{text_and_start(y[row], row)[0]!r} at row {row}" for row in lost[:5])
-        logger.warning("%d of %d answers are not in their contexts and left out: %s", len(lost), len(spans), named)
+        named = ", ".join(f"{text_and_start(given[row], row)[0]!r} at row {row}" for row in lost[:5])
+        logger.warning(
+            "%d of %d answers are not in their contexts and are not learned: %s", len(lost), len(spans), named
+        )
     return spans
 
 
@@ -225,3 +358,14 @@ def _segments(windows: list[dict[str, np.ndarray]]) -> list[Any]:
             tf.RaggedTensor.from_row_lengths(np.concatenate(values), rows)
             for values, rows in zip((question, context), lengths, strict=True)
         ]
+
+
+def _true_texts(answer: Any) -> list[str]:
+    """The texts of an answer in any of the forms that `fit` takes."""
+    if isinstance(answer, dict):
+        answer = answer["text"]
+    elif isinstance(answer, tuple):
+        answer = answer[0]
+    if is_missing(answer):
+        return [""]
+    return [answer] if isinstance(answer, str) else list(answer)

@@ -1,23 +1,30 @@
 """TokenTagger: entities in a text, or a tag for each of its words."""
 
-import itertools
 import logging
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any
 
 import keras
 import numpy as np
-from keras import ops
 
 from keras_bert.bert import Bert
 from keras_bert.layers.norm import Dropout
 from keras_bert.tasks.columns import check_lengths, rows_of, weights
-from keras_bert.tasks.decoding.entities import Entity, Run, decode, encode, has_entities, stray_label
-from keras_bert.tasks.decoding.units import Units, units_of
-from keras_bert.tasks.examples import Examples, packer_of
+from keras_bert.tasks.decoding.decode_entities import decode_entities, entity_decoder, find_runs, scheme_of, types_of
+from keras_bert.tasks.decoding.entities import Entity, Run, encode, has_entities, stray_label
+from keras_bert.tasks.decoding.in_batches import in_batches
+from keras_bert.tasks.decoding.units import Units, split_rows, units_of
 from keras_bert.tasks.heads import check_bert, head_layer
-from keras_bert.tasks.labels import check_labels, class_weights, label_ids
+from keras_bert.tasks.labelled_rows import LabelledRows, packer_of
+from keras_bert.tasks.labels import check_labels, class_weights, label_ids, sorted_labels
+from keras_bert.tasks.metrics import TokenAccuracy, span_scores, tag_scores
+from keras_bert.tasks.readers import Reading, Rows, read_conll, read_conllu, read_klue_ner, tab_columns
+from keras_bert.tasks.signature import Logits, Signature, strings
 from keras_bert.tasks.task import Task
+from keras_bert.text.row_ids import row_ids
 
 UNITS = ("word", "piece")
 logger = logging.getLogger("keras_bert")
@@ -27,17 +34,20 @@ logger = logging.getLogger("keras_bert")
 class TokenTagger(Task):
     """A Dense layer on each token (Devlin et al. 2018, section 5.3): logits [B, S, C].
 
-    `x` is a column of texts, or of lists of words, which are kept as words. `y` has for lists of words a list of
-    labels, names or ids, one a word; for texts a list of entities, each a tuple (start, end, type) in characters or an
-    `Entity`. A text longer than the model is read in parts.
+    `x` is a column of texts, or of lists of words, which stay words. `y` has a list for each row: for words, a label
+    (name or id) for each word; for texts, entities, each a tuple (start, end, type) in characters or an `Entity`. A text
+    longer than the model is read in parts.
 
-    The rule for pieces: the first piece of a unit carries its label, the others weigh nothing. A unit is a word, cut at
-    white space and punctuation where texts are no lists; or, with unit="piece", every piece is one, for languages whose
-    words end in particles that are no part of a name (Korean). Where a unit holds the end of one entity and the
-    begin of the next, it has the label of the first; the log tells how often that is.
+    The first piece of a unit carries its label; its other pieces have weight 0. A unit is a word; texts are split into
+    words at white space and punctuation. With unit="piece" each piece is a unit, for languages such as Korean, whose
+    words end in particles that are not part of a name. A unit in which one entity ends and the next begins has the label
+    of the first; the log has the number of such units.
 
-    Arguments: labels: in the order of the logits. O, B-PER, I-PER (BIO; BIOES and IO too) tell entities, any others,
-    such as NOUN, are a tag for each word. freeze: train the head alone.
+    Args:
+        labels: in the order of the logits. O, B-PER, I-PER (BIO; also BIOES and IO) are labels of entities; any others,
+            such as NOUN, are a tag for each word.
+        unit: "word" or "piece".
+        freeze: train only the head.
 
     >>> import keras_bert
     >>> vocabulary = keras_bert.Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "anna", "ran"])
@@ -51,6 +61,10 @@ class TokenTagger(Task):
     [2]
     """
 
+    command: str = "tag"
+    formats: tuple[str, ...] = ("conll", "conllu", "klue-ner")
+    reading_fields: tuple[str, ...] = ("format",)
+    usage: str = 'task.tag("a text")'
     heads: tuple[str, ...] = ("tagger",)
     example_ranks: tuple[int, ...] = (0, 1)
     length_axis: int | None = 0
@@ -61,7 +75,7 @@ class TokenTagger(Task):
         check_bert(bert)
         labels = check_labels(labels)
         if unit not in UNITS:
-            raise ValueError(f"unit must be one of {UNITS}. Received: unit={unit!r}")
+            raise ValueError(f"unit must be one of {', '.join(map(repr, UNITS))}. Received: unit={unit!r}")
 
         # === Layers ===
         dropout = Dropout(bert.config.hidden_dropout_prob, dtype=bert.dtype_policy, name="tagger_dropout")
@@ -83,145 +97,251 @@ class TokenTagger(Task):
         count = head.weights["tagger/bias"].shape[0]
         return {"labels": head.labels or tuple(f"LABEL_{number}" for number in range(count))}
 
+    # === Files and the command line ===
+
+    @classmethod
+    def read_rows(cls, path: str | os.PathLike, reading: Reading, *, labels: bool = True) -> Rows:
+        reading.check_format(cls.command, cls.formats)
+        if reading.format == "klue-ner":
+            return read_klue_ner(path)
+        if reading.format == "conllu" or (reading.format is None and Path(path).suffix.lower() == ".conllu"):
+            return read_conllu(path, tag="upos" if labels else None)
+        return read_conll(path, tag=-1 if labels else None)
+
+    @classmethod
+    def labels_of(cls, rows: Rows) -> Iterator[tuple[int, str]]:
+        for row, values in enumerate(rows.y):
+            for value in values:  # the tag of a word, or an entity (start, end, type)
+                yield from [(row, value)] if isinstance(value, str) else ((row, f"{one}-{value[2]}") for one in "BI")
+
+    @classmethod
+    def from_rows(cls, bert: Bert, rows: Rows, settings: Any) -> "TokenTagger":
+        labels = sorted_labels(label for _, label in cls.labels_of(rows))
+        if any(label[1:2] == "-" for label in labels):
+            labels = ["O", *(label for label in labels if label != "O")]
+        # A Korean particle is in one word with the name before it, but not a part of the name.
+        return cls(bert, labels, unit="piece" if isinstance(rows.x[0], str) else "word")
+
+    def read_lines(self, lines: Sequence[tuple[int, str]], reading: Reading) -> Any:
+        return tab_columns(lines, 1)[0]
+
+    def as_json(self, answer: list[Entity]) -> dict[str, Any]:
+        return {"entities": [asdict(entity) for entity in answer]}
+
+    @property
+    def best_score(self) -> str:
+        return "entity_f1" if has_entities(self.labels) else "accuracy"
+
+    def report(self, y: Any, answers: list[list[Entity]]) -> dict[str, float]:
+        true = [[_span(entity) for entity in entities] for entities in rows_of(y, "list of entities")]
+        return span_scores(true, [[_span(entity) for entity in entities] for entities in answers])
+
+    def report_logits(
+        self, y: Any, examples: LabelledRows, logits: list[np.ndarray], **options: Any
+    ) -> dict[str, float]:
+        if not examples.decoding.given_words:
+            return super().report_logits(y, examples, logits, **options)
+        true = [
+            [self.labels[number] for number in label_ids(tags, self.labels)] for tags in rows_of(y, "list of labels")
+        ]
+        return tag_scores(true, self.decode_words(examples, logits), labels=self.labels)
+
     # === Training ===
 
-    def examples(self, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None) -> Examples:
+    def examples(self, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None) -> LabelledRows:
         packer = packer_of(self.bert)
         units = units_of(self.bert.preprocessor, x, self.unit)
-        rows, _ = units.rows(packer.max_length - 2)
+        rows = units.rows(packer.max_length - 2)
         if y is None:
-            return Examples([rows], packer)
+            return LabelledRows([rows], packer, decoding=units)
         targets = self._targets(units, rows_of(y, "list of labels"))
         weight = np.repeat(weights(sample_weight, len(units)), np.diff(units.splits))
         weight *= class_weights(class_weight, self.labels)[targets] * (targets >= 0)
-        return Examples(
+        return LabelledRows(
             [rows],
             packer,
             targets=rows.with_values(np.maximum(targets, 0)),
             weights=rows.with_values(weight.astype("float32")),
+            decoding=units,
         )
 
-    def check_learnable(self, examples: Examples) -> None:
+    def default_metrics(self) -> list[keras.metrics.Metric]:
+        return [TokenAccuracy(name="accuracy")]
+
+    def check_learnable(self, examples: LabelledRows) -> None:
         if (stray := stray_label(self.labels)) is not None:
             raise ValueError(
-                "Where labels tell entities, each must be O or have a prefix, as B-PER has. Mend it, or leave it out. "
-                f"Received: {stray!r} among {self.labels}"
+                f"The label {stray!r} is neither O nor has a prefix such as B-, as other labels have. Correct it, or leave it "
+                f"out. Received: labels={self.labels}"
             )
         learned = np.unique(examples.targets.flat_values.numpy()[examples.weights.flat_values.numpy() > 0])
         if len(learned) < 2:
             raise ValueError(
-                "There must be at least two different labels to learn from. "
-                f"Received: {[self.labels[number] for number in learned]} alone"
+                "All words have the same label, and two different labels are needed to learn anything. Add rows with another "
+                f"label. Received: only {[self.labels[number] for number in learned]}"
             )
 
     def _targets(self, units: Units, y: list[Any]) -> np.ndarray:
         """The label of each piece, -1 where it weighs nothing, int32 [all pieces]."""
         check_lengths(texts=range(len(units)), labels=y)
         found = np.full(units.splits[-1], -1, "int32")
+        of_words: list[np.ndarray] = [np.zeros(0, "int32")]  # the labels of the words of each text
         cuts: list[int] = []  # the row of each entity that lost a unit
         for number, given in enumerate(y):
-            pieces = units.firsts(number)  # where the units of this text begin
-            if not units.given_words:
-                runs, cut = units.runs(number, given)
-                names: Any = encode(runs, len(pieces), self.labels)
-                cuts += [number] * cut
-            else:
-                if isinstance(given, str) or len(given) != units.count_words(number):
+            if units.given_words:
+                if isinstance(given, str) or len(given) != units.words[number]:
                     raise ValueError(
-                        f"Each word must have a label. Received: {units.count_words(number)} words and "
-                        f"{given!r} at row {number}"
+                        f"Row {number} has {units.words[number]} words and not as many labels. Give each word a label. "
+                        f"Received: {given!r}"
                     )
-                names = given
-                if self.unit == "piece":
-                    names = self._of_pieces(units.word_of_unit(number), label_ids(given, self.labels, f"row {number}"))
-            found[pieces] = label_ids(names, self.labels, where=f"row {number}")
+                of_words.append(label_ids(given, self.labels, where=f"row {number}"))
+            else:
+                pieces = units.firsts(number)  # where the units of this text begin
+                runs, cut = units.runs(number, given)
+                cuts += [number] * cut
+                names = encode(runs, len(pieces), self.labels)
+                found[pieces] = label_ids(names, self.labels, where=f"row {number}")
+        if units.given_words:
+            ids = np.concatenate(of_words)
+            found[units.first] = ids if self.unit == "word" else self._of_pieces(units, ids)
         if cuts:
             logger.warning(
-                "%d of %d entities share a %s with the one before, whose label it has%s. At rows: %s",
+                "%d of %d entities begin in a %s that has the label of the entity before%s. Rows: %s",
                 len(cuts),
                 sum(map(len, y)),
                 self.unit,
-                "; with unit='piece' fewer do" if self.unit == "word" else "",
+                " (fewer do with unit='piece')" if self.unit == "word" else "",
                 ", ".join(map(str, cuts[:5])) + (", ..." if len(cuts) > 5 else ""),
             )
         return found
 
-    def _of_pieces(self, word: np.ndarray, ids: np.ndarray) -> list[str]:
-        """The labels of pieces out of those of their words."""
-        names = [self.labels[number] for number in ids]
+    def _of_pieces(self, units: Units, ids: np.ndarray) -> np.ndarray:
+        """The labels of all pieces from the labels of all words."""
         if not has_entities(self.labels):
-            return [names[number] for number in word]
-        runs = [
-            Run(run.type, int(np.searchsorted(word, run.start)), int(np.searchsorted(word, run.end)))
-            for run in decode(names)
-        ]
-        return encode(runs, len(word), self.labels)
+            return ids[units.tag_group]
+        row = np.repeat(np.arange(len(units)), units.words)
+        begins, entity = (x.numpy() for x in find_runs(scheme_of(self.labels), ids, row))
+        types = types_of(self.labels)
+        kinds = [types[number] for number in ids[begins]]
+        entity = entity[units.tag_group]  # of each piece
+        inside = np.flatnonzero(entity >= 0)
+        first = inside[np.flatnonzero(np.diff(entity[inside], prepend=-1))]
+        last = inside[np.flatnonzero(np.diff(entity[inside], append=-1))]
+        runs = map(Run, kinds, first.tolist(), (last + 1).tolist())
+        return label_ids(encode(runs, len(entity), self.labels), self.labels)
 
     # === Answers ===
 
     def tag(self, texts: Any, batch_size: int = 32) -> Any:
-        """The entities of each text, a list of `Entity`; for labels that tell none, each word with its tag is one.
+        """A list of `Entity` for each text, or the one list for one text; tags make each word an `Entity`.
 
-        Characters are those of the text as given, or, of a list of words, of `" ".join(words)`. Of one text, the one
-        list; a list of strings is a list of texts, so wrap the words of one text: `[["Anna", "ran"]]`.
+        Characters are those of the text as given; for a list of words, of `" ".join(words)`. A list of strings is a
+        list of texts, so put the words of one text in a list: `[["Anna", "ran"]]`.
         """
         one = isinstance(texts, str)
-        x = [texts] if one else texts
-        units, names, scores = self._predict_units(x, batch_size)
-        found = [self._entities(units, number, *row) for number, row in enumerate(zip(names, scores, strict=True))]
-        return found[0] if one else found
+        examples = self.examples([texts] if one else texts)
+        answers = self.decode(examples, self.logits(examples, batch_size))
+        return answers[0] if one else answers
 
     def tag_words(self, words: Any, batch_size: int = 32) -> list[list[str]]:
-        """The label of each word of lists of words, as they stand in `labels`."""
-        units, names, _ = self._predict_units(words, batch_size)
-        if not units.given_words:
-            raise TypeError("tag_words takes lists of words. For texts, use tag. Received: texts")
-        if self.unit == "word":
-            return names
-        found = []
-        for number, row in enumerate(names):
-            word = units.word_of_unit(number)
-            if has_entities(self.labels):
-                runs = {(run.type, int(word[run.start]), int(word[run.end - 1]) + 1) for run in decode(row)}
-                ordered, taken = [], 0
-                for run in sorted(runs, key=lambda run: run[1:]):
-                    if run[1] >= taken:  # two entities in one word: the first is told
-                        ordered.append(Run(*run))
-                        taken = run[2]
-                found.append(encode(ordered, units.count_words(number), self.labels))
-            else:
-                found.append([row[place] for place in np.searchsorted(word, range(units.count_words(number)))])
-        return found
+        """The label of each word of lists of words, one of `labels`."""
+        examples = self.examples(words)
+        if not examples.decoding.given_words:
+            raise TypeError("`tag_words` takes lists of words. For texts, use `tag`. Received: texts")
+        return self.decode_words(examples, self.logits(examples, batch_size))
 
-    def _predict_units(self, x: Any, batch_size: int) -> tuple[Units, list[list[str]], list[np.ndarray]]:
-        """For each text the label of each unit, and its probability."""
-        packer = packer_of(self.bert)
-        units = units_of(self.bert.preprocessor, x, self.unit)
-        rows, _ = units.rows(packer.max_length - 2)
-        parts = self.logits(Examples([rows], packer), batch_size)
-        kept = zip(parts, rows.row_lengths().numpy(), strict=True)
-        flat = [part[1 : 1 + length] for part, length in kept]  # without [CLS] and [SEP]
-        logits = np.concatenate([*flat, np.zeros((0, len(self.labels)), "float32")])  # [all pieces, C]
-        probabilities = ops.convert_to_numpy(ops.softmax(logits)) if len(logits) else logits
-        names, scores = [], []
-        for number in range(len(units)):
-            own = probabilities[units.firsts(number)]
-            names.append([self.labels[best] for best in own.argmax(-1)])
-            scores.append(own.max(-1) if len(own) else np.zeros(0, "float32"))
-        return units, names, scores
+    def decode(self, examples: LabelledRows, logits: list[np.ndarray]) -> list[list[Entity]]:
+        found = self._decode(examples, logits)
+        types = types_of(self.labels)
+        entities: list[list[Entity]] = [[] for _ in examples.decoding.texts]
+        columns = (found[name].tolist() for name in ("row", "label", "text", "start", "end", "score"))
+        for row, label, text, start, end, score in zip(*columns, strict=True):
+            entities[row].append(Entity(types[label], text.decode(), start, end, score))
+        return entities
 
-    def _entities(self, units: Units, number: int, names: list[str], scores: np.ndarray) -> list[Entity]:
-        if has_entities(self.labels):
-            runs = decode(names)
-        elif self.unit == "piece" and units.given_words:
-            word = units.word_of_unit(number)
-            edges = np.searchsorted(word, range(units.count_words(number) + 1))
-            runs = [Run(names[start], int(start), int(end)) for start, end in itertools.pairwise(edges)]
-        else:
-            runs = [Run(name, place, place + 1) for place, name in enumerate(names)]
-        found = []
-        for kind, first, last in runs:
-            start, end = units.characters(number, first, last)
-            text = units.texts[number][start:end]
-            found.append(Entity(kind, text, start, end, float(scores[first:last].mean())))
-        return found
+    def decode_words(self, examples: LabelledRows, logits: list[np.ndarray]) -> list[list[str]]:
+        """The label of each word, for examples that were given as lists of words."""
+        units: Units = examples.decoding
+        found = self._decode(examples, logits)
+        if self.unit == "word" or not has_entities(self.labels):
+            label = found["unit_label" if self.unit == "word" else "label"]
+            rows = np.split(label, np.cumsum(units.words)[:-1])
+            return [[self.labels[number] for number in row] for row in rows[: len(units)]]
+        runs: list[list[Run]] = [[] for _ in units.texts]
+        types, word = types_of(self.labels), units.word[units.first]  # of each unit
+        columns = (found["row"], found["label"], word[found["first"]], word[found["last"]])
+        for row, label, first, last in zip(*(column.tolist() for column in columns), strict=True):
+            if not runs[row] or first >= runs[row][-1].end:  # of two entities in one word the first counts
+                runs[row].append(Run(types[label], first, last + 1))
+        return [encode(row, count, self.labels) for row, count in zip(runs, units.words, strict=True)]
+
+    def _decode(self, examples: LabelledRows, logits: list[np.ndarray]) -> dict[str, np.ndarray]:
+        import tensorflow as tf
+
+        units: Units = examples.decoding
+        sizes = examples.segments[0].row_lengths().numpy()
+        rows = [row[1 : 1 + size] for row, size in zip(logits, sizes, strict=True)]  # without [CLS] and [SEP]
+        of_pieces = np.concatenate([*rows, np.zeros((0, len(self.labels)))], dtype="float32")  # [P, C]
+        group = units.row if has_entities(self.labels) else units.tag_group
+        with tf.device("CPU:0"):
+            found = entity_decoder()(
+                scheme_of(self.labels),
+                of_pieces,
+                units.row,
+                units.start.astype("int32"),
+                units.end.astype("int32"),
+                units.first,
+                group,
+                units.texts,
+            )
+        return {name: tensor.numpy() for name, tensor in found.items()}
+
+    # === Export ===
+
+    def signatures(self, logits: Logits, seq_length: int) -> dict[str, Signature]:
+        """`type`, `text`, `start`, `end`, `score`, each [B, E], of which the first `count` [B] are entities.
+
+        `truncated`, which every task has, is false: a text that is longer than the model is read in parts.
+        """
+        import tensorflow as tf
+
+        preprocessor = self.bert.preprocessor
+        packer = replace(preprocessor.packer, max_length=seq_length)
+        scheme, types = scheme_of(self.labels), types_of(self.labels)
+
+        def answer(text: tf.Tensor) -> dict[str, tf.Tensor]:
+            ids, start, end = preprocessor.tokenize_with_offsets(text)  # each [B, (words), (pieces)]
+            pieces = ids.merge_dims(1, 2)
+            rows = split_rows(pieces, seq_length - 2)
+            packed = packer.pack([rows], "longest")
+            of_rows = in_batches(logits, packed, (None, len(types)))  # [R, S, C]
+            inside = tf.sequence_mask(rows.row_lengths(), tf.shape(of_rows)[1] - 1)  # [R, S - 1], without [SEP]
+            of_pieces = tf.boolean_mask(of_rows[:, 1:], inside)  # [P, C]
+            number = tf.range(tf.size(pieces.values))  # of each piece
+            word = row_ids(ids.values.row_lengths())  # the word of each piece
+            is_unit = tf.concat([tf.ones_like(word[:1]), word[1:] - word[:-1]], 0) > 0  # [P]
+            row = row_ids(pieces.row_lengths())
+            found = decode_entities(
+                scheme,
+                of_pieces,
+                row,
+                start.flat_values,
+                end.flat_values,
+                is_unit if self.unit == "word" else tf.ones_like(is_unit),
+                row if has_entities(self.labels) else number,
+                text,
+            )
+            found["type"] = tf.gather(types, found["label"])
+            count = tf.shape(text)[0]
+            dense = {
+                name: tf.RaggedTensor.from_value_rowids(found[name], found["row"], count, validate=False).to_tensor()
+                for name in ("type", "text", "start", "end", "score")
+            }
+            counts = tf.math.bincount(found["row"], minlength=count, dtype=tf.int32)  # [B]
+            return {**dense, "count": counts, "truncated": tf.zeros_like(text, tf.bool)}
+
+        return {"serving_default": Signature(answer, strings("text"))}
+
+
+def _span(entity: Any) -> tuple[int, int, str]:
+    return (entity.start, entity.end, entity.type) if hasattr(entity, "type") else tuple(entity)

@@ -1,6 +1,5 @@
 """From bytes of the normalized words back to characters of the text as given."""
 
-import unicodedata
 from typing import Any
 
 from keras_bert.text.normalizer import Normalizer
@@ -13,28 +12,6 @@ _MOVING = (
 )
 _SCRIPTS = 0x32400  # all characters with a rule of their own stand below this, but for
 _TAGS = range(0xE0000, 0xE1000)
-
-
-def behind_marks(text: str, end: int) -> int:
-    """The end of a part of a text, moved behind the marks and joiners that are of its last character.
-
-    Pieces leave them out: accents that are stripped, emoji's variation selectors. A zero-width space parts words.
-
-    >>> behind_marks("Jose\u0301 ran", 4)
-    5
-    """
-    while end < len(text) and unicodedata.category(text[end]) in ("Mn", "Me", "Cf") and text[end] != "\u200b":
-        end += 1
-    return end
-
-
-def all_behind_marks(texts: Any, ends: Any) -> Any:
-    """The same of string tensors and int32 ends, one for each."""
-    import tensorflow as tf
-
-    rest = tf.strings.substr(texts, ends, tf.fill(tf.shape(ends), tf.int32.max), unit="UTF8_CHAR")
-    marks = tf.strings.regex_replace(rest, r"(?s)(\x{200b}|[^\p{Mn}\p{Me}\p{Cf}]).*", "", replace_global=False)
-    return ends + tf.strings.length(marks, unit="UTF8_CHAR")
 
 
 class Aligner:

@@ -1,4 +1,4 @@
-"""Checkpoints: all that a run needs to go on exactly where it was."""
+"""Checkpoints: everything a run needs to resume exactly where it was."""
 
 import logging
 import re
@@ -8,18 +8,20 @@ import keras
 import tensorflow as tf
 
 from keras_bert import storage
+from keras_bert.training.strategy import is_chief
 
 logger = logging.getLogger("keras_bert")
 
 
 class Checkpoints:
-    """The checkpoints of a run in a directory, local or of any file system that tf.io.gfile knows.
+    """The checkpoints of a run, in a directory on any file system that tf.io.gfile knows.
 
-    A checkpoint holds weights, optimizer, step and the state of every random generator. Of several workers each calls
-    `save`, since some variables are read by all together, and the chief's is the one that counts.
+    A checkpoint holds the weights, the optimizer, the step and the state of every random generator. With several
+    workers, each calls `save`, since some variables can only be read by all together; that of the chief is kept.
 
-    Arguments: variables: lists by name; each must be in the same order when the run is started again. keep: how many
-    of the latest stay. keep_every_hours: of the older ones one in so many hours stays too.
+    variables: lists by name, in the same order whenever the run is started.
+    keep: how many of the latest checkpoints are kept.
+    keep_every_hours: of the older ones, one in so many hours is kept.
     """
 
     def __init__(
@@ -47,7 +49,7 @@ class Checkpoints:
         return latest_checkpoint(self.directory)
 
     def restore(self) -> bool:
-        """Take the state of the last checkpoint; False where there is none."""
+        """Restore the state of the last checkpoint; False if there is none."""
         if is_chief(self.strategy):
             self._remove_fragments()
         path = self.latest
@@ -56,38 +58,38 @@ class Checkpoints:
         self._check(path)
         with self.strategy.scope():
             self.manager.checkpoint.restore(storage.literal_path(path)).assert_consumed()
-        logger.info("Going on from %s.", path)
+        logger.info("Resuming from %s.", path)
         return True
 
     def save(self, step: int) -> None:
-        """Write one; whatever goes wrong, the last one stays."""
+        """Write a checkpoint; if that fails, the last one is kept."""
         if self.latest is not None and _number(self.latest) == step:
-            return  # to write over the last one would leave none for a moment
+            return  # overwriting it would leave none for a moment
         try:
             self.manager.save(checkpoint_number=step)
         except (tf.errors.OpError, OSError) as error:
             self._remove_fragments()
             raise OSError(
-                f"The checkpoint of step {step} could not be written. Make room and run the same command again: it "
-                f"goes on from {self.latest or 'the start'}. Received: {str(error).splitlines()[0]}"
+                f"The checkpoint of step {step} could not be written. Free some space and run the same command again. "
+                f"It resumes from {self.latest or 'the start'}. Received: {str(error).splitlines()[0]}"
             ) from error
         if not is_chief(self.strategy):
             tf.io.gfile.rmtree(self.manager.directory)
 
     def _check(self, path: str) -> None:
-        """Refuse a checkpoint with other variables than ours."""
+        """Raise an error for a checkpoint with other variables."""
         found = tf.train.load_checkpoint(storage.literal_path(path)).get_variable_to_shape_map()
         ending = "/.ATTRIBUTES/VARIABLE_VALUE"
         theirs = {name.removesuffix(ending): tuple(shape) for name, shape in found.items() if name.endswith(ending)}
         ours = {f"{name}/{i}": tuple(x.shape) for name, some in self.variables.items() for i, x in enumerate(some)}
         if {**theirs, **ours} != theirs:
             raise ValueError(
-                "A checkpoint must be of this model and optimizer. Choose another directory. "
-                f"Received: {path}, with {len(theirs)} variables of other shapes or number than these {len(ours)}"
+                f"The checkpoint {path} is of another model or optimizer. Choose another directory. Received: "
+                f"{len(theirs)} variables, whose number or shapes differ from those of these {len(ours)}"
             )
 
     def _remove_fragments(self) -> None:
-        """Files of a checkpoint that was never finished: it is younger than the last whole one."""
+        """Remove the files of checkpoints that were not finished: those after the last complete one."""
         if not tf.io.gfile.isdir(self.directory):
             return
         last = -1 if self.latest is None else _number(self.latest)
@@ -98,9 +100,9 @@ class Checkpoints:
 
 
 def latest_checkpoint(directory: str) -> str | None:
-    """The path of the last complete checkpoint in a directory; None where none was completed.
+    """The path of the last complete checkpoint in a directory; None if there is none.
 
-    `tf.train.latest_checkpoint` looks for the files by a pattern, so that it finds none where the path has a `[`.
+    `tf.train.latest_checkpoint` looks for the files with a pattern and finds none if the path contains `[`.
     """
     record = f"{directory}/checkpoint"  # TensorFlow writes it when all files of a checkpoint are written
     if not storage.exists(record):
@@ -123,14 +125,5 @@ def _number(path: str) -> int:
 
 
 def native(variable: Any) -> tf.Variable:
-    """TensorFlow's variable of a Keras one."""
+    """The TensorFlow variable in a Keras variable."""
     return variable.value if isinstance(variable, keras.Variable) else variable
-
-
-def is_chief(strategy: Any) -> bool:
-    """Whether this process writes what all workers share: the chief, or the first worker where there is no chief."""
-    resolver = strategy.cluster_resolver
-    if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy) or not resolver.task_type:
-        return True
-    first = "chief" if "chief" in resolver.cluster_spec().jobs else "worker"
-    return resolver.task_type == first and resolver.task_id == 0

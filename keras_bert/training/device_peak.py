@@ -1,10 +1,10 @@
-"""How fast a device can multiply, by its maker's sheet."""
+"""device_peak: how fast the devices can multiply, by their data sheets."""
 
 import os
 import re
 from typing import Any
 
-# Dense bfloat16 (float16 before Ampere) FLOP/s a device, by words of TensorFlow's or a TPU VM's name; the longer first.
+# Dense bfloat16 FLOP/s of a device (float16 before Ampere), by a part of its name; longer names come first.
 PEAKS = {
     "v6e": 918e12,
     "v5p": 459e12,
@@ -28,7 +28,7 @@ PEAKS = {
 
 
 def device_peak(strategy: Any) -> float | None:
-    """FLOP/s of all replicas together; None where the device is not known, as a CPU's."""
+    """FLOP/s of all replicas together; None if the device is not known, such as a CPU."""
     import tensorflow as tf
 
     if isinstance(strategy, tf.distribute.TPUStrategy):
@@ -41,7 +41,7 @@ def device_peak(strategy: Any) -> float | None:
 
 
 def peak_of(name: str) -> float | None:
-    """FLOP/s of one device of this name.
+    """FLOP/s of one device with this name, as TensorFlow or a TPU VM reports it.
 
     >>> peak_of("NVIDIA L4"), peak_of("NVIDIA L40")
     (121000000000000.0, None)

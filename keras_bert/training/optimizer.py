@@ -1,18 +1,19 @@
-"""The optimizers and the schedule that BERT is trained with."""
+"""AdamW and Lamb with BERT's settings, and the schedule of the learning rate."""
 
 from typing import Any
 
 import keras
 from keras import ops
 
+from keras_bert.compat import WithoutSeparateDecay, decays, moments_of
 from keras_bert.policy import check_trainable
 
-NO_DECAY = ("bias", "gamma", "beta")  # names of the weights that never decay: biases and layer norms
+NO_DECAY = ("bias", "gamma", "beta")  # names of the weights without decay: biases and layer norms
 
 
 @keras.saving.register_keras_serializable("keras_bert")
 class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
-    """From 0 up to `peak` over the first `warmup_steps`, then down to 0 at the last of `steps` (Devlin et al. 2018).
+    """From 0 to `peak` over the first `warmup_steps`, then down to 0 at the last of `steps` (Devlin et al. 2018).
 
     >>> schedule = WarmupLinearDecay(1e-4, steps=1_000_000, warmup_steps=10_000)
     >>> [round(float(schedule(step)), 9) for step in (0, 9_999, 505_000, 1_000_000)]
@@ -22,7 +23,7 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
     def __init__(self, peak: float, *, steps: int, warmup_steps: int = 0) -> None:
         if not 0 <= warmup_steps <= steps:
             raise ValueError(
-                f"warmup_steps must be between 0 and the {steps} steps. Received: warmup_steps={warmup_steps}"
+                f"`warmup_steps` must be between 0 and the {steps} steps. Received: warmup_steps={warmup_steps}"
             )
         self.peak = peak
         self.steps = steps
@@ -30,7 +31,7 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
 
     def __call__(self, step: Any) -> Any:
         step = ops.cast(step, "float32")
-        rising = (step + 1) / max(1, self.warmup_steps)  # the first step moves the weights too
+        rising = (step + 1) / max(1, self.warmup_steps)  # the first step changes the weights too
         falling = (self.steps - step) / max(1, self.steps - self.warmup_steps)
         return self.peak * ops.clip(ops.minimum(rising, falling), 0.0, 1.0)
 
@@ -42,7 +43,7 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
 class AdamW(keras.optimizers.AdamW):
     """Keras's AdamW with BERT's values: weight decay 0.01 on all but biases and norms, epsilon 1e-6.
 
-    On TensorFlow moments and weight are updated by one op in one pass over memory, where Keras's takes a dozen.
+    On TensorFlow one op updates moments and weight in one pass over memory, where Keras uses a dozen ops.
 
     >>> optimizer = AdamW(3e-5)
     >>> float(optimizer.weight_decay)
@@ -65,13 +66,13 @@ class AdamW(keras.optimizers.AdamW):
             return
         import tensorflow as tf
 
-        index, dtype = self._get_variable_index(variable), variable.dtype
+        (m, v), dtype = moments_of(self, variable), variable.dtype
         beta_1, beta_2 = tf.constant(self.beta_1, dtype), tf.constant(self.beta_2, dtype)
         step = tf.cast(self.iterations + 1, dtype)
         tf.raw_ops.ResourceApplyAdam(  # the same formula as Keras's
             var=_handle(variable),
-            m=_handle(self._momentums[index]),
-            v=_handle(self._velocities[index]),
+            m=_handle(m),
+            v=_handle(v),
             beta1_power=tf.pow(beta_1, step),
             beta2_power=tf.pow(beta_2, step),
             lr=tf.cast(learning_rate, dtype),
@@ -87,11 +88,11 @@ def _handle(variable: Any) -> Any:
 
 
 @keras.saving.register_keras_serializable("keras_bert")
-class Lamb(keras.optimizers.Lamb):
-    """LAMB (You et al. 2019, algorithm 2), for batches of thousands: each matrix moves in proportion to its norm.
+class Lamb(WithoutSeparateDecay, keras.optimizers.Lamb):
+    """LAMB (You et al. 2019, algorithm 2), for batches of thousands: each matrix changes in proportion to its norm.
 
-    Weight decay is part of what is scaled, as in the paper; Keras's own applies it beside. Biases and norms neither
-    decay nor scale, as in the paper's code.
+    As in the paper, the scaled update includes weight decay; Keras's LAMB applies it separately. As in the paper's
+    code, biases and norms are neither decayed nor scaled.
 
     >>> optimizer = Lamb(1.76e-3)
     >>> float(optimizer.weight_decay)
@@ -108,17 +109,13 @@ class Lamb(keras.optimizers.Lamb):
         check_trainable(variables)
         super().build(variables)
 
-    def _apply_weight_decay(self, variables: Any) -> None:
-        pass  # update_step does it
-
     def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
-        index, dtype = self._get_variable_index(variable), variable.dtype
+        (m, v), dtype = moments_of(self, variable), variable.dtype
         gradient, step = ops.cast(gradient, dtype), ops.cast(self.iterations + 1, dtype)
-        m, v = self._momentums[index], self._velocities[index]
         self.assign_add(m, (gradient - m) * (1 - self.beta_1))
         self.assign_add(v, (ops.square(gradient) - v) * (1 - self.beta_2))
         update = (m / (1 - self.beta_1**step)) / (ops.sqrt(v / (1 - self.beta_2**step)) + self.epsilon)
-        if self._use_weight_decay(variable):
+        if decays(self, variable):
             update = update + self.weight_decay * variable
             weight_norm, update_norm = ops.norm(ops.convert_to_tensor(variable)), ops.norm(update)
             moves = ops.logical_and(weight_norm > 0, update_norm > 0)

@@ -1,4 +1,4 @@
-"""strategy: where a model trains, on one device or on many."""
+"""strategy: the devices a model trains on, and what they require."""
 
 import json
 import logging
@@ -6,18 +6,20 @@ import os
 from pathlib import Path
 from typing import Any
 
+import keras
+
 logger = logging.getLogger("keras_bert")
 
 NAMES = ("auto", "tpu", "tpu:NAME", "multi_worker", "mirrored", "one")
 
 
 def strategy(name: str = "auto") -> Any:
-    """A `tf.distribute.Strategy`; the log says which one and why. Build the model inside its `scope()`.
+    """A `tf.distribute.Strategy`; the log shows which one and why. Build the model inside its `scope()`.
 
-    name: "auto" takes the first of these that the machine has.
-        "tpu": the TPU named by TPU_NAME, else the chips of this TPU VM. "tpu:NAME": a TPU by its name.
-        "multi_worker": the processes that TF_CONFIG lists, this being one of them.
-        "mirrored": all GPUs of this machine, or its logical CPUs where it has several.
+    name: "auto" is the first of these that the machine has.
+        "tpu": the TPU named by TPU_NAME, or else the chips of this TPU VM. "tpu:NAME": a TPU by its name.
+        "multi_worker": the processes that TF_CONFIG lists, of which this is one.
+        "mirrored": all GPUs of this machine, or its logical CPUs if there are several.
         "one": one GPU or the CPU.
 
     >>> strategy("one").num_replicas_in_sync
@@ -25,7 +27,7 @@ def strategy(name: str = "auto") -> Any:
     """
     kind, _, tpu_name = name.partition(":")
     if kind not in ("auto", "tpu", "multi_worker", "mirrored", "one") or (tpu_name and kind != "tpu"):
-        raise ValueError(f"strategy must be one of {', '.join(NAMES)}. Received: {name!r}")
+        raise ValueError(f"`strategy` must be one of {', '.join(NAMES)}. Received: {name!r}")
     if kind == "tpu" or (kind == "auto" and _tpu()):
         return _tpu_strategy(tpu_name or _tpu())
     if kind == "multi_worker" or (kind == "auto" and len(_workers()) > 1):
@@ -36,8 +38,39 @@ def strategy(name: str = "auto") -> Any:
     return _one_device(devices)
 
 
+def is_chief(strategy: Any) -> bool:
+    """Whether this process writes what all workers share: the chief, or the first worker if there is no chief."""
+    import tensorflow as tf
+
+    resolver = strategy.cluster_resolver
+    if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy) or not resolver.task_type:
+        return True
+    first = "chief" if "chief" in resolver.cluster_spec().jobs else "worker"
+    return resolver.task_type == first and resolver.task_id == 0
+
+
+def check_backend() -> None:
+    """Raise an error under another backend than TensorFlow."""
+    if keras.backend.backend() != "tensorflow":
+        raise RuntimeError(
+            "Pretraining and evaluating pretrained weights need the TensorFlow backend. Start again with "
+            f"KERAS_BACKEND=tensorflow; any backend loads the result. Received: backend {keras.backend.backend()!r}"
+        )
+
+
+def check_batch_size(batch_size: int, strategy: Any, accumulate: int = 1) -> None:
+    """Raise an error for a global batch that cannot be split evenly."""
+    parts = strategy.num_replicas_in_sync * accumulate
+    if batch_size < 1 or batch_size % parts:
+        raise ValueError(
+            f"`batch_size` must be a multiple of {parts}: {strategy.num_replicas_in_sync} replicas times "
+            f"accumulate={accumulate}. Use {max(1, round(batch_size / parts)) * parts}. "
+            f"Received: batch_size={batch_size}"
+        )
+
+
 def _tpu() -> str | None:
-    """TPU_NAME; "local" on a TPU VM, whose chips are files under /dev; None elsewhere."""
+    """TPU_NAME, or "local" on a TPU VM, whose chips are files under /dev, or None."""
     if os.environ.get("TPU_NAME"):
         return os.environ["TPU_NAME"]
     chips = [*Path("/dev").glob("accel[0-9]*"), *Path("/dev/vfio").glob("[0-9]*")]
@@ -50,8 +83,8 @@ def _tpu_strategy(name: str | None) -> Any:
 
     if name is None:
         raise ValueError(
-            "strategy 'tpu' needs a TPU. Run on a TPU VM, or give its name: TPU_NAME=... or 'tpu:NAME'. "
-            "Received: no TPU on this machine and no TPU_NAME"
+            "The strategy 'tpu' needs a TPU, but this machine has none and TPU_NAME is not set. Run on a TPU VM, or "
+            "name a TPU with TPU_NAME=... or 'tpu:NAME'. Received: strategy 'tpu'"
         )
     try:
         resolver = tf.distribute.cluster_resolver.TPUClusterResolver(tpu=name)
@@ -60,8 +93,9 @@ def _tpu_strategy(name: str | None) -> Any:
         tf.tpu.experimental.initialize_tpu_system(resolver)
     except (ValueError, RuntimeError, OSError, tf.errors.OpError) as error:
         raise ValueError(
-            f"The TPU must answer. Check its name and that it is ready (gcloud compute tpus tpu-vm list); on the TPU "
-            f"VM itself take 'local', with tensorflow-tpu. Received: {name!r} ({str(error).splitlines()[0]})"
+            f"The TPU {name!r} does not respond. Check its name and whether it is ready (gcloud compute tpus tpu-vm "
+            "list); on the TPU VM itself, use 'tpu:local' with tensorflow-tpu. Received: "
+            f"{str(error).splitlines()[0]}"
         ) from error
     chosen = tf.distribute.TPUStrategy(resolver)
     logger.info("Running on TPU %r: %d cores.", name, chosen.num_replicas_in_sync)
@@ -77,8 +111,9 @@ def _workers() -> list[str]:
         return [*cluster.get("chief", []), *cluster.get("worker", [])]
     except (ValueError, AttributeError) as error:
         raise ValueError(
-            'TF_CONFIG must be JSON such as {"cluster": {"worker": ["host:port", ...]}, "task": {"type": "worker", '
-            f'"index": 0}}}}. Mend or unset it. Received: {os.environ["TF_CONFIG"]!r} ({error})'
+            'The environment variable TF_CONFIG must be JSON such as {"cluster": {"worker": ["host:port", ...]}, '
+            f'"task": {{"type": "worker", "index": 0}}}}. Fix or unset it. Received: {os.environ["TF_CONFIG"]!r} '
+            f"({error})"
         ) from None
 
 
@@ -88,19 +123,19 @@ def _multi_worker_strategy() -> Any:
     workers = _workers()
     if not workers:
         raise ValueError(
-            "strategy 'multi_worker' needs the list of workers. Set TF_CONFIG in each of them. "
-            "Received: no TF_CONFIG, or one without workers"
+            "The strategy 'multi_worker' needs a list of workers, but TF_CONFIG is not set or lists none. Set "
+            f"TF_CONFIG on each worker. Received: TF_CONFIG={os.environ.get('TF_CONFIG')!r}"
         )
     try:
         chosen = tf.distribute.MultiWorkerMirroredStrategy()
     except RuntimeError as error:
         raise RuntimeError(
-            "keras_bert.strategy must come first in a program of several workers, before any model or tensor. "
-            f"Received: {error}"
+            "The strategy of several workers cannot be created after models or tensors. Call keras_bert.strategy "
+            f"first. Received: {error}"
         ) from error
     resolver = chosen.cluster_resolver
     logger.info(
-        "Running on %d workers by TF_CONFIG, this being %s %d: %d replicas.",
+        "Running on the %d workers in TF_CONFIG, of which this is %s %d: %d replicas.",
         len(workers),
         resolver.task_type,
         resolver.task_id,
@@ -110,13 +145,13 @@ def _multi_worker_strategy() -> Any:
 
 
 def _devices() -> list[str]:
-    """This machine's GPUs, else its CPUs."""
+    """The GPUs of this machine, or its CPUs if it has none."""
     import tensorflow as tf
 
     for kind in ("GPU", "CPU"):
         if devices := tf.config.list_logical_devices(kind):
             return [device.name for device in devices]
-    raise RuntimeError("TensorFlow must see a device. Look at CUDA_VISIBLE_DEVICES. Received: none")
+    raise RuntimeError("TensorFlow found no device. Check CUDA_VISIBLE_DEVICES. Received: no GPU and no CPU")
 
 
 def _mirrored_strategy(devices: list[str]) -> Any:
@@ -130,4 +165,4 @@ def _one_device(devices: list[str]) -> Any:
     import tensorflow as tf
 
     logger.info("Running on one device, %s.", devices[0])
-    return tf.distribute.get_strategy()  # the default one, for which models need no scope
+    return tf.distribute.get_strategy()  # the default strategy, which models can use without its scope

@@ -6,8 +6,9 @@ from pathlib import Path
 
 from keras_bert.config import BertConfig
 from keras_bert.storage import new_folder, read_json, write_json
+from keras_bert.vectors import Pooling
 from keras_bert.weights import weights_h5
-from keras_bert.weights.checkpoint import Checkpoint, Head, Pooling, changed_text_settings, refuse_lost_heads
+from keras_bert.weights.checkpoint import Checkpoint, Head, changed_text_settings, refuse_lost_heads
 from keras_bert.weights.google import CONFIG
 from keras_bert.weights.tables import HEADS, Row, Stored, Table, encoder_shapes, head_shapes, read_all
 from keras_bert.weights.tokenizer_files import TOKENIZER, read_text

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from keras_bert.config import BertConfig
 from keras_bert.storage import read_json, write_json
-from keras_bert.weights.checkpoint import Pooling
+from keras_bert.vectors import Pooling
 
 logger = logging.getLogger("keras_bert")
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from keras_bert.compat import read_object_graph
 from keras_bert.storage import literal_path, only_file
 from keras_bert.weights.tables import Stored
 
@@ -78,11 +79,7 @@ def write_arrays(prefix: Path, arrays: Mapping[str, Stored]) -> None:
 
 def object_graph(prefix: Path) -> Any:
     """What an object-based checkpoint says about itself: each variable's name, key and place."""
-    from tensorflow.core.protobuf import trackable_object_graph_pb2
-
-    graph = trackable_object_graph_pb2.TrackableObjectGraph()
-    graph.ParseFromString(reader(prefix).get_tensor(GRAPH))
-    return graph
+    return read_object_graph(reader(prefix).get_tensor(GRAPH))
 
 
 def _first_line(error: BaseException) -> str:

@@ -2,17 +2,17 @@ import sys
 
 import pytest
 
-from keras_bert import cli
+import keras_bert_cli
 
 
 @pytest.fixture
 def run(monkeypatch, capsys):
-    """Exit code, standard output and standard error of `keras-bert` with these words."""
+    """Runs `keras-bert` with these words; returns the exit code, standard output and standard error."""
 
     def run(*words):
         monkeypatch.setattr(sys, "argv", ["keras-bert", *map(str, words)])
         with pytest.raises(SystemExit) as end:
-            cli.main()
+            keras_bert_cli.main()
         return (end.value.code or 0, *capsys.readouterr())
 
     return run

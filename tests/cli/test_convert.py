@@ -7,11 +7,11 @@ from typer.testing import CliRunner
 
 from keras_bert.text.rules import TextRules
 from keras_bert.text.vocabulary import Vocabulary
+from keras_bert.vectors import Pooling
 from keras_bert.weights import our_folder
-from keras_bert.weights.checkpoint import Pooling
 from keras_bert.weights.convert import compare
 from keras_bert.weights.load import read
-from keras_bert_cli import app, convert  # noqa: F401  registers the command
+from keras_bert_cli import app
 from tests.weights import small
 
 
@@ -46,7 +46,7 @@ def test_pooling(tmp_path, to):
     assert ("left out: pooling" in said) is not kept
 
 
-def test_folder_in_the_way(tmp_path):
+def test_a_folder_that_is_not_empty(tmp_path):
     our_folder.write_checkpoint(small.checkpoint(), tmp_path / "ours")
     with pytest.raises(FileExistsError, match="new or empty folder"):
         _convert(tmp_path / "ours", tmp_path / "ours", "--to", "hf")
@@ -56,7 +56,7 @@ def test_folder_in_the_way(tmp_path):
 @pytest.mark.parametrize("rules", [TextRules(False, True), TextRules(True, False, False)])
 def test_rules_of_text(tmp_path, to, rules):
     ours = small.checkpoint(num_hidden_layers=1, rules=rules)
-    ours.vocabulary = Vocabulary([*small.VOCABULARY.tokens[:-1], "e"])  # which shows none of the two
+    ours.vocabulary = Vocabulary([*small.VOCABULARY.tokens[:-1], "e"])  # which shows neither rule
     our_folder.write_checkpoint(ours, tmp_path / "ours")
     _convert(tmp_path / "ours", tmp_path / "theirs", "--to", to)
     again = read(tmp_path / "theirs")
@@ -70,7 +70,7 @@ def test_rules_of_text(tmp_path, to, rules):
         ({"vocabulary": None}, "another vocabulary"),
     ],
 )
-def test_text_that_comes_back_otherwise(change, error):
+def test_text_that_comes_back_different(change, error):
     ours = small.checkpoint(num_hidden_layers=1)
     assert compare(ours, ours) == 0
     with pytest.raises(RuntimeError, match=error):
@@ -88,7 +88,7 @@ def test_without_a_pooler(tmp_path, to):
 
 
 @pytest.mark.parametrize("multi_label", [False, True])
-def test_what_google_does_not_say(tmp_path, multi_label):
+def test_what_googles_format_does_not_hold(tmp_path, multi_label):
     ours = small.checkpoint("classifier", num_hidden_layers=1, hidden_act="gelu_erf", layer_norm_eps=1e-5)
     head = dataclasses.replace(ours.heads["classifier"], labels=("a", "b", "c"), multi_label=multi_label)
     ours.heads["classifier"] = head

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from keras_bert.pretraining.examples.read_examples import Examples
+from keras_bert.pretraining.examples.read_examples import ExampleReader
 from tests.pretraining.corpus import corpus
 
 
@@ -18,21 +18,22 @@ def options(source, tmp_path):
     return ["--vocab", tmp_path / "vocab.txt", "--output", tmp_path / "out", "--seq-length", "32", "--workers", "1"]
 
 
-def test_writes_and_tells_in_one_line(source, options, tmp_path):
+def test_writes_examples_and_prints_one_line(source, options, tmp_path):
     command = ["examples", source, *options, "--whole-word", "--rate", "0.2", "--keep-accents"]
     line = [sys.executable, "-m", "keras_bert_cli", *map(str, command)]
     result = subprocess.run(line, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
-    said = re.fullmatch(rf"{tmp_path}/out: 90 documents, (\S+) sentences, (\S+) examples, \S+ MB/s\n", result.stdout)
+    counts = r"90 documents, (\S+) sentences, (\S+) examples, \d+% of a row is text, \d+% of the pairs are random"
+    said = re.fullmatch(rf"{tmp_path}/out: {counts}, \S+ MB/s\n", result.stdout)
     assert said
     assert "Traceback" not in result.stderr
-    examples = Examples.open(tmp_path / "out")
-    assert len(examples) == int(said[2].replace(",", ""))
-    assert (examples.masking.whole_word, examples.masking.rate, examples.rules.strip_accents) == (True, 0.2, False)
+    reader = ExampleReader.open(tmp_path / "out")
+    assert len(reader) == int(said[2].replace(",", ""))
+    assert (reader.masking.whole_word, reader.masking.rate, reader.rules.strip_accents) == (True, 0.2, False)
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")  # Beam's own, of which a release has a dozen
+@pytest.mark.filterwarnings("ignore")  # a release of Beam has a dozen of its own
 def test_beam_and_its_options(run, source, options):
     pytest.importorskip("apache_beam", reason="pip install 'keras3-bert[beam]'")
     code, out, err = run("examples", source, *options, "--runner", "beam", "--direct_num_workers", "1", "--job_name=x")
@@ -40,10 +41,10 @@ def test_beam_and_its_options(run, source, options):
     assert "90 documents" in out
     code, _, err = run("examples", source, *options, "--seq-length", "16", "--runner", "beam")
     assert code == 1
-    assert "holds one run" in err.splitlines()[-1]
+    assert "holds examples of another run" in err.splitlines()[-1]
 
 
-def test_wrong_usage_and_what_goes_wrong(run, source, options):
+def test_wrong_options_and_missing_files(run, source, options):
     code, _, err = run("examples", source, *options, "--sead", "1")
     assert code == 2
     assert "No such option: --sead" in err

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert.exports.encoder_export import traced
+from keras_bert.exports.encoder_part import traced
 from tests.exports.conftest import make
 from tests.weights import small
 

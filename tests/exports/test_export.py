@@ -13,10 +13,10 @@ import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
 import keras_bert
-from keras_bert.exports import publish
+from keras_bert.exports import new_version as placing
 from keras_bert.exports.manifest import facts_of
-from keras_bert.exports.publish import new_version
-from keras_bert.weights.checkpoint import Pooling
+from keras_bert.exports.new_version import new_version
+from keras_bert.vectors import Pooling
 from tests.exports.conftest import SEQ_LENGTH, make
 from tests.subprocesses import python
 
@@ -242,14 +242,14 @@ def test_a_part_that_cannot_be_placed(tmp_path, monkeypatch):
     """The parts before it go back to what they were."""
     _write(tmp_path, content="old")
     before = _files(tmp_path)
-    exchange = publish._exchange
+    exchange = placing._exchange
 
     def fail_for_text(new, place):
         if "text" in place.parts[-2:]:
             raise OSError("no such right")
         exchange(new, place)
 
-    monkeypatch.setattr(publish, "_exchange", fail_for_text)
+    monkeypatch.setattr(placing, "_exchange", fail_for_text)
     with pytest.raises(OSError, match="no such right"):
         _write(tmp_path, content="new", overwrite=True)
     assert _files(tmp_path).keys() == before.keys()

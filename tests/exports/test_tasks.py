@@ -15,9 +15,9 @@ import pytest
 import tensorflow as tf
 
 import keras_bert
-from keras_bert.exports.encoder_export import encoder
+from keras_bert.exports.encoder_part import encoder
 from keras_bert.exports.export import _save, _with_dtype, _write_settings
-from keras_bert.exports.task_export import task_text
+from keras_bert.exports.text_part import answers_to_texts
 from keras_bert.serving.kit import write_kit
 from keras_bert.serving.served_model import Served
 from keras_bert.tasks.task import Task
@@ -67,7 +67,7 @@ def _export_part(model, folder):
     vocab_file = folder.parents[1] / "vocab.txt"
     model.bert.preprocessor.vocabulary.save(vocab_file)
     if isinstance(model, Task):
-        _save(lambda: task_text(model, SEQ_LENGTH, vocab_file), folder, gradients=False)
+        _save(lambda: answers_to_texts(model, SEQ_LENGTH, vocab_file), folder, gradients=False)
     else:
         _save(lambda: encoder(model, vocab_file), folder, gradients=True)
     _write_settings(model, folder / "assets.extra")
@@ -76,7 +76,7 @@ def _export_part(model, folder):
 def _traced(task, folder):
     """The signatures that `export` would save: one export of each task shows that they come through."""
     task.bert.preprocessor.vocabulary.save(folder / "vocab.txt")
-    return task_text(task, SEQ_LENGTH, folder / "vocab.txt")[1]
+    return answers_to_texts(task, SEQ_LENGTH, folder / "vocab.txt")[1]
 
 
 def _example(**features):

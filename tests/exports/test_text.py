@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert.exports.text_export import text
-from keras_bert.weights.checkpoint import Pooling
+from keras_bert.exports.text_part import vectors_of_texts
+from keras_bert.vectors import Pooling
 from tests.exports.conftest import SEQ_LENGTH, make
 
 TEXTS = ["w1 w2 É", "", "W3, w4!"]
@@ -64,6 +64,6 @@ def test_pooling_of_the_model(tmp_path):
     bert = make(num_hidden_layers=1)
     bert.pooling = Pooling("cls", normalize=True)
     bert.preprocessor.vocabulary.save(tmp_path / "vocab.txt")
-    _, signatures = text(bert, SEQ_LENGTH, tmp_path / "vocab.txt")
+    _, signatures = vectors_of_texts(bert, SEQ_LENGTH, tmp_path / "vocab.txt")
     found = signatures["serving_default"](tf.constant(TEXTS))["embedding"]
     assert np.abs(found - bert.embed(TEXTS, pooling="cls", normalize=True)).max() <= 1e-6

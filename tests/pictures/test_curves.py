@@ -4,8 +4,8 @@ import json
 
 import numpy as np
 
-from keras_bert.pictures import curves, draw_curves, positions
-from keras_bert.pretraining.run.run_directory import draw_curve
+from keras_bert.pictures import draw_curves, positions
+from keras_bert.pretraining.run import run_directory
 from tests.pictures import small
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -30,8 +30,8 @@ def test_pretraining(tmp_path, monkeypatch):
     ]
     (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
     seen = []
-    monkeypatch.setattr(curves, "draw_curves", lambda *given: seen.append(given) or draw_curves(*given))
-    draw_curve(str(tmp_path))
+    monkeypatch.setattr(run_directory, "draw_curves", lambda *given: seen.append(given) or draw_curves(*given))
+    run_directory.draw_curve(str(tmp_path))
     loss = {"training": ((10, 20), (3.0, 2.0)), "validation": ((20,), (2.5,))}
     assert seen == [({"masked lm loss": loss, "masked lm accuracy": {"training": ((10, 20), (0.1, 0.2))}}, "step")]
     assert (tmp_path / "curve.png").read_bytes()[:8] == PNG

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from keras_bert_cli import app, embed  # noqa: F401  registers the command
+from keras_bert_cli import app
 from tests.pictures import small
 
 TEXTS = ["The cat sat.", "", "영화를 보았다"]
@@ -58,7 +58,7 @@ def test_table(bert, model, tmp_path):
 
 @pytest.mark.parametrize(
     ("options", "said"),
-    [((), "Say where the vectors go"), (("--json", "--label-column", "kind"), "--label-column names a column")],
+    [((), "No output was asked for. Use"), (("--json", "--label-column", "kind"), "--label-column needs a table")],
 )
 def test_usage(model, options, said):
     result = run("-", "--model", model, *options, input="a\n")
@@ -76,9 +76,9 @@ def test_what_cannot_be_written_is_refused_before_the_work(tmp_path):
     for option, path, message in (
         ("--output", tmp_path / "none" / "v.npy", "needs a folder that exists"),
         ("--output", tmp_path, "--output must be a file"),
-        ("--output", tmp_path / "pipe", "no folder, device or pipe"),
-        ("--plot", tmp_path / "map.doc", r"ends in \.png, \.svg, \.pdf"),
-        ("--plot", tmp_path / "map.png", "two texts at least"),
+        ("--output", tmp_path / "pipe", "a file, not a folder, a device or a pipe"),
+        ("--plot", tmp_path / "map.doc", r"end in \.png, \.svg, \.pdf"),
+        ("--plot", tmp_path / "map.png", "at least two texts"),
     ):
         with pytest.raises((ValueError, OSError), match=message):
             run("-", "--model", "no-such-model", option, path, input="a\n")

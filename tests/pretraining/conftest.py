@@ -2,7 +2,7 @@ import pytest
 
 from keras_bert.pretraining.examples.masking import Masking
 from tests.pretraining.corpus import corpus
-from tests.pretraining.small import write
+from tests.pretraining.small_examples import write
 
 
 @pytest.fixture(scope="module")

@@ -24,11 +24,11 @@ def write(folder, name, text):
     return path
 
 
-def test_a_blank_line_parts_plain_text(tmp_path):
+def test_a_blank_line_separates_documents_in_plain_text(tmp_path):
     assert texts(write(tmp_path, "a.txt", TEXT)) == ["One. Two.\nThree.", "Four."]
 
 
-def test_a_heading_parts_markdown(tmp_path):
+def test_a_heading_separates_documents_in_markdown(tmp_path):
     path = write(
         tmp_path,
         "a.md",
@@ -41,16 +41,16 @@ def test_a_heading_parts_markdown(tmp_path):
     assert third.text == "Fourth. #1"
 
 
-def test_boundaries_of_choice(tmp_path):
+def test_boundaries(tmp_path):
     path = write(tmp_path, "a.txt", "# A\nOne\n\ntwo.\n# B\nThree.\n")
     assert texts(path, boundary="heading") == ["One\n\ntwo.", "Three."]
     (whole,) = read_documents(path, boundary="file")
-    assert list(sentences_of(whole)) == ["# A One", "two.", "# B Three."]  # there a blank line parts paragraphs
-    with pytest.raises(ValueError, match=r"boundary \(--documents\) must be one of"):
+    assert list(sentences_of(whole)) == ["# A One", "two.", "# B Three."]  # where a blank line separates paragraphs
+    with pytest.raises(ValueError, match=r"`boundary` \(--documents\) must be one of"):
         read_documents(path, boundary="page")
 
 
-def test_a_line_is_a_sentence_if_told(tmp_path):
+def test_each_line_is_a_sentence_with_the_rule_line(tmp_path):
     (first, second) = read_documents(write(tmp_path, "a.txt", TEXT))
     assert list(sentences_of(first, "line")) == ["One. Two.", "Three."]
     assert list(sentences_of(second, "line")) == ["Four."]
@@ -61,7 +61,7 @@ def test_jsonl(tmp_path):
     path = write(tmp_path, "a.jsonl", "\n".join(map(json.dumps, lines)) + "\n\n")
     assert texts(path) == ["One.", "Two."]
     assert texts(write(tmp_path, "b.jsonl", '{"body": "Three."}'), text_field="body") == ["Three."]
-    with pytest.raises(ValueError, match=r"text_field.*a\.jsonl, line 1"):
+    with pytest.raises(ValueError, match=r"a\.jsonl, line 1 is neither.*text_field"):
         texts(path, text_field="body")
     with pytest.raises(ValueError, match=r"must be a JSON value.*c\.jsonl:1"):
         texts(write(tmp_path, "c.jsonl", "{'text': 1}"))
@@ -82,13 +82,13 @@ def test_texts_in_memory():
 def test_compressed(tmp_path, suffix, pack):
     whole = "".join(f"Sentence {random.Random(n).random()}.\n\n" for n in range(5000))
     path = tmp_path / f"a.txt{suffix}"
-    data = pack(whole.encode()[:60]) + pack(whole.encode()[60:])  # several members, as parallel packers write
+    data = pack(whole.encode()[:60]) + pack(whole.encode()[60:])  # several members, as parallel compressors write
     path.write_bytes(data)
     assert len(texts(path)) == 5000
     path.write_bytes(data[: len(data) // 2])
-    with pytest.raises(ValueError, match=rf"must be whole.*a\.txt\{suffix}"):
+    with pytest.raises(ValueError, match=rf"a\.txt\{suffix} could not be decompressed"):
         texts(path)
-    path.write_bytes(b"nothing of the kind")
+    path.write_bytes(b"not compressed")
     with pytest.raises(ValueError, match=rf"a\.txt\{suffix}"):
         texts(path)
 
@@ -111,10 +111,10 @@ def test_remote_files():
     assert texts(["ram://corpus/x/a.txt"]) == ["One.", "Two."]
 
 
-def test_hidden_files_and_folders_are_left_out(tmp_path, monkeypatch):
+def test_hidden_files_and_folders_are_skipped(tmp_path, monkeypatch):
     import tensorflow as tf
 
-    folder = tmp_path / ".hidden" / "corpus"  # what is above the folder that was named does not count
+    folder = tmp_path / ".hidden" / "corpus"  # folders above the named one do not count
     for name in ("a.md", ".b.md", ".ipynb_checkpoints/a-checkpoint.md", "sub/.git/c.txt", "sub/d.txt"):
         for root in (folder, "ram://hidden/.hidden/corpus"):
             path = f"{root}/{name}"
@@ -139,20 +139,20 @@ def test_folders_and_patterns(tmp_path):
 
 
 @pytest.mark.parametrize("data", [b"text \xff\xfe text", b"text \0 text", "한국어".encode("cp949")])
-def test_what_is_no_text_is_named(tmp_path, data):
+def test_binary_files_are_named(tmp_path, data):
     path = tmp_path / "odd.txt"
     path.write_bytes(b"Fine.\n\n" + data)
     with pytest.raises(ValueError, match=r"odd\.txt.*line"):
         texts(path)
 
 
-def test_a_document_without_end_is_cut(tmp_path, monkeypatch, caplog):
+def test_a_very_long_document_is_cut(tmp_path, monkeypatch, caplog):
     monkeypatch.setattr(documents, "MAX_CHARACTERS", 1000)
     path = write(tmp_path, "a.txt", "A line of a file without blank lines.\n" * 100)
     found = texts(path)
     assert len(found) == 4
     assert sum(text.count("line of") for text in found) == 100
-    assert "a.txt: documents of over 1,000 characters are cut" in caplog.text
+    assert "a.txt: documents longer than 1,000 characters are cut" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ def test_korean_without_spaces():
 
 
 @pytest.mark.parametrize("boundary", ["heading", "blank-line", "file"])
-def test_headings_of_markdown_are_left_out(tmp_path, boundary):
+def test_headings_of_markdown_are_dropped(tmp_path, boundary):
     text = "# Title\nOne. Two.\n## Part\nThree\nUnder\n---\n\nFour.\n```\n# of code\n```\n"
     documents = read_documents(write(tmp_path, "a.md", text), boundary=boundary)
     found = [sentence for document in documents for sentence in sentences_of(document)]
@@ -194,7 +194,7 @@ def test_headings_of_markdown_are_left_out(tmp_path, boundary):
     assert list(sentences_of(whole, "line"))[:3] == ["One. Two.", "Three", "Four."]
 
 
-def test_markup_of_markdown_is_left_out():
+def test_markup_of_markdown_is_dropped():
     text = "> *Quoted* and __bold__ [link](http://x) ![pic](y.png).\n\n- a bullet with snake_case_name\n\n***\n"
     assert list(sentences_of(Document(text, "markdown"))) == ["Quoted and bold link .", "a bullet with snake_case_name"]
 
@@ -236,7 +236,7 @@ def test_wikipedia(tmp_path):
         "It is old & large town. Star Wars: A Film",
     ]
     path.write_bytes(bz2.compress(DUMP.format(text="").encode()[:400]))
-    with pytest.raises(ValueError, match=r"whole XML.*dump\.xml\.bz2"):
+    with pytest.raises(ValueError, match=r"dump\.xml\.bz2 is not complete XML"):
         texts(path)
 
 

@@ -14,9 +14,9 @@ from keras_bert.text.preprocessor import Preprocessor
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.weights import hugging_face
 from keras_bert.weights.checkpoint import Checkpoint
-from keras_bert_cli import app, fill_mask  # noqa: F401  registers the command
+from keras_bert_cli import app
 from tests.parity.oracles import array
-from tests.pretraining.pretrainers import small_pretrainer
+from tests.pretraining.small_pretrainers import small_pretrainer
 from tests.weights import small
 
 
@@ -78,10 +78,10 @@ def test_korean():
 @pytest.mark.parametrize(
     ("texts", "top_k", "message"),
     [
-        ("w1 w2", 5, r"must have a \[MASK\].*Received: 'w1 w2'"),
-        (["[MASK]", "w1 " * 20 + "[MASK]"], 5, "within the model's 16 positions.*Received: 23 pieces.*index 1"),
-        ("[MASK]", 0, "top_k must be 1 to 24.*Received: top_k=0"),
-        ("[MASK]", 25, "top_k must be 1 to 24"),
+        ("w1 w2", 5, r"index 0 has no \[MASK\].*Received: 'w1 w2'"),
+        (["[MASK]", "w1 " * 20 + "[MASK]"], 5, "index 1 has a .* beyond the model's 16 positions.*Received: 23 pieces"),
+        ("[MASK]", 0, "`top_k` must be 1 to 24.*Received: top_k=0"),
+        ("[MASK]", 25, "`top_k` must be 1 to 24"),
         (("[MASK]", "w1"), 5, "one text or a list"),
     ],
 )
@@ -102,7 +102,7 @@ def test_is_next():
     assert isinstance(many[0], NextSentence)
     assert many[0].score == pytest.approx(one.score, rel=1e-5)
     assert many[39].score == pytest.approx(pretrainer.is_next("w1 w2", "w4 w5").score, rel=1e-5)
-    with pytest.raises(ValueError, match="no head of next sentences"):
+    with pytest.raises(ValueError, match="no head for next sentences"):
         small_pretrainer(nsp=False).is_next("w1", "w2")
     with pytest.raises(ValueError, match="equal length"):
         pretrainer.is_next(["w1"], ["w2", "w3"])

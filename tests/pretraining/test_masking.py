@@ -28,7 +28,7 @@ def masked(ids, seed=(0, 0), part=(0, 1), **masking):
 
 
 def words_of(row):
-    """Places of the words of a row, as google's whole-word rule sees them."""
+    """The places of the words of a row, by Google's whole-word rule."""
     found = []
     for place, piece in enumerate(row):
         if piece in (CLS, SEP, PAD):
@@ -41,7 +41,7 @@ def words_of(row):
 
 
 @pytest.mark.parametrize("whole_word", [False, True])
-def test_what_is_masked_is_told(whole_word):
+def test_positions_ids_and_weights_agree(whole_word):
     ids = rows(200)
     found = masked(ids, whole_word=whole_word)
     for row in range(len(ids)):
@@ -63,7 +63,7 @@ def test_what_is_masked_is_told(whole_word):
 def test_rates_are_met_within_three_sigma(whole_word, rates):
     rate, mask, other = rates
     ids = rows(20_000)
-    # Room for the words that go over the number; at the default room whole words come out a little below.
+    # With room for a last word; at the default number of positions, whole words are a little below the rate.
     found = masked(ids, rate=rate, mask=mask, random=other, whole_word=whole_word, max_predictions=24)
     open_ = ~np.isin(ids, [CLS, SEP, PAD])
     chosen = found["masked_lm_weights"].sum()
@@ -71,7 +71,7 @@ def test_rates_are_met_within_three_sigma(whole_word, rates):
     real = found["masked_lm_weights"] > 0
     shown = np.take_along_axis(found["input_ids"], found["masked_lm_positions"], axis=1)[real]
     truth = found["masked_lm_ids"][real]
-    # A random piece is the true one once in so many.
+    # A random piece may be the true one.
     kept = 1 - mask - other + other / len(LETTERS)
     for share, want in (((shown == MASK).mean(), mask), ((shown == truth).mean(), kept)):
         assert abs(share - want) <= 3 * np.sqrt(want * (1 - want) / chosen)
@@ -82,7 +82,7 @@ def test_rates_are_met_within_three_sigma(whole_word, rates):
         assert abs(counts - counts.mean()).max() < 5 * np.sqrt(counts.mean())
 
 
-def test_every_place_is_as_likely():
+def test_all_places_are_equally_likely():
     ids = np.array([[CLS, *[LETTERS[0]] * 62, SEP]] * 30_000, np.int32)
     found = masked(ids)
     counts = np.bincount(found["masked_lm_positions"][found["masked_lm_weights"] > 0], minlength=64)
@@ -91,7 +91,7 @@ def test_every_place_is_as_likely():
     assert abs(counts[1:63] - want).max() < 4.5 * np.sqrt(want * 0.85)
 
 
-def test_whole_words_are_chosen_whole():
+def test_all_pieces_of_a_word_are_chosen():
     ids = rows(500)
     found = masked(ids, whole_word=True)
     several = 0
@@ -111,19 +111,19 @@ def test_whole_words_are_those_of_google():
         assert places == [place for word in words_of(row) for place in word]
 
 
-def test_the_seed_alone_decides():
+def test_masks_depend_only_on_the_seed():
     ids = rows(8)
     first, again, other = masked(ids, (1, 5)), masked(ids, (1, 5)), masked(ids, (1, 6))
     assert all((first[name] == again[name]).all() for name in first)
     assert (first["masked_lm_positions"] != other["masked_lm_positions"]).any()
 
 
-def test_a_part_of_a_batch_has_the_masks_of_the_whole():
+def test_a_part_of_a_batch_has_the_masks_it_has_in_the_batch():
     ids = rows(12)
-    whole = masked(ids, (1, 5))
+    batch = masked(ids, (1, 5))
     for index in range(3):
         part = masked(ids[4 * index : 4 * index + 4], (1, 5), (index, 3))
-        assert all((part[name] == whole[name][4 * index : 4 * index + 4]).all() for name in part)
+        assert all((part[name] == batch[name][4 * index : 4 * index + 4]).all() for name in part)
 
 
 def test_rows_without_pieces():
@@ -139,7 +139,7 @@ def test_bad_rates_and_vocabularies():
     for bad in ({"rate": 1.5}, {"mask": 0.8, "random": 0.3}, {"max_predictions": 0}):
         with pytest.raises(ValueError, match="Received: "):
             Masking(**bad)
-    with pytest.raises(ValueError, match=r"needs the piece \[MASK\]"):
+    with pytest.raises(ValueError, match=r"has no \[MASK\]"):
         Masker(Masking(), Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a"]), 8)
-    with pytest.raises(ValueError, match="not special"):
+    with pytest.raises(ValueError, match="only special pieces"):
         Masker(Masking(), Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[unused1]"]), 8)

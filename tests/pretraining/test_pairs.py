@@ -16,7 +16,7 @@ def lengths(documents=40, sentences=30, longest=25, seed=0):
 
 
 def as_pieces(documents):
-    """Each piece is its own place in the unit, so that a text shows which span it is."""
+    """Each piece is its own place in the shard, so that a segment shows its span."""
     count = iter(range(10**9))
     return [[[next(count) for _ in range(length)] for length in document] for document in documents]
 
@@ -68,22 +68,22 @@ def test_statistics_are_googles():
     assert abs(ours["random"] - share) < 3 * np.sqrt(0.25 / len(want) + 0.25 / len(got))
 
 
-def test_half_are_next_where_the_document_allows_it():
+def test_half_of_the_segments_are_next_where_possible():
     documents = [[10] * 41] * 1000  # every chunk has several sentences but for a last one of 10
     spans = pair_spans(documents, room=61, short_seq_prob=0, chance=random.Random(1))
-    last = (spans[:, 1] % 410 == 0) & (spans[:, 4] == 1)  # a document's last sentence alone has no next
+    last = (spans[:, 1] % 410 == 0) & (spans[:, 4] == 1)  # a last sentence by itself has no next
     free = spans[~last]
     assert len(free) > 5000
     assert abs(free[:, 4].mean() - 0.5) < 3 * 0.5 / np.sqrt(len(free))
 
 
-def test_a_lone_document_has_no_random_next():
+def test_a_single_document_has_no_random_segment():
     spans = pair_spans([[5, 5, 5, 5]], room=10, short_seq_prob=0, chance=random.Random(0))
     assert spans[:, 4].tolist() == [0, 0]
     assert pair_spans([[5]], room=10, short_seq_prob=0, chance=random.Random(0)).shape == (0, 5)
 
 
-def test_documents_of_one_sentence_have_random_ones_alone():
+def test_documents_of_one_sentence_have_only_random_segments():
     spans = pair_spans([[5]] * 50, room=20, short_seq_prob=0, chance=random.Random(0))
     assert len(spans) == 50
     assert spans[:, 4].all()
@@ -108,7 +108,7 @@ def test_full_rows_hold_every_piece_once(seed):
         size = sum(end - begin for begin, end in row) + len(row) - 1
         assert size <= 40
         for _, end in row[:-1]:
-            assert end in bounds  # a row goes over into another document at its end alone
+            assert end in bounds  # a row continues with another document only at the end of one
         if after is not None and not long:
             assert row[-1][1] in starts
             begin = after[0][0]

@@ -7,7 +7,7 @@ import pytest
 from keras_bert.bert import Bert
 from keras_bert.pretraining.pretrainer import Pretrainer
 from tests.parity.oracles import array
-from tests.pretraining.pretrainers import WEIGHTS, X, Y, only, small_pretrainer
+from tests.pretraining.small_pretrainers import WEIGHTS, X, Y, only, small_pretrainer
 from tests.weights import small
 
 MEASURES = ["masked_lm_accuracy", "masked_lm_loss", "next_sentence_accuracy", "next_sentence_loss"]
@@ -56,9 +56,9 @@ def test_masked_words_alone():
     assert sorted(pretrainer.measures((X, y, weights))) == MEASURES[:2]
     pretrainer.compile()
     assert sorted(pretrainer.train_on_batch(X, y, weights, return_dict=True)) == ["loss", *MEASURES[:2]]
-    with pytest.raises(ValueError, match=r"y must be a dict with nsp_logits.*nsp=False"):
+    with pytest.raises(ValueError, match=r"`y` must be a dict with nsp_logits.*nsp=False"):
         small_pretrainer().measures((X, y, weights))
-    with pytest.raises(ValueError, match="sample_weight must be a dict with mlm_logits"):
+    with pytest.raises(ValueError, match="`sample_weight` must be a dict with mlm_logits"):
         pretrainer.measures((X, y, None))
 
 
@@ -114,7 +114,7 @@ def test_frozen_encoder():
 
 
 def test_its_losses_are_its_own():
-    with pytest.raises(ValueError, match="Leave loss out"):
+    with pytest.raises(ValueError, match="`loss` cannot be set"):
         small_pretrainer().compile(loss="mse")
 
 
@@ -135,5 +135,5 @@ def test_wrong_inputs(changes, message):
     inputs = {name: x for name, x in (X | changes).items() if x is not None}
     with pytest.raises(ValueError, match=message):
         small_pretrainer()(inputs)
-    with pytest.raises(TypeError, match="bert must be a Bert"):
+    with pytest.raises(TypeError, match="`bert` must be a Bert"):
         Pretrainer(small.CONFIG)

@@ -12,7 +12,7 @@ from keras_bert.weights import google, hugging_face, our_folder
 from keras_bert.weights.checkpoint import Checkpoint
 from keras_bert.weights.load import read
 from tests.parity.oracles import array
-from tests.pretraining.pretrainers import WEIGHTS, X, Y, only, small_pretrainer
+from tests.pretraining.small_pretrainers import WEIGHTS, X, Y, only, small_pretrainer
 from tests.weights import small
 
 pytestmark = pytest.mark.usefixtures("eager")

@@ -1,4 +1,4 @@
-"""What is read: ours, google's and Model Garden's records, in an order that depends on (seed, step) alone."""
+"""Reading our records, Google's and Model Garden's, in an order that depends only on the seed and the step."""
 
 import random
 import shutil
@@ -7,19 +7,19 @@ import numpy as np
 import pytest
 
 from keras_bert.pretraining import read_examples
-from keras_bert.pretraining.examples import order
+from keras_bert.pretraining.examples import example_order
 from keras_bert.pretraining.examples.masking import Masking
-from keras_bert.pretraining.examples.read_examples import Examples
+from keras_bert.pretraining.examples.read_examples import ExampleReader
 from keras_bert.text.vocabulary import Vocabulary
 from tests.parity import google_pairs
 from tests.pretraining.corpus import SPECIAL, VOCABULARY
-from tests.pretraining.small import batches, rows_of, same, unmasked
+from tests.pretraining.small_examples import batches, rows_of, same, unmasked
 
 CLS, SEP, PAD, MASK = (VOCABULARY[token] for token in ("[CLS]", "[SEP]", "[PAD]", "[MASK]"))
 
 
-def test_each_example_comes_once_an_epoch_with_new_masks(dynamic):
-    count = len(Examples.open(dynamic))
+def test_an_epoch_has_each_example_once_with_new_masks(dynamic):
+    count = len(ExampleReader.open(dynamic))
     found = batches(dynamic, batch_size=1, epochs=2)
     assert len(found) == 2 * count
     epochs = [found[:count], found[count:]]
@@ -31,10 +31,10 @@ def test_each_example_comes_once_an_epoch_with_new_masks(dynamic):
 
 
 @pytest.mark.parametrize("kind", ["dynamic", "static"])
-def test_a_reader_begun_anywhere_sees_the_same_batches(request, monkeypatch, kind):
-    monkeypatch.setattr(order, "WINDOW", 200)  # several windows an epoch
+def test_a_reader_that_starts_anywhere_gets_the_same_batches(request, monkeypatch, kind):
+    monkeypatch.setattr(example_order, "GROUP_SIZE", 200)  # several groups an epoch
     directory = request.getfixturevalue(kind)
-    steps = 2 * len(Examples.open(directory)) // 8
+    steps = 2 * len(ExampleReader.open(directory)) // 8
     all_ = batches(directory, steps, seed=3)
     for start in (1, steps // 2, steps - 3):
         assert same(batches(directory, steps - start, seed=3, start=start), all_[start:])
@@ -42,38 +42,38 @@ def test_a_reader_begun_anywhere_sees_the_same_batches(request, monkeypatch, kin
 
 
 def test_parts_make_the_global_batch(dynamic):
-    whole = batches(dynamic, 3, batch_size=12)
+    all_ = batches(dynamic, 3, batch_size=12)
     parts = [batches(dynamic, 3, batch_size=12, part=(index, 3)) for index in range(3)]
-    joined = [{name: np.concatenate([part[step][name] for part in parts]) for name in whole[0]} for step in range(3)]
-    assert same(whole, joined)
+    joined = [{name: np.concatenate([part[step][name] for part in parts]) for name in all_[0]} for step in range(3)]
+    assert same(all_, joined)
 
 
-def test_what_fills_the_last_batch_weighs_nothing(static):
-    examples = Examples.open(static)
-    size = len(examples) - 1
-    assert size > len(examples) // 2
-    parts = [list(examples.batches(2 * size, part=(index, 2), epochs=1, fill=True)) for index in range(2)]
+def test_rows_that_fill_the_last_batch_have_no_weight(static):
+    reader = ExampleReader.open(static)
+    size = len(reader) - 1
+    assert size > len(reader) // 2
+    parts = [list(reader.batches(2 * size, part=(index, 2), epochs=1, fill=True)) for index in range(2)]
     assert [len(part) for part in parts] == [1, 1]
     real = np.concatenate([part[0][2]["nsp_logits"] for part in parts])
-    assert real.tolist() == [1.0] * len(examples) + [0.0] * (size - 1)
+    assert real.tolist() == [1.0] * len(reader) + [0.0] * (size - 1)
     masked = sum(float(weight["mlm_logits"].numpy().sum()) for part in parts for _, _, weight in part)
-    assert masked == sum(float(weight["mlm_logits"].numpy().sum()) for _, _, weight in examples.batches(1, epochs=1))
+    assert masked == sum(float(weight["mlm_logits"].numpy().sum()) for _, _, weight in reader.batches(1, epochs=1))
 
 
-def test_skipping_reads_no_shard_before(dynamic, tmp_path, monkeypatch):
-    monkeypatch.setattr(order, "WINDOW", 1)  # a shard at a time
+def test_starting_later_does_not_read_the_shards_before(dynamic, tmp_path, monkeypatch):
+    monkeypatch.setattr(example_order, "GROUP_SIZE", 1)  # a shard at a time
     shutil.copytree(dynamic, tmp_path / "a")
-    examples = Examples.open(tmp_path / "a")
-    step = len(examples) // 8 - 2
-    needed = {name for later in range(step, step + 2) for name in examples.shards_at(later, 8)}
+    reader = ExampleReader.open(tmp_path / "a")
+    step = len(reader) // 8 - 2
+    needed = {name for later in range(step, step + 2) for name in reader.shards_at(later, 8)}
     for path in (tmp_path / "a").glob("*.tfrecord"):
         if str(path) not in needed:
             path.unlink()
-    assert 0 < len(needed) < len(examples.paths)
+    assert 0 < len(needed) < len(reader.paths)
     assert same(
         [
             {f"x/{name}": value.numpy() for name, value in batch[0].items()}
-            for batch in examples.batches(8, start=step).take(2)
+            for batch in reader.batches(8, start=step).take(2)
         ],
         [{name: value for name, value in batch.items() if name[0] == "x"} for batch in batches(dynamic, 2, start=step)],
     )
@@ -131,7 +131,7 @@ def test_gardens_reader_reads_what_we_read(static, tmp_path, garden):
 
 
 def respelled(path, to):
-    """A copy in Model Garden's spelling."""
+    """A copy with Model Garden's names."""
     import tensorflow as tf
 
     with tf.io.TFRecordWriter(str(to)) as file:
@@ -145,7 +145,7 @@ def respelled(path, to):
 
 @pytest.fixture
 def googles(tmp_path):
-    """Records as google's script writes them, with labels by its own algorithm; and what they say."""
+    """Records as Google's script writes them, and the examples in them."""
     import tensorflow as tf
 
     chance = random.Random(0)
@@ -191,7 +191,7 @@ def test_googles_records_are_read(googles):
     )
     names = ("input_ids", "input_mask", "segment_ids", "masked_lm_positions", "masked_lm_ids", "next_sentence_labels")
     assert got == sorted((*(example[name] for name in names), len(example["labels"])) for example in want)
-    with pytest.raises(ValueError, match="have their masks"):
+    with pytest.raises(ValueError, match="are masked already"):
         read_examples(path, batch_size=1, masking=Masking())
 
 
@@ -199,16 +199,16 @@ def test_a_vocabulary_that_does_not_fit(dynamic, googles):
     import tensorflow as tf
 
     small = Vocabulary(VOCABULARY.tokens[:10])
-    with pytest.raises(ValueError, match="vocabulary must be the examples'"):
+    with pytest.raises(ValueError, match=r"not the one that .*dynamic was written with"):
         read_examples(dynamic, batch_size=1, vocabulary=small)
-    with pytest.raises(tf.errors.InvalidArgumentError, match="must have every id"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="ids beyond the 10 pieces"):
         batches(googles[0], vocabulary=small)
 
 
 def test_another_vocabulary_beside_the_examples(dynamic, tmp_path):
     shutil.copytree(dynamic, tmp_path / "a")
     (tmp_path / "a" / "vocab.txt").write_text("\n".join([*SPECIAL, *"zyx"]))
-    with pytest.raises(ValueError, match=r"Put it back.*vocab\.txt"):
+    with pytest.raises(ValueError, match=r"vocab\.txt is not the vocabulary.*Put that one back"):
         read_examples(tmp_path / "a", batch_size=1)
 
 
@@ -227,34 +227,34 @@ def test_damaged_shards(dynamic, tmp_path, harm, caplog):
     else:
         path.unlink()
     error = tf.errors.InvalidArgumentError if harm == "flip" else ValueError
-    with pytest.raises(error, match=r"must be whole.*examples-00002"):
+    with pytest.raises(error, match=r"examples-00002\.tfrecord are damaged or incomplete"):
         batches(tmp_path / "a", epochs=1)
-    examples = Examples.open(tmp_path / "a", damaged="skip")
-    whole = Examples.open(dynamic)
-    left = dict(zip(examples.paths, examples.counts, strict=True)).get(str(path), 0)
-    assert 0.3 * whole.counts[2] < left < 0.7 * whole.counts[2] or (harm == "remove" and left == 0)
-    assert len(examples) == len(whole) - whole.counts[2] + left
+    reader = ExampleReader.open(tmp_path / "a", damaged="skip")
+    undamaged = ExampleReader.open(dynamic)
+    left = dict(zip(reader.paths, reader.counts, strict=True)).get(str(path), 0)
+    assert 0.3 * undamaged.counts[2] < left < 0.7 * undamaged.counts[2] or (harm == "remove" and left == 0)
+    assert len(reader) == len(undamaged) - undamaged.counts[2] + left
     assert "examples-00002" in caplog.text
-    assert len(batches(tmp_path / "a", batch_size=1, epochs=1, damaged="skip")) == len(examples)
+    assert len(batches(tmp_path / "a", batch_size=1, epochs=1, damaged="skip")) == len(reader)
 
 
-def test_a_rate_of_nothing():
-    with pytest.raises(ValueError, match="rate must be above 0"):
+def test_a_rate_of_zero():
+    with pytest.raises(ValueError, match="`rate` must be above 0"):
         Masking(rate=0)
 
 
-def test_no_example_is_left(dynamic, tmp_path):
+def test_no_readable_example(dynamic, tmp_path):
     shutil.copytree(dynamic, tmp_path / "a")
     for path in (tmp_path / "a").glob("*.tfrecord"):
         path.write_bytes(b"")
-    with pytest.raises(ValueError, match="an example at least"):
-        Examples.open(tmp_path / "a", damaged="skip")
+    with pytest.raises(ValueError, match="a holds no example"):
+        ExampleReader.open(tmp_path / "a", damaged="skip")
 
 
-def test_a_foreign_file_that_is_cut_off(googles, tmp_path):
+def test_a_file_of_google_that_is_cut_off(googles, tmp_path):
     path, want = googles
     path.write_bytes(path.read_bytes()[:-3])
-    with pytest.raises(ValueError, match=r"must be whole.*google\.tfrecord.*within record"):
+    with pytest.raises(ValueError, match=r"google\.tfrecord are damaged.*within record"):
         read_examples(path, batch_size=1)
     assert len(batches(path, batch_size=1, epochs=1, damaged="skip")) == len(want) - 1
 
@@ -273,5 +273,5 @@ def test_bad_arguments(dynamic, tmp_path):
     with pytest.raises(FileNotFoundError, match="none"):
         read_examples(tmp_path / "none", batch_size=1)
     (tmp_path / "odd.tfrecord").write_bytes((dynamic / "examples-00000.tfrecord").read_bytes())
-    with pytest.raises(ValueError, match=r"odd\.tfrecord.*input_mask"):
+    with pytest.raises(ValueError, match=r"odd\.tfrecord has no.*input_mask"):
         read_examples(tmp_path / "odd.tfrecord", batch_size=1)

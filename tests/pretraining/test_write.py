@@ -1,21 +1,22 @@
-"""What is written: shards that restart, and the examples in them."""
+"""Writing examples: shards, resuming, and the examples in them."""
 
 import json
 import math
 import random
 import resource
 import shutil
+import textwrap
 
 import numpy as np
 import pytest
 
 from keras_bert.pretraining import read_examples, write_examples
 from keras_bert.pretraining.examples.masking import Masking
-from keras_bert.pretraining.examples.read_examples import Examples
-from keras_bert.pretraining.examples.shards import ShardWriter
+from keras_bert.pretraining.examples.read_examples import ExampleReader
+from keras_bert.pretraining.examples.shard_writer import ShardWriter
 from keras_bert.text.vocabulary import Vocabulary
 from tests.pretraining.corpus import SPECIAL, VOCABULARY, document
-from tests.pretraining.small import batches, contents, same, unmasked, write
+from tests.pretraining.small_examples import batches, contents, same, unmasked, write
 
 CLS, SEP, PAD, MASK = (VOCABULARY[token] for token in ("[CLS]", "[SEP]", "[PAD]", "[MASK]"))
 
@@ -36,19 +37,19 @@ def test_another_seed_gives_other_examples(source, dynamic, tmp_path):
     assert all(contents(dynamic)[name] != contents(tmp_path / "a")[name] for name in names)
 
 
-def test_what_is_written_is_told(source, dynamic):
-    told = json.loads((dynamic / "examples.json").read_text())
+def test_examples_json_describes_the_directory(source, dynamic):
+    summary = json.loads((dynamic / "examples.json").read_text())
     assert {path.name for path in dynamic.iterdir()} == {
-        "examples.json", "vocab.txt", "tokenizer_config.json", *(shard["name"] for shard in told["shards"])
+        "examples.json", "vocab.txt", "tokenizer_config.json", *(shard["name"] for shard in summary["shards"])
     }  # fmt: skip
-    written = write(source, dynamic)  # finished: it is told again
+    written = write(source, dynamic)  # already finished
     assert written.documents == 90
-    assert written.examples == len(Examples.open(dynamic)) == sum(shard["examples"] for shard in told["shards"])
+    assert written.examples == len(ExampleReader.open(dynamic)) == sum(shard["examples"] for shard in summary["shards"])
     assert written.sentences == sum(path.read_text().count(".") for path in source.iterdir())
     assert Vocabulary.from_file(dynamic / "vocab.txt") == VOCABULARY
 
 
-def test_an_interrupted_run_goes_on(source, dynamic, tmp_path, monkeypatch):
+def test_an_interrupted_run_is_resumed(source, dynamic, tmp_path, monkeypatch):
     write_shard = ShardWriter.write
 
     def interrupted(self, number, unit):
@@ -60,14 +61,14 @@ def test_an_interrupted_run_goes_on(source, dynamic, tmp_path, monkeypatch):
         patch.setattr(ShardWriter, "write", interrupted)
         with pytest.raises(KeyboardInterrupt):
             write(source, tmp_path / "a")
-    with pytest.raises(FileNotFoundError, match="once more to finish"):
+    with pytest.raises(FileNotFoundError, match="not finished"):
         read_examples(tmp_path / "a", batch_size=1)
-    with pytest.raises(FileExistsError, match=r"seed=0 \(now 1\)"):
+    with pytest.raises(FileExistsError, match=r"seed=1 \(was 0\)"):
         write(source, tmp_path / "a", seed=1)
     kept = tmp_path / "a" / "examples-00001.tfrecord"
     before = kept.stat().st_mtime_ns
-    (tmp_path / "a" / ".examples-00003.tfrecord.1.partial").write_text("half a shard")
-    (tmp_path / "a" / "vocab.txt").unlink()  # as a kill leaves it that comes before it is written
+    (tmp_path / "a" / ".examples-00003.tfrecord.1.partial").write_text("an incomplete shard")
+    (tmp_path / "a" / "vocab.txt").unlink()  # as after a kill before they are written
     (tmp_path / "a" / "tokenizer_config.json").unlink()
     write(source, tmp_path / "a")
     assert kept.stat().st_mtime_ns == before
@@ -75,46 +76,67 @@ def test_an_interrupted_run_goes_on(source, dynamic, tmp_path, monkeypatch):
     assert contents(tmp_path / "a") == contents(dynamic)
 
 
-def test_a_corpus_that_changed_is_not_gone_on_with(source, tmp_path, monkeypatch):
+def test_a_changed_corpus_is_refused_on_resuming(source, tmp_path, monkeypatch):
     changed = tmp_path / "corpus"
     shutil.copytree(source, changed)
     write_shard = ShardWriter.write
     with monkeypatch.context() as patch:
         patch.setattr(ShardWriter, "write", lambda *a: write_shard(*a) if a[1] < 2 else (_ for _ in ()).throw(OSError))
-        with pytest.raises(OSError):  # noqa: PT011  the one that was just put there
+        with pytest.raises(OSError):  # noqa: PT011  the one raised above
             write(changed, tmp_path / "a")
     text = (changed / "0.txt").read_text()
     (changed / "0.txt").write_text(text[:100].swapcase() + text[100:])  # of the same size
-    with pytest.raises(ValueError, match=r"same corpus.*examples-00000"):
+    with pytest.raises(ValueError, match=r"examples-00000\.tfrecord was made from another text"):
         write(changed, tmp_path / "a")
 
 
-def test_directories_that_hold_something_else(source, dynamic, tmp_path):
+def test_directories_with_other_content(source, dynamic, tmp_path):
     for change in ({"seq_length": 64}, {"nsp": False}, {"masking": Masking(rate=0.2)}, {"lowercase": False}):
-        with pytest.raises(FileExistsError, match="holds one run"):
+        with pytest.raises(FileExistsError, match="of another run"):
             write(source, dynamic, **change)
-    with pytest.raises(FileExistsError, match="corpus differ"):
+    with pytest.raises(FileExistsError, match="other corpus"):
         write(source / "0.txt", dynamic)
     (tmp_path / "model.keras").write_text("")
-    with pytest.raises(FileExistsError, match=r"new or empty.*model\.keras"):
+    with pytest.raises(FileExistsError, match=r"is not empty.*model\.keras"):
         write(source, tmp_path)
 
 
 def test_corpora_without_pairs(tmp_path, caplog):
-    with pytest.raises(ValueError, match="no document"):
+    with pytest.raises(ValueError, match="no text"):
         write(iter([]), tmp_path / "a")
-    with pytest.raises(ValueError, match=r"no document$"):
+    with pytest.raises(ValueError, match=r"no text\..*no document$"):
         write(iter(["", " \n"]), tmp_path / "a")
-    with pytest.raises(ValueError, match=r"--no-nsp.*one document"):
+    with pytest.raises(ValueError, match=r"has one document.*--no-nsp"):
         write(iter(["A b. C d."]), tmp_path / "a")
     assert not (tmp_path / "a").exists()
     assert write(iter(["A b. C d."]), tmp_path / "a", nsp=False).examples == 1
     caplog.clear()
     assert write(iter(["A b."] * 20), tmp_path / "b").examples == 20  # of one sentence each
-    assert "20 examples 0 have" in caplog.text
+    assert "In 100 % of the pairs the second segment is random" in caplog.text
 
 
-def test_units_hold_two_documents_at_least(tmp_path):
+def test_paragraphs_as_documents_are_warned_of(tmp_path, caplog):
+    """By two books in the form of Project Gutenberg: blank lines between paragraphs, and hard-wrapped lines."""
+    chance = random.Random(0)
+    for name in "ab":
+        paragraphs = ["\n".join(textwrap.wrap(document(chance, 3), 40)) for _ in range(200)]
+        (tmp_path / f"{name}.txt").write_text("\n\n".join(paragraphs))
+    source = [tmp_path / "a.txt", tmp_path / "b.txt"]
+    options = {"seq_length": 128, "short_seq_prob": 0}
+    short = write(source, tmp_path / "short", **options)
+    assert "--documents file" in caplog.text
+    assert short.real_share < 0.5
+    assert short.sentences == sum(path.read_text().count(".") for path in source)  # across the ends of lines
+    caplog.clear()
+    long = write(source, tmp_path / "long", boundary="file", **options)
+    assert not caplog.text
+    assert long.real_share > 0.95
+    assert 0.4 < long.random_share < 0.6
+    batch = next(iter(read_examples(tmp_path / "long", batch_size=long.examples)))
+    assert long.real_share == pytest.approx(np.mean(batch[0]["input_mask"]))
+
+
+def test_a_shard_has_at_least_two_documents(tmp_path):
     chance = random.Random(0)
     texts = [document(chance, 400) for _ in range(5)]  # each larger than a shard
     write(iter(texts), tmp_path / "a", shard_size=100)
@@ -127,23 +149,23 @@ def test_sentences_longer_than_the_row(tmp_path):
     long = " ".join("abcdefghij" * 10)
     for nsp in (True, False):
         write(iter([f"{long}. {long}.", long]), tmp_path / str(nsp), nsp=nsp)
-        (batch,) = batches(tmp_path / str(nsp), batch_size=len(Examples.open(tmp_path / str(nsp))), epochs=1)
+        (batch,) = batches(tmp_path / str(nsp), batch_size=len(ExampleReader.open(tmp_path / str(nsp))), epochs=1)
         assert (batch["x/input_mask"].sum(1) <= 32).all()
         if not nsp:  # nothing is lost
             pieces = sum(len(row) - 1 - row.count(SEP) for row in unmasked(batch))
             assert pieces == 302
 
 
-def test_binary_files_are_named_and_leave_nothing(source, tmp_path):
+def test_a_binary_file_is_named_and_nothing_is_written(source, tmp_path):
     shutil.copytree(source, tmp_path / "corpus")
     (tmp_path / "corpus" / "1.txt").write_bytes(b"\x89PNG\xff\0\0")
-    with pytest.raises(ValueError, match=r"must be UTF-8.*1\.txt"):
+    with pytest.raises(ValueError, match=r"1\.txt is not UTF-8"):
         write(tmp_path / "corpus", tmp_path / "a", shard_size=10**9)
     assert not (tmp_path / "a").exists()
 
 
-def test_a_full_disk_leaves_whole_shards(source, dynamic, tmp_path):
-    """The limit of a file's size is what a process can meet without a disk of its own."""
+def test_a_full_disk_leaves_only_complete_shards(source, dynamic, tmp_path):
+    """A limit on the size of files has the effect of a full disk."""
     size = (dynamic / "examples-00000.tfrecord").stat().st_size
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size - 100, limit[1]))
@@ -165,10 +187,10 @@ def test_a_remote_directory(source, dynamic):
     assert same(batches("ram://examples/a", 4), batches(dynamic, 4))
 
 
-# === What the examples are ===
+# === The examples ===
 
 
-def test_pairs_are_rows(dynamic):
+def test_rows_of_pairs(dynamic):
     for batch in batches(dynamic, epochs=1):
         assert batch["x/input_word_ids"].dtype == batch["y/mlm_logits"].dtype == np.int32
         assert batch["x/masked_lm_positions"].shape == (8, 5)
@@ -180,8 +202,8 @@ def test_pairs_are_rows(dynamic):
         assert (batch["x/input_word_ids"][batch["x/input_mask"] == 0] == PAD).all()
 
 
-def test_next_texts_are_next(tmp_path):
-    """Documents in which each sentence tells its place."""
+def test_next_segments_follow_the_first(tmp_path):
+    """By documents in which each sentence shows its place."""
     letters = [f"{a} {b}" for a in "abcdefghij" for b in "abcdefghij"]
     texts = ["\n".join(f"{number} {letter}." for number, letter in zip("abcdefghij" * 10, letters, strict=True))] * 9
     write(iter(texts), tmp_path / "a", short_seq_prob=0, sentences="line")
@@ -199,7 +221,7 @@ def test_next_texts_are_next(tmp_path):
     assert seen > 20
 
 
-def test_mlm_alone_packs_full_sentences(source, tmp_path):
+def test_without_pairs_rows_are_full_sentences(source, tmp_path):
     write(source, tmp_path / "a", nsp=False)
     found = batches(tmp_path / "a", epochs=1)
     assert "y/nsp_logits" not in found[0]
@@ -210,7 +232,7 @@ def test_mlm_alone_packs_full_sentences(source, tmp_path):
     assert not any(batch["x/input_type_ids"].any() for batch in found)
 
 
-def test_static_and_dynamic_are_the_same_pairs(source, tmp_path):
+def test_static_and_dynamic_examples_are_the_same_pairs(source, tmp_path):
     write(source, tmp_path / "dynamic")
     write(source, tmp_path / "static", mode="static", dupe_factor=1)
     rows = [

@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from keras_bert.weights import our_folder
-from keras_bert_cli import app, export  # noqa: F401  registers the command
+from keras_bert_cli import app
 from tests.serving.kit import LABELS, METRICS, NAME
 from tests.weights import small
 

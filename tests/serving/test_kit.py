@@ -8,7 +8,7 @@ import tensorflow as tf
 from typer.testing import CliRunner
 
 from keras_bert.serving.kit import write_kit
-from keras_bert_cli import app, export  # noqa: F401  registers the command
+from keras_bert_cli import app
 from tests.serving.kit import LABELS, METRICS, NAME
 
 pytest.importorskip("tensorflow_serving.apis", reason="pip install 'keras3-bert[serving]'")

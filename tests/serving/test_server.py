@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from keras_bert_cli import app, serve  # noqa: F401  registers the command
+from keras_bert_cli import app
 from tests.serving.kit import LABELS, NAME, TEXTS
 from tests.weights import small
 

@@ -5,7 +5,7 @@ import random
 
 from typer.testing import CliRunner
 
-from keras_bert_cli import app, evaluate, finetune, predict  # noqa: F401  registers the commands
+from keras_bert_cli import app
 
 WORDS = ("good", "bad", "film", "actor", "anna", "paul", "seoul", "paris", "who", "where", "is", "in", "the", "ran")
 

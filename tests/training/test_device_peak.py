@@ -1,4 +1,4 @@
-"""Devices by the names that TensorFlow and TPU VMs have for them."""
+"""Devices by their names in TensorFlow and on TPU VMs."""
 
 import pytest
 

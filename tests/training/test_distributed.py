@@ -1,4 +1,4 @@
-"""The same weights on any number of devices, workers and parts; in processes of their own, with two logical CPUs."""
+"""Equal weights on any number of devices, workers and parts, in processes of their own with two logical CPUs."""
 
 import json
 import os
@@ -11,9 +11,9 @@ import tensorflow as tf
 
 import keras_bert
 from keras_bert.layers.norm import Dropout
-from keras_bert.training.loop import train
+from keras_bert.training.train import train
 from tests.subprocesses import FORKS, fork
-from tests.training.small import BATCH, batches, small_pretrainer, weights
+from tests.training.small_training import BATCH, batches, small_pretrainer, weights
 
 pytestmark = pytest.mark.slow
 
@@ -90,8 +90,8 @@ def on_replicas():
     for variable in model.variables:
         first, second = (x.numpy() for x in strategy.experimental_local_results(variable.value))
         np.testing.assert_array_equal(first, second, variable.path)
-    alone = trained(keras_bert.strategy("one"), 5, dropout=0.1)
-    assert np.abs(weights(model) - weights(alone)).max() > 1e-3
+    one = trained(keras_bert.strategy("one"), 5, dropout=0.1)
+    assert np.abs(weights(model) - weights(one)).max() > 1e-3
 
 
 def test_each_replica_draws_its_own_masks_and_has_the_same_weights():
@@ -107,7 +107,7 @@ def in_float16():
     before = weights(model)
     train(model, optimizer, batches, strategy=strategy, steps=30, batch_size=BATCH)
     left_out = 30 - int(optimizer.iterations.value.read_value())
-    assert 5 < left_out < 29, left_out  # steps whose scaled gradients overflowed moved nothing
+    assert 5 < left_out < 29, left_out  # steps whose scaled gradients overflowed changed nothing
     assert float(optimizer.dynamic_scale.value.read_value()) == 2.0 ** (40 - left_out)
     assert np.isfinite(weights(model)).all()
     assert np.abs(weights(model) - before).max() > 0.01

@@ -34,7 +34,7 @@ def test_lamb_is_algorithm_2():
         np.testing.assert_allclose(np.asarray(variable), expected[variable.name], rtol=1e-5)
 
 
-def test_lamb_moves_weights_that_are_zero():
+def test_lamb_updates_weights_that_are_zero():
     dense = keras.layers.Dense(2, kernel_initializer="zeros")
     dense.build((None, 2))
     optimizer = Lamb(0.5, weight_decay=0.0)
@@ -59,7 +59,7 @@ def test_a_wrong_strategy_names_the_right_ones(name):
         strategy(name)
 
 
-def test_strategies_that_are_not_there(monkeypatch):
+def test_strategies_without_their_devices(monkeypatch):
     monkeypatch.delenv("TPU_NAME", raising=False)
     monkeypatch.delenv("TF_CONFIG", raising=False)
     with pytest.raises(ValueError, match="needs a TPU"):
@@ -71,7 +71,7 @@ def test_strategies_that_are_not_there(monkeypatch):
         strategy("auto")
 
 
-def test_one_device_is_said_to_be_one(caplog):
+def test_one_device_is_logged(caplog):
     with caplog.at_level("INFO", "keras_bert"):
         assert strategy().num_replicas_in_sync == 1
     assert "one device" in caplog.text

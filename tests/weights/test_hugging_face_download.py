@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from safetensors.numpy import load_file
 
+from keras_bert.vectors import Pooling
 from keras_bert.weights import hugging_face
-from keras_bert.weights.checkpoint import Pooling
 from tests.weights import small
 
 pytestmark = pytest.mark.network

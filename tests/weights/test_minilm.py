@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import keras_bert
+from keras_bert.vectors import Pooling
 from keras_bert.weights import hugging_face
-from keras_bert.weights.checkpoint import Checkpoint, Pooling
+from keras_bert.weights.checkpoint import Checkpoint
 from tests.conftest import SHARED
 from tests.parity.oracles import array, ragged_batch
 

@@ -7,8 +7,8 @@ import pytest
 
 from keras_bert.text.rules import TextRules
 from keras_bert.text.vocabulary import Vocabulary
+from keras_bert.vectors import Pooling
 from keras_bert.weights import hugging_face
-from keras_bert.weights.checkpoint import Pooling
 from keras_bert.weights.load import read
 from tests.weights import small
 from tests.weights.hugging_face_folders import bert_of_theirs, edit, folder_of

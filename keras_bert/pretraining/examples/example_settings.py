@@ -1,78 +1,88 @@
-"""What decides the bytes of a directory of examples, as examples.json has it."""
+"""ExampleSettings: the options of `write_examples`, as examples.json keeps them."""
 
 import dataclasses
-import hashlib
 from dataclasses import dataclass, field
 from typing import Any
 
+from keras_bert.checks import check_at_least, check_choice, check_share
 from keras_bert.corpus.documents import check_boundary
-from keras_bert.corpus.sentences import RULES
+from keras_bert.corpus.sentences import SENTENCES
 from keras_bert.pretraining.examples.masking import Masking
 from keras_bert.text.packing import check_seq_length
-from keras_bert.text.vocabulary import Vocabulary
+from keras_bert.text.rules import TextRules
 
 MODES = ("dynamic", "static")
-FORMAT = 1
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
-    """How text became examples."""
+class ExampleSettings:
+    """How documents become examples; together with the corpus and the vocabulary, this decides every byte.
+
+    lowercase, strip_accents, split_cjk: see `keras_bert.Preprocessor`.
+    seq_length: pieces in a row, [CLS] and [SEP] included.
+    mode: "dynamic" masks while reading, differently in each epoch; "static" writes masked rows in the format of
+        google-research/bert.
+    nsp: whether rows are pairs of segments for next sentence prediction; False fills rows with full sentences, for
+        masked words only.
+    masking: which pieces are masked, and how.
+    short_seq_prob: the share of documents whose examples are cut to a random shorter length.
+    dupe_factor: passes over the documents, each with pairs and masks of its own; None: 1, or 10 in static mode.
+    boundary, text_field: see `keras_bert.corpus.documents.read_documents`.
+    sentences: "rules" splits text into sentences; "line" takes each line as one sentence.
+    shard_size: characters of text in a shard. A random second segment comes from a document of the same shard.
+    """
 
     seq_length: int = 128
-    mode: str = "dynamic"  # masked when read, or "static": masked when written
-    nsp: bool = True  # pairs of texts; False: full sentences, for MLM alone
+    mode: str = "dynamic"
+    nsp: bool = True
     masking: Masking = field(default_factory=Masking)
-    short_seq_prob: float = 0.1  # share of the documents whose examples are cut shorter
-    dupe_factor: int = 1  # passes over the documents, each with pairs and masks of its own
+    short_seq_prob: float = 0.1
+    dupe_factor: int | None = None
     seed: int = 0
-    boundary: str = "auto"  # what parts the documents of a text file
-    sentences: str = "rules"  # how sentences are told, or "line"
-    text_field: str = "text"  # of a JSONL file
-    shard_size: int = 4_000_000  # characters of text
+    boundary: str = "auto"
+    sentences: str = "rules"
+    text_field: str = "text"
+    shard_size: int = 4_000_000
     lowercase: bool = True
-    strip_accents: bool | None = None  # None: as lowercase
+    strip_accents: bool | None = None
     split_cjk: bool = True
-    vocabulary_size: int = 0
-    vocabulary_sha256: str = ""
-    format: int = FORMAT
 
     def __post_init__(self) -> None:
         check_seq_length(self.seq_length, segments=2 if self.nsp else 1)
         if self.nsp and self.seq_length < 5:
-            raise ValueError(f"Pairs need room for a piece of each text. Received: seq_length={self.seq_length}")
-        for name, known in (("mode", MODES), ("sentences", RULES)):
-            if getattr(self, name) not in known:
-                raise ValueError(f"{name} must be one of {', '.join(known)}. Received: {name}={getattr(self, name)!r}")
+            raise ValueError(
+                f"`seq_length` must be at least 5, for a piece of each segment. Received: seq_length={self.seq_length}"
+            )
+        check_choice("mode", self.mode, MODES)
+        check_choice("sentences", self.sentences, SENTENCES)
         check_boundary(self.boundary)
-        for name in ("dupe_factor", "shard_size"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1. Received: {name}={getattr(self, name)}")
-        if not 0 <= self.short_seq_prob <= 1:
-            raise ValueError(f"short_seq_prob must be between 0 and 1. Received: {self.short_seq_prob}")
+        check_at_least(self, 1, "passes", "shard_size")
+        check_share(self, "short_seq_prob")
         if not -(2**63) <= self.seed < 2**63:
-            raise ValueError(f"seed must be a whole number of 64 bits. Received: seed={self.seed}")
+            raise ValueError(f"`seed` must fit into 64 bits. Received: seed={self.seed}")
 
     @property
-    def predictions(self) -> int:
-        """P, the masked positions of a row."""
-        return self.masking.predictions(self.seq_length)
+    def passes(self) -> int:
+        """Passes over the documents."""
+        if self.dupe_factor is not None:
+            return self.dupe_factor
+        return 10 if self.mode == "static" else 1
+
+    @property
+    def rules(self) -> TextRules:
+        """How text is tokenized."""
+        return TextRules(self.lowercase, self.strip_accents, self.split_cjk)
 
     def to_dict(self) -> dict[str, Any]:
-        return dataclasses.asdict(self)
+        return dataclasses.asdict(self) | {"dupe_factor": self.passes}
 
     @classmethod
-    def from_dict(cls, data: dict[str, Any], source: str) -> "Settings":
-        """The settings in examples.json; those of a newer release are refused."""
-        known = {entry.name for entry in dataclasses.fields(cls)}
-        if data.get("format") != FORMAT or set(data) != known:
-            raise ValueError(
-                f"Examples must be of format {FORMAT}. Write them again with this release. "
-                f"Received: {source}, format {data.get('format')}"
+    def from_options(cls, options: dict[str, Any], function: str) -> "ExampleSettings":
+        """The settings given as keyword arguments of a function; None stands for the default."""
+        known = [entry.name for entry in dataclasses.fields(cls)]
+        if unknown := [name for name in options if name not in known]:
+            raise TypeError(
+                f"{function}() has no argument `{unknown[0]}`. Use one of {', '.join(known)}. "
+                f"Received: {unknown[0]}={options[unknown[0]]!r}"
             )
-        return cls(**(data | {"masking": Masking(**data["masking"])}))
-
-
-def sha256_of(vocabulary: Vocabulary) -> str:
-    """The digest of the vocabulary's file."""
-    return hashlib.sha256("".join(f"{token}\n" for token in vocabulary).encode()).hexdigest()
+        return cls(**{name: value for name, value in options.items() if value is not None})

@@ -1,18 +1,18 @@
-"""A directory of examples: shards, `examples.json` over them, and the vocabulary with its text rules.
+"""A directory of examples: shards, `examples.json` about them, and the vocabulary with its text rules.
 
-While it is written, `unfinished.json` stands for examples.json, and each finished shard has a note of its own.
+Until all shards are written, `unfinished.json` takes the place of examples.json, and each shard has a note of its own.
 """
 
+import hashlib
 import logging
 import os
-from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from keras_bert import storage
-from keras_bert.corpus.documents import Document
-from keras_bert.pretraining.examples.example_settings import Settings, sha256_of
-from keras_bert.pretraining.examples.shards import ONE_DOCUMENT, Shard, digest_of
-from keras_bert.text.rules import TextRules
+from keras_bert.corpus.files import kind_of
+from keras_bert.pretraining.examples.example_settings import ExampleSettings
+from keras_bert.pretraining.examples.masking import Masking
+from keras_bert.pretraining.examples.shard_writer import Shard
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.weights.tokenizer_files import tokenizer_config
 
@@ -22,118 +22,175 @@ FINISHED = "examples.json"
 UNFINISHED = "unfinished.json"
 VOCABULARY = "vocab.txt"
 RULES = "tokenizer_config.json"
+FORMAT = 1
+ONE_DOCUMENT = (
+    "The corpus has one document, but a random second segment must come from another one. Add documents, separate "
+    "them in another way (--documents), or write no pairs (nsp=False, --no-nsp). Received: one document"
+)
+
+
+class Written(NamedTuple):
+    """The totals of a run of `write_examples`."""
+
+    documents: int
+    sentences: int
+    examples: int
+    megabytes: float  # of text
+    seconds: float
+    real_share: float | None = None  # of the positions of a row, those with a piece; None: not counted
+    random_share: float | None = None  # of the pairs, those with a random second segment; None: no pairs
+
+    def __str__(self) -> str:
+        parts = [f"{self.documents:,} documents, {self.sentences:,} sentences, {self.examples:,} examples"]
+        if self.real_share is not None:
+            parts.append(f"{self.real_share:.0%} of a row is text")
+        if self.random_share is not None:
+            parts.append(f"{self.random_share:.0%} of the pairs are random")
+        return ", ".join([*parts, f"{self.megabytes / self.seconds:.1f} MB/s"])
+
+
+# === Writing ===
+
+
+def run_of(settings: ExampleSettings, vocabulary: Vocabulary, corpus: list[list[Any]], writer: str) -> dict[str, Any]:
+    """What identifies a run of `write_examples`.
+
+    corpus: the name and size of each file. writer: "local" or "beam".
+    """
+    identity = {"vocabulary_size": len(vocabulary), "vocabulary_sha256": _sha256(vocabulary), "format": FORMAT}
+    return {"settings": settings.to_dict() | identity, "corpus": corpus, "writer": writer}
 
 
 def finished_shards(directory: str, run: dict[str, Any]) -> list[Shard] | None:
-    """The shards of a run that ended; None where there is something to do. Another run's directory is refused.
-
-    run: what tells this run from others: the settings, the corpus and the writer.
-    """
-    ended = storage.read_json(os.path.join(directory, FINISHED))
-    found = ended or storage.read_json(os.path.join(directory, UNFINISHED))
+    """The shards of a finished run; None if there is something to write. The directory of another run is refused."""
+    finished = storage.read_json(os.path.join(directory, FINISHED))
+    found = finished or storage.read_json(os.path.join(directory, UNFINISHED))
     if not found:
         if names := storage.names_in(directory):
             raise FileExistsError(
-                "Examples are written into a new or empty directory. Choose another or empty it. "
-                f"Received: {directory}, which holds {names[0]}"
+                f"{directory} is not empty. Write the examples into a new or empty directory. Received: {directory}, "
+                f"which holds {names[0]}"
             )
         return None
     for part, value in run.items():
         if found.get(part) != value:
             raise FileExistsError(
-                "A directory of examples holds one run. Choose another, empty it, or give what it was begun with. "
-                f"Received: {directory}, whose {part} differ: {_difference(found.get(part), value)}"
+                f"{directory} holds examples of another run. Choose another directory, empty this one, or use the "
+                f"arguments of that run. Received: other {part}: {differences(found.get(part), value)}"
             )
-    if not ended:
+    if not finished:
         return None
-    logger.info("%s: finished by an earlier run", directory)
-    return [Shard(**shard) for shard in ended["shards"]]
+    logger.info("%s: already finished by an earlier run.", directory)
+    return [Shard(**shard) for shard in finished["shards"]]
 
 
-def begin(directory: str, run: dict[str, Any], settings: Settings, vocabulary: Vocabulary) -> dict[int, Shard]:
-    """Make the directory ready; the shards that an earlier run finished, by their numbers."""
+def begin(directory: str, run: dict[str, Any], settings: ExampleSettings, vocabulary: Vocabulary) -> None:
+    """Create the directory with everything but shards."""
     storage.make_folder(directory)
-    rules = TextRules(settings.lowercase, settings.strip_accents, settings.split_cjk)
-    storage.write_json(os.path.join(directory, UNFINISHED), run)  # first: by it the directory is known again
-    storage.write_text(os.path.join(directory, VOCABULARY), "".join(f"{token}\n" for token in vocabulary))
-    storage.write_json(os.path.join(directory, RULES), tokenizer_config(rules, settings.seq_length))
-    return {int(shard.name[len("examples-") : -len(".tfrecord")]): shard for shard in noted_shards(directory)}
+    storage.write_json(os.path.join(directory, UNFINISHED), run)  # first, since it says whose directory this is
+    storage.write_text(os.path.join(directory, VOCABULARY), _lines(vocabulary))
+    storage.write_json(os.path.join(directory, RULES), tokenizer_config(settings.rules, settings.seq_length))
 
 
-def check_text(directory: str, shard: Shard, unit: Sequence[Document]) -> None:
-    """Refuse a shard that an earlier run made from another text."""
-    if shard.digest != digest_of(unit):
-        raise ValueError(
-            "A run goes on from the same corpus. Empty the directory, or choose another. Received: "
-            f"{os.path.join(directory, shard.name)}, made from another text"
-        )
-
-
-def finish(directory: str, run: dict[str, Any], shards: list[Shard]) -> None:
-    """Write examples.json over the shards, and drop what stood for it."""
-    examples = sum(shard.examples for shard in shards)
-    documents = sum(shard.documents for shard in shards)
-    if run["settings"]["nsp"] and documents == 1:
+def finish(directory: str, run: dict[str, Any]) -> list[Shard]:
+    """Move the shards' notes into examples.json."""
+    notes = [name for name in storage.names_in(directory) if name.startswith("examples-") and name.endswith(".json")]
+    shards = sorted(Shard(**storage.read_json(os.path.join(directory, name))) for name in notes)
+    settings = run["settings"]
+    written = summarize(shards, settings)
+    if settings["nsp"] and written.documents == 1:
         raise ValueError(ONE_DOCUMENT)
-    if not examples:
-        raise ValueError(f"A corpus must give an example at least. Give more text. Received: {documents} documents")
-    next_texts = sum(shard.next_texts for shard in shards)
-    if run["settings"]["nsp"] and not 0.2 < next_texts / examples < 0.8:
+    if not written.examples:
+        raise ValueError(f"The corpus has no text for an example. Add text. Received: {written.documents} documents")
+    if written.random_share is not None and not 0.2 < written.random_share < 0.8:
         logger.warning(
-            "Of %d examples %d have the text that is next, where half should: documents of one sentence have no next, "
-            "and a single document has no other. Part documents otherwise (--documents), or leave out pairs "
-            "(nsp=False, --no-nsp).",
-            examples, next_texts,
-        )  # fmt: skip
-    storage.write_json(
-        os.path.join(directory, FINISHED), run | {"shards": [shard._asdict() for shard in sorted(shards)]}
-    )
-    for name in [UNFINISHED, *_notes(directory)]:
-        storage.remove(os.path.join(directory, name))
-
-
-def noted_shards(directory: str) -> list[Shard]:
-    """The shards that are finished, in a directory that is not."""
-    return [Shard(**storage.read_json(os.path.join(directory, name))) for name in _notes(directory)]
-
-
-def read_directory(directory: str) -> tuple[Settings, list[Shard]]:
-    """The settings and shards of finished examples."""
-    path = os.path.join(directory, FINISHED)
-    found = storage.read_json(path)
-    if not found:
-        unfinished = storage.exists(os.path.join(directory, UNFINISHED))
-        raise FileNotFoundError(
-            f"Examples have an {FINISHED}. "
-            + ("Run the command that writes them once more to finish them. " if unfinished else "Write them first. ")
-            + f"Received: {directory}"
+            "In %.0f %% of the pairs the second segment is random; it should be half of them. A document of one "
+            "sentence has no next segment, and a single document has no random one. Separate documents in another way "
+            "(--documents), or write no pairs (nsp=False, --no-nsp).",
+            100 * written.random_share,
         )
-    return Settings.from_dict(found["settings"], path), [Shard(**shard) for shard in found["shards"]]
+    elif settings["nsp"] and written.real_share and written.real_share < 0.6 and _has_blank_lines(run):
+        logger.warning(
+            "Only %.0f %% of a row is text, because the documents are short: %.1f sentences on average. In .txt files, "
+            "a blank line ends a document. If it only ends a paragraph in yours, write the examples again with one "
+            "document for each file (--documents file) or each heading (--documents heading).",
+            100 * written.real_share, written.sentences / written.documents,
+        )  # fmt: skip
+    storage.write_json(os.path.join(directory, FINISHED), run | {"shards": [shard._asdict() for shard in shards]})
+    for name in [UNFINISHED, *notes]:
+        storage.remove(os.path.join(directory, name))
+    return shards
 
 
-def text_beside(directory: str) -> tuple[Vocabulary, TextRules]:
-    """The vocabulary the examples were made with, and how text was cut."""
-    settings = storage.read_json(os.path.join(directory, FINISHED)) or storage.read_json(
-        os.path.join(directory, UNFINISHED)
+def summarize(shards: list[Shard], settings: dict[str, Any], seconds: float = 0.0) -> Written:
+    """The totals of shards that were written with these settings."""
+    documents, sentences, examples, text, next_texts, pieces = (
+        sum(getattr(shard, name) for shard in shards)
+        for name in ("documents", "sentences", "examples", "text", "next_texts", "pieces")
     )
+    real_share = pieces / (examples * settings["seq_length"]) if pieces else None
+    random_share = 1 - next_texts / examples if settings["nsp"] and examples else None
+    return Written(documents, sentences, examples, text / 1e6, seconds, real_share, random_share)
+
+
+def _has_blank_lines(run: dict[str, Any]) -> bool:
+    """Whether blank lines end documents in some file of the corpus."""
+    return run["settings"]["boundary"] in ("auto", "blank-line") and any(
+        kind_of(name) == "text" for name, _ in run["corpus"]
+    )
+
+
+def differences(found: Any, wanted: Any) -> str:
+    """In what two sets of settings, or two values, differ."""
+    if not isinstance(found, dict):
+        return f"{str(wanted)[:60]} (was {str(found)[:60]})"
+    names = [name for name in {**wanted, **found} if found.get(name) != wanted.get(name)]
+    return ", ".join(f"{name}={wanted.get(name)!r} (was {found.get(name)!r})" for name in names)
+
+
+# === Reading ===
+
+
+def is_examples_directory(path: str) -> bool:
+    """Whether `write_examples` wrote this directory."""
+    return any(storage.exists(os.path.join(path, name)) for name in (FINISHED, UNFINISHED))
+
+
+def read_shards(directory: str) -> list[Shard]:
+    """The shards of finished examples."""
+    found = storage.read_json(os.path.join(directory, FINISHED))
+    if not found:
+        raise FileNotFoundError(
+            f"The examples in {directory} are not finished: there is no {FINISHED}. Run the command that writes them "
+            f"again; it continues where it stopped. Received: {directory}"
+        )
+    return [Shard(**shard) for shard in found["shards"]]
+
+
+def read_settings(directory: str) -> tuple[ExampleSettings, Vocabulary]:
+    """The settings and the vocabulary of the examples, finished or not."""
+    path = os.path.join(directory, FINISHED)
+    run = storage.read_json(path) or storage.read_json(os.path.join(directory, UNFINISHED))
+    found = run["settings"]
+    size, digest = found.pop("vocabulary_size", None), found.pop("vocabulary_sha256", None)
+    if (version := found.pop("format", None)) != FORMAT or set(found) != set(ExampleSettings().to_dict()):
+        raise ValueError(
+            f"{path} has examples of another format. Write them again with this release. Received: format {version}, "
+            f"where {FORMAT} is needed"
+        )
     path = os.path.join(directory, VOCABULARY)
     vocabulary = Vocabulary(storage.read_text(path).removesuffix("\n").split("\n"))
-    found = Settings.from_dict(settings["settings"], directory)
-    if sha256_of(vocabulary) != found.vocabulary_sha256:
+    if _sha256(vocabulary) != digest:
         raise ValueError(
-            "The vocabulary beside examples must be the one they were made with. Put it back, or write the examples "
-            f"again. Received: {path}, {len(vocabulary)} pieces, where {found.vocabulary_size} with another digest "
-            "were used"
+            f"{path} is not the vocabulary these examples were written with. Put that one back, or write the examples "
+            f"again. Received: {len(vocabulary)} pieces, where {size} with another digest were used"
         )
-    return vocabulary, TextRules(found.lowercase, found.strip_accents, found.split_cjk)
+    return ExampleSettings(**found | {"masking": Masking(**found["masking"])}), vocabulary
 
 
-def _notes(directory: str) -> list[str]:
-    return [name for name in storage.names_in(directory) if name.startswith("examples-") and name.endswith(".json")]
+def _lines(vocabulary: Vocabulary) -> str:
+    return "".join(f"{token}\n" for token in vocabulary)
 
 
-def _difference(found: Any, wanted: Any) -> str:
-    if not isinstance(found, dict):
-        return f"{str(found)[:60]} (now {str(wanted)[:60]})"
-    names = [name for name in {**wanted, **found} if found.get(name) != wanted.get(name)]
-    return ", ".join(f"{name}={found.get(name)!r} (now {wanted.get(name)!r})" for name in names)
+def _sha256(vocabulary: Vocabulary) -> str:
+    return hashlib.sha256(_lines(vocabulary).encode()).hexdigest()

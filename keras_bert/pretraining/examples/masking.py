@@ -1,44 +1,43 @@
-"""Which pieces of a row are to be guessed, and what stands there instead: BERT's masking as TensorFlow ops.
+"""BERT's masking as TensorFlow ops: which pieces of a row are to be predicted, and what replaces them.
 
-The paper's 15 % is met exactly: a row of m pieces gets 0.15 m of them on average, the fraction by chance. Google's code
-rounds, counts [CLS] and [SEP] too and takes one at least, which makes it 15.2 % of full rows of 128 and more of short
-ones. With whole words the word that would pass the number is taken with the chance that keeps the average.
+The paper's 15 % are exact on average: of m pieces 0.15 m are chosen, where chance decides about the fraction. Google's
+code rounds, counts [CLS] and [SEP] too, and chooses at least one, which makes 15.2 % in full rows of 128 and more in
+short ones. With whole words, the last word is chosen with the probability that keeps the average.
 """
 
 import math
 from dataclasses import dataclass
 from typing import Any
 
+from keras_bert.checks import check_at_least, check_share
 from keras_bert.text.vocabulary import SPECIAL, Vocabulary
 
 
 @dataclass(frozen=True, kw_only=True)
 class Masking:
-    """The rates of the paper.
+    """Which pieces are masked, and how; the defaults are those of the paper.
 
     >>> Masking().predictions(128), Masking().predictions(512)
     (20, 77)
     """
 
-    rate: float = 0.15  # of the pieces, to be guessed
-    mask: float = 0.8  # of these, [MASK]
-    random: float = 0.1  # of these, another piece; the rest stays as it is
-    whole_word: bool = False  # choose words, and all pieces of each
+    rate: float = 0.15  # the share of the pieces to be predicted
+    mask: float = 0.8  # the share of these that become [MASK]
+    random: float = 0.1  # the share of these that become another piece; the rest stays as it is
+    whole_word: bool = False  # whether all pieces of a word are chosen together
     max_predictions: int | None = None  # P; None: rate x seq_length, rounded up
 
     def __post_init__(self) -> None:
-        for name in ("rate", "mask", "random"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ValueError(f"{name} must be between 0 and 1. Received: {name}={getattr(self, name)}")
+        check_share(self, "rate", "mask", "random")
         if not self.rate:
-            raise ValueError("rate must be above 0, or there is nothing to learn. Received: rate=0")
+            raise ValueError("`rate` must be above 0, or there is nothing to learn. Received: rate=0")
         if self.mask + self.random > 1:
             raise ValueError(
-                "mask and random are shares of the chosen pieces, so at most 1 together. "
+                "`mask` and `random` are shares of the chosen pieces and must not exceed 1 together. "
                 f"Received: mask={self.mask}, random={self.random}"
             )
-        if self.max_predictions is not None and self.max_predictions < 1:
-            raise ValueError(f"max_predictions must be at least 1. Received: {self.max_predictions}")
+        if self.max_predictions is not None:
+            check_at_least(self, 1, "max_predictions")
 
     def predictions(self, seq_length: int) -> int:
         """P for rows of this length."""
@@ -46,27 +45,30 @@ class Masking:
 
 
 class Masker:
-    """Masks rows of ids [B, S] by a seed: the same seed, the same masks, on any machine."""
+    """Masks rows of ids [B, S]. The same seed gives the same masks on any machine."""
 
     def __init__(self, masking: Masking, vocabulary: Vocabulary, seq_length: int) -> None:
         import numpy as np
 
         if "[MASK]" not in vocabulary:
-            raise ValueError(f"Masking needs the piece [MASK]. Add it to the vocabulary. Received: {vocabulary!r}")
+            raise ValueError(f"The vocabulary has no [MASK], which masking needs. Add it. Received: {vocabulary!r}")
         self.masking = masking
         self.predictions = masking.predictions(seq_length)
         special = [token in SPECIAL or token.startswith("[unused") for token in vocabulary]
         self._mask = vocabulary["[MASK]"]
         self._never = [vocabulary[token] for token in ("[CLS]", "[SEP]", "[PAD]")]
-        self._ordinary = np.flatnonzero(np.logical_not(special)).astype(np.int32)  # may stand in for another piece
+        self._ordinary = np.flatnonzero(np.logical_not(special)).astype(np.int32)  # may replace a piece
         if not len(self._ordinary):
-            raise ValueError(f"Masking needs pieces that are not special. Received: {vocabulary!r}")
+            raise ValueError(
+                "The vocabulary has only special pieces, so none can be replaced by another. Use a learned vocabulary. "
+                f"Received: {vocabulary!r}"
+            )
         self._continues = np.array([token.startswith("##") for token in vocabulary])
 
     def __call__(self, ids: Any, seed: Any, part: tuple[int, int] = (0, 1)) -> dict[str, Any]:
-        """The rows with their masks: `input_ids` [B, S] and `masked_lm_positions`, `_ids`, `_weights` [B, P].
+        """The masked rows: `input_ids` [B, S] and `masked_lm_positions`, `_ids`, `_weights` [B, P].
 
-        part: (i, n) where these rows are part i of the n parts of a batch; the masks are those of the whole batch.
+        part: (i, n) if these rows are part i of the n parts of a batch; they get the masks they have in that batch.
         """
         import tensorflow as tf
 
@@ -80,7 +82,7 @@ class Masker:
         shown = tf.where(draw < self.masking.mask + self.masking.random, shown, truth)
         shown = tf.where(chosen, shown, truth)
         row = tf.broadcast_to(tf.range(rows)[:, tf.newaxis], tf.shape(positions))
-        # Padding among the positions points at [CLS] and writes it over itself.
+        # Unused positions are 0, where [CLS] is replaced by itself.
         masked = tf.tensor_scatter_nd_update(ids, tf.stack([row, positions], axis=-1), shown)
         return {
             "input_ids": masked,
@@ -90,7 +92,7 @@ class Masker:
         }
 
     def _noise(self, seed: Any, rows: Any, length: Any, part: tuple[int, int]) -> list[Any]:
-        """Four uniform draws for each position, [B, S] each."""
+        """Four random numbers for each position, each [B, S]."""
         import tensorflow as tf
 
         index, parts = part
@@ -98,17 +100,17 @@ class Masker:
         return tf.unstack(draws[:, rows * index : rows * (index + 1)])
 
     def _choose(self, ids: Any, order: Any, luck: Any) -> tuple[Any, Any]:
-        """P positions of each row in ascending order, and which of them are chosen; the others are 0."""
+        """P positions of each row in ascending order, and whether each is used; unused ones are 0."""
         import tensorflow as tf
 
         rows, length = tf.unstack(tf.shape(ids))
         open_ = tf.reduce_all(ids[:, :, tf.newaxis] != self._never, axis=-1)  # [B, S]
         begins = open_
         if self.masking.whole_word:
-            # The rest of a word that was cut off is a word here.
+            # What is left of a word that was cut off counts as a word.
             before = tf.pad(open_, [[0, 0], [1, 0]])[:, :-1]
             begins &= ~(tf.gather(self._continues, ids) & before)
-        # Words count through all rows; what stands before a row's first word falls to the word before, and is not open.
+        # Words are numbered through all rows. What precedes a row's first word gets the number before; it is not open.
         word = tf.reshape(tf.cumsum(tf.cast(tf.reshape(begins, [-1]), tf.int32)), [rows, length])
         words = rows * length + 1
         column = tf.broadcast_to(tf.range(length)[tf.newaxis], [rows, length])
@@ -116,14 +118,14 @@ class Masker:
         first = tf.gather(tf.math.unsorted_segment_min(far, word, words), word)  # [B, S]
         pieces = tf.gather(tf.math.unsorted_segment_sum(tf.cast(open_, tf.int32), word, words), word)  # [B, S]
         first = tf.where(open_, first, column)
-        order, luck = (tf.gather(draws, first, batch_dims=1) for draws in (order, luck))  # one draw for each word
-        # Words in a random order, the pieces of each in theirs; equal draws are parted by the word's place.
+        order, luck = (tf.gather(draws, first, batch_dims=1) for draws in (order, luck))  # one number for each word
+        # Words in random order, with their pieces in order; the word's place decides between equal numbers.
         order = tf.cast(order * 2.0**23, tf.int64) * tf.cast(length, tf.int64) + tf.cast(first, tf.int64)
         order = tf.where(open_, order, tf.int64.max)
         _, places = tf.math.top_k(-order, tf.minimum(self.predictions, length))  # [B, P]
         gathered = [tf.gather(values, places, batch_dims=1) for values in (open_, pieces, first, luck)]
         chosen, pieces, first, luck = gathered
-        before = tf.range(tf.shape(places)[1])[tf.newaxis] - (places - first)  # pieces of the words before this one
+        before = tf.range(tf.shape(places)[1])[tf.newaxis] - (places - first)  # pieces in front of this word
         wanted = self.masking.rate * tf.reduce_sum(tf.cast(open_, tf.float32), axis=1, keepdims=True)  # [B, 1]
         chosen &= before + pieces <= self.predictions
         chosen &= luck * tf.cast(pieces, tf.float32) < wanted - tf.cast(before, tf.float32)

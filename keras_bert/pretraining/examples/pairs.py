@@ -1,7 +1,7 @@
-"""Google's walk through documents: which spans of pieces make the two texts of an example.
+"""Which spans of pieces make the segments of an example, by the algorithm of google-research/bert.
 
-A unit of the corpus is one flat array of piece ids in which sentences follow one another, so that a text of an example,
-being sentences in a row, is a span of that array: the walk looks at lengths alone and moves no piece.
+The sentences of a shard follow one another in one flat array of piece ids. A segment is a run of sentences and thus a
+span of that array, so the algorithm only looks at the lengths of sentences.
 """
 
 import random
@@ -16,62 +16,50 @@ SPANS = 5  # a_begin, a_end, b_begin, b_end, label
 def pair_spans(
     documents: Sequence[Sequence[int]], *, room: int, short_seq_prob: float, chance: random.Random
 ) -> np.ndarray:
-    """The examples of a unit, in its order: int64 [N, 5] of a_begin, a_end, b_begin, b_end and the label.
+    """The examples of a shard, in its order: int64 [N, 5] of a_begin, a_end, b_begin, b_end and the label.
 
-    The label is 0 where the second text is what follows the first, 1 where it is from another document. A document of
-    one sentence has no next, and a unit of one document no other.
+    The label is 0 if the second segment follows the first, 1 if it comes from another document. A document of one
+    sentence has no next segment, and a single document has no random one.
 
     documents: the lengths of each document's sentences, in pieces.
-    room: how many pieces the two texts may have together.
-    short_seq_prob: of this share of the documents the examples are cut to a random shorter length.
+    room: how many pieces the two segments may have together.
+    short_seq_prob: the share of the documents whose examples are cut to a random shorter length.
 
     >>> pair_spans([[4, 5]], room=30, short_seq_prob=0, chance=random.Random(0))
     array([[0, 4, 4, 9, 0]])
     """
-    bounds = []  # of each document, the first piece of each sentence and the end of the last
+    bounds = []  # for each document: the first piece of each sentence, and the end of the last
     begin = 0
     for lengths in documents:
         bounds.append(list(accumulate(lengths, initial=begin)))
         begin = bounds[-1][-1]
     found: list[tuple[int, int, int, int, int]] = []
-    for number in range(len(bounds)):
-        _walk(found, bounds, number, room, short_seq_prob, chance)
+    for number, document in enumerate(bounds):
+        target = chance.randint(2, room) if chance.random() < short_seq_prob else room
+        first, last = 0, len(document) - 1  # sentences
+        while first < last:
+            end = first + 1
+            while end < last and document[end] - document[first] < target:
+                end += 1
+            # Sentences first..end-1 are the chunk; at least one of them makes the first segment.
+            middle = first + chance.randint(1, end - first - 1) if end - first > 1 else end
+            a_begin, a_end = document[first], document[middle]
+            if len(bounds) > 1 and (middle == end or chance.random() < 0.5):
+                b_begin, b_end = _elsewhere(bounds, number, target - (a_end - a_begin), chance)
+                label = 1
+                first = middle  # the rest of the chunk is used again
+            elif middle < end:
+                b_begin, b_end, label = document[middle], document[end], 0
+                first = end
+            else:  # a chunk of one sentence, and there is no other document
+                first = end
+                continue
+            found.append((*_truncate(a_begin, a_end, b_begin, b_end, room, chance), label))
     return np.array(found, np.int64).reshape(-1, SPANS)
 
 
-def _walk(
-    found: list[tuple[int, int, int, int, int]],
-    bounds: list[list[int]],
-    number: int,
-    room: int,
-    short_seq_prob: float,
-    chance: random.Random,
-) -> None:
-    document, last = bounds[number], len(bounds[number]) - 1
-    target = chance.randint(2, room) if chance.random() < short_seq_prob else room
-    first = 0  # sentence of the chunk
-    while first < last:
-        end = first + 1
-        while end < last and document[end] - document[first] < target:
-            end += 1
-        # Sentences first..end-1 are the chunk; some of them, at least one, are the first text.
-        middle = first + chance.randint(1, end - first - 1) if end - first > 1 else end
-        a_begin, a_end = document[first], document[middle]
-        if len(bounds) > 1 and (middle == end or chance.random() < 0.5):
-            b_begin, b_end = _elsewhere(bounds, number, target - (a_end - a_begin), chance)
-            label = 1
-            first = middle  # what the chunk had for the second text comes again
-        elif middle < end:
-            b_begin, b_end, label = document[middle], document[end], 0
-            first = end
-        else:  # the one sentence of a chunk, and no other document
-            first = end
-            continue
-        found.append((*_truncate(a_begin, a_end, b_begin, b_end, room, chance), label))
-
-
 def _elsewhere(bounds: list[list[int]], number: int, wanted: int, chance: random.Random) -> tuple[int, int]:
-    """Sentences of another document, from a random one on, until they have the pieces wanted."""
+    """Sentences of another document, starting at a random one, until they have enough pieces."""
     other = chance.randrange(len(bounds) - 1)
     document = bounds[other + (other >= number)]
     begin = chance.randrange(len(document) - 1)
@@ -82,7 +70,7 @@ def _elsewhere(bounds: list[list[int]], number: int, wanted: int, chance: random
 
 
 def _truncate(a: int, a_end: int, b: int, b_end: int, room: int, chance: random.Random) -> tuple[int, int, int, int]:
-    """Take pieces from the longer text, each from its front or its back at random, until both have room."""
+    """Remove pieces from the longer segment, at random from its front or its back, until both fit."""
     while a_end - a + b_end - b > room:
         if a_end - a > b_end - b:
             if chance.random() < 0.5:
@@ -97,9 +85,9 @@ def _truncate(a: int, a_end: int, b: int, b_end: int, room: int, chance: random.
 
 
 def full_spans(documents: Sequence[Sequence[int]], *, room: int) -> list[list[tuple[int, int]]]:
-    """Rows for MLM alone, each of full sentences in a row; a document's end within a row takes a place, for its [SEP].
+    """Rows for masked words only, filled with full sentences; the end of a document within a row is a [SEP].
 
-    A sentence longer than `room` fills rows of its own, and its rest begins the next.
+    A sentence longer than `room` fills rows of its own, and the next row starts with what is left of it.
 
     >>> full_spans([[4, 4], [3]], room=12)
     [[(0, 8), (8, 11)]]
@@ -108,7 +96,7 @@ def full_spans(documents: Sequence[Sequence[int]], *, room: int) -> list[list[tu
     row: list[tuple[int, int]] = []
     left, begin = room, 0
     for lengths in documents:
-        open_span = False  # whether the row ends in this document
+        open_span = False  # whether the last span of the row is in this document
         for length in lengths:
             while length:
                 needed = length if open_span or not row else length + 1

@@ -1,17 +1,16 @@
-"""Examples as batches for training: ours, dynamic or static, and static records that others wrote."""
+"""read_examples: batches for training, from our examples or from static records that other code wrote."""
 
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from keras_bert.pretraining.examples.example_settings import sha256_of
-from keras_bert.pretraining.examples.examples_directory import FINISHED, UNFINISHED, read_directory, text_beside
+from keras_bert.checks import check_choice
+from keras_bert.pretraining.examples.example_order import shards_at, shuffled_groups
+from keras_bert.pretraining.examples.examples_directory import is_examples_directory, read_settings, read_shards
 from keras_bert.pretraining.examples.masking import Masker, Masking
-from keras_bert.pretraining.examples.order import shards_at, windows
-from keras_bert.pretraining.examples.records import describe, parse_dynamic, parse_static
-from keras_bert.pretraining.examples.tfrecords import count_whole, first_record, records_of
-from keras_bert.storage import exists
+from keras_bert.pretraining.examples.record_files import count_records, find_records, first_record, read_records
+from keras_bert.pretraining.examples.record_format import LABELS, describe, parse_dynamic, parse_static
 from keras_bert.text.rules import TextRules
 from keras_bert.text.vocabulary import Vocabulary
 
@@ -30,36 +29,35 @@ def read_examples(
     masking: Masking | None = None,
     damaged: str = "stop",
 ) -> Any:
-    """A tf.data.Dataset of batches (x, y, sample_weight), whose order and masks depend on the seed and step alone.
+    """A tf.data.Dataset of batches (x, y, sample_weight). Their order and masks depend only on the seed and the step.
 
-    source: a directory of `write_examples`; or files, patterns or a folder of static records in the spelling of
+    source: a directory of `write_examples`; or files, patterns or a folder of static records with the feature names of
         google-research/bert or Model Garden.
     batch_size: of the global batch.
-    start: the first step (global batch) to give.
-    part: (i, n) gives the i-th of n equal parts of each global batch.
-    epochs: None goes on for ever; a last batch that is not full is left out.
-    vocabulary: of the model; one that does not fit the records is an error.
-    masking: how dynamic examples are masked; None: as they were written for.
-    damaged: what to do with a shard that is cut off or damaged: "stop" with its name, or "skip" the rest of it.
+    start: the step (global batch) to start at.
+    part: (i, n) reads part i of the n equal parts of each global batch.
+    epochs: None repeats the data forever; a last batch that is not full is dropped.
+    vocabulary: of the model; an error if it does not fit the records.
+    masking: how dynamic examples are masked; None: as chosen when they were written.
+    damaged: at a shard that is cut off or damaged, "stop" with an error that names it, or "skip" the rest of it.
     """
-    examples = Examples.open(source, vocabulary=vocabulary, masking=masking, damaged=damaged)
-    return examples.batches(batch_size, seed=seed, start=start, part=part, epochs=epochs)
+    reader = ExampleReader.open(source, vocabulary=vocabulary, masking=masking, damaged=damaged)
+    return reader.batches(batch_size, seed=seed, start=start, part=part, epochs=epochs)
 
 
 @dataclass(frozen=True)
-class Examples:
-    """Shards of examples, and what they are like."""
+class ExampleReader:
+    """Shards of examples and their properties."""
 
     paths: tuple[str, ...]
     counts: tuple[int, ...]  # examples of each shard
     seq_length: int
     predictions: int  # P
     nsp: bool
-    mode: str
-    garden: bool = False  # whether static records are in Model Garden's spelling
+    garden: bool = False  # whether static records have Model Garden's feature names
     vocabulary: Vocabulary | None = None
     rules: TextRules | None = None
-    masking: Masking | None = None
+    masking: Masking | None = None  # None: the records are static
 
     @classmethod
     def open(
@@ -69,13 +67,45 @@ class Examples:
         vocabulary: Vocabulary | None = None,
         masking: Masking | None = None,
         damaged: str = "stop",
-    ) -> "Examples":
-        """Look at the shards, and whether they are whole; see `read_examples`."""
-        if damaged not in DAMAGED:
-            raise ValueError(f"damaged must be one of {', '.join(DAMAGED)}. Received: damaged={damaged!r}")
-        if isinstance(source, str | os.PathLike) and _is_ours(os.fspath(source)):
-            return _open_ours(os.fspath(source), vocabulary, masking, damaged)
-        return _open_theirs(source, vocabulary, masking, damaged)
+    ) -> "ExampleReader":
+        """Find and check the shards; the arguments are those of `read_examples`."""
+        check_choice("damaged", damaged, DAMAGED)
+        files: list[tuple[str, int | None, int | None]]
+        more: dict[str, Any]
+        is_static = True
+        if isinstance(source, str | os.PathLike) and is_examples_directory(directory := os.fspath(source)):
+            files = [
+                (os.path.join(directory, shard.name), shard.examples, shard.size) for shard in read_shards(directory)
+            ]
+            settings, own = read_settings(directory)
+            if vocabulary is not None and vocabulary != own:
+                raise ValueError(
+                    f"The model's vocabulary is not the one that {directory} was written with. Write the examples "
+                    "again with the model's, or build the model with their vocab.txt. Received: a model with "
+                    f"{len(vocabulary)} pieces, examples with {len(own)}"
+                )
+            is_static = settings.mode == "static"
+            more = {
+                "seq_length": settings.seq_length,
+                "predictions": (masking or settings.masking).predictions(settings.seq_length),
+                "nsp": settings.nsp,
+                "vocabulary": own,
+                "rules": settings.rules,
+                "masking": None if is_static else masking or settings.masking,
+            }
+        else:
+            files = [(path, None, None) for path in find_records(source)]
+            more = {"vocabulary": vocabulary}
+        if masking is not None and is_static:
+            raise ValueError(f"The examples in {source} are masked already. Leave out `masking`. Received: {masking}")
+        counted = [(path, count_records(path, examples, size, damaged)) for path, examples, size in files]
+        filled = [(path, count) for path, count in counted if count]
+        if not filled:
+            raise ValueError(f"{source} holds no example. Name other examples. Received: {len(files)} files")
+        if "seq_length" not in more:
+            more |= describe(first_record(filled[0][0]), filled[0][0])
+        paths, counts = zip(*filled, strict=True)
+        return cls(paths=paths, counts=counts, **more)
 
     def __len__(self) -> int:
         return sum(self.counts)
@@ -90,21 +120,21 @@ class Examples:
         epochs: int | None = None,
         fill: bool = False,
     ) -> Any:
-        """See `read_examples`; with `fill` the last batch is filled up with rows that weigh nothing."""
+        """See `read_examples`; with `fill`, the last batch is filled up with rows of weight 0."""
         import tensorflow as tf
 
         index, parts = part
         if parts < 1 or not 0 <= index < parts or batch_size < 1 or batch_size % parts:
             raise ValueError(
-                "The global batch must fall into equal parts. Choose a multiple of the parts. "
-                f"Received: batch_size={batch_size}, part={part}"
+                "The global batch must divide into equal parts. Use a `batch_size` that is a multiple of the number "
+                f"of parts. Received: batch_size={batch_size}, part={part}"
             )
         if start < 0:
-            raise ValueError(f"start must be a step, at least 0. Received: start={start}")
+            raise ValueError(f"`start` must be at least 0. Received: start={start}")
         if epochs is not None and not fill and len(self) * epochs < batch_size:
             raise ValueError(
-                f"A batch must not be larger than the data. Lower batch_size, or take more examples. Received: "
-                f"batch_size={batch_size}, {len(self)} examples of {self.paths[0]}, epochs={epochs}"
+                f"`batch_size` is larger than the data in {self.paths[0]}. Lower it, or write more examples. Received: "
+                f"batch_size={batch_size}, {len(self)} examples, epochs={epochs}"
             )
         rows = batch_size // parts
 
@@ -112,43 +142,39 @@ class Examples:
             count = tf.size(records)
             at = tf.range(rows * index, rows * (index + 1))  # [B]
             records = tf.gather(records, tf.minimum(at, count - 1))  # [B]
-            x, y, weight = self._triple(records, [seed, step], part)
+            x, y, weight = self._parse(records, [seed, step], part)
             real = tf.cast(at < count, tf.float32)  # [B]
             return x, y, {name: w * tf.reshape(real, [-1] + [1] * (w.shape.rank - 1)) for name, w in weight.items()}
 
-        dataset = tf.data.Dataset.from_generator(
-            lambda: self._windows(seed, start * batch_size, epochs), output_signature=tf.TensorSpec([None], tf.string)
-        )
-        # A window is read while the one before it is used.
-        dataset = dataset.prefetch(1).rebatch(batch_size, drop_remainder=not fill).enumerate(start)
+        def groups() -> Iterator[Any]:
+            for group in shuffled_groups(self.counts, seed, start * batch_size, epochs):
+                yield read_records([(self.paths[shard], self.counts[shard]) for shard in group.shards])[group.order]
+
+        dataset = tf.data.Dataset.from_generator(groups, output_signature=tf.TensorSpec([None], tf.string))
+        dataset = dataset.prefetch(1)  # reads a group while the one before it is used
+        dataset = dataset.rebatch(batch_size, drop_remainder=not fill).enumerate(start)
         options = tf.data.Options()
         options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF  # `part` does it
         dataset = dataset.map(parse, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
         return dataset.prefetch(tf.data.AUTOTUNE).with_options(options)
 
     def shards_at(self, step: int, batch_size: int, seed: int = 0) -> list[str]:
-        """The files that the batch of this step comes from."""
+        """The files that the batch of a step is read from."""
         found = shards_at(self.counts, seed, step * batch_size, (step + 1) * batch_size)
         return [self.paths[shard] for shard in found]
 
-    def _windows(self, seed: int, first: int, epochs: int | None) -> Iterator[Any]:
-        for window in windows(self.counts, seed, first, epochs):
-            records = records_of([(self.paths[shard], self.counts[shard]) for shard in window.shards])
-            yield records[window.order]
-
-    def _triple(self, records: Any, seed: Any, part: tuple[int, int]) -> tuple[dict, dict, dict]:
+    def _parse(self, records: Any, seed: Any, part: tuple[int, int]) -> tuple[dict, dict, dict]:
+        """x, y and sample_weight of a batch of records."""
         import tensorflow as tf
 
-        if self.mode == "dynamic":
-            assert self.vocabulary is not None
-            assert self.masking is not None
-            end, pad = self.vocabulary["[SEP]"], self.vocabulary["[PAD]"]
-            row = parse_dynamic(records, self.seq_length, len(self.vocabulary), end, pad, self.nsp)
-            row |= Masker(self.masking, self.vocabulary, self.seq_length)(row["input_ids"], seed, part)
-        else:
+        if self.masking is None:
             row = parse_static(records, self.seq_length, self.predictions, self.nsp, self.garden)
             if self.vocabulary is not None:
                 row["input_ids"] = _checked(row["input_ids"], len(self.vocabulary))
+        else:
+            assert self.vocabulary is not None  # examples that are masked here have theirs
+            row = parse_dynamic(records, self.seq_length, self.vocabulary, self.nsp)
+            row |= Masker(self.masking, self.vocabulary, self.seq_length)(row["input_ids"], seed, part)
         x = {
             "input_word_ids": row["input_ids"],
             "input_mask": row["input_mask"],
@@ -158,74 +184,17 @@ class Examples:
         y = {"mlm_logits": row["masked_lm_ids"]}
         weight = {"mlm_logits": row["masked_lm_weights"]}
         if self.nsp:
-            y["nsp_logits"] = row["next_sentence_labels"]
+            y["nsp_logits"] = row[LABELS]
             weight["nsp_logits"] = tf.ones_like(y["nsp_logits"], tf.float32)
         return x, y, weight
-
-
-def _is_ours(path: str) -> bool:
-    return any(exists(os.path.join(path, name)) for name in (FINISHED, UNFINISHED))
-
-
-def _open_ours(directory: str, vocabulary: Vocabulary | None, masking: Masking | None, damaged: str) -> Examples:
-    settings, shards = read_directory(directory)
-    if vocabulary is not None and sha256_of(vocabulary) != settings.vocabulary_sha256:
-        raise ValueError(
-            "The model's vocabulary must be the examples'. Write the examples again with it, or build the model with "
-            f"vocab.txt of the examples. Received: {len(vocabulary)} pieces, where {directory} was written with "
-            f"{settings.vocabulary_size} of another digest"
-        )
-    if masking is not None and settings.mode == "static":
-        raise ValueError(
-            f"Static examples have their masks. Leave masking out, or write dynamic ones. Received: {directory}"
-        )
-    beside, rules = text_beside(directory)
-    masking = masking or settings.masking
-    files = [(os.path.join(directory, shard.name), shard.examples, shard.size) for shard in shards]
-    found = _filled(files, damaged, directory)
-    return Examples(
-        paths=tuple(path for path, _ in found),
-        counts=tuple(count for _, count in found),
-        seq_length=settings.seq_length,
-        predictions=masking.predictions(settings.seq_length),
-        nsp=settings.nsp,
-        mode=settings.mode,
-        vocabulary=beside,
-        rules=rules,
-        masking=masking,
-    )
-
-
-def _open_theirs(source: Any, vocabulary: Vocabulary | None, masking: Masking | None, damaged: str) -> Examples:
-    from keras_bert.pretraining.examples.tfrecords import find_records
-
-    if masking is not None:
-        raise ValueError("Static records have their masks. Leave masking out. Received: masking")
-    found = _filled([(path, None, None) for path in find_records(source)], damaged, source)
-    return Examples(
-        paths=tuple(path for path, _ in found),
-        counts=tuple(count for _, count in found),
-        mode="static",
-        vocabulary=vocabulary,
-        **describe(first_record(found[0][0]), found[0][0]),
-    )
-
-
-def _filled(files: Iterable[tuple[str, int | None, int | None]], damaged: str, source: Any) -> list[tuple[str, int]]:
-    """The files that have an example, and how many each; of `files` the name, and examples and bytes where known."""
-    found = [(path, count_whole(path, examples, size, damaged)) for path, examples, size in files]
-    found = [(path, count) for path, count in found if count]
-    if not found:
-        raise ValueError(f"Records must hold an example at least. Take others. Received: {source}, which hold none")
-    return found
 
 
 def _checked(ids: Any, size: int) -> Any:
     import tensorflow as tf
 
     message = (
-        f"The model's vocabulary must have every id of the records. Take the one they were written with. It has {size} "
-        "pieces; the largest id is"
+        f"The records have ids beyond the {size} pieces of the model's vocabulary. Use the vocabulary they were "
+        "written with. Received: an id of"
     )
     most = tf.reduce_max(ids)
     with tf.control_dependencies([tf.debugging.Assert(most < size, [message, most])]):

@@ -1,33 +1,32 @@
-"""Examples from a corpus, on all cores of this machine."""
+"""write_examples: a directory of examples from a corpus, on all cores of this machine or on Apache Beam."""
 
 import os
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, wait
+from concurrent.futures import Future, ProcessPoolExecutor, wait
 from itertools import chain, islice
 from multiprocessing import get_context
-from typing import Any, NamedTuple
+from typing import Any
 
 from keras_bert.corpus.documents import Document, is_files, read_documents
-from keras_bert.corpus.streams import find_files, size_of
-from keras_bert.pretraining.examples.example_settings import Settings, sha256_of
-from keras_bert.pretraining.examples.examples_directory import begin, check_text, finish, finished_shards, text_beside
-from keras_bert.pretraining.examples.masking import Masking
-from keras_bert.pretraining.examples.shards import ONE_DOCUMENT, Shard, ShardWriter, units
+from keras_bert.corpus.files import find_files, size_of
+from keras_bert.pretraining.examples.example_settings import ExampleSettings
+from keras_bert.pretraining.examples.examples_directory import (
+    ONE_DOCUMENT,
+    Written,
+    begin,
+    finish,
+    finished_shards,
+    read_settings,
+    run_of,
+    summarize,
+)
+from keras_bert.pretraining.examples.shard_writer import ShardWriter, split_into_shards
+from keras_bert.pretraining.examples.write_with_beam import new_pipeline, write_with_beam
 from keras_bert.progress import bar
 from keras_bert.text.vocabulary import Vocabulary
 
-_REPAYS = 50_000_000  # bytes of text that are written in the time in which a process starts
-
-
-class Written(NamedTuple):
-    """What a run of `write_examples` gave."""
-
-    documents: int
-    sentences: int
-    examples: int
-    megabytes: float  # of text
-    seconds: float
+_TEXT_PER_WORKER = 50_000_000  # bytes that are written in the time in which a process starts
 
 
 def write_examples(
@@ -35,168 +34,100 @@ def write_examples(
     directory: str | os.PathLike,
     *,
     vocabulary: Vocabulary | str | os.PathLike,
-    lowercase: bool = True,
-    strip_accents: bool | None = None,
-    split_cjk: bool = True,
-    seq_length: int = 128,
-    mode: str = "dynamic",
-    nsp: bool = True,
-    masking: Masking | None = None,
-    short_seq_prob: float = 0.1,
-    dupe_factor: int | None = None,
-    boundary: str = "auto",
-    sentences: str = "rules",
-    text_field: str = "text",
-    shard_size: int = 4_000_000,
-    seed: int = 0,
     workers: int | None = None,
     beam: Sequence[str] | None = None,
+    **options: Any,
 ) -> Written:
-    """Write shards of pretraining examples and `examples.json` into a directory; the same seed gives the same bytes.
+    """Write pretraining examples from a corpus into a directory; the same seed gives the same bytes.
 
-    Run again, it keeps the shards that are finished. A script that calls it with several workers needs
-    `if __name__ == "__main__":`, since they are processes that import it.
+    An interrupted run continues when it is called again with the same arguments: finished shards are kept. A script
+    that uses several workers needs `if __name__ == "__main__":`, because each worker is a process that imports it.
 
-    corpus: paths, patterns or folders of .txt, .md, .jsonl and Wikipedia's .xml (plain, .gz, .bz2 or .zst), local or
-        gs://; or a tf.data.Dataset or generator of strings, a document each.
-    mode: "dynamic" leaves masking to the reader, afresh in each epoch; "static" writes google-research/bert's records.
-    nsp: False packs full sentences for MLM alone.
-    dupe_factor: passes over the documents; None: 1, or 10 where masks are static.
-    boundary, text_field: see `read_documents`; sentences: "rules", or "line" where each line is a sentence.
-    shard_size: characters of text a shard is made of. A random second text comes from the same shard's documents.
-    workers: how many processes; None: one for each core, as far as the text repays the seconds that one takes to start.
-    beam: options of an Apache Beam runner, such as ["--runner=DataflowRunner"], for files that one machine cannot do.
+    corpus: paths, patterns or folders of .txt, .md, .jsonl and Wikipedia's .xml files (plain, .gz, .bz2 or .zst), local
+        or gs://; or a tf.data.Dataset or generator of strings, each a document.
+    workers: the number of processes; None: one for each core, but only as many as the amount of text is worth.
+    beam: the options of an Apache Beam runner, such as ["--runner=DataflowRunner"], for a corpus that one machine
+        cannot handle.
+    options: seq_length, mode, nsp, masking, short_seq_prob, dupe_factor, seed, boundary, sentences, text_field,
+        shard_size, lowercase, strip_accents and split_cjk; see `ExampleSettings` in
+        keras_bert/pretraining/examples/example_settings.py for their meaning and defaults.
     """
     start = time.perf_counter()
+    settings = ExampleSettings.from_options(options, "write_examples")
+    if workers is not None and workers < 1:
+        raise ValueError(f"`workers` must be at least 1. Received: workers={workers}")
     if not isinstance(vocabulary, Vocabulary):
         vocabulary = Vocabulary.from_file(vocabulary)
-    if dupe_factor is None:
-        dupe_factor = 10 if mode == "static" else 1
-    settings = Settings(
-        seq_length=seq_length,
-        mode=mode,
-        nsp=nsp,
-        masking=masking or Masking(),
-        short_seq_prob=short_seq_prob,
-        dupe_factor=dupe_factor,
-        seed=seed,
-        boundary=boundary,
-        sentences=sentences,
-        text_field=text_field,
-        shard_size=shard_size,
-        lowercase=lowercase,
-        strip_accents=strip_accents,
-        split_cjk=split_cjk,
-        vocabulary_size=len(vocabulary),
-        vocabulary_sha256=sha256_of(vocabulary),
-    )
-    if workers is not None and workers < 1:
-        raise ValueError(f"workers must be at least 1. Received: workers={workers}")
     directory = os.fspath(directory)
+    sizes: list[int] = []
     if beam is not None or is_files(corpus):
         corpus = find_files(corpus)
         sizes = [size_of(file) for file in corpus]
-        named = [[os.path.basename(file), size] for file, size in zip(corpus, sizes, strict=True)]
-    else:
-        sizes, named = [], []
-    if workers is None:
-        workers = os.cpu_count() or 1
-        if sizes:
-            workers = min(workers, 1 + sum(sizes) * dupe_factor // _REPAYS)
-    run = {"settings": settings.to_dict(), "corpus": named, "writer": "local" if beam is None else "beam"}
+    names = [[os.path.basename(file), size] for file, size in zip(corpus, sizes, strict=True)] if sizes else []
+    run = run_of(settings, vocabulary, names, "local" if beam is None else "beam")
     shards = finished_shards(directory, run)
     if shards is None:
-        if beam is None:
-            with bar("Writing examples", sum(sizes) or None) as advance:
-                documents = read_documents(corpus, boundary=boundary, text_field=text_field, seen=advance)
-                shards = _write_all(numbered(documents, settings), settings, vocabulary, directory, run, workers)
+        if beam is not None:
+            pipeline = new_pipeline(beam)
+            begin(directory, run, settings, vocabulary)
+            write_with_beam(pipeline, corpus, sum(sizes), settings, directory)
         else:
-            from keras_bert.pretraining.examples.pipeline import write_with_beam
-
-            shards = write_with_beam(corpus, sum(sizes), settings, vocabulary, directory, run, beam)
-        finish(directory, run, shards)
-    return Written(
-        documents=sum(shard.documents for shard in shards),
-        sentences=sum(shard.sentences for shard in shards),
-        examples=sum(shard.examples for shard in shards),
-        megabytes=sum(shard.text for shard in shards) / 1e6,
-        seconds=time.perf_counter() - start,
-    )
-
-
-def numbered(documents: Iterator[Document], settings: Settings) -> Iterator[tuple[int, list[Document]]]:
-    """The units of the corpus; one that has no document, or no other document, is refused."""
-    found = units(documents, settings.shard_size)
-    first = next(found, None)
-    if first is None:
-        raise ValueError("A corpus must hold text. Give other files. Received: no document")
-    if settings.nsp and len(first) < 2:
-        raise ValueError(ONE_DOCUMENT)
-    return enumerate(chain([first], found))
+            if workers is None:
+                workers = os.cpu_count() or 1
+                if sizes:
+                    workers = min(workers, 1 + sum(sizes) * settings.passes // _TEXT_PER_WORKER)
+            with bar("Writing examples", sum(sizes) or None) as advance:
+                documents = read_documents(
+                    corpus, boundary=settings.boundary, text_field=settings.text_field, seen=advance
+                )
+                shards_to_write = split_into_shards(documents, settings.shard_size)
+                first = list(islice(shards_to_write, 2))
+                if not first:
+                    raise ValueError("The corpus has no text. Name other files. Received: no document")
+                if settings.nsp and len(first[0]) < 2:
+                    raise ValueError(ONE_DOCUMENT)
+                begin(directory, run, settings, vocabulary)
+                writer = ShardWriter(settings, vocabulary, directory)
+                _write_all(enumerate(chain(first, shards_to_write)), writer, workers if len(first) > 1 else 1)
+        shards = finish(directory, run)
+    return summarize(shards, settings.to_dict(), time.perf_counter() - start)
 
 
-def _write_all(
-    numbered: Iterator[tuple[int, list[Document]]],
-    settings: Settings,
-    vocabulary: Vocabulary,
-    directory: str,
-    run: dict[str, Any],
-    workers: int,
-) -> list[Shard]:
-    """All shards, but for those that an earlier run finished."""
-    first = list(islice(numbered, 2))
-    done = begin(directory, run, settings, vocabulary)
-    numbered = chain(first, numbered)
-    kept: list[Shard] = []
-
-    def missing() -> Iterator[tuple[int, list[Document]]]:
-        for number, unit in numbered:
-            if number not in done:
-                yield number, unit
-                continue
-            check_text(directory, done[number], unit)
-            kept.append(done[number])
-
-    writer = ShardWriter(settings, vocabulary, directory)
-    if workers == 1 or len(first) == 1:
-        written = [writer.write(number, unit) for number, unit in missing()]
-    else:
-        context = get_context("spawn")  # TensorFlow's threads do not live through a fork
-        with ProcessPoolExecutor(workers - 1, context, _start_worker, (settings, directory)) as pool:
-            written = list(_spread(pool, missing(), 2 * (workers - 1), writer))
-    return sorted(kept + written)
-
-
-def _spread(
-    pool: Executor, todo: Iterator[tuple[int, list[Document]]], most: int, writer: ShardWriter
-) -> Iterator[Shard]:
-    """Shards as they are finished: the pool has so many units at hand, and this process makes the next meanwhile."""
-    running: set[Future[Shard]] = set()
-    try:
-        for number, unit in todo:
-            if len(running) < most:
-                running.add(pool.submit(_write_shard, number, unit))
-            else:
-                yield writer.write(number, unit)
-            finished, running = wait(running, timeout=0)
-            yield from (future.result() for future in finished)
-        for future in running:
-            yield future.result()
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+def _write_all(todo: Iterator[tuple[int, list[Document]]], writer: ShardWriter, workers: int) -> None:
+    """Write all shards, in this process and in `workers - 1` others."""
+    if workers == 1:
+        for number, documents in todo:
+            writer.write(number, documents)
+        return
+    context = get_context("spawn")  # TensorFlow's threads do not survive a fork
+    with ProcessPoolExecutor(workers - 1, context, _start_worker, (writer.directory,)) as pool:
+        running: set[Future[Any]] = set()
+        try:
+            for number, documents in todo:
+                if len(running) < 2 * (workers - 1):
+                    running.add(pool.submit(_write_shard, number, documents))
+                else:  # the other processes have enough to do
+                    writer.write(number, documents)
+                finished, running = wait(running, timeout=0)
+                for future in finished:
+                    future.result()
+            for future in running:
+                future.result()
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
 
 
 _writer: ShardWriter  # of a worker process
 
 
-def _start_worker(settings: Settings, directory: str) -> None:
+def _start_worker(directory: str) -> None:
     global _writer
     import tensorflow as tf
 
     tf.config.threading.set_intra_op_parallelism_threads(1)  # there is a process for each core
     tf.config.threading.set_inter_op_parallelism_threads(1)
-    _writer = ShardWriter(settings, text_beside(directory)[0], directory)
+    _writer = ShardWriter(*read_settings(directory), directory)
 
 
-def _write_shard(number: int, unit: list[Document]) -> Shard:
-    return _writer.write(number, unit)
+def _write_shard(number: int, documents: list[Document]) -> None:
+    _writer.write(number, documents)

@@ -1,4 +1,4 @@
-"""evaluate: how well any weights tell masked words and next sentences on text that was held out."""
+"""evaluate: how well any weights predict masked words and next sentences in held-out text."""
 
 import dataclasses
 import math
@@ -8,24 +8,24 @@ from typing import Any
 
 import numpy as np
 
+from keras_bert.checks import check_choice
 from keras_bert.inputs import check_length
-from keras_bert.pretraining.examples.read_examples import Examples
+from keras_bert.policy import HALF, TRAINABLE_DTYPES
+from keras_bert.pretraining.examples.read_examples import ExampleReader
 from keras_bert.pretraining.pretrainer import Pretrainer
 from keras_bert.text.rules import TextRules
-from keras_bert.training.loop import check_backend
-from keras_bert.training.loop import evaluate as means_over
+from keras_bert.training.strategy import check_backend
 from keras_bert.training.strategy import strategy as find_strategy
 from keras_bert.weights.checkpoint import Checkpoint
 from keras_bert.weights.heads import assign_head
 
-DTYPES = ("float32", "bfloat16", "float16", "mixed_bfloat16", "mixed_float16")
-
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The means over `examples` examples; next sentences only where model and data have them.
+    """The means over `examples` examples; those of next sentences only if the model and the data have them.
 
-    most_frequent_piece: the commonest answer. most_frequent_accuracy: that of giving it always, to compare with.
+    most_frequent_piece: the most common answer.
+    most_frequent_accuracy: the accuracy of always giving that answer, as a baseline.
     """
 
     examples: int
@@ -52,22 +52,24 @@ def evaluate(
     dtype: str = "float32",
     damaged: str = "stop",
 ) -> Evaluation:
-    """Evaluate the weights of anything that `Pretrainer.load` takes on a directory of examples, masked by a seed.
+    """Evaluate any weights that `Pretrainer.load` accepts on a directory of examples.
 
-    damaged: "stop" at a shard that is cut off or damaged, or "skip" the rest of it.
+    seed: of the masks.
+    damaged: at a shard that is cut off or damaged, "stop" with an error that names it, or "skip" the rest of it.
     """
     check_backend()
-    if dtype not in DTYPES:
-        raise ValueError(f"dtype must be one of {', '.join(DTYPES)}. Received: dtype={dtype!r}")
+    check_choice("dtype", dtype, TRAINABLE_DTYPES + HALF)
+    from keras_bert.training.train import mean_measures  # needs TensorFlow and Orbit
+
     strategy = find_strategy(strategy) if isinstance(strategy, str) else strategy
     with strategy.scope():
         model = Pretrainer.load(source, dtype=dtype)
-    preprocessor = model.bert._preprocessor
-    examples = Examples.open(data, vocabulary=preprocessor and preprocessor.vocabulary, damaged=damaged)
+    preprocessor = model.bert.preprocessor if model.bert.has_preprocessor else None
+    examples = ExampleReader.open(data, vocabulary=preprocessor and preprocessor.vocabulary, damaged=damaged)
     if preprocessor and examples.rules and examples.rules != (rules := TextRules.of(preprocessor)):
         raise ValueError(
-            "Examples must be cut by the rules that the model was trained with. Write them with the model's vocab.txt "
-            f"and options. Received: {examples.rules} in {data}, {rules} in {source}"
+            f"The examples in {data} were written with other text rules than those of the model. Write them again with "
+            f"the model's options. Received: {examples.rules} in {data}, {rules} in {source}"
         )
     check_length(examples.seq_length, model.bert.config.max_position_embeddings)
     if model.nsp and not examples.nsp:
@@ -79,8 +81,8 @@ def evaluate(
     def batches(step: int, part: tuple[int, int]) -> Any:
         return examples.batches(batch_size, seed=seed, part=part, epochs=1, fill=True)
 
-    answers = _answers(batches(0, (0, 1)), model.bert.config.vocab_size)
-    means = means_over(model, batches, strategy=strategy, batch_size=batch_size)
+    answers = _count_answers(batches(0, (0, 1)), model.bert.config.vocab_size)
+    means = mean_measures(model, batches, strategy=strategy, batch_size=batch_size)
     return Evaluation(
         examples=len(examples),
         masked_lm_accuracy=means["masked_lm_accuracy"],
@@ -92,8 +94,8 @@ def evaluate(
     )
 
 
-def _answers(batches: Any, vocabulary_size: int) -> np.ndarray:
-    """How often each id stood at a masked position."""
+def _count_answers(batches: Any, vocabulary_size: int) -> np.ndarray:
+    """How often each id is the answer at a masked position."""
     counts = np.zeros(vocabulary_size, "int64")
     for _, y, weight in batches.as_numpy_iterator():
         counts += np.bincount(y["mlm_logits"][weight["mlm_logits"] > 0], minlength=vocabulary_size)

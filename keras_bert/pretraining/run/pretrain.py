@@ -1,4 +1,4 @@
-"""pretrain: from directories of examples to a BERT."""
+"""pretrain: train a BERT on directories of examples."""
 
 import contextlib
 import dataclasses
@@ -14,13 +14,12 @@ from keras_bert import storage
 from keras_bert.config import BertConfig
 from keras_bert.inputs import check_length
 from keras_bert.pretraining.examples.examples_directory import FINISHED
-from keras_bert.pretraining.examples.read_examples import Examples
+from keras_bert.pretraining.examples.read_examples import ExampleReader
 from keras_bert.pretraining.pretrainer import Pretrainer
+from keras_bert.pretraining.run.initial_model import model_from, new_model, read_resized
 from keras_bert.pretraining.run.pretrain_recipe import PAPER, Recipe
 from keras_bert.pretraining.run.run_directory import draw_curve, finished_model, is_finished, run_directory, write_model
-from keras_bert.pretraining.run.start import Kind, model_from, new_model, resized
-from keras_bert.training.checkpoints import is_chief
-from keras_bert.training.loop import check_backend, check_batch_size, train
+from keras_bert.training.strategy import check_backend, check_batch_size, is_chief
 from keras_bert.training.strategy import strategy as find_strategy
 
 logger = logging.getLogger("keras_bert")
@@ -37,28 +36,35 @@ def pretrain(
     damaged: str = "stop",
     **options: Any,
 ) -> Pretrainer:
-    """Pretrain on examples; called again with the same arguments, go on where the run was stopped or killed.
+    """Pretrain on examples. Called again with the same arguments, it resumes a run that was stopped or killed.
 
-    The directory then holds the model, which `keras_bert.load` and `Pretrainer.load` take, besides `metrics.jsonl`,
-    `curve.png`, `tensorboard/` and `checkpoints/`. Python's, numpy's and TensorFlow's seeds are set.
+    The output directory then holds the model, which `keras_bert.load` and `Pretrainer.load` accept, and also
+    `metrics.jsonl`, `curve.png`, `tensorboard/` and `checkpoints/`. The random seeds of Python, numpy and TensorFlow
+    are set.
 
     data: a directory of `write_examples`, or one for each phase of the recipe, short sequences first.
-    source: anything that `keras_bert.load` takes, to go on from; the pieces of the data's vocabulary that it lacks
-        begin anew. Its config holds, not the recipe's size.
+    source: weights to start from; anything that `keras_bert.load` accepts. Pieces of the data's vocabulary that it
+        lacks get random vectors. Its config is used, not the recipe's size.
     strategy: a name for `keras_bert.strategy`, or a strategy.
-    validation: a directory of examples held out, of the same vocabulary.
-    damaged: "stop" at a shard that is cut off or damaged, or "skip" the rest of it.
-    options: of `keras_bert.training.loop.train`: steps_per_loop, checkpoint_every, keep, keep_every_hours,
-        validate_every.
+    validation: a directory of held-out examples with the same vocabulary.
+    damaged: at a shard that is cut off or damaged, "stop" with an error that names it, or "skip" the rest of it.
+    options: steps_per_loop, checkpoint_every, keep, keep_every_hours and validate_every; see
+        `keras_bert.training.train.train`.
     """
     check_backend()
+    from keras_bert.training.train import train  # needs TensorFlow and Orbit
+
     directories = [os.fspath(x) for x in ([data] if isinstance(data, str | os.PathLike) else data)]
     output = os.fspath(output).rstrip("/")
     strategy = find_strategy(strategy) if isinstance(strategy, str) else strategy
     check_batch_size(recipe.batch_size, strategy, recipe.accumulate)
-    phases = _phases(directories, recipe, damaged)
-    held_out = Examples.open(validation, damaged=damaged) if validation else None
-    kind = _kind_of([phase.examples for phase in phases] + ([held_out] if held_out else []))
+    ends = recipe.phase_ends(len(directories))
+    phases = [
+        _Phase(ExampleReader.open(directory, damaged=damaged), recipe, begin, end)
+        for directory, begin, end in zip(directories, [0, *ends], ends, strict=False)
+    ]
+    held_out = ExampleReader.open(validation, damaged=damaged) if validation else None
+    examples = _alike([phase.examples for phase in phases] + ([held_out] if held_out else []))
     settings = {
         **dataclasses.asdict(recipe),
         "source": None if source is None else str(source),
@@ -66,14 +72,14 @@ def pretrain(
     }
     chief = is_chief(strategy)
     with run_directory(output, settings) if chief else contextlib.nullcontext():
-        if is_finished(output):  # its checkpoints, which are large, may be gone
-            logger.info("%s: finished by an earlier run", output)
+        if is_finished(output):  # its checkpoints may have been deleted, since they are large
+            logger.info("%s: already finished by an earlier run.", output)
             with finished_model(output) as finished, strategy.scope():
-                return model_from(finished, recipe, kind)
+                return model_from(finished, recipe, examples)
         keras.utils.set_random_seed(recipe.seed)
-        checkpoint = None if source is None else resized(source, kind.vocabulary)
+        checkpoint = None if source is None else read_resized(source, examples)
         with strategy.scope():
-            model = new_model(recipe, kind) if checkpoint is None else model_from(checkpoint, recipe, kind)
+            model = new_model(recipe, examples) if checkpoint is None else model_from(checkpoint, recipe, examples)
             optimizer = recipe.build_optimizer()
         for phase in phases:
             check_length(phase.examples.seq_length, model.bert.config.max_position_embeddings)
@@ -102,9 +108,9 @@ def pretrain(
 
 @dataclass(frozen=True)
 class _Phase:
-    """The steps of a run that take the same examples."""
+    """The steps of a run that use the same examples."""
 
-    examples: Examples
+    examples: ExampleReader
     recipe: Recipe
     begin: int = 0
     end: int = 0
@@ -119,33 +125,25 @@ class _Phase:
         return ", ".join(self.examples.shards_at(step - self.begin, self.recipe.batch_size, self.recipe.seed))
 
 
-def _phases(directories: Sequence[str], recipe: Recipe, damaged: str) -> list[_Phase]:
-    ends = recipe.phase_ends(len(directories))
-    begins = [0, *ends[:-1]]
-    return [
-        _Phase(Examples.open(directory, damaged=damaged), recipe, begin, end)
-        for directory, begin, end in zip(directories, begins, ends, strict=True)
-    ]
-
-
-def _kind_of(examples: Iterable[Examples]) -> Kind:
-    """What all of them are like; an error where they differ."""
+def _alike(examples: Iterable[ExampleReader]) -> ExampleReader:
+    """The first of them; an error if a model for it does not fit another one."""
     first, *others = examples
-    if first.vocabulary is None or first.rules is None:
+    if first.vocabulary is None:
         raise ValueError(
-            "The data must lie beside its vocabulary. Take a directory of keras_bert.pretraining.write_examples. "
+            f"{first.paths[0]} has no vocabulary beside it. Use a directory of keras_bert.pretraining.write_examples. "
             f"Received: {first.paths[0]}"
         )
     for other in others:
         if other.vocabulary != first.vocabulary or other.rules != first.rules or other.nsp != first.nsp:
             raise ValueError(
-                "The examples of a run must have one vocabulary, the same text rules, and all or none of them pairs. "
-                f"Write them alike. Received: {first.paths[0]} and {other.paths[0]}, which differ"
+                f"The examples {first.paths[0]} and {other.paths[0]} differ in their vocabulary, their text rules, or "
+                "in whether they are pairs. Write all examples of a run with the same options. Received: "
+                f"{len(first.vocabulary)} and {other.vocabulary and len(other.vocabulary)} pieces"
             )
-    return Kind(first.vocabulary, first.rules, first.nsp)
+    return first
 
 
-def _flops_per_token(config: BertConfig, examples: Examples) -> float:
+def _flops_per_token(config: BertConfig, examples: ExampleReader) -> float:
     """Of a training step: each weight of a matrix multiplies and adds once forward and twice backward."""
     hidden, inner = config.hidden_size, config.intermediate_size
     block = 4 * hidden**2 + 2 * hidden * inner + 2 * hidden * examples.seq_length  # the last: scores and context

@@ -1,24 +1,30 @@
-"""Recipe: the numbers of a pretraining run."""
+"""Recipe: the hyperparameters of a pretraining run."""
 
 import dataclasses
 import math
 from dataclasses import dataclass
 from typing import Any
 
+import keras
+
+from keras_bert.checks import check_at_least, check_choice, check_share
+from keras_bert.policy import TRAINABLE_DTYPES
 from keras_bert.training.optimizer import AdamW, Lamb, WarmupLinearDecay
 
 OPTIMIZERS = {"adamw": AdamW, "lamb": Lamb}
-DTYPES = ("float32", "mixed_bfloat16", "mixed_float16")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """How a BERT is pretrained; as it stands, by the paper's appendix A.2.
+    """How a BERT is pretrained; the defaults are those of the paper's appendix A.2.
 
-    warmup: the share of the steps over which the learning rate rises. phases: the share of the steps for each length of
-    the data; data of one length takes them all. accumulate: in how many parts a replica takes its rows of a batch.
-    remat: compute attention maps again in the backward pass, for large models on small chips. dropout: of vectors and
-    of attention maps; a short run that sees no example twice learns faster with 0.
+    size: of a new model; a run that starts from other weights has their size.
+    batch_size: of the global batch, over all devices.
+    warmup: the share of the steps over which the learning rate rises.
+    dropout: of vectors and of attention maps; a short run that sees no example twice learns faster with 0.
+    phases: the share of the steps for each directory of examples; a single directory is used for all steps.
+    accumulate: how many parts a replica splits its rows of a batch into, to save memory.
+    remat: whether attention maps are computed again in the backward pass, to save memory.
 
     >>> Recipe().warmup_steps
     10000
@@ -44,40 +50,34 @@ class Recipe:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("batch_size", "steps", "accumulate"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1. Received: {name}={getattr(self, name)}")
-        if not 0 <= self.warmup <= 1:
-            raise ValueError(f"warmup is a share of the steps, 0 to 1. Received: warmup={self.warmup}")
+        check_at_least(self, 1, "batch_size", "steps", "accumulate")
+        check_share(self, "warmup")
         if not 0 <= self.dropout < 1:
-            raise ValueError(f"dropout must be 0 or more and below 1. Received: dropout={self.dropout}")
+            raise ValueError(f"`dropout` must be at least 0 and below 1. Received: dropout={self.dropout}")
         if self.learning_rate <= 0 or not math.isfinite(self.learning_rate):
-            raise ValueError(f"learning_rate must be above 0. Received: learning_rate={self.learning_rate}")
+            raise ValueError(f"`learning_rate` must be above 0. Received: learning_rate={self.learning_rate}")
         if not math.isclose(sum(self.phases), 1) or min(self.phases) <= 0:
-            raise ValueError(f"phases are shares that add up to 1. Received: phases={self.phases}")
-        for name, known in (("optimizer", tuple(OPTIMIZERS)), ("dtype", DTYPES)):
-            if getattr(self, name) not in known:
-                raise ValueError(f"{name} must be one of {', '.join(known)}. Received: {name}={getattr(self, name)!r}")
+            raise ValueError(f"`phases` must be shares that add up to 1. Received: phases={self.phases}")
+        check_choice("optimizer", self.optimizer, tuple(OPTIMIZERS))
+        check_choice("dtype", self.dtype, TRAINABLE_DTYPES)
 
     @property
     def warmup_steps(self) -> int:
-        """How many steps the learning rate rises."""
+        """The number of steps over which the learning rate rises."""
         return round(self.warmup * self.steps)
 
     def phase_ends(self, phases: int) -> list[int]:
-        """The step at which each phase ends, of as many as there are directories of data."""
+        """The step at which each phase ends, for this number of directories of examples."""
         if phases not in (1, len(self.phases)):
             raise ValueError(
-                f"The data must have one length, or a directory for each of the {len(self.phases)} phases of the "
+                f"`data` must be one directory of examples, or one for each of the {len(self.phases)} phases of the "
                 f"recipe. Received: {phases} directories"
             )
         shares = self.phases if phases > 1 else (1.0,)
         return [round(sum(shares[: i + 1]) * self.steps) for i in range(phases)]
 
     def build_optimizer(self) -> Any:
-        """The optimizer with its schedule over all steps; it scales the loss where float16 would lose gradients."""
-        import keras
-
+        """The optimizer with its schedule over all steps; with float16, it scales the loss to keep small gradients."""
         schedule = WarmupLinearDecay(self.learning_rate, steps=self.steps, warmup_steps=self.warmup_steps)
         optimizer = OPTIMIZERS[self.optimizer](schedule, weight_decay=self.weight_decay)
         return keras.optimizers.LossScaleOptimizer(optimizer) if self.dtype == "mixed_float16" else optimizer
@@ -93,7 +93,7 @@ RECIPES = {
     "base-one-gpu": dataclasses.replace(PAPER, accumulate=4),
     "base-v5e-1": dataclasses.replace(PAPER, accumulate=8),
     "base-v5e-8": PAPER,
-    # You et al. 2019, table 4: the batch of 32,768 with its learning rate and its warm-up.
+    # You et al. 2019, table 4: a batch of 32,768, with the learning rate and the warm-up given for it.
     "large-pod": dataclasses.replace(
         PAPER,
         size="large",
@@ -108,7 +108,6 @@ RECIPES = {
 
 
 def find_recipe(name: str) -> Recipe:
-    """The recipe of a name."""
-    if name not in RECIPES:
-        raise ValueError(f"recipe must be one of {', '.join(RECIPES)}. Received: {name!r}")
+    """The recipe with a name."""
+    check_choice("recipe", name, tuple(RECIPES))
     return RECIPES[name]

@@ -1,4 +1,4 @@
-"""The directory of a pretraining run: one run, one process; the finished model, its metrics and its curve."""
+"""The directory of a pretraining run: its settings and its lock, the finished model, and its curve."""
 
 import json
 import tempfile
@@ -7,11 +7,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import tensorflow as tf
-
 from keras_bert import storage
-from keras_bert.training.checkpoints import latest_checkpoint
-from keras_bert.training.report import METRICS, read_metrics
+from keras_bert.pictures.curves import draw_curves
+from keras_bert.pretraining.examples.examples_directory import differences
+from keras_bert.training.metrics_log import METRICS, read_metrics
 from keras_bert.weights import our_folder
 from keras_bert.weights.checkpoint import Checkpoint
 
@@ -21,43 +20,45 @@ LOCK = ".lock"
 
 @contextmanager
 def run_directory(directory: str, settings: dict[str, Any]) -> Iterator[None]:
-    """Hold a directory for a run of these settings: a new or empty one, or that of the same run."""
+    """Reserve a directory for a run with these settings: a new or empty one, or that of the same run.
+
+    A run that fails in front of its first checkpoint leaves the directory as it was.
+    """
     path = f"{directory}/{SETTINGS}"
     is_new = not storage.exists(directory)
     others = [name for name in storage.names_in(directory) if name != LOCK]
     if others and not storage.exists(path):
         raise FileExistsError(
-            "A run needs a new or empty directory, or its own. Choose another. "
-            f"Received: {directory}, which holds {others[0]}"
+            f"{directory} is not empty, and not the directory of a run. Choose a new or empty directory. Received: "
+            f"{directory}, which holds {others[0]}"
         )
     storage.make_folder(directory)
     with storage.lock(f"{directory}/{LOCK}"):
         settings = json.loads(json.dumps(settings))
         found = storage.read_json(path)
-        if not found or not _has_work(directory):  # a mistyped option is mended in place
+        if not found or not _has_work(directory):
             storage.write_json(path, settings)
         elif found != settings:
-            names = [name for name in {**found, **settings} if found.get(name) != settings.get(name)]
-            differences = [f"{name}={settings.get(name)!r}, it had {found.get(name)!r}" for name in names]
             raise FileExistsError(
-                "A run goes on with the settings that it began with. Choose another directory, or give them. "
-                f"Received: {directory} and {'; '.join(differences)}"
+                f"{directory} holds a run with other settings. Choose another directory, or use the settings of that "
+                f"run. Received: {differences(found, settings)}"
             )
         try:
             yield
         except BaseException:
             if not _has_work(directory):
-                _leave(directory, is_new)
+                _clear(directory, is_new)
             raise
 
 
 def _has_work(directory: str) -> bool:
-    """Whether there is a checkpoint to go on from, or the finished model."""
+    """Whether there is a checkpoint or the finished model."""
+    from keras_bert.training.checkpoints import latest_checkpoint  # needs TensorFlow
+
     return is_finished(directory) or latest_checkpoint(f"{directory}/checkpoints") is not None
 
 
-def _leave(directory: str, is_new: bool) -> None:
-    """Take away what a run has written that got to no checkpoint."""
+def _clear(directory: str, is_new: bool) -> None:
     for name in (SETTINGS, METRICS, "tensorboard", "checkpoints"):
         if storage.exists(f"{directory}/{name}"):
             storage.remove(f"{directory}/{name}")
@@ -69,12 +70,14 @@ def _leave(directory: str, is_new: bool) -> None:
 
 
 def is_finished(directory: str) -> bool:
-    """Whether the model is there, whole."""
+    """Whether the directory has the complete model."""
     return storage.exists(f"{directory}/{our_folder.WEIGHTS}")
 
 
 def write_model(pretrainer: Any, directory: str) -> None:
-    """The finished model as `load` reads it; the weights come last and at once, so that a half one is none."""
+    """Write the finished model in the package's own format. The weights come last: with them, it is complete."""
+    import tensorflow as tf
+
     with tempfile.TemporaryDirectory() as folder:
         written = Path(folder) / "model"
         our_folder.write_checkpoint(Checkpoint.of(pretrainer), written)
@@ -85,10 +88,12 @@ def write_model(pretrainer: Any, directory: str) -> None:
 
 @contextmanager
 def finished_model(directory: str) -> Iterator[Checkpoint]:
-    """What `write_model` wrote, its arrays unread; a remote one is copied first."""
+    """The model of `write_model`, whose arrays are read on use; a remote one is copied first."""
     if not storage.is_remote(directory):
         yield our_folder.read_checkpoint(Path(directory))
         return
+    import tensorflow as tf
+
     with tempfile.TemporaryDirectory() as folder:
         for name in storage.names_in(directory):
             if not tf.io.gfile.isdir(f"{directory}/{name}"):
@@ -97,8 +102,8 @@ def finished_model(directory: str) -> Iterator[Checkpoint]:
 
 
 def draw_curve(directory: str) -> None:
-    """`curve.png`: losses and accuracies over the steps, of training and of what was held out."""
-    from keras_bert.pictures.curves import draw_curves
+    """Draw `curve.png`: losses and accuracies over the steps, for training and validation."""
+    import tensorflow as tf
 
     records = read_metrics(f"{directory}/{METRICS}")
     panels: dict[str, dict[str, tuple[Any, Any]]] = {}

@@ -1,19 +1,8 @@
-"""Answers as characters of a context, as tokens of a window, and the best ones out of logits."""
+"""Where the answers to learn are: characters of a context, and tokens of its windows."""
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-
-BEST = 20  # starts and ends of a window, and candidates of a question, that are looked at (run_squad's n_best_size)
-
-
-class Candidate(NamedTuple):
-    """The sum of two logits, and the characters that they point to."""
-
-    score: float
-    start: int | None
-    end: int | None
 
 
 def find_answer(context: str, given: Any, row: int) -> tuple[int, int] | None:
@@ -77,30 +66,3 @@ def token_spans(start: np.ndarray, end: np.ndarray, span: tuple[int, int]) -> np
             if start[window, tokens[0]] == first and end[window, tokens[-1]] == last:
                 found[window] = tokens[0], tokens[-1]
     return found
-
-
-def best_spans(
-    windows: Sequence[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]], max_length: int
-) -> tuple[list[Candidate], float]:
-    """The best spans of a question, and the score of no answer: the lowest that a window gives its [CLS].
-
-    windows: of each, start and end in characters [S], the tokens that are its own to start at [S], logits [2, S'].
-    """
-    found: dict[tuple[int, int], float] = {}
-    null = np.inf
-    for start, end, own, logits in windows:
-        null = min(null, float(logits[0, 0] + logits[1, 0]))
-        shown = start >= 0
-        starts = _highest(logits[0], np.flatnonzero(own & shown))
-        ends = _highest(logits[1], np.flatnonzero(shown))
-        scores = logits[0, starts][:, None] + logits[1, ends]  # [starts, ends]
-        length = ends - starts[:, None] + 1
-        for i, j in np.argwhere((length >= 1) & (length <= max_length)):
-            span = int(start[starts[i]]), int(end[ends[j]])
-            found[span] = max(found.get(span, -np.inf), float(scores[i, j]))
-    best = sorted(found.items(), key=lambda item: -item[1])[:BEST]
-    return [Candidate(score, *span) for span, score in best], null
-
-
-def _highest(logits: np.ndarray, places: np.ndarray) -> np.ndarray:
-    return places[np.argsort(-logits[places], kind="stable")[:BEST]]

@@ -48,25 +48,6 @@ def stray_label(labels: Iterable[str]) -> str | None:
     return next((label for label in labels if label != "O" and not has_entities([label])), None)
 
 
-def decode(labels: Sequence[str]) -> list[Run]:
-    """The entities that these labels of words in a row tell, by the rules of CoNLL's script: any I- may begin one.
-
-    >>> decode(["B-PER", "I-PER", "O", "I-LOC", "B-LOC"])
-    [Run(type='PER', start=0, end=2), Run(type='LOC', start=3, end=4), Run(type='LOC', start=4, end=5)]
-    """
-    runs: list[Run] = []
-    open_type, start, ended = "", 0, False
-    for place, label in enumerate([*labels, "O"]):
-        letter, _, kind = label.partition("-")
-        if open_type and (kind != open_type or letter in BEGIN or ended):
-            runs.append(Run(open_type, start, place))
-            open_type = ""
-        if kind and not open_type:
-            open_type, start = kind, place
-        ended = letter in END
-    return runs
-
-
 def encode(runs: Iterable[Run], count: int, labels: Sequence[str]) -> list[str]:
     """The labels of `count` words in a row that hold these entities, in the scheme of `labels`.
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from keras_bert.tasks.columns import column, rows_of
 from keras_bert.tasks.decoding.entities import Run
-from keras_bert.tasks.examples import tokenize
-from keras_bert.text.offsets import behind_marks
+from keras_bert.text.row_ids import row_ids
+from keras_bert.text.tokenized_rows import tokenize
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -43,18 +43,17 @@ class Units:
         begin, end = self.splits[number : number + 2]
         return begin + np.flatnonzero(self.first[begin:end])
 
-    def count_words(self, number: int) -> int:
-        return self.words[number]
+    @property
+    def row(self) -> np.ndarray:
+        """The text of each piece, int32 [P]."""
+        return np.repeat(np.arange(len(self), dtype="int32"), np.diff(self.splits))
 
-    def word_of_unit(self, number: int) -> np.ndarray:
-        """The word of the text that each of its units is of."""
-        return self.word[self.firsts(number)]
-
-    def characters(self, number: int, first: int, last: int) -> tuple[int, int]:
-        """The characters of units first to last, without the last."""
-        places = np.append(self.firsts(number), self.splits[number + 1])
-        end = int(self.end[places[first] : places[last]].max())
-        return int(self.start[places[first]]), behind_marks(self.texts[number], end)
+    @property
+    def tag_group(self) -> np.ndarray:
+        """The pieces that one tag is for: a given word, counted through all texts, or the piece alone, int32 [P]."""
+        if not self.given_words:
+            return np.arange(len(self.ids), dtype="int32")
+        return (self.word + (np.cumsum(self.words) - self.words)[self.row]).astype("int32")
 
     def runs(self, number: int, entities: Any) -> tuple[list[Run], int]:
         """Entities in characters as runs of the units that share a character with each, and how many lost a unit.
@@ -104,17 +103,24 @@ class Units:
                 )
             yield int(start), int(end), kind
 
-    def rows(self, room: int) -> "tuple[tf.RaggedTensor, np.ndarray]":
-        """Ragged ids of at most `room` pieces, enough rows for each text, and the text each row is of."""
+    def rows(self, room: int) -> "tf.RaggedTensor":
+        """Ragged ids of at most `room` pieces, enough rows for each text."""
         import tensorflow as tf
 
-        lengths = np.diff(self.splits)
-        parts = np.maximum(-(-lengths // room), 1)
-        text = np.repeat(np.arange(len(lengths)), parts)
-        part = np.arange(len(text)) - np.repeat(np.cumsum(parts) - parts, parts)
-        sizes = np.minimum(lengths[text] - part * room, room)
         with tf.device("CPU:0"):
-            return tf.RaggedTensor.from_row_lengths(self.ids, sizes), text
+            return split_rows(tf.RaggedTensor.from_row_splits(self.ids, self.splits, validate=False), room)
+
+
+def split_rows(pieces: "tf.RaggedTensor", room: int) -> "tf.RaggedTensor":
+    """The same pieces in rows of at most `room`: at least one row for each text."""
+    import tensorflow as tf
+
+    lengths = tf.cast(pieces.row_lengths(), tf.int32)
+    parts = tf.maximum((lengths + room - 1) // room, 1)
+    text = row_ids(parts)
+    part = tf.range(tf.size(text)) - tf.gather(tf.cumsum(parts, exclusive=True), text)
+    sizes = tf.minimum(tf.gather(lengths, text) - part * room, room)
+    return tf.RaggedTensor.from_row_lengths(pieces.values, sizes, validate=False)
 
 
 def units_of(preprocessor: Any, x: Any, unit: str) -> Units:

@@ -1,0 +1,30 @@
+"""Checks of options by name, with one wording for all."""
+
+from collections.abc import Sequence
+from typing import Any
+
+
+def check_at_least(options: Any, least: int, *names: str) -> None:
+    """Raise an error for an option below `least`.
+
+    >>> from types import SimpleNamespace
+    >>> check_at_least(SimpleNamespace(steps=0), 1, "steps")
+    Traceback (most recent call last):
+    ValueError: `steps` must be at least 1. Received: steps=0
+    """
+    for name in names:
+        if getattr(options, name) < least:
+            raise ValueError(f"`{name}` must be at least {least}. Received: {name}={getattr(options, name)}")
+
+
+def check_share(options: Any, *names: str) -> None:
+    """Raise an error for an option that is not between 0 and 1."""
+    for name in names:
+        if not 0 <= getattr(options, name) <= 1:
+            raise ValueError(f"`{name}` must be between 0 and 1. Received: {name}={getattr(options, name)}")
+
+
+def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
+    """Raise an error for a value that is not one of the choices."""
+    if value not in choices:
+        raise ValueError(f"`{name}` must be one of {', '.join(choices)}. Received: {name}={value!r}")

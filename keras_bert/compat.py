@@ -1,0 +1,103 @@
+"""Private APIs of Keras and TensorFlow. All uses are here, and tests/test_compat.py fails if one of them changes."""
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from typing import Any
+
+import keras
+
+# === Keras: models ===
+
+
+def set_untracked(model: Any, name: str, value: Any) -> None:
+    """Set an attribute that Keras neither tracks nor saves with a model.
+
+    Keras's `__setattr__` makes every layer that is assigned a part of the model, wraps lists and dicts, and under torch
+    registers modules. There is no public way to avoid this. What a model computes only once belongs in a
+    `functools.cached_property`, which does not go through `__setattr__`.
+    """
+    object.__setattr__(model, name, value)
+
+
+def compiled_metrics(model: keras.Model) -> Iterator[Any]:
+    """The metrics that `compile` was given. Publicly, Keras lists a model's metrics only once they have been built."""
+    compiled = model._compile_metrics  # None if there are none
+    if compiled is not None:
+        given = [compiled._user_metrics, compiled._user_weighted_metrics]
+        yield from (metric for metric in keras.tree.flatten(given) if metric is not None)
+
+
+# === Keras: optimizers ===
+
+
+def moments_of(optimizer: Any, variable: Any) -> tuple[Any, Any]:
+    """The first and the second moment of a variable in Keras's Adam or Lamb, which has them in private lists."""
+    index = optimizer._get_variable_index(variable)
+    return optimizer._momentums[index], optimizer._velocities[index]
+
+
+def decays(optimizer: Any, variable: Any) -> bool:
+    """Whether weight decay applies to a variable: whether `exclude_from_weight_decay` has not excluded it."""
+    return optimizer._use_weight_decay(variable)
+
+
+class WithoutSeparateDecay:
+    """A base for optimizers whose `update_step` decays the weights itself.
+
+    Keras's own decay would come on top. `weight_decay=None` would turn that off, but it must be in the config.
+    """
+
+    def _apply_weight_decay(self, variables: Any) -> None:
+        pass
+
+
+# === TensorFlow ===
+
+
+def is_eager(tensor: Any) -> bool:
+    """Whether a tensor of TensorFlow has a value. In graphs `tf.executing_eagerly()` says nothing about a tensor."""
+    import tensorflow as tf
+
+    return isinstance(tensor, tf.__internal__.EagerTensor)
+
+
+def is_compiled_by_xla() -> bool:
+    """Whether XLA will compile the graph that is being traced, so that shapes must be static."""
+    import tensorflow as tf
+    from tensorflow.python.ops import control_flow_util
+
+    return control_flow_util.GraphOrParentsInXlaContext(tf.compat.v1.get_default_graph())
+
+
+def trackable() -> Any:
+    """An empty object to hang functions and variables on, to be saved as a SavedModel.
+
+    `tf.Module` reserves `name`, `variables` and `trainable_variables`, which TF-Hub's API wants as plain attributes.
+    """
+    import tensorflow as tf
+
+    return tf.__internal__.tracking.AutoTrackable()
+
+
+def saving_with(options: Any) -> AbstractContextManager[Any]:
+    """Trace functions as `tf.saved_model.save` does with these options.
+
+    It looks up traces by this context: functions traced outside it would be traced, and written, a second time.
+    """
+    from tensorflow.python.saved_model.save_context import save_context
+
+    return save_context(options)
+
+
+def read_object_graph(content: bytes) -> Any:
+    """The object graph of a checkpoint. No public function gives the names in it."""
+    from tensorflow.core.protobuf import trackable_object_graph_pb2
+
+    return trackable_object_graph_pb2.TrackableObjectGraph.FromString(content)
+
+
+def read_saved_model(content: bytes) -> Any:
+    """The content of a saved_model.pb, whose signatures can be read so without loading the model."""
+    from tensorflow.core.protobuf import saved_model_pb2
+
+    return saved_model_pb2.SavedModel.FromString(content)

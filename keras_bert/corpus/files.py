@@ -1,0 +1,175 @@
+"""Corpus files: found by path, pattern or folder, local or remote, and opened as a stream of decompressed bytes."""
+
+import bz2
+import gzip
+import io
+import os
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, BinaryIO
+
+from keras_bert.storage import is_remote, matching
+
+_BUFFER = 1 << 20
+COMPRESSED = (".gz", ".bz2", ".zst")
+KINDS = {
+    ".txt": "text",
+    ".md": "markdown",
+    ".markdown": "markdown",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".xml": "wikipedia",
+}
+
+
+def find_files(corpus: str | os.PathLike | Iterable[str | os.PathLike]) -> list[str]:
+    """The files that paths, patterns and folders name, each once, in an order that does not change between runs."""
+    paths = [corpus] if isinstance(corpus, str | os.PathLike) else list(corpus)
+    found: dict[str, None] = {}
+    for path in paths:
+        if not isinstance(path, str | os.PathLike):
+            raise TypeError(
+                "`corpus` must be a path or a list of paths. Pass texts in memory as a generator or a "
+                f"tf.data.Dataset. Received: {path!r} ({type(path).__name__})"
+            )
+        files = _files(os.fspath(path))
+        if not files:
+            raise FileNotFoundError(
+                f"No corpus file was found at {os.fspath(path)!r}. Name files, patterns, or folders with "
+                f"{', '.join(KINDS)} files, plain or compressed ({', '.join(COMPRESSED)}). "
+                f"Received: {os.fspath(path)!r}"
+            )
+        found |= dict.fromkeys(files)
+    return list(found)
+
+
+def kind_of(path: str) -> str:
+    """What a file holds, by its name: text, markdown, jsonl or wikipedia."""
+    return KINDS.get(_suffix(path), "text")
+
+
+def size_of(path: str) -> int:
+    """The size of a file on disk, in bytes."""
+    if not is_remote(path):
+        return os.path.getsize(path)
+    import tensorflow as tf
+
+    return tf.io.gfile.stat(path).length
+
+
+@contextmanager
+def open_bytes(path: str, seen: Callable[[int], None]) -> Iterator[BinaryIO]:
+    """Open a file as decompressed bytes; an error of decompression in the `with` block names the file.
+
+    seen: called with the number of bytes just read from the file itself.
+    """
+    errors: list[type[Exception]] = [EOFError, zlib.error, gzip.BadGzipFile]
+    raw = io.BufferedReader(_CountedFile(_open(path), seen), _BUFFER)
+    stream: Any = raw
+    suffix = os.path.splitext(path.lower())[1]
+    if suffix == ".gz":
+        stream = gzip.GzipFile(fileobj=raw)
+    elif suffix == ".bz2":
+        stream = bz2.BZ2File(raw)
+        errors.append(OSError)  # "Invalid data stream"
+    elif suffix == ".zst":
+        try:
+            import zstandard
+        except ImportError as error:
+            raise ImportError(
+                "Reading .zst files needs the package zstandard. Run: pip install 'keras3-bert[pretrain]'. "
+                f"Received: {path}"
+            ) from error
+        stream = io.BufferedReader(_ZstandardFile(raw, zstandard.ZstdDecompressor()), _BUFFER)
+        errors.append(zstandard.ZstdError)
+    with raw:
+        try:
+            yield stream
+        except tuple(errors) as error:
+            raise ValueError(
+                f"{path} could not be decompressed: it is damaged or incomplete. Download or copy it again. "
+                f"Received: {error or type(error).__name__}"
+            ) from error
+
+
+def _files(path: str) -> list[str]:
+    walk: Any = os.walk
+    is_folder: Any = os.path.isdir
+    if is_remote(path):
+        import tensorflow as tf
+
+        walk, is_folder = tf.io.gfile.walk, tf.io.gfile.isdir
+    if not is_folder(path):
+        return matching(path)
+    files = [os.path.join(folder, name) for folder, _, names in walk(path) for name in names]
+    return sorted(file for file in files if _is_corpus_file(file, path))
+
+
+def _is_corpus_file(file: str, folder: str) -> bool:
+    """Whether a file in a folder is of a known kind, and neither hidden nor in a hidden subfolder."""
+    return _suffix(file) in KINDS and not any(part.startswith(".") for part in file.removeprefix(folder).split("/"))
+
+
+def _suffix(path: str) -> str:
+    """The suffix that names the kind, in front of one that names a compression."""
+    stem, suffix = os.path.splitext(path.lower())
+    return os.path.splitext(stem)[1] if suffix in COMPRESSED else suffix
+
+
+def _open(path: str) -> Any:
+    if not is_remote(path):
+        return open(path, "rb")
+    import tensorflow as tf
+
+    return tf.io.gfile.GFile(path, "rb")
+
+
+class _CountedFile(io.RawIOBase):
+    """A raw stream over any object with `read`, such as tf.io.gfile's files, that reports how much it reads."""
+
+    def __init__(self, file: Any, seen: Callable[[int], None]) -> None:
+        self._file = file
+        self._seen = seen
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._file.read(len(buffer))
+        buffer[: len(data)] = data
+        self._seen(len(data))
+        return len(data)
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
+class _ZstandardFile(io.RawIOBase):
+    """Several frames in a row. The package's own reader does not notice when the file is cut off."""
+
+    def __init__(self, file: BinaryIO, decompressor: Any) -> None:
+        self._file = file
+        self._decompressor = decompressor
+        self._frame: Any = None
+        self._packed = self._plain = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._plain:
+            self._packed = self._packed or self._file.read(1 << 16)
+            if not self._packed:
+                if self._frame is not None:
+                    raise EOFError("the file ends within a frame")
+                return 0
+            if self._frame is None:
+                self._frame = self._decompressor.decompressobj()
+            self._plain, self._packed = self._frame.decompress(self._packed), b""
+            if self._frame.eof:
+                self._frame, self._packed = None, self._frame.unused_data
+        size = min(len(buffer), len(self._plain))
+        buffer[:size], self._plain = self._plain[:size], self._plain[size:]
+        return size

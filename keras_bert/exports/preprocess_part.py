@@ -1,0 +1,100 @@
+"""The preprocessing SavedModel: TF-Hub's Preprocessor API for BERT, from strings to the encoder's inputs.
+
+Shapes are written down from those of the texts, so that a caller who knows them statically, as a TPU does, gets
+static ones back.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from keras_bert.compat import trackable
+from keras_bert.text.preprocessor import Preprocessor
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+_SPECIAL = {  # TF-Hub's name, ours
+    "padding_id": "[PAD]",
+    "start_of_sequence_id": "[CLS]",
+    "end_of_segment_id": "[SEP]",
+    "mask_id": "[MASK]",
+}
+
+
+def preprocess(preprocessor: Preprocessor, seq_length: int) -> tuple[Any, dict[str, Any]]:
+    """The object to save and its signatures; `seq_length` is what its callables take where they are given none."""
+    import tensorflow as tf
+
+    packer = replace(preprocessor.packer, max_length=max(seq_length, preprocessor.packer.max_length))
+
+    def texts(name: str = "text") -> tf.TensorSpec:
+        return tf.TensorSpec([None], tf.string, name)
+
+    # === tokenize ===
+
+    @tf.function(input_signature=[texts()], autograph=False)
+    def tokenize(text: tf.Tensor) -> tf.RaggedTensor:
+        return _with_batch(preprocessor.tokenize(text), text)
+
+    @tf.function(input_signature=[texts()], autograph=False)
+    def tokenize_with_offsets(text: tf.Tensor) -> list[tf.RaggedTensor]:
+        return [_with_batch(part, text) for part in preprocessor.tokenize_with_offsets(text)]
+
+    @tf.function(input_signature=[], autograph=False)
+    def get_special_tokens_dict() -> dict[str, tf.Tensor]:
+        special = preprocessor.vocabulary.special_tokens
+        ids = {theirs: special[ours] for theirs, ours in _SPECIAL.items() if ours in special}
+        return {name: tf.constant(id) for name, id in {"vocab_size": len(preprocessor.vocabulary), **ids}.items()}
+
+    # === bert_pack_inputs ===
+
+    @tf.function(autograph=False)
+    def bert_pack_inputs(inputs: list[tf.RaggedTensor], seq_length: Any = seq_length) -> dict[str, tf.Tensor]:
+        rows = [segment.merge_dims(1, 2) if segment.ragged_rank == 2 else segment for segment in inputs]
+        batch = tf.shape(rows[0].row_splits)[0] - 1
+        packed = packer.pack(rows, seq_length)
+        return {name: tf.reshape(x, [batch, seq_length]) for name, x in packed.items()}
+
+    for rank in (1, 2):
+        for segments in (1, 2):
+            spec = tf.RaggedTensorSpec([None] * (rank + 1), tf.int32, rank)
+            bert_pack_inputs.get_concrete_function([spec] * segments, seq_length=tf.TensorSpec([], tf.int32))
+
+    # === Text to inputs ===
+
+    def packed(*columns: tf.Tensor) -> dict[str, tf.Tensor]:
+        found = packer.pack([tokenize(column).merge_dims(1, 2) for column in columns], seq_length)
+        return {name: tf.reshape(x, [tf.shape(columns[0])[0], seq_length]) for name, x in found.items()}
+
+    @tf.function(input_signature=[texts("text")], autograph=False)
+    def call(text: tf.Tensor) -> dict[str, tf.Tensor]:
+        return packed(text)
+
+    @tf.function(input_signature=[texts("text"), texts("text_pair")], autograph=False)
+    def pair(text: tf.Tensor, text_pair: tf.Tensor) -> dict[str, tf.Tensor]:
+        return packed(text, text_pair)
+
+    special = _callable(get_special_tokens_dict)
+    root = _callable(call)
+    root.tokenize = _callable(tokenize)
+    root.tokenize_with_offsets = _callable(tokenize_with_offsets)
+    root.tokenize.get_special_tokens_dict = special
+    root.tokenize_with_offsets.get_special_tokens_dict = special
+    root.bert_pack_inputs = _callable(bert_pack_inputs)
+    return root, {"serving_default": call, "pair": pair}
+
+
+def _callable(function: Callable[..., Any]) -> Any:
+    """An object that is called when it has been loaded; one that is not yet saved ignores its `__call__`."""
+    module = trackable()
+    module.__call__ = function
+    return module
+
+
+def _with_batch(ragged: "tf.RaggedTensor", texts: "tf.Tensor") -> "tf.RaggedTensor":
+    """The same rows, as many as there are texts for shape inference too."""
+    import tensorflow as tf
+
+    splits = tf.concat([tf.zeros([1], tf.int64), tf.reshape(ragged.row_splits[1:], tf.shape(texts))], 0)  # [B + 1]
+    return tf.RaggedTensor.from_row_splits(ragged.values, splits, validate=False)

@@ -1,0 +1,172 @@
+"""LabelledRows: the tokenized rows of a task, and the batches it is trained and validated on."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import keras
+import numpy as np
+
+from keras_bert import kernels
+from keras_bert.inputs import check_length
+from keras_bert.text.packing import Packer, place
+from keras_bert.text.tokenized_rows import TokenizedRows
+
+GROUP = 4  # batches that are sorted by length together, where padding costs: few, so that they stay mixed
+
+
+@dataclass(frozen=True)
+class LabelledRows(TokenizedRows):
+    """Tokenized rows with what is to be learned from them; without, where a task only predicts.
+
+    targets, weights: dense [n, ...], or ragged [R, (pieces)] where each piece has its own.
+    decoding: what the task's `decode` needs beside the logits, such as the texts and where their pieces stand.
+    """
+
+    targets: Any = None
+    weights: Any = None
+    decoding: Any = None
+
+    def pack(self, index: Any, width: int | str = "longest") -> Any:
+        """The batch of the examples with these indices, int32 [B]: `x`, or Keras's triple where there are targets.
+
+        An index of -1 is a filler: some example, with weight 0.
+        """
+        import tensorflow as tf
+
+        with tf.device("CPU:0"):
+            real, index = tf.cast(index >= 0, tf.float32), tf.maximum(index, 0)
+            x = super().pack(index, width)
+            if self.targets is None:
+                return x
+            shape = tf.shape(x["input_mask"])
+            targets, weights = self.targets_of(index, shape)  # each [B] or [B, ...]
+            return x, targets, weights * tf.reshape(real, [-1] + [1] * (weights.shape.rank - 1))
+
+    def targets_of(self, index: Any, shape: Any) -> tuple[Any, Any]:
+        """The targets and the weights of these examples, whose inputs have this shape."""
+        return _take(self.targets, index, shape), _take(self.weights, index, shape)
+
+    def batches(self, batch_size: int, *, by_length: bool = True) -> tuple[list[np.ndarray], Any]:
+        """All examples once, the longest first or as given: the indices of each batch, and a tf.data of the batches."""
+        import tensorflow as tf
+
+        order = self.order if by_length else np.arange(len(self))
+        index = [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
+        with tf.device("CPU:0"):
+            dataset = tf.data.Dataset.from_tensor_slices(_filled(order, batch_size)).map(_without_filling)
+            return index, dataset.map(self.pack, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
+
+    def shuffled(self, batch_size: int, *, seed: int, epoch: Any) -> Any:
+        """A tf.data of one epoch's batches, whose order is a function of the seed and of the variable `epoch`."""
+        import tensorflow as tf
+
+        steps = -(-len(self) // batch_size)
+        with tf.device("CPU:0"):
+            by_length = not kernels.drops_padding()
+            dataset = tf.data.Dataset.range(1).flat_map(lambda _: self._mixed(batch_size, seed, epoch, by_length))
+            dataset = dataset.map(_without_filling).map(self.pack, num_parallel_calls=tf.data.AUTOTUNE)
+            return dataset.apply(tf.data.experimental.assert_cardinality(steps)).prefetch(tf.data.AUTOTUNE)
+
+    def static(self, batch_size: int, part: tuple[int, int], *, seed: int | None = None, first_epoch: int = 0) -> Any:
+        """A tf.data of batches of one shape, of each the i-th of n equal parts; what fills the last one weighs nothing.
+
+        With a seed, shuffled epochs without end; else all examples once.
+        """
+        import tensorflow as tf
+
+        width = min(-(-int(self.lengths.max()) // 16) * 16, self.packer.max_length)
+        rows = batch_size // part[1]
+        with tf.device("CPU:0"):
+            if seed is None:
+                dataset = tf.data.Dataset.from_tensor_slices(_filled(np.arange(len(self)), batch_size))
+            else:
+                epochs = tf.data.Dataset.range(first_epoch, np.iinfo("int32").max)
+                dataset = epochs.flat_map(lambda epoch: self._mixed(batch_size, seed, epoch, by_length=False))
+
+            def pack(index: Any) -> Any:
+                packed = self.pack(index[part[0] * rows : (part[0] + 1) * rows], width)
+                return tf.nest.map_structure(lambda x: tf.ensure_shape(x, (rows, *x.shape[1:])), packed)
+
+            return dataset.map(pack, num_parallel_calls=tf.data.AUTOTUNE)
+
+    def _mixed(self, batch_size: int, seed: int, epoch: Any, by_length: bool) -> Any:
+        """The indices of an epoch's batches: mixed; by length, sorted in groups of batches, the batches mixed again."""
+        import tensorflow as tf
+
+        count = len(self)
+        steps = -(-count // batch_size)
+        first = tf.cast(tf.constant(seed, tf.int64), tf.int32)
+        within, between = tf.unstack(tf.random.split(tf.stack([first, tf.cast(epoch, tf.int32)]), 2))
+        index = tf.argsort(tf.random.stateless_uniform([count], within))  # [n]
+        if by_length:
+            group = tf.range(count) // (GROUP * batch_size)
+            lengths = tf.gather(tf.constant(self.lengths, tf.int32), index)
+            index = tf.gather(index, tf.argsort(group * (1 << 16) - lengths, stable=True))
+        index = tf.pad(index, [[0, steps * batch_size - count]], constant_values=-1)
+        index = tf.reshape(index, (steps, batch_size))  # [steps, B]
+        if by_length:
+            index = tf.gather(index, tf.argsort(tf.random.stateless_uniform([steps], between)))
+        return tf.data.Dataset.from_tensor_slices(index)
+
+
+class Epoch(keras.callbacks.Callback):
+    """Tells the order of the examples which epoch it is, in a run that goes on too."""
+
+    def __init__(self, initial_epoch: int) -> None:
+        import tensorflow as tf
+
+        super().__init__()
+        with tf.device("CPU:0"):
+            self.number = tf.Variable(initial_epoch, dtype=tf.int32, trainable=False)
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        self.number.assign(epoch)
+
+
+def _filled(order: np.ndarray, batch_size: int) -> np.ndarray:
+    """Indices in rows of a batch, [steps, B], the last filled up with -1."""
+    missing = -len(order) % batch_size
+    return np.pad(order, (0, missing), constant_values=-1).reshape(-1, batch_size).astype("int32")
+
+
+def _without_filling(index: Any) -> Any:
+    return index[index >= 0]
+
+
+def _take(values: Any, index: Any, shape: Any) -> Any:
+    """The rows of a dense tensor; of a ragged one, dense [B, S], a value beside each piece and 0 elsewhere."""
+    import tensorflow as tf
+
+    if not isinstance(values, tf.RaggedTensor):
+        return tf.gather(values, index)
+    rows = tf.gather(values, index)
+    kept = tf.minimum(tf.cast(rows.row_lengths(), tf.int32), shape[1] - 2)
+    return place(rows, kept, tf.ones_like(kept), tf.zeros(shape, rows.dtype))
+
+
+def packer_of(bert: Any) -> Packer:
+    """The packer of a Bert's preprocessor, bounded by its seq_length."""
+    preprocessor, positions = bert.preprocessor, bert.config.max_position_embeddings
+    limit = preprocessor.seq_length
+    if limit == "longest":
+        limit = min(preprocessor.max_length, positions)
+    check_length(limit, positions)
+    return replace(preprocessor.packer, max_length=limit)
+
+
+def interleave(*columns: Sequence[str]) -> list[str]:
+    """The texts of a row one after the other.
+
+    >>> interleave(["a", "b"], ["c", "d"])
+    ['a', 'c', 'b', 'd']
+    """
+    return [text for row in zip(*columns, strict=True) for text in row]
+
+
+def repeated(rows: Any, count: int) -> Any:
+    """Each ragged row so many times, one after the other."""
+    import tensorflow as tf
+
+    with tf.device("CPU:0"):
+        return tf.gather(rows, np.repeat(np.arange(int(rows.nrows())), count))

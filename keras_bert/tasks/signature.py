@@ -1,0 +1,82 @@
+"""The signatures of a task's SavedModel: functions from strings to answers, in graph ops."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+    from keras_bert.text.preprocessor import Preprocessor
+
+CLASSIFY_INPUTS, CLASSIFY_OUTPUTS = {"inputs"}, {"classes", "scores"}  # the names that TF Serving's Classify requires
+
+Logits = Callable[[dict[str, Any]], Any]  # runs the exported model on packed rows
+
+
+@dataclass(frozen=True)
+class Signature:
+    """A function from tensors to a dict of tensors, and the `tf.TensorSpec` of each of its arguments by name."""
+
+    function: Callable[..., dict[str, Any]]
+    inputs: dict[str, Any]
+
+
+def strings(*names: str) -> dict[str, "tf.TensorSpec"]:
+    """Inputs of a signature that are columns of strings."""
+    import tensorflow as tf
+
+    return {name: tf.TensorSpec([None], tf.string, name) for name in names}
+
+
+def text_signatures(answer: Callable[..., dict[str, Any]]) -> dict[str, Signature]:
+    """`serving_default` answers a column of texts, `pair` two columns."""
+    return {
+        "serving_default": Signature(lambda text: answer(text), strings("text")),
+        "pair": Signature(lambda text, text_pair: answer(text, text_pair), strings("text", "text_pair")),
+    }
+
+
+def pack_texts(
+    preprocessor: "Preprocessor", columns: Sequence["tf.Tensor"], seq_length: int
+) -> tuple[dict[str, "tf.Tensor"], "tf.Tensor"]:
+    """Rows as long as the longest of the batch, at most `seq_length`, and whether each row was truncated, bool [B]."""
+    import tensorflow as tf
+
+    packer = replace(preprocessor.packer, max_length=seq_length)
+    segments = [preprocessor.tokenize(column).merge_dims(1, 2) for column in columns]
+    return packer.pack(segments, "longest"), tf.reduce_any(packer.cut(segments, "longest"), axis=1)
+
+
+def group_rows(rows: dict[str, "tf.Tensor"], count: int) -> dict[str, "tf.Tensor"]:
+    """From [B * count, S] to [B, count, S]."""
+    import tensorflow as tf
+
+    return {name: tf.reshape(x, [-1, count, tf.shape(x)[1]]) for name, x in rows.items()}
+
+
+# === TF Serving's Classify: serialized tf.train.Examples in, classes with scores out ===
+
+
+def classify_signatures(text: Signature, pair: Signature) -> dict[str, Signature]:
+    """`classify` reads the feature `text` of each tf.train.Example, `classify_pair` also `text_pair`."""
+    return {"classify": _classify(text), "classify_pair": _classify(pair)}
+
+
+def _classify(signature: Signature) -> Signature:
+    import tensorflow as tf
+
+    def classify(inputs: tf.Tensor) -> dict[str, tf.Tensor]:
+        feature = tf.io.FixedLenFeature([], tf.string)
+        found = signature.function(**tf.io.parse_example(inputs, dict.fromkeys(signature.inputs, feature)))
+        return {"classes": found["labels"], "scores": found["scores"]}  # each [B, C]
+
+    return Signature(classify, strings("inputs"))
+
+
+def is_classify(function: Any) -> bool:
+    """Whether a traced or loaded signature is one for Classify."""
+    positional, named = function.structured_input_signature
+    outputs = function.structured_outputs
+    names = {spec.name for spec in (*positional, *named.values())}
+    return names == CLASSIFY_INPUTS and isinstance(outputs, dict) and set(outputs) == CLASSIFY_OUTPUTS

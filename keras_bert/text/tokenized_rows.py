@@ -1,0 +1,121 @@
+"""TokenizedRows: texts that are tokenized once, and packed into rows as often as a model reads them."""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import keras
+import numpy as np
+
+from keras_bert.text.packing import Packer
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+logger = logging.getLogger("keras_bert")
+
+CHUNK = 1024  # texts tokenized at a time
+
+
+@dataclass(frozen=True)
+class TokenizedRows:
+    """Rows of one or more segments, as ids. An example is one row, or several that the model compares.
+
+    segments: ragged int32 ids [R, (pieces)], one tensor for each segment of a row. packer: its `max_length` limits a
+    row. rows_per_example: 1, or for example the number of choices.
+
+    >>> import tensorflow as tf
+    >>> rows = TokenizedRows([tf.ragged.constant([[5], [6, 7, 8], [9]])], Packer(2, 3, 0, max_length=4))
+    >>> rows.lengths.tolist(), [index.tolist() for index in rows.by_length(2)]
+    ([3, 4, 3], [[1, 0], [2]])
+    >>> rows.pack([1, 0], width=5)["input_word_ids"].numpy().tolist()
+    [[2, 6, 7, 8, 3], [2, 5, 3, 0, 0]]
+    """
+
+    segments: Sequence["tf.RaggedTensor"]
+    packer: Packer
+    rows_per_example: int = 1
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    @cached_property
+    def lengths(self) -> np.ndarray:
+        """The number of positions that each example needs, [n]."""
+        return np.minimum(self._uncut, self.packer.max_length).reshape(-1, self.rows_per_example).max(1, initial=0)
+
+    @cached_property
+    def _uncut(self) -> np.ndarray:
+        pieces = np.sum([segment.row_lengths().numpy() for segment in self.segments], axis=0)  # [R]
+        return pieces + len(self.segments) + 1
+
+    @cached_property
+    def order(self) -> np.ndarray:
+        """The indices of the examples, the longest first."""
+        return np.argsort(-self.lengths, kind="stable")
+
+    def warn_of_cuts(self, limit: str = "the preprocessor's seq_length") -> None:
+        """Log how many rows lose pieces; `limit` is the name of the setting that decides."""
+        if cut := int((self._uncut > self.packer.max_length).sum()):
+            length = self.packer.max_length
+            logger.warning("%d of %d rows are cut to %d pieces; %s is the limit.", cut, len(self._uncut), length, limit)
+
+    def by_length(self, size: int | None = None, *, tokens: int | None = None) -> list[np.ndarray]:
+        """The indices of batches, the longest examples first, so that what does not fit into memory fails at once.
+
+        size: examples in a batch. tokens: in place of it, positions in a batch, so that long examples come in fewer.
+        """
+        batches, start = [], 0
+        while start < len(self):
+            end = start + (size or max(1, (tokens or 0) // int(self.lengths[self.order[start]])))
+            batches.append(self.order[start:end])
+            start = end
+        return batches
+
+    def pack(self, index: Any, width: int | str = "longest") -> Any:
+        """The model's inputs for the examples with these indices: int32 [B, S], or [B, rows per example, S].
+
+        The longest row decides S unless `width` does; on backends that compile each shape, S is a multiple of 16.
+        """
+        import tensorflow as tf
+
+        count = self.rows_per_example
+        with tf.device("CPU:0"):
+            index = tf.convert_to_tensor(index)
+            if count > 1:
+                index = tf.reshape(index[:, None] * count + tf.range(count, dtype=index.dtype), [-1])
+            x = self.packer.pack([tf.gather(segment, index) for segment in self.segments], width)
+            if keras.backend.backend() != "tensorflow" and width == "longest":
+                x = self._widened(x)
+            if count > 1:
+                x = {name: tf.reshape(value, (-1, count, tf.shape(value)[1])) for name, value in x.items()}
+            return x
+
+    def _widened(self, x: dict[str, Any]) -> dict[str, Any]:
+        import tensorflow as tf
+
+        width = tf.shape(x["input_mask"])[1]
+        wider = tf.minimum((width + 15) // 16 * 16, self.packer.max_length) - width
+        pad = {"input_word_ids": self.packer.pad}
+        return {
+            name: tf.pad(value, [[0, 0], [0, wider]], constant_values=pad.get(name, 0)) for name, value in x.items()
+        }
+
+
+def tokenize(preprocessor: Any, texts: Any, *, offsets: bool = False) -> tuple[Any, ...]:
+    """Ragged ids [n, (words), (pieces)] of a column of texts, and with `offsets` the starts and ends of the pieces."""
+    import tensorflow as tf
+
+    def split(chunk: Any) -> tuple[Any, ...]:
+        return preprocessor.tokenize_with_offsets(chunk) if offsets else (preprocessor.tokenize(chunk),)
+
+    with tf.device("CPU:0"):
+        chunks = [split(texts[start : start + CHUNK]) for start in range(0, max(len(texts), 1), CHUNK)]
+        return tuple(tf.concat(parts, axis=0) for parts in zip(*chunks, strict=True))
+
+
+def pieces(preprocessor: Any, texts: Any) -> Any:
+    """Ragged ids [n, (pieces)] of a column of texts."""
+    return tokenize(preprocessor, texts)[0].merge_dims(1, 2)

@@ -1,0 +1,105 @@
+"""MetricsLog: the progress of a run, in the terminal or the log, in TensorBoard and in a file."""
+
+import json
+import logging
+import time
+from datetime import timedelta
+from typing import Any
+
+from keras_bert import storage
+
+logger = logging.getLogger("keras_bert")
+
+SECONDS_BETWEEN_LINES = 30
+METRICS = "metrics.jsonl"
+
+
+class MetricsLog:
+    """A line that is updated in place if standard error is a terminal, else a line in the log every half minute.
+
+    With a directory, also `metrics.jsonl`, with an object for each report, and `tensorboard/`. A resumed run removes
+    the records that came after its checkpoint.
+
+    start: the step the run resumes from. steps: of all phases together.
+    peak, flops_per_token: FLOP/s of the devices, and FLOP of a token, if known.
+    """
+
+    def __init__(
+        self,
+        directory: str | None,
+        *,
+        start: int,
+        steps: int,
+        peak: float | None = None,
+        flops_per_token: float | None = None,
+    ) -> None:
+        import tensorflow as tf
+        from rich.console import Console
+        from rich.live import Live
+
+        self.steps = steps
+        self.share_of_a_token = flops_per_token / peak if peak and flops_per_token else None
+        self.metrics = f"{directory}/{METRICS}" if directory else None
+        self.writer = tf.summary.create_file_writer(f"{directory}/tensorboard") if directory else None
+        console = Console(stderr=True)
+        self.live = Live(console=console, transient=True) if console.is_interactive else None
+        self._last_line = time.perf_counter()
+        if self.metrics and storage.exists(self.metrics):
+            kept = [record for record in read_metrics(self.metrics) if record["step"] <= start]
+            storage.write_text(self.metrics, "".join(json.dumps(record) + "\n" for record in kept))
+
+    def __enter__(self) -> "MetricsLog":
+        if self.live:
+            self.live.start()
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        if self.live:
+            self.live.stop()
+        if self.writer:
+            self.writer.close()
+
+    def __call__(self, step: int, means: dict[str, float], *, loop_steps: int = 0, seconds: float = 0.0) -> None:
+        """Report the means of the last `loop_steps` steps; 0 of them mean a validation."""
+        record: dict[str, float] = {"step": step, **means}
+        if loop_steps:
+            record["seconds_per_step"] = seconds / loop_steps
+            record["tokens_per_second"] = means["tokens"] * loop_steps / seconds
+            if self.share_of_a_token:
+                record["share_of_peak"] = record["tokens_per_second"] * self.share_of_a_token
+        self._write(record)
+        line = _line(record, self.steps)
+        if self.live and loop_steps:
+            self.live.update(line)
+        elif not loop_steps or time.perf_counter() - self._last_line > SECONDS_BETWEEN_LINES or step == self.steps:
+            self._last_line = time.perf_counter()
+            logger.info("%s", line)
+
+    def _write(self, record: dict[str, float]) -> None:
+        import tensorflow as tf
+
+        if self.metrics:
+            with tf.io.gfile.GFile(self.metrics, "a") as file:
+                file.write(json.dumps(record) + "\n")
+        if self.writer:
+            with self.writer.as_default():
+                for name, value in record.items():
+                    tf.summary.scalar(name, value, step=record["step"])
+
+
+def _line(record: dict[str, float], steps: int) -> str:
+    parts = [f"step {record['step']:,} of {steps:,}"]
+    parts += [f"{name} {value:.4g}" for name, value in record.items() if name.endswith(("loss", "accuracy"))]
+    if "tokens_per_second" in record:
+        parts.append(f"{record['tokens_per_second']:,.0f} tokens/s")
+    if "share_of_peak" in record:
+        parts.append(f"{record['share_of_peak']:.0%} of the peak")
+    if "seconds_per_step" in record:
+        left = timedelta(seconds=round((steps - record["step"]) * record["seconds_per_step"]))
+        parts.append(f"{left} left")
+    return ", ".join(parts)
+
+
+def read_metrics(path: str) -> list[dict[str, Any]]:
+    """The records of a run, without a last line that a kill cut off."""
+    return [json.loads(line) for line in storage.read_text(path).split("\n")[:-1]]

@@ -1,0 +1,145 @@
+"""Trainer and Evaluator: steps on every replica of a tf.distribute strategy, many steps in one graph, with Orbit."""
+
+from typing import Any
+
+import orbit
+import tensorflow as tf
+from orbit.utils import loop_fns
+
+from keras_bert.training.measure import Measure
+
+
+class Trainer(orbit.StandardTrainer):
+    """Trains a model with `measures` and `objective` (see `train`) on a distributed dataset.
+
+    `train(n)` runs n steps and returns the means over them, with "first_bad": the first step whose loss or gradient was
+    not finite, or -1.
+    """
+
+    def __init__(
+        self, model: Any, optimizer: Any, dataset: Any, step: Any, *, strategy: Any, accumulate: int, clip_norm: float
+    ) -> None:
+        super().__init__(dataset)
+        self.model = model
+        self.optimizer = optimizer
+        self.step = step
+        self.strategy = strategy
+        self.accumulate = accumulate
+        self.clip_norm = clip_norm
+        self.scales_loss = hasattr(optimizer, "dynamic_scale")
+
+    # === Many steps ===
+
+    def create_train_loop_fn(self) -> Any:
+        loop = tf.function(loop_fns.create_tf_while_loop_fn_with_state(self.train_step))
+        start = (tf.zeros([1, 1]), tf.constant(-1, tf.int64))
+
+        def add(state: Any, outputs: Any) -> Any:
+            (sums, first_bad), (measured, step, finite) = state, outputs
+            return sums + measured, tf.where((first_bad < 0) & ~finite, step, first_bad)
+
+        def run(iterator: Any, num_steps: Any) -> None:
+            self._sums, self._first_bad = loop(iterator, num_steps, start, add)
+
+        return run
+
+    def train_loop_end(self) -> dict[str, float]:
+        means = self._sums[:, 0] / self._sums[:, 1]
+        return {**dict(zip(self._names, means.numpy().tolist(), strict=True)), "first_bad": int(self._first_bad)}
+
+    def train_step(self, iterator: Any) -> Any:
+        step = self.step.read_value()
+        outputs = self.strategy.run(self.replica_step, args=(next(iterator),))
+        measured, finite = (self.strategy.experimental_local_results(x)[0] for x in outputs)  # the same on all
+        self.step.assign_add(1)
+        return measured, step, finite
+
+    # === One step, on each replica ===
+
+    def replica_step(self, batch: Any) -> tuple[Any, Any]:
+        replicas = tf.distribute.get_replica_context()
+        # Only the counts of this pass are used. They depend on the data, not on the model, which TensorFlow leaves out.
+        counts = {name: measure.count for name, measure in self.model.measures(batch, training=False).items()}
+        counts = replicas.all_reduce("sum", counts)
+
+        gradients, totals = self._accumulated(batch, counts)
+        gradients, totals = replicas.all_reduce("sum", (gradients, totals))
+        scale = self.optimizer.dynamic_scale.value if self.scales_loss else 1.0
+        gradients, norm = tf.clip_by_global_norm(gradients, self.clip_norm * scale)
+        share = 1 / replicas.num_replicas_in_sync  # apply sums over the replicas again
+        self.optimizer.apply([gradient * share for gradient in gradients], self.model.trainable_variables)
+
+        measures = {name: Measure(totals[name], counts[name]) for name in counts}
+        measures["gradient_norm"] = Measure(norm / scale, 1.0)
+        measures["tokens"] = Measure(replicas.all_reduce("sum", _real_tokens(batch)), 1.0)
+        self._names = list(measures)
+        finite = tf.reduce_all(tf.math.is_finite([totals[name] for name in self.model.objective]))
+        if not self.scales_loss:  # an optimizer that scales the loss checks gradients itself, and skips bad steps
+            finite &= tf.math.is_finite(norm)
+        return tf.stack([tf.stack(measure) for measure in measures.values()]), finite
+
+    def _accumulated(self, batch: Any, counts: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """The gradients and totals of this replica's batch, summed over its parts."""
+        if self.accumulate == 1:
+            return self._gradients(batch, counts)
+        parts = tf.nest.map_structure(self._in_parts, batch)  # each [accumulate, B, ...]
+
+        def add(index: Any, sums: Any) -> Any:
+            more = self._gradients(tf.nest.map_structure(lambda x: x[index], parts), counts)
+            return index + 1, tf.nest.map_structure(tf.add, sums, more)
+
+        gradients = [tf.zeros(variable.shape) for variable in self.model.trainable_variables]
+        start = gradients, {name: tf.zeros([]) for name in counts}
+        return tf.while_loop(lambda index, _: index < self.accumulate, add, (0, start))[1]
+
+    def _gradients(self, batch: Any, counts: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """This part's totals, and its share of the gradients of the mean loss over the global batch."""
+        variables = self.model.trainable_variables
+        with tf.GradientTape() as tape:
+            measures = self.model.measures(batch, training=True)
+            loss = tf.add_n([tf.math.divide_no_nan(measures[x].total, counts[x]) for x in self.model.objective])
+            loss = self.optimizer.scale_loss(loss)
+        gradients = tape.gradient(loss, [variable.value for variable in variables])
+        if idle := [x.path for x, gradient in zip(variables, gradients, strict=True) if gradient is None]:
+            raise ValueError(
+                f"The loss does not depend on all trainable weights. Freeze those it does not use. Received: {idle}"
+            )
+        return [tf.convert_to_tensor(gradient) for gradient in gradients], {
+            name: measure.total for name, measure in measures.items()
+        }
+
+    def _in_parts(self, x: Any) -> Any:
+        return tf.reshape(x, tf.concat([[self.accumulate, -1], tf.shape(x)[1:]], 0))
+
+
+class Evaluator(orbit.StandardEvaluator):
+    """Evaluates a model with `measures` on a distributed dataset."""
+
+    def __init__(self, model: Any, dataset: Any, *, strategy: Any) -> None:
+        super().__init__(dataset)
+        self.model = model
+        self.strategy = strategy
+
+    def eval_begin(self) -> Any:
+        return 0.0
+
+    def eval_step(self, iterator: Any) -> Any:
+        sums = self.strategy.run(self.replica_step, args=(next(iterator),))
+        return self.strategy.experimental_local_results(sums)[0]  # the same on all
+
+    def eval_reduce(self, state: Any, outputs: Any) -> Any:
+        return state + outputs
+
+    def eval_end(self, state: Any) -> dict[str, float]:
+        means = tf.math.divide_no_nan(state[:, 0], state[:, 1])
+        return dict(zip(self._names, means.numpy().tolist(), strict=True))
+
+    def replica_step(self, batch: Any) -> Any:
+        measures = self.model.measures(batch, training=False)
+        self._names = list(measures)
+        sums = tf.stack([tf.stack(measure) for measure in measures.values()])
+        return tf.distribute.get_replica_context().all_reduce("sum", sums)
+
+
+def _real_tokens(batch: Any) -> Any:
+    return tf.cast(tf.math.count_nonzero(batch[0]["input_mask"]), "float32")

@@ -1,0 +1,143 @@
+"""Texts to vectors: sorted by length, run in batches, pooled inside the graph, and handed back in order."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_bert.progress import progress
+from keras_bert.text.packing import check_seq_length
+from keras_bert.text.preprocessor import text_columns
+from keras_bert.text.tokenized_rows import TokenizedRows, tokenize
+
+COMBINE = ("concat", "sum", "mean")
+POOLING = ("mean", "cls", "max", "pooled", None)
+
+
+@dataclass(frozen=True)
+class Pooling:
+    """How a sentence-transformers model makes one vector of a text: arguments of `Bert.embed`."""
+
+    pooling: str = "mean"
+    normalize: bool = False
+    max_length: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class PieceVectors:
+    """One text: its pieces, the characters [start, end) of the text that each came from, and a vector for each.
+
+    >>> found = PieceVectors(("em", "##bed"), np.array([0, 2]), np.array([2, 5]), np.ones((2, 4), "float32"))
+    >>> found.span(2, 5).shape
+    (4,)
+    """
+
+    pieces: tuple[str, ...]
+    start: np.ndarray  # [N]
+    end: np.ndarray  # [N]
+    vectors: np.ndarray  # [N, D]
+
+    def span(self, start: int, end: int) -> np.ndarray:
+        """The mean vector of the pieces that share a character with text[start:end]."""
+        inside = (self.start < end) & (self.end > start)
+        if not inside.any():
+            raise ValueError(f"No piece stands at these characters. Received: start={start}, end={end}")
+        return self.vectors[inside].mean(axis=0)
+
+
+def embed(
+    bert: Any,
+    texts: Any,
+    layers: int | Iterable[int] = (-1,),
+    combine: str = "concat",
+    pooling: str | None = "mean",
+    normalize: bool = False,
+    max_length: int | None = None,
+    batch_tokens: int = 4096,
+) -> Any:
+    """A float32 vector for each text, [n, d]; or, with `pooling=None`, a list with the `PieceVectors` of each text.
+
+    Texts longer than the model or than `max_length` tokens are cut, which is logged.
+
+    layers: one or more encoder blocks, from 0 or from -1 backwards. combine: "concat", "sum" or "mean" of these.
+    pooling: "mean" or "max" of all tokens, "cls" for the first, "pooled" for the pooler's output.
+    normalize: scale each vector to length 1. max_length: with [CLS] and [SEP]; None for as long as the model takes.
+    """
+    if not hasattr(batch_tokens, "__index__") or batch_tokens < 1:
+        raise ValueError(f"batch_tokens must be a whole number from 1 on. Received: batch_tokens={batch_tokens!r}")
+    if pooling is None and isinstance(texts, tuple):
+        raise ValueError(
+            'pooling=None gives the pieces of single texts. Pass a list of texts, or pooling="mean" for pairs.'
+        )
+    columns = [column[None] if column.shape.rank == 0 else column for column in text_columns(texts)]
+    if len(columns) > bert.config.type_vocab_size:
+        raise ValueError(
+            f"A row must be of at most {bert.config.type_vocab_size} texts, which the model knows apart. Join some. "
+            f"Received: {len(columns)} columns"
+        )
+    limit = bert.config.max_position_embeddings
+    if max_length is not None:
+        limit = min(limit, check_seq_length(max_length, len(columns), "max_length"))
+    chosen = tuple(layers) if isinstance(layers, Iterable) else (layers,)
+    _check_options(bert.config.num_hidden_layers, chosen, combine, pooling)
+    options = chosen, combine, pooling, normalize
+    run = bert.runners.get(options, bert, lambda: keras.Model(bert.input, features(bert, *options)))
+
+    parts = [tokenize(bert.preprocessor, column, offsets=pooling is None) for column in columns]
+    segments = [ids.merge_dims(1, 2) for ids, *_ in parts]
+    rows = TokenizedRows(segments, replace(bert.preprocessor.packer, max_length=limit))
+    rows.warn_of_cuts("`max_length`, or else the number of the model's positions,")
+    batches = rows.by_length(tokens=batch_tokens)
+    vectors = progress(((index, run(rows, index)) for index in batches), "Embedding", len(batches))
+    if pooling is not None:
+        found = np.zeros((len(rows), run.model.output.shape[-1]), "float32")
+        for index, batch in vectors:
+            found[index] = batch
+        return found
+    pieces: list[Any] = [None] * len(rows)
+    token, splits = bert.preprocessor.vocabulary.token, segments[0].row_splits.numpy()
+    ids, starts, ends = (part.flat_values.numpy() for part in parts[0])
+    for index, batch in vectors:
+        for number, row in zip(index, batch, strict=True):
+            kept = rows.lengths[number] - 2  # without [CLS] and [SEP]
+            own = slice(splits[number], splits[number] + kept)
+            tokens = tuple(map(token, ids[own]))
+            pieces[number] = PieceVectors(tokens, starts[own], ends[own], row[1 : kept + 1].copy())
+    return pieces
+
+
+def _check_options(blocks: int, layers: tuple[int, ...], combine: str, pooling: str | None) -> None:
+    if combine not in COMBINE or pooling not in POOLING:
+        raise ValueError(
+            f"combine must be one of {COMBINE} and pooling one of {POOLING}. "
+            f"Received: combine={combine!r}, pooling={pooling!r}"
+        )
+    numbers = all(hasattr(layer, "__index__") for layer in layers)
+    if not layers or not numbers or not all(-blocks <= layer < blocks for layer in layers):
+        raise ValueError(f"layers must name encoder blocks, from {-blocks} to {blocks - 1}. Received: layers={layers}")
+    if pooling == "pooled" and layers not in ((-1,), (blocks - 1,)):
+        raise ValueError(
+            'pooling="pooled" is the pooler\'s output, which is made of the last block. Leave layers out, or use '
+            f'pooling="cls". Received: layers={layers}'
+        )
+
+
+def features(bert: Any, layers: tuple[int, ...], combine: str, pooling: str | None, normalize: bool) -> Any:
+    """The symbolic vectors: [B, D], or [B, S, D] without pooling. Blocks above the highest of `layers` are left out."""
+    if pooling == "pooled":
+        x = ops.cast(bert.output["pooled_output"], "float32")  # [B, H]
+    else:
+        chosen = [ops.cast(bert.output["encoder_outputs"][layer], "float32") for layer in layers]  # each [B, S, H]
+        x = ops.concatenate(chosen, axis=-1) if combine == "concat" else sum(chosen[1:], chosen[0])
+        x = x / len(chosen) if combine == "mean" else x  # [B, S, D]
+        mask = ops.expand_dims(bert.input["input_mask"], -1)  # [B, S, 1]
+        if pooling == "mean":  # padding is zero in a Bert's outputs
+            x = ops.sum(x, axis=1) / ops.cast(ops.sum(mask, axis=1), "float32")  # [B, D]
+        elif pooling == "max":
+            x = ops.max(ops.where(mask > 0, x, float("-inf")), axis=1)  # [B, D]
+        elif pooling == "cls":
+            x = x[:, 0]  # [B, D]
+    return ops.normalize(x, axis=-1, epsilon=1e-12) if normalize else x

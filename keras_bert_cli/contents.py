@@ -1,0 +1,90 @@
+"""The `keras-bert` application: what `--help` lists, and how a command is registered."""
+
+import logging
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from importlib.metadata import version
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+# Each command has a file of its name in this folder. --help lists them in this order, which is that of a model's life.
+CONTENTS = {
+    "Text": ("vocab",),
+    "Vectors": ("embed", "attention"),
+    "Pretraining": ("examples", "pretrain", "fill-mask"),
+    "Tasks": ("finetune", "evaluate", "predict"),
+    "Serving": ("export", "serve"),
+    "Weights": ("models", "convert"),
+}
+
+
+class _PlainIfNarrow:
+    """Prints help without Rich's tables where the terminal is too narrow for them: they would truncate option names."""
+
+    table_width: int
+    rich_markup_mode: Any
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        if shutil.get_terminal_size().columns < self.table_width:
+            self.rich_markup_mode = None
+        super().format_help(ctx, formatter)  # type: ignore[misc]
+
+
+class _Command(_PlainIfNarrow, TyperCommand):
+    table_width = 100
+
+
+class _Contents(_PlainIfNarrow, TyperGroup):
+    table_width = 60
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return [name for names in CONTENTS.values() for name in names]
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Accept --debug after the command too."""
+        others = [word for word in args if word != "--debug"]
+        return super().parse_args(ctx, [*(["--debug"] if len(others) < len(args) else []), *others])
+
+
+app = typer.Typer(
+    cls=_Contents,
+    name="keras-bert",
+    help="BERT for Keras 3, from a vocabulary to a served model.",
+    epilog="keras-bert COMMAND --help lists the options of a command and shows an example.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+
+
+def command(name: str, *, example: str, **settings: Any) -> Callable:
+    """Registers a function as the command of this name, with an example at the end of its help."""
+    panel = next(panel for panel, names in CONTENTS.items() if name in names)
+    return app.command(name, cls=_Command, rich_help_panel=panel, epilog=f"Example: {example}", **settings)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(version("keras3-bert"))
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    context: typer.Context,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show every log message and the traceback of an error.")
+    ] = False,
+    show_version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    context.ensure_object(dict)["debug"] = debug
+    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+    if not debug:  # errors are raised as exceptions too, and the rest is not about the user's work
+        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # TensorFlow reads it when it is imported
+        for name in ("absl", "tensorflow"):
+            logging.getLogger(name).setLevel(logging.ERROR)

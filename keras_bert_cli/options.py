@@ -1,0 +1,127 @@
+"""Options that several commands share, each written once, and the checks of their values."""
+
+from collections.abc import Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+MOST = 10_000_000  # of pieces, rows and the like: a larger number is a typing mistake that would fill the memory
+AS_TRAINED = "as in training"
+
+# === Models ===
+
+MODEL = "A name that `keras-bert models` lists, a local path in any supported format, or hf://org/name."
+Model = Annotated[str, typer.Option("--model", "-m", help=MODEL)]
+CacheDir = Annotated[str | None, typer.Option(help="Folder for downloads.")]
+LocalOnly = Annotated[bool, typer.Option("--local-only", help="Never use the network.")]
+
+# === Running ===
+
+BatchSize = Annotated[int, typer.Option(min=1, max=MOST, help="Rows per batch.")]
+Strategy = Annotated[
+    str,
+    typer.Option(
+        help="Devices: one, mirrored (all devices of this machine), multi_worker (as TF_CONFIG lists them), "
+        "tpu, tpu:NAME, or auto."
+    ),
+]
+TRAINING_DTYPE = typer.Option(help="float32, mixed_bfloat16 or mixed_float16.")
+Damaged = Annotated[str, typer.Option(help="What to do at a truncated or damaged shard: stop, or skip the rest of it.")]
+
+
+def seed(used_for: str) -> Any:
+    """The option --seed, whose range is that of numpy's seeds."""
+    return typer.Option(min=0, max=2**32 - 1, help=f"Random seed for {used_for}.")
+
+
+# === Raw text ===
+
+CORPUS = (
+    "Files, patterns or folders of .txt, .md, .jsonl or Wikipedia's .xml, which may be compressed (.gz, .bz2, .zst)"
+)
+TextField = Annotated[str, typer.Option(help="Name of the field that holds the text in .jsonl files.")]
+Cased = Annotated[bool, typer.Option("--cased", help="Keep upper case and accents.")]
+KeepAccents = Annotated[
+    bool,
+    typer.Option("--keep-accents", help="Lowercase but keep accents. For Korean: Hangul syllables stay whole."),
+]
+NoSplitCjk = Annotated[bool, typer.Option("--no-split-cjk", help="Do not make each Chinese character a word.")]
+
+
+def text_rules(cased: bool, keep_accents: bool, no_split_cjk: bool) -> dict[str, Any]:
+    """The three switches as the arguments of `Preprocessor`."""
+    return {
+        "lowercase": not cased,
+        "strip_accents": False if keep_accents else None,
+        "split_cjk": not no_split_cjk,
+    }
+
+
+# === Files of rows. For a finished task, the default of each option is its value in training. ===
+
+_format = partial(
+    typer.Option,
+    help="tsv, csv, jsonl or label-text; for tag conll, conllu or klue-ner; for answer squad or korquad.",
+)
+_text = partial(typer.Option, help="Column with the text, by name or by number from 0. Give it twice for text pairs.")
+_label = partial(typer.Option, help="Column with the label, the score, or the number of the right choice.")
+_choice = partial(typer.Option, help="Column with a choice. Give it once for each choice.")
+_separator = partial(
+    typer.Option, help="Text between the labels of a row that may have several labels. JSONL lists need none."
+)
+_header = partial(typer.Option, help="Whether the first row holds the names of the columns.")
+Format = Annotated[str | None, _format(show_default="by the name of the file")]
+Text = Annotated[list[str], _text()]
+Label = Annotated[str, _label()]
+Choice = Annotated[list[str], _choice()]
+Header = Annotated[bool | None, _header(show_default="yes if a column is given by name")]
+TrainedFormat = Annotated[str | None, _format(show_default=AS_TRAINED)]
+TrainedText = Annotated[list[str], _text(show_default=AS_TRAINED)]
+TrainedLabel = Annotated[str | None, _label(show_default=AS_TRAINED)]
+TrainedChoice = Annotated[list[str], _choice(show_default=AS_TRAINED)]
+TrainedHeader = Annotated[bool | None, _header(show_default="yes if a column is given by name, else as in training")]
+Separator = Annotated[str | None, _separator()]
+TrainedSeparator = Annotated[str | None, _separator(show_default=AS_TRAINED)]
+
+
+def column(value: str) -> str | int:
+    """A column by its name or, if the value is all digits, by its number."""
+    return int(value) if value.isdecimal() else value
+
+
+def columns(values: Iterable[str]) -> tuple[str | int, ...]:
+    return tuple(map(column, values))
+
+
+def given(**options: Any) -> dict[str, Any]:
+    """The options that were given."""
+    return {name: value for name, value in options.items() if value not in (None, ())}
+
+
+# === Input and output ===
+
+
+def check_new_file(path: Path | None, option: str) -> None:
+    """Raises an error where no file can be written, before the work is done."""
+    from keras_bert.storage import output_file
+
+    if path is None:
+        return
+    if path.is_dir():
+        raise IsADirectoryError(f"{option} must be a file. Add a file name. Received: the folder {path}")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"{option} needs a folder that exists. Make it first. Received: {path}")
+    output_file(path)
+
+
+def standard_input() -> Iterator[tuple[int, str]]:
+    """The lines of standard input with their numbers."""
+    import sys
+
+    from keras_bert.tasks.readers.rows import lines_of
+
+    if sys.stdin is None:
+        raise OSError("Standard input is closed. Pipe text into the command, or name a file instead of '-'.")
+    return lines_of(sys.stdin.buffer, "standard input")

@@ -1,0 +1,146 @@
+"""The private APIs of Keras and TensorFlow still do what keras_bert/compat.py uses them for."""
+
+import keras
+import numpy as np
+import pytest
+
+from keras_bert import compat
+from tests.parity.oracles import array
+
+
+def small_model(**layers):
+    inputs = keras.Input((2,))
+    return keras.Model(inputs, keras.layers.Dense(1, **layers)(inputs))
+
+
+def test_an_untracked_attribute(tmp_path):
+    model, layer = small_model(), keras.layers.Dense(3)
+    layer.build((None, 2))
+    compat.set_untracked(model, "other", layer)
+    compat.set_untracked(model, "numbers", numbers := [1, 2])
+    assert model.other is layer
+    assert model.numbers is numbers
+    assert len(model.weights) == 2
+    model.save(tmp_path / "model.keras")
+    assert not hasattr(keras.models.load_model(tmp_path / "model.keras"), "other")
+
+
+def test_compiled_metrics():
+    model = small_model()
+    assert list(compat.compiled_metrics(model)) == []
+    model.compile(loss="mse")
+    assert list(compat.compiled_metrics(model)) == []
+    mean = keras.metrics.MeanSquaredError()
+    model.compile(loss="mse", metrics=["mae"], weighted_metrics=[mean])
+    assert list(compat.compiled_metrics(model)) == ["mae", mean]
+
+
+@pytest.mark.parametrize("kind", [keras.optimizers.AdamW, keras.optimizers.Lamb])
+def test_moments_and_decay(kind):
+    model = small_model()
+    optimizer = kind(0.1, weight_decay=0.5)
+    optimizer.exclude_from_weight_decay(var_names=["bias"])
+    optimizer.build(model.trainable_variables)
+    kernel, bias = model.trainable_variables
+    assert compat.decays(optimizer, kernel)
+    assert not compat.decays(optimizer, bias)
+    gradients = [keras.ops.ones(variable.shape) for variable in (kernel, bias)]
+    optimizer.apply(gradients)
+    for variable in (kernel, bias):
+        first, second = compat.moments_of(optimizer, variable)
+        assert first.shape == second.shape == variable.shape
+        np.testing.assert_allclose(array(first), 1 - optimizer.beta_1, rtol=1e-6)
+        np.testing.assert_allclose(array(second), 1 - optimizer.beta_2, rtol=1e-4)
+
+
+def test_without_separate_decay():
+    class Still(compat.WithoutSeparateDecay, keras.optimizers.AdamW):
+        """Decays nothing, since it leaves that to an `update_step` that Keras's is not."""
+
+    for kind, moves in ((keras.optimizers.AdamW, True), (Still, False)):
+        model = small_model()
+        before = model.get_weights()
+        optimizer = kind(0.1, weight_decay=0.5)
+        optimizer.build(model.trainable_variables)
+        optimizer.apply([keras.ops.zeros(variable.shape) for variable in model.trainable_variables])
+        assert (not np.array_equal(before[0], model.get_weights()[0])) == moves
+        assert optimizer.get_config()["weight_decay"] == 0.5
+
+
+# === TensorFlow ===
+
+
+@pytest.fixture
+def tf():
+    if keras.backend.backend() != "tensorflow":
+        pytest.skip("these are TensorFlow's")
+    import tensorflow as tf
+
+    return tf
+
+
+def test_is_eager(tf):
+    found = []
+
+    @tf.function
+    def graph(x):
+        found.append(compat.is_eager(x))
+        return x
+
+    assert compat.is_eager(graph(tf.constant(1)))
+    assert found == [False]
+
+
+def test_is_compiled_by_xla(tf):
+    found = []
+
+    def body(x):
+        found.append(compat.is_compiled_by_xla())
+        return tf.cond(x > 0, lambda: (found.append(compat.is_compiled_by_xla()), x)[1], lambda: x)
+
+    for jit_compile in (False, True):
+        tf.function(body, jit_compile=jit_compile).get_concrete_function(tf.constant(1))
+    assert not compat.is_compiled_by_xla()
+    assert found == [False, False, True, True]
+
+
+def test_a_trackable_is_saved_with_plain_attributes(tf, tmp_path):
+    root = compat.trackable()
+    root.variables = [tf.Variable(3.0)]
+    root.trainable_variables = []
+    root.__call__ = tf.function(lambda x: x * root.variables[0], input_signature=[tf.TensorSpec([])])
+    root.part = compat.trackable()
+    root.part.name = tf.Variable("a")
+    tf.saved_model.save(root, str(tmp_path))
+    loaded = tf.saved_model.load(str(tmp_path))
+    assert loaded(tf.constant(2.0)).numpy() == 6
+    assert (len(loaded.variables), len(loaded.trainable_variables), loaded.part.name.numpy()) == (1, 0, b"a")
+
+
+def test_functions_are_traced_once_for_saving(tf, tmp_path):
+    traced = []
+
+    @tf.function(input_signature=[tf.TensorSpec([])])
+    def call(x):
+        traced.append(1)
+        return x
+
+    options = tf.saved_model.SaveOptions(experimental_custom_gradients=True)
+    root = compat.trackable()
+    with compat.saving_with(options):
+        call.get_concrete_function()
+        root.__call__ = call
+    tf.saved_model.save(root, str(tmp_path), options=options)
+    assert len(traced) == 1
+
+
+def test_the_protocol_buffers(tf, tmp_path):
+    root = compat.trackable()
+    root.words = tf.Variable(1.0)
+    root.__call__ = tf.function(lambda x: {"y": x * root.words}, input_signature=[tf.TensorSpec([None], name="x")])
+    tf.saved_model.save(root, str(tmp_path), signatures={"serving_default": root.__call__})
+    signature = compat.read_saved_model((tmp_path / "saved_model.pb").read_bytes()).meta_graphs[0].signature_def
+    assert list(signature["serving_default"].inputs) == ["x"]
+    reader = tf.train.load_checkpoint(str(tmp_path / "variables" / "variables"))
+    graph = compat.read_object_graph(reader.get_tensor("_CHECKPOINTABLE_OBJECT_GRAPH"))
+    assert "words" in [child.local_name for child in graph.nodes[0].children]
