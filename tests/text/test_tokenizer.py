@@ -186,9 +186,9 @@ def test_detokenize(english):
     with pytest.raises(ValueError, match="whole numbers"):
         tokenizer.detokenize([[0.5]])
     for unknown in (30522, -1):
-        with pytest.raises(ValueError, match=rf"must be in 0\.\.\.30521.*Received: {unknown}$"):
+        with pytest.raises(ValueError, match=rf"must be from 0 to 30521.*Received: {unknown}$"):
             tokenizer.detokenize([unknown])
-        with pytest.raises(tf.errors.InvalidArgumentError, match=r"must be in 0\.\.\.30521"):
+        with pytest.raises(tf.errors.InvalidArgumentError, match="must be from 0 to 30521"):
             tf.function(tokenizer.detokenize)(tf.constant([unknown]))
 
 
@@ -256,5 +256,5 @@ def test_a_vocabulary_with_pieces_that_cannot_occur_in_a_text(tmp_path):
     vocabulary = Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", *odd])
     assert Tokenizer(vocabulary).tokens("a b ## !") == ["a", "[UNK]", "[UNK]", "[UNK]", "[UNK]"]
     long = Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a" * 300])
-    with pytest.raises(ValueError, match="at most 256 bytes"):
+    with pytest.raises(ValueError, match="more than 256 bytes"):
         Tokenizer(long).tokenize("a")
