@@ -98,5 +98,5 @@ def test_texts_become_arrays_of_the_backend(preprocessor):
 
 @pytest.mark.skipif(keras.backend.backend() == "tensorflow", reason="where text goes into functional models")
 def test_symbolic_text_needs_tensorflow(preprocessor):
-    with pytest.raises(ValueError, match="needs the TensorFlow backend"):
+    with pytest.raises(ValueError, match="only on the TensorFlow backend"):
         preprocessor(keras.Input((), dtype="string"))

@@ -47,15 +47,14 @@ class LabelledRows(TokenizedRows):
         """The targets and the weights of these examples, whose inputs have this shape."""
         return _take(self.targets, index, shape), _take(self.weights, index, shape)
 
-    def batches(self, batch_size: int, *, by_length: bool = True) -> tuple[list[np.ndarray], Any]:
-        """All examples once, the longest first or as given: the indices of each batch, and a tf.data of the batches."""
+    def batches(self, batch_size: int) -> Any:
+        """A tf.data of the batches of all examples, in their order."""
         import tensorflow as tf
 
-        order = self.order if by_length else np.arange(len(self))
-        index = [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
         with tf.device("CPU:0"):
-            dataset = tf.data.Dataset.from_tensor_slices(_filled(order, batch_size)).map(_without_filling)
-            return index, dataset.map(self.pack, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
+            index = _filled(np.arange(len(self)), batch_size)
+            dataset = tf.data.Dataset.from_tensor_slices(index).map(_without_filling)
+            return dataset.map(self.pack, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
 
     def shuffled(self, batch_size: int, *, seed: int, epoch: Any) -> Any:
         """A tf.data of one epoch's batches, whose order is a function of the seed and of the variable `epoch`."""

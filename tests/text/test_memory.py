@@ -21,7 +21,7 @@ def worst(size):
         "one long word among many, and marks that move": ["\u302e\u0301 " + "b" * (size // 2) + " a" * (size // 4)],
         "one long text among many": ["a"] * 255 + ["a " * (size // 2)],
         "short texts and one long word": ["a"] * (size // 2) + ["b" * (size // 2)],
-        "marks alone": ["a" + "\u302e\u0301" * (size // 5)],  # NFD by itself takes 40 s for 1 MB of them
+        "only marks": ["a" + "\u302e\u0301" * (size // 5)],  # NFD by itself takes 40 s for 1 MB of them
         "punctuation": ["!" * size],
         "punctuation, and marks that move": ["\u302e\u0301 " + "!" * size],
         "Hangul, and marks that move": ["\u302e\u0301 " + "각" * (size // 3)],

@@ -1,4 +1,4 @@
-"""The tables of the normalizer and the aligner, against Python's, character by character."""
+"""The character tables of the normalizer against Python's, character by character."""
 
 import os
 import random
@@ -15,8 +15,8 @@ def in_class(members):
     return tf.strings.regex_full_match(assigned(), f"[{members}]").numpy().tolist()
 
 
-def test_what_a_final_sigma_looks_at():
-    """A cased letter before a sigma makes it final, unless one stands behind it; the ignorable ones are skipped."""
+def test_which_neighbours_make_a_sigma_final():
+    """A cased letter before a sigma makes it final, unless one follows it; ignorable characters are skipped."""
     cased = [(character + "Σ").lower()[-1] == "ς" for character in assigned()]
     ignorable = [("aΣ" + c + "a").lower()[1] == "σ" and ("aΣ" + c).lower()[1] == "ς" for c in assigned()]
     cased_only = [
@@ -60,15 +60,15 @@ def test_long_runs_of_marks_become_the_same_words():
 
 
 def lowered(language):
-    """TensorFlow's own lower case, which goes by the language, and the normalizer's, with accents and without."""
+    """TensorFlow's lower case, which depends on the language, and ours, with accents stripped and kept."""
     os.environ["LC_ALL"] = language
     text = "IİI i̇ TITLE ÌÍĨĮ J̀ İ Į̃ ΑΣ"
     ours = [Normalizer(True, strip, True).normalize([text])[0].numpy() for strip in (True, False)]
     return tf.strings.lower(text, encoding="utf-8").numpy(), ours
 
 
-def test_the_machines_language_changes_no_id():
-    """ICU lower-cases by the language of the machine; İ, Ì and I are where Turkish and Lithuanian differ."""
+def test_the_language_of_the_machine_changes_no_id():
+    """ICU lowercases by the language of the machine. Turkish and Lithuanian differ in İ, Ì and I."""
     found = [fork(lowered, language) for language in ("C", "tr_TR.UTF-8", "lt_LT.UTF-8")]
     assert len({theirs for theirs, _ in found}) == 3
     assert all(ours == found[0][1] for _, ours in found)

@@ -38,7 +38,7 @@ EXPECTED = [
     [list, np.array, lambda t: np.array(t, object), pd.Series, tf.constant, lambda t: pd.Series(t, dtype="string")],
     ids=["list", "numpy U", "numpy object", "pandas", "tensor", "pandas string"],
 )
-def test_whatever_holds_texts(preprocessor, make):
+def test_every_container_of_texts(preprocessor, make):
     packed = preprocessor(make(TEXTS))
     assert ids(packed) == EXPECTED
     assert set(packed) == NAMES
@@ -95,7 +95,7 @@ def test_symbolic_pairs_survive_saving(preprocessor, tmp_path):
     assert ids(reloaded(pair)) == ids(model(pair)) == ids(preprocessor(tuple(pair)))
 
 
-def test_the_config_carries_everything(tmp_path):
+def test_the_config_has_every_argument(tmp_path):
     given = {
         "lowercase": False,
         "strip_accents": True,
@@ -113,7 +113,7 @@ def test_the_config_carries_everything(tmp_path):
     assert again.get_config() == preprocessor.get_config()
 
 
-def test_a_changed_file_gives_a_readable_error(preprocessor, tmp_path):
+def test_a_changed_file_raises_a_readable_error(preprocessor, tmp_path):
     text = keras.Input((), dtype="string")
     path = tmp_path / "model.keras"
     keras.Model(text, preprocessor(text)).save(path)
@@ -136,7 +136,7 @@ def test_longest(preprocessor):
     assert longest(text)["input_mask"].shape == (None, None)
 
 
-def test_pieces_rows_and_back(preprocessor):
+def test_tokenize_pack_and_detokenize(preprocessor):
     assert preprocessor.tokens("Here is embeddings.") == ["here", "is", "em", "##bed", "##ding", "##s", "."]
     ragged = preprocessor.tokenize(["a b", "embed"])
     assert ragged.to_list() == [[[12], [13]], [[7, 8]]]

@@ -18,7 +18,7 @@ TEXTS = ["The lowest of the newest: low, lower, lowest; new, newer, newest! Übe
 
 
 def google_tokens(path):
-    """Google's reader: lines end at LF alone, and the n-th line is id n."""
+    """Google's reader: only LF ends a line, and line n is the piece with id n."""
     with open(path, encoding="utf-8", newline="\n") as file:
         return [line.rstrip("\n") for line in file]
 
@@ -61,7 +61,7 @@ def test_pieces_that_look_like_white_space_are_kept(tmp_path):
     assert (tmp_path / "again.txt").read_bytes() == path.read_bytes()
 
 
-def test_a_byte_order_mark_is_no_piece(tmp_path):
+def test_a_byte_order_mark_is_not_part_of_a_piece(tmp_path):
     path = tmp_path / "vocab.txt"
     path.write_text("\n".join(SPECIAL), encoding="utf-8-sig")
     assert Vocabulary.from_file(path).tokens == tuple(SPECIAL)
@@ -148,7 +148,7 @@ def test_words_are_split_as_the_tokenizer_splits_them():
     assert {"the", "über", "한국어", "漢字"} <= set(korean)
 
 
-def test_texts_and_files_and_generators_are_the_same(tmp_path):
+def test_texts_files_and_generators_give_the_same_vocabulary(tmp_path):
     path = tmp_path / "corpus.txt"
     path.write_text("\n".join(TEXTS), encoding="utf-8")
     assert learn([path]) == learn(path) == learn(TEXTS) == learn(iter(TEXTS)) == learn("\n".join(TEXTS))
@@ -189,7 +189,7 @@ def test_a_large_corpus_is_sampled_by_seed(monkeypatch, caplog):
     assert one != learn(texts, sample_bytes=5000, seed=1)
 
 
-def test_very_many_words_are_bounded(monkeypatch, caplog):
+def test_the_number_of_words_is_limited(monkeypatch, caplog):
     monkeypatch.setattr(vocabulary_learner, "MAX_LETTERS", 2000)
     monkeypatch.setattr(vocabulary_learner, "BLOCK_BYTES", 1000)
     texts = [f"often {number:06d}" for number in range(2000)]
@@ -217,7 +217,7 @@ def test_bad_input(tmp_path):
     assert learn(monster) == learn(["a", *TEXTS])
 
 
-def test_file_names_are_not_taken_for_texts(tmp_path):
+def test_the_path_of_a_file_is_not_a_text(tmp_path):
     path = tmp_path / "corpus.txt"
     path.write_text("a")
     with pytest.raises(ValueError, match=r"pathlib\.Path"):
