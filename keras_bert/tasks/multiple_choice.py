@@ -109,7 +109,7 @@ class MultipleChoice(Task):
     # === Answers ===
 
     def choose(self, prompts: Any, choices: Sequence[Any], batch_size: int = 32) -> Any:
-        """A `Choice` for each prompt and list of choices; for one prompt, the one."""
+        """A `Choice` for each prompt and its list of choices; for a single prompt, one `Choice`."""
         one = isinstance(prompts, str)
         examples = self.examples(([prompts], [choices]) if one else (prompts, choices))
         answers = self.decode(examples, self.logits(examples, batch_size))

@@ -141,7 +141,7 @@ class TextClassifier(Task):
     # === Answers ===
 
     def classify(self, texts: Any, batch_size: int = 32) -> Any:
-        """A `Classification` of each text or pair; of one text, the one."""
+        """A `Classification` of each text or pair; for a single one, one `Classification`."""
         x, one = as_batch(texts)
         examples = self.examples(x)
         answers = self.decode(examples, self.logits(examples, batch_size))

@@ -117,7 +117,7 @@ class TextRegressor(Task):
     # === Answers ===
 
     def score(self, texts: Any, batch_size: int = 32) -> Any:
-        """A number for each text or pair, float32 [n]; of one text or pair, a float."""
+        """A number for each text or pair, float32 [n]; for a single one, a float."""
         x, one = as_batch(texts)
         examples = self.examples(x)
         scores = self.decode(examples, self.logits(examples, batch_size))
