@@ -39,7 +39,7 @@ def ours(run: dict[str, Any], dataset: Any, train: Any, test: Any, labels: list[
     import keras
 
     import keras_bert
-    from keras_bert.tasks.finetune_recipe import Recipe
+    from keras_bert.tasks.finetune_recipe import FinetuneRecipe
     from keras_bert.tasks.metrics.scores import scores
 
     keras.utils.set_random_seed(run["seed"])
@@ -60,7 +60,7 @@ def ours(run: dict[str, Any], dataset: Any, train: Any, test: Any, labels: list[
         "answer": keras_bert.QuestionAnswerer,
     }
     task = classes[dataset.kind](bert, **settings)
-    recipe = Recipe(learning_rate=1e-3 if frozen else run["learning_rate"], epochs=run["epochs"])
+    recipe = FinetuneRecipe(learning_rate=1e-3 if frozen else run["learning_rate"], epochs=run["epochs"])
     began = time.perf_counter()
     callbacks = [_keras_clock(clock)] if clock else []
     task.fit(train, recipe=recipe, seed=run["seed"], callbacks=callbacks, verbose=0)
@@ -87,7 +87,7 @@ def keras_hub(
 ) -> Trained:
     """KerasHub's classifier, with our weights, which it reads from a preset."""
     if dataset.kind != "classify":
-        raise NotForThis("KerasHub has no such head for BERT")
+        raise NotForThis("KerasHub does not have this head for BERT")
     import keras
     import keras_hub as hub
 
@@ -140,7 +140,7 @@ def linear_head(
 ) -> Trained:
     """A linear model on the mean of the word table's rows (no context), or on the mean of the encoder's vectors."""
     if dataset.kind not in ("classify", "regress"):
-        raise NotForThis("a mean tells nothing of a token")
+        raise NotForThis("a mean says nothing about a single token")
     from sklearn.linear_model import LogisticRegression, RidgeCV
 
     import keras_bert

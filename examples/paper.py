@@ -27,9 +27,10 @@ from pathlib import Path
 from typing import Any
 
 from keras_bert.tasks.readers import Reading
-from keras_bert.tasks.run.finetune import SETTINGS, Settings, finetune
-from keras_bert.tasks.run.finished_run import Finished
+from keras_bert.tasks.run.finetune import finetune
+from keras_bert.tasks.run.finished_task import FinishedTask
 from keras_bert.tasks.run.grid import finetune_grid
+from keras_bert.tasks.run.settings import FILE, FinetuneSettings
 
 
 @dataclass(frozen=True)
@@ -99,10 +100,10 @@ PRESETS = {
 }  # fmt: skip
 
 
-def settings_of(name: str, data: Path, model: str | None, dtype: str, strategy: str) -> Settings:
+def settings_of(name: str, data: Path, model: str | None, dtype: str, strategy: str) -> FinetuneSettings:
     """The settings of one run. Rows with an empty text are skipped."""
     preset = PRESETS[name]
-    return Settings(
+    return FinetuneSettings(
         kind=preset.kind,
         train=str(data / name / preset.train),
         valid=str(data / name / preset.valid),
@@ -116,14 +117,14 @@ def settings_of(name: str, data: Path, model: str | None, dtype: str, strategy: 
     )
 
 
-def run(name: str, settings: Settings, output: Path, grid: bool) -> str:
+def run(name: str, settings: FinetuneSettings, output: Path, grid: bool) -> str:
     """Train, unless this was done before, and return the scores in per cent."""
     preset = PRESETS[name]
     if not output.exists():
         (finetune_grid if grid else finetune)(settings, output)
     elif not grid:
-        settings.check_same(output / SETTINGS)
-    finished = Finished.load(output)
+        settings.check_same(output / FILE)
+    finished = FinishedTask.load(output)
     files = [settings.valid] + ([str(Path(settings.valid).with_name(preset.also))] if preset.also else [])
     return "/".join(f"{100 * finished.evaluate(Path(file))[preset.score]:.1f}" for file in files)
 

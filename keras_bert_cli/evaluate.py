@@ -12,12 +12,12 @@ from keras_bert_cli.options import (
     AS_TRAINED,
     BatchSize,
     Damaged,
-    Separator,
     Strategy,
     TrainedChoice,
     TrainedFormat,
     TrainedHeader,
     TrainedLabel,
+    TrainedSeparator,
     TrainedText,
     column,
     columns,
@@ -38,7 +38,7 @@ def evaluate(
     text: TrainedText = [],  # noqa: B006 - Typer copies it
     label: TrainedLabel = None,
     choice: TrainedChoice = [],  # noqa: B006
-    separator: Separator = None,
+    separator: TrainedSeparator = None,
     header: TrainedHeader = None,
     skip_empty: Annotated[
         bool | None, typer.Option(help="Drop rows with an empty text.", show_default=AS_TRAINED)
@@ -63,7 +63,7 @@ def evaluate(
     from keras_bert.tasks.run.finetune import MODEL
 
     if Path(data).is_file():
-        from keras_bert.tasks.run.finished_run import Finished
+        from keras_bert.tasks.run.finished_task import FinishedTask
 
         reading = given(
             format=format,
@@ -74,7 +74,7 @@ def evaluate(
             header=header,
             skip_empty=skip_empty,
         )
-        scores = Finished.load(Path(source), **reading).evaluate(Path(data), batch_size=batch_size)
+        scores = FinishedTask.load(Path(source), **reading).evaluate(Path(data), batch_size=batch_size)
         lines = "\n".join(f"{name}\t{value:.4f}" for name, value in scores.items())
         typer.echo(json.dumps(scores) if as_json else lines)
         return

@@ -51,7 +51,7 @@ def export(
 def _metrics(run: Path) -> dict[str, Any] | None:
     """The scores of the best epoch, if the source is a finetune run."""
     from keras_bert.storage import read_json
-    from keras_bert.tasks.run.epochs import METRICS
+    from keras_bert.tasks.run.best_epoch import METRICS
 
     found = read_json(run / METRICS)
     return {name: found[name] for name in ("valid", "best_epoch", "chosen_by", "rows") if name in found} or None
@@ -60,18 +60,17 @@ def _metrics(run: Path) -> dict[str, Any] | None:
 def _load(source: str, **places: Any) -> Any:
     """The task whose head the source has, or else the encoder."""
     from keras_bert.pretraining.pretrainer import Pretrainer
-    from keras_bert.tasks.run.kinds import KINDS
-    from keras_bert.weights import own, saved_model
+    from keras_bert.tasks.task import Task
+    from keras_bert.weights.heads import read_saved
     from keras_bert.weights.load import build, read_source
 
-    file = own.keras_file(Path(source))
-    task = own.read_keras(file) if file else saved_model.read_task(Path(source))
-    if task is not None:
-        return task
+    model = read_saved(source)
+    if model is not None:
+        return model
     checkpoint = read_source(source, **places)
-    for kind in KINDS.values():
-        if set(kind.task.heads) & set(checkpoint.heads):
-            return kind.task.load(source, **places)
+    for task in Task.commands().values():
+        if set(task.heads) & set(checkpoint.heads):
+            return task.load(source, **places)
     if "mlm" in checkpoint.heads:
         return Pretrainer.load(source, **places)
     return build(checkpoint)

@@ -25,8 +25,8 @@ from keras_bert_cli.options import (
 )
 
 
-class Kind(StrEnum):
-    """The tasks that can be trained."""
+class TaskName(StrEnum):
+    """The `command` of each task."""
 
     CLASSIFY = "classify"
     REGRESS = "regress"
@@ -42,7 +42,7 @@ class Kind(StrEnum):
 )
 def finetune(
     kind: Annotated[
-        Kind,
+        TaskName,
         typer.Argument(
             help="classify texts, regress (score texts), tag words, answer questions, or choose among answers.",
             metavar="TASK",
@@ -92,13 +92,13 @@ def finetune(
 ) -> None:
     """Train a task on files. If it is interrupted, the same command resumes after the last finished epoch."""
     from keras_bert.tasks.readers import Reading
-    from keras_bert.tasks.run.finetune import Settings
     from keras_bert.tasks.run.finetune import finetune as run
     from keras_bert.tasks.run.grid import finetune_grid
+    from keras_bert.tasks.run.settings import FinetuneSettings
 
     if freeze and freeze_blocks is not None:
         raise typer.BadParameter("--freeze already freezes all blocks. Use either --freeze or --freeze-blocks.")
-    settings = Settings(
+    settings = FinetuneSettings(
         kind=kind.value,
         train=str(train),
         valid=str(valid),

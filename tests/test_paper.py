@@ -8,7 +8,6 @@ from pathlib import Path
 import keras
 import pytest
 
-from keras_bert.tasks.readers import read
 from keras_bert.tasks.run import grid
 from tests.tasks.small import small_bert
 
@@ -75,8 +74,8 @@ def test_every_set_is_read_as_the_official_files_are(official):
     assert set(example["PRESETS"]) == {path.name for path in official.iterdir()}
     for name, preset in example["PRESETS"].items():
         settings = example["settings_of"](name, official, None, "float32", "one")
-        rows = read(settings.kind, settings.train, settings.reading)
-        assert len(read(settings.kind, settings.valid, settings.reading)) == len(rows)
+        rows = settings.task.read_rows(settings.train, settings.reading)
+        assert len(settings.task.read_rows(settings.valid, settings.reading)) == len(rows)
         if name in GLUE:
             pair = isinstance(rows.x, tuple)
             assert pair == (name not in ("CoLA", "SST-2"))

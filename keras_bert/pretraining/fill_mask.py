@@ -9,8 +9,10 @@ import numpy as np
 from keras import ops
 
 from keras_bert.text.preprocessor import text_columns
+from keras_bert.text.rules import TextRules
 from keras_bert.text.texts import as_texts
 from keras_bert.text.tokenizer import Tokenizer
+from keras_bert.text.vocabulary import Vocabulary
 
 MASK = "[MASK]"
 BATCH = 32  # texts at a time
@@ -51,12 +53,12 @@ def fill_mask(pretrainer: Any, texts: Any, top_k: int = 5) -> list:
 
 def _fill(pretrainer: Any, texts: list[str], start: int, top_k: int) -> list[list[list[Filling]]]:
     """The fillings of a batch of texts, the first of which has index `start`."""
-    layer = pretrainer.bert.preprocessor
-    vocabulary = layer.vocabulary
+    vocabulary = pretrainer.bert.preprocessor.vocabulary
     if MASK not in vocabulary:
         raise ValueError(f"The vocabulary has no {MASK}. Load a model that was trained with it. Received: {vocabulary}")
-    tokenizer = _mask_tokenizer(vocabulary, layer.lowercase, layer.strip_accents, layer.split_cjk)
-    ids = tokenizer.tokenize(texts).merge_dims(1, 2)  # [B, (pieces)]
+    ids = (
+        _mask_tokenizer(vocabulary, TextRules.of(pretrainer.bert.preprocessor)).tokenize(texts).merge_dims(1, 2)
+    )  # [B, (pieces)]
     inputs = _packed(pretrainer, [ids])
     places = [np.flatnonzero(row == vocabulary[MASK]) for row in inputs["input_word_ids"]]  # of each text
     for index, (text, row, place) in enumerate(zip(texts, ids, places, strict=True), start):
@@ -115,9 +117,9 @@ def _next(pretrainer: Any, columns: list[Any]) -> Iterator[NextSentence]:
 
 
 @lru_cache(maxsize=2)
-def _mask_tokenizer(*rules: Any) -> Tokenizer:
-    """A tokenizer by the preprocessor's rules that takes [MASK] in a text as the special token."""
-    return Tokenizer(*rules, special_tokens_in_text=True)
+def _mask_tokenizer(vocabulary: Vocabulary, rules: TextRules) -> Tokenizer:
+    """A tokenizer that takes [MASK] in a text as the special token."""
+    return Tokenizer(vocabulary, rules.lowercase, rules.strip_accents, rules.split_cjk, special_tokens_in_text=True)
 
 
 def _packed(pretrainer: Any, segments: list[Any]) -> dict[str, np.ndarray]:

@@ -1,4 +1,4 @@
-"""What a user calls examples, as plain lists; what is wrong with them is told by its row."""
+"""The columns that users pass, as plain lists. Errors name the row."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -11,7 +11,7 @@ LARGEST = float(np.finfo("float32").max)
 
 
 def column(values: Any, what: str = "text") -> list[str]:
-    """A column of texts as a list: of a list, an array, a pandas or datasets column, or a string tensor.
+    """A column of texts as a list: from a list, an array, a pandas or datasets column, or a string tensor.
 
     >>> import numpy as np
     >>> column(np.array(["one", "two"]))
@@ -20,59 +20,58 @@ def column(values: Any, what: str = "text") -> list[str]:
     rows = rows_of(values, what)
     for row, text in enumerate(rows):
         if is_missing(text):
-            raise ValueError(f"Every {what} must be there. Drop the row, or write ''. Received: {text!r} at row {row}")
+            raise ValueError(f"Row {row} has no {what}. Drop the row, or write ''. Received: {text!r}")
         if isinstance(text, bytes):
-            rows[row] = text.decode("utf-8", "ignore")  # as the preprocessor has it
+            rows[row] = text.decode("utf-8", "ignore")  # as the preprocessor reads bytes
         elif not isinstance(text, str):
             raise TypeError(
-                f"Every {what} must be a string. Turn it into one with str(); for pairs, pass a tuple of two columns. "
-                f"Received: {text!r} at row {row}"
+                f"The {what} at row {row} is not a string. Convert it with str(); for pairs, pass a tuple of two columns. "
+                f"Received: {text!r}"
             )
     return rows
 
 
 def rows_of(values: Any, what: str) -> list[Any]:
-    """The rows of a column, whatever holds them."""
+    """The rows of a column of any type."""
     rank = getattr(values, "ndim", 1)
     if isinstance(values, str | bytes | dict) or not isinstance(values, Iterable) or rank == 0:
         raise TypeError(
-            f"A column of {what}s must be a list, an array or a table's column. Put one {what} in a list. "
+            f"A column of {what}s must be a list, an array or a column of a table. Put a single {what} in a list. "
             f"Received: {type(values).__name__}"
         )
     if rank == 2 and hasattr(values, "columns"):  # a DataFrame gives its columns' names
-        raise TypeError(f"Pass table[name] for one column of {what}s. Received: {type(values).__name__}")
+        raise TypeError(
+            f"A whole table was passed for a column of {what}s. Pass table[name]. Received: {type(values).__name__}"
+        )
     values = values.numpy() if hasattr(values, "numpy") else values
     return list(values.tolist() if hasattr(values, "tolist") else values)
 
 
 def is_missing(value: Any) -> bool:
-    """None, NaN, and pandas's NA and NaT."""
+    """Whether a value is None, NaN, or pandas's NA or NaT."""
     return (
         value is None or type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and value != value)
     )
 
 
 def check_lengths(**columns: Any) -> int:
-    """The number of rows, which all columns that are there must share."""
+    """The number of rows, which must be the same in all columns that are not None."""
     lengths = {name: len(rows) for name, rows in columns.items() if rows is not None}
     if len(set(lengths.values())) > 1:
         listed = ", ".join(f"{length} {name}" for name, length in lengths.items())
-        raise ValueError(f"All columns must have a value for each row. Received: {listed}")
-    count = next(iter(lengths.values()))
-    if count == 0:
-        raise ValueError("There must be at least one example. Received: none")
-    return count
+        raise ValueError(f"The columns differ in length. Pass a value for each row in each column. Received: {listed}")
+    return next(iter(lengths.values()))
 
 
 def count_of(what: str, given: int | None, default: int) -> int:
-    """A batch size or a number of epochs that was given, or its default."""
+    """A batch size or a number of epochs as given, or else its default."""
     if given is not None and given < 1:
-        raise ValueError(f"{what} must be at least 1. Received: {what}={given}")
+        raise ValueError(f"{what} must be at least 1. Use a larger value. Received: {what}={given}")
     return default if given is None else given
 
 
 def is_packed(x: Any) -> bool:
-    """Whether these are inputs of the encoder already, or something that gives batches of them, as Keras takes it."""
+    """Whether these are ids already: inputs of the encoder, or something that yields batches of them to Keras."""
     if isinstance(x, tuple) and x:
         x = x[0]
     if isinstance(x, dict | keras.utils.PyDataset) or hasattr(x, "__next__"):
@@ -81,29 +80,35 @@ def is_packed(x: Any) -> bool:
 
 
 def columns_of(x: Any, y: Any = None, weights: Any = None, *, ranks: tuple[int, ...] = (0,)) -> tuple[Any, Any, Any]:
-    """Columns of what may be a tf.data of (x, y, weight), which is read as a whole.
+    """The columns x, y and weight, also of a tf.data of them, which is read to its end.
 
-    ranks: of the tensor that is one text (or the words of one) there; an element of another rank is a batch.
+    ranks: the ranks that the tensor of one text (or of its words) can have there; an element of another rank is a batch.
     """
     if not _is_dataset(x):
         return x, y, weights
     if int(x.cardinality()) == -1:  # tf.data.INFINITE_CARDINALITY
-        raise ValueError("A tf.data of text must end; it is read, tokenized and shuffled as a whole. Use x.take(n).")
+        raise ValueError(
+            "The tf.data of text never ends, and it is read and tokenized before training begins. Use x.take(n). "
+            "Received: an infinite tf.data"
+        )
     if y is not None or weights is not None:
-        raise ValueError("A tf.data gives (x, y, weight) by itself. Put them in it. Received: y or weights beside it")
+        raise ValueError(
+            "y or sample_weight was passed with a tf.data, which yields (x, y, weight) by itself. Put them in the tf.data. "
+            "Received: a tf.data and y or sample_weight"
+        )
     first = _example(x.element_spec)[0]
     spec = first[0] if isinstance(first, tuple) else first
     if spec.shape.rank not in ranks:
         x = x.unbatch()
     rows = [_example(row) for row in x.as_numpy_iterator()]
     if not rows:
-        raise ValueError("There must be at least one example. Received: an empty tf.data")
-    # Nothing tells a list of words from a batch of texts but the spaces in these.
+        raise ValueError("The tf.data is empty. Pass at least one example. Received: an empty tf.data")
+    # A batch of texts looks like a list of words, except that texts have spaces.
     words = (word for row in rows for word in row[0]) if spec.shape.rank == 1 and 1 in ranks else ()
     if text := next((word for word in words if len(word.split()) > 1), None):
         raise ValueError(
-            "A list of strings in a tf.data of a tagger is the words of one text. Give texts unbatched. "
-            f"Received: {text.decode('utf-8', 'replace')!r}"
+            "An element of the tf.data is a batch of texts, and a tagger takes a list of strings for the words of one "
+            f"text. Pass texts unbatched. Received: {text.decode('utf-8', 'replace')!r}"
         )
     found = [list(column) for column in zip(*rows, strict=True)]
     if isinstance(first, tuple):
@@ -113,7 +118,7 @@ def columns_of(x: Any, y: Any = None, weights: Any = None, *, ranks: tuple[int, 
 
 
 def _plain(value: Any) -> Any:
-    """What a tensor of a tf.data held, in Python's own types."""
+    """The value of a tensor of a tf.data in Python's own types."""
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
     if isinstance(value, dict):
@@ -124,7 +129,7 @@ def _plain(value: Any) -> Any:
 
 
 def _named(value: Any, feature: Any) -> Any:
-    """The names of ids, where a table of datasets has them: its ids need not be those of a task."""
+    """The names of ids if a table of datasets has names, since its ids need not be the task's."""
     if hasattr(feature, "int2str"):
         return value if is_missing(value) else feature.int2str(value)
     inner = getattr(feature, "feature", None)
@@ -132,18 +137,18 @@ def _named(value: Any, feature: Any) -> Any:
 
 
 def is_table(x: Any) -> bool:
-    """Whether this is a whole table, of pandas or datasets."""
+    """Whether this is a whole table of pandas or datasets."""
     return hasattr(x, "column_names") or (hasattr(x, "columns") and getattr(x, "ndim", 2) == 2)
 
 
 def table_columns(table: Any, texts: tuple[str, ...], label: str | None) -> tuple[Any, Any]:
-    """x and y out of the columns of these names; without a label x alone."""
+    """x and y from the columns of these names; without a label, only x."""
     known = list(table.column_names if hasattr(table, "column_names") else table.columns)
     wanted = [*texts, *([label] if label else [])]
     if not set(wanted) <= set(known):
         raise ValueError(
-            f"A table in place of x and y must have the columns {', '.join(wanted)}. Name them so, or pass table[name] "
-            f"for each. Received: columns {', '.join(map(str, known))}"
+            f"The table does not have the columns {', '.join(wanted)}. Rename its columns, or pass table[name] for x and "
+            f"for y. Received: columns {', '.join(map(str, known))}"
         )
     columns = [rows_of(table[name], name) for name in wanted]
     if label and isinstance(getattr(table, "features", None), dict):  # a frame may have a column of that name
@@ -162,20 +167,24 @@ def _example(element: Any) -> tuple[Any, ...]:
 
 
 def split_columns(columns: Sequence[Any], fraction: float) -> tuple[list[Any], list[Any]]:
-    """The rows before and behind, the last `fraction` of them, as Keras's validation_split takes them."""
+    """The rows to learn from, and the last `fraction` of the rows, as with Keras's validation_split."""
     if not 0 < fraction < 1:
-        raise ValueError(f"validation_split must be between 0 and 1. Received: {fraction}")
+        raise ValueError(f"validation_split must be between 0 and 1. Received: validation_split={fraction}")
     first = columns[0][0] if isinstance(columns[0], tuple) else columns[0]
     count = len(rows_of(first, "example"))
     kept = math.floor(count * (1 - fraction))
     if not 0 < kept < count:
-        raise ValueError(f"validation_split must leave rows on both sides. Received: {fraction} of {count} rows")
-    return _rows(columns, slice(kept)), _rows(columns, slice(kept, None))
+        raise ValueError(
+            "validation_split leaves no rows to learn from or none to validate on. Use another fraction. "
+            f"Received: validation_split={fraction} of {count} rows"
+        )
+    return part_of(columns, slice(kept)), part_of(columns, slice(kept, None))
 
 
-def _rows(columns: Sequence[Any], part: slice) -> list[Any]:
+def part_of(columns: Sequence[Any], part: slice) -> list[Any]:
+    """Some rows of each column."""
     return [
-        tuple(_rows(column, part)) if isinstance(column, tuple) else column if column is None else _part(column, part)
+        tuple(part_of(column, part)) if isinstance(column, tuple) else column if column is None else _part(column, part)
         for column in columns
     ]
 
@@ -191,12 +200,14 @@ def numbers(values: Any, what: str) -> np.ndarray:
     rows = rows_of(values, what)
     for row, value in enumerate(rows):
         if isinstance(value, str | bytes) or is_missing(value) or np.ndim(value) or not abs(value) <= LARGEST:
-            raise ValueError(f"Every {what} must be a finite number of float32. Received: {value!r} at row {row}")
+            raise ValueError(
+                f"The {what} at row {row} is not a finite float32 number. Correct it, or drop the row. Received: {value!r}"
+            )
     return np.array(rows, "float32")
 
 
 def weights(sample_weight: Any, count: int) -> np.ndarray:
-    """A weight for each example, float32 [n]; 1 where none is given."""
+    """The weight of each example, float32 [n]; 1 if none is given."""
     if sample_weight is None:
         return np.ones(count, "float32")
     found = not_negative(sample_weight, "sample weight")
@@ -205,8 +216,8 @@ def weights(sample_weight: Any, count: int) -> np.ndarray:
 
 
 def not_negative(values: Any, what: str) -> np.ndarray:
-    """A column of finite numbers from 0 on, float32 [n]."""
+    """A column of finite numbers of 0 or more, float32 [n]."""
     found = numbers(values, what)
     if (found < 0).any():
-        raise ValueError(f"Every {what} must be 0 or more. To leave examples out, give 0. Received: {found.min()}")
+        raise ValueError(f"A {what} is below 0. Give 0 to leave examples out. Received: {found.min()}")
     return found

@@ -1,4 +1,4 @@
-"""What heads are made of: their Dense layer, and an encoder that reads several rows for one example."""
+"""Parts of heads: their Dense layer, and an encoder that reads several rows for each example."""
 
 from typing import Any
 
@@ -11,18 +11,18 @@ from keras_bert.layers.plain import Plain
 
 
 def check_bert(bert: Any) -> None:
-    """Refuse what is no encoder."""
+    """Refuse anything but an encoder."""
     if not isinstance(bert, Bert):
-        raise TypeError(f'bert must be a Bert, such as keras_bert.load("base"). Received: {type(bert).__name__}')
+        raise TypeError(f'bert must be a Bert. Use keras_bert.load("base"), for example. Received: bert={bert!r}')
 
 
 def head_layer(units: int, bert: Bert, name: str) -> keras.layers.Dense:
-    """The Dense layer of a head, in float32 under any policy: a loss wants its logits exact."""
+    """The Dense layer of a head, in float32 under any policy, because a loss needs exact logits."""
     return dense(units, bert.config, dtype="float32", name=name)
 
 
 def encode_rows(bert: Bert, output: str, *, rows: int) -> tuple[dict[str, Any], Any]:
-    """Inputs [B, rows, S] of texts that make one example, and an output of the encoder for each, [B * rows, ...]."""
+    """Inputs [B, rows, S], several rows for each example, and an output of the encoder for each row [B * rows, ...]."""
     inputs = {name: keras.Input((rows, None), dtype="int32", name=name) for name in bert.input}
     flat = {name: FlatRows(name=f"{name}_rows")(x) for name, x in inputs.items()}  # [B * rows, S]
     encoder = keras.Model(bert.input, bert.output[output], name="encoder")

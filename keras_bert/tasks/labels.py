@@ -1,27 +1,52 @@
-"""Labels by name or id, and what each weighs."""
+"""Labels by name or id, and how much each weighs."""
 
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import numpy as np
 
 from keras_bert.tasks.columns import is_missing, not_negative, rows_of
+from keras_bert.tasks.readers import Rows
 from keras_bert.wording import listed
 
 
 def check_labels(labels: Any, least: int = 2) -> tuple[str, ...]:
     """The labels of a task as a tuple of names."""
     if isinstance(labels, str | bytes):
-        raise TypeError(f"labels must be a tuple of names. Write ({labels!r}, ...). Received: {labels!r}")
+        raise TypeError(f"labels is a string. Write a tuple of names: ({labels!r}, ...). Received: labels={labels!r}")
     names = tuple(labels)
     if not all(isinstance(name, str) for name in names):
-        raise TypeError(f"Every label must be a string; labels in y may be ids. Received: {names}")
+        raise TypeError(f"labels must be strings. Only labels in y may be ids. Received: labels={names}")
     if len(set(names)) < max(least, len(names)):
-        raise ValueError(f"There must be at least {least} labels, no two alike. Received: {names}")
+        raise ValueError(
+            f"labels must have at least {least} names, no two alike. Correct them. Received: labels={names}"
+        )
     return names
 
 
+def sorted_labels(labels: Iterable[str]) -> list[str]:
+    """Names in alphabetical order, or in the order of their numbers if all are numerals.
+
+    >>> sorted_labels(["10", "9", "10"]), sorted_labels(["b", "a", "10"])
+    (['9', '10'], ['10', 'a', 'b'])
+    """
+    names = sorted(set(labels))
+    return sorted(names, key=int) if all(name.isdecimal() for name in names) else names
+
+
+def check_known(labels: Iterable[tuple[int, str]], rows: Rows, known: Collection[str]) -> None:
+    """Refuse a label of these rows that is not in the training file; the error names file and row."""
+    for row, label in labels:
+        if label not in known:
+            raise ValueError(
+                f"{rows.place(row)} has the label {label!r}, which the training file does not have. Correct it, or train "
+                f"on examples of it too. The known labels are {listed(list(map(repr, sorted(known))), 8)}. "
+                f"Received: {label!r}"
+            )
+
+
 def label_ids(values: Any, labels: tuple[str, ...], where: str = "") -> np.ndarray:
-    """Ids [n] of a column of label names or ids; of labels that are numerals, a number is a name.
+    """Ids [n] of a column of label names or ids. Where all labels are numerals, a number in the column is a name.
 
     >>> label_ids(["good", "bad"], labels=("bad", "good")).tolist()
     [1, 0]
@@ -33,36 +58,40 @@ def label_ids(values: Any, labels: tuple[str, ...], where: str = "") -> np.ndarr
 
 
 def _label_id(value: Any, ids: dict[str, int], row: int, where: str) -> int:
-    place = f"at row {row}" if not where else f"at word {row} of {where}"
-    if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):  # a tensor of torch, as datasets may have them
+    place = f"word {row} of {where}" if where else f"row {row}"
+    if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):  # a torch tensor, which datasets may hold
         value = value.item()
     if isinstance(value, bytes):
         value = value.decode("utf-8")
     if isinstance(value, str):
         if value not in ids:
             raise ValueError(
-                f"A label must be one of {listed(list(map(repr, ids)), 8)}. Correct it, or build the task with it. "
-                f"Received: {value!r} {place}"
+                f"The label {value!r} at {place} is not one of the task's: {listed(list(map(repr, ids)), 8)}. Correct it, "
+                f"or build the task with this label too. Received: {value!r}"
             )
         return ids[value]
     if is_missing(value) or not isinstance(value, bool | int | np.integer | np.bool_):
         raise TypeError(
-            f"A label must be a name, or an id from 0 to {len(ids) - 1} as a whole number. Cast it with int(), or "
-            f"use a TextRegressor for numbers. Received: {value!r} {place}"
+            f"The label at {place} is neither a name nor a whole number. Write a name or an id from 0 to {len(ids) - 1}, "
+            f"or use a TextRegressor for numbers. Received: {value!r}"
         )
     if all(name.isdecimal() for name in ids):
         return _label_id(str(int(value)), ids, row, where)
     if not 0 <= value < len(ids):
-        raise ValueError(f"A label's id must be from 0 to {len(ids) - 1}. Received: {value} {place}")
+        raise ValueError(
+            f"The label at {place} is not a known id. Use an id from 0 to {len(ids) - 1}, or a name. Received: {value}"
+        )
     return int(value)
 
 
 def class_weights(class_weight: Any, labels: tuple[str, ...]) -> np.ndarray:
-    """A weight for each label [C] out of a dict by name or id; 1 for those it does not name."""
+    """The weight of each label [C] from a dict by name or id; labels that it does not name weigh 1."""
     found = np.ones(len(labels), "float32")
     if class_weight is None:
         return found
     if not isinstance(class_weight, dict):
-        raise TypeError(f"class_weight must be a dict, as in {{{labels[0]!r}: 2.0}}. Received: {class_weight!r}")
+        raise TypeError(
+            f"class_weight must be a dict. Write it as in {{{labels[0]!r}: 2.0}}. Received: class_weight={class_weight!r}"
+        )
     found[label_ids(list(class_weight), labels)] = not_negative(list(class_weight.values()), "class weight")
     return found

@@ -1,5 +1,6 @@
 """MultipleChoice: which of a few texts goes with a prompt."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,10 +11,11 @@ from keras import ops
 
 from keras_bert.bert import Bert
 from keras_bert.layers.norm import Dropout
-from keras_bert.tasks.columns import check_lengths, column, rows_of, weights
+from keras_bert.tasks.columns import check_lengths, column, rows_of
 from keras_bert.tasks.heads import check_bert, encode_rows, head_layer
-from keras_bert.tasks.labelled_rows import LabelledRows, interleave, packer_of, repeated
+from keras_bert.tasks.labelled_rows import LabelledRows, packer_of, repeated
 from keras_bert.tasks.labels import label_ids
+from keras_bert.tasks.readers import Reading, Rows, read_choices, tab_columns
 from keras_bert.tasks.signature import Logits, Signature, group_rows, pack_texts, strings
 from keras_bert.tasks.task import Task
 from keras_bert.text.tokenized_rows import pieces
@@ -21,7 +23,7 @@ from keras_bert.text.tokenized_rows import pieces
 
 @dataclass(frozen=True)
 class Choice:
-    """The number of the chosen text from 0, the text, its probability, and the probability of each."""
+    """The number of the chosen text, from 0, the text, its probability, and the probability of each choice."""
 
     index: int
     text: str
@@ -31,12 +33,14 @@ class Choice:
 
 @keras.saving.register_keras_serializable("keras_bert")
 class MultipleChoice(Task):
-    """Logits [B, C]: each choice is read behind the prompt and gets a score (Devlin et al. 2018, section 4.4).
+    """Logits [B, C]: each choice gets a score in a row with the prompt (Devlin et al. 2018, section 4.4).
 
-    `x` is a tuple of a column of prompts and a column of lists of choices; `y` the number of the right one. The inputs
-    are [B, C, S].
+    `x` is a tuple of a column of prompts and a column of lists of choices; `y` has the numbers of the right choices. The
+    inputs are [B, C, S].
 
-    Arguments: choices: how many there are to choose from. freeze: train the head alone.
+    Args:
+        choices: the number of choices of a prompt.
+        freeze: train only the head.
 
     >>> import keras_bert
     >>> vocabulary = keras_bert.Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "good", "bad"])
@@ -46,13 +50,16 @@ class MultipleChoice(Task):
     True
     """
 
+    command: str = "choose"
+    reading_fields: tuple[str, ...] = ("format", "text", "choices", "label", "header", "skip_empty")
+    usage: str = 'task.choose("a prompt", ["a choice", "another"])'
     heads: tuple[str, ...] = ("choice",)
     table: tuple[tuple[str, ...], str] = (("prompt", "choices"), "label")
 
     def __init__(self, bert: Bert, choices: int = 4, *, freeze: bool = False, name: str | None = None) -> None:
         check_bert(bert)
         if choices < 2:
-            raise ValueError(f"There must be at least 2 choices. Received: choices={choices}")
+            raise ValueError(f"choices must be at least 2. Use a larger number. Received: choices={choices}")
 
         # === Layers ===
         dropout = Dropout(bert.config.hidden_dropout_prob, dtype=bert.dtype_policy, name="choice_dropout")
@@ -69,27 +76,49 @@ class MultipleChoice(Task):
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "choices": self.choices}
 
+    # === Files and the command line ===
+
+    @classmethod
+    def read_rows(cls, path: str | os.PathLike, reading: Reading, *, labels: bool = True) -> Rows:
+        reading.check_format(cls.command, cls.formats)
+        if len(reading.text) != 1 or len(reading.choices) < 2:
+            raise ValueError(
+                f"The columns of {path} do not make prompts and choices. Name one column for the prompt (--text) and two "
+                "or more for the choices (--choice, each); in Python, use read_choices(path, prompt, choices). "
+                f"Received: text={reading.text}, choices={reading.choices}"
+            )
+        label = reading.label if labels else None
+        return read_choices(path, reading.text[0], reading.choices, label, **reading.table_options)
+
+    @classmethod
+    def from_rows(cls, bert: Bert, rows: Rows, settings: Any) -> "MultipleChoice":
+        return cls(bert, choices=len(settings.reading.choices))
+
+    def read_lines(self, lines: Sequence[tuple[int, str]], reading: Reading) -> Any:
+        prompts, *choices = tab_columns(lines, 1 + self.choices)
+        return prompts, [list(row) for row in zip(*choices, strict=True)]
+
+    def report(self, y: Any, answers: list[Choice]) -> dict[str, float]:
+        return {"accuracy": float(np.mean(self.target_ids(y) == np.array([choice.index for choice in answers])))}
+
     # === Training ===
 
     def examples(self, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None) -> LabelledRows:
-        if class_weight is not None:
-            raise ValueError("class_weight is for labels. Give sample_weight. Received: class_weight for choices")
         prompts, choices = self._texts(x)
         count = self.choices
         segments = [
             repeated(pieces(self.bert.preprocessor, prompts), count),
-            pieces(self.bert.preprocessor, interleave(*zip(*choices, strict=True))),
+            pieces(self.bert.preprocessor, [text for row in choices for text in row]),
         ]
-        if y is None:
-            return LabelledRows(segments, packer_of(self.bert), count, decoding=choices)
-        targets = self.target_ids(y)
-        check_lengths(prompts=prompts, answers=targets)
-        weight = weights(sample_weight, len(targets))
-        return LabelledRows(segments, packer_of(self.bert), count, targets, weight, decoding=choices)
+        examples = LabelledRows(segments, packer_of(self.bert), count, decoding=choices)
+        return self.with_targets(examples, y, sample_weight, class_weight)
 
     def _texts(self, x: Any) -> tuple[list[str], list[list[str]]]:
         if not isinstance(x, tuple) or len(x) != 2:
-            raise TypeError("x must be a tuple: a column of prompts, and a column of lists of choices.")
+            raise TypeError(
+                "x must be a tuple of two columns. Pass the prompts, and for each prompt a list of choices. "
+                f"Received: {type(x).__name__}"
+            )
         prompts, rows = column(x[0], "prompt"), rows_of(x[1], "choice")
         check_lengths(prompts=prompts, choices=rows)
         choices = []
@@ -97,8 +126,8 @@ class MultipleChoice(Task):
             texts = column(row, f"choice of row {number}")
             if len(texts) != self.choices:
                 raise ValueError(
-                    f"Each prompt must have {self.choices} choices. Fill up the row, or build the task with "
-                    f"choices={len(texts)}. Received: {len(texts)} at row {number}"
+                    f"Row {number} has {len(texts)} choices, and the task has {self.choices}. Complete the row, or build the "
+                    f"task with choices={len(texts)}. Received: {len(texts)} choices"
                 )
             choices.append(texts)
         return prompts, choices
@@ -109,7 +138,7 @@ class MultipleChoice(Task):
     # === Answers ===
 
     def choose(self, prompts: Any, choices: Sequence[Any], batch_size: int = 32) -> Any:
-        """A `Choice` for each prompt and its list of choices; for a single prompt, one `Choice`."""
+        """A `Choice` for each prompt and its list of choices; for a single prompt, one."""
         one = isinstance(prompts, str)
         examples = self.examples(([prompts], [choices]) if one else (prompts, choices))
         answers = self.decode(examples, self.logits(examples, batch_size))

@@ -2,7 +2,8 @@
 
 import itertools
 import logging
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,6 +18,8 @@ from keras_bert.tasks.decoding.decode_answers import MAX_ANSWER_LENGTH, answer_d
 from keras_bert.tasks.decoding.in_batches import in_batches
 from keras_bert.tasks.heads import check_bert, head_layer
 from keras_bert.tasks.labelled_rows import LabelledRows, packer_of
+from keras_bert.tasks.metrics import answer_scores, korquad_scores
+from keras_bert.tasks.readers import Reading, Rows, read_squad, tab_columns
 from keras_bert.tasks.signature import Logits, Signature, strings
 from keras_bert.tasks.task import Task
 
@@ -54,16 +57,18 @@ class Windows:
 
 @keras.saving.register_keras_serializable("keras_bert")
 class QuestionAnswerer(Task):
-    """A Dense layer on each token that tells where the answer starts and ends (Devlin et al. 2018, sections 4.2, 4.3).
+    """A Dense layer on each token that scores where the answer starts and ends (Devlin et al. 2018, sections 4.2, 4.3).
 
-    Logits [B, 2, S], of the start and of the end, lowest at padding. `x` is a tuple of a column of questions and a
-    column of contexts of any length, which are read in overlapping windows; `predict` gives a row for each window.
-    `y` has for each question the answer: a text of the context, a tuple (text, start), a dict {"text", "answer_start"}
-    as SQuAD has it (of several answers the first is learned), or None or "" where there is none.
+    Logits [B, 2, S], for the start and for the end, lowest at padding. `x` is a tuple of a column of questions and a
+    column of contexts of any length, which are read in overlapping windows; `predict` returns a row for each window.
+    `y` has an answer for each question: a text in the context, a tuple (text, start), a dict {"text", "answer_start"}
+    as in SQuAD (the first of several answers is learned), or None or "" if there is none.
 
-    Arguments: stride: pieces from one window to the next, by default a third of the preprocessor's seq_length, as in
-    the paper. max_question_length: pieces of the question that are kept. null_threshold: how much better than the best
-    answer "no answer" must score to be the one; None: always answer. freeze: train the head alone.
+    Args:
+        stride: pieces from one window to the next; by default a third of the preprocessor's seq_length, as in the paper.
+        max_question_length: the most pieces of a question.
+        null_threshold: how much higher than the best answer "no answer" must score to win; None: always answer.
+        freeze: train only the head.
 
     >>> import keras_bert
     >>> vocabulary = keras_bert.Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "who", "anna", "ran"])
@@ -74,6 +79,11 @@ class QuestionAnswerer(Task):
     True
     """
 
+    command: str = "answer"
+    formats: tuple[str, ...] = ("squad", "korquad")
+    reading_fields: tuple[str, ...] = ("format",)
+    usage: str = 'task.answer("a question", "a context")'
+    default_seq_length: int = 384
     heads: tuple[str, ...] = ("qa",)
     table: tuple[tuple[str, ...], str] = (("question", "context"), "answers")
     length_axis: int | None = 1
@@ -108,25 +118,73 @@ class QuestionAnswerer(Task):
         settings = {name: getattr(self, name) for name in ("stride", "max_question_length", "null_threshold")}
         return {**super().get_config(), **settings}
 
+    # === Files and the command line ===
+
+    @classmethod
+    def read_rows(cls, path: str | os.PathLike, reading: Reading, *, labels: bool = True) -> Rows:
+        reading.check_format(cls.command, cls.formats)
+        return read_squad(path, answers=labels)
+
+    @classmethod
+    def from_rows(cls, bert: Bert, rows: Rows, settings: Any) -> "QuestionAnswerer":
+        some_without = any(not answers["text"] for answers in rows.y)
+        return cls(bert, null_threshold=0.0 if some_without else None)
+
+    def read_lines(self, lines: Sequence[tuple[int, str]], reading: Reading) -> Any:
+        questions, contexts = tab_columns(lines, 2)
+        for (number, _), question in zip(lines, questions, strict=True):
+            if not question.strip():
+                raise ValueError(f"Line {number} has no question. Fill it in. Received: {question!r} in line {number}")
+        return questions, contexts
+
+    def answers_as_json(self, x: Any, batch_size: int = 32) -> Iterator[dict[str, Any]]:
+        yield from map(self.as_json, self.answer(*x, batch_size=batch_size))
+
+    @property
+    def best_score(self) -> str:
+        return "f1"
+
+    def report(self, y: Any, answers: list[Answer], *, characters: bool = False) -> dict[str, float]:
+        """characters: score answers by characters, as KorQuAD does, and not by words, as SQuAD does."""
+        true = [_true_texts(answer) for answer in rows_of(y, "answer")]
+        return (korquad_scores if characters else answer_scores)(true, [answer.text for answer in answers])
+
+    @classmethod
+    def report_options(cls, reading: Reading) -> dict[str, Any]:
+        return {"characters": reading.format == "korquad"}
+
     # === Training ===
 
     def examples(self, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None) -> LabelledRows:
-        if class_weight is not None:
-            raise ValueError("class_weight is for labels. Give sample_weight. Received: class_weight for answers")
+        self.class_weight_ids(class_weight)  # refuses it
         questions, contexts = _texts(x)
         if y is None:
             return self._examples(questions, contexts)
-        spans = _spans(contexts, [None if is_missing(answer) else answer for answer in rows_of(y, "answer")])
+        spans = _spans(contexts, y)
         learned = [number for number, span in enumerate(spans) if span is not None]
-        examples = self._examples(*([column[number] for number in learned] for column in (questions, contexts)))
+        questions, contexts, spans = ([column[i] for i in learned] for column in (questions, contexts, spans))
+        return self._with_spans(questions, contexts, spans, weights(sample_weight, len(spans))[learned])
+
+    def held_out_examples(self, x: Any, y: Any, sample_weight: Any = None) -> LabelledRows:
+        """All questions; those whose answer is not in the context have weight 0, and count in the scores."""
+        spans = _spans(_texts(x)[1], y)
+        there = np.array([span is not None for span in spans], "float32")
+        return self._with_spans(
+            *_texts(x), [span or (0, 0) for span in spans], weights(sample_weight, len(spans)) * there
+        )
+
+    def _with_spans(
+        self, questions: list[str], contexts: list[str], spans: list[Any], weight: np.ndarray
+    ) -> LabelledRows:
+        examples = self._examples(questions, contexts)
         places = examples.decoding.places
-        edges = np.searchsorted(places["example"], range(len(learned) + 1))  # the windows of each question
+        edges = np.searchsorted(places["example"], range(len(questions) + 1))  # the windows of each question
         targets = [
-            token_spans(places["start"][first:last], places["end"][first:last], spans[number] or (0, 0))
-            for number, (first, last) in zip(learned, itertools.pairwise(edges), strict=True)
+            token_spans(places["start"][first:last], places["end"][first:last], span)
+            for span, (first, last) in zip(spans, itertools.pairwise(edges), strict=True)
         ]
-        weight = weights(sample_weight, len(questions))[learned][places["example"]].astype("float32")  # [W]
-        return replace(examples, targets=np.concatenate(targets), weights=np.stack([weight, weight], axis=1))
+        by_window = weight[places["example"]].astype("float32")  # [W]
+        return replace(examples, targets=np.concatenate(targets), weights=np.stack([by_window, by_window], axis=1))
 
     def _examples(self, questions: list[str], contexts: list[str]) -> LabelledRows:
         chunks = list(self._windows(questions, contexts))
@@ -249,27 +307,33 @@ def _or_nan(threshold: float | None) -> float:
 
 def _texts(x: Any) -> tuple[list[str], list[str]]:
     if not isinstance(x, tuple) or len(x) != 2:
-        raise TypeError("x must be a tuple: a column of questions and a column of contexts.")
+        raise TypeError(
+            f"x must be a tuple of two columns. Pass the questions and their contexts. Received: {type(x).__name__}"
+        )
     questions, contexts = column(x[0], "question"), column(x[1], "context")
     check_lengths(questions=questions, contexts=contexts)
     for row, question in enumerate(questions):
         if not question.strip():
-            raise ValueError(f"A question must not be empty. Drop the row. Received: {question!r} at row {row}")
+            raise ValueError(f"The question at row {row} is empty. Fill it in, or drop the row. Received: {question!r}")
     return questions, contexts
 
 
-def _spans(contexts: list[str], y: list[Any]) -> list[tuple[int, int] | None]:
-    """The characters of each answer, (0, 0) where there is none; None for what is not in its context, which is told."""
-    check_lengths(questions=contexts, answers=y)
-    spans = [find_answer(context, given, row) for row, (context, given) in enumerate(zip(contexts, y, strict=True))]
+def _spans(contexts: list[str], y: Any) -> list[tuple[int, int] | None]:
+    """The characters of each answer, (0, 0) if there is none, and None if it is not in its context."""
+    given = [None if is_missing(answer) else answer for answer in rows_of(y, "answer")]
+    check_lengths(questions=contexts, answers=given)
+    spans = [find_answer(context, one, row) for row, (context, one) in enumerate(zip(contexts, given, strict=True))]
     lost = [row for row, span in enumerate(spans) if span is None]
-    if len(lost) == len(spans):
+    if lost and len(lost) == len(spans):
         raise ValueError(
-            f"An answer must be a part of its context. Received: {y[0]!r}, which none holds, nor the others"
+            "No answer is a part of its context. Correct the answers; they must be in the context word for word. "
+            f"Received: first {given[0]!r}"
         )
     if lost:
-        named = ", ".join(f"{text_and_start(y[row], row)[0]!r} at row {row}" for row in lost[:5])
-        logger.warning("%d of %d answers are not in their contexts and left out: %s", len(lost), len(spans), named)
+        named = ", ".join(f"{text_and_start(given[row], row)[0]!r} at row {row}" for row in lost[:5])
+        logger.warning(
+            "%d of %d answers are not in their contexts and are not learned: %s", len(lost), len(spans), named
+        )
     return spans
 
 
@@ -294,3 +358,14 @@ def _segments(windows: list[dict[str, np.ndarray]]) -> list[Any]:
             tf.RaggedTensor.from_row_lengths(np.concatenate(values), rows)
             for values, rows in zip((question, context), lengths, strict=True)
         ]
+
+
+def _true_texts(answer: Any) -> list[str]:
+    """The texts of an answer in any of the forms that `fit` takes."""
+    if isinstance(answer, dict):
+        answer = answer["text"]
+    elif isinstance(answer, tuple):
+        answer = answer[0]
+    if is_missing(answer):
+        return [""]
+    return [answer] if isinstance(answer, str) else list(answer)

@@ -1,6 +1,6 @@
 """TextClassifier: one label, or several, of a text or of a pair of texts."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,18 +10,19 @@ from keras import ops
 
 from keras_bert.bert import Bert
 from keras_bert.layers.norm import Dropout
-from keras_bert.tasks.columns import check_lengths, column, rows_of, weights
+from keras_bert.tasks.columns import rows_of
 from keras_bert.tasks.heads import check_bert, head_layer
-from keras_bert.tasks.labelled_rows import LabelledRows, packer_of
-from keras_bert.tasks.labels import check_labels, class_weights, label_ids
+from keras_bert.tasks.labelled_rows import LabelledRows
+from keras_bert.tasks.labels import check_labels, class_weights, label_ids, sorted_labels
+from keras_bert.tasks.metrics import label_scores, multi_label_scores
+from keras_bert.tasks.readers import Rows
 from keras_bert.tasks.signature import Logits, Signature, classify_signatures
 from keras_bert.tasks.task import Task, as_batch
-from keras_bert.text.tokenized_rows import pieces
 
 
 @dataclass(frozen=True)
 class Classification:
-    """The likeliest label of a text with its probability, and the probability of each.
+    """The most likely label of a text with its probability, and the probability of each label.
 
     >>> Classification("good", 0.9, {"bad": 0.6, "good": 0.9}).above(0.5)
     ('bad', 'good')
@@ -32,7 +33,7 @@ class Classification:
     scores: dict[str, float]
 
     def above(self, threshold: float = 0.5) -> tuple[str, ...]:
-        """The labels as likely as that: what holds of a text where several may."""
+        """The labels that are at least this likely, for texts that can have several labels."""
         return tuple(label for label, score in self.scores.items() if score >= threshold)
 
 
@@ -40,11 +41,14 @@ class Classification:
 class TextClassifier(Task):
     """A Dense layer on the pooled output (Devlin et al. 2018, section 4.1): logits [B, C].
 
-    `x` is a column of texts, or a tuple of two for pairs; `y` label names or ids. With `multi_label` every label is a
-    question of its own, and `y` holds the labels of each text, ["sport", "news"], or is a matrix of 0 and 1.
+    `x` is a column of texts, or a tuple of two columns for pairs; `y` has label names or ids. With `multi_label` each
+    label is decided by itself, and `y` has a list of labels for each text, such as ["sport", "news"], or is a matrix of
+    0 and 1.
 
-    Arguments: labels: names, in the order of the logits. multi_label: whether several labels may hold at once.
-    freeze: train the head alone.
+    Args:
+        labels: names, in the order of the logits.
+        multi_label: whether a text can have several labels.
+        freeze: train only the head.
 
     >>> import keras_bert
     >>> vocabulary = keras_bert.Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "good", "bad"])
@@ -56,6 +60,8 @@ class TextClassifier(Task):
     True
     """
 
+    command: str = "classify"
+    usage: str = 'task.classify("a text")'
     heads: tuple[str, ...] = ("classifier",)
 
     def __init__(
@@ -91,26 +97,45 @@ class TextClassifier(Task):
         labels = head.labels or tuple(f"LABEL_{number}" for number in range(count))
         return {"labels": labels, "multi_label": head.multi_label}
 
-    # === Training ===
+    # === Files and the command line ===
 
-    def examples(self, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None) -> LabelledRows:
-        texts, segments = text_segments(self.bert, x)
-        if y is None:
-            return LabelledRows(segments, packer_of(self.bert))
-        targets = self.target_ids(y)
-        check_lengths(texts=texts, labels=targets)
-        weight = weights(sample_weight, len(targets))
-        if not self.multi_label:
-            weight *= class_weights(class_weight, self.labels)[targets]
-        elif class_weight is not None:
-            raise ValueError("class_weight is for one label a text. With multi_label, give sample_weight.")
-        return LabelledRows(segments, packer_of(self.bert), targets=targets, weights=weight)
+    @classmethod
+    def labels_of(cls, rows: Rows) -> Iterator[tuple[int, str]]:
+        for row, value in enumerate(rows.y):
+            for label in [value] if isinstance(value, str) else value:
+                yield row, label
+
+    @classmethod
+    def check_rows(cls, rows: Rows) -> None:
+        if isinstance(rows.y[0], str):
+            super().check_rows(rows)
+        elif not any(rows.y):
+            raise ValueError(
+                f"No row of {rows.path} has a label. Add labels, or name the right column. Received: only empty lists"
+            )
+
+    @classmethod
+    def from_rows(cls, bert: Bert, rows: Rows, settings: Any) -> "TextClassifier":
+        labels = sorted_labels(label for _, label in cls.labels_of(rows))
+        return cls(bert, labels, multi_label=isinstance(rows.y[0], list))
+
+    @property
+    def best_score(self) -> str:
+        return "f1_micro" if self.multi_label else "accuracy"
+
+    def report(self, y: Any, answers: list[Classification]) -> dict[str, float]:
+        true = self.target_ids(y)
+        if self.multi_label:
+            return multi_label_scores(true, self.target_ids([answer.above(0.5) for answer in answers]))
+        return label_scores([self.labels[number] for number in true], [answer.label for answer in answers], self.labels)
+
+    # === Training ===
 
     def check_learnable(self, examples: LabelledRows) -> None:
         if not self.multi_label and len(np.unique(examples.targets)) < 2:
             raise ValueError(
-                "There must be at least two different labels to learn from. "
-                f"Received: {self.labels[examples.targets[0]]!r} alone"
+                "All rows have the same label, and two different labels are needed to learn anything. Add rows of another "
+                f"label. Received: only {self.labels[examples.targets[0]]!r}"
             )
 
     def default_loss(self) -> keras.losses.Loss:
@@ -123,25 +148,25 @@ class TextClassifier(Task):
             return [keras.metrics.BinaryAccuracy(threshold=0.0)]
         return super().default_metrics()
 
-    def scores(self, y: Any, logits: Any) -> dict[str, Any]:
+    def target_scores(self, y: Any, logits: Any) -> dict[str, Any]:
         if self.multi_label:
             return {"binary_accuracy": keras.metrics.binary_accuracy(y, logits, threshold=0.0)}
-        return super().scores(y, logits)
+        return super().target_scores(y, logits)
 
     def target_ids(self, y: Any) -> Any:
         if y is None:
             return None
         return _several(y, self.labels) if self.multi_label else label_ids(y, self.labels)
 
-    def _class_weight_ids(self, class_weight: Any) -> Any:
+    def class_weight_ids(self, class_weight: Any) -> dict[int, float] | None:
         if class_weight is None or self.multi_label:
-            return super()._class_weight_ids(class_weight)
+            return super().class_weight_ids(class_weight)
         return dict(enumerate(class_weights(class_weight, self.labels).tolist()))
 
     # === Answers ===
 
     def classify(self, texts: Any, batch_size: int = 32) -> Any:
-        """A `Classification` of each text or pair; for a single one, one `Classification`."""
+        """A `Classification` for each text or pair; for a single text, one."""
         x, one = as_batch(texts)
         examples = self.examples(x)
         answers = self.decode(examples, self.logits(examples, batch_size))
@@ -173,39 +198,32 @@ class TextClassifier(Task):
         }
 
 
-def text_segments(bert: Bert, x: Any) -> tuple[list[str], list[Any]]:
-    """The first column of texts, and the ids of each of the one or two columns."""
-    columns = [column(values) for values in (x if isinstance(x, tuple) else (x,))]
-    if len(columns) > 2:
-        raise ValueError(f"A row is a text or a pair of texts. Pass at most two columns. Received: {len(columns)}")
-    check_lengths(**dict(zip(("texts", "second_texts"), columns, strict=False)))
-    return columns[0], [pieces(bert.preprocessor, texts) for texts in columns]
-
-
 def _several(y: Any, labels: tuple[str, ...]) -> np.ndarray:
     """0 and 1 of each label, float32 [n, C]."""
     if getattr(y, "ndim", 1) == 2:
         matrix = np.asarray(y)
         if matrix.shape[1] != len(labels) or not np.isin(matrix, (0, 1)).all():
             raise ValueError(
-                f"A matrix of labels must hold 0 or 1 for each of {len(labels)} labels. Received: shape {matrix.shape}"
+                f"y is a matrix that does not have 0 or 1 for each of the {len(labels)} labels. Correct it, or pass lists "
+                f"of labels. Received: shape {matrix.shape}"
             )
         return matrix.astype("float32")
     rows = rows_of(y, "label")
-    if rows and all(_tells_each(row, len(labels)) for row in rows):
+    if rows and all(_is_matrix_row(row, len(labels)) for row in rows):
         return np.array(rows, "float32")
     found = np.zeros((len(rows), len(labels)), "float32")
     for number, row in enumerate(rows):
         if isinstance(row, str) or not hasattr(row, "__iter__"):
             raise TypeError(
-                f"With multi_label each text has a list of labels, or an empty one. Received: {row!r} at row {number}"
+                f"Row {number} has no list of labels, which a task with multi_label needs. Pass a list, empty if no label "
+                f"holds. Received: {row!r}"
             )
         found[number, label_ids(list(row), labels, where=f"row {number}")] = 1
     return found
 
 
-def _tells_each(row: Any, count: int) -> bool:
-    """Whether a row is one of a matrix, as those of datasets and of a tf.data are; ids would all be there."""
+def _is_matrix_row(row: Any, count: int) -> bool:
+    """Whether a list is a row of a matrix of 0 and 1, as datasets and tf.data have them, and not a list of ids."""
     if isinstance(row, str) or not hasattr(row, "__len__") or len(row) != count:
         return False
     return all(not isinstance(value, str | bytes) and value in (0, 1) for value in row)

@@ -1,5 +1,6 @@
-"""TextRegressor: a number of a text or of a pair of texts."""
+"""TextRegressor: a number for a text or a pair of texts."""
 
+import os
 from typing import Any
 
 import keras
@@ -8,12 +9,13 @@ from keras import ops
 
 from keras_bert.bert import Bert
 from keras_bert.layers.norm import Dropout
-from keras_bert.tasks.columns import check_lengths, column, numbers, weights
+from keras_bert.tasks.columns import check_lengths, column, numbers
 from keras_bert.tasks.heads import check_bert, encode_rows, head_layer
 from keras_bert.tasks.labelled_rows import LabelledRows, interleave, packer_of
+from keras_bert.tasks.metrics import number_scores
+from keras_bert.tasks.readers import Reading, Rows, read_scores
 from keras_bert.tasks.signature import Logits, Signature, group_rows, pack_texts, strings
 from keras_bert.tasks.task import Task, as_batch
-from keras_bert.tasks.text_classifier import text_segments
 from keras_bert.text.tokenized_rows import pieces
 
 PAIRS = ("together", "cosine")
@@ -21,14 +23,16 @@ PAIRS = ("together", "cosine")
 
 @keras.saving.register_keras_serializable("keras_bert")
 class TextRegressor(Task):
-    """A number [B, 1] of each text or pair, by a Dense layer on the pooled output; trained on squared errors.
+    """A number [B, 1] for each text or pair, by a Dense layer on the pooled output; trained on squared errors.
 
-    `x` is a column of texts, or a tuple of two for pairs; `y` numbers.
+    `x` is a column of texts, or a tuple of two columns for pairs; `y` has numbers.
 
-    Arguments: pairs: "together", both texts of a pair in one sequence, which sees the one with the other; or "cosine",
-    each text alone, the mean of its tokens one vector, and the number the cosine of the two vectors (Reimers and
-    Gurevych 2019), so that texts can be embedded once and compared often; `y` must be in -1...1 then, and the inputs
-    are [B, 2, S]. freeze: train the head alone.
+    Args:
+        pairs: "together" puts both texts of a pair into one row, where each attends to the other. "cosine" encodes each
+            text by itself, takes the mean of its tokens as its vector, and returns the cosine of the two vectors
+            (Reimers and Gurevych 2019), so that texts can be embedded once and compared often. `y` must then be between
+            -1 and 1, and the inputs are [B, 2, S].
+        freeze: train only the head.
 
     >>> import keras_bert
     >>> vocabulary = keras_bert.Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "good", "bad"])
@@ -39,12 +43,15 @@ class TextRegressor(Task):
     1.0
     """
 
+    command: str = "regress"
+    reading_fields: tuple[str, ...] = ("format", "text", "label", "scale", "header", "skip_empty")
+    usage: str = 'task.score("a text")'
     heads: tuple[str, ...] = ("regressor",)
 
     def __init__(self, bert: Bert, *, pairs: str = "together", freeze: bool = False, name: str | None = None) -> None:
         check_bert(bert)
         if pairs not in PAIRS:
-            raise ValueError(f"pairs must be one of {PAIRS}. Received: pairs={pairs!r}")
+            raise ValueError(f"pairs must be one of {', '.join(map(repr, PAIRS))}. Received: pairs={pairs!r}")
 
         # === Layers ===
         dropout = Dropout(bert.config.hidden_dropout_prob, dtype=bert.dtype_policy, name="regressor_dropout")
@@ -69,29 +76,47 @@ class TextRegressor(Task):
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "pairs": self.pairs}
 
+    # === Files and the command line ===
+
+    @classmethod
+    def read_rows(cls, path: str | os.PathLike, reading: Reading, *, labels: bool = True) -> Rows:
+        reading.check_format(cls.command, cls.formats)
+        label = reading.label if labels else None
+        return read_scores(path, reading.texts, label, scale=reading.scale, **reading.table_options)
+
+    @classmethod
+    def check_settings(cls, settings: Any) -> None:
+        if len(settings.reading.text) != 2:
+            super().check_settings(settings)
+
+    @classmethod
+    def from_rows(cls, bert: Bert, rows: Rows, settings: Any) -> "TextRegressor":
+        return cls(bert, pairs="cosine" if settings.cosine else "together")
+
+    def as_json(self, answer: Any) -> dict[str, Any]:
+        return {"score": float(answer)}
+
+    @property
+    def best_score(self) -> str:
+        return "spearman"
+
+    def report(self, y: Any, answers: list[float]) -> dict[str, float]:
+        return number_scores(self.target_ids(y), answers)
+
     # === Training ===
 
     def examples(self, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None) -> LabelledRows:
         if self.pairs == "together":
-            texts, segments = text_segments(self.bert, x)
-            rows = 1
-        else:
-            texts, segments = self._pairs(x)
-            rows = 2
-        if class_weight is not None:
-            raise ValueError("class_weight is for labels. Give sample_weight. Received: class_weight for numbers")
-        if y is None:
-            return LabelledRows(segments, packer_of(self.bert), rows)
-        targets = self.target_ids(y)
-        check_lengths(texts=texts, numbers=targets)
-        return LabelledRows(segments, packer_of(self.bert), rows, targets, weights(sample_weight, len(targets)))
-
-    def _pairs(self, x: Any) -> tuple[list[str], list[Any]]:
+            return super().examples(x, y, sample_weight, class_weight)
         if not isinstance(x, tuple) or len(x) != 2:
-            raise ValueError('pairs="cosine" compares two texts. Pass a tuple of two columns. Received: one column')
+            raise ValueError(
+                'x is not a tuple of two columns, and pairs="cosine" compares two texts. Pass (texts, second_texts). '
+                f"Received: {type(x).__name__}"
+            )
         first, second = (column(values) for values in x)
         check_lengths(texts=first, second_texts=second)
-        return first, [pieces(self.bert.preprocessor, interleave(first, second))]
+        segments = [pieces(self.bert.preprocessor, interleave(first, second))]
+        return self.with_targets(LabelledRows(segments, packer_of(self.bert), 2), y, sample_weight, class_weight)
 
     def target_ids(self, y: Any) -> Any:
         if y is None:
@@ -100,8 +125,8 @@ class TextRegressor(Task):
         if self.pairs == "cosine" and np.abs(found).max(initial=0) > 1:
             row = int(np.abs(found).argmax())
             raise ValueError(
-                "A cosine is in -1...1. Scale the numbers, as in y / 5 for scores from 0 to 5. "
-                f"Received: {found[row]} at row {row}"
+                f"The number at row {row} is no cosine, which is between -1 and 1. Scale the numbers, as in y / 5 for "
+                f"scores from 0 to 5. Received: {found[row]}"
             )
         return found
 
@@ -111,13 +136,13 @@ class TextRegressor(Task):
     def default_metrics(self) -> list[keras.metrics.Metric]:
         return [keras.metrics.MeanAbsoluteError(name="mean_absolute_error")]
 
-    def scores(self, y: Any, logits: Any) -> dict[str, Any]:
+    def target_scores(self, y: Any, logits: Any) -> dict[str, Any]:
         return {"mean_absolute_error": ops.abs(logits[:, 0] - y)}
 
     # === Answers ===
 
     def score(self, texts: Any, batch_size: int = 32) -> Any:
-        """A number for each text or pair, float32 [n]; for a single one, a float."""
+        """A number for each text or pair, float32 [n]; for a single text or pair, a float."""
         x, one = as_batch(texts)
         examples = self.examples(x)
         scores = self.decode(examples, self.logits(examples, batch_size))

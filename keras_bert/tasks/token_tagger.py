@@ -1,8 +1,10 @@
 """TokenTagger: entities in a text, or a tag for each of its words."""
 
 import logging
-from collections.abc import Sequence
-from dataclasses import replace
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any
 
 import keras
@@ -17,7 +19,9 @@ from keras_bert.tasks.decoding.in_batches import in_batches
 from keras_bert.tasks.decoding.units import Units, split_rows, units_of
 from keras_bert.tasks.heads import check_bert, head_layer
 from keras_bert.tasks.labelled_rows import LabelledRows, packer_of
-from keras_bert.tasks.labels import check_labels, class_weights, label_ids
+from keras_bert.tasks.labels import check_labels, class_weights, label_ids, sorted_labels
+from keras_bert.tasks.metrics import TokenAccuracy, span_scores, tag_scores
+from keras_bert.tasks.readers import Reading, Rows, read_conll, read_conllu, read_klue_ner, tab_columns
 from keras_bert.tasks.signature import Logits, Signature, strings
 from keras_bert.tasks.task import Task
 from keras_bert.text.row_ids import row_ids
@@ -30,17 +34,20 @@ logger = logging.getLogger("keras_bert")
 class TokenTagger(Task):
     """A Dense layer on each token (Devlin et al. 2018, section 5.3): logits [B, S, C].
 
-    `x` is a column of texts, or of lists of words, which are kept as words. `y` has for lists of words a list of
-    labels, names or ids, one a word; for texts a list of entities, each a tuple (start, end, type) in characters or an
-    `Entity`. A text longer than the model is read in parts.
+    `x` is a column of texts, or of lists of words, which stay words. `y` has a list for each row: for words, a label
+    (name or id) for each word; for texts, entities, each a tuple (start, end, type) in characters or an `Entity`. A text
+    longer than the model is read in parts.
 
-    The rule for pieces: the first piece of a unit carries its label, the others weigh nothing. A unit is a word, cut at
-    white space and punctuation where texts are no lists; or, with unit="piece", every piece is one, for languages whose
-    words end in particles that are no part of a name (Korean). Where a unit holds the end of one entity and the
-    begin of the next, it has the label of the first; the log tells how often that is.
+    The first piece of a unit carries its label; its other pieces have weight 0. A unit is a word; texts are split into
+    words at white space and punctuation. With unit="piece" each piece is a unit, for languages such as Korean, whose
+    words end in particles that are not part of a name. A unit in which one entity ends and the next begins has the label
+    of the first; the log has the number of such units.
 
-    Arguments: labels: in the order of the logits. O, B-PER, I-PER (BIO; BIOES and IO too) tell entities, any others,
-    such as NOUN, are a tag for each word. freeze: train the head alone.
+    Args:
+        labels: in the order of the logits. O, B-PER, I-PER (BIO; also BIOES and IO) are labels of entities; any others,
+            such as NOUN, are a tag for each word.
+        unit: "word" or "piece".
+        freeze: train only the head.
 
     >>> import keras_bert
     >>> vocabulary = keras_bert.Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "anna", "ran"])
@@ -54,6 +61,10 @@ class TokenTagger(Task):
     [2]
     """
 
+    command: str = "tag"
+    formats: tuple[str, ...] = ("conll", "conllu", "klue-ner")
+    reading_fields: tuple[str, ...] = ("format",)
+    usage: str = 'task.tag("a text")'
     heads: tuple[str, ...] = ("tagger",)
     example_ranks: tuple[int, ...] = (0, 1)
     length_axis: int | None = 0
@@ -64,7 +75,7 @@ class TokenTagger(Task):
         check_bert(bert)
         labels = check_labels(labels)
         if unit not in UNITS:
-            raise ValueError(f"unit must be one of {UNITS}. Received: unit={unit!r}")
+            raise ValueError(f"unit must be one of {', '.join(map(repr, UNITS))}. Received: unit={unit!r}")
 
         # === Layers ===
         dropout = Dropout(bert.config.hidden_dropout_prob, dtype=bert.dtype_policy, name="tagger_dropout")
@@ -86,6 +97,55 @@ class TokenTagger(Task):
         count = head.weights["tagger/bias"].shape[0]
         return {"labels": head.labels or tuple(f"LABEL_{number}" for number in range(count))}
 
+    # === Files and the command line ===
+
+    @classmethod
+    def read_rows(cls, path: str | os.PathLike, reading: Reading, *, labels: bool = True) -> Rows:
+        reading.check_format(cls.command, cls.formats)
+        if reading.format == "klue-ner":
+            return read_klue_ner(path)
+        if reading.format == "conllu" or (reading.format is None and Path(path).suffix.lower() == ".conllu"):
+            return read_conllu(path, tag="upos" if labels else None)
+        return read_conll(path, tag=-1 if labels else None)
+
+    @classmethod
+    def labels_of(cls, rows: Rows) -> Iterator[tuple[int, str]]:
+        for row, values in enumerate(rows.y):
+            for value in values:  # the tag of a word, or an entity (start, end, type)
+                yield from [(row, value)] if isinstance(value, str) else ((row, f"{one}-{value[2]}") for one in "BI")
+
+    @classmethod
+    def from_rows(cls, bert: Bert, rows: Rows, settings: Any) -> "TokenTagger":
+        labels = sorted_labels(label for _, label in cls.labels_of(rows))
+        if any(label[1:2] == "-" for label in labels):
+            labels = ["O", *(label for label in labels if label != "O")]
+        # A Korean particle is in one word with the name before it, but not a part of the name.
+        return cls(bert, labels, unit="piece" if isinstance(rows.x[0], str) else "word")
+
+    def read_lines(self, lines: Sequence[tuple[int, str]], reading: Reading) -> Any:
+        return tab_columns(lines, 1)[0]
+
+    def as_json(self, answer: list[Entity]) -> dict[str, Any]:
+        return {"entities": [asdict(entity) for entity in answer]}
+
+    @property
+    def best_score(self) -> str:
+        return "entity_f1" if has_entities(self.labels) else "accuracy"
+
+    def report(self, y: Any, answers: list[list[Entity]]) -> dict[str, float]:
+        true = [[_span(entity) for entity in entities] for entities in rows_of(y, "list of entities")]
+        return span_scores(true, [[_span(entity) for entity in entities] for entities in answers])
+
+    def report_logits(
+        self, y: Any, examples: LabelledRows, logits: list[np.ndarray], **options: Any
+    ) -> dict[str, float]:
+        if not examples.decoding.given_words:
+            return super().report_logits(y, examples, logits, **options)
+        true = [
+            [self.labels[number] for number in label_ids(tags, self.labels)] for tags in rows_of(y, "list of labels")
+        ]
+        return tag_scores(true, self.decode_words(examples, logits), labels=self.labels)
+
     # === Training ===
 
     def examples(self, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None) -> LabelledRows:
@@ -105,17 +165,20 @@ class TokenTagger(Task):
             decoding=units,
         )
 
+    def default_metrics(self) -> list[keras.metrics.Metric]:
+        return [TokenAccuracy(name="accuracy")]
+
     def check_learnable(self, examples: LabelledRows) -> None:
         if (stray := stray_label(self.labels)) is not None:
             raise ValueError(
-                "Where labels tell entities, each must be O or have a prefix, as B-PER has. Mend it, or leave it out. "
-                f"Received: {stray!r} among {self.labels}"
+                f"The label {stray!r} is neither O nor has a prefix such as B-, as other labels have. Correct it, or leave it "
+                f"out. Received: labels={self.labels}"
             )
         learned = np.unique(examples.targets.flat_values.numpy()[examples.weights.flat_values.numpy() > 0])
         if len(learned) < 2:
             raise ValueError(
-                "There must be at least two different labels to learn from. "
-                f"Received: {[self.labels[number] for number in learned]} alone"
+                "All words have the same label, and two different labels are needed to learn anything. Add rows with another "
+                f"label. Received: only {[self.labels[number] for number in learned]}"
             )
 
     def _targets(self, units: Units, y: list[Any]) -> np.ndarray:
@@ -128,8 +191,8 @@ class TokenTagger(Task):
             if units.given_words:
                 if isinstance(given, str) or len(given) != units.words[number]:
                     raise ValueError(
-                        f"Each word must have a label. Received: {units.words[number]} words and "
-                        f"{given!r} at row {number}"
+                        f"Row {number} has {units.words[number]} words and not as many labels. Give each word a label. "
+                        f"Received: {given!r}"
                     )
                 of_words.append(label_ids(given, self.labels, where=f"row {number}"))
             else:
@@ -143,11 +206,11 @@ class TokenTagger(Task):
             found[units.first] = ids if self.unit == "word" else self._of_pieces(units, ids)
         if cuts:
             logger.warning(
-                "%d of %d entities share a %s with the one before, whose label it has%s. At rows: %s",
+                "%d of %d entities begin in a %s that has the label of the entity before%s. Rows: %s",
                 len(cuts),
                 sum(map(len, y)),
                 self.unit,
-                "; with unit='piece' fewer do" if self.unit == "word" else "",
+                " (fewer do with unit='piece')" if self.unit == "word" else "",
                 ", ".join(map(str, cuts[:5])) + (", ..." if len(cuts) > 5 else ""),
             )
         return found
@@ -278,3 +341,7 @@ class TokenTagger(Task):
             return {**dense, "count": counts, "truncated": tf.zeros_like(text, tf.bool)}
 
         return {"serving_default": Signature(answer, strings("text"))}
+
+
+def _span(entity: Any) -> tuple[int, int, str]:
+    return (entity.start, entity.end, entity.type) if hasattr(entity, "type") else tuple(entity)

@@ -181,7 +181,7 @@ def test_trained_after_the_round_trip(exported):
 def test_int8(little, tmp_path):
     keras_bert.export(little, tmp_path, dtype="int8")
     _assert_coarser(f"{tmp_path}/text/1", little)
-    with pytest.raises(ValueError, match=r"quantized or had LoRA.*kernel_scale"):
+    with pytest.raises(ValueError, match=r"LoRA or quantized layers.*kernel_scale"):
         keras_bert.load(tmp_path)
 
 

@@ -5,6 +5,7 @@ import math
 import random
 import resource
 import shutil
+import textwrap
 
 import numpy as np
 import pytest
@@ -111,7 +112,28 @@ def test_corpora_without_pairs(tmp_path, caplog):
     assert write(iter(["A b. C d."]), tmp_path / "a", nsp=False).examples == 1
     caplog.clear()
     assert write(iter(["A b."] * 20), tmp_path / "b").examples == 20  # of one sentence each
-    assert "In 0 of 20 examples" in caplog.text
+    assert "In 100 % of the pairs the second segment is random" in caplog.text
+
+
+def test_paragraphs_as_documents_are_warned_of(tmp_path, caplog):
+    """By two books in the form of Project Gutenberg: blank lines between paragraphs, and hard-wrapped lines."""
+    chance = random.Random(0)
+    for name in "ab":
+        paragraphs = ["\n".join(textwrap.wrap(document(chance, 3), 40)) for _ in range(200)]
+        (tmp_path / f"{name}.txt").write_text("\n\n".join(paragraphs))
+    source = [tmp_path / "a.txt", tmp_path / "b.txt"]
+    options = {"seq_length": 128, "short_seq_prob": 0}
+    short = write(source, tmp_path / "short", **options)
+    assert "--documents file" in caplog.text
+    assert short.real_share < 0.5
+    assert short.sentences == sum(path.read_text().count(".") for path in source)  # across the ends of lines
+    caplog.clear()
+    long = write(source, tmp_path / "long", boundary="file", **options)
+    assert not caplog.text
+    assert long.real_share > 0.95
+    assert 0.4 < long.random_share < 0.6
+    batch = next(iter(read_examples(tmp_path / "long", batch_size=long.examples)))
+    assert long.real_share == pytest.approx(np.mean(batch[0]["input_mask"]))
 
 
 def test_a_shard_has_at_least_two_documents(tmp_path):

@@ -29,7 +29,7 @@ def test_packed_inputs_keep_label_names():
     task.compile(keras.optimizers.SGD(0.0), keras.losses.SparseCategoricalCrossentropy(from_logits=True))
     history = task.fit(x, y, class_weight={"negative": 1e6}, validation_data=(x, y), verbose=0).history
     assert history["loss"][0] > 1e3 > history["val_loss"][0]
-    assert task._class_weight_ids({"negative": 3.0}) == {0: 3.0, 1: 1.0}
+    assert task.class_weight_ids({"negative": 3.0}) == {0: 3.0, 1: 1.0}
     task.fit(TEXTS, y, validation_data=(x, y), verbose=0)
     with pytest.raises(ValueError, match="Give sample_weight"):
         small_task("several").fit(x, np.ones((4, 3)), class_weight={"bad": 2.0}, verbose=0)
@@ -85,7 +85,9 @@ def test_tables_and_datasets_of_answers_and_choices():
     task = small_task("choice")
     expected = batch(task, (choices["prompt"], choices["choices"]), choices["label"])
     assert batch(task, pandas.DataFrame(choices)) == expected
-    with pytest.raises(ValueError, match=r"columns prompt, choices, label.*Received: columns question, context, ans"):
+    with pytest.raises(
+        ValueError, match=r"does not have the columns prompt, choices, label.*Received: columns question, context, ans"
+    ):
         task.fit(table, verbose=0)
 
 
@@ -104,7 +106,7 @@ def test_ids_of_a_table_have_its_own_names():
 def test_of_numerals_a_number_is_a_name():
     task = TextClassifier(small_bert(), labels=("1", "2", "3"))
     assert task.target_ids([1, "2", np.int64(3)]).tolist() == [0, 1, 2]
-    with pytest.raises(ValueError, match=r"one of '1', '2', '3'.*Received: '0' at row 1"):
+    with pytest.raises(ValueError, match=r"'0' at row 1 is not one of the task's: '1', '2', '3'.*Received: '0'"):
         task.target_ids([1, 0])
 
 
@@ -131,39 +133,39 @@ def test_a_matrix_of_labels_stays_one():
 
 def batch(task, *given):
     """Ids and targets that a task makes of columns."""
-    x, y, _ = next(iter(task._labelled(task._columns(*given)).batches(8, by_length=False)[1]))
+    x, y, _ = next(iter(task.labelled_examples(task._columns(*given)).batches(8, by_length=False)[1]))
     return x["input_word_ids"].numpy().tolist(), y.numpy().tolist()
 
 
 def test_bad_columns():
     task = small_task("classifier")
     wrong = {
-        "row 1": ([*TEXTS[:1], None], [0, 1]),
-        "row 0": ([float("nan"), "a"], [0, 1]),
-        "2 labels": (["a", "b", "c"], [0, 1]),
-        "at least one example": ([], []),
-        "needs y": (["a"],),
+        "Row 1 has no text": ([*TEXTS[:1], None], [0, 1]),
+        "Row 0 has no text": ([float("nan"), "a"], [0, 1]),
+        "3 x, 2 y": (["a", "b", "c"], [0, 1]),
+        "Pass at least one": ([], []),
+        "y is missing": (["a"],),
         "'great'.*row 1": (["a", "b"], ["positive", "great"]),
         "whole number": (["a", "b"], [0.0, 1.0]),
         "0 to 1": (["a", "b"], [0, 2]),
         "two different labels": (["a", "b"], [1, 1]),
-        "Put one text in a list": (np.array("one"), ["positive"]),
+        "Put a single text in a list": (np.array("one"), ["positive"]),
         "is the path of a file": ("a good film", ["positive"]),
     }
     for message, given in wrong.items():
         with pytest.raises((ValueError, TypeError, OSError), match=message):
             task.fit(*given, verbose=0)
     for options in ({"batch_size": 0}, {"epochs": 0}):
-        with pytest.raises(ValueError, match=r"must be at least 1. Received: (batch_size|epochs)=0"):
+        with pytest.raises(ValueError, match=r"must be at least 1. .*Received: (batch_size|epochs)=0"):
             task.fit(["a", "b"], [0, 1], **options, verbose=0)
     for ask in (task.predict, task.classify, lambda x, batch_size: task.evaluate(x, [0], batch_size)):
         with pytest.raises(ValueError, match="batch_size must be at least 1"):
             ask(["a"], batch_size=0)
-    wrong_weights = {"must be a dict": "balanced", "finite": {"negative": float("nan")}, "0 or more": {"negative": -2}}
+    wrong_weights = {"must be a dict": "balanced", "finite": {"negative": float("nan")}, "below 0": {"negative": -2}}
     for message, weights in wrong_weights.items():
         with pytest.raises((ValueError, TypeError), match=message):
             task.fit(["a", "b"], [0, 1], class_weight=weights, verbose=0)
-    with pytest.raises(ValueError, match=r"sample weight must be 0 or more.*-1"):
+    with pytest.raises(ValueError, match=r"sample weight is below 0.*-1"):
         task.fit(["a", "b"], [0, 1], sample_weight=[1, -1], verbose=0)
     assert task.classify([b"good \xff"]) == task.classify(["good "])  # as the preprocessor reads it
     with pytest.raises(ValueError, match="no two alike"):

@@ -7,8 +7,9 @@ import keras
 import numpy as np
 import pytest
 
-from keras_bert.tasks.run.finetune import Settings, load_encoder
-from keras_bert.tasks.run.finished_run import Finished
+from keras_bert.tasks.run.finetune import load_encoder
+from keras_bert.tasks.run.finished_task import FinishedTask
+from keras_bert.tasks.run.settings import FinetuneSettings
 from tests.tasks.runs import reviews, run, train, write
 
 
@@ -37,7 +38,7 @@ def test_finished_directory(finished):
 def test_the_model_is_the_one_that_was_scored(finished, files):
     output, _ = finished
     metrics = json.loads((output / "metrics.json").read_text())
-    assert Finished.load(output).evaluate(files[1]) == pytest.approx(metrics["valid"])
+    assert FinishedTask.load(output).evaluate(files[1]) == pytest.approx(metrics["valid"])
     assert not keras.models.load_model(output / "model.keras").compiled  # it holds no moments
 
 
@@ -47,7 +48,7 @@ def test_evaluate(finished, files):
     result = run("evaluate", output, "--data", files[1], "--json")
     assert json.loads(result.stdout) == pytest.approx(metrics["valid"])
     other = write(files[1].with_name("other.tsv"), [["x", "y"], ["the film is good", "maybe"]])
-    with pytest.raises(ValueError, match=r"'no', 'yes'.*Received: 'maybe' at .*other.tsv:2"):
+    with pytest.raises(ValueError, match=r"other.tsv:2 has the label 'maybe'.*'no', 'yes'. Received: 'maybe'"):
         run("evaluate", output, "--data", other, "--text", "x", "--label", "y")
 
 
@@ -59,7 +60,7 @@ def test_evaluate_needs_a_file(finished, tmp_path):
 
 
 def test_fit_takes_files(finished, files):
-    task = Finished.load(finished[0]).task
+    task = FinishedTask.load(finished[0]).task
     history = task.fit(files[1], epochs=1, validation_data=str(files[1]), verbose=0)
     assert history.history["val_accuracy"][0] > 0.5
     assert task.predict(files[1]).shape == (32, 2)
@@ -81,7 +82,7 @@ def test_predict_lines(finished, tmp_path):
 def test_predict_file(finished, files):
     output, _ = finished
     answers = [json.loads(line)["label"] for line in run("predict", output, files[1]).stdout.splitlines()]
-    assert answers == [answer["label"] for answer in Finished.load(output).predict(files[1])]
+    assert answers == [answer["label"] for answer in FinishedTask.load(output).predict(files[1])]
     assert np.mean(np.array(answers) == [label for _, label in reviews(32, 1)]) > 0.9
 
 
@@ -99,14 +100,17 @@ def test_predict_reads_labelled_lines_as_training_did(bert, tmp_path):
     lines = tmp_path / "lines.txt"
     lines.write_text("".join(f"{label} {text}\n" for text, label in reviews(32, 0)))
     train(bert, "classify", lines, lines, tmp_path / "run", "--epochs", 1)
-    finished = Finished.load(tmp_path / "run")
+    finished = FinishedTask.load(tmp_path / "run")
     expected = [answer["score"] for answer in finished.predict_lines(enumerate(text for text, _ in reviews(32, 0)))]
     said = run("predict", tmp_path / "run", lines).stdout.splitlines()
     assert [json.loads(line)["score"] for line in said] == pytest.approx(expected, abs=1e-5)
 
 
 def test_standard_input_is_read_as_files_are(finished):
-    for given, message in ((b"", "standard input, which is empty"), ("a\n영화".encode("cp949"), "standard input:2")):
+    for given, message in (
+        (b"", "standard input is empty"),
+        ("a\n영화".encode("cp949"), "standard input, line 2, is not UTF-8"),
+    ):
         with pytest.raises(ValueError, match=message):
             run("predict", finished[0], input=given)
 
@@ -119,13 +123,13 @@ def test_no_finished_directory(tmp_path):
 @pytest.mark.parametrize("damaged", ["{", "[]", "{}", '{"reading": {}, "colour": 1}'])
 def test_damaged_settings(tmp_path, damaged):
     (tmp_path / "settings.json").write_text(damaged)
-    with pytest.raises(ValueError, match=r"settings\.json must .* it again\. Received: .*/settings\.json"):
-        Settings.from_json(tmp_path / "settings.json")
+    with pytest.raises(ValueError, match=r"settings\.json (must|is not) .* again\. Received: "):
+        FinetuneSettings.from_json(tmp_path / "settings.json")
 
 
 @pytest.mark.parametrize(("freeze", "trained"), [(-1, set()), (1, {"pooler/"}), (0, {"layer_0", "pooler/"})])
 def test_freeze(bert, freeze, trained):
-    encoder = load_encoder(Settings("classify", "", "", model=str(bert), freeze=freeze))
+    encoder = load_encoder(FinetuneSettings("classify", "", "", model=str(bert), freeze=freeze))
     assert {weight.path[: len("layer_0")] for weight in encoder.trainable_weights} == trained
 
 
@@ -142,7 +146,7 @@ def test_grid(bert, files, tmp_path, monkeypatch):
     metrics = json.loads((tmp_path / "run/metrics.json").read_text())
     assert [(done["batch_size"], done["learning_rate"]) for done in metrics["grid"]] == [(16, 1e-5), (16, 3e-2)]
     assert metrics["valid"]["accuracy"] == max(done["score"] for done in metrics["grid"])
-    assert Finished.load(tmp_path / "run").evaluate(files[1]) == pytest.approx(metrics["valid"])
+    assert FinishedTask.load(tmp_path / "run").evaluate(files[1]) == pytest.approx(metrics["valid"])
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
     assert "## The grid" in (tmp_path / "run/README.md").read_text()
 

@@ -7,8 +7,9 @@ import keras
 import numpy as np
 import pytest
 
-from keras_bert.tasks.run import epochs
-from keras_bert.tasks.run.epochs import Epochs, begun
+from keras_bert.tasks.readers import Rows
+from keras_bert.tasks.run import best_epoch
+from keras_bert.tasks.run.best_epoch import BestEpoch, begun
 from tests.subprocesses import FORKS
 from tests.tasks.runs import train, write
 
@@ -23,11 +24,11 @@ def test_goes_on_from_the_last_epoch(bert, files, finished, tmp_path, monkeypatc
         if seen == [0, 1]:
             raise OSError("no power")
 
-    monkeypatch.setattr(Epochs, "on_epoch_begin", pull_the_plug_once)
+    monkeypatch.setattr(BestEpoch, "on_epoch_begin", pull_the_plug_once)
     with pytest.raises(OSError, match="no power"):
         train(bert, "classify", *files, broken, "--epochs", 2)
     assert [path.name for path in tmp_path.iterdir()] == ["broken.partial"]
-    with pytest.raises(ValueError, match=r"only with its own settings.*Received: another batch_size"):
+    with pytest.raises(ValueError, match=r"began with other settings.*Received: another batch_size"):
         train(bert, "classify", *files, broken, "--epochs", 2, "--batch-size", 8)
     train(bert, "classify", *files, broken, "--epochs", 2)
     assert seen == [0, 1, 1]
@@ -40,12 +41,12 @@ def test_goes_on_from_the_last_epoch(bert, files, finished, tmp_path, monkeypatc
 def killed(arguments):
     from keras_bert.tasks.run import finetune  # noqa: F401  keeps the write_json that it has now, by which it begins and ends
 
-    def write(path, value, write=epochs.write_json):
+    def write(path, value, write=best_epoch.write_json):
         if len(value["epochs"]) == 2:
             os.kill(os.getpid(), signal.SIGKILL)
         write(path, value)
 
-    epochs.write_json = write
+    best_epoch.write_json = write
     train(*arguments)
 
 
@@ -97,34 +98,37 @@ def test_bad_input_leaves_nothing_behind(bert, files, tmp_path):
     unknown = write(tmp_path / "valid.tsv", rows)
     one = write(tmp_path / "one.tsv", rows[:2])
     for bad, message in (
-        ((files[0], unknown), r"in the training file: 'no', 'yes'.*Received: 'maybe' at .*valid.tsv:3"),
-        ((one, one), r"at least two labels.*'yes' throughout .*one.tsv"),
-        ((files[0], write(tmp_path / "empty.tsv", [])), "empty.tsv, which is empty"),
+        ((files[0], unknown), r"valid.tsv:3 has the label 'maybe'.*'no', 'yes'. Received: 'maybe'"),
+        ((one, one), r"Every row of .*one.tsv has the same label.*Received: 'yes'"),
+        ((files[0], write(tmp_path / "empty.tsv", [])), "empty.tsv is empty"),
     ):
         with pytest.raises(ValueError, match=message):
             train(bert, "classify", *bad, tmp_path / "run")
     with pytest.raises(ValueError, match="bfloat16"):
         train(bert, "classify", *files, tmp_path / "run", "--dtype", "bfloat16")
-    with pytest.raises(ValueError, match="must be of the format conll, conllu, klue-ner"):
+    with pytest.raises(ValueError, match="Use one of conll, conllu, klue-ner"):
         train(bert, "tag", *files, tmp_path / "run", "--format", "tsv")
-    for option, value, message in (("--separator", "", "at least"), ("--dtype", "float15", "float32, mixed_bfloat16")):
+    for option, value, message in (
+        ("--separator", "", "separator is empty"),
+        ("--dtype", "float15", "float32, mixed_bfloat16"),
+    ):
         with pytest.raises(ValueError, match=message):
             train(bert, "classify", *files, tmp_path / "run", option, value)
-    with pytest.raises(ValueError, match="freeze or lora"):
+    with pytest.raises(ValueError, match="freeze and lora were both given"):
         train(bert, "classify", *files, tmp_path / "run", "--freeze", "--lora", 2)
     with pytest.raises(ValueError, match="no-such-model"):
         train("no-such-model/folder", "classify", *files, tmp_path / "run")
     with pytest.raises(ValueError, match="no-such-model"):
         train("no-such-model/folder", "classify", *files, tmp_path / "run", "--grid")
-    with pytest.raises(ValueError, match=r"Each column must have one use.*'text', 'text'"):
+    with pytest.raises(ValueError, match=r"A column is named twice.*'text', 'text'"):
         train(bert, "classify", *files, tmp_path / "run", "--label", "text")
-    with pytest.raises(ValueError, match=r"at most the model's 64 positions.*seq_length=65"):
+    with pytest.raises(ValueError, match=r"not exceed the model's 64 positions.*seq_length=65"):
         train(bert, "classify", *files, tmp_path / "run", "--seq-length", 65)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["empty.tsv", "one.tsv", "valid.tsv"]
 
 
 def test_a_loss_that_is_no_number(tmp_path):
-    watch = Epochs(tmp_path, "accuracy", [], [])
-    with pytest.raises(FloatingPointError, match=r"Lower the learning rate.*in epoch 2"):
+    watch = BestEpoch(tmp_path, Rows([], [], "valid.tsv", []))
+    with pytest.raises(FloatingPointError, match=r"loss of epoch 2 .*Lower the learning rate"):
         watch.on_epoch_end(1, {"loss": float("nan")})
     assert not begun(tmp_path)

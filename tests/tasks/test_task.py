@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from keras_bert import kernels
-from keras_bert.tasks.finetune_recipe import Recipe
+from keras_bert.tasks.finetune_recipe import FinetuneRecipe
 from keras_bert.tasks.metrics.scores import scores
 from keras_bert.training.optimizer import AdamW
 from tests.parity.oracles import array
@@ -279,7 +279,7 @@ def test_a_score_before_training_is_no_compile_of_the_user():
 def test_seeds_beyond_32_bits_and_options_that_text_has_no_use_for():
     task = small_task("classifier")
     task.fit(TEXTS, [0, 1, 0, 1], seed=2**40 - 1, epochs=1, verbose=0)
-    with pytest.raises(TypeError, match=r"On text .* what came: batchsize, steps"):
+    with pytest.raises(TypeError, match=r"On text .* Received: batchsize, steps"):
         task.predict(TEXTS, batchsize=8, steps=1)
 
 
@@ -299,7 +299,7 @@ def test_validation_and_callbacks():
     task.fit(TEXTS, ["negative", 1, 0, "positive"], validation_split=0.5, callbacks=callback, verbose=0, epochs=2)
     task.fit(TEXTS, [0, 1, 0, 1], validation_data=(TEXTS, [0, 1, 0, 1]), callbacks=[callback], verbose=0, epochs=1)
     assert seen == [["accuracy", "loss", "val_accuracy", "val_f1", "val_loss", "val_matthews"]] * 3
-    options = {"epochs": 2, "validation_freq": 2, "recipe": Recipe(), "verbose": 0}
+    options = {"epochs": 2, "validation_freq": 2, "recipe": FinetuneRecipe(), "verbose": 0}
     history = task.fit(TEXTS, [0, 1, 0, 1], validation_data=(TEXTS, [0, 1, 0, 1]), **options).history
     assert {name: len(values) for name, values in history.items()} == {"loss": 2, "accuracy": 2} | dict.fromkeys(
         ("val_accuracy", "val_f1", "val_loss", "val_matthews"), 1

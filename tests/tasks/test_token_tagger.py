@@ -64,12 +64,12 @@ def test_a_unit_of_two_entities_is_the_first_one_s(caplog):
     entities = [[(2, 10, "LOC"), (0, 2, "PER")], [(0, 1, "PER"), (1, 2, "LOC")]]
     found = [row[1:4] for row in targets(small_task("tagger"), texts, entities)]  # an ##na lives
     assert found == [["B-PER", None, "B-LOC"], ["B-PER", None, "O"]]
-    assert "2 of 4 entities share a word with the one before" in caplog.text
+    assert "2 of 4 entities begin in a word that has the label of the entity before" in caplog.text
     assert "At rows: 0, 1" in caplog.text
     caplog.clear()
     found = [row[1:4] for row in targets(small_task("pieces"), texts, entities)]
     assert found == [["B-PER", "B-LOC", "I-LOC"], ["B-PER", "O", "O"]]
-    assert "1 of 4 entities share a piece" in caplog.text
+    assert "1 of 4 entities begin in a piece" in caplog.text
 
 
 def test_all_of_klue_ner_is_learnt(shared, caplog):
@@ -82,7 +82,7 @@ def test_all_of_klue_ner_is_learnt(shared, caplog):
     learned = TokenTagger(bert, labels, unit="piece").examples(examples.x, examples.y)
     begins = sum(labels[number][0] == "B" for number in learned.targets.flat_values.numpy())
     entities = sum(map(len, examples.y))
-    shared_pieces = int(re.search(rf"(\d+) of {entities} entities share a piece", caplog.text)[1])
+    shared_pieces = int(re.search(rf"(\d+) of {entities} entities begin in a piece", caplog.text)[1])
     assert entities - shared_pieces <= begins <= entities
     assert shared_pieces < 0.005 * entities
 
@@ -143,7 +143,7 @@ def test_bad_examples():
     task = small_task("tagger")
     wrong = {
         "word 1 of row 0": ([["Anna", ""]], [["O", "O"]]),
-        "2 words and.*row 0": ([["Anna", "ran"]], [["O"]]),
+        "Row 0 has 2 words and not as many labels": ([["Anna", "ran"]], [["O"]]),
         "'B-ORG'.*word 1 of row 0": ([["Anna", "ran"]], [["O", "B-ORG"]]),
         "must not overlap.*row 0": (["Anna lives"], [[(2, 10, "LOC"), (0, 4, "PER")]]),
         "characters of a text of 4": (["Anna"], [[(0, 5, "PER")]]),

@@ -6,14 +6,15 @@ Until all shards are written, `unfinished.json` takes the place of examples.json
 import hashlib
 import logging
 import os
-from typing import Any
+from typing import Any, NamedTuple
 
 from keras_bert import storage
+from keras_bert.corpus.files import kind_of
 from keras_bert.pretraining.examples.example_settings import ExampleSettings
 from keras_bert.pretraining.examples.masking import Masking
 from keras_bert.pretraining.examples.shard_writer import Shard
 from keras_bert.text.vocabulary import Vocabulary
-from keras_bert.weights.hugging_face_text import tokenizer_config
+from keras_bert.weights.tokenizer_files import tokenizer_config
 
 logger = logging.getLogger(__name__)
 
@@ -26,6 +27,26 @@ ONE_DOCUMENT = (
     "The corpus has one document, but a random second segment must come from another one. Add documents, separate "
     "them in another way (--documents), or write no pairs (nsp=False, --no-nsp). Received: one document"
 )
+
+
+class Written(NamedTuple):
+    """The totals of a run of `write_examples`."""
+
+    documents: int
+    sentences: int
+    examples: int
+    megabytes: float  # of text
+    seconds: float
+    real_share: float | None = None  # of the positions of a row, those with a piece; None: not counted
+    random_share: float | None = None  # of the pairs, those with a random second segment; None: no pairs
+
+    def __str__(self) -> str:
+        parts = [f"{self.documents:,} documents, {self.sentences:,} sentences, {self.examples:,} examples"]
+        if self.real_share is not None:
+            parts.append(f"{self.real_share:.0%} of a row is text")
+        if self.random_share is not None:
+            parts.append(f"{self.random_share:.0%} of the pairs are random")
+        return ", ".join([*parts, f"{self.megabytes / self.seconds:.1f} MB/s"])
 
 
 # === Writing ===
@@ -75,24 +96,48 @@ def finish(directory: str, run: dict[str, Any]) -> list[Shard]:
     """Move the shards' notes into examples.json."""
     notes = [name for name in storage.names_in(directory) if name.startswith("examples-") and name.endswith(".json")]
     shards = sorted(Shard(**storage.read_json(os.path.join(directory, name))) for name in notes)
-    examples, documents, next_texts = (
-        sum(getattr(shard, name) for shard in shards) for name in ("examples", "documents", "next_texts")
-    )
-    if run["settings"]["nsp"] and documents == 1:
+    settings = run["settings"]
+    written = summarize(shards, settings)
+    if settings["nsp"] and written.documents == 1:
         raise ValueError(ONE_DOCUMENT)
-    if not examples:
-        raise ValueError(f"The corpus gives no example. Add text. Received: {documents} documents")
-    if run["settings"]["nsp"] and not 0.2 < next_texts / examples < 0.8:
+    if not written.examples:
+        raise ValueError(f"The corpus has no text for an example. Add text. Received: {written.documents} documents")
+    if written.random_share is not None and not 0.2 < written.random_share < 0.8:
         logger.warning(
-            "In %d of %d examples the second segment follows the first; it should be half of them. A document of one "
+            "In %.0f %% of the pairs the second segment is random; it should be half of them. A document of one "
             "sentence has no next segment, and a single document has no random one. Separate documents in another way "
             "(--documents), or write no pairs (nsp=False, --no-nsp).",
-            next_texts, examples,
+            100 * written.random_share,
+        )
+    elif settings["nsp"] and written.real_share and written.real_share < 0.6 and _has_blank_lines(run):
+        logger.warning(
+            "Only %.0f %% of a row is text, because the documents are short: %.1f sentences on average. In .txt files, "
+            "a blank line ends a document. If it only ends a paragraph in yours, write the examples again with one "
+            "document for each file (--documents file) or each heading (--documents heading).",
+            100 * written.real_share, written.sentences / written.documents,
         )  # fmt: skip
     storage.write_json(os.path.join(directory, FINISHED), run | {"shards": [shard._asdict() for shard in shards]})
     for name in [UNFINISHED, *notes]:
         storage.remove(os.path.join(directory, name))
     return shards
+
+
+def summarize(shards: list[Shard], settings: dict[str, Any], seconds: float = 0.0) -> Written:
+    """The totals of shards that were written with these settings."""
+    documents, sentences, examples, text, next_texts, pieces = (
+        sum(getattr(shard, name) for shard in shards)
+        for name in ("documents", "sentences", "examples", "text", "next_texts", "pieces")
+    )
+    real_share = pieces / (examples * settings["seq_length"]) if pieces else None
+    random_share = 1 - next_texts / examples if settings["nsp"] and examples else None
+    return Written(documents, sentences, examples, text / 1e6, seconds, real_share, random_share)
+
+
+def _has_blank_lines(run: dict[str, Any]) -> bool:
+    """Whether blank lines end documents in some file of the corpus."""
+    return run["settings"]["boundary"] in ("auto", "blank-line") and any(
+        kind_of(name) == "text" for name, _ in run["corpus"]
+    )
 
 
 def differences(found: Any, wanted: Any) -> str:

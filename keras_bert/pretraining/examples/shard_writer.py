@@ -33,6 +33,7 @@ class Shard(NamedTuple):
     text: int  # bytes of the text it was made from
     digest: int  # of that text
     next_texts: int  # examples whose second segment follows the first in its document
+    pieces: int = 0  # of all rows together; 0: not counted, by an older release
 
 
 def split_into_shards(documents: Iterable[Document], size: int) -> Iterator[list[Document]]:
@@ -84,11 +85,12 @@ class ShardWriter:
                 )
             return Shard(**found)
         ids, lengths = self._tokenize(documents)
-        examples = next_texts = 0
+        examples = next_texts = pieces = 0
         with storage.new_file(path) as temporary, tf.io.TFRecordWriter(temporary) as file:
             for turn in range(self.settings.passes):
                 rows = self._rows(ids, lengths, random.Random(f"{self.settings.seed}/{number}/{turn}"))
                 examples += len(rows)
+                pieces += sum(len(row) // self._type.itemsize - 1 for row in rows)
                 next_texts += sum(row.startswith(self._labels[0]) for row in rows)
                 if self.settings.mode == "static":
                     rows = self._masked(rows, (self.settings.seed, number * self.settings.passes + turn))
@@ -103,6 +105,7 @@ class ShardWriter:
             text=sum(len(document.text.encode("utf-8", "ignore")) for document in documents),
             digest=digest,
             next_texts=next_texts if self.settings.nsp else 0,
+            pieces=pieces,
         )
         storage.write_json(note, shard._asdict())
         return shard
@@ -146,6 +149,5 @@ class ShardWriter:
         """Static records of the rows."""
         if not rows:
             return []
-        ids = [self._vocabulary[name] for name in ("[SEP]", "[PAD]")]
-        batch = parse_dynamic(rows, self.settings.seq_length, len(self._vocabulary), *ids, self.settings.nsp)
+        batch = parse_dynamic(rows, self.settings.seq_length, self._vocabulary, self.settings.nsp)
         return static_records(batch | self._masker(batch["input_ids"], seed))

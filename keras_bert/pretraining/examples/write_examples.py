@@ -6,18 +6,20 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, wait
 from itertools import chain, islice
 from multiprocessing import get_context
-from typing import Any, NamedTuple
+from typing import Any
 
 from keras_bert.corpus.documents import Document, is_files, read_documents
 from keras_bert.corpus.files import find_files, size_of
 from keras_bert.pretraining.examples.example_settings import ExampleSettings
 from keras_bert.pretraining.examples.examples_directory import (
     ONE_DOCUMENT,
+    Written,
     begin,
     finish,
     finished_shards,
     read_settings,
     run_of,
+    summarize,
 )
 from keras_bert.pretraining.examples.shard_writer import ShardWriter, split_into_shards
 from keras_bert.pretraining.examples.write_with_beam import new_pipeline, write_with_beam
@@ -25,16 +27,6 @@ from keras_bert.progress import bar
 from keras_bert.text.vocabulary import Vocabulary
 
 _TEXT_PER_WORKER = 50_000_000  # bytes that are written in the time in which a process starts
-
-
-class Written(NamedTuple):
-    """The totals of a run of `write_examples`."""
-
-    documents: int
-    sentences: int
-    examples: int
-    megabytes: float  # of text
-    seconds: float
 
 
 def write_examples(
@@ -98,13 +90,7 @@ def write_examples(
                 writer = ShardWriter(settings, vocabulary, directory)
                 _write_all(enumerate(chain(first, shards_to_write)), writer, workers if len(first) > 1 else 1)
         shards = finish(directory, run)
-    return Written(
-        documents=sum(shard.documents for shard in shards),
-        sentences=sum(shard.sentences for shard in shards),
-        examples=sum(shard.examples for shard in shards),
-        megabytes=sum(shard.text for shard in shards) / 1e6,
-        seconds=time.perf_counter() - start,
-    )
+    return summarize(shards, settings.to_dict(), time.perf_counter() - start)
 
 
 def _write_all(todo: Iterator[tuple[int, list[Document]]], writer: ShardWriter, workers: int) -> None:

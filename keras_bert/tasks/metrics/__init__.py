@@ -1,13 +1,14 @@
-"""The scores that people report, of plain columns and as Keras metrics."""
+"""The scores that people report, for plain columns and as Keras metrics."""
 
 from keras_bert.tasks.metrics.answers import answer_scores, korquad_scores
 from keras_bert.tasks.metrics.classification import label_scores, multi_label_scores, number_scores
 from keras_bert.tasks.metrics.confusion import F1, Matthews
-from keras_bert.tasks.metrics.tagging import span_scores, tag_scores
+from keras_bert.tasks.metrics.tagging import TokenAccuracy, span_scores, tag_scores
 
 __all__ = [
     "F1",
     "Matthews",
+    "TokenAccuracy",
     "answer_scores",
     "korquad_scores",
     "label_scores",

@@ -1,4 +1,4 @@
-"""Answers against answers: SQuAD's exact match and F1, and KorQuAD's, which counts characters."""
+"""Scores of answers: SQuAD's exact match and F1, and KorQuAD's, which counts characters."""
 
 import re
 import string
@@ -10,9 +10,9 @@ KORQUAD_MARKS = str.maketrans(dict.fromkeys("'\"《》<>〈〉()‘’", " "))
 
 
 def answer_scores(true: Sequence[Sequence[str]], predicted: Sequence[str]) -> dict[str, float]:
-    """SQuAD's exact match and F1 over words, of the best of each question's answers, from 0 to 1.
+    """SQuAD's exact match and F1 over words, from 0 to 1, against the best of each question's true answers.
 
-    A question without answers is right if the prediction is empty, as in SQuAD v2.0.
+    For a question without answers, an empty prediction is right, as in SQuAD v2.0.
 
     >>> answer_scores([["the Red Sea"], []], ["red sea.", ""])
     {'exact_match': 1.0, 'f1': 1.0}
@@ -21,7 +21,7 @@ def answer_scores(true: Sequence[Sequence[str]], predicted: Sequence[str]) -> di
 
 
 def korquad_scores(true: Sequence[Sequence[str]], predicted: Sequence[str]) -> dict[str, float]:
-    """KorQuAD's exact match and F1 over characters; it parts at quotes and brackets and knows no articles.
+    """KorQuAD's exact match and F1 over characters. Quotes and brackets separate words, and articles are kept.
 
     >>> korquad_scores([["1989년"]], ["1989년에"])["f1"] > 0.9
     True
@@ -45,7 +45,7 @@ def _scores(
 ) -> dict[str, float]:
     if not true or len(true) != len(predicted):
         raise ValueError(
-            "Scores need one prediction for each question, and at least one. "
+            "The predictions and the questions differ in number, or there are none. Pass one prediction for each question. "
             f"Received: {len(predicted)} predictions for {len(true)} questions"
         )
     exact = f1 = 0.0

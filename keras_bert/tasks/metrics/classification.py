@@ -1,4 +1,4 @@
-"""Labels against labels, numbers against numbers: what GLUE and KLUE report."""
+"""Scores of labels and of numbers, as GLUE and KLUE report them."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,7 +7,7 @@ import numpy as np
 
 
 def label_scores(true: Sequence[Any], predicted: Sequence[Any], labels: Sequence[Any]) -> dict[str, float]:
-    """Accuracy, Matthews correlation, and F1: of the second label where there are two, else the mean over all labels.
+    """Accuracy, Matthews correlation, and F1: of the second of two labels, or else the mean over all labels.
 
     >>> scores = label_scores(["no", "yes", "yes"], ["no", "yes", "no"], labels=["no", "yes"])
     >>> round(scores["accuracy"], 3), round(scores["f1"], 3), round(scores["matthews"], 3)
@@ -29,7 +29,7 @@ def label_scores(true: Sequence[Any], predicted: Sequence[Any], labels: Sequence
 
 
 def multi_label_scores(true: Any, predicted: Any) -> dict[str, float]:
-    """F1 over all labels, its mean over labels, and the share of texts with every label right; of 0 or 1 [n, C]."""
+    """F1 over all labels, its mean over labels, and the share of texts with every label right, from 0 and 1 [n, C]."""
     from sklearn.metrics import accuracy_score, f1_score
 
     _check(true, predicted)
@@ -43,7 +43,7 @@ def multi_label_scores(true: Any, predicted: Any) -> dict[str, float]:
 
 
 def number_scores(true: Sequence[float], predicted: Sequence[float]) -> dict[str, float]:
-    """Pearson's and Spearman's correlation; 0 where one side is the same number throughout and none is defined.
+    """Pearson's and Spearman's correlation; 0 if all numbers of one side are equal, where neither is defined.
 
     >>> number_scores([1, 2, 3], [1, 2, 9])["spearman"]
     1.0
@@ -62,6 +62,6 @@ def number_scores(true: Sequence[float], predicted: Sequence[float]) -> dict[str
 def _check(true: Any, predicted: Any) -> None:
     if len(true) != len(predicted) or not len(true):
         raise ValueError(
-            "Scores need one prediction for each example, and at least one. "
+            "The predictions and the examples differ in number, or there are none. Pass one prediction for each example. "
             f"Received: {len(predicted)} predictions for {len(true)} examples"
         )

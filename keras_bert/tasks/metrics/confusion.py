@@ -1,4 +1,4 @@
-"""F1 and Matthews correlation as Keras metrics: exact over batches, from counts of label against label."""
+"""F1 and Matthews correlation as Keras metrics, exact over batches, from counts of true and predicted labels."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ class _Confusion(keras.metrics.Metric):
 
 @keras.saving.register_keras_serializable("keras_bert")
 class F1(_Confusion):
-    """F1 of the second label where there are two, else the mean over all labels; of logits and label ids.
+    """F1 of the second of two labels, or else the mean over all labels, from label ids and logits.
 
     >>> metric = F1(labels=2)
     >>> metric.update_state([0, 1, 1], [[2.0, 1.0], [0.0, 1.0], [1.0, 0.0]])
@@ -46,7 +46,7 @@ class F1(_Confusion):
 
 @keras.saving.register_keras_serializable("keras_bert")
 class Matthews(_Confusion):
-    """Matthews correlation of logits and label ids, for any number of labels (Gorodkin 2004).
+    """Matthews correlation for any number of labels (Gorodkin 2004), from label ids and logits.
 
     >>> metric = Matthews(labels=2)
     >>> metric.update_state([0, 1, 1], [[2.0, 1.0], [0.0, 1.0], [1.0, 0.0]])

@@ -2,18 +2,22 @@
 
 import itertools
 from collections.abc import Iterable, Sequence
+from typing import Any
+
+import keras
+from keras import ops
 
 from keras_bert.tasks.decoding.entities import has_entities
 
 Tags = Sequence[Sequence[str]]  # of each sentence, a tag per word
-BILOU = {"L-": "E-", "U-": "S-"}  # seqeval knows these letters in one scheme, unless it is told the scheme
+BILOU = {"L-": "E-", "U-": "S-"}  # seqeval detects only the letters of BIOES
 Span = tuple[int, int, str]  # start and end in characters, type
 
 
 def tag_scores(true: Tags, predicted: Tags, *, labels: Iterable[str] = ()) -> dict[str, float]:
-    """Accuracy over words; for tags such as B-PER also precision, recall and F1 over entities, as CoNLL scores them.
+    """Accuracy over words; for tags such as B-PER also precision, recall and F1 over entities, as in CoNLL.
 
-    labels: that there may be, since all words of a small file may be O.
+    labels: of the task, since all words of a small file may be O.
 
     >>> tag_scores([["B-PER", "I-PER", "O"]], [["B-PER", "O", "O"]])["entity_f1"]
     0.0
@@ -23,7 +27,7 @@ def tag_scores(true: Tags, predicted: Tags, *, labels: Iterable[str] = ()) -> di
     uneven = [row for row, (a, b) in enumerate(zip(true, predicted, strict=True)) if len(a) != len(b)]
     if uneven or not true:
         raise ValueError(
-            "Each sentence needs one tag a word, true and predicted. "
+            "The true and the predicted tags differ in number, or there are none. Pass a tag for each word of each sentence. "
             f"Received: {f'another number in sentence {uneven[0]}' if uneven else 'no sentence'}"
         )
     true, predicted = [list(tags) for tags in true], [list(tags) for tags in predicted]
@@ -34,7 +38,7 @@ def tag_scores(true: Tags, predicted: Tags, *, labels: Iterable[str] = ()) -> di
 
 
 def span_scores(true: Sequence[Sequence[Span]], predicted: Sequence[Sequence[Span]]) -> dict[str, float]:
-    """Precision, recall and F1 over entities of raw text: right if start, end and type are.
+    """Precision, recall and F1 over entities of texts. An entity is right if its start, end and type are.
 
     >>> span_scores([[(0, 4, "LOC")]], [[(0, 4, "LOC"), (9, 11, "PER")]])["entity_precision"]
     0.5
@@ -62,3 +66,23 @@ def _entity_scores(true: Tags, predicted: Tags) -> dict[str, float]:
     )
     scores = {"entity_precision": precision_score, "entity_recall": recall_score, "entity_f1": f1_score}
     return {name: float(score(true, predicted, zero_division=0)) for name, score in scores.items()}
+
+
+@keras.saving.register_keras_serializable("keras_bert")
+class TokenAccuracy(keras.metrics.SparseCategoricalAccuracy):
+    """Accuracy over all tokens that have a weight.
+
+    Keras's own averages over the positions of a row first, so that words in wide batches would count less.
+
+    >>> metric = TokenAccuracy()
+    >>> metric.update_state([[0]], [[[2.0, 1.0]]], [[1.0]])
+    >>> metric.update_state([[1, 0, 0]], [[[2.0, 1.0], [2.0, 1.0], [2.0, 1.0]]], [[1.0, 0.0, 0.0]])
+    >>> float(metric.result())
+    0.5
+    """
+
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
+        """Count ids [B, S] against logits [B, S, C]."""
+        y_pred = ops.reshape(y_pred, (-1, ops.shape(y_pred)[-1]))  # [B * S, C]
+        weight = None if sample_weight is None else ops.reshape(sample_weight, (-1,))  # [B * S]
+        return super().update_state(ops.reshape(y_true, (-1,)), y_pred, weight)

@@ -1,16 +1,15 @@
-"""Files in, columns out: readers of labelled texts, pairs, tags and questions."""
+"""Readers: files of labelled texts, pairs, tags and questions in, columns out."""
 
 from keras_bert.tasks.readers.columns import read_choices, read_labels, read_scores
 from keras_bert.tasks.readers.conll import read_conll, read_conllu, read_klue_ner
-from keras_bert.tasks.readers.read import FORMATS, Reading, read
-from keras_bert.tasks.readers.rows import Rows
+from keras_bert.tasks.readers.reading import TABLES, Reading
+from keras_bert.tasks.readers.rows import Rows, tab_columns
 from keras_bert.tasks.readers.squad import read_squad
 
 __all__ = [
-    "FORMATS",
+    "TABLES",
     "Reading",
     "Rows",
-    "read",
     "read_choices",
     "read_conll",
     "read_conllu",
@@ -18,4 +17,5 @@ __all__ = [
     "read_labels",
     "read_scores",
     "read_squad",
+    "tab_columns",
 ]

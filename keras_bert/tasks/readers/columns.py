@@ -25,10 +25,13 @@ def read_labels(
 ) -> Rows:
     """Texts or pairs with label names, for a `TextClassifier`.
 
-    text: a column, or two for pairs. label: its column; None: the file has none. separator: what stands between the
-    labels of one text, which makes them lists, as those of a JSONL file may be. Options, of every reader of tables:
-    format ("tsv", "csv", "jsonl", "label-text"; by default from the suffix), header (by default whether a column is
-    named), skip_empty (leave rows with an empty text out).
+    Args:
+        text: a column, by name or number, or two columns for pairs.
+        label: the column of the label; None if the file has none.
+        separator: separates the labels of one text. `y` then holds lists, as it does where a JSONL file has lists.
+        options: of every reader of tables: `format` ("tsv", "csv", "jsonl" or "label-text"; by default from the
+            suffix), `header` (by default True if a column is given by name) and `skip_empty` (drop rows with an empty
+            text).
 
     >>> examples = read_labels("train.tsv", ("premise", "hypothesis"), "gold_label")    # doctest: +SKIP
     """
@@ -44,9 +47,9 @@ def read_scores(
     scale: float = 1.0,
     **options: Any,
 ) -> Rows:
-    """Texts or pairs with numbers divided by `scale`, for a `TextRegressor`; the options are those of `read_labels`."""
+    """Texts or pairs with numbers, divided by `scale`, for a `TextRegressor`. The options are those of `read_labels`."""
     if not 0 < scale < math.inf:  # nor NaN
-        raise ValueError(f"scale must be a number above 0. Received: scale={scale}")
+        raise ValueError(f"scale must be a number above 0. Scores are divided by it. Received: scale={scale}")
     table, x = _read(path, text, score, **options)
     values = [] if score is None else table.column(score)
     y = [_number(table, score, row, value, scale) for row, value in enumerate(values)]
@@ -56,7 +59,7 @@ def read_scores(
 def read_choices(
     path: str | os.PathLike, prompt: Column, choices: Sequence[Column], label: Column | None = "label", **options: Any
 ) -> Rows:
-    """Prompts, each with its choices and the right one's number from 0, for a `MultipleChoice`."""
+    """Prompts, each with its choices and the number of the right one, from 0, for a `MultipleChoice`."""
     table, (prompts, *columns) = _read(path, (prompt, *choices), label, **options)
     y = [] if label is None else [_choice(table, len(choices), *pair) for pair in enumerate(table.column(label))]
     return Rows((prompts, [list(row) for row in zip(*columns, strict=True)]), y, table.path, table.lines)
@@ -78,11 +81,11 @@ def _read(
     columns = [table.column(column) for column in texts]
     full = [row for row in range(len(table.rows)) if all(_has_text(table, texts, columns, row, skip_empty))]
     if not full:
-        raise ValueError(f"A file must hold texts. Received: {table.path}, whose texts are all empty")
+        raise ValueError(f"Every text in {table.path} is empty. Name another column. Received: text={text!r}")
     if len(full) < len(table.rows):
         empty = next(row for row in range(len(table.rows)) if row >= len(full) or full[row] != row)
         left_out = len(table.rows) - len(full)
-        logger.warning("Left out %d rows with an empty text, the first at %s:%d", left_out, path, table.lines[empty])
+        logger.warning("Dropped %d rows with an empty text, the first at %s:%d", left_out, path, table.lines[empty])
     table = Table(table.path, table.names, [table.rows[row] for row in full], [table.lines[row] for row in full])
     chosen = tuple([column[row] for row in full] for column in columns)
     return table, chosen if len(texts) > 1 else chosen[0]
@@ -93,13 +96,13 @@ def _has_text(table: Table, names: Sequence[Column], columns: list[list[Any]], r
         text = column[row]
         if not isinstance(text, str) and text is not None:
             raise ValueError(
-                "Every text must be a string. Put it in quotes, or name another column. "
-                f"Received: {text!r} in column {name!r} at {table.path}:{table.lines[row]}"
+                f"{table.path}, line {table.lines[row]}: the text in column {name!r} is not a string. Put it in quotes, or "
+                f"name another column. Received: {text!r}"
             )
         if not (text or "").strip() and not skip_empty:
             raise ValueError(
-                "Every text must hold something. Fill it in, or leave such rows out with --skip-empty "
-                f"(skip_empty=True). Received: none in column {name!r} at {table.path}:{table.lines[row]}"
+                f"{table.path}, line {table.lines[row]}: column {name!r} has no text. Fill it in, or drop such rows with "
+                f"--skip-empty (skip_empty=True). Received: {text!r}"
             )
         yield bool((text or "").strip())
 
@@ -110,12 +113,11 @@ def _labels(table: Table, column: Column, separator: str | None) -> list[Any]:
     lists = any(isinstance(value, list) for value in values)
     found: list[Any] = []
     for row, value in enumerate(values):
-        place = f"in column {column!r} at {table.path}:{table.lines[row]}"
+        place = f"{table.path}, line {table.lines[row]}: column {column!r}"
         if lists:
             if not isinstance(value, list):
                 raise ValueError(
-                    "Where a text may have several labels, each row must have a list of them. Put it in one. "
-                    f"Received: {value!r} {place}"
+                    f"{place} has no list of labels, as other rows have. Put the label in a list. Received: {value!r}"
                 )
             found.append([_label(name, place) for name in value])
         elif separator is not None:
@@ -127,11 +129,11 @@ def _labels(table: Table, column: Column, separator: str | None) -> list[Any]:
 
 def _label(value: Any, place: str) -> str:
     if value is None or not str(value).strip():
-        raise ValueError(f"Every row must have its label. Fill it in, or leave the row out. Received: none {place}")
+        raise ValueError(f"{place} has no label. Fill it in, or drop the row. Received: {value!r}")
     if not isinstance(value, str | int) or DECIMAL.fullmatch(str(value)):
         raise ValueError(
-            "Labels must be names or whole numbers. For scores, train a TextRegressor (finetune regress). "
-            f"Received: {value!r} {place}"
+            f"{place} has a label that is neither a name nor a whole number. For scores, train a TextRegressor "
+            f"(keras-bert finetune regress). Received: {value!r}"
         )
     return str(value).strip()
 
@@ -143,8 +145,8 @@ def _number(table: Table, column: Column | None, row: int, value: Any, scale: fl
         number = math.nan
     if not abs(number) <= LARGEST:  # nor NaN
         raise ValueError(
-            "Every score must be a finite number of float32. Mend it, or leave the row out. "
-            f"Received: {value!r} in column {column!r} at {table.path}:{table.lines[row]}"
+            f"{table.path}, line {table.lines[row]}: the score in column {column!r} is not a finite float32 number. Correct "
+            f"it, or drop the row. Received: {value!r}"
         )
     return number
 
@@ -152,7 +154,7 @@ def _number(table: Table, column: Column | None, row: int, value: Any, scale: fl
 def _choice(table: Table, choices: int, row: int, value: Any) -> int:
     if not (str(value).isascii() and str(value).isdigit() and int(value) < choices):
         raise ValueError(
-            f"The right choice must be a number from 0 to {choices - 1}. Mend it. "
-            f"Received: {value!r} at {table.path}:{table.lines[row]}"
+            f"{table.path}, line {table.lines[row]}: the right choice is not a number from 0 to {choices - 1}. Correct it. "
+            f"Received: {value!r}"
         )
     return int(value)

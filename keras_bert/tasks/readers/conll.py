@@ -12,9 +12,9 @@ Line = tuple[int, list[str]]  # its number and columns
 
 
 def read_conll(path: str | os.PathLike, *, word: int = 0, tag: int | None = -1) -> Rows:
-    """Sentences apart by blank lines, a word a line with its columns, apart by tabs or else by spaces.
+    """Sentences separated by blank lines. A line is a word and its other columns, separated by tabs, or else by spaces.
 
-    word, tag: numbers of the columns, from 0; -1 is the last. tag=None: the words alone.
+    word, tag: numbers of the columns, from 0; -1 is the last. With tag=None only the words are read.
     """
     rows = list(_lines(path))
     found = _sentences(path, rows, word, tag)
@@ -22,34 +22,34 @@ def read_conll(path: str | os.PathLike, *, word: int = 0, tag: int | None = -1) 
     if tag is not None and stray is not None:
         number = next(number for number, row in rows if row and row[0] != "-DOCSTART-" and row[tag] == stray)
         raise ValueError(
-            "Where tags tell entities, each must be O or have a prefix, as B-PER has. Mend the line, or name another "
-            f"column. Received: {stray!r} at {path}:{number}"
+            f"{path}, line {number}: the tag is neither O nor has a prefix such as B-, as other tags have. Correct the line, "
+            f"or name another column. Received: {stray!r}"
         )
     return found
 
 
 def read_conllu(path: str | os.PathLike, *, tag: str | None = "upos") -> Rows:
-    """Words of a CoNLL-U file with one of its columns, a part of speech unless `tag` names another.
+    """Words of a CoNLL-U file with one of its other columns: the part of speech, unless `tag` names another.
 
-    Words written together (`3-4`) and words that are not written (`3.1`) are left out, as in Universal Dependencies'
-    own scoring: what stays are the syntactic words.
+    Only syntactic words are read, as in Universal Dependencies' own scoring: words written together (`3-4`) and words
+    that are not written (`3.1`) are dropped.
     """
     if tag is not None and tag not in CONLLU_COLUMNS:
-        raise ValueError(f"tag must be one of {', '.join(CONLLU_COLUMNS)}. Received: {tag!r}")
+        raise ValueError(f"tag must be a column of CoNLL-U: {', '.join(CONLLU_COLUMNS)}. Name one. Received: {tag!r}")
     rows = ((number, row) for number, row in _lines(path, "#") if not row or row[0].isdigit())
     return _sentences(path, rows, 1, None if tag is None else CONLLU_COLUMNS.index(tag), width=len(CONLLU_COLUMNS))
 
 
 def read_klue_ner(path: str | os.PathLike) -> Rows:
-    """Texts of a KLUE-NER file, which gives each character a tag, with their entities as (start, end, type)."""
+    """Texts of a KLUE-NER file, which has a tag for each character, and their entities as (start, end, type)."""
     characters = _sentences(path, _lines(path, "##"), 0, 1, width=2, spaces=True)
     texts = ["".join(sentence) for sentence in characters.x]
     y = []
     for row, (sentence, tags) in enumerate(zip(characters.x, characters.y, strict=True)):
         if any(len(character) != 1 for character in sentence):
             raise ValueError(
-                "Each line of a KLUE-NER file must hold one character. For words, use read_conll. "
-                f"Received: another length in the sentence that begins at {characters.place(row)}"
+                f"{characters.place(row)}: the sentence that begins here has lines of more than one character. For words, "
+                f"use read_conll (--format conll). Received: {''.join(sentence[:20])!r}"
             )
         y.append(_spans(tags))
     return Rows(texts, y, characters.path, characters.ids)
@@ -58,7 +58,7 @@ def read_klue_ner(path: str | os.PathLike) -> Rows:
 def _lines(path: str | os.PathLike, comment: str | None = None) -> Iterator[Line]:
     for number, line in lines(path):
         if comment is None or not line.startswith(comment):
-            # A tab may part a space from its tag; only a line without one is parted by spaces.
+            # A tab may separate a space from its tag, so only a line without tabs is split at spaces.
             yield number, [] if not line.strip() else line.split("\t") if "\t" in line else line.split()
 
 
@@ -82,26 +82,25 @@ def _sentences(
         width = width or len(row)
         if len(row) != width:
             raise ValueError(
-                f"Every line must have {width} columns. Mend the line, or name the file's --format (conllu, klue-ner). "
-                f"Received: {len(row)} columns at {path}:{number}"
+                f"{path}, line {number}, has {len(row)} columns and not {width}. Correct the line, or name the file's "
+                f"--format (conllu, klue-ner). Received: {len(row)} columns"
             )
         if tag is not None and width == 1:
             raise ValueError(
-                "Every line must have a word and its tag. Add the column of the tags. "
-                f"Received: {row[0]!r} alone at {path}:{number}"
+                f"{path}, line {number}, has a word and no tag. Add the column of the tags. Received: {row[0]!r}"
             )
         if not words[-1]:
             begins.append(number)
         words[-1].append(_cell(path, number, row, word, "word"))
         if not spaces and not words[-1][-1].strip():
             raise ValueError(
-                "A word must be more than white space. Mend the line; a file with a character a line is read with "
-                f"--format klue-ner (read_klue_ner). Received: {words[-1][-1]!r} at {path}:{number}"
+                f"{path}, line {number}: the word is white space. Correct the line; for a file with one character on a "
+                f"line, use --format klue-ner (read_klue_ner). Received: {words[-1][-1]!r}"
             )
         if tag is not None:
             tags[-1].append(_cell(path, number, row, tag, "tag"))
     if not begins:
-        raise ValueError(f"A file must hold examples. Received: {path}, which has none")
+        raise ValueError(f"{path} has no sentences. Name another file. Received: {path}")
     count = len(begins)
     return Rows(words[:count], [] if tag is None else tags[:count], str(path), begins)
 
@@ -109,16 +108,16 @@ def _sentences(
 def _cell(path: str | os.PathLike, number: int, row: list[str], column: int, what: str) -> str:
     if not -len(row) <= column < len(row):
         raise ValueError(
-            f"The column of each {what} must be there. Name one of 0 to {len(row) - 1}. "
-            f"Received: {what}={column} for {path}:{number}"
+            f"{path}, line {number}, has no column {column} for the {what}. Name one of 0 to {len(row) - 1}. "
+            f"Received: {what}={column}"
         )
     if not row[column]:
-        raise ValueError(f"Every {what} must hold something. Mend the line. Received: none at {path}:{number}")
+        raise ValueError(f"{path}, line {number}: the {what} is empty. Correct the line. Received: {row[column]!r}")
     return row[column]
 
 
 def _spans(tags: list[str]) -> list[tuple[int, int, str]]:
-    """Entities of BIO tags, by the rule of seqeval: an I that follows no tag of its type begins an entity."""
+    """Entities of BIO tags by seqeval's rule: an I- tag begins an entity unless it follows a tag of its own type."""
     spans: list[tuple[int, int, str]] = []
     previous = "O"
     for place, tag in enumerate(tags):

@@ -1,4 +1,4 @@
-"""Questions about contexts: the JSON of SQuAD v1.1 and v2.0, and of KorQuAD v1, which has the same form."""
+"""Questions and contexts from the JSON of SQuAD v1.1 and v2.0, and of KorQuAD v1, which has the same form."""
 
 import json
 import logging
@@ -14,9 +14,9 @@ logger = logging.getLogger("keras_bert")
 def read_squad(path: str | os.PathLike, *, answers: bool = True) -> Rows:
     """Questions and contexts, for a `QuestionAnswerer`; y holds {"text": [...], "answer_start": [...]}.
 
-    The lists are empty for a question that v2.0 marks as impossible. answers=False: the questions alone. An answer
-    that does not stand in its context where the file says stays there, since scoring asks for its text alone; the log
-    counts such answers and names the first.
+    The lists are empty for a question that v2.0 marks as impossible. With answers=False only the questions are read. An
+    answer that is not in its context at the place that the file gives is kept, because scoring needs only its text; the
+    log counts such answers and names the first.
     """
     questions: list[str] = []
     contexts: list[str] = []
@@ -32,20 +32,19 @@ def read_squad(path: str | os.PathLike, *, answers: bool = True) -> Rows:
         found = [] if entry.get("is_impossible") else entry.get("answers")
         if not isinstance(found, list) or not all(isinstance(answer, dict) for answer in found):
             raise ValueError(
-                "answers must be a list of objects, empty where there is none. Mend the file. "
-                f"Received: {found!r} at {place}"
+                f"{place}: the answers are not a list of objects. Correct the file; the list is empty where there is no "
+                f"answer. Received: {found!r}"
             )
         texts = [_text(answer, "text", place) for answer in found]
         y.append({"text": texts, "answer_start": [_start(answer, place) for answer in found]})
     if not ids:
-        raise ValueError(f"A file must hold questions. Received: {path}, which has none")
+        raise ValueError(f"{path} has no questions. Name another file. Received: {path}")
     if not answers:
         return Rows((questions, contexts), [], str(path), ids)
     firsts = [given["text"][0].strip() if given["text"] else "" for given in y]
     if not any(first in context for first, context in zip(firsts, contexts, strict=True)):
         raise ValueError(
-            "An answer must be a part of its context. Mend the file. "
-            f"Received: {path}, where none is, the first {firsts[0]!r} of {ids[0]}"
+            f"No answer in {path} is a part of its context. Correct the file. Received: first {firsts[0]!r} of {ids[0]}"
         )
     odd = [
         (text, ids[row])
@@ -54,7 +53,12 @@ def read_squad(path: str | os.PathLike, *, answers: bool = True) -> Rows:
         if not context.startswith(text, start)
     ]
     if odd:
-        logger.warning("%d answers are not in their context where %s says, the first %r of %s", len(odd), path, *odd[0])
+        logger.warning(
+            "%d answers are not at the place in their context that %s gives, the first is %r of %s",
+            len(odd),
+            path,
+            *odd[0],
+        )
     return Rows((questions, contexts), y, str(path), ids)
 
 
@@ -69,21 +73,19 @@ def _entries(path: str | os.PathLike) -> list[tuple[str, dict[str, Any]]]:
         ]
         for context, entry in found:
             if not isinstance(context, str) or not isinstance(entry, dict):
-                raise TypeError("a context is no text, or a question no object")
+                raise TypeError("a context is not a string, or a question is not an object")
         return found
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ValueError(
-            "A question file must be SQuAD's JSON: data > paragraphs > context and qas. Bring it into that form. "
-            f"Received: {path}, where {type(error).__name__}: {error}"
+            f"{path} is not SQuAD's JSON. Bring it into that form: data > paragraphs > context and qas. "
+            f"Received: {type(error).__name__}: {error}"
         ) from None
 
 
 def _text(entry: dict[str, Any], key: str, place: str) -> str:
     text = entry.get(key)
     if not isinstance(text, str) or not text.strip():
-        raise ValueError(
-            f"Every question and answer must hold a text. Mend the file. Received: {key}={text!r} at {place}"
-        )
+        raise ValueError(f"{place}: the {key} is empty or not a string. Correct the file. Received: {key}={text!r}")
     return text
 
 
@@ -91,7 +93,7 @@ def _start(answer: dict[str, Any], place: str) -> int:
     start = answer.get("answer_start")
     if not isinstance(start, int) or isinstance(start, bool) or start < 0:
         raise ValueError(
-            "Every answer must say where it begins, in characters. Mend the file. "
-            f"Received: answer_start={start!r} at {place}"
+            f"{place}: an answer has no place where it begins. Correct the file; answer_start counts characters from 0. "
+            f"Received: answer_start={start!r}"
         )
     return start

@@ -18,7 +18,7 @@ SUFFIXES = {".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl",
 
 @dataclasses.dataclass(frozen=True)
 class Table:
-    """Rows with the line that each begins on; `names` of the columns, None where the file has no header."""
+    """Rows, each with the line that it begins on, and the names of the columns, None if the file has no header."""
 
     path: str
     names: list[str] | None
@@ -37,22 +37,26 @@ class Table:
         if isinstance(column, int) and 0 <= column < width:
             return column
         known = (
-            listed(list(map(repr, self.names)), 20) if self.names else f"numbers 0 to {width - 1}, for it has no header"
+            listed(list(map(repr, self.names)), 20) if self.names else f"the numbers 0 to {width - 1}; it has no header"
         )
-        raise ValueError(f"A column must be one of the file's: {known}. Name one. Received: {column!r} for {self.path}")
+        raise ValueError(
+            f"{self.path} has no column {column!r}. Name one of its columns: {known}. Received: {column!r}"
+        )
 
 
 def read_table(path: str | os.PathLike, *, format: str | None = None, header: bool) -> Table:
-    """Read a file whose format is told by its suffix unless `format` names it.
+    """Read a file of a format that its suffix or `format` names.
 
-    format: "tsv" (no quotes), "csv" (quotes as in RFC 4180), "jsonl" (an object a line), or "label-text" (a label, a
-    space, the text: columns "label" and "text"). header: whether the first row of a TSV or CSV names the columns.
+    Args:
+        format: "tsv" (no quotes), "csv" (quotes as in RFC 4180), "jsonl" (one object on a line), or "label-text" (a
+            label, a space and the text on a line; the columns are "label" and "text").
+        header: whether the first row of a TSV or CSV file names the columns.
     """
     format = format or SUFFIXES.get(Path(path).suffix.lower())
     if format not in SUFFIXES.values():
         raise ValueError(
-            "A table's format is tsv, csv, jsonl or label-text. Name it, or give the file a suffix that tells. "
-            f"Received: format={format!r} for {path}"
+            f"The format of {path} is unknown. Name it (tsv, csv, jsonl or label-text), or give the file such a suffix. "
+            f"Received: format={format!r}"
         )
     if format == "jsonl":
         return _read_jsonl(path)
@@ -66,15 +70,15 @@ def read_table(path: str | os.PathLike, *, format: str | None = None, header: bo
     for line, row in rows:
         if len(row) != width:
             raise ValueError(
-                f"Every row must have the {width} columns of the first. Mend the row, or name another format. "
-                f"Received: {len(row)} columns at {path}:{line}"
+                f"{path}, line {line}: the row has {len(row)} columns, and the first has {width}. Correct the row, or name "
+                f"another format. Received: {len(row)} columns"
             )
     return _table(path, names, rows)
 
 
 def _table(path: str | os.PathLike, names: list[str] | None, rows: list[tuple[int, list[Any]]]) -> Table:
     if not rows:
-        raise ValueError(f"A file must hold examples. Received: {path}, which has none")
+        raise ValueError(f"{path} has no rows. Add some, or name another file. Received: {path}")
     return Table(str(path), names, [row for _, row in rows], [line for line, _ in rows])
 
 
@@ -85,8 +89,8 @@ def _tsv(path: str | os.PathLike) -> Iterator[tuple[int, list[str]]]:
 
 
 def _csv(path: str | os.PathLike) -> Iterator[tuple[int, list[str]]]:
-    limit = csv.field_size_limit(sys.maxsize)  # a context may be longer than the 131,072 characters allowed
-    # strict: a quote that is never closed would swallow the rest of the file.
+    limit = csv.field_size_limit(sys.maxsize)  # a context may be longer than the default limit of 131,072 characters
+    # strict, because a quote that is never closed would take in the rest of the file.
     reader = csv.reader((line + "\n" for _, line in lines(path)), strict=True)
     begin = 1
     try:
@@ -96,8 +100,8 @@ def _csv(path: str | os.PathLike) -> Iterator[tuple[int, list[str]]]:
             begin = reader.line_num + 1
     except csv.Error as error:
         raise ValueError(
-            f"CSV quotes must be closed and doubled inside a field. Mend them, or name format tsv. Received: {error} "
-            f"in the row that begins at {path}:{begin}"
+            f"{path}, line {begin}: the row that begins here has wrong quotes. Close them, and double those inside a "
+            f"field; or name the format tsv. Received: {error}"
         ) from None
     finally:
         csv.field_size_limit(limit)
@@ -109,8 +113,7 @@ def _label_text(path: str | os.PathLike) -> Iterator[tuple[int, list[str]]]:
             label, space, text = line.partition(" ")
             if not space:
                 raise ValueError(
-                    "Each line of a `label text` file must be a label, a space and a text. Add what is missing. "
-                    f"Received: {line!r} at {path}:{number}"
+                    f"{path}, line {number}, is not a label, a space and a text. Add what is missing. Received: {line!r}"
                 )
             yield number, [label, text]
 
@@ -125,6 +128,6 @@ def _object(path: str | os.PathLike, number: int, line: str) -> dict[str, Any]:
     record = parse_line(line, path, number)
     if not isinstance(record, dict):
         raise ValueError(
-            f"Each line of a table in JSONL must be a JSON object. Mend the line. Received: {record} at {path}:{number}"
+            f"{path}, line {number}, is not a JSON object. Write one object with the columns of the row. Received: {record}"
         )
     return record

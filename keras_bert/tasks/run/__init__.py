@@ -1,1 +1,1 @@
-"""A fine-tuning run: its settings, its folder, how it resumes, its model card."""
+"""Fine-tuning runs: settings, training, resuming, the grid, the model card, and the finished folder."""

@@ -1,4 +1,4 @@
-"""The grid that the paper chooses its fine-tuning from (Devlin et al. 2018, appendix A.3), the best of it kept."""
+"""The grid of settings that the paper chooses from (Devlin et al. 2018, appendix A.3); the best run is kept."""
 
 import contextlib
 import dataclasses
@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from keras_bert.storage import check_new_folder, read_json, write_json
-from keras_bert.tasks.run.epochs import METRICS
-from keras_bert.tasks.run.finetune import MODEL, SETTINGS, Settings, finetune
+from keras_bert.tasks.run.best_epoch import METRICS
+from keras_bert.tasks.run.finetune import MODEL, finetune
 from keras_bert.tasks.run.model_card import write_card
+from keras_bert.tasks.run.settings import FILE, FinetuneSettings
 
 logger = logging.getLogger("keras_bert")
 
@@ -22,10 +23,10 @@ GRID: dict[str, tuple[Any, ...]] = {
 }
 
 
-def finetune_grid(settings: Settings, output: Path, grid: dict[str, tuple[Any, ...]] = GRID) -> dict[str, Any]:
-    """Train once for each combination of the grid, and keep the best as `output`; else as `finetune`.
+def finetune_grid(settings: FinetuneSettings, output: Path, grid: dict[str, tuple[Any, ...]] = GRID) -> dict[str, Any]:
+    """Train once for each combination of the grid, and keep the best run as `output`; otherwise as `finetune`.
 
-    Runs that are over are not done again when the same call goes on, and only the best keeps its weights.
+    Repeating the call skips runs that are complete. Only the best run keeps its weights.
     """
     check_new_folder(output)
     folder = output.with_name(output.name + ".partial")
@@ -39,7 +40,7 @@ def finetune_grid(settings: Settings, output: Path, grid: dict[str, tuple[Any, .
             metrics = _run(dataclasses.replace(settings, **values), run)
         except BaseException:
             with contextlib.suppress(OSError):
-                folder.rmdir()  # if no run left anything there
+                folder.rmdir()  # unless a run left something there
             raise
         runs.append({**values, "score": metrics["valid"][metrics["chosen_by"]]})
         if runs[-1]["score"] > max((done["score"] for done in runs[:-1]), default=float("-inf")):
@@ -49,7 +50,7 @@ def finetune_grid(settings: Settings, output: Path, grid: dict[str, tuple[Any, .
             (run / MODEL).unlink(missing_ok=True)
     metrics = read_json(best / METRICS) | {"grid": runs}
     write_json(best / METRICS, metrics)
-    write_card(best / "README.md", Settings.from_json(best / SETTINGS), metrics)
+    write_card(best / "README.md", FinetuneSettings.from_json(best / FILE), metrics)
     if output.exists():
         output.rmdir()
     best.rename(output)
@@ -57,8 +58,8 @@ def finetune_grid(settings: Settings, output: Path, grid: dict[str, tuple[Any, .
     return metrics
 
 
-def _run(settings: Settings, run: Path) -> dict[str, Any]:
+def _run(settings: FinetuneSettings, run: Path) -> dict[str, Any]:
     if not run.exists():
         return finetune(settings, run)
-    settings.check_same(run / SETTINGS)
+    settings.check_same(run / FILE)
     return read_json(run / METRICS)

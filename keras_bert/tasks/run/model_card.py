@@ -1,24 +1,14 @@
-"""What stands beside a finished model: a picture of its training, and a card in Markdown."""
+"""The files that describe a finished model: a picture of its training, and a model card in Markdown."""
 
 import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from keras_bert.tasks.run.kinds import KINDS
+from keras_bert.tasks.readers import Reading
+from keras_bert.tasks.run.settings import FinetuneSettings
 from keras_bert.version import __version__
 
-if TYPE_CHECKING:
-    from keras_bert.tasks.run.finetune import Settings
-
-USAGE = {  # by kind of task: the class, and a line that asks it
-    "classify": ("TextClassifier", 'task.classify("a text")'),
-    "regress": ("TextRegressor", 'task.score("a text")'),
-    "tag": ("TokenTagger", 'task.tag("a text")'),
-    "answer": ("QuestionAnswerer", 'task.answer("a question", "a context")'),
-    "choose": ("MultipleChoice", 'task.choose("a prompt", ["a choice", "another"])'),
-}
-
-NAMES = {  # of settings that are not their own
+NAMES = {  # of settings whose field has another name
     "seq_length": "sequence length",
     "dtype": "precision",
     "lora": "LoRA rank",
@@ -26,7 +16,7 @@ NAMES = {  # of settings that are not their own
     "text": "text column",
     "label": "label column",
     "choices": "choice columns",
-    "skip_empty": "empty texts left out",
+    "skip_empty": "empty texts dropped",
     "header": "header row",
 }
 
@@ -45,10 +35,10 @@ def write_curve(path: Path, metrics: dict[str, Any]) -> None:
     draw_curves({"loss": losses, best: scores}, "epoch", kept=metrics["best_epoch"]).savefig(path)
 
 
-def write_card(path: Path, settings: "Settings", metrics: dict[str, Any]) -> None:
-    """The card: what the model does, how well, how it was trained, how to ask it."""
-    task, line = USAGE[settings.kind]
-    if settings.kind in ("classify", "regress") and len(settings.reading.text) == 2:
+def write_card(path: Path, settings: FinetuneSettings, metrics: dict[str, Any]) -> None:
+    """The card: what the model does, how well it does it, how it was trained, and how to use it."""
+    task, line = settings.task.__name__, settings.task.usage
+    if len(settings.reading.text) == 2:
         line = line.replace('"a text"', '("a text", "another")')
     rows = [(name, f"`{Path(getattr(settings, name)).name}`", f"{count:,}") for name, count in metrics["rows"].items()]
     path.write_text(
@@ -58,7 +48,7 @@ A `keras_bert.{task}`, fine-tuned from `{settings.model}` with keras3-bert {__ve
 
 ## How well it does
 
-Epoch {metrics["best_epoch"]} of {len(metrics["epochs"])} is kept, the best by {metrics["chosen_by"]} on the validation
+This is epoch {metrics["best_epoch"]} of {len(metrics["epochs"])}, the best by {metrics["chosen_by"]} on the validation
 file. Examples that took no part in this choice may score lower.
 
 {_table(("score", "value"), [(name, f"{value:.4f}") for name, value in metrics["valid"].items()])}
@@ -73,7 +63,7 @@ file. Examples that took no part in this choice may score lower.
 
 AdamW with weight decay 0.01, warm-up over 10 % of the steps and linear decay to 0, gradients clipped to norm 1.
 
-## How to ask it
+## How to use it
 
 ```python
 import keras
@@ -88,39 +78,38 @@ task = keras.models.load_model("model.keras")
 
 ## What to know
 
-It says what its training rows taught it, their errors and slants included. The licences of the weights that it began
-from and of its data hold for it too; they are not recorded here.
+The model repeats what it learned from its training rows, including their errors and biases. The licences of its starting
+weights and of its data apply to it too; they are not recorded here.
 """,
         encoding="utf-8",
     )
 
 
-def _settings(settings: "Settings") -> list[tuple[str, str]]:
-    """What was set, in words; what was not, such as LoRA or a separator, is left out."""
-    values = {**dataclasses.asdict(settings), **dataclasses.asdict(settings.reading)}
-    values["seq_length"] = settings.seq_length or KINDS[settings.kind].seq_length
+def _settings(settings: FinetuneSettings) -> list[tuple[str, str]]:
+    """The settings of the run in words, without those that are not set or that the task does not use."""
+    values = {**dataclasses.asdict(settings), **dataclasses.asdict(settings.reading), "seq_length": settings.length}
     if settings.freeze is not None:
         values["freeze"] = "the whole encoder" if settings.freeze < 0 else f"embeddings and {settings.freeze} blocks"
-    unasked = {**dict.fromkeys(("tag", "answer"), ("text", "label", "scale", "header")), "regress": ()}
-    left_out = ("kind", "train", "valid", "reading", *unasked.get(settings.kind, ("scale",)))
-    shown = {name: value for name, value in values.items() if name not in left_out}
-    return [(NAMES.get(name, name.replace("_", " ")), _said(value)) for name, value in shown.items() if _is_set(value)]
+    unused = {field.name for field in dataclasses.fields(Reading)} - set(settings.task.reading_fields)
+    left_out = {"kind", "train", "valid", "reading", *unused}
+    shown = {name: value for name, value in values.items() if name not in left_out and _is_set(value)}
+    return [(NAMES.get(name, name.replace("_", " ")), _as_text(value)) for name, value in shown.items()]
 
 
 def _is_set(value: Any) -> bool:
     return value is not None and value is not False and value != ()
 
 
-def _said(value: Any) -> str:
+def _as_text(value: Any) -> str:
     if isinstance(value, tuple):
-        return ", ".join(map(_said, value))
+        return ", ".join(map(_as_text, value))
     if value is True:
         return "yes"
     return f"{value:g}" if isinstance(value, float) else f"`{value}`" if isinstance(value, str) else str(value)
 
 
 def _grid(metrics: dict[str, Any]) -> str:
-    """Every run of a grid, the best first."""
+    """The runs of a grid, best first."""
     if "grid" not in metrics:
         return ""
     runs = sorted(metrics["grid"], key=lambda run: -run["score"])

@@ -1,0 +1,70 @@
+"""Reading: where a file holds its texts and labels. Training, evaluation and prediction read files by the same record."""
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+from keras_bert.tasks.readers.table import SUFFIXES, Column
+
+TABLES = ("tsv", "csv", "jsonl", "label-text")
+
+
+@dataclasses.dataclass(frozen=True)
+class Reading:
+    """What a file holds and where. The fields are the options of the command line."""
+
+    format: str | None = None  # one of the task's `formats`; None: decided by the suffix
+    text: tuple[Column, ...] = ("text",)  # one column, or two for pairs; for choose, the column of the prompt
+    label: Column = "label"  # of the label, the score or the number of the right choice
+    choices: tuple[Column, ...] = ()
+    separator: str | None = None  # between the labels of one text; None: one label, or a list of labels in JSONL
+    scale: float = 1.0  # scores are divided by it
+    header: bool | None = None  # whether the first row names the columns; None: it does if a column is given by name
+    skip_empty: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("text", "choices"):  # JSON makes lists of them
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+        if self.scale <= 0:
+            raise ValueError(
+                "scale is 0 or negative, and scores are divided by it. Give a number above 0. "
+                f"Received: scale={self.scale}"
+            )
+        if self.separator == "":
+            raise ValueError(
+                "separator is empty. Give at least one character, or leave it out where each text has one label. "
+                "Received: separator=''"
+            )
+
+    @property
+    def texts(self) -> Column | tuple[Column, ...]:
+        """The column of the text, or the two columns of a pair."""
+        if len(self.text) not in (1, 2):
+            raise ValueError(
+                f"text names {len(self.text)} columns. Name one column for texts, or two for pairs. "
+                f"Received: text={self.text}"
+            )
+        return self.text if len(self.text) == 2 else self.text[0]
+
+    @property
+    def table_options(self) -> dict[str, Any]:
+        """The options of every reader of tables."""
+        return {"format": self.format, "header": self.header, "skip_empty": self.skip_empty}
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """Every column that is named."""
+        return (*self.text, *self.choices, self.label)
+
+    def labels_lines(self, path: str, formats: tuple[str, ...]) -> bool:
+        """Whether a file has lines of a label, a space and a text."""
+        format = self.format or SUFFIXES.get(Path(path).suffix.lower())
+        return format == "label-text" and format in formats
+
+    def check_format(self, command: str, formats: tuple[str, ...]) -> None:
+        """Refuse a format that a task cannot read."""
+        if self.format is not None and self.format not in formats:
+            raise ValueError(
+                f"A file of format {self.format!r} cannot be used for the task {command}. Use one of "
+                f"{', '.join(formats)}. Received: format={self.format!r}"
+            )

@@ -1,0 +1,124 @@
+"""BestEpoch: the record of a run after each epoch: its scores, the best model so far, and the state to resume from."""
+
+import logging
+import math
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_bert.storage import read_json, write_json
+from keras_bert.tasks.readers import Rows
+from keras_bert.tasks.validation import Validation
+
+logger = logging.getLogger("keras_bert")
+
+METRICS = "metrics.json"
+
+
+class BestEpoch(Validation):
+    """Validates each epoch, keeps the best model, and lets a killed run resume with the same bits.
+
+    metrics.json is written last and decides which files count, so a kill at any moment leaves only complete epochs.
+
+    Args:
+        folder: of the run.
+        rows: the validation rows.
+        options: of `Validation`.
+    """
+
+    def __init__(self, folder: Path, rows: Rows, **options: Any) -> None:
+        super().__init__(rows.x, rows.y, **options)
+        self.folder = folder
+        self.record: dict[str, Any] = read_json(folder / METRICS) or {"epochs": []}
+
+    @property
+    def done(self) -> int:
+        """The number of complete epochs."""
+        return len(self.record["epochs"])
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        super().on_train_begin(logs)
+        if self.done:
+            _restore(self.model, self._state_file(self.done))
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        logs = {} if logs is None else logs
+        _check_finite({"loss": float(logs["loss"])}, epoch)
+        means, scores = self.validate()
+        self.add_to(logs, means, scores)
+        scores = scores or {name: value for name, value in means.items() if name != "loss"}
+        losses = {"loss": float(logs["loss"]), "val_loss": means["loss"]}
+        _check_finite(losses, epoch)
+        before = self._best_model() if self.done else None
+        self._append({"epoch": epoch + 1, **losses, "scores": scores})
+        if self.record["best_epoch"] == self.done:
+            self.model.save(self._best_model())
+        _save(self.model, self._state_file(self.done))
+        write_json(self.folder / METRICS, self.record)
+        self._state_file(self.done - 1).unlink(missing_ok=True)
+        if before is not None and before != self._best_model():
+            before.unlink()
+        if not self.params["verbose"]:  # otherwise Keras's progress bar shows the same
+            shown = ", ".join(f"{name} {value:.4f}" for name, value in {**losses, **scores}.items())
+            best = ", the best so far" if self.record["best_epoch"] == self.done else ""
+            logger.info("Epoch %d: %s%s", self.done, shown, best)
+
+    def finish(self, path: Path) -> dict[str, Any]:
+        """Keep only the best model, without its optimizer and under this name, and return the record of the run."""
+        if not path.exists():
+            keras.models.load_model(self._best_model(), compile=False).save(self.folder / "new.keras")
+            (self.folder / "new.keras").replace(path)
+        for file in self.folder.glob("epoch-*"):
+            file.unlink()
+        return self.record
+
+    def _append(self, epoch: dict[str, Any]) -> None:
+        """Add an epoch to the record. Of two equally good epochs the earlier one is the best."""
+        epochs, name = [*self.record["epochs"], epoch], self.model.best_score
+        values = [one["scores"][name] for one in epochs]
+        best = values.index(max(values))
+        self.record = {
+            "chosen_by": name,
+            "best_epoch": best + 1,
+            "valid": epochs[best]["scores"],
+            "epochs": epochs,
+        }
+
+    def _best_model(self) -> Path:
+        return self.folder / f"epoch-{self.record['best_epoch']}.keras"
+
+    def _state_file(self, epoch: int) -> Path:
+        return self.folder / f"epoch-{epoch}.npz"
+
+
+def begun(folder: Path) -> bool:
+    """Whether a run has an epoch to resume from."""
+    return (folder / METRICS).exists()
+
+
+def _check_finite(losses: dict[str, float], epoch: int) -> None:
+    if not all(map(math.isfinite, losses.values())):
+        raise FloatingPointError(
+            f"The loss of epoch {epoch + 1} is not a finite number. Lower the learning rate, or use float32 or "
+            f"mixed_bfloat16; the epochs before it are kept. Received: {losses}"
+        )
+
+
+def _state(model: keras.Model) -> list[Any]:
+    """The weights, the states of dropout's random generators, and the optimizer's variables."""
+    model.optimizer.build(model.trainable_variables)
+    return [*model.variables, *model.optimizer.variables]
+
+
+def _save(model: keras.Model, path: Path) -> None:
+    with path.open("wb") as file:
+        np.savez(file, *[ops.convert_to_numpy(variable) for variable in _state(model)])
+
+
+def _restore(model: keras.Model, path: Path) -> None:
+    with np.load(path) as stored:
+        for variable, name in zip(_state(model), stored.files, strict=True):
+            variable.assign(stored[name])

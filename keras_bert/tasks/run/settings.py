@@ -1,0 +1,107 @@
+"""FinetuneSettings: everything that decides a fine-tuning run."""
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+from keras_bert.policy import TRAINABLE_DTYPES
+from keras_bert.storage import read_json, sha256_of, write_json
+from keras_bert.tasks.finetune_recipe import FinetuneRecipe
+from keras_bert.tasks.readers import Reading
+from keras_bert.tasks.task import Task
+
+FILE = "settings.json"
+
+
+@dataclasses.dataclass(frozen=True)
+class FinetuneSettings:
+    """Everything that decides a run. The fields are the options of the command line."""
+
+    kind: str  # the `command` of a task, such as "classify"
+    train: str
+    valid: str
+    model: str = "base"  # any source that keras_bert.load accepts
+    reading: Reading = dataclasses.field(default_factory=Reading)
+    epochs: int = 3
+    batch_size: int = 32
+    learning_rate: float = 3e-5
+    seq_length: int | None = None  # None: the task's own
+    seed: int = 0
+    dtype: str = "float32"
+    freeze: int | None = None  # this many encoder blocks, and the embeddings; -1: the whole encoder
+    lora: int | None = None  # rank
+    strategy: str = "one"  # as in keras_bert.strategy
+    cosine: bool = False  # regress: compare the embeddings of two texts
+
+    def __post_init__(self) -> None:
+        for name in ("epochs", "batch_size", "learning_rate"):
+            if not 0 < getattr(self, name) < float("inf"):  # refuses NaN too
+                raise ValueError(f"{name} must be above 0. Use another value. Received: {name}={getattr(self, name)}")
+        columns = self.reading.columns
+        if len(set(columns)) < len(columns):
+            raise ValueError(
+                "A column is named twice. Name a different column for each use. "
+                f"Received: {', '.join(map(repr, columns))}"
+            )
+        if self.reading.header is None:  # decided here, since other columns may be named when the task answers
+            header = any(isinstance(column, str) for column in columns)
+            object.__setattr__(self, "reading", dataclasses.replace(self.reading, header=header))
+        if self.dtype not in TRAINABLE_DTYPES:
+            raise ValueError(f"dtype must be one of {', '.join(TRAINABLE_DTYPES)}. Received: dtype={self.dtype!r}")
+        if not 0 <= self.seed < 2**32:  # numpy's bound
+            raise ValueError(f"seed must be at least 0 and below 2^32. Use another value. Received: seed={self.seed}")
+        if self.lora is not None and self.freeze is not None:
+            raise ValueError(
+                "freeze and lora were both given, and LoRA freezes the encoder by itself. Give one of them. "
+                f"Received: freeze={self.freeze}, lora={self.lora}"
+            )
+        self.task.check_settings(self)
+
+    @property
+    def task(self) -> type[Task]:
+        """The class of the task."""
+        return Task.named(self.kind)
+
+    @property
+    def length(self) -> int:
+        """The most pieces in a row."""
+        return self.seq_length or self.task.default_seq_length
+
+    @property
+    def recipe(self) -> FinetuneRecipe:
+        """How the weights are trained."""
+        return FinetuneRecipe(learning_rate=self.learning_rate, epochs=self.epochs, batch_size=self.batch_size)
+
+    @property
+    def labelled_lines(self) -> bool:
+        """Whether a .txt file holds lines of a label, a space and a text, as the training file does."""
+        return self.reading.labels_lines(self.train, self.task.formats)
+
+    @classmethod
+    def from_json(cls, path: Path) -> "FinetuneSettings":
+        """The settings in a run's folder."""
+        values = read_json(path)
+        values.pop("sha256", None)
+        try:
+            return cls(**values | {"reading": Reading(**values["reading"])})
+        except (KeyError, TypeError) as error:
+            raise ValueError(
+                f"{path} is not as keras-bert finetune wrote it. Get the folder of the run again. Received: {error}"
+            ) from None
+
+    def to_json(self, path: Path) -> None:
+        """Write the settings with the digests of both files, so that a run never resumes with other files."""
+        write_json(path, self._record())
+
+    def check_same(self, path: Path) -> None:
+        """Refuse to resume a run that began with other settings or files."""
+        begun, now = read_json(path), json.loads(json.dumps(self._record()))
+        if other := [name for name in now if begun.get(name) != now[name]]:
+            raise ValueError(
+                f"The run in {str(path.parent)!r} began with other settings or files. Resume it with its own, or delete "
+                f"the folder to start again. Received: another {', '.join(other)}"
+            )
+
+    def _record(self) -> dict[str, Any]:
+        return dataclasses.asdict(self) | {"sha256": [sha256_of(self.train), sha256_of(self.valid)]}

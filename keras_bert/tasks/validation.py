@@ -1,0 +1,117 @@
+"""Validation: one pass over held-out rows gives the loss, the metrics and the scores of a task."""
+
+from collections.abc import Container, Sequence
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+CHUNK = 1024  # rows whose loss and metrics are computed at a time, as one batch
+
+
+class Validation(keras.callbacks.Callback):
+    """Adds val_loss, the metrics and the scores of held-out rows to the logs of each epoch.
+
+    The rows are tokenized once, when training begins, and the model reads them once in an epoch.
+
+    Args:
+        x, y, sample_weight: columns, as `fit` takes them.
+        frequency: validate every so many epochs, or after the epochs with these numbers, from 1.
+        scored: whether to add the scores that the task reports of its answers, beside the loss and the metrics.
+        callbacks: whose `on_test_begin` and `on_test_end` are called, as Keras does when it validates.
+        options: of the task's `report`.
+    """
+
+    def __init__(
+        self,
+        x: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        batch_size: int = 32,
+        frequency: int | Container[int] = 1,
+        scored: bool = True,
+        callbacks: Sequence[keras.callbacks.Callback] = (),
+        **options: Any,
+    ) -> None:
+        super().__init__()
+        self.columns = x, y, sample_weight
+        self.batch_size = batch_size
+        self.frequency = frequency
+        self.scored = scored
+        self.callbacks = callbacks
+        self.options = options
+        self.examples: Any = None
+        self.evaluator: Any = None  # on all devices, if there are several
+
+    def prepare(self, task: Any) -> None:
+        """Tokenize the rows for this task, which shows whether they are right before training begins."""
+        self.set_model(task)
+        self.examples = task.labelled_examples(self.columns, held_out=True)
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        if self.examples is None:
+            self.prepare(self.model)
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        every = self.frequency
+        if (epoch + 1) % every == 0 if isinstance(every, int) else epoch + 1 in every:
+            self.add_to({} if logs is None else logs, *self.validate())
+
+    def validate(self) -> tuple[dict[str, float], dict[str, float]]:
+        """The means of the loss and the metrics, and the scores, of the model as it is now."""
+        for callback in self.callbacks:
+            callback.on_test_begin()
+        means, scores = self._pass()
+        for callback in self.callbacks:
+            callback.on_test_end(means)
+        return means, scores
+
+    def _pass(self) -> tuple[dict[str, float], dict[str, float]]:
+        if self.model.is_distributed and not self.scored:
+            from keras_bert.tasks import fit_distributed as distributed
+
+            self.evaluator = self.evaluator or distributed.evaluator(self.model, self.examples, self.batch_size)
+            return self.evaluator(), {}
+        logits = self.model.logits(self.examples, self.batch_size)
+        means = means_of(self.model, self.examples, logits)
+        if not self.scored:
+            return means, {}
+        return means, self.model.report_logits(self.columns[1], self.examples, logits, **self.options)
+
+    def add_to(self, logs: dict[str, Any], means: dict[str, float], scores: dict[str, float]) -> None:
+        """Add both to the logs of an epoch. Where a metric and a score have the same name, the metric is added."""
+        logs |= {f"val_{name}": value for name, value in (scores | means).items()}
+
+
+def means_of(task: Any, examples: Any, logits: list[np.ndarray]) -> dict[str, float]:
+    """The loss and the compiled metrics of examples whose logits are known: means over everything that has a weight.
+
+    They do not depend on the size of the batches. Under several devices the metrics are those of the task itself.
+    """
+    order = np.argsort(-examples.lengths, kind="stable")  # rows of like length, since all are padded to the longest
+    totals = np.zeros(2)
+    sums: dict[str, Any] = {}
+    if not task.is_distributed:
+        task.reset_metrics()
+    found: dict[str, Any] = {}
+    for start in range(0, len(examples), CHUNK):
+        index = order[start : start + CHUNK]
+        batch = task.stack_logits([logits[number] for number in index])
+        y, weight = (ops.convert_to_tensor(np.asarray(x)) for x in examples.targets_of(index, batch.shape[:2]))
+        batch = ops.convert_to_tensor(batch)
+        if task.is_distributed:
+            for name, measure in task.measures_of(y, batch, weight).items():
+                sums[name] = sums.get(name, 0) + np.array([float(measure.total), float(measure.count)])
+            continue
+        by_weight = getattr(task.loss, "reduction", None) == "mean_with_sample_weight"
+        count = float(ops.sum(weight)) if by_weight else len(index)
+        if count:
+            loss = float(task.compute_loss(None, y, batch, weight, training=False))
+            totals += loss * count, count
+        found = task.compute_metrics(None, y, batch, weight)
+    if task.is_distributed:
+        return {name: float(total / count) if count else 0.0 for name, (total, count) in sums.items()}
+    metrics = {name: float(value) for name, value in found.items() if name != "loss"}
+    return {"loss": float(totals[0] / totals[1]) if totals[1] else 0.0, **metrics}

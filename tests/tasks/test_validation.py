@@ -1,0 +1,151 @@
+"""Validation: one pass over held-out rows gives the loss, the metrics and the scores."""
+
+import keras
+import numpy as np
+import pytest
+
+from keras_bert.tasks.metrics.scores import Scores, scores
+from keras_bert.tasks.question_answerer import QuestionAnswerer
+from keras_bert.tasks.text_classifier import TextClassifier
+from tests.tasks.small import TEXTS, columns, small_bert, small_task
+
+SCORED = ("classifier", "several", "cosine", "tagger", "pieces", "answerer", "choice")
+
+
+class CountingLayer(keras.layers.Layer):
+    """Counts the forward passes without training."""
+
+    def build(self, shape):
+        self.passes = self.add_weight(shape=(), dtype="int32", trainable=False, name="passes")
+
+    def call(self, x, training=False):
+        if not training:
+            self.passes.assign_add(1)
+        return x
+
+    def compute_output_spec(self, x, training=False):
+        return keras.KerasTensor(x.shape, x.dtype)
+
+
+class CountedClassifier(TextClassifier):
+    """A classifier whose encoder's output goes through a counter."""
+
+    def __init__(self, bert, counter):
+        pooled = bert.output["pooled_output"]
+        self.counter = counter
+        counted = keras.layers.Dense(2)(counter(pooled))
+        super(TextClassifier, self).__init__(bert, bert.input, counted)
+        self.labels, self.multi_label = ("negative", "positive"), False
+
+
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="counts in TensorFlow's graphs")
+@pytest.mark.parametrize("compiled", [False, True])
+def test_the_model_reads_the_validation_rows_once_in_an_epoch(compiled, monkeypatch):
+    counter = CountingLayer()
+    task = CountedClassifier(small_bert(), counter)
+    if compiled:
+        task.compile("sgd", task.default_loss(), weighted_metrics=task.default_metrics())
+    tokenized = []
+    examples = TextClassifier.examples
+    monkeypatch.setattr(CountedClassifier, "examples", lambda *given: tokenized.append(given[1]) or examples(*given))
+    held_out = [*TEXTS, "good film"], [0, 1, 0, 1, 1]
+    before = int(counter.passes)
+    history = task.fit(TEXTS, [0, 1, 0, 1], batch_size=2, epochs=3, validation_data=held_out, verbose=0).history
+    assert int(counter.passes) - before == 3 * 3  # of each epoch, one for each batch
+    assert [len(texts) for texts in tokenized] == [4, 5]
+    assert len(history["val_loss"]) == 3
+    assert ("val_matthews" in history) != compiled
+
+
+@pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize("kind", SCORED)
+def test_an_epoch_is_validated_as_evaluate_does(kind):
+    task, (x, y) = small_task(kind), columns(kind)
+    logs = task.fit(x, y, epochs=1, validation_data=(x, y), verbose=0).history
+    measured = task.evaluate(x, y, return_dict=True, verbose=0)
+    validated = {name.removeprefix("val_"): value for name, (value,) in logs.items() if name.startswith("val_")}
+    assert validated == measured
+    assert set(scores(task, x, y)) < set(measured)
+
+
+@pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize("kind", SCORED)
+@pytest.mark.parametrize("compiled", [False, True])
+def test_evaluate_does_not_depend_on_the_batch_size(kind, compiled):
+    task, (x, y) = small_task(kind), columns(kind)
+    if kind == "tagger":
+        x, y = [*x, ["the", "film", "was", "good", ".", "Rome"]], [*y, ["O", "O", "O", "O", "O", "B-LOC"]]
+    if compiled:
+        task.compile("sgd", task.default_loss(), weighted_metrics=task.default_metrics())
+    found = [task.evaluate(x, y, batch_size, return_dict=True, verbose=0) for batch_size in (1, 2, 300)]
+    for other in found[1:]:
+        assert other == pytest.approx(found[0], abs=1e-6)
+
+
+@pytest.mark.usefixtures("eager")
+def test_metrics_of_a_tagger_weigh_words_in_keras_s_own_loop():
+    """Whatever the width of a batch."""
+    task = small_task("tagger")
+    x = [["Anna", "lives", "in", "Rome"], ["good"], ["the", "film", "was", "good", ".", "Rome"]]
+    y = [["B-PER", "O", "O", "B-LOC"], ["B-PER"], ["O", "O", "O", "O", "O", "B-LOC"]]
+    task.compile("sgd", task.default_loss(), weighted_metrics=task.default_metrics())
+    means = [
+        super(type(task).__mro__[1], task).evaluate(task.examples(x, y).batches(size)[1], return_dict=True, verbose=0)
+        for size in (1, 3)
+    ]
+    assert means[0]["accuracy"] == pytest.approx(means[1]["accuracy"], abs=1e-6)
+    assert means[0]["accuracy"] == pytest.approx(task.evaluate(x, y, return_dict=True, verbose=0)["accuracy"], abs=1e-6)
+
+
+@pytest.mark.usefixtures("eager")
+def test_a_question_whose_answer_is_not_in_its_context_counts_in_the_scores_and_not_in_the_loss(caplog):
+    task = QuestionAnswerer(small_bert())
+    questions, contexts = ["who lives in rome?"] * 2, ["Anna lives in Rome.", "the film was good."]
+    answers = ["Anna", "Rome"]
+    found = task.evaluate((questions, contexts), answers, return_dict=True, verbose=0)
+    assert "1 of 2 answers are not in their contexts and are not learned: 'Rome' at row 1" in caplog.text
+    alone = task.evaluate((questions[:1], contexts[:1]), answers[:1], return_dict=True, verbose=0)
+    assert found["loss"] == pytest.approx(alone["loss"], rel=1e-5)
+    assert found["f1"] == pytest.approx(alone["f1"] / 2)  # the other answer is wrong
+    assert len(task.examples((questions, contexts), answers)) == len(task.examples((questions[:1], contexts[:1]))) == 1
+
+
+@pytest.mark.usefixtures("eager")
+def test_options_of_validation():
+    seen = []
+
+    class Tested(keras.callbacks.Callback):
+        def on_test_begin(self, logs=None):
+            seen.append("begin")
+
+        def on_test_end(self, logs=None):
+            seen.append(sorted(logs))
+
+    task, labels = small_task("classifier"), [0, 1, 0, 1]
+    options = {"validation_data": (TEXTS, labels), "verbose": 0}
+    history = task.fit(TEXTS, labels, epochs=4, validation_freq=[1, 4], callbacks=[Tested()], **options).history
+    assert len(history["val_loss"]) == len(history["val_f1"]) == 2
+    assert seen == ["begin", ["accuracy", "loss"]] * 2
+    history = task.fit(TEXTS, labels, epochs=1, validation_steps=1, validation_batch_size=2, **options).history
+    assert history["val_loss"] == [task.evaluate(TEXTS[:2], labels[:2], return_dict=True, verbose=0)["loss"]]
+    assert task.evaluate(TEXTS, labels, 2, steps=1, verbose=0) == task.evaluate(TEXTS[:2], labels[:2], verbose=0)
+
+
+@pytest.mark.usefixtures("eager")
+def test_scores_of_the_user_s_own_rows_are_added_to_what_is_validated():
+    task, labels = small_task("classifier"), [0, 1, 0, 1]
+    task.compile("sgd", task.default_loss())
+    callbacks = [Scores(TEXTS[:2], labels[:2]), keras.callbacks.EarlyStopping("val_accuracy", mode="max")]
+    options = {"validation_data": (TEXTS, labels), "callbacks": callbacks, "verbose": 0}
+    history = task.fit(TEXTS, labels, **options).history
+    assert history["val_accuracy"] == [scores(task, TEXTS[:2], labels[:2])["accuracy"]]
+    assert np.isfinite(history["val_loss"]).all()
+
+
+@pytest.mark.usefixtures("eager")
+def test_rows_that_are_wrong_are_refused_before_training():
+    task = small_task("classifier")
+    for held_out, message in (((TEXTS, [0, 1]), "4 x, 2 y"), (([], []), "at least one"), ((TEXTS,), "y is missing")):
+        with pytest.raises(ValueError, match=message):
+            task.fit(TEXTS, [0, 1, 0, 1], validation_data=held_out, verbose=0)
+    assert not task.optimizer or not int(task.optimizer.iterations)
