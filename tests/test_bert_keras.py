@@ -1,5 +1,7 @@
 """Bert as a Keras model: saved, with LoRA, quantized, frozen, under a dtype, in a model, exported; on every backend."""
 
+import logging
+
 import keras
 import numpy as np
 import pytest
@@ -207,6 +209,23 @@ def test_remat_changes_nothing(inputs, tmp_path):
     plain, rematerialized = trained(False), trained(True)
     for x, y in zip(plain.trainable_weights, rematerialized.trainable_weights, strict=True):
         assert np.abs(array(x) - array(y)).max() <= 1e-5, x.path
+
+
+@pytest.mark.parametrize("eagerly", [False, True])
+def test_remat_warns_of_nothing(inputs, caplog, eagerly):
+    """TensorFlow warns where integers, such as the places of tokens, are watched on the way back."""
+    bert = Bert(CONFIG, remat=True)
+    model = keras.Model(bert.input, keras.layers.Dense(2)(bert.output["pooled_output"]))
+    model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True), run_eagerly=eagerly)
+    loggers = [logging.getLogger(name) for name in ("tensorflow", "absl")]  # which pass nothing on to the root
+    for logger in loggers:
+        logger.addHandler(caplog.handler)
+    try:
+        model.fit(inputs, np.array([0, 1, 0, 1]), verbose=0)
+    finally:
+        for logger in loggers:
+            logger.removeHandler(caplog.handler)
+    assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
 
 
 @pytest.mark.skipif(BACKEND != "tensorflow", reason="a TensorFlow format")
