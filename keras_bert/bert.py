@@ -183,10 +183,11 @@ class Bert(Model):
             super().__setattr__(name, value)
 
     def embed(self, texts: Any, layers: int | Iterable[int] = (-1,), **options: Any) -> Any:
-        """Vectors of texts, float32 [n, d]; with `pooling=None` a vector per piece.
+        """Vectors of texts, float32 [n, d]; with `pooling=None`, a vector for each piece.
 
-        The options `combine`, `pooling`, `normalize` and `max_length` are those of `keras_bert.vectors.embed`. Their
-        defaults are in `bert.pooling`, which a sentence-transformers folder sets; with `pooling=None` it is not used.
+        The options `combine`, `pooling`, `normalize`, `max_length` and `batch_tokens` are those of
+        `keras_bert.vectors.embed`. Without them, `bert.pooling` decides, which is set for models from a
+        sentence-transformers folder. With `pooling=None` it is ignored.
 
         >>> from keras_bert import Preprocessor, Vocabulary
         >>> vocabulary = Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "here", "##s"])
@@ -199,7 +200,7 @@ class Bert(Model):
         return embed(self, texts, layers=layers, **options)
 
     def attention(self, texts: Any) -> "Attention":
-        """How much each piece of the texts attends to each other piece, in every layer and head.
+        """What each piece of the texts attends to, in every layer and attention head.
 
         >>> from keras_bert import Preprocessor, Vocabulary
         >>> vocabulary = Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "here", "##s"])
@@ -225,7 +226,7 @@ class Bert(Model):
 
     @cached_property
     def _attention_maps(self) -> keras.Model:
-        # A second Padding layer, since Keras returns the dict of the model's own one as a flat list.
+        # Not the model's own layer, whose dict Keras would return as a flat list.
         padding = Padding(dtype=self.dtype_policy, name="map_padding")(self.input["input_mask"])
         maps = [
             AttentionMap(self.config.num_attention_heads, dtype=self.dtype_policy)(

@@ -27,6 +27,18 @@ def test_site(tmp_path):
         assert not re.search(r"<(script|link|img)\b[^>]*(src|href)=\"(https?:)?//", html), page.name
 
 
+def test_journeys_through_the_code():
+    """The files of each journey exist, and a reader does not have to open many."""
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    journeys = [section for section in page.split("\n## ") if section.startswith("From ")]
+    for journey, most in zip(journeys, (14, 18, 28), strict=True):
+        steps = re.findall(r"^\d+\. (?:.*\n)(?: +.*\n)*", journey, re.MULTILINE)
+        paths = {path for step in steps for path in re.findall(r"`([\w/]+\.py)`", step)}
+        assert [path for path in paths if not any((ROOT / part / path).exists() for part in ("", "keras_bert"))] == []
+        assert 5 < len(paths) <= most
+        assert f"These are {len(paths)} files." in journey
+
+
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="the pages are written for TensorFlow")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_code_runs(page, tmp_path, monkeypatch):
