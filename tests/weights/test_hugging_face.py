@@ -263,7 +263,7 @@ def _longer_vocabulary(folder):
 @pytest.mark.parametrize(
     ("spoil", "error"),
     [
-        (_another_architecture, "must be a BERT.*'roberta'"),
+        (_another_architecture, "is not of a BERT.*'roberta'"),
         (_sentencepiece, r"SentencePiece.*spiece\.model"),
         (_cut_off, r"model\.safetensors is damaged"),
         (_longer_vocabulary, "24 word vectors.*25 pieces"),
