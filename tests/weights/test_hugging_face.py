@@ -261,7 +261,7 @@ def _longer_vocabulary(folder):
 
 
 @pytest.mark.parametrize(
-    ("spoil", "error"),
+    ("damage", "error"),
     [
         (_another_architecture, "is not of a BERT.*'roberta'"),
         (_sentencepiece, r"SentencePiece.*spiece\.model"),
@@ -274,15 +274,15 @@ def _longer_vocabulary(folder):
         (lambda folder: edit(folder / "config.json", is_decoder=True), "is_decoder"),
     ],
 )
-def test_bad_folders(tmp_path, spoil, error):
+def test_bad_folders(tmp_path, damage, error):
     folder = folder_of(tmp_path / "model", bert_of_theirs())
-    spoil(folder)
+    damage(folder)
     with pytest.raises(ValueError, match=error) as raised:
         read(folder)
     assert "\n" not in str(raised.value)
 
 
-def test_a_folder_appears_whole_or_not_at_all(tmp_path, monkeypatch):
+def test_a_folder_appears_complete_or_not_at_all(tmp_path, monkeypatch):
     def fail(*args):
         raise OSError("No space left on device")
 

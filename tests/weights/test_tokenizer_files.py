@@ -1,4 +1,4 @@
-"""What stands beside the weights of a HuggingFace folder: tokenizer settings, and how texts become vectors."""
+"""The files beside the weights of a HuggingFace folder: tokenizer settings, and how texts become vectors."""
 
 import json
 import shutil
@@ -58,7 +58,7 @@ def test_tokenizer_flags_are_refused(tmp_path, flags):
     ("piece", "rules"),
     [("É", TextRules(True, False)), ("Rome", TextRules(False)), ("e", TextRules(True))],
 )
-def test_vocabulary_alone_shows_the_casing(tmp_path, caplog, piece, rules):
+def test_only_a_vocabulary_shows_the_casing(tmp_path, caplog, piece, rules):
     caplog.set_level("INFO")
     folder = folder_of(tmp_path / "model", bert_of_theirs())
     Vocabulary([*small.VOCABULARY.tokens[:-1], piece]).save(folder / "vocab.txt")
