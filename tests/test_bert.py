@@ -1,4 +1,4 @@
-"""What Bert computes, of what, and what it refuses; runs on every backend."""
+"""The outputs of Bert, and the inputs that it refuses; runs on every backend."""
 
 import dataclasses
 
@@ -71,7 +71,7 @@ def test_masked_positions_are_zero(bert, inputs):
         assert (array(states)[inputs["input_mask"] == 1] != 0).all()
 
 
-def test_what_stands_under_the_mask_does_not_matter(bert, inputs):
+def test_ids_at_masked_positions_do_not_matter(bert, inputs):
     before = flat(bert(inputs))
     hidden = inputs["input_mask"] == 0
     inputs["input_word_ids"][hidden] = 49
@@ -99,7 +99,7 @@ def test_empty_batch_one_token_all_padding(bert, lengths, training):
     assert all(np.isfinite(x).all() for x in flat(outputs))
 
 
-def test_batch_is_each_row_alone(bert, inputs):
+def test_a_row_does_not_depend_on_its_batch(bert, inputs):
     together = array(bert(inputs)["pooled_output"])
     for i in range(len(together)):
         alone = bert({name: x[i : i + 1] for name, x in inputs.items()})["pooled_output"]

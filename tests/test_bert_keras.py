@@ -1,4 +1,4 @@
-"""Bert as a Keras model: saved, with LoRA, quantized, frozen, under a dtype, in a model, exported; on every backend."""
+"""Bert as a Keras model: saved, frozen, quantized, exported, with LoRA, in other dtypes; runs on every backend."""
 
 import logging
 
@@ -56,7 +56,7 @@ def test_lora_of_a_layer_by_keras_own_means(bert, inputs):
     assert flat(bert(inputs))
 
 
-def test_lora_is_of_one_rank_and_trains_its_changes_alone(bert):
+def test_lora_has_one_rank_and_only_its_changes_are_trained(bert):
     bert.freeze(blocks=1)
     bert.unfreeze()
     assert not bert.non_trainable_weights
@@ -97,7 +97,7 @@ def test_freezing_survives_saving(bert, tmp_path):
     assert bert.trainable_weights == []
 
 
-def test_freezing_anew(bert):
+def test_freezing_again(bert):
     bert.freeze(blocks=1)
     some = len(bert.trainable_weights)
     bert.freeze()

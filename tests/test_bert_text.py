@@ -1,4 +1,4 @@
-"""Bert with a vocabulary: given, saved, and what its attention looks at; runs on every backend."""
+"""Bert with a vocabulary: set, saved, and the attention between pieces; runs on every backend."""
 
 import keras
 import numpy as np

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-_MAX_CHARACTERS = 200  # of a word; Google's tokenizer makes a longer one [UNK]
+MAX_CHARACTERS = 200  # of a word; Google's tokenizer makes a longer one [UNK]
 _MAX_BYTES = 256  # of a piece, in tf_text
 
 
@@ -37,7 +37,7 @@ class WordPiece:
             self._model = FastWordpieceTokenizer(
                 [stand_ins.get(piece, piece) for piece in pieces],
                 unknown_token=self._unknown,
-                max_bytes_per_word=4 * _MAX_CHARACTERS,
+                max_bytes_per_word=4 * MAX_CHARACTERS,
                 no_pretokenization=True,
                 token_out_type=tf.int32,
             )
@@ -48,11 +48,11 @@ class WordPiece:
 
         words = tf.convert_to_tensor(words)
         longest = tf.reduce_max(tf.concat([[0], tf.strings.length(words)], 0))
-        words = tf.cond(longest > _MAX_CHARACTERS, lambda: self._without_long(words), lambda: words)
+        words = tf.cond(longest > MAX_CHARACTERS, lambda: self._without_long(words), lambda: words)
         ids, starts, _ = self._model.tokenize_with_offsets(words)
         return ids.values, ids.row_splits, tf.cast(starts.values, tf.int32)
 
     def _without_long(self, words: Any) -> Any:
         import tensorflow as tf
 
-        return tf.where(tf.strings.length(words, unit="UTF8_CHAR") > _MAX_CHARACTERS, self._unknown, words)
+        return tf.where(tf.strings.length(words, unit="UTF8_CHAR") > MAX_CHARACTERS, self._unknown, words)

@@ -8,12 +8,13 @@ import numpy as np
 
 from keras_bert.config import BertConfig
 from keras_bert.storage import new_folder, read_json, write_json
+from keras_bert.text.wordpiece import MAX_CHARACTERS
 from keras_bert.weights import sentence_transformers
 from keras_bert.weights.checkpoint import Checkpoint, Head, refuse_lost_heads
 from keras_bert.weights.safetensors_files import stored_weights, write_weights
 from keras_bert.weights.sentence_transformers import transformer_folder
 from keras_bert.weights.tables import Naming, Row, Stored, Table, outputs, read_all, write
-from keras_bert.weights.tokenizer_files import read_text
+from keras_bert.weights.tokenizer_files import other_word_limit, read_text
 
 _NAMES = Naming(".weight", ".bias", ".weight", ".bias", transposed=True)
 _dense, _norm = _NAMES.dense, _NAMES.norm
@@ -94,9 +95,8 @@ def read_checkpoint(path: Path) -> Checkpoint:
             if (original := COPIES[copy]) in stored:
                 name = "mlm_dense/kernel" if copy.endswith("weight") else "mlm_bias/bias"
                 heads["mlm"][name] = _checked(heads["mlm"][name], entry, stored[original], copy, original, folder)
-    left_out |= reasons
-
     vocabulary, rules = read_text(folder)
+    left_out |= reasons | other_word_limit(folder)
     if sentence_transformers.lowercases(folder) and not rules.lowercase:
         rules = dataclasses.replace(rules, lowercase=True, strip_accents=bool(rules.strip_accents))
     pooling = sentence_transformers.read_pooling(path, config.max_position_embeddings, left_out)
@@ -176,11 +176,15 @@ def _checked(value: Stored, copy: Stored, original: Stored, name: str, other: st
 
 
 def cannot_hold(checkpoint: Checkpoint) -> dict[str, str]:
-    """The heads of a checkpoint that are not written, with the reason."""
+    """The parts of a checkpoint that are not written, with the reason."""
     lost = checkpoint.heads_unlike_encoder()
     kept = [name for name in checkpoint.heads if f"head {name}" not in lost]
     while _architecture(set(kept)) is None:
         lost[f"head {kept.pop(0)}"] = "a HuggingFace folder holds one task"
+    if checkpoint.vocabulary is not None:
+        lost["max_input_chars_per_word"] = (
+            f"words above 100 characters become [UNK] in transformers, above {MAX_CHARACTERS} in keras_bert"
+        )
     return lost
 
 

@@ -39,14 +39,15 @@ def load(
 ) -> Bert:
     """The encoder of `source`, with its preprocessor.
 
-    source: a name from `list_models`; the path of a file or folder in any known format; "hf://org/name", optionally
-        with "@revision"; or a `keras_hub` BertBackbone.
-    weights: False returns the architecture with random weights; for a name this needs no network, and there is no
-        vocabulary.
-    dtype: a Keras policy, such as "bfloat16" for inference or "mixed_bfloat16" for training.
-    seq_length: of the preprocessor, at most the model's positions; its attribute can be set later.
-    cache_dir: where downloads are kept; by default KERAS_BERT_HOME, or else a folder in Keras's own.
-    local_only: never use the network.
+    Args:
+        source: a name from `list_models`; the path of a file or folder in any known format; "hf://org/name",
+            optionally with "@revision"; or a `keras_hub` BertBackbone.
+        weights: False returns the architecture with random weights; for a name this needs no network, and there is no
+            vocabulary.
+        dtype: a Keras policy, such as "bfloat16" for inference or "mixed_bfloat16" for training.
+        seq_length: of the preprocessor, at most the model's positions; its attribute can be set later.
+        cache_dir: where downloads are kept; by default KERAS_BERT_HOME, or else a folder in Keras's own.
+        local_only: never use the network.
 
     >>> load("tiny", weights=False).count_params()
     4385920

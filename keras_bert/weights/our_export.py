@@ -77,7 +77,7 @@ def read_task(path: Path) -> Any:
     return task
 
 
-# === The weights alone ===
+# === Only the weights ===
 
 
 def read_checkpoint(path: Path) -> Checkpoint:

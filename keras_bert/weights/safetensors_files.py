@@ -109,14 +109,16 @@ def _torch(path: Path) -> dict[str, Stored]:
     try:
         # Before torch 1.6 the file was not a zip, and only a zip can be mapped.
         state = torch.load(path, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(path))
-        if others := [name for name, tensor in state.items() if not isinstance(tensor, torch.Tensor)]:
-            raise TypeError(f"not a tensor: {listed(list(map(str, others)))}")
+        others = [str(name) for name, tensor in state.items() if not isinstance(tensor, torch.Tensor)]
+        problem = f"{listed(others)}, not a tensor" if others else ""
     except Exception as error:
+        problem = _in_short(error)
+    if problem:
         raise ValueError(
             f"{path} could not be read: it is damaged, or holds other things than the tensors that "
             f"torch.save(model.state_dict()) writes. Save the model as {WHOLE}, or download it again. "
-            f"Received: {_in_short(error)}"
-        ) from None
+            f"Received: {problem}"
+        )
 
     def read(name: str) -> np.ndarray:
         tensor = state[name]

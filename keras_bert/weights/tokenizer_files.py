@@ -11,6 +11,7 @@ from typing import Any
 from keras_bert.storage import read_json
 from keras_bert.text.rules import TextRules
 from keras_bert.text.vocabulary import SPECIAL, Vocabulary
+from keras_bert.text.wordpiece import MAX_CHARACTERS
 from keras_bert.wording import listed
 
 logger = logging.getLogger("keras_bert")
@@ -51,6 +52,17 @@ def read_text(folder: Path) -> tuple[Vocabulary | None, TextRules]:
             f"Received: {error}"
         ) from None
     return vocabulary, rules
+
+
+def other_word_limit(folder: Path) -> dict[str, str]:
+    """The length above which tokenizer.json makes a word [UNK], with what differs here; {} where it is ours."""
+    model = read_json(folder / FAST_TOKENIZER).get("model")
+    limit = model.get("max_input_chars_per_word", MAX_CHARACTERS) if isinstance(model, dict) else MAX_CHARACTERS
+    if limit == MAX_CHARACTERS:
+        return {}
+    return {
+        "max_input_chars_per_word": f"words above {limit} characters become [UNK] there, above {MAX_CHARACTERS} here"
+    }
 
 
 def rules_in(config: dict[str, Any], normalizer: dict[str, Any] | None = None, folder: Path = Path()) -> TextRules:

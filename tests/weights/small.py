@@ -1,4 +1,4 @@
-"""A small checkpoint with random weights, and what its model and heads give."""
+"""A small checkpoint with random weights, and what its model and heads compute."""
 
 import dataclasses
 

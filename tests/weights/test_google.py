@@ -139,7 +139,7 @@ def test_ours_to_google_and_back(tmp_path, heads):
 
 
 def test_what_the_scripts_lack(tmp_path):
-    """run_classifier.py knows "gelu" alone, computes a softmax, and must not take ours for it."""
+    """run_classifier.py knows only "gelu" and computes a softmax, so it must refuse models with anything else."""
     ours = small.checkpoint(hidden_act="gelu_erf")
     google.write_checkpoint(ours, tmp_path / "model")
     assert json.loads((tmp_path / "model" / "bert_config.json").read_text())["hidden_act"] == "gelu_erf"
@@ -187,7 +187,7 @@ def test_bad_files(tmp_path):
         read(folder)
 
 
-def test_casing_is_told_by_the_vocabulary(minilm, shared):
+def test_the_vocabulary_shows_the_casing(minilm, shared):
     from keras_bert.text.vocabulary import Vocabulary
     from keras_bert.weights.tokenizer_files import rules_of
 

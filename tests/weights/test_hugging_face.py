@@ -131,8 +131,8 @@ def test_torch_file_and_half_precision(tmp_path):
     ("other", "error"),
     [
         ({"x": TextRules()}, r"Unsupported global: GLOBAL keras_bert\.text\.rules\.TextRules"),
-        ({"epoch": 3}, "TypeError: not a tensor: epoch"),
-        ({"state_dict": {"x": torch.ones(2)}}, "TypeError: not a tensor: state_dict"),
+        ({"epoch": 3}, "epoch, not a tensor"),
+        ({"state_dict": {"x": torch.ones(2)}}, "state_dict, not a tensor"),
         ([torch.ones(2)], "AttributeError: 'list' object"),
     ],
 )
@@ -261,9 +261,9 @@ def _longer_vocabulary(folder):
 
 
 @pytest.mark.parametrize(
-    ("spoil", "error"),
+    ("damage", "error"),
     [
-        (_another_architecture, "must be a BERT.*'roberta'"),
+        (_another_architecture, "is not of a BERT.*'roberta'"),
         (_sentencepiece, r"SentencePiece.*spiece\.model"),
         (_cut_off, r"model\.safetensors is damaged"),
         (_longer_vocabulary, "24 word vectors.*25 pieces"),
@@ -274,15 +274,15 @@ def _longer_vocabulary(folder):
         (lambda folder: edit(folder / "config.json", is_decoder=True), "is_decoder"),
     ],
 )
-def test_bad_folders(tmp_path, spoil, error):
+def test_bad_folders(tmp_path, damage, error):
     folder = folder_of(tmp_path / "model", bert_of_theirs())
-    spoil(folder)
+    damage(folder)
     with pytest.raises(ValueError, match=error) as raised:
         read(folder)
     assert "\n" not in str(raised.value)
 
 
-def test_a_folder_appears_whole_or_not_at_all(tmp_path, monkeypatch):
+def test_a_folder_appears_complete_or_not_at_all(tmp_path, monkeypatch):
     def fail(*args):
         raise OSError("No space left on device")
 

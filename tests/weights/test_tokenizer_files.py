@@ -1,4 +1,4 @@
-"""What stands beside the weights of a HuggingFace folder: tokenizer settings, and how texts become vectors."""
+"""The files beside the weights of a HuggingFace folder: tokenizer settings, and how texts become vectors."""
 
 import json
 import shutil
@@ -9,6 +9,7 @@ from keras_bert.text.rules import TextRules
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.vectors import Pooling
 from keras_bert.weights import hugging_face
+from keras_bert.weights.convert import convert
 from keras_bert.weights.load import read
 from tests.weights import small
 from tests.weights.hugging_face_folders import bert_of_theirs, edit, folder_of
@@ -57,7 +58,7 @@ def test_tokenizer_flags_are_refused(tmp_path, flags):
     ("piece", "rules"),
     [("É", TextRules(True, False)), ("Rome", TextRules(False)), ("e", TextRules(True))],
 )
-def test_vocabulary_alone_shows_the_casing(tmp_path, caplog, piece, rules):
+def test_only_a_vocabulary_shows_the_casing(tmp_path, caplog, piece, rules):
     caplog.set_level("INFO")
     folder = folder_of(tmp_path / "model", bert_of_theirs())
     Vocabulary([*small.VOCABULARY.tokens[:-1], piece]).save(folder / "vocab.txt")
@@ -73,6 +74,15 @@ def test_vocabulary_from_tokenizer_json(tmp_path):
     checkpoint = read(folder)
     assert checkpoint.vocabulary == small.VOCABULARY
     assert checkpoint.rules.lowercase is False
+
+
+def test_another_limit_of_the_length_of_words_is_reported(tmp_path, minilm):
+    limit = read(minilm).left_out["max_input_chars_per_word"]
+    assert limit == "words above 100 characters become [UNK] there, above 200 here"
+    hugging_face.write_checkpoint(small.checkpoint(), tmp_path / "model")
+    assert "max_input_chars_per_word" not in read(tmp_path / "model").left_out
+    done = convert(tmp_path / "model", "hf", tmp_path / "again")
+    assert "above 100 characters become [UNK] in transformers" in done.left_out["max_input_chars_per_word"]
 
 
 def test_sentence_transformers_settings(tmp_path, minilm, caplog):
