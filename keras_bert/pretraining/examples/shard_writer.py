@@ -79,7 +79,7 @@ class ShardWriter:
         if found := storage.read_json(note):
             if found["digest"] != digest:
                 raise ValueError(
-                    f"{path} was made from another text: the corpus has changed since this run was interrupted. "
+                    f"{path} was made from another text: the corpus has changed since it was written. "
                     f"Empty the directory or choose another. Received: documents with digest {digest}, where "
                     f"{found['digest']} was written"
                 )
