@@ -227,8 +227,8 @@ def test_next_segments_follow_the_first(tmp_path):
     letters = [f"{a} {b}" for a in "abcdefghij" for b in "abcdefghij"]
     texts = ["\n".join(f"{number} {letter}." for number, letter in zip("abcdefghij" * 10, letters, strict=True))] * 9
     write(iter(texts), tmp_path / "a", short_seq_prob=0, sentences="line")
-    whole = [VOCABULARY[piece] for piece in texts[0].replace(".", " .").split()]
-    places = {tuple(whole[begin : begin + 12]): begin for begin in range(len(whole) - 12)}
+    text = [VOCABULARY[piece] for piece in texts[0].replace(".", " .").split()]
+    places = {tuple(text[begin : begin + 12]): begin for begin in range(len(text) - 12)}
     seen = 0
     for batch in batches(tmp_path / "a", epochs=1):
         for ids, label in zip(unmasked(batch), batch["y/nsp_logits"], strict=True):
