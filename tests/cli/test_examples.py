@@ -41,7 +41,7 @@ def test_beam_and_its_options(run, source, options):
     assert "90 documents" in out
     code, _, err = run("examples", source, *options, "--seq-length", "16", "--runner", "beam")
     assert code == 1
-    assert "holds examples of another run" in err.splitlines()[-1]
+    assert "holds other examples" in err.splitlines()[-1]
 
 
 def test_wrong_options_and_missing_files(run, source, options):

@@ -45,8 +45,8 @@ def test_a_heading_separates_documents_in_markdown(tmp_path):
 def test_boundaries(tmp_path):
     path = write(tmp_path, "a.txt", "# A\nOne\n\ntwo.\n# B\nThree.\n")
     assert texts(path, boundary="heading") == ["One\n\ntwo.", "Three."]
-    (whole,) = read_documents(path, boundary="file")
-    assert list(sentences_of(whole)) == ["# A One", "two.", "# B Three."]  # where a blank line separates paragraphs
+    (document,) = read_documents(path, boundary="file")
+    assert list(sentences_of(document)) == ["# A One", "two.", "# B Three."]  # where a blank line separates paragraphs
     with pytest.raises(ValueError, match=r"`boundary` \(--documents\) must be one of"):
         read_documents(path, boundary="page")
 
@@ -81,9 +81,9 @@ def test_texts_in_memory():
     ("suffix", "pack"), [(".gz", gzip.compress), (".bz2", bz2.compress), (".zst", zstandard.compress)]
 )
 def test_compressed(tmp_path, suffix, pack):
-    whole = "".join(f"Sentence {random.Random(n).random()}.\n\n" for n in range(5000))
+    text = "".join(f"Sentence {random.Random(n).random()}.\n\n" for n in range(5000))
     path = tmp_path / f"a.txt{suffix}"
-    data = pack(whole.encode()[:60]) + pack(whole.encode()[60:])  # several members, as parallel compressors write
+    data = pack(text.encode()[:60]) + pack(text.encode()[60:])  # several members, as parallel compressors write
     path.write_bytes(data)
     assert len(texts(path)) == 5000
     path.write_bytes(data[: len(data) // 2])
@@ -205,8 +205,8 @@ def test_headings_of_markdown_are_dropped(tmp_path, boundary):
     documents = read_documents(write(tmp_path, "a.md", text), boundary=boundary)
     found = [sentence for document in documents for sentence in sentences_of(document)]
     assert found == ["One.", "Two.", "Three", "Four.", "``` # of code ```"]
-    (whole,) = read_documents(tmp_path / "a.md", boundary="file")
-    assert list(sentences_of(whole, "line"))[:3] == ["One. Two.", "Three", "Four."]
+    (document,) = read_documents(tmp_path / "a.md", boundary="file")
+    assert list(sentences_of(document, "line"))[:3] == ["One. Two.", "Three", "Four."]
 
 
 def test_markup_of_markdown_is_dropped():

@@ -189,12 +189,12 @@ def test_data_that_does_not_fit(folder, tmp_path):
 
 def test_an_unfinished_run_is_refused_as_a_source(tmp_path):
     (tmp_path / "run.json").write_text("{}")
-    with pytest.raises(ValueError, match="Go on with it by the same keras-bert pretrain"):
+    with pytest.raises(ValueError, match="same keras-bert pretrain"):
         keras_bert.load(tmp_path)
 
 
 def test_a_run_without_a_checkpoint_leaves_its_directory_as_it_was(folder, tmp_path):
-    with pytest.raises(ValueError, match="must be a known name"):
+    with pytest.raises(ValueError, match="neither a known name nor a path"):
         pretrain(folder / "12", tmp_path / "run", recipe=RECIPE, source="mistyped", strategy="one")
     assert not (tmp_path / "run").exists()
     with pytest.raises(FloatingPointError, match=r"(?s)not finite.*lower the learning rate"):

@@ -39,7 +39,7 @@ def test_keras_file(tmp_path, nsp):
         trainable = [weight.path for weight in pretrainer.trainable_weights]
         assert [weight.path for weight in loaded.trainable_weights] == trainable
         pooler, saved = (x.bert.get_layer("pooler").kernel for x in (loaded, pretrainer))
-        assert (array(pooler) == array(saved)).all()  # of no use to masked words alone, but kept
+        assert (array(pooler) == array(saved)).all()  # not used for masked words, but kept
         assert isinstance(loaded.optimizer, type(pretrainer.optimizer))
     mixed = Pretrainer.load(tmp_path, dtype="mixed_bfloat16", seq_length=8)
     assert mixed.bert.dtype_policy.name == "mixed_bfloat16"
@@ -81,7 +81,7 @@ def test_a_source_without_the_head(tmp_path):
         Pretrainer.load(tmp_path / "bert.keras")
 
 
-def test_masked_words_alone_go_on_with_next_sentences(tmp_path):
+def test_a_model_of_masked_words_gets_a_head_for_next_sentences(tmp_path):
     made = small.checkpoint("mlm")
     hugging_face.write_checkpoint(made, tmp_path / "model")
     assert not Pretrainer.load(tmp_path / "model").nsp
@@ -90,8 +90,8 @@ def test_masked_words_alone_go_on_with_next_sentences(tmp_path):
     assert array(loaded.get_layer("nsp").kernel).any()
 
 
-def test_a_head_computed_otherwise_than_its_encoder():
-    """As KerasHub's, with the erf GELU over an encoder with the tanh form."""
+def test_a_head_with_another_activation_than_its_encoder():
+    """As in KerasHub: the erf form of GELU in the head, the tanh form in the encoder."""
     other = dataclasses.replace(small.CONFIG, hidden_act="gelu_erf", layer_norm_eps=1e-5)
     pretrainer = small_pretrainer(mlm_config=other)
     checkpoint = Checkpoint.of(pretrainer)

@@ -30,7 +30,7 @@ ONE_DOCUMENT = (
 
 
 class Written(NamedTuple):
-    """The totals of a run of `write_examples`."""
+    """The totals of `write_examples`."""
 
     documents: int
     sentences: int
@@ -52,17 +52,19 @@ class Written(NamedTuple):
 # === Writing ===
 
 
-def run_of(settings: ExampleSettings, vocabulary: Vocabulary, corpus: list[list[Any]], writer: str) -> dict[str, Any]:
-    """What identifies a run of `write_examples`.
+def origin_of(
+    settings: ExampleSettings, vocabulary: Vocabulary, corpus: list[list[Any]], writer: str
+) -> dict[str, Any]:
+    """What examples are made from, by which an interrupted directory is recognized.
 
     corpus: the name and size of each file. writer: "local" or "beam".
     """
-    identity = {"vocabulary_size": len(vocabulary), "vocabulary_sha256": _sha256(vocabulary), "format": FORMAT}
-    return {"settings": settings.to_dict() | identity, "corpus": corpus, "writer": writer}
+    more = {"vocabulary_size": len(vocabulary), "vocabulary_sha256": _sha256(vocabulary), "format": FORMAT}
+    return {"settings": settings.to_dict() | more, "corpus": corpus, "writer": writer}
 
 
-def finished_shards(directory: str, run: dict[str, Any]) -> list[Shard] | None:
-    """The shards of a finished run; None if there is something to write. The directory of another run is refused."""
+def finished_shards(directory: str, origin: dict[str, Any]) -> list[Shard] | None:
+    """The shards of finished examples; None if they are still to be written. Other examples there are an error."""
     finished = storage.read_json(os.path.join(directory, FINISHED))
     found = finished or storage.read_json(os.path.join(directory, UNFINISHED))
     if not found:
@@ -72,31 +74,31 @@ def finished_shards(directory: str, run: dict[str, Any]) -> list[Shard] | None:
                 f"which holds {names[0]}"
             )
         return None
-    for part, value in run.items():
+    for part, value in origin.items():
         if found.get(part) != value:
             raise FileExistsError(
-                f"{directory} holds examples of another run. Choose another directory, empty this one, or use the "
-                f"arguments of that run. Received: other {part}: {differences(found.get(part), value)}"
+                f"{directory} holds other examples. Choose another directory, empty this one, or use the options that "
+                f"these were written with. Received: other {part}: {differences(found.get(part), value)}"
             )
     if not finished:
         return None
-    logger.info("%s: already finished by an earlier run.", directory)
+    logger.info("%s: the examples are already finished.", directory)
     return [Shard(**shard) for shard in finished["shards"]]
 
 
-def begin(directory: str, run: dict[str, Any], settings: ExampleSettings, vocabulary: Vocabulary) -> None:
+def begin(directory: str, origin: dict[str, Any], settings: ExampleSettings, vocabulary: Vocabulary) -> None:
     """Create the directory with everything but shards."""
     storage.make_folder(directory)
-    storage.write_json(os.path.join(directory, UNFINISHED), run)  # first, since it says whose directory this is
+    storage.write_json(os.path.join(directory, UNFINISHED), origin)  # first, since it marks the directory
     storage.write_text(os.path.join(directory, VOCABULARY), _lines(vocabulary))
     storage.write_json(os.path.join(directory, RULES), tokenizer_config(settings.rules, settings.seq_length))
 
 
-def finish(directory: str, run: dict[str, Any]) -> list[Shard]:
+def finish(directory: str, origin: dict[str, Any]) -> list[Shard]:
     """Move the shards' notes into examples.json."""
     notes = [name for name in storage.names_in(directory) if name.startswith("examples-") and name.endswith(".json")]
     shards = sorted(Shard(**storage.read_json(os.path.join(directory, name))) for name in notes)
-    settings = run["settings"]
+    settings = origin["settings"]
     written = summarize(shards, settings)
     if settings["nsp"] and written.documents == 1:
         raise ValueError(ONE_DOCUMENT)
@@ -109,14 +111,14 @@ def finish(directory: str, run: dict[str, Any]) -> list[Shard]:
             "(--documents), or write no pairs (nsp=False, --no-nsp).",
             100 * written.random_share,
         )
-    elif settings["nsp"] and written.real_share and written.real_share < 0.6 and _has_blank_lines(run):
+    elif settings["nsp"] and written.real_share and written.real_share < 0.6 and _has_blank_lines(origin):
         logger.warning(
             "Only %.0f %% of a row is text, because the documents are short: %.1f sentences on average. In .txt files, "
             "a blank line ends a document. If it only ends a paragraph in yours, write the examples again with one "
             "document for each file (--documents file) or each heading (--documents heading).",
             100 * written.real_share, written.sentences / written.documents,
         )  # fmt: skip
-    storage.write_json(os.path.join(directory, FINISHED), run | {"shards": [shard._asdict() for shard in shards]})
+    storage.write_json(os.path.join(directory, FINISHED), origin | {"shards": [shard._asdict() for shard in shards]})
     for name in [UNFINISHED, *notes]:
         storage.remove(os.path.join(directory, name))
     return shards
@@ -133,10 +135,10 @@ def summarize(shards: list[Shard], settings: dict[str, Any], seconds: float = 0.
     return Written(documents, sentences, examples, text / 1e6, seconds, real_share, random_share)
 
 
-def _has_blank_lines(run: dict[str, Any]) -> bool:
+def _has_blank_lines(origin: dict[str, Any]) -> bool:
     """Whether blank lines end documents in some file of the corpus."""
-    return run["settings"]["boundary"] in ("auto", "blank-line") and any(
-        kind_of(name) == "text" for name, _ in run["corpus"]
+    return origin["settings"]["boundary"] in ("auto", "blank-line") and any(
+        kind_of(name) == "text" for name, _ in origin["corpus"]
     )
 
 
@@ -170,8 +172,7 @@ def read_shards(directory: str) -> list[Shard]:
 def read_settings(directory: str) -> tuple[ExampleSettings, Vocabulary]:
     """The settings and the vocabulary of the examples, finished or not."""
     path = os.path.join(directory, FINISHED)
-    run = storage.read_json(path) or storage.read_json(os.path.join(directory, UNFINISHED))
-    found = run["settings"]
+    found = (storage.read_json(path) or storage.read_json(os.path.join(directory, UNFINISHED)))["settings"]
     size, digest = found.pop("vocabulary_size", None), found.pop("vocabulary_sha256", None)
     if (version := found.pop("format", None)) != FORMAT or set(found) != set(ExampleSettings().to_dict()):
         raise ValueError(

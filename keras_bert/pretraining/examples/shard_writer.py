@@ -79,7 +79,7 @@ class ShardWriter:
         if found := storage.read_json(note):
             if found["digest"] != digest:
                 raise ValueError(
-                    f"{path} was made from another text: the corpus has changed since this run was interrupted. "
+                    f"{path} was made from another text: the corpus has changed since it was written. "
                     f"Empty the directory or choose another. Received: documents with digest {digest}, where "
                     f"{found['digest']} was written"
                 )
@@ -130,7 +130,7 @@ class ShardWriter:
 
     def _rows(self, ids: np.ndarray, lengths: list[list[int]], chance: random.Random) -> list[bytes]:
         """The rows of one pass over the documents, shuffled, as dynamic records."""
-        data, wide, room = ids.astype(self._type).tobytes(), self._type.itemsize, self.settings.seq_length
+        data, width, room = ids.astype(self._type).tobytes(), self._type.itemsize, self.settings.seq_length
         start, end = (np.array(self._vocabulary[name], self._type).tobytes() for name in ("[CLS]", "[SEP]"))
         if self.settings.nsp:
             short = self.settings.short_seq_prob
@@ -139,7 +139,7 @@ class ShardWriter:
         else:
             spans_and_labels = [(spans, 0) for spans in full_spans(lengths, room=room - 2)]
         rows = [
-            self._labels[label] + start + b"".join(data[wide * first : wide * last] + end for first, last in spans)
+            self._labels[label] + start + b"".join(data[width * first : width * last] + end for first, last in spans)
             for spans, label in spans_and_labels
         ]
         chance.shuffle(rows)
