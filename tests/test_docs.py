@@ -52,16 +52,16 @@ def test_code_runs(page, tmp_path, monkeypatch):
 # === Docstrings ===
 
 # These need a docstring but no example: training, scoring, exports and the command line call them, users do not.
-HOOKS = set(
-    "examples labelled_examples held_out_examples with_targets target_ids class_weight_ids settings check_learnable "
-    "check_rows check_settings objective measures measures_of is_distributed has_preprocessor logits stack_logits "
-    "target_scores report_logits report_options decode_words".split()
-)
+HOOKS = {
+    "examples", "labelled_examples", "held_out_examples", "with_targets", "target_ids", "class_weight_ids", "settings",
+    "check_learnable", "check_rows", "check_settings", "objective", "measures", "measures_of", "is_distributed", "logits",
+    "stack_logits", "target_scores", "report_logits", "report_options", "decode_words", "has_preprocessor",
+}  # fmt: skip
 # Nor do these, which the author of a task writes: examples/own_task.py shows how.
-CONTRACT = set(
-    "decode answers_in_graph signatures report best_score read_rows read_lines from_rows labels_of answers_as_json "
-    "as_json".split()
-)
+CONTRACT = {
+    "decode", "answers_in_graph", "signatures", "report", "best_score", "read_rows", "read_lines", "from_rows",
+    "labels_of", "answers_as_json", "as_json",
+}  # fmt: skip
 KERAS = (keras.Model, keras.layers.Layer, keras.optimizers.Optimizer)  # they document what overrides theirs
 
 
