@@ -10,12 +10,12 @@ import tensorflow as tf
 import keras_bert
 from keras_bert.corpus.files import find_files
 from keras_bert.pretraining.examples.record_files import find_records
-from keras_bert.serving.served_model import find_models
+from keras_bert.serving.served_version import find_models
 from keras_bert.storage import literal_path, matching
 from keras_bert.training.checkpoints import Checkpoints, latest_checkpoint
 from keras_bert.training.metrics_log import read_metrics
 from keras_bert.training.train import train
-from keras_bert.weights import own
+from keras_bert.weights import our_folder
 from keras_bert_cli import convert, evaluate, examples, pretrain, vocab  # noqa: F401  registers the commands
 from tests.tasks import runs
 from tests.training.small_training import BATCH, batches, small_pretrainer, weights
@@ -126,7 +126,7 @@ def test_convert_and_load(odd, format):
 
 
 def _saved(folder):
-    own.write_checkpoint(small.checkpoint(), folder)
+    our_folder.write_checkpoint(small.checkpoint(), folder)
     return folder
 
 

@@ -165,13 +165,16 @@ def _in_text(lines: Iterator[str], path: str, kind: str, boundary: str) -> Itera
 def is_wrapped(lines: list[str]) -> bool:
     """Whether lines end where the next word would not fit, and not at the end of a paragraph or a sentence.
 
-    >>> is_wrapped(["It was a bright cold day in", "April, and the clocks were", "striking thirteen."] * 10)
+    >>> is_wrapped(["It was a bright cold day in", "April, and the clocks were", "striking thirteen.", ""] * 10)
     True
     """
-    width = max(map(len, lines), default=0)
+    lengths = sorted(len(line) for line in lines if line.strip())
     pairs = [(line, following) for line, following in pairwise(lines) if line.strip() and following.strip()]
-    full = sum(len(line.rstrip()) + 1 + len(following.split()[0]) > width * 0.9 for line, following in pairs)
-    return len(pairs) >= 20 and width <= 120 and full > 0.7 * len(pairs)
+    if len(pairs) < 20:
+        return False
+    width = lengths[int(0.95 * len(lengths))]
+    full = sum(len(line.rstrip()) + len(following.split()[0]) >= 0.95 * width for line, following in pairs)
+    return 25 <= width <= 120 and full > 0.75 * len(pairs)
 
 
 def split_at_headings(lines: Iterable[str], source: str = "A text") -> Iterator[list[str]]:

@@ -33,6 +33,7 @@ from keras_bert.tasks.signature import Logits, Signature, pack_texts, text_signa
 from keras_bert.tasks.validation import Validation
 from keras_bert.text.tokenized_rows import pieces
 from keras_bert.training.measure import Measure
+from keras_bert.weights.heads import assign_head, load_head, load_saved
 
 logger = logging.getLogger("keras_bert")
 
@@ -78,7 +79,7 @@ class Task(HeadedModel):
     usage: str = 'list(task.answers_as_json(["a text"]))'  # a line of Python for the model card
     default_seq_length: int = 128  # of a run of the command line
     labels: tuple[str, ...] = ()
-    heads: tuple[str, ...] = ()  # the layers of the head, as weights/names.py calls them
+    heads: tuple[str, ...] = ()  # the layers of the head, as weights/tables.py calls them
     table: tuple[tuple[str, ...], str] = (("text",), "label")  # the columns x and y of a table
     example_ranks: tuple[int, ...] = (0,)  # the ranks of the first tensor of x in an element of a tf.data
     length_axis: int | None = None  # the axis of an example's logits that is as long as its row, if there is one
@@ -558,8 +559,6 @@ class Task(HeadedModel):
 
         settings: arguments of the constructor; the others are as the source has them.
         """
-        from keras_bert.weights.heads import assign_head, load_head, load_saved
-
         task = None if settings else load_saved(cls, source, dtype=dtype, seq_length=seq_length)
         if task is None:
             places: Any = {"cache_dir": cache_dir, "local_only": local_only}

@@ -1,4 +1,4 @@
-"""Google's WordpieceTokenizer as TensorFlow ops: words to ids and the byte each piece begins at."""
+"""Google's WordpieceTokenizer as TensorFlow ops: from words to ids and the byte where each piece begins."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,9 +8,9 @@ _MAX_BYTES = 256  # of a piece, in tf_text
 
 
 class WordPiece:
-    """Greedy longest match over a flat tensor of words, built once from the vocabulary's pieces.
+    """Splits each word into the longest pieces from left to right. Built once from the pieces of a vocabulary.
 
-    stand_ins: other spellings under which pieces are found, such as the control character that stands for [MASK].
+    stand_ins: other spellings of pieces in the words, such as the control character that replaces [MASK].
 
     >>> wordpiece = WordPiece(["[UNK]", "em", "##bed", "##ding"])
     >>> ids, splits, starts = wordpiece(["embedding", "other"])
@@ -23,16 +23,16 @@ class WordPiece:
         from tensorflow_text import FastWordpieceTokenizer
 
         stand_ins = stand_ins or {}
-        # The C++ builder reads a piece up to its first NUL. No cleaned word has a NUL, so such a piece is never found.
+        # The C++ builder stops reading a piece at a NUL. No normalized word has one, so such a piece is never found.
         pieces = [f"\x7f{number}" if "\0" in token else token for number, token in enumerate(tokens)]
         long = next((piece for piece in pieces if len(piece.removeprefix("##").encode()) > _MAX_BYTES), None)
         if long is not None:
             raise ValueError(
-                f"A piece must have at most {_MAX_BYTES} bytes in UTF-8. Rename it to [unusedN] to keep the other "
-                f"ids. Received: {long[:20]!r}... of {len(long.encode())} bytes"
+                f"The vocabulary has a piece of more than {_MAX_BYTES} bytes in UTF-8. Rename it to [unusedN], which "
+                f"keeps the other ids. Received: {long[:20]!r}... of {len(long.encode())} bytes"
             )
         self._unknown = stand_ins.get("[UNK]", "[UNK]")
-        # Whatever is being traced, the model is a constant outside it; a GPU would copy it back for each batch.
+        # A constant outside of any graph that is being traced. On a GPU it would be copied back for each batch.
         with tf.init_scope(), tf.device("CPU:0"):
             self._model = FastWordpieceTokenizer(
                 [stand_ins.get(piece, piece) for piece in pieces],
@@ -43,7 +43,7 @@ class WordPiece:
             )
 
     def __call__(self, words: Any) -> tuple[Any, Any, Any]:
-        """Of a flat tensor of words: the ids, the row splits that part them into words, the first bytes."""
+        """For a flat tensor of words: the ids, their row splits by word, and the byte where each piece begins."""
         import tensorflow as tf
 
         words = tf.convert_to_tensor(words)

@@ -21,6 +21,7 @@ import keras_bert
 import keras_bert_cli as cli
 from keras_bert import progress
 from keras_bert_cli.contents import CONTENTS
+from keras_bert_cli.finetune import TaskName
 from tests.tasks.small import small_task
 
 ROOT = Path(__file__).parents[2]
@@ -141,6 +142,11 @@ def test_a_list_for_programs(run):
     assert code == 0
     korean = [dataclasses.asdict(model) for model in keras_bert.list_models() if model.language == "Korean"]
     assert models == json.loads(json.dumps(korean))
+
+
+def test_the_tasks_of_finetune():
+    """They are written in the command line too, since its help does not import the package."""
+    assert set(TaskName) == set(keras_bert.Task.commands())
 
 
 def test_wrong_usage(run):

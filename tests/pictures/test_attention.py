@@ -81,7 +81,7 @@ def test_command(bert, tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {"bert.keras", "a.html"}
     run("--output", str(tmp_path / "a.html"), "--seq-length", "4")
     assert len(data_of((tmp_path / "a.html").read_text())["pieces"]) == 4
-    with pytest.raises(ValueError, match="at most the model's"):
+    with pytest.raises(ValueError, match="not exceed the model's"):
         run("--output", str(tmp_path / "a.html"), "--seq-length", "9999")
     with pytest.raises(FileNotFoundError, match="needs a folder that exists"):
         run("--output", str(tmp_path / "none" / "a.html"))

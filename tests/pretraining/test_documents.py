@@ -2,6 +2,7 @@ import bz2
 import gzip
 import json
 import random
+import textwrap
 
 import pytest
 import zstandard
@@ -153,6 +154,20 @@ def test_a_very_long_document_is_cut(tmp_path, monkeypatch, caplog):
     assert len(found) == 4
     assert sum(text.count("line of") for text in found) == 100
     assert "a.txt: documents longer than 1,000 characters are cut" in caplog.text
+
+
+def test_hard_wrapped_lines_are_joined(tmp_path):
+    sentences = [f"Sentence {number} has {'several words ' * (number % 7)}and an end." for number in range(60)]
+    paragraphs = [" ".join(sentences[begin : begin + 4]) for begin in range(0, 60, 4)]
+    wrapped = "\n\n".join(textwrap.fill(paragraph, 60) for paragraph in paragraphs)
+    documents = list(read_documents(write(tmp_path, "wrapped.txt", wrapped)))
+    assert len(documents) == len(paragraphs)
+    assert [sentence for document in documents for sentence in sentences_of(document)] == sentences
+    lines = [line for document in documents for line in sentences_of(document, "line")]
+    assert lines == [line for line in wrapped.split("\n") if line]
+    for text in ("\n".join(sentences), "\n".join(paragraphs)):  # lines of natural length stay as they are
+        (document,) = read_documents(write(tmp_path, "lines.txt", text))
+        assert document.form == "lines"
 
 
 @pytest.mark.parametrize(

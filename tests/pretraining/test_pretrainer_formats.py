@@ -8,7 +8,7 @@ import pytest
 
 from keras_bert.bert import Bert
 from keras_bert.pretraining.pretrainer import Pretrainer
-from keras_bert.weights import google, hugging_face, own
+from keras_bert.weights import google, hugging_face, our_folder
 from keras_bert.weights.checkpoint import Checkpoint
 from keras_bert.weights.load import read
 from tests.parity.oracles import array
@@ -48,7 +48,7 @@ def test_keras_file(tmp_path, nsp):
         assert (array(weight) == array(saved)).all()
 
 
-@pytest.mark.parametrize("form", [own, hugging_face, google])
+@pytest.mark.parametrize("form", [our_folder, hugging_face, google])
 def test_formats(tmp_path, form):
     if form is google and keras.backend.backend() != "tensorflow":
         pytest.skip("Google's checkpoints are read with TensorFlow")
@@ -68,16 +68,16 @@ def test_keras_file_as_a_checkpoint(tmp_path):
     folder.mkdir()
     pretrainer.bert.config.to_json(folder / "bert_config.json")
     small.VOCABULARY.save(folder / "vocab.txt")
-    pretrainer.save_weights(folder / own.WEIGHTS)
+    pretrainer.save_weights(folder / our_folder.WEIGHTS)
     small.assert_equal_arrays(read(folder).heads["mlm"].weights, Checkpoint.of(pretrainer).heads["mlm"].weights)
 
 
 def test_a_source_without_the_head(tmp_path):
     hugging_face.write_checkpoint(small.checkpoint("classifier"), tmp_path / "classifier")
-    with pytest.raises(ValueError, match=r"must have the head mlm.*with the heads classifier"):
+    with pytest.raises(ValueError, match=r"lacks the head mlm.*the heads classifier"):
         Pretrainer.load(tmp_path / "classifier")
     Bert(small.CONFIG).save(tmp_path / "bert.keras")
-    with pytest.raises(ValueError, match=r"must have the head mlm.*with no head"):
+    with pytest.raises(ValueError, match=r"lacks the head mlm.*no head"):
         Pretrainer.load(tmp_path / "bert.keras")
 
 

@@ -1,12 +1,12 @@
 """The tables of the normalizer and the aligner, against Python's, character by character."""
 
 import os
+import random
 import unicodedata
 
 import tensorflow as tf
 
-from keras_bert.text.normalizer import _CASED, _IGNORABLE, Normalizer
-from keras_bert.text.offsets import _MOVING
+from keras_bert.text.normalizer import _CASED, _IGNORABLE, MOVING_MARKS, Normalizer, _sorted_accents
 from tests.parity.unicode_strings import assigned
 from tests.subprocesses import fork
 
@@ -31,7 +31,32 @@ def test_which_marks_may_move():
         parts = unicodedata.normalize("NFD", character.lower())
         return any(unicodedata.combining(part) and unicodedata.category(part) != "Mn" for part in parts)
 
-    assert in_class(_MOVING) == [leaves_moving(character) for character in assigned()]
+    assert in_class(MOVING_MARKS) == [leaves_moving(character) for character in assigned()]
+
+
+def test_which_accents_are_sorted():
+    """TensorFlow may know younger ones than Python."""
+    accents = [c for c in assigned() if unicodedata.category(c) == "Mn"]
+    sorted_by_python = {c for c in accents if all(map(unicodedata.combining, unicodedata.normalize("NFD", c)))}
+    assert sorted_by_python <= set(_sorted_accents())
+    assert {c for c in _sorted_accents() if unicodedata.category(c) != "Cn"} <= sorted_by_python
+
+
+def test_long_runs_of_marks_become_the_same_words():
+    """Beyond 4,096 bytes runs are shortened before NFD. Python sorts them as they are."""
+    draw = random.Random(0)
+    accents, moving = "\u0301\u0327\u0340\u05b0\u0345", "\u302e\u1715\U0001d16d"
+    kinds = ["a", "é", "\u034f", accents, moving, accents + moving]
+    texts = []
+    for longest in (3, 30, 199):
+        for _ in range(20):
+            runs = [draw.choices(draw.choice(kinds), k=draw.randint(1, longest)) for _ in range(10_000 // longest)]
+            texts.append(" ".join("e" + "".join(run) for run in runs))
+    assert min(len(text.encode()) for text in texts) > 4096
+    normalizer = Normalizer(lowercase=False, strip_accents=True, split_cjk=True)
+    for text, words in zip(texts, normalizer.normalize(texts).numpy(), strict=True):
+        expected = (c for c in unicodedata.normalize("NFD", text) if unicodedata.category(c) != "Mn")
+        assert words.decode() == "".join(expected)
 
 
 def lowered(language):

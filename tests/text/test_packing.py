@@ -62,9 +62,9 @@ def test_other_truncations(truncation, expected):
 def test_only_first_cannot_cut_the_second():
     packer = Packer(CLS, SEP, PAD, truncation="only_first")
     rows = [ragged([[1]]), ragged([[1, 2, 3, 4]])]
-    with pytest.raises(ValueError, match=r"another one must fit into the 3 pieces.*Received: 4 pieces$"):
+    with pytest.raises(ValueError, match=r"the others do not fit into 3 pieces.*Received: 4 pieces$"):
         packer.pack(rows, 6)
-    with pytest.raises(tf.errors.InvalidArgumentError, match="another one must fit into the 3 pieces"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="the others do not fit into 3 pieces"):
         tf.function(lambda a, b: packer.pack([a, b], 6))(*rows)
 
 

@@ -55,7 +55,7 @@ def test_no_text():
     ],
 )
 def test_what_is_no_text(texts, received):
-    with pytest.raises(TypeError, match=r"must be (a string|strings)\. .*" + received):
+    with pytest.raises(TypeError, match=r"must be (a string|strings|one column of strings)\. .*" + received):
         as_texts(texts)
 
 

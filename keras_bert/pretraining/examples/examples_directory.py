@@ -14,7 +14,7 @@ from keras_bert.pretraining.examples.example_settings import ExampleSettings
 from keras_bert.pretraining.examples.masking import Masking
 from keras_bert.pretraining.examples.shard_writer import Shard
 from keras_bert.text.vocabulary import Vocabulary
-from keras_bert.weights.hugging_face_text import tokenizer_config
+from keras_bert.weights.tokenizer_files import tokenizer_config
 
 logger = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.weights.checkpoint import Checkpoint, Head
 from keras_bert.weights.heads import assign_head
 from keras_bert.weights.load import build, read_source
-from keras_bert.weights.names import Stored
+from keras_bert.weights.tables import Stored
 
 logger = logging.getLogger("keras_bert")
 

@@ -5,9 +5,10 @@ import shutil
 
 import pytest
 
+from keras_bert.text.rules import TextRules
+from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.vectors import Pooling
 from keras_bert.weights import hugging_face
-from keras_bert.weights.checkpoint import TextRules
 from keras_bert.weights.load import read
 from tests.weights import small
 from tests.weights.hugging_face_folders import bert_of_theirs, edit, folder_of
@@ -48,8 +49,20 @@ def test_tokenizer_flags_are_honoured(tmp_path, flags, rules):
 def test_tokenizer_flags_are_refused(tmp_path, flags):
     folder = folder_of(tmp_path / "model", bert_of_theirs())
     edit(folder / "tokenizer_config.json", **flags)
-    with pytest.raises(ValueError, match="cuts text in a way of its own"):
+    with pytest.raises(ValueError, match="splits text in another way"):
         read(folder)
+
+
+@pytest.mark.parametrize(
+    ("piece", "rules"),
+    [("É", TextRules(True, False)), ("Rome", TextRules(False)), ("e", TextRules(True))],
+)
+def test_vocabulary_alone_shows_the_casing(tmp_path, caplog, piece, rules):
+    caplog.set_level("INFO")
+    folder = folder_of(tmp_path / "model", bert_of_theirs())
+    Vocabulary([*small.VOCABULARY.tokens[:-1], piece]).save(folder / "vocab.txt")
+    assert read(folder).rules == rules
+    assert f"{folder}: taken as {'cased' if piece == 'Rome' else 'uncased'}" in caplog.text
 
 
 def test_vocabulary_from_tokenizer_json(tmp_path):
@@ -72,13 +85,13 @@ def test_sentence_transformers_settings(tmp_path, minilm, caplog):
     unknown = read(folder)
     assert unknown.pooling is None
     assert "modules.json" in unknown.left_out
-    assert "pooling by cls and max has no equal here" in caplog.text
+    assert "keras_bert has no pooling by cls and max" in caplog.text
     changes = {"pooling_mode_mean_tokens": True, "pooling_mode_cls_token": False, "pooling_mode_max_tokens": False}
     edit(folder / "1_Pooling" / "config.json", **changes)
     assert read(folder).pooling == Pooling("mean", True, 256)
     edit(folder / "config_sentence_transformers.json", default_prompt_name="query")
     assert read(folder).pooling is None
-    assert "prompt 'query' before each text" in caplog.text
+    assert "prompt 'query' in front of each text" in caplog.text
 
 
 def test_sentence_transformers_with_a_folder_for_bert(tmp_path):
