@@ -165,7 +165,7 @@ def direct(folder: Path) -> Callable[[str, Columns], dict[str, Any]]:
     import tensorflow as tf
     import tensorflow_text  # noqa: F401  registers its ops
 
-    from keras_bert.serving.rest import plain
+    from keras_bert.serving.predict_requests import plain
 
     loaded = tf.saved_model.load(str(folder))
 

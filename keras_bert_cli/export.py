@@ -27,7 +27,7 @@ def export(
 ) -> None:
     """Export a model for TF Serving. It accepts text and returns a task's answers, or vectors if it has no task."""
     from keras_bert.exports.export import export
-    from keras_bert.serving.kit import write_kit
+    from keras_bert.serving.write_kit import write_kit
 
     if not name.replace("-", "").replace("_", "").isalnum() or not name.isascii():
         raise ValueError(f"--name must be letters, digits, - and _, since it is part of URLs. Received: {name!r}")

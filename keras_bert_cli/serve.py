@@ -22,7 +22,7 @@ def serve(
         import uvicorn
     except ImportError:
         raise ImportError('The server needs uvicorn. Run: pip install "keras3-bert[serving]"') from None
-    from keras_bert.serving.served_model import find_models
+    from keras_bert.serving.served_version import find_models
     from keras_bert.serving.server import application
 
     with _bound(host, port) as place:  # before loading the models, which takes a while

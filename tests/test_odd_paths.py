@@ -10,7 +10,7 @@ import tensorflow as tf
 import keras_bert
 from keras_bert.corpus.files import find_files
 from keras_bert.pretraining.examples.record_files import find_records
-from keras_bert.serving.served_model import find_models
+from keras_bert.serving.served_version import find_models
 from keras_bert.storage import literal_path, matching
 from keras_bert.training.checkpoints import Checkpoints, latest_checkpoint
 from keras_bert.training.metrics_log import read_metrics

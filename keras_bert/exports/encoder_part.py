@@ -1,4 +1,4 @@
-"""The encoder SavedModel: TF-Hub's Encoder API for BERT, from ids to vectors, to be served or trained further."""
+"""The encoder SavedModel: TF-Hub's Encoder API for BERT, from ids to vectors, to serve or to train further."""
 
 import os
 from typing import Any
@@ -11,9 +11,9 @@ from keras_bert.weights.saved_model import by_layer
 
 
 def encoder(model: Any, vocab_file: str | os.PathLike) -> tuple[Any, dict[str, Any]]:
-    """The object to save and its signatures, of a `Bert`, or of a `Pretrainer`, whose masked words are `.mlm`.
+    """The object to save and its signatures, for a `Bert` or for a `Pretrainer`, whose heads are in `.mlm`.
 
-    vocab_file: goes along as an asset, with the rule `do_lower_case`, for users who cut text themselves.
+    vocab_file: saved as an asset, beside the rule `do_lower_case`, for users who tokenize text themselves.
     """
     import tensorflow as tf
 
@@ -33,9 +33,10 @@ def encoder(model: Any, vocab_file: str | os.PathLike) -> tuple[Any, dict[str, A
 def traced(model: keras.Model, *, training: bool) -> Any:
     """An object with the model's call, traced on any batch and length, and its variables.
 
-    `named_weights` holds them by layer and name too, so that a checkpoint can be read back under these names.
+    `named_weights` has them by layer and name, under which `load` reads the checkpoint back.
 
-    training: trace the call for training too, as an encoder's; what takes text is not trained further.
+    training: also trace the call with training=True, and keep custom gradients and trainable variables, for an encoder;
+    a SavedModel that takes text is not trained further.
     """
     import tensorflow as tf
 
@@ -57,7 +58,7 @@ def traced(model: keras.Model, *, training: bool) -> Any:
 
 
 def tracked(model: keras.Model) -> dict[str, dict[str, Any]]:
-    """The variables by layer and name; of a task, with those of its encoder that the head has no use for."""
+    """The variables by layer and name; for a task, also those of its encoder that the head does not use."""
     return {
         layer: {name: variable.value for name, variable in variables.items()}
         for layer, variables in by_layer(model).items()
@@ -65,7 +66,7 @@ def tracked(model: keras.Model) -> dict[str, dict[str, Any]]:
 
 
 def signature(model: keras.Model, call: Any, outputs: tuple[str, ...]) -> Any:
-    """The call without training, with each of the model's inputs a plain name and these outputs alone."""
+    """The call without training, where each input of the model is an argument, with these outputs only."""
 
     def answer(**inputs: Any) -> dict[str, Any]:
         found = call(inputs, training=False)
@@ -82,7 +83,7 @@ def trace(function: Any, inputs: dict[str, Any]) -> Any:
 
 
 def specs(model: keras.Model) -> dict[str, Any]:
-    """The model's inputs, of any batch and length."""
+    """The `tf.TensorSpec` of each of the model's inputs, for any batch and length."""
     import tensorflow as tf
 
     return {name: tf.TensorSpec(x.shape, tf.int32, name) for name, x in model.input.items()}

@@ -1,4 +1,4 @@
-"""`export`: a model as SavedModels in TF-Hub's form, which appear whole or not at all."""
+"""`export`: a model as SavedModels in TF-Hub's form. Either all parts appear or none."""
 
 import gc
 import os
@@ -28,7 +28,7 @@ from keras_bert.weights.hugging_face_text import tokenizer_config
 from keras_bert.weights.own import write_pooling
 from keras_bert.weights.saved_model import EXTRA, by_layer
 
-_OWNER = {False: "encoder", True: "text"}  # the part that has every weight of the model, its head's too
+_OWNER = {False: "encoder", True: "text"}  # the part with every weight of the model, the head included
 
 
 def export(
@@ -45,15 +45,15 @@ def export(
 ) -> None:
     """Write `preprocess/VERSION`, `encoder/VERSION` and `text/VERSION` into a folder, or a bucket such as gs://....
 
-    Of a task, whose `text` gives answers, there is no `encoder`; that of a `Pretrainer` has its heads in `.mlm`.
+    A task has no `encoder`, and its `text` returns answers. The `encoder` of a `Pretrainer` has the heads in `.mlm`.
 
-    Each is a SavedModel that needs nothing but TensorFlow and TensorFlow Text, and no file beside its own.
+    Each part is a SavedModel that needs only TensorFlow, TensorFlow Text and its own files.
 
-    seq_length: of `preprocess` where the caller gives none, and what `text` is cut to; by default the preprocessor's.
-    dtype: a Keras policy to compute in, such as "bfloat16", or "int8" for quantized Dense layers; outputs stay float32.
-    overwrite: replace this version if it is there.
-    serving: the name under which TF Serving will know the model, for requests that warm it up.
-    source, metrics: for the manifest: where the weights come from, by default what `load` was given, and their scores.
+    seq_length: the default length of `preprocess`, and the length to which `text` truncates; by default the
+    preprocessor's. dtype: a Keras policy to compute in, such as "bfloat16", or "int8" for quantized Dense layers;
+    outputs stay float32. overwrite: replace this version if it exists. serving: the name under which TF Serving serves
+    the model, for the requests that warm it up. source, metrics: for the manifest: where the weights come from, by
+    default what `load` was given, and their scores.
 
     >>> import tempfile, tensorflow as tf
     >>> from keras_bert import BertConfig, Preprocessor, Vocabulary
@@ -87,11 +87,11 @@ def export(
             if serving is not None:
                 write_warm_up(folder, served_name(serving, part), signatures)
             write_manifest(folder, {"part": part, **facts})
-            gc.collect()  # a saved object and its functions refer to one another
+            gc.collect()  # a saved object and its functions refer to each other
 
 
 def _parts(model: Any, seq_length: int, vocab_file: Path) -> dict[str, Callable[[], tuple[Any, dict[str, Any]]]]:
-    """By the name of its folder, what makes each object to save and its signatures; one at a time, to spare memory."""
+    """For each part a function that makes the object to save and its signatures: one part at a time saves memory."""
     bert = getattr(model, "bert", model)
     parts = {"preprocess": lambda: preprocess(bert.preprocessor, seq_length)}
     if isinstance(model, Task):
@@ -105,36 +105,38 @@ def _parts(model: Any, seq_length: int, vocab_file: Path) -> dict[str, Callable[
 def _check(model: Any, version: int, seq_length: int | None, dtype: Any) -> Bert:
     if keras.backend.backend() != "tensorflow":
         raise RuntimeError(
-            "A SavedModel is made on the TensorFlow backend. Save the model with model.save(path), and export it in a "
-            f"process with KERAS_BACKEND=tensorflow. Received: backend {keras.backend.backend()!r}"
+            "`export` needs the TensorFlow backend. Save the model with model.save(path), and export it in a process "
+            f"with KERAS_BACKEND=tensorflow. Received: backend {keras.backend.backend()!r}"
         )
     bert = getattr(model, "bert", model)
     if not isinstance(bert, Bert):
         raise TypeError(
-            "export takes a Bert, a Pretrainer or a task. For another Keras model, use its own export. "
+            "`export` takes a Bert, a Pretrainer or a task. For another Keras model, use its own `export`. "
             f"Received: {type(model).__name__}"
         )
     if isinstance(version, bool) or not isinstance(version, int) or not 0 < version < 2**63:
-        raise ValueError(f"version must be a whole number from 1 to 2**63 - 1, as in TF Serving. Received: {version!r}")
+        raise ValueError(
+            f"`version` must be a whole number from 1 to 2**63 - 1, as in TF Serving. Received: {version!r}"
+        )
     try:
         if dtype not in (None, "int8"):
             keras.dtype_policies.get(dtype)
     except (ValueError, TypeError):
         raise ValueError(
-            f'dtype must be "int8" or a Keras policy, such as "bfloat16". Give another. Received: dtype={dtype!r}'
+            f'`dtype` must be "int8" or a Keras policy, such as "bfloat16". Received: dtype={dtype!r}'
         ) from None
     positions = bert.config.max_position_embeddings
     length = bert.preprocessor.seq_length if seq_length is None else seq_length
     if length != "longest" and (isinstance(length, bool | str) or not 3 <= length <= positions):
         raise ValueError(
-            f"seq_length must be a whole number from 3 to the model's {positions} positions. Give another. "
+            f"`seq_length` must be a whole number from 3 to the model's {positions} positions. "
             f"Received: seq_length={length!r}"
         )
     return bert
 
 
 def _with_dtype(model: Any, dtype: Any) -> Any:
-    """A copy that computes in this policy; the original stays as it is."""
+    """A copy that computes in this policy; the original does not change."""
     config = model.get_config()
     of_bert = config if isinstance(model, Bert) else config["bert"]["config"]
     if dtype != "int8":
@@ -151,9 +153,9 @@ def _with_dtype(model: Any, dtype: Any) -> Any:
 
 
 def _save(make: Callable[[], tuple[Any, dict[str, Any]]], folder: Path, *, gradients: bool) -> dict[str, Any]:
-    """The signatures of what was made and saved.
+    """Make and save a part; returns its signatures.
 
-    gradients: those of our own kernels go along, hundreds of functions, for a SavedModel that is trained further.
+    gradients: save the custom gradients of our kernels too, hundreds of functions, for a part that is trained further.
     """
     import tensorflow as tf
 
@@ -164,12 +166,15 @@ def _save(make: Callable[[], tuple[Any, dict[str, Any]]], folder: Path, *, gradi
         try:
             tf.saved_model.save(root, str(folder), signatures=signatures, options=options)
         except tf.errors.OpError as error:
-            raise OSError(f"The SavedModel could not be written. Received: {error.message}") from None
+            raise OSError(
+                "The SavedModel could not be written. Free some space, or give another directory. "
+                f"Received: {error.message}"
+            ) from None
     return signatures
 
 
 def _write_settings(model: Any, folder: Path) -> None:
-    """What `keras_bert.load` and `load` of a task read beside the weights."""
+    """Write the files that `keras_bert.load` and `load` of a task read besides the weights."""
     folder.mkdir()
     bert = getattr(model, "bert", model)
     preprocessor = bert.preprocessor

@@ -1,4 +1,4 @@
-"""What an export is made of: source, settings, labels, scores, versions, and the sha256 of every file."""
+"""The manifest of an export: its source, settings, labels, scores, versions, and the sha256 of every file."""
 
 import datetime
 import os
@@ -15,7 +15,7 @@ _PACKAGES = ("keras", "tensorflow", "tensorflow-text")
 
 
 def write_manifest(folder: Path, facts: dict[str, Any]) -> None:
-    """Write assets.extra/manifest.json of a finished SavedModel, where TF Serving leaves it alone."""
+    """Write assets.extra/manifest.json of a finished SavedModel, a folder that TF Serving ignores."""
     path = folder / "assets.extra" / NAME
     files = sorted(file for file in folder.rglob("*") if file.is_file() and file != path)
     write_json(
@@ -33,7 +33,7 @@ def write_manifest(folder: Path, facts: dict[str, Any]) -> None:
 
 
 def facts_of(model: Any, source: Any, metrics: dict[str, Any] | None) -> dict[str, Any]:
-    """What a manifest tells of a model: its kind and labels, the source of its weights, and how well it did."""
+    """The model's class and labels, the source of its weights, and its scores."""
     source = getattr(getattr(model, "bert", model), "source", None) if source is None else source
     facts = {
         "model": type(model).__name__,
@@ -45,7 +45,7 @@ def facts_of(model: Any, source: Any, metrics: dict[str, Any] | None) -> dict[st
 
 
 def _public(source: Any) -> str | None:
-    """A source as it may be told elsewhere: of a path the last part alone, since a folder's place is this machine's."""
+    """A source as others may see it: only the last part of a path, since the rest describes this machine."""
     if not isinstance(source, str | os.PathLike):
         return None
     name = os.fspath(source)

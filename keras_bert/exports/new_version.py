@@ -1,4 +1,4 @@
-"""A version of an export appears whole or not at all, on a disk or in a bucket."""
+"""A version of an export appears complete or not at all, on a disk or in a bucket."""
 
 import ctypes
 import os
@@ -13,15 +13,15 @@ PARTS = ("preprocess", "encoder", "text")  # the folders of one export, each wit
 
 
 def served_name(export: str, part: str) -> str:
-    """The name under which a part is served: the export's own is that of what takes text."""
+    """The name under which a part is served: `text` has the name of the export itself."""
     return export if part == "text" else f"{export}-{part}"
 
 
 @contextmanager
 def new_version(directory: str | os.PathLike, version: int, overwrite: bool) -> Iterator[Path]:
-    """A folder to write PART/VERSION into; when all went well these take their places in the directory.
+    """A folder to write PART/VERSION into; if nothing fails, they are then moved to their places in the directory.
 
-    A version is all of its parts: with `overwrite` none of an older one stays.
+    A version is all of its parts: `overwrite` removes every part of the version that it replaces.
     """
     import tensorflow as tf
 
@@ -30,14 +30,14 @@ def new_version(directory: str | os.PathLike, version: int, overwrite: bool) -> 
     for folder in (directory, *map(os.path.dirname, places.values())):
         if tf.io.gfile.exists(folder) and not tf.io.gfile.isdir(folder):
             raise NotADirectoryError(
-                "An export is a folder with a folder for each of its parts. Give another place, or move the file "
-                f"that is there. Received: {folder}, which is a file"
+                f"{folder} is a file, and an export needs a folder there. Give another directory, or move the file. "
+                f"Received: {folder}, which is a file"
             )
     taken = [place for place in places.values() if tf.io.gfile.exists(place)]
     if taken and not overwrite:
         raise FileExistsError(
-            "A version is exported once. Give a higher version, or overwrite=True (--overwrite) to replace it. "
-            f"Received: {taken[0]}, which exists"
+            f"Version {version} of this export exists. Give a higher version, or overwrite=True (--overwrite) to "
+            f"replace it. Received: {taken[0]}, which exists"
         )
     if is_remote(directory):
         with tempfile.TemporaryDirectory() as made:
@@ -45,13 +45,15 @@ def new_version(directory: str | os.PathLike, version: int, overwrite: bool) -> 
             _upload(Path(made), places)
         return
     os.makedirs(directory, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=directory, prefix=".partial-") as made:  # no number: TF Serving passes it by
+    with tempfile.TemporaryDirectory(
+        dir=directory, prefix=".partial-"
+    ) as made:  # not a number, so TF Serving ignores it
         yield Path(made)
         _put_all([(Path(made) / part / str(version), Path(place)) for part, place in places.items()])
 
 
 def _put_all(moves: list[tuple[Path, Path]]) -> None:
-    """Swap folders with what is in their places; where one cannot be, the others are put back."""
+    """Swap new folders with those in their places; if one cannot be swapped, the others are swapped back."""
     for number, (new, place) in enumerate(moves):
         try:
             _swap(new, place)
@@ -62,7 +64,7 @@ def _put_all(moves: list[tuple[Path, Path]]) -> None:
 
 
 def _swap(a: Path, b: Path) -> None:
-    """Swap two places, of which either may be empty."""
+    """Swap two folders, either of which may be missing."""
     if a.exists() and b.exists():
         _exchange(a, b)
     elif a.exists() or b.exists():
@@ -84,10 +86,11 @@ def _exchange(a: Path, b: Path) -> None:
 
 
 def _upload(made: Path, places: dict[str, str]) -> None:
-    """Copy files; saved_model.pb last, before which TensorFlow sees no model.
+    """Copy the files, saved_model.pb last: without it TensorFlow does not see a model.
 
-    A bucket renames a folder file by file, so nothing would be won by it. TF Serving would see the number of a version
-    with its first file, but loads what models.config names, which the command line writes when all is there.
+    A bucket renames a folder file by file, so uploading under another name first would gain nothing. TF Serving sees
+    the folder of a version with its first file, but it loads only what models.config names, which the command line
+    writes after all files.
     """
     import tensorflow as tf
 

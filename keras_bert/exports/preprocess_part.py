@@ -1,7 +1,6 @@
 """The preprocessing SavedModel: TF-Hub's Preprocessor API for BERT, from strings to the encoder's inputs.
 
-Shapes are written down from those of the texts, so that a caller who knows them statically, as a TPU does, gets
-static ones back.
+Shapes are derived from those of the texts, so that a caller with static shapes, such as a TPU, gets static ones back.
 """
 
 from collections.abc import Callable
@@ -23,7 +22,7 @@ _SPECIAL = {  # TF-Hub's name, ours
 
 
 def preprocess(preprocessor: Preprocessor, seq_length: int) -> tuple[Any, dict[str, Any]]:
-    """The object to save and its signatures; `seq_length` is what its callables take where they are given none."""
+    """The object to save and its signatures; `seq_length` is the default of its callables."""
     import tensorflow as tf
 
     packer = replace(preprocessor.packer, max_length=max(seq_length, preprocessor.packer.max_length))
@@ -67,9 +66,18 @@ def preprocess(preprocessor: Preprocessor, seq_length: int) -> tuple[Any, dict[s
         found = packer.pack([tokenize(column).merge_dims(1, 2) for column in columns], seq_length)
         return {name: tf.reshape(x, [tf.shape(columns[0])[0], seq_length]) for name, x in found.items()}
 
-    @tf.function(input_signature=[texts("text")], autograph=False)
-    def call(text: tf.Tensor) -> dict[str, tf.Tensor]:
+    # Callers of TF-Hub's API may give `training`; it makes no difference here.
+    @tf.function(autograph=False)
+    def call(text: tf.Tensor, training: bool = False) -> dict[str, tf.Tensor]:
         return packed(text)
+
+    for mode in (False, True):
+        call.get_concrete_function(texts(), training=mode)
+
+    # Of any rank, as in Model Garden's export: a single text, not in a list, is a row too.
+    @tf.function(input_signature=[tf.TensorSpec(None, tf.string, "text")], autograph=False)
+    def serving_default(text: tf.Tensor) -> dict[str, tf.Tensor]:
+        return packed(tf.reshape(text, [-1]))
 
     @tf.function(input_signature=[texts("text"), texts("text_pair")], autograph=False)
     def pair(text: tf.Tensor, text_pair: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -77,23 +85,24 @@ def preprocess(preprocessor: Preprocessor, seq_length: int) -> tuple[Any, dict[s
 
     special = _callable(get_special_tokens_dict)
     root = _callable(call)
+    root.variables, root.trainable_variables, root.regularization_losses = [], [], []
     root.tokenize = _callable(tokenize)
     root.tokenize_with_offsets = _callable(tokenize_with_offsets)
     root.tokenize.get_special_tokens_dict = special
     root.tokenize_with_offsets.get_special_tokens_dict = special
     root.bert_pack_inputs = _callable(bert_pack_inputs)
-    return root, {"serving_default": call, "pair": pair}
+    return root, {"serving_default": serving_default, "pair": pair}
 
 
 def _callable(function: Callable[..., Any]) -> Any:
-    """An object that is called when it has been loaded; one that is not yet saved ignores its `__call__`."""
+    """An object that can be called once it is loaded; before it is saved, Python ignores its `__call__`."""
     module = trackable()
     module.__call__ = function
     return module
 
 
 def _with_batch(ragged: "tf.RaggedTensor", texts: "tf.Tensor") -> "tf.RaggedTensor":
-    """The same rows, as many as there are texts for shape inference too."""
+    """The same rows; shape inference also knows that there are as many as texts."""
     import tensorflow as tf
 
     splits = tf.concat([tf.zeros([1], tf.int64), tf.reshape(ragged.row_splits[1:], tf.shape(texts))], 0)  # [B + 1]

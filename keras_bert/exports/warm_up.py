@@ -1,4 +1,4 @@
-"""Requests that TF Serving runs before a version takes traffic, so that no user's request is the first."""
+"""Requests that TF Serving runs before a version gets traffic, so that no user waits for the first, slow run."""
 
 from pathlib import Path
 from typing import Any
@@ -13,12 +13,12 @@ _TEXTS = ("A short text.", "Another text, which is somewhat longer than the firs
 
 
 def write_warm_up(folder: Path, name: str, signatures: dict[str, Any]) -> None:
-    """Write PredictionLog records for every signature of a SavedModel, as the model `name` would get them."""
+    """Write PredictionLog records for every signature of a SavedModel that is served under this name."""
     try:
         from tensorflow_serving.apis import prediction_log_pb2
     except ImportError:
         raise ImportError(
-            'TF Serving\'s protocols are missing. Run: pip install "keras3-bert[serving]". '
+            'Requests for warming up need tensorflow-serving-api. Run: pip install "keras3-bert[serving]". '
             "Received: no package tensorflow-serving-api"
         ) from None
     import tensorflow as tf
@@ -49,7 +49,7 @@ def _example(text: str) -> Any:
     import tensorflow as tf
 
     example = tf.train.Example()
-    for name in ("text", "text_pair"):  # a signature takes the one or both
+    for name in ("text", "text_pair"):  # a signature reads one or both
         example.features.feature[name].bytes_list.value.append(text.encode())
     return example
 
@@ -57,7 +57,7 @@ def _example(text: str) -> Any:
 def _rows(spec: Any, size: int) -> Any:
     import tensorflow as tf
 
-    shape = (size, *(dimension or 8 for dimension in spec.shape[1:]))
+    shape = (size, *(dimension or 8 for dimension in (spec.shape[1:] if spec.shape.rank else ())))
     if spec.dtype == tf.string:
         return np.resize(np.array(_TEXTS, object), shape)
     return np.ones(shape, "int32")

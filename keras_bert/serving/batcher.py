@@ -11,7 +11,7 @@ Columns = dict[str, np.ndarray]
 
 
 class Overloaded(RuntimeError):
-    """More requests wait than may."""
+    """Too many requests are waiting."""
 
 
 class _Waiting(NamedTuple):
@@ -23,8 +23,8 @@ class _Waiting(NamedTuple):
 class Batcher:
     """Runs one function of columns on the rows of many requests.
 
-    Requests whose columns differ but for the rows, such as ids of another length, run apart. Where a batch fails, each
-    of its requests runs alone, so that one bad row spoils nobody else's.
+    Requests whose columns have other shapes, such as ids of another length, run in batches of their own. If a batch
+    fails, each of its requests runs alone, so that one bad row does not fail the others.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class Batcher:
 
     async def __call__(self, columns: Columns) -> Columns:
         if sum(map(len, self._waiting.values())) >= self._max_waiting:
-            raise Overloaded(f"{self._max_waiting} requests wait already. Try again later.")
+            raise Overloaded(f"{self._max_waiting} requests are waiting already. Try again later.")
         key = tuple((name, array.shape[1:]) for name, array in sorted(columns.items()))
         rows = len(next(iter(columns.values())))
         one = _Waiting(columns, rows, asyncio.get_running_loop().create_future())
@@ -54,11 +54,11 @@ class Batcher:
         return await one.answer
 
     async def _drain(self, key: Any) -> None:
-        """Run what waits under this key, a batch at a time; while both threads are busy, batches grow."""
+        """Run the requests that wait under this key, a batch at a time; batches grow while both threads are busy."""
         await asyncio.sleep(self._wait)
         while self._waiting.get(key):
             async with self._slots:
-                if key in self._waiting:  # else another has run it, who was still at work when these came
+                if key in self._waiting:  # otherwise another task has run them
                     await self._answer(self._take(key))
 
     def _take(self, key: Any) -> list[_Waiting]:

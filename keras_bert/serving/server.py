@@ -1,19 +1,19 @@
-"""A server of exports for trying them out, with TF Serving's REST paths. For production there is TF Serving."""
+"""A development server for exports, with the REST paths of TF Serving, which is the server for production."""
 
 import re
 from http import HTTPMethod
 from typing import TYPE_CHECKING, Any
 
 from keras_bert.serving.batcher import Overloaded
-from keras_bert.serving.rest import BadRequest, read_request, write_answer
-from keras_bert.serving.rest_classify import read_examples, write_results
-from keras_bert.serving.served_model import Served
+from keras_bert.serving.classify_requests import read_examples, write_results
+from keras_bert.serving.predict_requests import BadRequest, read_request, write_answer
+from keras_bert.serving.served_version import ServedVersion
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
     from starlette.requests import Request
 
-MAX_BODY = 2 << 20  # bytes; the windows of such a context already take minutes
+MAX_BODY = 2 << 20  # bytes; the windows of a context this long already take minutes
 MAX_ROWS = 256
 _PATH = re.compile(
     r"/v1/models/(?P<name>[^/:]+)(/(?P<kind>versions|labels)/(?P<value>[^/:]+))?(?P<verb>:\w+|/metadata)?"
@@ -21,7 +21,7 @@ _PATH = re.compile(
 _VERBS = {":predict": (read_request, write_answer), ":classify": (read_examples, write_results)}
 
 
-def application(models: dict[str, dict[int, Served]]) -> "Starlette":
+def application(models: dict[str, dict[int, ServedVersion]]) -> "Starlette":
     """The ASGI application that answers for these models."""
     try:
         from starlette.applications import Starlette
@@ -34,8 +34,8 @@ def application(models: dict[str, dict[int, Served]]) -> "Starlette":
     import tensorflow as tf
 
     async def answer(request: Request) -> JSONResponse:
-        body = await _body(request)  # all of it, else the client may not come to read a refusal
-        path = request.scope["path"]  # as it was sent, a line feed and all
+        body = await _body(request)  # all of it, or the client might not get to read a refusal
+        path = request.scope["path"]  # as it was sent, even with a line feed
         asked = _PATH.fullmatch(path)
         if asked is None:
             raise HTTPException(404, f"Malformed request: {request.method} {path}")
@@ -50,12 +50,12 @@ def application(models: dict[str, dict[int, Served]]) -> "Starlette":
                 404, f"Servable not found. {name} has {has}. Received: {asked['kind']}/{asked['value']}"
             )
         if verb not in (None, "/metadata", *_VERBS):
-            raise HTTPException(400, f"These models are asked for {', '.join(_VERBS)}. Received: {verb}")
+            raise HTTPException(400, f"A path may end in {', '.join(_VERBS)}. Received: {verb}")
         methods = ("POST",) if verb in _VERBS else ("GET", "HEAD")
         if request.method not in methods:
             raise HTTPException(
                 405,
-                f"{path} is asked by {' or '.join(methods)}. Received: {request.method}",
+                f"{path} answers {' or '.join(methods)}. Received: {request.method}",
                 {"Allow": ", ".join(methods)},
             )
         if verb is None:
@@ -64,7 +64,7 @@ def application(models: dict[str, dict[int, Served]]) -> "Starlette":
             spec = {"name": name, "signature_name": "", "version": str(version)}
             return JSONResponse({"model_spec": spec, "metadata": versions[version].metadata()})
         if body is None:
-            raise HTTPException(413, f"A body has at most {MAX_BODY} bytes. Send fewer or shorter texts.")
+            raise HTTPException(413, f"A body may have at most {MAX_BODY} bytes. Send fewer or shorter texts.")
         read, write = _VERBS[verb]
         wanted = read(body, versions[version].signatures, MAX_ROWS)
         return JSONResponse(write(wanted, await versions[version].batchers[wanted.signature](wanted.columns)))
@@ -78,11 +78,11 @@ def application(models: dict[str, dict[int, Served]]) -> "Starlette":
             case tf.errors.InvalidArgumentError():
                 status, message = 400, _reason(error.message)
             case ClientDisconnect():
-                status, message = 499, "The client left."  # which nobody reads
+                status, message = 499, "The client left."  # nobody reads it
             case Overloaded():
                 status, message = 503, str(error)
-            case _:  # logged besides
-                status, message = 500, f"The server failed, and its log says how: {type(error).__name__}"
+            case _:  # the server logs it too
+                status, message = 500, f"The server failed. See its log. Received: {type(error).__name__}"
         return JSONResponse({"error": message}, status)
 
     kinds = (HTTPException, BadRequest, tf.errors.InvalidArgumentError, ClientDisconnect, Overloaded, Exception)
@@ -93,7 +93,7 @@ def application(models: dict[str, dict[int, Served]]) -> "Starlette":
 
 
 async def _body(request: "Request") -> bytes | None:
-    """What was sent, or None where it is too much."""
+    """What was sent, or None where that is more than a body may have."""
     body, size = bytearray(), 0
     async for chunk in request.stream():
         size += len(chunk)
@@ -101,8 +101,8 @@ async def _body(request: "Request") -> bytes | None:
     return bytes(body) if size <= MAX_BODY else None
 
 
-def _version(kind: str | None, value: str | None, versions: dict[int, Served]) -> int | None:
-    """The version that a path asks for; of the labels `stable` is the older of the newest two, `canary` the newest."""
+def _version(kind: str | None, value: str | None, versions: dict[int, ServedVersion]) -> int | None:
+    """The version that a path names. The label `canary` is the newest version, `stable` the older of the newest two."""
     if kind is None:
         return max(versions)
     if kind == "labels":
@@ -116,7 +116,7 @@ def _status(versions: list[int]) -> dict[str, Any]:
 
 
 def _reason(message: str) -> str:
-    """What an op said, without where it stands in the graph."""
+    """The message of an op, without its place in the graph."""
     around = ("Graph execution error", "Detected at node", "<stack traces", "\t")
     said = [line for line in message.splitlines() if line.strip() and not line.startswith(around)]
     return said[0] if said else "The model could not compute this."

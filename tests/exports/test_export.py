@@ -62,6 +62,33 @@ def test_fresh_process(exported, bert, tmp_path):
         assert np.abs(found[name].astype("float32") - np.asarray(x, "float32")).max() <= 1e-6, name
 
 
+def test_no_warning_in_a_fresh_process(exported):
+    """TensorFlow would warn of custom gradients that are not in the file; and gradients pass through each part."""
+    said = python(
+        """
+        import logging, sys
+        logging.basicConfig(stream=sys.stdout)  # absl's messages too
+        import tensorflow as tf
+        import tensorflow_text
+        texts = tf.constant(["w1 w2", "w3"])
+        preprocess, encoder, text = (tf.saved_model.load(f"{sys.argv[1]}/{part}/1") for part in
+                                     ("preprocess", "encoder", "text"))
+        scale = tf.Variable(2.0)
+        with tf.GradientTape(persistent=True) as tape:
+            losses = [
+                tf.reduce_sum(scale * tf.stop_gradient(text.signatures["serving_default"](text=texts)["embedding"])),
+                tf.reduce_sum(scale * text.signatures["serving_default"](text=texts)["embedding"]),
+                tf.reduce_sum(scale * text(texts)["pooled_output"]),
+                tf.reduce_sum(scale * encoder(preprocess(texts))["pooled_output"]),
+            ]
+        first, second, *others = (tape.gradient(loss, scale) for loss in losses)
+        assert abs(first - second) <= 1e-6 and None not in others
+        """,
+        str(exported),
+    )
+    assert said == ""
+
+
 def _nodes(folder):
     model = saved_model_pb2.SavedModel.FromString((folder / "saved_model.pb").read_bytes())
     graph = model.meta_graphs[0].graph_def
@@ -272,7 +299,7 @@ def test_bfloat16_in_a_bucket(little, tmp_path):
     """ram:// stands for gs://: a file system of TensorFlow's that plain `open` cannot reach."""
     from google.protobuf import text_format
 
-    from keras_bert.serving.kit import write_kit
+    from keras_bert.serving.write_kit import write_kit
 
     place = f"ram://bucket/{tmp_path.name}"
     keras_bert.export(little, place, dtype="bfloat16")

@@ -51,6 +51,26 @@ def test_text_in_keras_3(exported, bert):
     assert np.abs(layer(tf.constant(TEXTS))["embedding"] - bert.embed(TEXTS)).max() <= 1e-6
 
 
+def test_frozen_text_in_keras_3(exported):
+    """Under a layer that is trained."""
+    layer = keras.layers.TFSMLayer(str(exported / "text" / "1"), call_endpoint="serving_default", trainable=False)
+    dense = keras.layers.Dense(1)
+    dense.build((None, 8))
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean((dense(layer(tf.constant(TEXTS))["embedding"]) - LABELS) ** 2)
+    assert all(np.abs(gradient).max() > 0 for gradient in tape.gradient(loss, dense.trainable_variables))
+
+
+def test_frozen_text_in_tf_keras(hub, tf_keras, exported):
+    text = tf_keras.layers.Input((), dtype=tf.string)
+    embedding = hub.KerasLayer(str(exported / "text" / "1"), signature="serving_default", output_key="embedding")(text)
+    model = tf_keras.Model(text, tf_keras.layers.Dense(1)(embedding))
+    model.compile("adam", "mse")
+    before = [weight.numpy() for weight in model.trainable_weights]
+    model.fit(tf.constant(TEXTS), LABELS, verbose=0)
+    assert all(np.abs(old - new).max() > 0 for old, new in zip(before, model.trainable_weights, strict=True))
+
+
 def test_trained_in_tf_keras(hub, tf_keras, exported, bert):
     encoder = hub.KerasLayer(str(exported / "encoder" / "1"), trainable=True)
     preprocess = hub.KerasLayer(str(exported / "preprocess" / "1"))

@@ -55,6 +55,17 @@ def test_signatures(loaded):
     _assert_packed(loaded.signatures["pair"](text=texts, text_pair=pairs), TEXTS, PAIRS)
 
 
+def test_one_text_that_is_not_in_a_list(loaded):
+    _assert_packed(loaded.signatures["serving_default"](text=tf.constant(TEXTS[0])), TEXTS[:1])
+
+
+def test_attributes_of_the_api(loaded):
+    """Those that TF-Hub's users read of every SavedModel; and `training`, which changes nothing."""
+    assert [*loaded.variables, *loaded.trainable_variables, *loaded.regularization_losses] == []
+    for training in (False, True):
+        _assert_packed(loaded(tf.constant(TEXTS), training=training), TEXTS)
+
+
 def test_empty_batch(loaded):
     nothing = tf.constant([], tf.string)
     assert loaded(nothing)["input_word_ids"].shape == (0, SEQ_LENGTH)

@@ -18,8 +18,8 @@ import keras_bert
 from keras_bert.exports.encoder_part import encoder
 from keras_bert.exports.export import _save, _with_dtype, _write_settings
 from keras_bert.exports.text_part import answers_to_texts
-from keras_bert.serving.kit import write_kit
-from keras_bert.serving.served_model import Served
+from keras_bert.serving.served_version import ServedVersion
+from keras_bert.serving.write_kit import write_kit
 from keras_bert.tasks.task import Task
 from tests.exports.conftest import SEQ_LENGTH, make
 
@@ -41,7 +41,7 @@ def exports(bert, exported, tmp_path_factory):
 
     One task is exported whole; of the others the text alone, since `preprocess` is the same for all.
     """
-    found = {"bert": (bert, exported, Served(exported / "text" / "1"))}
+    found = {"bert": (bert, exported, ServedVersion(exported / "text" / "1"))}
     bert = make(num_hidden_layers=1)
     tasks = {
         "classifier": keras_bert.TextClassifier(bert, labels=("bad", "좋아요", "so so"), multi_label=True),
@@ -58,7 +58,7 @@ def exports(bert, exported, tmp_path_factory):
             assert sorted(entry.name for entry in folder.iterdir()) == ["preprocess", "text"]
         else:
             _export_part(task, folder / "text" / "1")
-        found[name] = (task, folder, Served(folder / "text" / "1"))
+        found[name] = (task, folder, ServedVersion(folder / "text" / "1"))
     return found
 
 

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from keras_bert.weights import own
 from keras_bert_cli import app
-from tests.serving.kit import LABELS, METRICS, NAME
+from tests.serving.exported import LABELS, METRICS, NAME
 from tests.weights import small
 
 if keras.backend.backend() != "tensorflow":

@@ -7,9 +7,9 @@ import pytest
 import tensorflow as tf
 from typer.testing import CliRunner
 
-from keras_bert.serving.kit import write_kit
+from keras_bert.serving.write_kit import write_kit
 from keras_bert_cli import app
-from tests.serving.kit import LABELS, METRICS, NAME
+from tests.serving.exported import LABELS, METRICS, NAME
 
 pytest.importorskip("tensorflow_serving.apis", reason="pip install 'keras3-bert[serving]'")
 

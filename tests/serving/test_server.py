@@ -21,7 +21,7 @@ import pytest
 from typer.testing import CliRunner
 
 from keras_bert_cli import app
-from tests.serving.kit import LABELS, NAME, TEXTS
+from tests.serving.exported import LABELS, NAME, TEXTS
 from tests.weights import small
 
 pytest.importorskip("tensorflow_serving.apis", reason="pip install 'keras3-bert[serving]'")
@@ -301,7 +301,7 @@ def test_answers_are_sent_at_once():
 
 
 def test_nothing_to_serve(tmp_path):
-    from keras_bert.serving.served_model import find_models
+    from keras_bert.serving.served_version import find_models
 
     with pytest.raises(FileNotFoundError, match="keras-bert export"):
         find_models(tmp_path)

@@ -120,7 +120,7 @@ def split_rows(pieces: "tf.RaggedTensor", room: int) -> "tf.RaggedTensor":
     text = row_ids(parts)
     part = tf.range(tf.size(text)) - tf.gather(tf.cumsum(parts, exclusive=True), text)
     sizes = tf.minimum(tf.gather(lengths, text) - part * room, room)
-    return tf.RaggedTensor.from_row_lengths(pieces.values, sizes, validate=False)
+    return tf.RaggedTensor.from_row_lengths(pieces.values, tf.cast(sizes, tf.int64), validate=False)
 
 
 def units_of(preprocessor: Any, x: Any, unit: str) -> Units:

@@ -1,4 +1,4 @@
-"""SavedModels as the development server runs them: nothing of how they were made."""
+"""SavedModels as the development server runs them, whatever made them."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -6,29 +6,29 @@ from typing import Any
 
 from keras_bert.exports.new_version import PARTS, served_name
 from keras_bert.serving.batcher import Batcher
-from keras_bert.serving.rest import BadRequest
+from keras_bert.serving.predict_requests import BadRequest
 from keras_bert.storage import literal_path
 
 _TYPES = {"string": "DT_STRING", "int32": "DT_INT32", "float32": "DT_FLOAT", "bool": "DT_BOOL"}
 
 
-def find_models(directory: Path) -> "dict[str, dict[int, Served]]":
-    """Every version of every part of an export, by the names that TF Serving would know them under."""
+def find_models(directory: Path) -> "dict[str, dict[int, ServedVersion]]":
+    """Every version of every part of an export, by the name under which TF Serving would serve the part."""
     models = {}
     for part in PARTS:
-        folders = sorted((directory / part).glob("*/saved_model.pb"))
-        versions = {int(path.parent.name): Served(path.parent) for path in folders if path.parent.name.isdecimal()}
+        folders = sorted(path.parent for path in (directory / part).glob("*/saved_model.pb"))
+        versions = {int(folder.name): ServedVersion(folder) for folder in folders if folder.name.isdecimal()}
         if versions:
             models[served_name(directory.resolve().name, part)] = versions
     if not models:
         raise FileNotFoundError(
-            f"There must be an export with text/1, encoder/1 or preprocess/1. Make one with keras-bert export. "
-            f"Received: {directory}"
+            f"{directory} is not an export: it has no version of text/, encoder/ or preprocess/. Make one with "
+            f"keras-bert export. Received: {directory}"
         )
     return models
 
 
-class Served:
+class ServedVersion:
     """One version of a model, with a batcher for each of its signatures."""
 
     def __init__(self, folder: Path) -> None:
@@ -40,7 +40,7 @@ class Served:
         self.batchers = {name: Batcher(_runner(function)) for name, function in self.signatures.items()}
 
     def metadata(self) -> dict[str, Any]:
-        """Inputs and outputs of every signature, as TF Serving tells them."""
+        """The inputs and outputs of every signature, in the form of TF Serving."""
         described = {
             name: {
                 "inputs": {key: _described(spec) for key, spec in function.structured_input_signature[1].items()},
@@ -61,14 +61,15 @@ def _runner(function: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
         inputs = {name: tf.constant(array, specs[name].dtype) for name, array in columns.items()}
         try:
             outputs = function(**inputs)
-        except UnicodeDecodeError:  # of the reason why an op refused, which quotes the bytes it was given
-            raise BadRequest("The model cannot read these bytes.") from None
+        except UnicodeDecodeError:  # from the message of an op, which quotes the bytes it refused
+            raise BadRequest("The model could not decode the bytes of this request. Send text in UTF-8.") from None
         return {name: tensor.numpy() for name, tensor in sorted(outputs.items())}
 
     return run
 
 
 def _described(spec: Any) -> dict[str, Any]:
-    sizes = [{"size": str(-1 if size is None else size), "name": ""} for size in spec.shape]
-    shape = {"dim": sizes, "unknown_rank": False}
+    any_rank = spec.shape.rank is None
+    sizes = [{"size": str(-1 if size is None else size), "name": ""} for size in (() if any_rank else spec.shape)]
+    shape = {"dim": sizes, "unknown_rank": any_rank}
     return {"dtype": _TYPES[spec.dtype.name], "tensor_shape": shape, "name": spec.name}

@@ -1,6 +1,6 @@
-"""What stands beside an export to serve it with TF Serving: settings, ways to start it, and clients.
+"""The files beside an export that TF Serving needs: settings, ways to start it, and clients.
 
-The files themselves are the templates in the folder `kit`.
+They are made from the files in `templates/`.
 """
 
 import json
@@ -23,7 +23,7 @@ _FLAGS = (
     "--batching_parameters_file={base}/serving/batching.config",
     "--monitoring_config_file={base}/serving/monitoring.config",
 )
-# What the clients are tried with, for each column that a signature may have, in the order in which they are given.
+# Sample values in the README of the kit, for each column that a signature may have, in the order of the arguments.
 _SAMPLES = {
     "text": ("A text.",),
     "text_pair": ("Another text.",),
@@ -35,9 +35,10 @@ _SAMPLES = {
 
 
 def write_kit(directory: str | os.PathLike, name: str) -> None:
-    """Fill in the templates, in the folder `serving` of an export, for the versions that are there.
+    """Write the files into the folder `serving` of an export, for the versions that it has.
 
-    In a bucket models.config names the bucket's folders, which TF Serving reads itself; else those of the container.
+    For a bucket, models.config names the bucket's folders, which TF Serving reads itself; otherwise it names the
+    folders of the container.
     """
     import tensorflow as tf
 
@@ -62,7 +63,7 @@ def write_kit(directory: str | os.PathLike, name: str) -> None:
 
 
 def _versions(folder: str) -> list[int]:
-    """The newest two."""
+    """The newest two versions, the older one first."""
     import tensorflow as tf
 
     names = tf.io.gfile.listdir(folder) if tf.io.gfile.isdir(folder) else []
@@ -71,7 +72,7 @@ def _versions(folder: str) -> list[int]:
 
 
 def _model(path: str, name: str, versions: list[int]) -> str:
-    """A model of models.config: its newest two versions, labelled stable and canary."""
+    """One model in models.config, whose newest two versions are labelled stable and canary."""
     labels = {"stable": versions[0], "canary": versions[-1]}
     lines = [f'  name: "{name}"', f'  base_path: "{path}"', '  model_platform: "tensorflow"']
     lines += [f"  model_version_policy {{ specific {{ {' '.join(f'versions: {number}' for number in versions)} }} }}"]
@@ -80,14 +81,14 @@ def _model(path: str, name: str, versions: list[int]) -> str:
 
 
 def _label(name: str) -> str:
-    """The name as Kubernetes takes it (RFC 1035): small letters, digits and hyphens, a letter first, at most 63."""
+    """The name in the form of Kubernetes (RFC 1035): at most 63 small letters, digits and hyphens, a letter first."""
     label = name.lower().replace("_", "-").strip("-")
     label = f"bert-{label}" if label[0].isdigit() else label
     return label[:63].rstrip("-")
 
 
 def _asked(folder: str) -> dict[str, str]:
-    """How a client asks a SavedModel for one row: the words it is given, and the columns that it makes of them."""
+    """How a client asks a SavedModel about one row: its arguments, and the columns that it makes from them."""
     import tensorflow as tf
 
     with tf.io.gfile.GFile(f"{folder}/saved_model.pb", "rb") as file:

@@ -1,16 +1,16 @@
-"""TF Serving's JSON of Classify: `examples` of features in, `results` of labels with scores out."""
+"""The JSON of TF Serving's Classify: `examples` with features in, `results` with labels and scores out."""
 
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from keras_bert.serving.rest import BadRequest, Request, check_rows, chosen, parse, plain, shown, text_of
+from keras_bert.serving.predict_requests import BadRequest, Request, check_rows, chosen, parse, plain, shown, text_of
 from keras_bert.tasks.signature import is_classify
 
 
 def read_examples(body: bytes, signatures: Mapping[str, Any], max_rows: int) -> Request:
-    """The request in a body: features by name, each a string, a number or a list; `context` are those of every row."""
+    """The request in a body. Features are strings, numbers or lists by name; those in `context` are for every row."""
     data = parse(body, {"examples", "context", "signature_name"})
     name = chosen(data, {name: function for name, function in signatures.items() if is_classify(function)})
     rows, context = data.get("examples"), data.get("context", {})
@@ -18,7 +18,7 @@ def read_examples(body: bytes, signatures: Mapping[str, Any], max_rows: int) -> 
         raise BadRequest("The body must have examples, a list of objects, and may have context, one object.")
     check_rows(len(rows), max_rows)
     if both := {feature for row in rows for feature in row} & set(context):
-        raise BadRequest(f"A feature stands in context or in examples. Received: {sorted(both)} in both")
+        raise BadRequest(f"A feature must be in context or in examples. Received: {sorted(both)} in both")
     serialized = [_serialized(context | row) for row in rows]
     return Request(name, {"inputs": np.array(serialized, object)}, by_rows=True)
 
@@ -37,7 +37,7 @@ def _serialized(row: dict[str, Any]) -> bytes:
         try:
             feature = example.features.feature[name]
         except ValueError:
-            raise BadRequest("A name must be whole characters, and half of a surrogate pair is none.") from None
+            raise BadRequest("The name of a feature has half of a surrogate pair, which is not a character.") from None
         values = value if isinstance(value, list) else [value]
         kinds = {type(one) for one in values}
         if kinds <= {str, dict}:
@@ -45,5 +45,5 @@ def _serialized(row: dict[str, Any]) -> bytes:
         elif kinds <= {int, float} and all(-(2**63) <= one < 2**63 for one in values):
             (feature.int64_list if kinds == {int} else feature.float_list).value.extend(values)
         else:
-            raise BadRequest(f"{name} must be of strings or of numbers of 64 bits. Received: {shown(value)}")
+            raise BadRequest(f"{name} must be a list of strings or of numbers of 64 bits. Received: {shown(value)}")
     return example.SerializeToString()

@@ -1,4 +1,4 @@
-"""TF Serving's JSON and tensors: rows (`instances`) or columns (`inputs`) in, `predictions` or `outputs` out."""
+"""The JSON of TF Serving's Predict: rows (`instances`) or columns (`inputs`) in, `predictions` or `outputs` out."""
 
 import base64
 import json
@@ -13,11 +13,11 @@ _LIMITS = np.iinfo(np.int32)
 
 
 class BadRequest(ValueError):
-    """The client's mistake, with the sentence to tell it."""
+    """A mistake of the client; the message is the answer."""
 
 
 class Request(NamedTuple):
-    """One request, its columns as arrays."""
+    """A request whose columns are arrays."""
 
     signature: str
     columns: dict[str, np.ndarray]
@@ -25,10 +25,12 @@ class Request(NamedTuple):
 
 
 def read_request(body: bytes, signatures: Mapping[str, Any], max_rows: int) -> Request:
-    """The request in a body; `signatures` are those of the model."""
+    """The request in a body, for a model with these signatures."""
     data = parse(body, {"instances", "inputs", "signature_name"})
     if ("instances" in data) == ("inputs" in data):
-        raise BadRequest("The body must be an object with one of instances and inputs.")
+        raise BadRequest(
+            "The body must be an object with either instances or inputs, one of instances and inputs only."
+        )
     name = chosen(data, signatures)
     specs = signatures[name].structured_input_signature[1]
     by_rows = "instances" in data
@@ -41,16 +43,16 @@ def read_request(body: bytes, signatures: Mapping[str, Any], max_rows: int) -> R
     arrays = {key: _array(key, values, specs[key]) for key, values in columns.items()}
     sizes = {len(array) for array in arrays.values()}
     if len(sizes) > 1:
-        raise BadRequest(f"Every column must have as many rows. Received: {sorted(sizes)} rows")
+        raise BadRequest(f"All columns must have as many rows as each other. Received: {sorted(sizes)} rows")
     shapes = {array.shape for key, array in arrays.items() if key in INPUTS}
     if len(shapes) > 1:
-        raise BadRequest(f"{', '.join(INPUTS)} must be of one shape. Received: {sorted(map(list, shapes))}")
+        raise BadRequest(f"{', '.join(INPUTS)} must be of one shape. Pad them. Received: {sorted(map(list, shapes))}")
     check_rows(min(sizes), max_rows)
     return Request(name, arrays, by_rows)
 
 
 def parse(body: bytes, keys: set[str]) -> dict[str, Any]:
-    """The object in a body, which has none but these keys."""
+    """The object in a body, which may have these keys only."""
     try:
         data = json.loads(body)
     except (ValueError, RecursionError) as error:
@@ -63,24 +65,24 @@ def parse(body: bytes, keys: set[str]) -> dict[str, Any]:
 
 
 def chosen(data: dict[str, Any], signatures: Mapping[str, Any]) -> str:
-    """The name of the signature that a request asks for."""
+    """The name of the signature that a request names, or of the default one."""
     name = data.get("signature_name", "serving_default")
     if not isinstance(name, str) or name not in signatures:
-        given = repr(name) if "signature_name" in data else f"none, which means {name!r}"
+        given = repr(name) if "signature_name" in data else f"no signature_name, which means {name!r}"
         raise BadRequest(f"signature_name must be one of {sorted(signatures)}. Received: {given}")
     return name
 
 
 def check_rows(rows: int, max_rows: int) -> None:
-    """A refusal of no rows, as TF Serving's, and of too many."""
+    """Refuse a request without rows, as TF Serving does, and one with too many."""
     if not rows:
-        raise BadRequest("A request must have a row. Received: an empty list")
+        raise BadRequest("A request must have a row at least. Received: an empty list")
     if rows > max_rows:
-        raise BadRequest(f"A request has at most {max_rows} rows. Split it. Received: {rows} rows")
+        raise BadRequest(f"A request may have at most {max_rows} rows. Split it. Received: {rows} rows")
 
 
 def write_answer(request: Request, outputs: Mapping[str, np.ndarray]) -> dict[str, Any]:
-    """The body of an answer; of a single output the values alone, as TF Serving has it."""
+    """The body of an answer; a single output is not named, as in TF Serving."""
     columns = {name: plain(values) for name, values in outputs.items()}
     if not request.by_rows:
         return {"outputs": next(iter(columns.values())) if len(columns) == 1 else columns}
@@ -108,8 +110,8 @@ def _columns_of_rows(rows: Any, specs: Mapping[str, Any]) -> dict[str, list[Any]
 def _array(name: str, values: Any, spec: Any) -> np.ndarray:
     text = spec.dtype.name == "string"
     flat: list[Any] = []
-    shape = _collect(name, values, text, flat, len(spec.shape))
-    wanted = tuple(spec.shape)
+    wanted = (None,) if spec.shape.rank is None else tuple(spec.shape)
+    shape = _collect(name, values, text, flat, len(wanted))
     if any(a is not None and a != b for a, b in zip(wanted, shape, strict=True)):
         shown = ", ".join("any" if size is None else str(size) for size in wanted)
         raise BadRequest(f"{name} must be of shape [{shown}]. Received: {list(shape)}")
@@ -117,12 +119,14 @@ def _array(name: str, values: Any, spec: Any) -> np.ndarray:
 
 
 def _collect(name: str, value: Any, text: bool, flat: list[Any], rank: int) -> tuple[int, ...]:
-    """Append the values of a nested list, and give its shape, which must be the same all over."""
+    """Append the values of a nested list to `flat`, and return its shape; lists of uneven length are refused."""
     if rank == 0:
         flat.append(text_of(name, value) if text else _number(name, value))
         return ()
     if not isinstance(value, list):
-        raise BadRequest(f"{name} lacks {rank} dimension{'s' * (rank > 1)}. Received: {type(value).__name__}")
+        raise BadRequest(
+            f"{name} lacks {rank} dimension{'s' * (rank > 1)}. Put it in a list. Received: {type(value).__name__}"
+        )
     shapes = {_collect(name, one, text, flat, rank - 1) for one in value}
     if len(shapes) > 1:
         raise BadRequest(f"The rows of {name} must be of one length. Pad them. Received: {sorted(shapes)}")
@@ -130,18 +134,18 @@ def _collect(name: str, value: Any, text: bool, flat: list[Any], rank: int) -> t
 
 
 def text_of(name: str, value: Any) -> bytes:
-    """A string, given as it is or as {"b64": ...}, in bytes."""
+    """The bytes of a string, or of {"b64": ...}."""
     if isinstance(value, dict) and set(value) == {"b64"} and isinstance(value["b64"], str):
         try:
             return base64.b64decode(value["b64"], validate=True)
         except ValueError as error:  # not only binascii.Error: the text may not even be ASCII
-            raise BadRequest(f"{name} holds b64 that is none. Received: {error}") from None
+            raise BadRequest(f"{name} has a b64 value that is not valid base64. Received: {error}") from None
     if not isinstance(value, str):
         raise BadRequest(f"{name} must hold strings. Received: {shown(value)}")
     try:
         return value.encode("utf-8")
     except UnicodeEncodeError:
-        raise BadRequest(f"{name} must hold whole characters, and half of a surrogate pair is none.") from None
+        raise BadRequest(f"{name} has half of a surrogate pair, which is not a character. Repair the text.") from None
 
 
 def _number(name: str, value: Any) -> int:
@@ -151,12 +155,12 @@ def _number(name: str, value: Any) -> int:
 
 
 def shown(value: Any) -> str:
-    """What came, for an error."""
+    """A value as errors show it."""
     return f"{type(value).__name__} {str(value)[:40]}"
 
 
 def plain(values: np.ndarray) -> Any:
-    """An array as lists for JSON."""
+    """The array as lists, which JSON can hold."""
     if values.dtype == object:
         return np.vectorize(lambda text: text.decode("utf-8", "replace"), otypes=[object])(values).tolist()
     return values.tolist()
