@@ -65,7 +65,7 @@ class QuestionAnswerer(Task):
     as in SQuAD (the first of several answers is learned), or None or "" if there is none.
 
     Args:
-        stride: pieces from one window to the next; by default a third of the preprocessor's seq_length, as in the paper.
+        stride: pieces from one window to the next; by default a third of the preprocessor's seq_length.
         max_question_length: the most pieces of a question.
         null_threshold: how much higher than the best answer "no answer" must score to win; None: always answer.
         freeze: train only the head.
@@ -162,8 +162,8 @@ class QuestionAnswerer(Task):
             return self._examples(questions, contexts)
         spans = _spans(contexts, y)
         learned = [number for number, span in enumerate(spans) if span is not None]
-        questions, contexts, spans = ([column[i] for i in learned] for column in (questions, contexts, spans))
-        return self._with_spans(questions, contexts, spans, weights(sample_weight, len(spans))[learned])
+        kept = ([column[number] for number in learned] for column in (questions, contexts, spans))
+        return self._with_spans(*kept, weights(sample_weight, len(spans))[learned])
 
     def held_out_examples(self, x: Any, y: Any, sample_weight: Any = None) -> LabelledRows:
         """All questions; those whose answer is not in the context have weight 0, and count in the scores."""
