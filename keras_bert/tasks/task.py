@@ -278,8 +278,8 @@ class Task(TextTrainer):
         if task is None:
             if not cls.heads:
                 raise ValueError(
-                    f"{source!r} does not hold a {cls.__name__}, which is loaded only from its own .keras file or export. "
-                    f"Build it on keras_bert.load(source). Received: {source!r}"
+                    f"{source!r} holds no {cls.__name__}, which loads only from its own .keras file or export. Build it on "
+                    f"keras_bert.load(source). Received: {source!r}"
                 )
             places: Any = {"cache_dir": cache_dir, "local_only": local_only}
             checkpoint, bert = load_head(source, cls.heads, dtype=dtype, seq_length=seq_length or 128, **places)
