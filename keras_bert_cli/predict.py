@@ -44,9 +44,8 @@ def predict(
     from keras_bert.tasks.readers.rows import lines
     from keras_bert.tasks.run.finished_task import FinishedTask
 
-    finished = FinishedTask.load(
-        source, **given(format=format, header=header, text=columns(text), choices=columns(choice))
-    )
+    reading = given(format=format, header=header, text=columns(text), choices=columns(choice))
+    finished = FinishedTask.load(source, **reading)
     if str(file) == "-":
         answers = finished.predict_lines(standard_input(), batch_size=batch_size)
     elif file.suffix.lower() == ".txt" and format is None and not finished.labelled_lines:

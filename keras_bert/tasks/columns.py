@@ -25,8 +25,8 @@ def column(values: Any, what: str = "text") -> list[str]:
             rows[row] = text.decode("utf-8", "ignore")  # as the preprocessor reads bytes
         elif not isinstance(text, str):
             raise TypeError(
-                f"The {what} at row {row} is not a string. Convert it with str(); for pairs, pass a tuple of two columns. "
-                f"Received: {text!r}"
+                f"The {what} at row {row} is not a string. Convert it with str(); for pairs, pass a tuple of two "
+                f"columns. Received: {text!r}"
             )
     return rows
 
@@ -82,7 +82,7 @@ def is_packed(x: Any) -> bool:
 def columns_of(x: Any, y: Any = None, weights: Any = None, *, ranks: tuple[int, ...] = (0,)) -> tuple[Any, Any, Any]:
     """The columns x, y and weight, also of a tf.data of them, which is read to its end.
 
-    ranks: the ranks that the tensor of one text (or of its words) can have there; an element of another rank is a batch.
+    ranks: the ranks that the tensor of one text (or of its words) can have there. Other elements are batches.
     """
     if not _is_dataset(x):
         return x, y, weights
@@ -93,8 +93,8 @@ def columns_of(x: Any, y: Any = None, weights: Any = None, *, ranks: tuple[int, 
         )
     if y is not None or weights is not None:
         raise ValueError(
-            "y or sample_weight was passed with a tf.data, which yields (x, y, weight) by itself. Put them in the tf.data. "
-            "Received: a tf.data and y or sample_weight"
+            "y or sample_weight was passed with a tf.data, which yields (x, y, weight) by itself. Put them in the "
+            "tf.data. Received: a tf.data and y or sample_weight"
         )
     first = _example(x.element_spec)[0]
     spec = first[0] if isinstance(first, tuple) else first
@@ -147,8 +147,8 @@ def table_columns(table: Any, texts: tuple[str, ...], label: str | None) -> tupl
     wanted = [*texts, *([label] if label else [])]
     if not set(wanted) <= set(known):
         raise ValueError(
-            f"The table does not have the columns {', '.join(wanted)}. Rename its columns, or pass table[name] for x and "
-            f"for y. Received: columns {', '.join(map(str, known))}"
+            f"The table does not have the columns {', '.join(wanted)}. Rename its columns, or pass table[name] for x "
+            f"and for y. Received: columns {', '.join(map(str, known))}"
         )
     columns = [rows_of(table[name], name) for name in wanted]
     if label and isinstance(getattr(table, "features", None), dict):  # a frame may have a column of that name
@@ -201,7 +201,8 @@ def numbers(values: Any, what: str) -> np.ndarray:
     for row, value in enumerate(rows):
         if isinstance(value, str | bytes) or is_missing(value) or np.ndim(value) or not abs(value) <= LARGEST:
             raise ValueError(
-                f"The {what} at row {row} is not a finite float32 number. Correct it, or drop the row. Received: {value!r}"
+                f"The {what} at row {row} is not a finite float32 number. Correct it, or drop the row. Received: "
+                f"{value!r}"
             )
     return np.array(rows, "float32")
 

@@ -39,8 +39,8 @@ class FinetuneRecipe:
         return (
             f"{task} trains with the paper's recipe: AdamW, learning rate {self.learning_rate:g} after "
             f"{self.warmup_steps(steps)} warm-up steps, decaying to 0 over {steps} steps, gradients clipped to norm "
-            f"{self.clipnorm:g}. To change this, pass fit a recipe (keras_bert.tasks.finetune_recipe.FinetuneRecipe) or "
-            "call compile(); keras-bert finetune has --learning-rate, --epochs and --batch-size."
+            f"{self.clipnorm:g}. To change this, pass fit a recipe (keras_bert.tasks.finetune_recipe.FinetuneRecipe) "
+            "or call compile(); keras-bert finetune has --learning-rate, --epochs and --batch-size."
         )
 
 

@@ -68,8 +68,8 @@ def fit(
             means = trainer.train(tf.constant(count))
             if (bad := means.pop("first_bad")) >= 0:
                 raise FloatingPointError(
-                    f"The loss or its gradient is not a finite number in step {bad} of epoch {epoch}. Lower the learning "
-                    f"rate. Received: {means}"
+                    f"The loss or its gradient is not a finite number in step {bad} of epoch {epoch}. Lower the "
+                    f"learning rate. Received: {means}"
                 )
             del means["tokens"], means["gradient_norm"]
             sums = {name: sums.get(name, 0.0) + count * mean for name, mean in means.items()}
@@ -96,12 +96,12 @@ def _warn_of_metrics(task: Any) -> None:
 
 
 def _clip_norm(task: Any) -> float:
-    """The compiled global_clipnorm, for the sum of the replicas' gradients; without one, a norm that is never reached."""
+    """The compiled global_clipnorm, for the sum of the replicas' gradients; without one, a norm beyond any."""
     optimizer = getattr(task.optimizer, "inner_optimizer", task.optimizer)  # inside loss scaling
     if optimizer.clipnorm or optimizer.clipvalue:
         raise ValueError(
-            "The optimizer clips each gradient by itself, and on several devices all are clipped together. Compile it with "
-            f"global_clipnorm. Received: clipnorm={optimizer.clipnorm}, clipvalue={optimizer.clipvalue}"
+            "The optimizer clips each gradient by itself, and on several devices all are clipped together. Compile it "
+            f"with global_clipnorm. Received: clipnorm={optimizer.clipnorm}, clipvalue={optimizer.clipvalue}"
         )
     return optimizer.global_clipnorm or 1e9
 

@@ -39,8 +39,8 @@ def check_known(labels: Iterable[tuple[int, str]], rows: Rows, known: Collection
     for row, label in labels:
         if label not in known:
             raise ValueError(
-                f"{rows.place(row)} has the label {label!r}, which the training file does not have. Correct it, or train "
-                f"on examples of it too. The known labels are {listed(list(map(repr, sorted(known))), 8)}. "
+                f"{rows.place(row)} has the label {label!r}, which the training file does not have. Correct it, or "
+                f"train on examples of it too. The known labels are {listed(list(map(repr, sorted(known))), 8)}. "
                 f"Received: {label!r}"
             )
 
@@ -66,14 +66,14 @@ def _label_id(value: Any, ids: dict[str, int], row: int, where: str) -> int:
     if isinstance(value, str):
         if value not in ids:
             raise ValueError(
-                f"The label {value!r} at {place} is not one of the task's: {listed(list(map(repr, ids)), 8)}. Correct it, "
-                f"or build the task with this label too. Received: {value!r}"
+                f"The label {value!r} at {place} is not one of the task's: {listed(list(map(repr, ids)), 8)}. Correct "
+                f"it, or build the task with this label too. Received: {value!r}"
             )
         return ids[value]
     if is_missing(value) or not isinstance(value, bool | int | np.integer | np.bool_):
         raise TypeError(
-            f"The label at {place} is neither a name nor a whole number. Write a name or an id from 0 to {len(ids) - 1}, "
-            f"or use a TextRegressor for numbers. Received: {value!r}"
+            f"The label at {place} is neither a name nor a whole number. Write a name or an id from 0 to "
+            f"{len(ids) - 1}, or use a TextRegressor for numbers. Received: {value!r}"
         )
     if all(name.isdecimal() for name in ids):
         return _label_id(str(int(value)), ids, row, where)
@@ -91,7 +91,8 @@ def class_weights(class_weight: Any, labels: tuple[str, ...]) -> np.ndarray:
         return found
     if not isinstance(class_weight, dict):
         raise TypeError(
-            f"class_weight must be a dict. Write it as in {{{labels[0]!r}: 2.0}}. Received: class_weight={class_weight!r}"
+            f"class_weight must be a dict. Write it as in {{{labels[0]!r}: 2.0}}. Received: "
+            f"class_weight={class_weight!r}"
         )
     found[label_ids(list(class_weight), labels)] = not_negative(list(class_weight.values()), "class weight")
     return found

@@ -35,8 +35,8 @@ class Choice:
 class MultipleChoice(Task):
     """Logits [B, C]: each choice gets a score in a row with the prompt (Devlin et al. 2018, section 4.4).
 
-    `x` is a tuple of a column of prompts and a column of lists of choices; `y` has the numbers of the right choices. The
-    inputs are [B, C, S].
+    `x` is a tuple of a column of prompts and a column of lists of choices; `y` has the numbers of the right choices.
+    The inputs are [B, C, S].
 
     Args:
         choices: the number of choices of a prompt.
@@ -83,8 +83,8 @@ class MultipleChoice(Task):
         reading.check_format(cls.command, cls.formats)
         if len(reading.text) != 1 or len(reading.choices) < 2:
             raise ValueError(
-                f"The columns of {path} do not make prompts and choices. Name one column for the prompt (--text) and two "
-                "or more for the choices (--choice, each); in Python, use read_choices(path, prompt, choices). "
+                f"The columns of {path} do not make prompts and choices. Name one column for the prompt (--text) and "
+                "two or more for the choices (--choice, each); in Python, use read_choices(path, prompt, choices). "
                 f"Received: text={reading.text}, choices={reading.choices}"
             )
         label = reading.label if labels else None
@@ -126,8 +126,8 @@ class MultipleChoice(Task):
             texts = column(row, f"choice of row {number}")
             if len(texts) != self.choices:
                 raise ValueError(
-                    f"Row {number} has {len(texts)} choices, and the task has {self.choices}. Complete the row, or build the "
-                    f"task with choices={len(texts)}. Received: {len(texts)} choices"
+                    f"Row {number} has {len(texts)} choices, and the task has {self.choices}. Complete the row, or "
+                    f"build the task with choices={len(texts)}. Received: {len(texts)} choices"
                 )
             choices.append(texts)
         return prompts, choices

@@ -65,7 +65,7 @@ class QuestionAnswerer(Task):
     as in SQuAD (the first of several answers is learned), or None or "" if there is none.
 
     Args:
-        stride: pieces from one window to the next; by default a third of the preprocessor's seq_length, as in the paper.
+        stride: pieces from one window to the next; by default a third of the preprocessor's seq_length.
         max_question_length: the most pieces of a question.
         null_threshold: how much higher than the best answer "no answer" must score to win; None: always answer.
         freeze: train only the head.
@@ -162,23 +162,20 @@ class QuestionAnswerer(Task):
             return self._examples(questions, contexts)
         spans = _spans(contexts, y)
         learned = [number for number, span in enumerate(spans) if span is not None]
-        questions, contexts, spans = ([column[i] for i in learned] for column in (questions, contexts, spans))
-        return self._with_spans(questions, contexts, spans, weights(sample_weight, len(spans))[learned])
+        asked, given, known = ([column[number] for number in learned] for column in (questions, contexts, spans))
+        return self._with_spans((asked, given), known, weights(sample_weight, len(spans))[learned])
 
     def held_out_examples(self, x: Any, y: Any, sample_weight: Any = None) -> LabelledRows:
         """All questions; those whose answer is not in the context have weight 0, and count in the scores."""
-        spans = _spans(_texts(x)[1], y)
+        x = _texts(x)
+        spans = _spans(x[1], y)
         there = np.array([span is not None for span in spans], "float32")
-        return self._with_spans(
-            *_texts(x), [span or (0, 0) for span in spans], weights(sample_weight, len(spans)) * there
-        )
+        return self._with_spans(x, [span or (0, 0) for span in spans], weights(sample_weight, len(spans)) * there)
 
-    def _with_spans(
-        self, questions: list[str], contexts: list[str], spans: list[Any], weight: np.ndarray
-    ) -> LabelledRows:
-        examples = self._examples(questions, contexts)
+    def _with_spans(self, x: tuple[Any, Any], spans: list[Any], weight: np.ndarray) -> LabelledRows:
+        examples = self._examples(*x)
         places = examples.decoding.places
-        edges = np.searchsorted(places["example"], range(len(questions) + 1))  # the windows of each question
+        edges = np.searchsorted(places["example"], range(len(spans) + 1))  # the windows of each question
         targets = [
             token_spans(places["start"][first:last], places["end"][first:last], span)
             for span, (first, last) in zip(spans, itertools.pairwise(edges), strict=True)

@@ -134,8 +134,8 @@ class TextClassifier(Task):
     def check_learnable(self, examples: LabelledRows) -> None:
         if not self.multi_label and len(np.unique(examples.targets)) < 2:
             raise ValueError(
-                "All rows have the same label, and two different labels are needed to learn anything. Add rows of another "
-                f"label. Received: only {self.labels[examples.targets[0]]!r}"
+                "All rows have the same label, and two different labels are needed to learn anything. Add rows of "
+                f"another label. Received: only {self.labels[examples.targets[0]]!r}"
             )
 
     def default_loss(self) -> keras.losses.Loss:
@@ -204,8 +204,8 @@ def _several(y: Any, labels: tuple[str, ...]) -> np.ndarray:
         matrix = np.asarray(y)
         if matrix.shape[1] != len(labels) or not np.isin(matrix, (0, 1)).all():
             raise ValueError(
-                f"y is a matrix that does not have 0 or 1 for each of the {len(labels)} labels. Correct it, or pass lists "
-                f"of labels. Received: shape {matrix.shape}"
+                f"y is a matrix that does not have 0 or 1 for each of the {len(labels)} labels. Correct it, or pass "
+                f"lists of labels. Received: shape {matrix.shape}"
             )
         return matrix.astype("float32")
     rows = rows_of(y, "label")
@@ -215,8 +215,8 @@ def _several(y: Any, labels: tuple[str, ...]) -> np.ndarray:
     for number, row in enumerate(rows):
         if isinstance(row, str) or not hasattr(row, "__iter__"):
             raise TypeError(
-                f"Row {number} has no list of labels, which a task with multi_label needs. Pass a list, empty if no label "
-                f"holds. Received: {row!r}"
+                f"Row {number} has no list of labels, which a task with multi_label needs. Pass a list, empty if no "
+                f"label holds. Received: {row!r}"
             )
         found[number, label_ids(list(row), labels, where=f"row {number}")] = 1
     return found

@@ -35,13 +35,13 @@ class TokenTagger(Task):
     """A Dense layer on each token (Devlin et al. 2018, section 5.3): logits [B, S, C].
 
     `x` is a column of texts, or of lists of words, which stay words. `y` has a list for each row: for words, a label
-    (name or id) for each word; for texts, entities, each a tuple (start, end, type) in characters or an `Entity`. A text
-    longer than the model is read in parts.
+    (name or id) for each word; for texts, entities, each a tuple (start, end, type) in characters or an `Entity`. A
+    text longer than the model is read in parts.
 
     The first piece of a unit carries its label; its other pieces have weight 0. A unit is a word; texts are split into
     words at white space and punctuation. With unit="piece" each piece is a unit, for languages such as Korean, whose
-    words end in particles that are not part of a name. A unit in which one entity ends and the next begins has the label
-    of the first; the log has the number of such units.
+    words end in particles that are not part of a name. A unit in which one entity ends and the next begins has the
+    label of the first; the log has the number of such units.
 
     Args:
         labels: in the order of the logits. O, B-PER, I-PER (BIO; also BIOES and IO) are labels of entities; any others,
@@ -171,14 +171,14 @@ class TokenTagger(Task):
     def check_learnable(self, examples: LabelledRows) -> None:
         if (stray := stray_label(self.labels)) is not None:
             raise ValueError(
-                f"The label {stray!r} is neither O nor has a prefix such as B-, as other labels have. Correct it, or leave it "
-                f"out. Received: labels={self.labels}"
+                f"The label {stray!r} is neither O nor has a prefix such as B-, as other labels have. Correct it, or "
+                f"leave it out. Received: labels={self.labels}"
             )
         learned = np.unique(examples.targets.flat_values.numpy()[examples.weights.flat_values.numpy() > 0])
         if len(learned) < 2:
             raise ValueError(
-                "All words have the same label, and two different labels are needed to learn anything. Add rows with another "
-                f"label. Received: only {[self.labels[number] for number in learned]}"
+                "All words have the same label, and two different labels are needed to learn anything. Add rows with "
+                f"another label. Received: only {[self.labels[number] for number in learned]}"
             )
 
     def _targets(self, units: Units, y: list[Any]) -> np.ndarray:

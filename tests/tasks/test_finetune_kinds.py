@@ -37,7 +37,7 @@ def test_cosine(bert, tmp_path):
     assert finished.task.score(("the film", "the film")) == pytest.approx(1)
     assert finished.task.score(("the film", "bad actor")) < 0.5
     for kind, text in (("classify", options[:4]), ("regress", ["--text", "0"])):
-        with pytest.raises(ValueError, match="cosine was given .* two texts"):
+        with pytest.raises(ValueError, match=r"cosine was given .* two texts"):
             train(bert, kind, path, path, tmp_path / "other", *text, "--cosine")
 
 

@@ -79,7 +79,7 @@ def test_evaluate_does_not_depend_on_the_batch_size(kind, compiled):
         task.compile("sgd", task.default_loss(), weighted_metrics=task.default_metrics())
     found = [task.evaluate(x, y, batch_size, return_dict=True, verbose=0) for batch_size in (1, 2, 300)]
     for other in found[1:]:
-        assert other == pytest.approx(found[0], abs=1e-6)
+        assert other == pytest.approx(found[0], abs=5e-6)  # float32 sums in another order
 
 
 @pytest.mark.usefixtures("eager")
@@ -90,8 +90,7 @@ def test_metrics_of_a_tagger_weigh_words_in_keras_s_own_loop():
     y = [["B-PER", "O", "O", "B-LOC"], ["B-PER"], ["O", "O", "O", "O", "O", "B-LOC"]]
     task.compile("sgd", task.default_loss(), weighted_metrics=task.default_metrics())
     means = [
-        super(type(task).__mro__[1], task).evaluate(task.examples(x, y).batches(size), return_dict=True, verbose=0)
-        for size in (1, 3)
+        keras.Model.evaluate(task, task.examples(x, y).batches(size), return_dict=True, verbose=0) for size in (1, 3)
     ]
     assert means[0]["accuracy"] == pytest.approx(means[1]["accuracy"], abs=1e-6)
     assert means[0]["accuracy"] == pytest.approx(task.evaluate(x, y, return_dict=True, verbose=0)["accuracy"], abs=1e-6)

@@ -45,8 +45,8 @@ def _scores(
 ) -> dict[str, float]:
     if not true or len(true) != len(predicted):
         raise ValueError(
-            "The predictions and the questions differ in number, or there are none. Pass one prediction for each question. "
-            f"Received: {len(predicted)} predictions for {len(true)} questions"
+            "The predictions and the questions differ in number, or there are none. Pass one prediction for each "
+            f"question. Received: {len(predicted)} predictions for {len(true)} questions"
         )
     exact = f1 = 0.0
     for answers, prediction in zip(true, predicted, strict=True):

@@ -62,6 +62,6 @@ def number_scores(true: Sequence[float], predicted: Sequence[float]) -> dict[str
 def _check(true: Any, predicted: Any) -> None:
     if len(true) != len(predicted) or not len(true):
         raise ValueError(
-            "The predictions and the examples differ in number, or there are none. Pass one prediction for each example. "
-            f"Received: {len(predicted)} predictions for {len(true)} examples"
+            "The predictions and the examples differ in number, or there are none. Pass one prediction for each "
+            f"example. Received: {len(predicted)} predictions for {len(true)} examples"
         )

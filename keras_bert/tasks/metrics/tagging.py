@@ -27,8 +27,8 @@ def tag_scores(true: Tags, predicted: Tags, *, labels: Iterable[str] = ()) -> di
     uneven = [row for row, (a, b) in enumerate(zip(true, predicted, strict=True)) if len(a) != len(b)]
     if uneven or not true:
         raise ValueError(
-            "The true and the predicted tags differ in number, or there are none. Pass a tag for each word of each sentence. "
-            f"Received: {f'another number in sentence {uneven[0]}' if uneven else 'no sentence'}"
+            "The true and the predicted tags differ in number, or there are none. Pass a tag for each word of each "
+            f"sentence. Received: {f'another number in sentence {uneven[0]}' if uneven else 'no sentence'}"
         )
     true, predicted = [list(tags) for tags in true], [list(tags) for tags in predicted]
     scores = {"accuracy": float(accuracy_score(true, predicted))}

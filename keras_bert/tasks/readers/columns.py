@@ -47,7 +47,7 @@ def read_scores(
     scale: float = 1.0,
     **options: Any,
 ) -> Rows:
-    """Texts or pairs with numbers, divided by `scale`, for a `TextRegressor`. The options are those of `read_labels`."""
+    """Texts or pairs with numbers, divided by `scale`, for a `TextRegressor`; options as of `read_labels`."""
     if not 0 < scale < math.inf:  # nor NaN
         raise ValueError(f"scale must be a number above 0. Scores are divided by it. Received: scale={scale}")
     table, x = _read(path, text, score, **options)
@@ -96,13 +96,13 @@ def _has_text(table: Table, names: Sequence[Column], columns: list[list[Any]], r
         text = column[row]
         if not isinstance(text, str) and text is not None:
             raise ValueError(
-                f"{table.path}, line {table.lines[row]}: the text in column {name!r} is not a string. Put it in quotes, or "
-                f"name another column. Received: {text!r}"
+                f"{table.path}, line {table.lines[row]}: the text in column {name!r} is not a string. Put it in "
+                f"quotes, or name another column. Received: {text!r}"
             )
         if not (text or "").strip() and not skip_empty:
             raise ValueError(
-                f"{table.path}, line {table.lines[row]}: column {name!r} has no text. Fill it in, or drop such rows with "
-                f"--skip-empty (skip_empty=True). Received: {text!r}"
+                f"{table.path}, line {table.lines[row]}: column {name!r} has no text. Fill it in, or drop such rows "
+                f"with --skip-empty (skip_empty=True). Received: {text!r}"
             )
         yield bool((text or "").strip())
 
@@ -145,8 +145,8 @@ def _number(table: Table, column: Column | None, row: int, value: Any, scale: fl
         number = math.nan
     if not abs(number) <= LARGEST:  # nor NaN
         raise ValueError(
-            f"{table.path}, line {table.lines[row]}: the score in column {column!r} is not a finite float32 number. Correct "
-            f"it, or drop the row. Received: {value!r}"
+            f"{table.path}, line {table.lines[row]}: the score in column {column!r} is not a finite float32 number. "
+            f"Correct it, or drop the row. Received: {value!r}"
         )
     return number
 
@@ -154,7 +154,7 @@ def _number(table: Table, column: Column | None, row: int, value: Any, scale: fl
 def _choice(table: Table, choices: int, row: int, value: Any) -> int:
     if not (str(value).isascii() and str(value).isdigit() and int(value) < choices):
         raise ValueError(
-            f"{table.path}, line {table.lines[row]}: the right choice is not a number from 0 to {choices - 1}. Correct it. "
-            f"Received: {value!r}"
+            f"{table.path}, line {table.lines[row]}: the right choice is not a number from 0 to {choices - 1}. Correct "
+            f"it. Received: {value!r}"
         )
     return int(value)

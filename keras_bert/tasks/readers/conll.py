@@ -22,8 +22,8 @@ def read_conll(path: str | os.PathLike, *, word: int = 0, tag: int | None = -1) 
     if tag is not None and stray is not None:
         number = next(number for number, row in rows if row and row[0] != "-DOCSTART-" and row[tag] == stray)
         raise ValueError(
-            f"{path}, line {number}: the tag is neither O nor has a prefix such as B-, as other tags have. Correct the line, "
-            f"or name another column. Received: {stray!r}"
+            f"{path}, line {number}: the tag is neither O nor has a prefix such as B-, as other tags have. Correct the "
+            f"line, or name another column. Received: {stray!r}"
         )
     return found
 
@@ -48,8 +48,8 @@ def read_klue_ner(path: str | os.PathLike) -> Rows:
     for row, (sentence, tags) in enumerate(zip(characters.x, characters.y, strict=True)):
         if any(len(character) != 1 for character in sentence):
             raise ValueError(
-                f"{characters.place(row)}: the sentence that begins here has lines of more than one character. For words, "
-                f"use read_conll (--format conll). Received: {''.join(sentence[:20])!r}"
+                f"{characters.place(row)}: the sentence that begins here has lines of more than one character. For "
+                f"words, use read_conll (--format conll). Received: {''.join(sentence[:20])!r}"
             )
         y.append(_spans(tags))
     return Rows(texts, y, characters.path, characters.ids)

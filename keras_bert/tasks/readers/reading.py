@@ -1,4 +1,4 @@
-"""Reading: where a file holds its texts and labels. Training, evaluation and prediction read files by the same record."""
+"""Reading: where a file holds its texts and labels, for training, evaluation and prediction alike."""
 
 import dataclasses
 from pathlib import Path

@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclasses.dataclass(frozen=True)
 class Rows:
-    """Columns for `task.fit(rows)` or `task.fit(rows.x, rows.y)`; `ids` has the line of each row, or its question's id."""
+    """Columns for `task.fit(rows)` or `task.fit(rows.x, rows.y)`; `ids` are the rows' lines or their questions' ids."""
 
     x: Any
     y: list[Any]

@@ -32,8 +32,8 @@ def read_squad(path: str | os.PathLike, *, answers: bool = True) -> Rows:
         found = [] if entry.get("is_impossible") else entry.get("answers")
         if not isinstance(found, list) or not all(isinstance(answer, dict) for answer in found):
             raise ValueError(
-                f"{place}: the answers are not a list of objects. Correct the file; the list is empty where there is no "
-                f"answer. Received: {found!r}"
+                f"{place}: the answers are not a list of objects. Correct the file; the list is empty where there is "
+                f"no answer. Received: {found!r}"
             )
         texts = [_text(answer, "text", place) for answer in found]
         y.append({"text": texts, "answer_start": [_start(answer, place) for answer in found]})
@@ -93,7 +93,7 @@ def _start(answer: dict[str, Any], place: str) -> int:
     start = answer.get("answer_start")
     if not isinstance(start, int) or isinstance(start, bool) or start < 0:
         raise ValueError(
-            f"{place}: an answer has no place where it begins. Correct the file; answer_start counts characters from 0. "
-            f"Received: answer_start={start!r}"
+            f"{place}: an answer has no place where it begins. Correct the file; answer_start counts characters from "
+            f"0. Received: answer_start={start!r}"
         )
     return start

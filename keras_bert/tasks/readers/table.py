@@ -55,8 +55,8 @@ def read_table(path: str | os.PathLike, *, format: str | None = None, header: bo
     format = format or SUFFIXES.get(Path(path).suffix.lower())
     if format not in SUFFIXES.values():
         raise ValueError(
-            f"The format of {path} is unknown. Name it (tsv, csv, jsonl or label-text), or give the file such a suffix. "
-            f"Received: format={format!r}"
+            f"The format of {path} is unknown. Name it (tsv, csv, jsonl or label-text), or give the file such a "
+            f"suffix. Received: format={format!r}"
         )
     if format == "jsonl":
         return _read_jsonl(path)
@@ -70,8 +70,8 @@ def read_table(path: str | os.PathLike, *, format: str | None = None, header: bo
     for line, row in rows:
         if len(row) != width:
             raise ValueError(
-                f"{path}, line {line}: the row has {len(row)} columns, and the first has {width}. Correct the row, or name "
-                f"another format. Received: {len(row)} columns"
+                f"{path}, line {line}: the row has {len(row)} columns, and the first has {width}. Correct the row, or "
+                f"name another format. Received: {len(row)} columns"
             )
     return _table(path, names, rows)
 
@@ -113,7 +113,8 @@ def _label_text(path: str | os.PathLike) -> Iterator[tuple[int, list[str]]]:
             label, space, text = line.partition(" ")
             if not space:
                 raise ValueError(
-                    f"{path}, line {number}, is not a label, a space and a text. Add what is missing. Received: {line!r}"
+                    f"{path}, line {number}, is not a label, a space and a text. Add what is missing. Received: "
+                    f"{line!r}"
                 )
             yield number, [label, text]
 
@@ -128,6 +129,7 @@ def _object(path: str | os.PathLike, number: int, line: str) -> dict[str, Any]:
     record = parse_line(line, path, number)
     if not isinstance(record, dict):
         raise ValueError(
-            f"{path}, line {number}, is not a JSON object. Write one object with the columns of the row. Received: {record}"
+            f"{path}, line {number}, is not a JSON object. Write one object with the columns of the row. Received: "
+            f"{record}"
         )
     return record

@@ -1,4 +1,4 @@
-"""A fine-tuning run: two files in, a finished folder out, with the model of the best epoch and the record of the run."""
+"""A fine-tuning run: two files in, a folder out with the model of the best epoch and the record of the run."""
 
 import contextlib
 import logging
@@ -16,6 +16,7 @@ from keras_bert.tasks.readers import Rows
 from keras_bert.tasks.run.best_epoch import METRICS, BestEpoch, begun
 from keras_bert.tasks.run.model_card import write_card, write_curve
 from keras_bert.tasks.run.settings import FILE, FinetuneSettings
+from keras_bert.weights.load import load
 
 logger = logging.getLogger("keras_bert")
 
@@ -44,8 +45,6 @@ def finetune(settings: FinetuneSettings, output: Path) -> dict[str, Any]:
 
 def load_encoder(settings: FinetuneSettings) -> Any:
     """The encoder to start from, frozen or with LoRA if the settings say so."""
-    from keras_bert.weights.load import load
-
     bert = load(settings.model, dtype=settings.dtype, seq_length=settings.length)
     check_length(settings.seq_length, bert.config.max_position_embeddings)
     if settings.lora is not None:
@@ -83,7 +82,7 @@ def _run(settings: FinetuneSettings, folder: Path, train: Rows, valid: Rows) -> 
 
 
 def _scope(name: str) -> Any:
-    """The scope of a strategy of several devices. On one device Keras's own fit runs, whose shapes need not be static."""
+    """The scope of a strategy of several devices. On one device Keras's own fit runs, without static shapes."""
     import tensorflow as tf
 
     from keras_bert.training.strategy import strategy
@@ -95,7 +94,7 @@ def _scope(name: str) -> Any:
 
 @contextlib.contextmanager
 def _locked(folder: Path, settings: FinetuneSettings) -> Iterator[None]:
-    """Keep other processes out of a run's folder; delete the folder if the run fails before its first epoch is complete."""
+    """Keep other processes out of a run's folder; delete it if the run fails before its first epoch is complete."""
     record, lock_file = folder / FILE, folder / "lock"
     if begun(folder):
         settings.check_same(record)

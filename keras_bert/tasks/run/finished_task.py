@@ -1,4 +1,4 @@
-"""FinishedTask: the folder of a finished run, or any saved task. It answers the rows of files, and is scored on them."""
+"""FinishedTask: the task in the folder of a run, or any saved task, which answers files and is scored on them."""
 
 import dataclasses
 import itertools
@@ -27,7 +27,7 @@ class FinishedTask:
 
     @classmethod
     def load(cls, source: Path, **reading: Any) -> "FinishedTask":
-        """The task in a finished folder or a .keras file. `reading` has fields of `Reading` that differ from training."""
+        """The task in a finished folder or a .keras file; `reading` has the fields that differ from training."""
         path, record = (source / MODEL, source / FILE) if source.is_dir() else (source, source.parent / FILE)
         if not path.is_file():
             raise FileNotFoundError(

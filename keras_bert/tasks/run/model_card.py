@@ -78,8 +78,8 @@ task = keras.models.load_model("model.keras")
 
 ## What to know
 
-The model repeats what it learned from its training rows, including their errors and biases. The licences of its starting
-weights and of its data apply to it too; they are not recorded here.
+The model repeats what it learned from its training rows, including their errors and biases. The licences of its
+starting weights and of its data apply to it too; they are not recorded here.
 """,
         encoding="utf-8",
     )
