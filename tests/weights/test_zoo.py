@@ -10,7 +10,7 @@ from keras_bert.config import SIZES
 from keras_bert.weights import zoo
 from keras_bert.weights.google_hashes import SHA256
 
-PARAMETERS = {"base-cased": 108_310_272, "multilingual": 177_853_440, "chinese": 102_267_648}
+PARAMETERS = {"base-cased": 108_310_272, "multilingual": 177_853_440, "chinese": 102_267_648, "minilm": 22_713_216}
 
 
 @pytest.mark.parametrize("name", SIZES)
@@ -21,7 +21,7 @@ def test_sizes(name):
 
 
 def test_parameters_of_others():
-    """The numbers that KerasHub publishes for the same weights."""
+    """The numbers that KerasHub, or for MiniLM HuggingFace, publishes for the same weights."""
     for name, count in PARAMETERS.items():
         assert zoo.find(name).parameters == count
 
