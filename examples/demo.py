@@ -1,4 +1,7 @@
-"""From raw text to a served model, in minutes and offline: a vocabulary, pretraining, two tasks, an export, a server.
+"""A real model in action, then from raw text to a served model, in minutes and offline.
+
+The first act runs the code on README's first screen. The second learns a vocabulary, pretrains a small BERT, fine-tunes
+it for two tasks, exports it and serves it.
 
     make demo
     python examples/demo.py
@@ -36,8 +39,18 @@ def main() -> None:
     shutil.rmtree("demo", ignore_errors=True)
     began = time.perf_counter()
 
-    # === Text ===
-    step("Write stories about a small world, in English and Korean.", "python examples/small_world.py demo/world")
+    # === Act one: README's first screen ===
+    readme = Path("README.md").read_text(encoding="utf-8")
+    code = "\n".join(re.findall(r"```python\n(.*?)```", readme, re.DOTALL)[:2])
+    rule(f"Act one: search support messages with a real English BERT, and train a classifier on 24 of them.\n\n{code}")
+    if subprocess.run([sys.executable, "-c", code], env=ENVIRONMENT, check=False).returncode:
+        sys.exit("The code failed.")
+
+    # === Act two: text ===
+    step(
+        "Act two: a BERT of your own. Write stories about a small world, in English and Korean.",
+        "python examples/small_world.py demo/world",
+    )
     step(
         "Learn a vocabulary from them. With --keep-accents, lower-casing leaves Hangul syllables whole.",
         "keras-bert vocab demo/world/corpus.txt --size 1000 --keep-accents --output demo/vocab.txt",

