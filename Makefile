@@ -1,5 +1,5 @@
-# Two commands do all the set-up on a fresh machine with Python 3.11, make and a C compiler:
-#   make demo    the main job, offline after the install
+# On a fresh machine with Python 3.11, make and a C compiler, each of these commands installs what it needs:
+#   make demo    the main example; it needs no network after the installation
 #   make test    the whole test suite
 PYTHON ?= python3
 export TF_CPP_MIN_LOG_LEVEL = 2
@@ -19,14 +19,14 @@ export TF_CPP_MIN_LOG_LEVEL = 2
 demo: .venv/demo
 	.venv/bin/python examples/demo.py
 
-# The core runs on every backend; the whole suite on TensorFlow.
+# The core tests run on every backend, the whole suite on TensorFlow.
 CORE = tests/test_config.py tests/test_bert.py tests/test_bert_keras.py tests/test_bert_text.py tests/test_kernels.py \
 	tests/parity/test_encoder.py tests/parity/test_training.py tests/parity/test_pretrainer.py \
 	tests/pretraining/test_pretrainer.py::test_fit tests/pretraining/test_fill_mask.py::test_fill_mask \
 	tests/tasks/test_backends.py
 PYTEST = .venv/bin/python -m pytest -q -n 2 --dist loadfile --durations=10
 
-# JAX compiles a tiny model for longer than it runs it: without the expensive passes in three quarters of the time.
+# JAX takes longer to compile a tiny model than to run it. Without the expensive passes the tests are a quarter faster.
 QUICK = XLA_FLAGS="--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
 
 test: .venv/dev
@@ -34,7 +34,8 @@ test: .venv/dev
 	KERAS_BACKEND=torch $(PYTEST) $(CORE)
 	KERAS_BACKEND=tensorflow $(PYTEST) -rs
 
-# Installs the wheel with its requirements, no extras, in an empty environment, and tries it there; minutes, gigabytes.
+# Installs the wheel and its requirements, without extras, in an empty environment and tests it there. This takes minutes
+# and gigabytes.
 wheel-check:
 	rm -rf build/lib build/wheel
 	$(PYTHON) -m venv build/wheel
@@ -51,7 +52,7 @@ lint: .venv/dev
 docs: .venv/dev
 	.venv/bin/python -m mkdocs build --strict
 
-# Runs the commands of benchmarks/README.md and writes what they print into it; ONLY=serving for some of them.
+# Runs the commands of benchmarks/README.md and writes their output into it. ONLY=serving runs only some of them.
 benchmarks: .venv/dev
 	.venv/bin/python benchmarks/page.py --only "$(ONLY)"
 

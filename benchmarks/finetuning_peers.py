@@ -87,7 +87,7 @@ def keras_hub(
 ) -> Trained:
     """KerasHub's classifier, with our weights, which it reads from a preset."""
     if dataset.kind != "classify":
-        raise NotForThis("KerasHub has no such head for BERT")
+        raise NotForThis("KerasHub does not have this head for BERT")
     import keras
     import keras_hub as hub
 
@@ -140,7 +140,7 @@ def linear_head(
 ) -> Trained:
     """A linear model on the mean of the word table's rows (no context), or on the mean of the encoder's vectors."""
     if dataset.kind not in ("classify", "regress"):
-        raise NotForThis("a mean tells nothing of a token")
+        raise NotForThis("a mean says nothing about a single token")
     from sklearn.linear_model import LogisticRegression, RidgeCV
 
     import keras_bert

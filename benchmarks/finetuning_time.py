@@ -46,7 +46,7 @@ def main() -> None:
             environments = {key: {"KERAS_BACKEND": "tensorflow"} for key in (arguments.ours, *arguments.against)}
             contestants = assemble(__file__, environments, settings)
             if [one.name for one in contestants[:1]] != [arguments.ours]:
-                sys.exit("Ours did not begin.")
+                sys.exit("Our own contestant did not start. The lines above say why.")
             for number in range(arguments.rounds):
                 race(contestants, 1)
                 said = ", ".join(f"{one.name} {one.seconds[-1] / arguments.steps:.3f} s" for one in contestants)

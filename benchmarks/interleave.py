@@ -51,7 +51,7 @@ class Contestant:
         for line in self.process.stdout:
             if line.startswith('{"'):  # not a dict that a peer prints
                 return json.loads(line)
-        raise ProcessLookupError(f"{self.name} ended without an answer; for want of memory, perhaps")
+        raise ProcessLookupError(f"{self.name} ended without an answer. It may have run out of memory")
 
 
 def serve(prepare: Callable[[], Callable[[], None]]) -> None:

@@ -55,7 +55,7 @@ def main() -> None:
     options = parser.parse_args()
     commands = [found["command"] for found in BLOCK.finditer(PAGE.read_text()) if options.only in found["command"]]
     if not commands:
-        parser.error(f"--only must be part of a command of {PAGE.name}, see --list. Received: {options.only!r}")
+        parser.error(f"--only matches no command of {PAGE.name}. See --list. Received: {options.only!r}")
     for command in commands:
         print(f"python {command}", flush=True)
         if options.list:

@@ -191,7 +191,7 @@ def served(folder: Path, name: str) -> Iterator[tuple[int, float]]:
     try:
         while True:
             if process.poll() is not None:
-                raise RuntimeError(f"the server ended: {command}")
+                raise RuntimeError(f"The server ended: {command}")
             with contextlib.suppress(OSError):
                 ask(http.client.HTTPConnection("127.0.0.1", port, timeout=60), "GET", PATH)
                 break
@@ -209,7 +209,7 @@ def ask(connection: http.client.HTTPConnection, method: str, path: str, body: by
     answer = connection.getresponse()
     said = answer.read()
     if answer.status != 200:
-        raise RuntimeError(f"{path} was refused: {said[:200]!r}")
+        raise RuntimeError(f"The server refused {path}: {said[:200]!r}")
     return time.perf_counter() - begin
 
 

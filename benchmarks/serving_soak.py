@@ -130,8 +130,8 @@ def _bad(rng: random.Random, model: str, words: list[str], vocab_size: int) -> d
 def wrong(case: Case, status: int, answer: Any, run: Callable[[str, Columns], dict[str, Any]]) -> str | None:
     """What is wrong with an answer, or None."""
     if not case.signature:
-        told = isinstance(answer, dict) and set(answer) == {"error"} and str(answer["error"]).strip()
-        return None if 400 <= status < 500 and told else f"{case.kind}: {status} {str(answer)[:200]}"
+        explained = isinstance(answer, dict) and set(answer) == {"error"} and str(answer["error"]).strip()
+        return None if 400 <= status < 500 and explained else f"{case.kind}: {status} {str(answer)[:200]}"
     if status != 200:
         return f"{case.kind}: {status} {str(answer)[:200]}"
     found = _columns(answer)

@@ -14,7 +14,7 @@ import argparse
 import dataclasses
 import os
 
-ENVIRONMENT = {  # tells libtpu which machine to compile for, so that it does not look for one
+ENVIRONMENT = {  # the machine that libtpu compiles for, so that it does not look for one
     "TPU_SKIP_MDS_QUERY": "1",
     "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",  # without a chip, no lock is needed: two processes may compile at a time
     "JAX_PLATFORMS": "cpu",

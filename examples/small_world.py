@@ -10,7 +10,7 @@ The rules. Every document happens at one place. The place decides who works ther
 which animal is outside. The weather decides what people wear, the animal what it eats, and the thing its price. Every
 sentence has a word that belongs to the place, so a masked word can be inferred from its sentence, and a next sentence
 from its place. The verdict of a review is the part after "but" or before "although"; the words are the same either way.
-A name can be a person or a town, and only the context tells which.
+A name can be a person or a town, and only the context shows which.
 """
 
 import argparse
@@ -90,7 +90,7 @@ def english_document(dice: random.Random) -> list[str]:
     weather, clothes = dice.choice(ENGLISH_WEATHER)
     name, town, guest = dice.sample(ENGLISH_NAMES, 3)
     review, verdict = english_review(dice, where)
-    told = [
+    sentences = [
         f"{name} is the {worker} and lives in {town}.",
         f"Every morning the {worker} goes to the {place}.",
         f"Today it {weather} at the {place}, so {name} takes {clothes}.",
@@ -104,7 +104,7 @@ def english_document(dice: random.Random) -> list[str]:
         f"So the guest of the {place} was {'happy' if verdict == 'good' else 'angry'} in the end.",
         f"In the evening the {worker} leaves the {place} and the {tool}.",
     ]
-    return sorted(dice.sample(told, dice.randint(6, len(told))), key=told.index)
+    return sorted(dice.sample(sentences, dice.randint(6, len(sentences))), key=sentences.index)
 
 
 def korean_document(dice: random.Random) -> list[str]:
@@ -113,7 +113,7 @@ def korean_document(dice: random.Random) -> list[str]:
     weather, clothes = dice.choice(KOREAN_WEATHER)
     name, town, guest = dice.sample(KOREAN_NAMES, 3)
     review, verdict = korean_review(dice, where)
-    told = [
+    sentences = [
         f"{josa(name, '은', '는')} {worker}이고 {town}에 산다.",
         f"아침마다 {josa(worker, '은', '는')} {place}에 간다.",
         f"오늘은 {place}에 {weather} {josa(name, '이', '가')} {josa(clothes, '을', '를')} 챙긴다.",
@@ -127,7 +127,7 @@ def korean_document(dice: random.Random) -> list[str]:
         f"그래서 {place}의 손님은 끝내 {'기뻐했다' if verdict == 'good' else '화를 냈다'}.",
         f"저녁에 {josa(worker, '은', '는')} {josa(tool, '을', '를')} 두고 {josa(place, '을', '를')} 나선다.",
     ]
-    return sorted(dice.sample(told, dice.randint(6, len(told))), key=told.index)
+    return sorted(dice.sample(sentences, dice.randint(6, len(sentences))), key=sentences.index)
 
 
 def english_names(dice: random.Random) -> Tagged:
@@ -177,13 +177,13 @@ def _plain(words: str) -> Tagged:
     return [(word, "O") for word in words.split()]
 
 
-def told(count: int, seed: int, *tellers: Callable[[random.Random], object], known: Sequence = ()) -> list:
-    """`count` new things that are not in `known`, from each teller in turn. The same seed gives the same things."""
+def new_items(count: int, seed: int, *writers: Callable[[random.Random], object], known: Sequence = ()) -> list:
+    """`count` new things that are not in `known`, from each writer in turn. The same seed gives the same things."""
     dice, found = random.Random(seed), []
     while len(found) < count:
-        thing = tellers[len(found) % len(tellers)](dice)
-        if thing not in known:
-            found.append(thing)
+        item = writers[len(found) % len(writers)](dice)
+        if item not in known:
+            found.append(item)
     return found
 
 
@@ -198,15 +198,15 @@ def main() -> None:
 
     documents: list = []
     for name, count, number in (("corpus", arguments.documents, 0), ("held_out", arguments.documents // 20, 1)):
-        documents = told(count, seed + number, english_document, korean_document, known=documents)
+        documents = new_items(count, seed + number, english_document, korean_document, known=documents)
         (output / f"{name}.txt").write_text("\n\n".join("\n".join(lines) for lines in documents) + "\n", "utf-8")
     reviews: list = []
     names: list = []
     for name, verdicts, sentences, number in (("train", 4000, 1000, 2), ("valid", 400, 400, 3)):
-        reviews = told(verdicts, seed + number, english_review, korean_review, known=reviews)
+        reviews = new_items(verdicts, seed + number, english_review, korean_review, known=reviews)
         rows = ["text\tlabel", *("\t".join(row) for row in reviews)]
         (output / f"reviews.{name}.tsv").write_text("\n".join(rows) + "\n", "utf-8")
-        names = told(sentences, seed + number, english_names, korean_names, known=names)
+        names = new_items(sentences, seed + number, english_names, korean_names, known=names)
         texts = ("\n".join(f"{word}\t{tag}" for word, tag in text) for text in names)
         (output / f"names.{name}.conll").write_text("\n\n".join(texts) + "\n", "utf-8")
     for file in sorted(output.iterdir()):

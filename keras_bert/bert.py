@@ -29,16 +29,20 @@ from keras_bert.vectors import Pooling, embed
 class Bert(Model):
     """BERT's encoder (Devlin et al. 2018): a functional model from the dict of `INPUTS` to a dict of outputs.
 
-    Outputs: `pooled_output` [B, H], also called `default`; `sequence_output` [B, S, H]; `encoder_outputs`, a list of
-    [B, S, H], one a block. What stands at a masked position is zero.
+    Outputs: `pooled_output` [B, H], also called `default`; `sequence_output` [B, S, H]; `encoder_outputs`, a list with
+    [B, S, H] of each block. The vectors at masked positions are zero.
 
     The layers keep these names: `word_embeddings`, `position_embeddings`, `type_embeddings`, `embeddings_norm`,
     `pooler`, and for each block i `layer_{i}_attention_qkv`, `layer_{i}_attention`, `layer_{i}_attention_output`,
     `layer_{i}_attention_norm`, `layer_{i}_intermediate`, `layer_{i}_output`, `layer_{i}_output_norm`.
 
-    Arguments: dtype: a Keras policy, such as "mixed_bfloat16". remat: compute the attention maps again in the
-    backward pass instead of keeping them, so that a large model trains on a small device. pooling: what `embed` does
-    unless told otherwise.
+    Args:
+        config: the architecture.
+        preprocessor: the layer that turns text into the inputs; it can be set later.
+        dtype: a Keras policy, such as "mixed_bfloat16".
+        remat: compute the attention maps again in the backward pass instead of keeping them, so that a large model
+            trains on a small device.
+        pooling: the defaults of `embed`.
 
     >>> bert = Bert(BertConfig.from_size("tiny"))
     >>> ids = np.array([[101, 7592, 102]])
@@ -59,14 +63,14 @@ class Bert(Model):
     ) -> None:
         if not isinstance(config, BertConfig):
             raise TypeError(
-                'config must be a BertConfig, such as BertConfig.from_size("base"). For a name or a folder, use '
-                f"keras_bert.load. Received: {type(config).__name__}"
+                '`config` must be a BertConfig. Pass one, such as BertConfig.from_size("base"); to load a name or a '
+                f"folder, use keras_bert.load. Received: {type(config).__name__}"
             )
         policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
         hidden = config.hidden_size
 
         # === Layers ===
-        # An initializer each: one draws the same numbers every time.
+        # Each layer has its own initializer, since one initializer draws the same numbers every time.
         words = Embedding(config.vocab_size, hidden, initializer(config), dtype=policy, name="word_embeddings")
         positions = PositionEmbedding(
             config.max_position_embeddings, hidden, initializer(config), dtype=policy, name="position_embeddings"
@@ -109,7 +113,7 @@ class Bert(Model):
         return super().__call__(check_inputs(inputs, self.config), *args, **kwargs)
 
     def predict(self, x: Any, *args: Any, **kwargs: Any) -> Any:
-        # Keras fails on None, an empty dict and lists in a dict without a word that helps.
+        # For None, an empty dict or lists in a dict, Keras's own error does not help.
         if x is None or isinstance(x, dict | str):
             x = check_inputs(x, self.config)
         return super().predict(x, *args, **kwargs)
@@ -145,7 +149,7 @@ class Bert(Model):
 
     @property
     def preprocessor(self) -> Any:
-        """The layer that turns text into this model's inputs; with another vocabulary, give it a new one.
+        """The layer that turns text into this model's inputs; set a new one to use another vocabulary.
 
         >>> from keras_bert import Preprocessor, Vocabulary
         >>> vocabulary = Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "here", "##s"])
@@ -155,7 +159,7 @@ class Bert(Model):
         """
         if self._preprocessor is None:
             raise ValueError(
-                "This Bert has no vocabulary. Give it one: bert.preprocessor = "
+                "This Bert has no vocabulary, which it needs for text. Set one: bert.preprocessor = "
                 'keras_bert.Preprocessor(keras_bert.Vocabulary.from_file("vocab.txt")). Received: preprocessor=None'
             )
         return self._preprocessor
@@ -164,8 +168,9 @@ class Bert(Model):
     def preprocessor(self, preprocessor: Any) -> None:
         if preprocessor is not None and len(preprocessor.vocabulary) > self.config.vocab_size:
             raise ValueError(
-                f"The vocabulary must fit the model's {self.config.vocab_size} word vectors. Give the one it was "
-                f"trained with. Received: {len(preprocessor.vocabulary)} tokens"
+                f"The vocabulary of `preprocessor` has more pieces than the model's {self.config.vocab_size} word "
+                "vectors. Use the vocabulary that the model was trained with. "
+                f"Received: {len(preprocessor.vocabulary)} pieces"
             )
         # It is not a node of this model and has no weights, and JAX and torch cannot compute with strings.
         set_untracked(self, "_preprocessor", preprocessor)
@@ -178,10 +183,11 @@ class Bert(Model):
             super().__setattr__(name, value)
 
     def embed(self, texts: Any, layers: int | Iterable[int] = (-1,), **options: Any) -> Any:
-        """Vectors of texts, float32 [n, d]; with `pooling=None` a vector per piece.
+        """Vectors of texts, float32 [n, d]; with `pooling=None`, a vector for each piece.
 
-        The options, `combine`, `pooling`, `normalize`, `max_length`, are those of `keras_bert.vectors.embed`. What
-        is not given is as in `bert.pooling`, which a sentence-transformers folder sets, unless `pooling=None`.
+        The options `combine`, `pooling`, `normalize`, `max_length` and `batch_tokens` are those of
+        `keras_bert.vectors.embed`. Without them, `bert.pooling` decides, which is set for models from a
+        sentence-transformers folder. With `pooling=None` it is ignored.
 
         >>> from keras_bert import Preprocessor, Vocabulary
         >>> vocabulary = Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "here", "##s"])
@@ -194,7 +200,7 @@ class Bert(Model):
         return embed(self, texts, layers=layers, **options)
 
     def attention(self, texts: Any) -> "Attention":
-        """What each token of the texts attends to, in every layer and head.
+        """What each piece of the texts attends to, in every layer and attention head.
 
         >>> from keras_bert import Preprocessor, Vocabulary
         >>> vocabulary = Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "here", "##s"])
@@ -206,19 +212,21 @@ class Bert(Model):
         inputs = {name: np.atleast_2d(ops.convert_to_numpy(x)) for name, x in self.preprocessor(texts).items()}
         lengths = inputs["input_mask"].sum(-1)
         if not len(lengths):
-            raise ValueError("Attention needs at least one text. Received: none")
+            raise ValueError(
+                "`texts` must hold at least one text. Pass a text or a list of them. Received: an empty list"
+            )
         inputs = check_inputs({name: x[:, : lengths.max()] for name, x in inputs.items()}, self.config)
         token = self.preprocessor.vocabulary.token
         pieces = [
             [token(int(i)) for i in ids[:length]] for ids, length in zip(inputs["input_word_ids"], lengths, strict=True)
         ]
-        # Not predict, whose trace would outlive quantize() or enable_lora().
+        # Without predict, whose graph would be used again after quantize() or enable_lora().
         maps = [ops.convert_to_numpy(ops.cast(x, "float32")) for x in self._attention_maps(inputs, training=False)]
         return Attention(pieces, np.stack(maps))  # [L, B, A, S, S]
 
     @cached_property
     def _attention_maps(self) -> keras.Model:
-        # A layer of its own: Keras gives the dict that the model's own one returns as a flat list.
+        # Not the model's own layer, whose dict Keras would return as a flat list.
         padding = Padding(dtype=self.dtype_policy, name="map_padding")(self.input["input_mask"])
         maps = [
             AttentionMap(self.config.num_attention_heads, dtype=self.dtype_policy)(
@@ -232,7 +240,7 @@ class Bert(Model):
 
     @property
     def word_embeddings(self) -> Embedding:
-        """The layer with the word embedding table; a vocabulary's id is its row.
+        """The layer with the word embedding table, which has a row for each id of the vocabulary.
 
         >>> Bert(BertConfig.from_size("tiny", vocab_size=6)).word_embeddings.output_dim
         128
@@ -246,11 +254,14 @@ class Bert(Model):
         'layer_1_attention_qkv'
         """
         if not 0 <= index < self.config.num_hidden_layers:
-            raise IndexError(f"The blocks are 0 to {self.config.num_hidden_layers - 1}. Received: index={index}")
+            raise IndexError(
+                f"`index` is not the number of an encoder block. Use 0 to {self.config.num_hidden_layers - 1}. "
+                f"Received: index={index}"
+            )
         return [layer for layer in self.layers if layer.name.startswith(f"layer_{index}_")]
 
     def freeze(self, blocks: int | None = None) -> None:
-        """Freeze the embeddings and the first `blocks` encoder blocks; by default everything.
+        """Freeze the embeddings and the first `blocks` encoder blocks, or everything by default.
 
         >>> bert = Bert(BertConfig.from_size("tiny", vocab_size=6))
         >>> bert.freeze(blocks=1)
@@ -262,18 +273,18 @@ class Bert(Model):
             return
         if not 0 <= blocks <= self.config.num_hidden_layers:
             raise ValueError(
-                f"blocks must be 0 to {self.config.num_hidden_layers}; freeze() freezes everything. "
+                f"`blocks` must be 0 to {self.config.num_hidden_layers}. Call freeze() to freeze everything. "
                 f"Received: blocks={blocks}"
             )
         self._refuse_lora("freeze(blocks)")
-        self.trainable = True  # an earlier freeze() ended at the model, not only at its layers
+        self.trainable = True  # an earlier freeze() froze the model itself, not only its layers
         kept = {id(layer) for i in range(blocks, self.config.num_hidden_layers) for layer in self.block(i)}
         kept.add(id(self.get_layer("pooler")))
         for layer in self.layers:
             layer.trainable = id(layer) in kept
 
     def unfreeze(self) -> None:
-        """Train everything, whatever was frozen.
+        """Make everything trainable again.
 
         >>> bert = Bert(BertConfig.from_size("tiny", vocab_size=6))
         >>> bert.freeze(blocks=1)
@@ -287,14 +298,15 @@ class Bert(Model):
             layer.trainable = True
 
     def _refuse_lora(self, what: str) -> None:
-        """Since Keras would open the kernels under it too."""
+        """An error with LoRA: Keras would make the kernels under it trainable too."""
         if any(getattr(layer, "lora_enabled", False) for layer in self.layers):
             raise ValueError(
-                f"LoRA trains its changes alone, of one rank. Load the model anew for anything else. Received: {what}"
+                f"{what} cannot change a model with LoRA, where only the low-rank changes are trained. Load the model "
+                "again, and change it without LoRA. Received: lora_enabled=True"
             )
 
     def enable_lora(self, rank: int, *, targets: Iterable[str] = ("attention_qkv",)) -> None:
-        """Freeze everything and train low-rank changes of the Dense layers whose names end in one of `targets`.
+        """Freeze everything, and train low-rank changes of the Dense layers whose names end in one of `targets`.
 
         >>> bert = Bert(BertConfig.from_size("tiny", vocab_size=6))
         >>> bert.enable_lora(8)
@@ -302,12 +314,12 @@ class Bert(Model):
         8
         """
         if rank < 1:
-            raise ValueError(f"rank must be at least 1. Take 8, say. Received: rank={rank}")
+            raise ValueError(f"`rank` must be at least 1. Use 8, for example. Received: rank={rank}")
         targets = (targets,) if isinstance(targets, str) else tuple(targets)
         chosen = [layer for layer in self.layers if layer.name.endswith(targets)]
         if not chosen or not all(isinstance(layer, keras.layers.Dense) for layer in chosen):
             raise ValueError(
-                "targets must name Dense layers, such as attention_qkv, attention_output, intermediate, output. "
+                "`targets` must name Dense layers. Use attention_qkv, attention_output, intermediate or output. "
                 f"Received: targets={targets}"
             )
         self._refuse_lora(f"enable_lora({rank})")
@@ -318,7 +330,7 @@ class Bert(Model):
             layer.enable_lora(rank)
 
     def resize(self, *, vocabulary: Any = None, max_position_embeddings: int | None = None) -> "Bert":
-        """A new Bert with this vocabulary and this many positions; what is new is drawn, and the log says how much.
+        """A new Bert with this vocabulary and this many positions; the log says how many new vectors were drawn.
 
         >>> bert = Bert(BertConfig.from_size("tiny", vocab_size=6))
         >>> bert.resize(max_position_embeddings=1024).config.max_position_embeddings
@@ -329,19 +341,19 @@ class Bert(Model):
         return resize(self, vocabulary=vocabulary, max_position_embeddings=max_position_embeddings)
 
     def export(self, filepath: Any, format: str = "tf_saved_model", **kwargs: Any) -> None:
-        """As Keras's, with `encoder_output_0`, `encoder_output_1` ... in place of the list, which formats refuse."""
+        """As in Keras, with `encoder_output_0`, `encoder_output_1` ... in place of the list, which formats refuse."""
         outputs = dict(self.output)
         outputs.update((f"encoder_output_{i}", x) for i, x in enumerate(outputs.pop("encoder_outputs")))
         static = format not in ("tf_saved_model", "tf")
         with kernels.static_shapes() if static else contextlib.nullcontext():
             model = keras.Model(self.input, outputs, name=self.name)
-            model(self.input)  # Keras writes no ONNX of a model that was never called
+            model(self.input)  # Keras cannot write ONNX of a model that was never called
             model.export(filepath, format=format, **kwargs)
 
 
 @dataclasses.dataclass(frozen=True)
 class Attention:
-    """Attention maps: `maps[layer, text, head, i, j]` is how much piece i of a text looks at piece j."""
+    """Attention maps: `maps[layer, text, head, i, j]` is how much piece i of a text attends to piece j."""
 
     pieces: list[list[str]]
     maps: np.ndarray  # [L, B, A, S, S]

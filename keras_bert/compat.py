@@ -12,8 +12,9 @@ import keras
 def set_untracked(model: Any, name: str, value: Any) -> None:
     """Set an attribute that Keras neither tracks nor saves with a model.
 
-    Keras's own `__setattr__` makes each layer that it is given a part of the model, copies lists and dicts, and under
-    torch registers modules. There is no public way round it.
+    Keras's `__setattr__` makes every layer that is assigned a part of the model, wraps lists and dicts, and under torch
+    registers modules. There is no public way to avoid this. What a model computes only once belongs in a
+    `functools.cached_property`, which does not go through `__setattr__`.
     """
     object.__setattr__(model, name, value)
 

@@ -1,12 +1,11 @@
-"""BertConfig: the numbers that make one BERT, and the table of the released sizes."""
+"""BertConfig: the settings that define one BERT, and the table of the released sizes."""
 
 import dataclasses
-import json
 import logging
 from pathlib import Path
 from typing import Any
 
-from keras_bert.storage import write_json
+from keras_bert.storage import json_object, write_json
 
 logger = logging.getLogger("keras_bert")
 
@@ -15,7 +14,7 @@ UNCASED_VOCAB, CASED_VOCAB = 30522, 28996
 
 @dataclasses.dataclass(frozen=True)
 class Size:
-    """A released size, with its parameters for the uncased vocabulary of 30,522 pieces."""
+    """A released size; its parameters are counted with the uncased vocabulary of 30,522 pieces."""
 
     layers: int
     hidden: int
@@ -69,31 +68,34 @@ class BertConfig:
             kind: Any = (int, float) if field.type is float else field.type
             if not isinstance(value, kind) or isinstance(value, bool):
                 raise TypeError(
-                    f"{field.name} must be of type {getattr(field.type, '__name__', field.type)}. "
+                    f"`{field.name}` must be of type {getattr(field.type, '__name__', field.type)}. "
                     f"Correct the config. Received: {field.name}={value!r}"
                 )
         for name in _POSITIVE:
             if not getattr(self, name) > 0:
-                raise ValueError(f"{name} must be above 0. Correct the config. Received: {name}={getattr(self, name)}")
-        if self.num_hidden_layers > _MOST_LAYERS:  # whose weights would be counted before any is missed
+                raise ValueError(
+                    f"`{name}` must be above 0. Correct the config. Received: {name}={getattr(self, name)}"
+                )
+        if self.num_hidden_layers > _MOST_LAYERS:  # all weights would be listed before one is found missing
             raise ValueError(
-                f"num_hidden_layers must be at most {_MOST_LAYERS}. Correct the config. "
+                f"`num_hidden_layers` must be at most {_MOST_LAYERS}. Correct the config. "
                 f"Received: num_hidden_layers={self.num_hidden_layers}"
             )
         for name in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
             if not 0 <= getattr(self, name) < 1:
                 raise ValueError(
-                    f"{name} must be at least 0 and below 1. Correct the config. Received: {name}={getattr(self, name)}"
+                    f"`{name}` must be at least 0 and below 1. Correct the config. "
+                    f"Received: {name}={getattr(self, name)}"
                 )
         if self.hidden_size % self.num_attention_heads:
             raise ValueError(
-                "hidden_size must be a multiple of num_attention_heads. Change either. "
+                "`hidden_size` must be a multiple of `num_attention_heads`. Change either. "
                 f"Received: hidden_size={self.hidden_size}, num_attention_heads={self.num_attention_heads}"
             )
         if self.hidden_act not in _ACTIVATIONS:
             raise ValueError(
-                f"hidden_act must be one of {', '.join(_ACTIVATIONS)}. A file's plain 'gelu' is resolved by "
-                f"BertConfig.from_json. Received: hidden_act={self.hidden_act!r}"
+                f"`hidden_act` must be one of {', '.join(_ACTIVATIONS)}. For the plain 'gelu' of a file, use "
+                f"BertConfig.from_json, which knows the form it means. Received: hidden_act={self.hidden_act!r}"
             )
 
     @property
@@ -109,7 +111,7 @@ class BertConfig:
         12
         """
         if size not in SIZES:
-            raise ValueError(f"size must be one of {', '.join(SIZES)}. Received: size={size!r}")
+            raise ValueError(f"`size` is not a released size. Use one of {', '.join(SIZES)}. Received: size={size!r}")
         row = SIZES[size]
         numbers = {
             "hidden_size": row.hidden,
@@ -121,9 +123,9 @@ class BertConfig:
 
     @classmethod
     def from_json(cls, path: str | Path) -> "BertConfig":
-        """Read Google's `bert_config.json`, HuggingFace's `config.json`, or our own; keys we have no use for are left.
+        """Read Google's `bert_config.json`, HuggingFace's `config.json`, or our own; other keys are ignored.
 
-        The log says which GELU a plain `"gelu"` was taken for, and why.
+        The log says which form of GELU a plain `"gelu"` means, and why.
 
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -131,37 +133,38 @@ class BertConfig:
         ...     BertConfig.from_json(f"{folder}/bert_config.json").num_hidden_layers
         2
         """
-        text = Path(path).read_text(encoding="utf-8")
-        try:
-            data = json.loads(text)
-        except json.JSONDecodeError as error:
-            raise ValueError(
-                f"A config must be a JSON file. Give bert_config.json or config.json. Received: {path} ({error})"
-            ) from None
-        return cls.from_dict(data, source=str(path))
+        return cls.from_dict(json_object(Path(path).read_bytes(), path), source=str(path))
 
     @classmethod
     def from_dict(cls, data: Any, source: str = "dict") -> "BertConfig":
-        """Like `from_json`, from what the file holds."""
+        """The same, from the content of the file."""
         if not isinstance(data, dict):
-            raise ValueError(f"A config must hold one JSON object. Received: {type(data).__name__} in {source}")
+            raise ValueError(
+                f"{source} is not one JSON object, as a config must be. Use a bert_config.json or config.json. "
+                f"Received: {type(data).__name__}"
+            )
         if (kind := data.get("model_type", "bert")) != "bert":
-            raise ValueError(f"The model must be a BERT. Load it with its own package. Received: {kind!r} in {source}")
+            raise ValueError(f"{source} is not of a BERT. Load the model with its own package. Received: {kind!r}")
         if (kind := data.get("position_embedding_type") or "absolute") != "absolute":
             raise ValueError(
-                f"BERT's positions are absolute; relative ones are another architecture. Received: {kind!r} in {source}"
+                f"{source} has relative positions, which are another architecture than BERT. Load the model with "
+                f"transformers. Received: position_embedding_type={kind!r}"
             )
         if missing := [key for key in _REQUIRED if key not in data]:
             raise ValueError(
-                f"A config must have {', '.join(_REQUIRED)}. Add: {', '.join(missing)}. Received: {source}"
+                f"{source} lacks {', '.join(missing)}, which a config must have. Add them. "
+                f"Received: {', '.join(map(str, data)) or 'no keys'}"
             )
         names = {field.name for field in dataclasses.fields(cls)}
         known = {key: value for key, value in data.items() if key in names}
         known["hidden_act"] = _which_gelu(data, source)
-        return cls(**known)
+        try:
+            return cls(**known)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"{source}: {error}") from None
 
     def to_json(self, path: str | Path) -> None:
-        """Write the config, keys in order, for `from_json`.
+        """Write the config for `from_json`, its keys in the order of the fields.
 
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -171,7 +174,7 @@ class BertConfig:
 
 
 def _which_gelu(data: dict[str, Any], source: str) -> str:
-    """Name the GELU a file means: Google's plain "gelu" is the tanh form, HuggingFace's the erf form."""
+    """The GELU that a file means: a plain "gelu" is the tanh form in Google's files, the erf form in HuggingFace's."""
     name = data.get("hidden_act", "gelu")
     if name in ("gelu_new", "gelu_pytorch_tanh"):
         return "gelu_tanh"
@@ -181,8 +184,8 @@ def _which_gelu(data: dict[str, Any], source: str) -> str:
         return name
     sign = next((key for key in ("model_type", "architectures", "transformers_version") if key in data), None)
     if sign:
-        taken, why = "gelu_erf", f"a file of HuggingFace's, which has {sign!r}, means the erf form"
+        taken, why = "gelu_erf", f"the file has {sign!r} and so is HuggingFace's, which means the erf form"
     else:
-        taken, why = "gelu_tanh", "a file of Google's or Model Garden's means the tanh form"
-    logger.info("%s: hidden_act 'gelu' taken as %r: %s.", source, taken, why)
+        taken, why = "gelu_tanh", "the file is Google's or Model Garden's, which means the tanh form"
+    logger.info("%s: hidden_act 'gelu' is read as %r: %s.", source, taken, why)
     return taken

@@ -1,4 +1,7 @@
-"""One encoder block (Devlin et al. 2018, section 3; Vaswani et al. 2017, section 3.1), every Dense a node."""
+"""One encoder block (Devlin et al. 2018, section 3; Vaswani et al. 2017, section 3.1).
+
+Every Dense layer is a node of the model, so that `quantize` and LoRA survive saving.
+"""
 
 from typing import Any
 
@@ -24,9 +27,9 @@ def encoder_block(
         dtype=dtype,
         name=f"{name}_attention",
     )(qkv, padding)  # [N, H]
-    attended = dense(hidden, config, dtype=dtype, name=f"{name}_attention_output")(attended)
+    attended = dense(hidden, config, dtype=dtype, name=f"{name}_attention_output")(attended)  # [N, H]
     attended = Dropout(config.hidden_dropout_prob, dtype=dtype, name=f"{name}_attention_dropout")(attended)
-    x = AddNorm(epsilon=eps, dtype=dtype, name=f"{name}_attention_norm")([attended, x])
+    x = AddNorm(epsilon=eps, dtype=dtype, name=f"{name}_attention_norm")([attended, x])  # [N, H]
 
     inner = dense(config.intermediate_size, config, gelu=True, dtype=dtype, name=f"{name}_intermediate")(x)  # [N, 4H]
     outer = dense(hidden, config, dtype=dtype, name=f"{name}_output")(inner)  # [N, H]

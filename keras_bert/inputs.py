@@ -1,4 +1,4 @@
-"""The three inputs of a BERT, and what is wrong with others."""
+"""The three inputs of a BERT, and the errors for any others."""
 
 from typing import Any
 
@@ -12,9 +12,10 @@ INPUTS = ("input_word_ids", "input_mask", "input_type_ids")  # each int32 [B, S]
 
 
 def check_inputs(inputs: Any, config: BertConfig, more: tuple[str, ...] = ()) -> dict[str, Any]:
-    """The inputs, lists as arrays; an error if a BERT of this config does not take them. Values count in eager calls.
+    """The inputs, lists as arrays; an error if a BERT with this config cannot use them. Values are checked only in
+    eager calls.
 
-    more: the names of other inputs of a model over a BERT, which checks them itself.
+    more: the names of further inputs of a model over a BERT, which checks them itself.
 
     >>> ids = check_inputs({name: [[1, 0]] for name in INPUTS}, BertConfig())["input_word_ids"]
     >>> ids.shape
@@ -24,12 +25,12 @@ def check_inputs(inputs: Any, config: BertConfig, more: tuple[str, ...] = ()) ->
     if not isinstance(inputs, dict):
         what = "text" if _holds_text(inputs) else type(inputs).__name__
         raise TypeError(
-            f"A Bert takes a dict of {', '.join(names)}. For text, use bert.embed(texts) or "
+            f"The inputs of a Bert are not a dict of {', '.join(names)}. For text, use bert.embed(texts) or "
             f"bert(bert.preprocessor(texts)). Received: {what}"
         )
     if set(inputs) != set(names):
         raise ValueError(
-            f"The inputs must be {', '.join(names)}. Rename or add what is missing. "
+            f"The inputs of a Bert must be exactly {', '.join(names)}. Rename, add or remove inputs. "
             f"Received: {', '.join(map(str, inputs))}"
         )
     arrays = {name: _matrix(name, inputs[name]) for name in INPUTS}
@@ -37,14 +38,17 @@ def check_inputs(inputs: Any, config: BertConfig, more: tuple[str, ...] = ()) ->
     for name, x in arrays.items():
         if any(a != b for a, b in zip(x.shape, word_ids.shape, strict=True) if a is not None and b is not None):
             raise ValueError(
-                f"{name} must have the shape of input_word_ids, {tuple(word_ids.shape)}. Pad them alike. "
+                f"`{name}` must have the shape of `input_word_ids`, {tuple(word_ids.shape)}. Pad both to one length. "
                 f"Received: {tuple(x.shape)}"
             )
     if word_ids.shape[1] == 0:
-        raise ValueError("A sequence must have at least one position, that of [CLS]. Pad it. Received: sequences of 0")
+        raise ValueError(
+            "`input_word_ids` has sequences without a position; each needs at least that of [CLS]. Pad them. "
+            "Received: sequences of length 0"
+        )
     check_length(word_ids.shape[1], config.max_position_embeddings)
     _check_range("input_word_ids", word_ids, config.vocab_size, "Use the vocabulary of these weights")
-    remedy = f"Pack at most {config.type_vocab_size} texts in a row, and number them from 0"
+    remedy = f"Use at most {config.type_vocab_size} segments in a row, and number them from 0"
     _check_range("input_type_ids", arrays["input_type_ids"], config.type_vocab_size, remedy)
     return {name: arrays.get(name, x) for name, x in inputs.items()}
 
@@ -54,32 +58,34 @@ def _array(name: str, rows: Any) -> np.ndarray:
         return np.asarray(rows)
     except ValueError:
         raise ValueError(
-            f"{name} must have rows of one length. Pad them, and mask the padding. Received: rows of several lengths"
+            f"`{name}` has rows of several lengths. Pad them to one length, and set input_mask to 0 at the padding. "
+            f"Received: {type(rows).__name__}"
         ) from None
 
 
 def check_positions(positions: Any, word_ids: Any) -> None:
-    """Refuse positions [B, P] that do not stand in the sequences [B, S]; they would be other rows of the batch."""
+    """Refuse positions [B, P] outside the sequences [B, S]; they would point at other rows of the batch."""
     positions = _matrix("masked_lm_positions", positions)
     batch, length = np.shape(word_ids) if not hasattr(word_ids, "shape") else word_ids.shape
     if None not in (batch, positions.shape[0]) and batch != positions.shape[0]:
         raise ValueError(
-            f"masked_lm_positions must have a row for each of the {batch} sequences. Received: {positions.shape[0]}"
+            f"`masked_lm_positions` must have a row for each of the {batch} sequences. Add or remove rows. "
+            f"Received: {positions.shape[0]} rows"
         )
     if length is not None:
-        _check_range("masked_lm_positions", positions, length, "Number them from 0 in each sequence, padding as 0")
+        _check_range("masked_lm_positions", positions, length, "Count from 0 in each sequence, and use 0 for padding")
 
 
 def _matrix(name: str, x: Any) -> Any:
-    """The array of an input, of whole numbers and two axes."""
+    """The array of an input; an error unless it has integers and two axes."""
     x = x if hasattr(x, "dtype") else _array(name, x)
     kind = str(x.dtype) if isinstance(x, np.ndarray) else backend.standardize_dtype(x.dtype)
     if not (kind.startswith(("int", "uint")) or (kind == "bool" and name == "input_mask")):
-        raise TypeError(f"{name} must hold integers. Cast it to int32. Received: {kind}")
+        raise TypeError(f"`{name}` must hold integers. Cast it to int32. Received: {kind}")
     if len(x.shape) != 2:
         axis = "positions" if name == "masked_lm_positions" else "sequence"
         raise ValueError(
-            f"{name} must be of shape [batch, {axis}]. For one sequence, add an axis. Received: {tuple(x.shape)}"
+            f"`{name}` must have the shape [batch, {axis}]. For one sequence, add an axis. Received: {tuple(x.shape)}"
         )
     return x
 
@@ -88,8 +94,8 @@ def check_length(length: int | None, positions: int) -> None:
     """Refuse a sequence longer than the model's position table."""
     if length is not None and length > positions:
         raise ValueError(
-            f"seq_length must be at most the model's {positions} positions. Shorten it, or load a model with more "
-            f"positions. Received: seq_length={length}"
+            f"`seq_length` must not exceed the model's {positions} positions. Use a smaller value, or load a model "
+            f"with more positions. Received: seq_length={length}"
         )
 
 
@@ -99,7 +105,9 @@ def _check_range(name: str, ids: Any, size: int, remedy: str) -> None:
     values = ops.convert_to_numpy(ids)
     low, high = values.min(), values.max()
     if low < 0 or high >= size:
-        raise ValueError(f"{name} must be in 0...{size - 1}. {remedy}. Received: {low if low < 0 else high}")
+        raise ValueError(
+            f"`{name}` has a number outside 0 to {size - 1}. {remedy}. Received: {low if low < 0 else high}"
+        )
 
 
 def _holds_text(inputs: Any) -> bool:

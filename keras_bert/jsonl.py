@@ -1,4 +1,4 @@
-"""A line of a JSONL file, of a corpus or of labelled rows: parsed, or an error that names the file and the line."""
+"""Lines of JSONL files. An error names the file and the line."""
 
 import json
 import os
@@ -13,17 +13,17 @@ def parse_line(line: str, path: str | os.PathLike, number: int) -> Any:
     """
     try:
         value = json.loads(line)
-        if "\\u" in line:  # only an escape can make half of a surrogate pair
+        if "\\u" in line:  # only an escape can stand for half of a surrogate pair
             json.dumps(value, ensure_ascii=False).encode()
     except RecursionError:
-        reason = "too deep"
+        reason = "nested too deeply"
     except UnicodeEncodeError:
-        reason = "half of a surrogate pair, which is no character"
+        reason = "half of a surrogate pair, which is not a character"
     except ValueError as error:
         reason = str(error)
     else:
         return value
     raise ValueError(
-        f"Each line of a JSONL file must be a JSON value of whole characters. Mend the line. Received: {reason} at "
-        f"{path}:{number}"
+        f"Line {number} of {path} must be a JSON value of complete characters. Correct the line. "
+        f"Received: {reason} at {path}:{number}"
     )

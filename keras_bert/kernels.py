@@ -1,7 +1,7 @@
-"""How a backend runs BERT fast. The layers say what is computed; this file alone knows by which ops.
+"""How each backend runs BERT fast. The layers say what is computed; only this file knows with which ops.
 
-On TensorFlow real tokens flow flat, `[N, H]`, and padding costs nothing. JAX, torch, XLA and TPUs want static
-shapes: there N is B*S and the very same layers run. Shapes: B batch, S sequence, N tokens, H hidden, A heads, D head.
+On TensorFlow the layers see only real tokens, `[N, H]`, so padding costs nothing. JAX, torch, XLA and TPUs need static
+shapes: there N is B*S, and the same layers run. Shapes: B batch, S sequence, N tokens, H hidden, A heads, D head.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ _custom_gradients: contextvars.ContextVar[bool] = contextvars.ContextVar("custom
 
 
 def is_concrete(x: Any) -> bool:
-    """Whether the values of a tensor can be looked at: it is neither symbolic nor being traced."""
+    """Whether a tensor has values that can be read: it is neither symbolic nor being traced."""
     if isinstance(x, keras.KerasTensor):
         return False
     if BACKEND == "tensorflow" and tf.is_tensor(x):
@@ -76,7 +76,7 @@ if BACKEND == "tensorflow":
 
 @contextlib.contextmanager
 def static_shapes() -> Iterator[None]:
-    """Trace with static shapes, as compilers ahead of time and ONNX want them; XLA and TPUs get them unasked."""
+    """Trace with static shapes, which ONNX and ahead-of-time compilers need; XLA and TPUs always get them."""
     token = _static.set(True)
     try:
         yield
@@ -85,7 +85,7 @@ def static_shapes() -> Iterator[None]:
 
 
 def drops_padding() -> bool:
-    """Whether real tokens flow flat, N being their number in this batch; else N is B*S."""
+    """Whether N is the number of real tokens in this batch; otherwise N is B*S."""
     if BACKEND != "tensorflow" or _static.get():
         return False
     if isinstance(tf.distribute.get_strategy(), tf.distribute.TPUStrategy):
@@ -94,59 +94,59 @@ def drops_padding() -> bool:
 
 
 def real_tokens(mask: Any) -> tuple[Any, Any, Any]:
-    """Where the tokens of a mask [B, S] stand.
+    """The positions of a mask's [B, S] tokens.
 
-    `rows` [N] in the flat batch; `slots` [B, S], the way back, N at padding; `stand_ins` [B, S], the same with a real
-    token at padding, the last before it.
+    `rows` [N]: their rows in the flat batch. `slots` [B, S]: the way back, with N at padding. `stand_ins` [B, S]: the
+    same, with the last real token in front of it at padding.
     """
-    flat = ops.reshape(mask, (-1,))
+    flat = ops.reshape(mask, (-1,))  # [B*S]
     if not drops_padding():
-        rows = ops.arange(ops.size(flat), dtype="int32")
-        slots = ops.reshape(rows, ops.shape(mask))
+        rows = ops.arange(ops.size(flat), dtype="int32")  # [N], N = B*S
+        slots = ops.reshape(rows, ops.shape(mask))  # [B, S]
         return rows, slots, slots
     real = tf.not_equal(flat, 0)
-    rows = tf.cast(tf.where(real)[:, 0], "int32")
-    # There must be a token to stand in for padding: where none is real, the first is kept.
+    rows = tf.cast(tf.where(real)[:, 0], "int32")  # [N]
+    # Padding needs a token to stand in for it: where none is real, the first is kept.
     rows = tf.concat([rows, tf.range(tf.minimum(tf.size(flat), 1) - tf.minimum(tf.size(rows), 1))], 0)
     last = tf.maximum(tf.cumsum(tf.cast(real, "int32")) - 1, 0)
     slots = tf.where(real, last, tf.size(rows))
-    return rows, tf.reshape(slots, tf.shape(mask)), tf.reshape(last, tf.shape(mask))
+    return rows, tf.reshape(slots, tf.shape(mask)), tf.reshape(last, tf.shape(mask))  # [N], [B, S], [B, S]
 
 
 def pack(ids: Any, rows: Any) -> Any:
     """From ids [B, S] to those of the real tokens [N]."""
-    ids = ops.reshape(ids, (-1,))
-    return tf.gather(ids, rows) if drops_padding() else ids
+    ids = ops.reshape(ids, (-1,))  # [B*S]
+    return tf.gather(ids, rows) if drops_padding() else ids  # [N]
 
 
 def unpack(x: Any, rows: Any, slots: Any) -> Any:
-    """From the real tokens [N, H] to [B, S, H], zeros at padding (with static shapes: what was there)."""
+    """From the real tokens [N, H] to [B, S, H], with zeros at padding; static shapes leave padding as it is."""
     if drops_padding():
         return _unpack(x, rows, slots)
     batch, length = ops.shape(slots)
-    return ops.reshape(x, (batch, length, x.shape[-1]))
+    return ops.reshape(x, (batch, length, x.shape[-1]))  # [B, S, H]
 
 
 def positions(table: Any, rows: Any, slots: Any) -> Any:
     """The position vectors [N, H] of the tokens."""
     batch, length = ops.shape(slots)
     if drops_padding():
-        return lookup(table, rows % length)
-    by_position = ops.broadcast_to(table[:length], (batch, length, table.shape[-1]))
-    return ops.reshape(by_position, (-1, table.shape[-1]))
+        return lookup(table, rows % length)  # [N, H]
+    by_position = ops.broadcast_to(table[:length], (batch, length, table.shape[-1]))  # [B, S, H]
+    return ops.reshape(by_position, (-1, table.shape[-1]))  # [N, H]
 
 
 if BACKEND == "tensorflow":
-    # The gradient of a gather that takes each row once is a gather, not a scatter-add.
+    # The gradient of a gather that takes each row once is itself a gather, and no scatter-add is needed.
 
     def _padded(x: tf.Tensor, slots: tf.Tensor) -> tf.Tensor:
         zeros = tf.zeros(tf.concat([[1], tf.shape(x)[1:]], 0), x.dtype)
-        return tf.gather(tf.concat([x, zeros], 0), slots)
+        return tf.gather(tf.concat([x, zeros], 0), slots)  # [B, S, H]
 
     @_custom_gradient
     def _unpack(x: tf.Tensor, rows: tf.Tensor, slots: tf.Tensor) -> tuple[tf.Tensor, Callable]:
         def gradient(dy: tf.Tensor) -> tuple[tf.Tensor, None, None]:
-            dx = tf.gather(tf.reshape(dy, [-1, dy.shape[-1]]), rows)
+            dx = tf.gather(tf.reshape(dy, [-1, dy.shape[-1]]), rows)  # [N, H]
             real = tf.gather(tf.reshape(slots, [-1]), rows) < tf.size(rows)  # not the token kept where none is real
             return tf.where(real[:, None], dx, tf.zeros([], dx.dtype)), None, None
 
@@ -157,7 +157,7 @@ if BACKEND == "tensorflow":
 
 
 def lookup(table: Any, ids: Any) -> Any:
-    """Rows of a table, with a dense gradient: Keras on TensorFlow would get `IndexedSlices` and not sum their rows."""
+    """Rows of a table, with a dense gradient: from Keras on TensorFlow it would be `IndexedSlices`, unsummed."""
     if BACKEND != "tensorflow":
         return ops.take(table, ids, axis=0)
     return _lookup(tf.convert_to_tensor(table), ids)
@@ -211,7 +211,7 @@ if BACKEND == "tensorflow":
 
 def layer_norm(x: Any, gamma: Any, beta: Any, epsilon: float) -> Any:
     """Normalize the last axis, in float32 at least."""
-    if BACKEND == "torch":  # keras.ops asks x for the size of the axis, where ONNX wants a constant
+    if BACKEND == "torch":  # keras.ops reads the size of the axis from x, where ONNX needs a constant
         wide = keras.backend.result_type(x.dtype, "float32")
         y, weight, bias = (ops.cast(t, wide) for t in (x, gamma, beta))
         return ops.cast(torch.nn.functional.layer_norm(y, tuple(gamma.shape), weight, bias, epsilon), x.dtype)
@@ -223,7 +223,7 @@ def layer_norm(x: Any, gamma: Any, beta: Any, epsilon: float) -> Any:
 if BACKEND == "tensorflow":
 
     def _layer_norm(x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon: float) -> tf.Tensor:
-        # Under a mixed policy gamma and beta stay float32, which the fused op does not take.
+        # Under a mixed policy gamma and beta stay float32, which the fused op does not accept.
         fuses = x.dtype == gamma.dtype and x.dtype != tf.float64 and drops_padding()
         fuses = fuses and not _portable.get() and not tf.config.list_physical_devices("GPU")
 
@@ -276,10 +276,10 @@ if BACKEND == "tensorflow":
 
 
 def dropout(x: Any, rate: float, seed: Any) -> Any:
-    """Drop elements by a seed [2], and scale the rest by the true rate.
+    """Drop elements with a seed [2], and scale the rest by the true rate.
 
-    Random bytes are cheaper than random floats: one draw of 32 bits serves four elements, or two where 1/256 is too
-    coarse for the rate, or for the share that is kept.
+    Random bytes are cheaper than random floats: one draw of 32 bits is enough for four elements, or for two where 1/256
+    is too coarse for the rate or for the share that is kept.
     """
     bits = 8 if abs(round(rate * 2**8) / 2**8 - rate) < 0.02 * min(rate, 1 - rate) else 16
     threshold = min(2**bits - 1, max(1, round(rate * 2**bits)))
@@ -289,7 +289,7 @@ def dropout(x: Any, rate: float, seed: Any) -> Any:
     if BACKEND == "jax":
         keep = jax.random.bits(seed, x.shape, f"uint{bits}") >= threshold
     else:
-        start = (int(seed[0]) * 1_000_003 + int(seed[1])) % 2**32  # torch's CPU generator takes 32 bits
+        start = (int(seed[0]) * 1_000_003 + int(seed[1])) % 2**32  # torch's CPU generator has seeds of 32 bits
         generator = torch.Generator(x.device).manual_seed(start)
         keep = torch.randint(2**bits, x.shape, generator=generator, device=x.device, dtype=torch.int32) >= threshold
     return ops.where(keep, x * scale, ops.zeros((), x.dtype))
@@ -300,7 +300,7 @@ if BACKEND == "tensorflow":
     def _random_bits(shape: tf.Tensor, bits: int, seed: tf.Tensor) -> tf.Tensor:
         replica = tf.distribute.get_replica_context()
         if replica is not None:
-            # The seed's state is alike on all replicas; the draw must not be, nor another replica's of another step.
+            # The seed is the same on all replicas. Their draws must differ, also from those of other steps.
             seed += tf.stack([0, tf.cast(replica.replica_id_in_sync_group, seed.dtype) * 2**40])
         size, each = tf.reduce_prod(shape), 32 // bits
         words = tf.random.stateless_uniform([(size + each - 1) // each], seed, None, None, tf.int32)
@@ -318,12 +318,12 @@ if BACKEND == "tensorflow":
 
 
 def split_heads(qkv: Any, padding: dict[str, Any], heads: int) -> list[Any]:
-    """From the real tokens [N, 3H] to queries, keys and values [B, A, S, D]; at padding stands any real token."""
+    """From the real tokens [N, 3H] to queries, keys and values [B, A, S, D]; padding has those of a real token."""
     if drops_padding():
         return tf.unstack(_split_heads(qkv, padding["rows"], padding["stand_ins"], heads))
     batch, length = ops.shape(padding["slots"])
     qkv = ops.reshape(qkv, (batch, length, 3, heads, qkv.shape[-1] // 3 // heads))  # [B, S, 3, A, D]
-    return ops.unstack(ops.transpose(qkv, (2, 0, 3, 1, 4)), 3)
+    return ops.unstack(ops.transpose(qkv, (2, 0, 3, 1, 4)), 3)  # 3 x [B, A, S, D]
 
 
 def merge_heads(context: Any, padding: dict[str, Any]) -> Any:
@@ -331,29 +331,29 @@ def merge_heads(context: Any, padding: dict[str, Any]) -> Any:
     if drops_padding():
         return _merge_heads(context, padding["rows"], padding["slots"])
     hidden = context.shape[1] * context.shape[3]
-    return ops.reshape(ops.transpose(context, (0, 2, 1, 3)), (-1, hidden))
+    return ops.reshape(ops.transpose(context, (0, 2, 1, 3)), (-1, hidden))  # [N, H]
 
 
 if BACKEND == "tensorflow":
-    # One gather of vectors [D] sees to padding and heads at once, in place of a copy, a gather and a transposition.
+    # One gather of vectors [D] handles padding and heads at once, instead of a copy, a gather and a transposition.
 
     def _by_head(rows: tf.Tensor, length: tf.Tensor, heads: int) -> tf.Tensor:
-        """The places [N, A] of the tokens' vectors among those of [B, A, S, D]."""
+        """The rows [N, A] of the tokens' vectors in [B, A, S, D], flattened to its last axis."""
         first = rows // length * (heads * length) + rows % length
-        return tf.expand_dims(first, 1) + tf.range(heads) * length
+        return tf.expand_dims(first, 1) + tf.range(heads) * length  # [N, A]
 
     def _split_heads(qkv: tf.Tensor, rows: tf.Tensor, stand_ins: tf.Tensor, heads: int) -> tf.Tensor:
         shape = tf.shape(stand_ins)
 
         @_custom_gradient
         def split(qkv: tf.Tensor) -> tuple[tf.Tensor, Callable]:
-            def gradient(dy: tf.Tensor) -> tf.Tensor:  # at padding it is zero, since attention hides what stands there
+            def gradient(dy: tf.Tensor) -> tf.Tensor:  # it is zero at padding, which attention hides
                 at = tf.reshape(tf.range(3), [3, 1]) * (shape[0] * heads * shape[1])
                 at += _by_head(rows, shape[1], heads)[:, None]  # [N, 3, A]
-                return tf.reshape(tf.gather(tf.reshape(dy, [-1, dy.shape[-1]]), at), tf.shape(qkv))
+                return tf.reshape(tf.gather(tf.reshape(dy, [-1, dy.shape[-1]]), at), tf.shape(qkv))  # [N, 3H]
 
             at = stand_ins[:, None] * (3 * heads) + tf.reshape(tf.range(3 * heads), [3, 1, heads, 1])  # [3, B, A, S]
-            return tf.gather(tf.reshape(qkv, [-1, qkv.shape[-1] // 3 // heads]), at), gradient
+            return tf.gather(tf.reshape(qkv, [-1, qkv.shape[-1] // 3 // heads]), at), gradient  # [3, B, A, S, D]
 
         return split(qkv)
 
@@ -362,25 +362,26 @@ if BACKEND == "tensorflow":
         _, heads, _, width = context.shape
 
         def gradient(dy: tf.Tensor) -> tuple[tf.Tensor, None, None]:
-            vectors = tf.reshape(tf.pad(dy, [[0, 1], [0, 0]]), [-1, width])  # zeros for padding
-            return tf.gather(vectors, slots[:, None] * heads + tf.range(heads)[:, None]), None, None
+            vectors = tf.reshape(tf.pad(dy, [[0, 1], [0, 0]]), [-1, width])  # [(N + 1) * A, D], zeros for padding
+            dx = tf.gather(vectors, slots[:, None] * heads + tf.range(heads)[:, None])  # [B, A, S, D]
+            return dx, None, None
 
-        at = _by_head(rows, tf.shape(slots)[1], heads)
+        at = _by_head(rows, tf.shape(slots)[1], heads)  # [N, A]
         vectors = tf.gather(tf.reshape(context, [-1, width]), at)  # [N, A, D]
-        # Not -1: the graph rewriter fuses the residual where it sees that both have N rows.
-        return tf.reshape(vectors, [tf.shape(rows)[0], heads * width]), gradient
+        # Without -1: the graph rewriter fuses the residual only if it knows that both have N rows.
+        return tf.reshape(vectors, [tf.shape(rows)[0], heads * width]), gradient  # [N, H]
 
 
 def softmax(x: Any) -> Any:
-    """Of the last axis; Keras's own warns where a sequence has one token."""
+    """Softmax of the last axis; Keras's own warns if a sequence has one token."""
     if BACKEND == "tensorflow":
         return tf.nn.softmax(x)
     return jax.nn.softmax(x) if BACKEND == "jax" else torch.softmax(x, -1)
 
 
 def fused_attention() -> bool:
-    """Whether the backend has attention in one kernel that beats the three ops: torch, and JAX on an accelerator."""
-    if _static.get():  # no op of ONNX
+    """Whether the backend has attention as one kernel that is faster than the three ops."""
+    if _static.get():  # ONNX has no such op
         return False
     return BACKEND == "torch" or (BACKEND == "jax" and jax.default_backend() != "cpu")
 
@@ -391,4 +392,4 @@ def attention(query: Any, key: Any, value: Any, bias: Any) -> Any:
     mask = ops.equal(bias, 0)  # [B, 1, 1, S]
     batch, length = ops.shape(bias)[0], ops.shape(bias)[-1]
     mask = ops.broadcast_to(mask, (batch, 1, length, length))  # [B, 1, S, S]
-    return ops.swapaxes(ops.dot_product_attention(query, key, value, mask=mask), 1, 2)
+    return ops.swapaxes(ops.dot_product_attention(query, key, value, mask=mask), 1, 2)  # [B, A, S, D]

@@ -1,4 +1,4 @@
-"""Model, HeadedModel: what `Bert`, and the models with a head on one, add to a functional keras.Model."""
+"""Model, HeadedModel: what `Bert` and the models with a head on one add to a functional keras.Model."""
 
 from functools import cached_property
 from typing import Any
@@ -7,13 +7,15 @@ import keras
 from keras import ops
 
 from keras_bert.compat import set_untracked
+from keras_bert.layers.dense import blank_weights
+from keras_bert.named_weights import by_layer
 from keras_bert.policy import check_trainable
 from keras_bert.runner import Runners
 from keras_bert.saving import changed_layers, restore_layers
 
 
 class Model(keras.Model):
-    """A functional model that refuses to train where its dtype moves no weight."""
+    """A functional model that refuses to train in a dtype too coarse for the steps."""
 
     @cached_property
     def runners(self) -> Runners:
@@ -23,17 +25,17 @@ class Model(keras.Model):
     def make_train_function(self, force: bool = False) -> Any:
         check_trainable(self.trainable_variables)
         if self.optimizer is not None and not self.optimizer.built and self.trainable_variables:
-            self.optimizer.build(self.trainable_variables)  # a step that made its variables would be traced twice
+            self.optimizer.build(self.trainable_variables)  # else the first step would, and be traced twice
         return super().make_train_function(force)
 
     def quantize(self, mode: Any = None, config: Any = None, filters: Any = None, **kwargs: Any) -> None:
-        """As Keras's; without `filters` the Dense layers, which hold nearly all the work."""
+        """As in Keras; without `filters` only the Dense layers, which do nearly all the work."""
         filters = filters or (lambda layer: isinstance(layer, keras.layers.Dense))
         super().quantize(mode, config=config, filters=filters, **kwargs)
 
 
 class HeadedModel(Model):
-    """A model over a `Bert`, which is saved with it: its config, what the user changed in the layers, every weight."""
+    """A model over a `Bert`. Saving it saves the Bert too: config, changes to the layers, and all weights."""
 
     def __init__(self, bert: Any, inputs: Any, outputs: Any, **kwargs: Any) -> None:
         super().__init__(inputs=inputs, outputs=outputs, **kwargs)
@@ -65,6 +67,21 @@ class HeadedModel(Model):
             weight.assign(store[str(number)])
 
     def _left_over(self) -> list[Any]:
-        """The encoder's weights that are not this model's: the pooler's, where the head has no use for it."""
+        """The encoder's weights that this model lacks: those of the pooler, if the head does not use it."""
         own = {id(weight) for weight in self.weights}
         return [weight for weight in self.bert.weights if id(weight) not in own]
+
+
+def with_dtype(model: Any, dtype: Any) -> Any:
+    """A copy of a `Bert`, or of a model over one, that computes in this Keras policy; None keeps the policy."""
+    config = model.get_config()
+    if dtype is not None:
+        of_bert = config["bert"]["config"] if "bert" in config else config
+        of_bert["dtype"] = keras.dtype_policies.serialize(keras.dtype_policies.get(dtype))
+    with blank_weights():
+        copy = type(model).from_config(config)
+    theirs = by_layer(model)
+    for layer, variables in by_layer(copy).items():
+        for name, variable in variables.items():
+            variable.assign(ops.cast(theirs[layer][name].value, variable.dtype))
+    return copy

@@ -1,4 +1,4 @@
-"""Which weights can be trained at all."""
+"""The dtypes that weights can be trained in."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -10,11 +10,12 @@ TRAINABLE_DTYPES = ("float32", "mixed_bfloat16", "mixed_float16")
 
 
 def check_trainable(variables: Iterable[Any]) -> None:
-    """Refuse to train weights of half precision, in which a step as small as fine-tuning's moves none."""
+    """Refuse to train weights in half precision: steps as small as those of fine-tuning are rounded away there."""
     for variable in variables:
         dtype = keras.backend.standardize_dtype(variable.dtype)
         if dtype in HALF:
             raise ValueError(
-                f"Weights to train must be float32: in {dtype} a step this small moves none of them. Build the "
-                f'model with dtype="mixed_{dtype}". Received: {variable.path} in {dtype}'
+                f"The model has trainable weights in {dtype}, where steps as small as those of training are rounded "
+                f'away. Build it with dtype="mixed_{dtype}", which keeps weights in float32. '
+                f"Received: {variable.path} in {dtype}"
             )

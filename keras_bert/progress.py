@@ -1,4 +1,4 @@
-"""A bar for long work, on standard error and only where that is a terminal that can move it."""
+"""Progress bars for long work, on standard error, and only if that is an interactive terminal."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -8,7 +8,7 @@ Item = TypeVar("Item")
 
 
 def progress(items: Iterable[Item], title: str, total: int) -> Iterator[Item]:
-    """The items, with a bar that moves as they are taken.
+    """The items, with a bar that advances with each.
 
     >>> list(progress("abc", "Spelling", total=3))
     ['a', 'b', 'c']
@@ -25,7 +25,10 @@ def progress(items: Iterable[Item], title: str, total: int) -> Iterator[Item]:
 
 @contextmanager
 def bar(title: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """A bar for work that is counted in bytes or the like; the function moves it on. None: the end is not known.
+    """A bar for work that is counted in bytes, for example. The function that it yields advances the bar.
+
+    Args:
+        total: how much there is to do; None if that is not known.
 
     >>> with bar("Reading", total=3) as advance:
     ...     advance(3)

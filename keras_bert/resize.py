@@ -1,23 +1,21 @@
-"""More tokens and longer texts for a `Bert` that is trained already."""
+"""A trained `Bert` with more pieces in its vocabulary, or for longer texts."""
 
-import dataclasses
 import logging
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
-from keras_bert.bert import Bert
-from keras_bert.config import BertConfig
-from keras_bert.text.preprocessor import Preprocessor
+from keras_bert.layers.dense import blank_weights
+from keras_bert.named_weights import assign, named_weights
 from keras_bert.text.vocabulary import Vocabulary
-from keras_bert.weights.checkpoint import Checkpoint
-from keras_bert.weights.names import Stored
 
 logger = logging.getLogger("keras_bert")
 
 
 def add_tokens(vocabulary: Vocabulary, tokens: Iterable[str]) -> Vocabulary:
-    """The vocabulary with more tokens: the [unusedN] slots first, whose vectors are there but untrained, then the end.
+    """The vocabulary with these pieces added: first in place of [unusedN] slots, which have untrained vectors, then
+    at the end.
 
     >>> vocabulary = Vocabulary(["[PAD]", "[unused0]", "[UNK]", "[CLS]", "[SEP]"])
     >>> add_tokens(vocabulary, ["covid", "##19"]).tokens
@@ -32,62 +30,52 @@ def add_tokens(vocabulary: Vocabulary, tokens: Iterable[str]) -> Vocabulary:
 
 
 def resize(
-    bert: Bert, *, vocabulary: Vocabulary | None = None, max_position_embeddings: int | None = None, seed: int = 0
-) -> Bert:
+    bert: Any, *, vocabulary: Vocabulary | None = None, max_position_embeddings: int | None = None, seed: int = 0
+) -> Any:
     """A new `Bert` with this vocabulary and this many positions, and the weights of `bert`.
 
-    A piece keeps its vector wherever it stands in the new vocabulary; the vectors of new pieces and positions are drawn
-    as at the start of training. The log says how many are new.
+    A piece keeps its vector wherever it is in the new vocabulary. The vectors of new pieces and positions are drawn at
+    random, as before training; the log says how many.
     """
-    old, config = bert.config, bert.config
-    checkpoint = Checkpoint.of(bert)
-    weights = dict(checkpoint.weights)
-    rng = np.random.default_rng(seed)
+    settings = bert.get_config()
+    rows: dict[str, list[int]] = {}  # of each changed table: where a row was before, -1 if it is new
     if vocabulary is not None:
         if not isinstance(vocabulary, Vocabulary):
             raise TypeError(
-                "vocabulary must be a Vocabulary. Make one with keras_bert.resize.add_tokens(vocabulary, "
-                f"tokens). Received: {type(vocabulary).__name__}"
+                "`vocabulary` must be a Vocabulary. Make one with keras_bert.resize.add_tokens(vocabulary, tokens). "
+                f"Received: {type(vocabulary).__name__}"
             )
-        config = dataclasses.replace(config, vocab_size=len(vocabulary))
         places = {piece: i for i, piece in enumerate(bert.preprocessor.vocabulary.tokens)}
-        rows = [places.get(piece, -1) for piece in vocabulary.tokens]
-        weights["word_embeddings/embeddings"] = _rows(
-            weights["word_embeddings/embeddings"], rows, config, rng, "pieces"
-        )
+        rows["word_embeddings/embeddings"] = [places.get(piece, -1) for piece in vocabulary.tokens]
+        settings["config"]["vocab_size"] = len(vocabulary)
+        settings["preprocessor"]["config"]["vocabulary"] = list(vocabulary.tokens)
     if max_position_embeddings is not None:
-        config = dataclasses.replace(config, max_position_embeddings=max_position_embeddings)
-        rows = [i if i < old.max_position_embeddings else -1 for i in range(max_position_embeddings)]
-        name = "position_embeddings/embeddings"
-        weights[name] = _rows(weights[name], rows, config, rng, "positions")
-    resized = Bert(
-        config,
-        _preprocessor(bert, vocabulary, config.max_position_embeddings),
-        dtype=bert.dtype_policy,
-        remat=bert.remat,
-        pooling=bert.pooling,
-    )
-    dataclasses.replace(checkpoint, config=config, weights=weights).assign_to(resized)
+        old = bert.config.max_position_embeddings
+        rows["position_embeddings/embeddings"] = [i if i < old else -1 for i in range(max_position_embeddings)]
+        settings["config"]["max_position_embeddings"] = max_position_embeddings
+    if settings["preprocessor"] is not None:
+        text = settings["preprocessor"]["config"]
+        text["max_length"] = settings["config"]["max_position_embeddings"]
+        if isinstance(text["seq_length"], int):
+            text["seq_length"] = min(text["seq_length"], text["max_length"])
+    del settings["name"]
+    weights = named_weights(bert)
+    with blank_weights():
+        resized = type(bert).from_config({**settings, "changed_layers": {}})
+    rng = np.random.default_rng(seed)
+    for name, (variable, _) in named_weights(resized).items():
+        x = weights[name][1]()
+        if name in rows:
+            x = _rows(x, np.array(rows[name]), bert.config.initializer_range, rng)
+            what = "pieces" if name.startswith("word") else "positions"
+            logger.info("%d of %d %s are new; their vectors are drawn at random.", rows[name].count(-1), len(x), what)
+        assign(variable, x)
     return resized
 
 
-def _rows(table: Stored, rows: list[int], config: BertConfig, rng: np.random.Generator, what: str) -> Stored:
+def _rows(table: np.ndarray, rows: np.ndarray, deviation: float, rng: np.random.Generator) -> np.ndarray:
     """The table with these rows of the old one, -1 for a new one."""
-    chosen = np.array(rows)
-    new = chosen < 0
-    x = table.read()[chosen]  # [V, H]
-    x[new] = np.clip(rng.standard_normal((int(new.sum()), x.shape[1])), -2, 2) * config.initializer_range
-    logger.info("%d of %d %s are new and drawn at random.", new.sum(), len(rows), what)
-    return Stored.of(x)
-
-
-def _preprocessor(bert: Bert, vocabulary: Vocabulary | None, positions: int) -> Preprocessor | None:
-    if bert._preprocessor is None:
-        return None
-    settings = bert.preprocessor.get_config() | {"max_length": positions}
-    settings.pop("name")
-    if vocabulary is not None:
-        settings["vocabulary"] = list(vocabulary.tokens)
-    if isinstance(settings["seq_length"], int):
-        settings["seq_length"] = min(settings["seq_length"], positions)
-    return Preprocessor.from_config(settings)
+    x = table[rows]  # [V, H]
+    new = rows < 0
+    x[new] = np.clip(rng.standard_normal((int(new.sum()), x.shape[1])), -2, 2) * deviation
+    return x

@@ -23,7 +23,8 @@ class Runner:
     def __call__(self, rows: TokenizedRows, index: np.ndarray) -> np.ndarray:
         """The model's output for the examples with these indices, in the order of the indices."""
         if keras.backend.backend() == "tensorflow":
-            return self._graph(rows)(list(rows.segments), index).numpy()
+            segments = [segment.with_row_splits_dtype("int64") for segment in rows.segments]
+            return self._graph(rows)(segments, index).numpy()
         count = 1 << (len(index) - 1).bit_length()
         filled = np.concatenate([index, np.repeat(index[:1], count - len(index))])
         packed = TokenizedRows.pack(rows, filled)  # without what a subclass adds

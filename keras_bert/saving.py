@@ -1,4 +1,4 @@
-"""What a user may have changed in the layers of a built model: kept in its config, done again when it is loaded."""
+"""A user's changes to the layers of a built model: kept in its config, and made again when it is loaded."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import keras
 
 
 def changed_layers(model: keras.Model, but: keras.Model | None = None) -> dict[str, dict[str, Any]]:
-    """By layer name: whether it is frozen, quantized, or has LoRA weights. The layers of `but` are left out."""
+    """By layer name: whether it is frozen, quantized, or has LoRA weights; without the layers of `but`."""
     changes: dict[str, dict[str, Any]] = {}
     others = {id(layer) for layer in but.layers} if but is not None else set()
     for layer in model.layers:
@@ -28,7 +28,7 @@ def changed_layers(model: keras.Model, but: keras.Model | None = None) -> dict[s
 
 
 def restore_layers(model: keras.Model, changes: dict[str, dict[str, Any]]) -> None:
-    """Change the layers of a fresh model as `changed_layers` found them; their weights are loaded after."""
+    """Make the changes that `changed_layers` found in the layers of a new model; their weights are loaded later."""
     for name, change in changes.items():
         layer = model.get_layer(name)
         if "quantize" in change:

@@ -1,4 +1,4 @@
-"""Texts to vectors: sorted by length, run in batches, pooled inside the graph, and handed back in order."""
+"""Texts to vectors: sorted by length, run in batches, pooled in the graph, and returned in their order."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ POOLING = ("mean", "cls", "max", "pooled", None)
 
 @dataclass(frozen=True)
 class Pooling:
-    """How a sentence-transformers model makes one vector of a text: arguments of `Bert.embed`."""
+    """How a sentence-transformers model turns a text into one vector: arguments of `Bert.embed`."""
 
     pooling: str = "mean"
     normalize: bool = False
@@ -28,7 +28,7 @@ class Pooling:
 
 @dataclass(frozen=True, eq=False)
 class PieceVectors:
-    """One text: its pieces, the characters [start, end) of the text that each came from, and a vector for each.
+    """The pieces of a text, with the characters [start, end) that each came from and a vector for each.
 
     >>> found = PieceVectors(("em", "##bed"), np.array([0, 2]), np.array([2, 5]), np.ones((2, 4), "float32"))
     >>> found.span(2, 5).shape
@@ -41,10 +41,10 @@ class PieceVectors:
     vectors: np.ndarray  # [N, D]
 
     def span(self, start: int, end: int) -> np.ndarray:
-        """The mean vector of the pieces that share a character with text[start:end]."""
+        """The mean vector of the pieces that have a character in common with text[start:end]."""
         inside = (self.start < end) & (self.end > start)
         if not inside.any():
-            raise ValueError(f"No piece stands at these characters. Received: start={start}, end={end}")
+            raise ValueError(f"These characters belong to no piece. Received: start={start}, end={end}")
         return self.vectors[inside].mean(axis=0)
 
 
@@ -58,24 +58,28 @@ def embed(
     max_length: int | None = None,
     batch_tokens: int = 4096,
 ) -> Any:
-    """A float32 vector for each text, [n, d]; or, with `pooling=None`, a list with the `PieceVectors` of each text.
+    """A float32 vector for each text, [n, d]; with `pooling=None`, a list with the `PieceVectors` of each text.
 
-    Texts longer than the model or than `max_length` tokens are cut, which is logged.
+    Texts that are longer than the model or than `max_length` are truncated. The log has their number.
 
-    layers: one or more encoder blocks, from 0 or from -1 backwards. combine: "concat", "sum" or "mean" of these.
-    pooling: "mean" or "max" of all tokens, "cls" for the first, "pooled" for the pooler's output.
-    normalize: scale each vector to length 1. max_length: with [CLS] and [SEP]; None for as long as the model takes.
+    layers: one or more encoder blocks, from 0, or backwards from -1. combine: "concat", "sum" or "mean" of them.
+    pooling: "mean" or "max" over all pieces, "cls" for the first piece, "pooled" for the pooler's output.
+    normalize: scale each vector to length 1. max_length: in pieces, with [CLS] and [SEP]; None: the model's positions.
+    batch_tokens: how many pieces, with padding, a batch may have.
     """
     if not hasattr(batch_tokens, "__index__") or batch_tokens < 1:
-        raise ValueError(f"batch_tokens must be a whole number from 1 on. Received: batch_tokens={batch_tokens!r}")
+        raise ValueError(
+            f"`batch_tokens` must be a whole number of at least 1. Received: batch_tokens={batch_tokens!r}"
+        )
     if pooling is None and isinstance(texts, tuple):
         raise ValueError(
-            'pooling=None gives the pieces of single texts. Pass a list of texts, or pooling="mean" for pairs.'
+            '`pooling=None` is only for single texts. Pass a list of texts, or pooling="mean" for pairs. '
+            "Received: a tuple"
         )
     columns = [column[None] if column.shape.rank == 0 else column for column in text_columns(texts)]
     if len(columns) > bert.config.type_vocab_size:
         raise ValueError(
-            f"A row must be of at most {bert.config.type_vocab_size} texts, which the model knows apart. Join some. "
+            f"The model distinguishes at most {bert.config.type_vocab_size} texts in a row. Join some of the columns. "
             f"Received: {len(columns)} columns"
         )
     limit = bert.config.max_position_embeddings
@@ -112,21 +116,21 @@ def embed(
 def _check_options(blocks: int, layers: tuple[int, ...], combine: str, pooling: str | None) -> None:
     if combine not in COMBINE or pooling not in POOLING:
         raise ValueError(
-            f"combine must be one of {COMBINE} and pooling one of {POOLING}. "
+            f"`combine` must be one of {COMBINE} and `pooling` one of {POOLING}. "
             f"Received: combine={combine!r}, pooling={pooling!r}"
         )
     numbers = all(hasattr(layer, "__index__") for layer in layers)
     if not layers or not numbers or not all(-blocks <= layer < blocks for layer in layers):
-        raise ValueError(f"layers must name encoder blocks, from {-blocks} to {blocks - 1}. Received: layers={layers}")
+        raise ValueError(f"`layers` must be encoder blocks from {-blocks} to {blocks - 1}. Received: layers={layers}")
     if pooling == "pooled" and layers not in ((-1,), (blocks - 1,)):
         raise ValueError(
-            'pooling="pooled" is the pooler\'s output, which is made of the last block. Leave layers out, or use '
+            'pooling="pooled" is the output of the pooler, which reads only the last block. Leave layers out, or use '
             f'pooling="cls". Received: layers={layers}'
         )
 
 
 def features(bert: Any, layers: tuple[int, ...], combine: str, pooling: str | None, normalize: bool) -> Any:
-    """The symbolic vectors: [B, D], or [B, S, D] without pooling. Blocks above the highest of `layers` are left out."""
+    """The symbolic vectors, [B, D], or [B, S, D] without pooling. Blocks above the highest of `layers` do not run."""
     if pooling == "pooled":
         x = ops.cast(bert.output["pooled_output"], "float32")  # [B, H]
     else:

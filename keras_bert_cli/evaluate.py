@@ -12,12 +12,12 @@ from keras_bert_cli.options import (
     AS_TRAINED,
     BatchSize,
     Damaged,
-    Separator,
     Strategy,
     TrainedChoice,
     TrainedFormat,
     TrainedHeader,
     TrainedLabel,
+    TrainedSeparator,
     TrainedText,
     column,
     columns,
@@ -38,7 +38,7 @@ def evaluate(
     text: TrainedText = [],  # noqa: B006 - Typer copies it
     label: TrainedLabel = None,
     choice: TrainedChoice = [],  # noqa: B006
-    separator: Separator = None,
+    separator: TrainedSeparator = None,
     header: TrainedHeader = None,
     skip_empty: Annotated[
         bool | None, typer.Option(help="Drop rows with an empty text.", show_default=AS_TRAINED)

@@ -104,7 +104,4 @@ def examples(
         workers=workers,
         beam=beam,
     )
-    typer.echo(
-        f"{output}: {written.documents:,} documents, {written.sentences:,} sentences, {written.examples:,} examples, "
-        f"{written.megabytes / written.seconds:.1f} MB/s"
-    )
+    typer.echo(f"{output}: {written}")

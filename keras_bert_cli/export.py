@@ -61,11 +61,10 @@ def _load(source: str, **places: Any) -> Any:
     """The task whose head the source has, or else the encoder."""
     from keras_bert.pretraining.pretrainer import Pretrainer
     from keras_bert.tasks.task import Task
-    from keras_bert.weights import own, saved_model
+    from keras_bert.weights.heads import read_saved
     from keras_bert.weights.load import build, read_source
 
-    file = own.keras_file(Path(source))
-    model = own.read_keras(file) if file else saved_model.read_task(Path(source))
+    model = read_saved(source)
     if model is not None:
         return model
     checkpoint = read_source(source, **places)

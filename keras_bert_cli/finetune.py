@@ -26,7 +26,7 @@ from keras_bert_cli.options import (
 
 
 class TaskName(StrEnum):
-    """The tasks that can be trained."""
+    """The `command` of each task."""
 
     CLASSIFY = "classify"
     REGRESS = "regress"

@@ -59,7 +59,7 @@ def text_rules(cased: bool, keep_accents: bool, no_split_cjk: bool) -> dict[str,
     }
 
 
-# === Files of rows: `finetune` decides how they are read; for a finished task the default is how it was trained ===
+# === Files of rows. For a finished task, the default of each option is its value in training. ===
 
 _format = partial(
     typer.Option,
@@ -68,6 +68,9 @@ _format = partial(
 _text = partial(typer.Option, help="Column with the text, by name or by number from 0. Give it twice for text pairs.")
 _label = partial(typer.Option, help="Column with the label, the score, or the number of the right choice.")
 _choice = partial(typer.Option, help="Column with a choice. Give it once for each choice.")
+_separator = partial(
+    typer.Option, help="Text between the labels of a row that may have several labels. JSONL lists need none."
+)
 _header = partial(typer.Option, help="Whether the first row holds the names of the columns.")
 Format = Annotated[str | None, _format(show_default="by the name of the file")]
 Text = Annotated[list[str], _text()]
@@ -79,10 +82,8 @@ TrainedText = Annotated[list[str], _text(show_default=AS_TRAINED)]
 TrainedLabel = Annotated[str | None, _label(show_default=AS_TRAINED)]
 TrainedChoice = Annotated[list[str], _choice(show_default=AS_TRAINED)]
 TrainedHeader = Annotated[bool | None, _header(show_default="yes if a column is given by name, else as in training")]
-Separator = Annotated[
-    str | None,
-    typer.Option(help="Text between the labels of a row that may have several labels. JSONL lists need none."),
-]
+Separator = Annotated[str | None, _separator()]
+TrainedSeparator = Annotated[str | None, _separator(show_default=AS_TRAINED)]
 
 
 def column(value: str) -> str | int:
@@ -122,5 +123,5 @@ def standard_input() -> Iterator[tuple[int, str]]:
     from keras_bert.tasks.readers.rows import lines_of
 
     if sys.stdin is None:
-        raise OSError("Standard input is closed. Pipe text into the command, or name a file.")
+        raise OSError("Standard input is closed. Pipe text into the command, or name a file instead of '-'.")
     return lines_of(sys.stdin.buffer, "standard input")

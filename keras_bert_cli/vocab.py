@@ -41,7 +41,7 @@ def vocab(
     unused: Annotated[
         int, typer.Option(min=0, max=MOST, help="Number of [unused] pieces to add, which you can rename later.")
     ] = 0,
-    seed: Annotated[int, seed("the sample that is read of a corpus over 128 MB")] = 0,
+    seed: Annotated[int, seed("the sample of a corpus over 128 MB")] = 0,
 ) -> None:
     """Learn a WordPiece vocabulary from a corpus. The same files and options give the same vocabulary."""
     from keras_bert.corpus.documents import read_texts

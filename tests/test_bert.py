@@ -1,4 +1,4 @@
-"""What Bert computes, of what, and what it refuses; runs on every backend."""
+"""The outputs of Bert, and the inputs that it refuses; runs on every backend."""
 
 import dataclasses
 
@@ -71,7 +71,7 @@ def test_masked_positions_are_zero(bert, inputs):
         assert (array(states)[inputs["input_mask"] == 1] != 0).all()
 
 
-def test_what_stands_under_the_mask_does_not_matter(bert, inputs):
+def test_ids_at_masked_positions_do_not_matter(bert, inputs):
     before = flat(bert(inputs))
     hidden = inputs["input_mask"] == 0
     inputs["input_word_ids"][hidden] = 49
@@ -99,7 +99,7 @@ def test_empty_batch_one_token_all_padding(bert, lengths, training):
     assert all(np.isfinite(x).all() for x in flat(outputs))
 
 
-def test_batch_is_each_row_alone(bert, inputs):
+def test_a_row_does_not_depend_on_its_batch(bert, inputs):
     together = array(bert(inputs)["pooled_output"])
     for i in range(len(together)):
         alone = bert({name: x[i : i + 1] for name, x in inputs.items()})["pooled_output"]
@@ -115,19 +115,19 @@ def test_batch_is_each_row_alone(bert, inputs):
         (lambda x: "some text", r"bert\.embed\(texts\)"),
         (lambda x: ["a", "b"], r"bert\.embed\(texts\)"),
         (lambda x: np.array(["a"]), r"bert\.embed\(texts\)"),
-        (lambda x: x["input_word_ids"], "takes a dict"),
-        (lambda x: {**x, "input_mask": x["input_mask"][:, :3]}, "input_mask must have the shape"),
+        (lambda x: x["input_word_ids"], "are not a dict"),
+        (lambda x: {**x, "input_mask": x["input_mask"][:, :3]}, "`input_mask` must have the shape"),
         (lambda x: {**x, "input_word_ids": x["input_word_ids"].astype("float32")}, "must hold integers"),
         (lambda x: {**x, "input_word_ids": np.full(x["input_mask"].shape, "a")}, "must hold integers"),
-        (lambda x: {name: x[name] for name in ("input_word_ids", "input_mask")}, "The inputs must be"),
-        (lambda x: {**x, "input_words": x["input_word_ids"]}, "The inputs must be"),
-        (lambda x: {**x, "input_word_ids": x["input_word_ids"] + 50}, r"must be in 0\.\.\.49"),
-        (lambda x: {**x, "input_word_ids": x["input_word_ids"] - 50}, r"must be in 0\.\.\.49"),
-        (lambda x: {**x, "input_type_ids": x["input_type_ids"] + 2}, "input_type_ids must be in"),
-        (lambda x: {name: np.zeros((1, 17), "int32") for name in x}, "at most the model's 16 positions"),
-        (lambda x: {name: np.zeros((2, 0), "int32") for name in x}, "at least one position"),
+        (lambda x: {name: x[name] for name in ("input_word_ids", "input_mask")}, "must be exactly"),
+        (lambda x: {**x, "input_words": x["input_word_ids"]}, "must be exactly"),
+        (lambda x: {**x, "input_word_ids": x["input_word_ids"] + 50}, "`input_word_ids` has a number outside 0 to 49"),
+        (lambda x: {**x, "input_word_ids": x["input_word_ids"] - 50}, "`input_word_ids` has a number outside 0 to 49"),
+        (lambda x: {**x, "input_type_ids": x["input_type_ids"] + 2}, "`input_type_ids` has a number outside"),
+        (lambda x: {name: np.zeros((1, 17), "int32") for name in x}, "not exceed the model's 16 positions"),
+        (lambda x: {name: np.zeros((2, 0), "int32") for name in x}, "sequences without a position"),
         (lambda x: {name: value[0] for name, value in x.items()}, r"shape \[batch, sequence\]"),
-        (lambda x: {name: [[1, 2], [1]] for name in x}, "rows of one length"),
+        (lambda x: {name: [[1, 2], [1]] for name in x}, "rows of several lengths"),
     ],
 )
 def test_bad_inputs(bert, inputs, change, says):
@@ -143,7 +143,7 @@ def test_predict_nothing(bert, nothing):
 
 def test_too_long_for_a_model_built_on_bert(bert):
     model = keras.Model(bert.input, bert.output["pooled_output"])
-    with pytest.raises(ValueError, match="at most the model's 16 positions"):
+    with pytest.raises(ValueError, match="not exceed the model's 16 positions"):
         model({name: np.zeros((1, 17), "int32") for name in bert.input})
 
 

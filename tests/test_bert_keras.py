@@ -1,4 +1,6 @@
-"""Bert as a Keras model: saved, with LoRA, quantized, frozen, under a dtype, in a model, exported; on every backend."""
+"""Bert as a Keras model: saved, frozen, quantized, exported, with LoRA, in other dtypes; runs on every backend."""
+
+import logging
 
 import keras
 import numpy as np
@@ -54,20 +56,20 @@ def test_lora_of_a_layer_by_keras_own_means(bert, inputs):
     assert flat(bert(inputs))
 
 
-def test_lora_is_of_one_rank_and_trains_its_changes_alone(bert):
+def test_lora_has_one_rank_and_only_its_changes_are_trained(bert):
     bert.freeze(blocks=1)
     bert.unfreeze()
     assert not bert.non_trainable_weights
     bert.enable_lora(2)
     for change in (bert.unfreeze, lambda: bert.freeze(blocks=1), lambda: bert.enable_lora(4)):
-        with pytest.raises(ValueError, match="LoRA trains its changes alone"):
+        with pytest.raises(ValueError, match="cannot change a model with LoRA"):
             change()
 
 
 def test_lora_targets(bert):
-    with pytest.raises(ValueError, match="rank must be at least 1"):
+    with pytest.raises(ValueError, match="`rank` must be at least 1"):
         bert.enable_lora(0)
-    with pytest.raises(ValueError, match="must name Dense layers"):
+    with pytest.raises(ValueError, match="`targets` must name Dense layers"):
         bert.enable_lora(2, targets=("attention",))
 
 
@@ -95,13 +97,13 @@ def test_freezing_survives_saving(bert, tmp_path):
     assert bert.trainable_weights == []
 
 
-def test_freezing_anew(bert):
+def test_freezing_again(bert):
     bert.freeze(blocks=1)
     some = len(bert.trainable_weights)
     bert.freeze()
     bert.freeze(blocks=1)
     assert len(bert.trainable_weights) == some > 0
-    with pytest.raises(ValueError, match="blocks must be 0 to 2"):
+    with pytest.raises(ValueError, match="`blocks` must be 0 to 2"):
         bert.freeze(blocks=3)
     bert.freeze()
     bert.enable_lora(2, targets="attention_qkv")
@@ -207,6 +209,23 @@ def test_remat_changes_nothing(inputs, tmp_path):
     plain, rematerialized = trained(False), trained(True)
     for x, y in zip(plain.trainable_weights, rematerialized.trainable_weights, strict=True):
         assert np.abs(array(x) - array(y)).max() <= 1e-5, x.path
+
+
+@pytest.mark.parametrize("eagerly", [False, True])
+def test_remat_warns_of_nothing(inputs, caplog, eagerly):
+    """TensorFlow warns where integers, such as the places of tokens, are watched on the way back."""
+    bert = Bert(CONFIG, remat=True)
+    model = keras.Model(bert.input, keras.layers.Dense(2)(bert.output["pooled_output"]))
+    model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True), run_eagerly=eagerly)
+    loggers = [logging.getLogger(name) for name in ("tensorflow", "absl")]  # which pass nothing on to the root
+    for logger in loggers:
+        logger.addHandler(caplog.handler)
+    try:
+        model.fit(inputs, np.array([0, 1, 0, 1]), verbose=0)
+    finally:
+        for logger in loggers:
+            logger.removeHandler(caplog.handler)
+    assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
 
 
 @pytest.mark.skipif(BACKEND != "tensorflow", reason="a TensorFlow format")

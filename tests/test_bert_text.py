@@ -1,4 +1,4 @@
-"""Bert with a vocabulary: given, saved, and what its attention looks at; runs on every backend."""
+"""Bert with a vocabulary: set, saved, and the attention between pieces; runs on every backend."""
 
 import keras
 import numpy as np
@@ -98,5 +98,5 @@ def test_texts_become_arrays_of_the_backend(preprocessor):
 
 @pytest.mark.skipif(keras.backend.backend() == "tensorflow", reason="where text goes into functional models")
 def test_symbolic_text_needs_tensorflow(preprocessor):
-    with pytest.raises(ValueError, match="needs the TensorFlow backend"):
+    with pytest.raises(ValueError, match="only on the TensorFlow backend"):
         preprocessor(keras.Input((), dtype="string"))

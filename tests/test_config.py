@@ -109,13 +109,19 @@ def test_config_of_transformers(tmp_path):
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("not json", "must be a JSON file"),
+        ("not json", r"config\.json must be JSON"),
         ("[1]", "one JSON object"),
-        ('{"vocab_size": 10}', "Add: hidden_size, num_hidden_layers, num_attention_heads, intermediate_size"),
-        (json.dumps({**GOOGLE, "model_type": "roberta"}), "must be a BERT"),
-        (json.dumps({**GOOGLE, "position_embedding_type": "relative_key"}), "absolute"),
-        (json.dumps({**GOOGLE, "hidden_act": "swish"}), "hidden_act must be one of gelu_tanh, gelu_erf"),
-        (json.dumps({**GOOGLE, "hidden_size": "768"}), "hidden_size must be of type int"),
+        (
+            '{"vocab_size": 10}',
+            r"config\.json lacks hidden_size, num_hidden_layers, num_attention_heads, intermediate_size",
+        ),
+        (json.dumps({**GOOGLE, "model_type": "roberta"}), r"config\.json is not of a BERT"),
+        (json.dumps({**GOOGLE, "position_embedding_type": "relative_key"}), "relative positions"),
+        (
+            json.dumps({**GOOGLE, "hidden_act": "swish"}),
+            r"config\.json: `hidden_act` must be one of gelu_tanh, gelu_erf",
+        ),
+        (json.dumps({**GOOGLE, "hidden_size": "768"}), r"config\.json: `hidden_size` must be of type int"),
     ],
 )
 def test_bad_files(tmp_path, text, says):
@@ -128,11 +134,11 @@ def test_bad_files(tmp_path, text, says):
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"hidden_size": 770}, "multiple of num_attention_heads"),
-        ({"num_hidden_layers": -1}, "num_hidden_layers must be above 0"),
-        ({"vocab_size": 0}, "vocab_size must be above 0"),
-        ({"num_hidden_layers": 10**9}, "num_hidden_layers must be at most 1000"),
-        ({"hidden_act": "gelu"}, "hidden_act must be one of"),
+        ({"hidden_size": 770}, "multiple of `num_attention_heads`"),
+        ({"num_hidden_layers": -1}, "`num_hidden_layers` must be above 0"),
+        ({"vocab_size": 0}, "`vocab_size` must be above 0"),
+        ({"num_hidden_layers": 10**9}, "`num_hidden_layers` must be at most 1000"),
+        ({"hidden_act": "gelu"}, "`hidden_act` must be one of"),
         ({"hidden_dropout_prob": 1.0}, "at least 0 and below 1"),
         ({"hidden_dropout_prob": True}, "type float"),
     ],

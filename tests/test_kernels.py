@@ -1,4 +1,4 @@
-"""What the kernels promise: fused ops, one trace, cheap gradients, fair dropout."""
+"""What the kernels guarantee: fused ops, one trace, cheap gradients, unbiased dropout."""
 
 import collections
 

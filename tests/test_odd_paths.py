@@ -15,7 +15,7 @@ from keras_bert.storage import literal_path, matching
 from keras_bert.training.checkpoints import Checkpoints, latest_checkpoint
 from keras_bert.training.metrics_log import read_metrics
 from keras_bert.training.train import train
-from keras_bert.weights import own
+from keras_bert.weights import our_folder
 from keras_bert_cli import convert, evaluate, examples, pretrain, vocab  # noqa: F401  registers the commands
 from tests.tasks import runs
 from tests.training.small_training import BATCH, batches, small_pretrainer, weights
@@ -126,7 +126,7 @@ def test_convert_and_load(odd, format):
 
 
 def _saved(folder):
-    own.write_checkpoint(small.checkpoint(), folder)
+    our_folder.write_checkpoint(small.checkpoint(), folder)
     return folder
 
 

@@ -8,6 +8,7 @@ import logging
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, islice, pairwise
 from typing import Any, NamedTuple
 
 from keras_bert.corpus.files import find_files, kind_of, open_bytes
@@ -27,7 +28,8 @@ _WORD = re.compile(r"\w")
 class Document(NamedTuple):
     """A text and what its lines mean.
 
-    form: "lines" (each line is a paragraph), "paragraphs" (separated by blank lines), "markdown" or "wikipedia".
+    form: "lines" (each line is a paragraph), "paragraphs" (separated by blank lines, so that a line may end anywhere),
+        "markdown" or "wikipedia".
     namespaces: of the wiki, by which links to pictures and categories are recognized.
     """
 
@@ -150,9 +152,29 @@ def _in_text(lines: Iterator[str], path: str, kind: str, boundary: str) -> Itera
     if boundary == "heading":
         groups, form = split_at_headings(lines, path), "markdown"
     else:
-        groups = _split(((line, boundary == "blank-line" and not line.strip()) for line in lines), path)
-        form = "markdown" if kind == "markdown" else "paragraphs" if boundary == "file" else "lines"
+        first = list(islice(lines, 500))
+        separated = ((line, boundary == "blank-line" and not line.strip()) for line in chain(first, lines))
+        groups, form = _split(separated, path), "lines"
+        if kind == "markdown":
+            form = "markdown"
+        elif boundary == "file" or is_wrapped(first):
+            form = "paragraphs"
     return (Document("\n".join(group), form) for group in groups)
+
+
+def is_wrapped(lines: list[str]) -> bool:
+    """Whether lines end where the next word would not fit, and not at the end of a paragraph or a sentence.
+
+    >>> is_wrapped(["It was a bright cold day in", "April, and the clocks were", "striking thirteen.", ""] * 10)
+    True
+    """
+    lengths = sorted(len(line) for line in lines if line.strip())
+    pairs = [(line, following) for line, following in pairwise(lines) if line.strip() and following.strip()]
+    if len(pairs) < 20:
+        return False
+    width = lengths[int(0.95 * len(lengths))]
+    full = sum(len(line.rstrip()) + len(following.split()[0]) >= 0.95 * width for line, following in pairs)
+    return 25 <= width <= 120 and full > 0.75 * len(pairs)
 
 
 def split_at_headings(lines: Iterable[str], source: str = "A text") -> Iterator[list[str]]:

@@ -7,7 +7,7 @@ import keras
 
 from keras_bert import kernels
 from keras_bert.compat import trackable
-from keras_bert.weights.saved_model import by_layer
+from keras_bert.named_weights import by_layer
 
 
 def encoder(model: Any, vocab_file: str | os.PathLike) -> tuple[Any, dict[str, Any]]:

@@ -18,15 +18,10 @@ from keras_bert.exports.new_version import new_version, served_name
 from keras_bert.exports.preprocess_part import preprocess
 from keras_bert.exports.text_part import answers_to_texts, vectors_of_texts
 from keras_bert.exports.warm_up import write_warm_up
-from keras_bert.layers.dense import blank_weights
-from keras_bert.storage import write_json
+from keras_bert.model import with_dtype
 from keras_bert.tasks.task import Task
-from keras_bert.weights import saved_model
-from keras_bert.weights.checkpoint import TextRules
-from keras_bert.weights.google import CONFIG, VOCABULARY
-from keras_bert.weights.hugging_face_text import tokenizer_config
-from keras_bert.weights.own import write_pooling
-from keras_bert.weights.saved_model import EXTRA, by_layer
+from keras_bert.weights.our_export import EXTRA, write_settings
+from keras_bert.weights.tokenizer_files import VOCABULARY
 
 _OWNER = {False: "encoder", True: "text"}  # the part with every weight of the model, the head included
 
@@ -83,7 +78,7 @@ def export(
         for part, make in _parts(model, length, vocab_file).items():
             folder = staged / part / str(version)
             signatures = _save(make, folder, gradients=part == "encoder")
-            _write_settings(model if part == _OWNER[isinstance(model, Task)] else bert, folder / EXTRA)
+            write_settings(model if part == _OWNER[isinstance(model, Task)] else bert, folder / EXTRA)
             if serving is not None:
                 write_warm_up(folder, served_name(serving, part), signatures)
             write_manifest(folder, {"part": part, **facts})
@@ -137,16 +132,7 @@ def _check(model: Any, version: int, seq_length: int | None, dtype: Any) -> Bert
 
 def _with_dtype(model: Any, dtype: Any) -> Any:
     """A copy that computes in this policy; the original does not change."""
-    config = model.get_config()
-    of_bert = config if isinstance(model, Bert) else config["bert"]["config"]
-    if dtype != "int8":
-        of_bert["dtype"] = keras.dtype_policies.serialize(keras.dtype_policies.get(dtype))
-    with blank_weights():
-        copy = type(model).from_config(config)
-    theirs = by_layer(model)
-    for layer, variables in by_layer(copy).items():
-        for name, variable in variables.items():
-            variable.assign(keras.ops.cast(theirs[layer][name].value, variable.dtype))
+    copy = with_dtype(model, None if dtype == "int8" else dtype)
     if dtype == "int8":
         copy.quantize("int8", filters=lambda layer: isinstance(layer, keras.layers.Dense))
     return copy
@@ -171,16 +157,3 @@ def _save(make: Callable[[], tuple[Any, dict[str, Any]]], folder: Path, *, gradi
                 f"Received: {error.message}"
             ) from None
     return signatures
-
-
-def _write_settings(model: Any, folder: Path) -> None:
-    """Write the files that `keras_bert.load` and `load` of a task read besides the weights."""
-    folder.mkdir()
-    bert = getattr(model, "bert", model)
-    preprocessor = bert.preprocessor
-    rules = TextRules.of(preprocessor)
-    bert.config.to_json(folder / CONFIG)
-    write_json(folder / "tokenizer_config.json", tokenizer_config(rules, bert.config.max_position_embeddings))
-    write_pooling(bert.pooling, folder)
-    if model is not bert:
-        saved_model.write_task(model, folder)

@@ -1,1 +1,1 @@
-"""The layers BERT is wired from, beside Keras's own Dense."""
+"""The layers that BERT is built from, in addition to Keras's own Dense."""

@@ -1,4 +1,4 @@
-"""Self-attention, without weights of its own: its Dense layers are nodes of the model."""
+"""Self-attention. It has no weights: its Dense layers are nodes of the model."""
 
 import math
 from typing import Any
@@ -11,10 +11,12 @@ from keras_bert import kernels
 
 @keras.saving.register_keras_serializable("keras_bert")
 class SelfAttention(keras.layers.Layer):
-    """From queries, keys and values side by side [N, 3H] to their context [N, H], each sequence to itself.
+    """From queries, keys and values side by side [N, 3H] to their context [N, H], within each sequence.
 
-    Arguments: num_heads: A. dropout: of the attention probabilities. remat: compute the probabilities again in the
-    backward pass instead of keeping them.
+    Args:
+        num_heads: A.
+        dropout: of the attention probabilities.
+        remat: compute the probabilities again in the backward pass instead of keeping them.
     """
 
     def __init__(
@@ -58,7 +60,7 @@ class SelfAttention(keras.layers.Layer):
 
 @keras.saving.register_keras_serializable("keras_bert")
 class AttentionMap(keras.layers.Layer):
-    """What each token attends to, [B, A, S, S], from the same queries and keys; zero at padding."""
+    """How much each token attends to each other, [B, A, S, S], from the same queries and keys; zero at padding."""
 
     def __init__(self, num_heads: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)

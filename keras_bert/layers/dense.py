@@ -1,4 +1,4 @@
-"""Keras's own Dense, with BERT's initial values and its GELU."""
+"""Keras's own Dense, with BERT's initial weights and GELU."""
 
 import math
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ _blank: ContextVar[bool] = ContextVar("blank", default=False)
 
 @contextmanager
 def blank_weights() -> Iterator[None]:
-    """Inside, kernels and tables begin as zeros: for a model whose weights are read next, so none is drawn in vain."""
+    """A block in which kernels and tables start as zeros, since their weights are read from a file next."""
     token = _blank.set(True)
     try:
         yield
@@ -35,20 +35,20 @@ class Normal(keras.initializers.TruncatedNormal):
     def __call__(self, shape: Any, dtype: Any = None) -> Any:
         if _blank.get():
             return ops.zeros(shape, dtype)
-        # The inverse of the distribution function at uniform numbers: half the time of Keras's draws, which throw those
-        # beyond two standard deviations away. In float32, since bfloat16 has but 8 bits for a uniform number.
+        # The inverse of the distribution function at uniform numbers takes half the time of Keras's draws, which
+        # discard those beyond two standard deviations. In float32: in bfloat16 a uniform number has only 8 bits.
         reach = math.erf(math.sqrt(2))  # the share of a normal distribution within two standard deviations
         shares = keras.random.uniform(shape, -reach, reach, dtype="float32", seed=self.seed)
         return ops.cast(ops.erfinv(shares) * (math.sqrt(2) * self.stddev) + self.mean, dtype or keras.config.floatx())
 
 
 def initializer(config: BertConfig) -> keras.initializers.Initializer:
-    """How every kernel and table begins."""
+    """The initial weights of every kernel and table."""
     return Normal(stddev=config.initializer_range)
 
 
 def dense(units: int, config: BertConfig, *, gelu: bool = False, **kwargs: Any) -> keras.layers.Dense:
-    """A Dense layer of `units`, through the config's GELU where asked."""
+    """A Dense layer of `units`, followed by the config's GELU if `gelu` is true."""
     if gelu:
         kwargs["activation"] = _GELU[config.hidden_act]
     return keras.layers.Dense(units, kernel_initializer=initializer(config), **kwargs)

@@ -1,4 +1,4 @@
-"""From ids to vectors: word, position and type tables."""
+"""From ids to vectors: the tables of words, positions and types."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The masked language model's head: what stood at the masked positions."""
+"""The head of the masked language model, which predicts the pieces at the masked positions."""
 
 from typing import Any
 
@@ -18,12 +18,12 @@ def mlm_head(
 ) -> KerasTensor:
     """Logits [B, P, V] at `positions` [B, P] of `sequence` [B, S, H]; the vocabulary product is tied to `words`.
 
-    The positions are gathered first and run flat, as one matrix, which backends multiply fastest.
+    The positions are gathered into one matrix first, which backends multiply fastest.
     """
     policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
     x = GatherPositions(dtype=policy, name="mlm_positions")(sequence, positions)  # [B*P, H]
-    x = dense(config.hidden_size, config, gelu=True, dtype=policy, name="mlm_dense")(x)
-    x = LayerNorm(epsilon=config.layer_norm_eps, dtype=policy, name="mlm_norm")(x)
+    x = dense(config.hidden_size, config, gelu=True, dtype=policy, name="mlm_dense")(x)  # [B*P, H]
+    x = LayerNorm(epsilon=config.layer_norm_eps, dtype=policy, name="mlm_norm")(x)  # [B*P, H]
     logits = Logits(dtype="float32", name="mlm_bias")  # for the softmax over the vocabulary
     return logits(words(x, reverse=True), positions)  # [B, P, V]
 
@@ -43,7 +43,7 @@ class GatherPositions(Plain):
 
 @keras.saving.register_keras_serializable("keras_bert")
 class Logits(Plain):
-    """Adds the bias of each piece, and parts the batch: [B*P, V] -> [B, P, V]."""
+    """Adds the bias of each piece, and restores the batch: [B*P, V] -> [B, P, V]."""
 
     def build(self, products_shape: Any, positions_shape: Any) -> None:
         self.bias = self.add_weight(shape=(products_shape[-1],), initializer="zeros", name="bias")

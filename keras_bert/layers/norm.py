@@ -1,4 +1,4 @@
-"""What stands between the matrix products: layer normalization, with and without a residual, and dropout."""
+"""The layers between the matrix products: layer normalization, with and without a residual, and dropout."""
 
 import functools
 import operator
@@ -31,13 +31,13 @@ class LayerNorm(keras.layers.LayerNormalization):
 
 @keras.saving.register_keras_serializable("keras_bert")
 class AddNorm(LayerNorm):
-    """Layer normalization of a sum: a sublayer's output and what went into it."""
+    """Layer normalization of a sum: a sublayer's output and its input."""
 
     def build(self, input_shape: Any) -> None:
         super().build(input_shape[0])
 
     def call(self, terms: list[Any]) -> Any:
-        # Not keras.ops.add, which takes an empty [0, H] for a bias.
+        # Without keras.ops.add, which treats an empty [0, H] as a bias.
         return super().call(functools.reduce(operator.add, terms))
 
     def compute_output_spec(self, terms: list[KerasTensor]) -> KerasTensor:
@@ -46,7 +46,7 @@ class AddNorm(LayerNorm):
 
 @keras.saving.register_keras_serializable("keras_bert")
 class Dropout(keras.layers.Dropout):
-    """Dropout by random bytes; each replica of a strategy draws its own."""
+    """Dropout with random bytes; each replica of a strategy draws its own."""
 
     def call(self, x: Any, training: bool | None = False) -> Any:
         if not training or self.rate == 0:

@@ -1,4 +1,4 @@
-"""Padding: how a batch [B, S] becomes a run of real tokens [N, H] and a batch again."""
+"""Padding: how a batch [B, S] becomes a sequence of real tokens [N, H], and a batch again."""
 
 from typing import Any
 
@@ -11,11 +11,11 @@ from keras_bert.layers.plain import Plain
 
 @keras.saving.register_keras_serializable("keras_bert")
 class Padding(Plain):
-    """From a mask: where the real tokens stand, and what attention adds to the scores of the other keys."""
+    """From a mask: the positions of the real tokens, and what attention adds to the scores of the other keys."""
 
     def call(self, mask: Any) -> dict[str, Any]:
         rows, slots, stand_ins = kernels.real_tokens(mask)
-        # Large enough to vanish in the dtype, small enough that a row of nothing but padding stays finite.
+        # Large enough for the softmax to give 0, small enough that a row of only padding stays finite.
         hidden = ops.where(ops.equal(mask, 0), -3e4 if self.compute_dtype == "float16" else -1e9, 0.0)
         bias = ops.expand_dims(ops.cast(hidden, self.compute_dtype), (1, 2))  # [B, 1, 1, S]
         return {"rows": rows, "slots": slots, "stand_ins": stand_ins, "bias": bias}
@@ -32,7 +32,7 @@ class Padding(Plain):
 
 @keras.saving.register_keras_serializable("keras_bert")
 class Pack(Plain):
-    """From [B, S] ids to those of the real tokens [N]."""
+    """From ids [B, S] to those of the real tokens [N]."""
 
     def call(self, x: Any, padding: dict[str, Any]) -> Any:
         return kernels.pack(x, padding["rows"])

@@ -1,4 +1,4 @@
-"""The base of layers that have no arguments of their own."""
+"""The base of layers without arguments."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import keras
 
 
 class Plain(keras.layers.Layer):
-    """A Keras layer whose config is that of any layer; Keras's guess at it fails on a dtype policy."""
+    """A Keras layer with only the config that every layer has; Keras cannot infer it when a dtype policy is given."""
 
     def get_config(self) -> dict[str, Any]:
         return super().get_config()

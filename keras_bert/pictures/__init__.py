@@ -1,4 +1,4 @@
-"""Pictures: what a model looks at, where texts lie, what positions look like, how a training went."""
+"""Pictures of attention, of text vectors, of position embeddings, and of the course of a training."""
 
 from keras_bert.pictures.attention import attention_page
 from keras_bert.pictures.curves import draw_curves

@@ -6,7 +6,7 @@
   const { layers, heads, pieces, second } = data;
   const count = pieces.length;
   const special = new Set([0, count - 1, ...(second ? [second - 1] : [])]);
-  const maps = new Array(layers).fill(null); // of each layer the codes [A, S, S], once they are unpacked
+  const maps = new Array(layers).fill(null); // for each layer its codes [A, S, S], once they are unpacked
   const weight = (code) => (code / 255) ** 2;
 
   async function unpack(text) {
@@ -48,7 +48,7 @@
     light: [[246, 248, 251], [160, 200, 240], [38, 116, 204], [7, 34, 84]],
     dark: [[27, 32, 40], [33, 76, 128], [94, 168, 240], [236, 246, 255]],
   };
-  let ramp; // a colour for each code; lightness rises or falls all the way, so that it reads without colour too
+  let ramp; // a colour for each code; its lightness only rises or only falls, so that it can be read without color
 
   function setRamp() {
     const stops = RAMPS[dark.matches ? "dark" : "light"];
@@ -72,9 +72,9 @@
 
   // === All heads ===
 
-  const THUMB = 72; // pixels; a longer text is shown by the largest weight that falls on each
-  const cells = []; // of each layer its buttons
-  const thumbs = []; // of each layer the codes of its small maps
+  const THUMB = 72; // pixels; of a longer text, each pixel shows the largest weight that falls on it
+  const cells = []; // for each layer its buttons
+  const thumbs = []; // for each layer the codes of its small maps
 
   function buildGrid() {
     const grid = at("grid");
@@ -163,13 +163,13 @@
     const map = chosenMap();
     at("map-place").textContent = map && Number.isInteger(row) && Number.isInteger(column)
       ? `${pieces[row]} → ${pieces[column]}: ${percent(weight(map[row * count + column]))}`
-      : "A row for each token that looks, a column for each that is looked at.";
+      : "Each row is a token that looks, each column a token that is looked at.";
   }
 
   // === One head ===
 
   const ROW = 24, GAP = 14, TOP = 6; // as in the style sheet
-  const MOST = 3000; // lines drawn at once; of more, the heaviest
+  const MOST = 3000; // lines drawn at once; if there are more, the heaviest
   const lists = { from: at("from"), to: at("to") };
   const middle = (index) => TOP + index * ROW + (second && index >= second ? GAP : 0) + ROW / 2;
 
@@ -252,8 +252,8 @@
     const readout = at("readout");
     readout.textContent = "";
     if (!active || !maps[chosen.layer]) {
-      make("span", readout, "Point at a token on the left to see what it looks at, on the right to see what looks " +
-        "at it. A click holds it; the arrow keys walk.", "hint");
+      make("span", readout, "Point at a token on the left to see what it looks at, or on the right to see what looks " +
+        "at it. Click to keep it selected; move with the arrow keys.", "hint");
       return;
     }
     const codes = activeCodes();
@@ -261,7 +261,7 @@
     const line = make("span", readout, "", active.side);
     make("b", line, pieces[active.index]);
     line.append(active.side === "from" ? " looks at " : " is looked at by ");
-    if (!best.length) line.append("all a little");
+    if (!best.length) line.append("all tokens a little");
     for (const [place, index] of best.entries()) {
       if (place) line.append(" · ");
       const item = make("i", line);
@@ -296,7 +296,7 @@
       }
     }
     lines.sort((a, b) => a[0] - b[0]);
-    at("drawn").textContent = `Lines from ${percent(weight(least))} up.`;
+    at("drawn").textContent = `Lines show shares of ${percent(weight(least))} and more.`;
   }
 
   function drawSoon() {
@@ -397,7 +397,7 @@
 
   function buildHeader() {
     const parts = [data.model, `${layers} layers × ${heads} heads`, `${count} tokens`];
-    if (data.cut) parts.push("the text was longer and is cut");
+    if (data.cut) parts.push("the text is truncated");
     document.title = `Attention: ${data.texts.join(" / ").slice(0, 60)}`;
     at("about").textContent = parts.filter(Boolean).join(" · ");
     data.texts.forEach((text, index) => {

@@ -1,4 +1,4 @@
-"""Attention as one page of HTML: a small map for each head, and the chosen head as lines between the tokens."""
+"""Attention as an HTML page: a small map for each head, and lines between the tokens for the chosen head."""
 
 import base64
 import hashlib
@@ -14,14 +14,18 @@ from keras import ops
 
 logger = logging.getLogger(__name__)
 
-LIMIT = 1 << 27  # weights on a page; the large model at 512 tokens has 100 million
+LIMIT = 1 << 27  # weights on a page; the large model has 100 million for 512 tokens
 
 
 def attention_page(bert: Any, text: str, pair: str | None = None, *, model: str = "") -> str:
-    """A page that shows what each token of a text, or of a pair, attends to, in every layer and head.
+    """The HTML of a page that shows what each token attends to, in every layer and head.
 
-    The page is whole in itself and uses no network. A text longer than `bert.preprocessor.seq_length` is cut, which
-    is logged and said on the page. model: a name for the page's head.
+    The page needs no other file and no network. A text longer than `bert.preprocessor.seq_length` is truncated, which
+    the log and the page report.
+
+    Args:
+        text, pair: the text, or the two texts of a pair.
+        model: a name to show at the top of the page.
 
     >>> from keras_bert import Bert, BertConfig, Preprocessor, Vocabulary
     >>> vocabulary = Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "on", "the", "mat"])
@@ -33,7 +37,7 @@ def attention_page(bert: Any, text: str, pair: str | None = None, *, model: str 
     for given in texts:
         if not isinstance(given, str):
             raise TypeError(
-                "A page shows one text, or one pair; text and pair are each a str. Make a page for each text. "
+                "`text` and `pair` must be strings: a page shows one text or one pair. Make a page for each text. "
                 f"Received: {given!r} ({type(given).__name__})"
             )
     row = text if pair is None else (text, pair)
@@ -42,12 +46,13 @@ def attention_page(bert: Any, text: str, pair: str | None = None, *, model: str 
     layers, heads = bert.config.num_hidden_layers, bert.config.num_attention_heads
     if layers * heads * count**2 > LIMIT:
         raise ValueError(
-            f"A page holds at most {LIMIT:,} weights. Shorten the text, or lower the preprocessor's seq_length. "
+            f"The text is too long for a page, which holds at most {LIMIT:,} weights. Shorten the text, or lower the "
+            f"preprocessor's seq_length. "
             f"Received: {layers} layers x {heads} heads x {count} x {count} tokens"
         )
     cut = bool(ops.convert_to_numpy(bert.preprocessor.is_cut(row)).any())
     if cut:
-        logger.warning("The text is cut to %d tokens.", count)
+        logger.warning("The text is truncated to %d tokens.", count)
     attention = bert.attention(row)
     data = {
         "model": model,
@@ -65,19 +70,19 @@ def attention_page(bert: Any, text: str, pair: str | None = None, *, model: str 
         style_hash=_hash(style),
         script=script,
         script_hash=_hash(script),
-        # No text can end the element that holds it.
+        # Escaped so that no text can end the element that it is in.
         data=json.dumps(data, ensure_ascii=False).replace("<", "\\u003c"),
     )
 
 
 def _packed(maps: np.ndarray) -> str:
-    """One layer's maps [A, S, S] in 8 bits. Square roots keep small weights apart, of which long texts have many."""
+    """One layer's maps [A, S, S] in 8 bits, as square roots, which keep the many small weights of a long text apart."""
     codes = np.rint(255 * np.sqrt(maps)).astype("uint8")
     return base64.b64encode(zlib.compress(codes.tobytes())).decode()
 
 
 def _hash(source: str) -> str:
-    """By which the page's policy lets this source run, and no other."""
+    """The hash by which the page's security policy allows this source and no other."""
     return "sha256-" + base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()
 
 

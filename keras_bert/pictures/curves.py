@@ -1,4 +1,4 @@
-"""The curves of a training: a panel for each measure, with training and validation in it."""
+"""The curves of a training, in a panel for each measure."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,9 +13,11 @@ STYLES: dict[str, dict[str, Any]] = {
 
 
 def draw_curves(panels: Mapping[str, Mapping[str, Curve]], xlabel: str, kept: float | None = None) -> Any:
-    """A matplotlib figure with a panel for each title; its curves are named "training" and "validation".
+    """A matplotlib figure with a panel for each title.
 
-    kept: the step or epoch whose weights are kept, to be marked.
+    Args:
+        panels: the curves of each panel, "training" or "validation" or both.
+        kept: the step or epoch whose weights are kept; it is marked with a line.
 
     >>> figure = draw_curves({"loss": {"training": ([1, 2], [0.7, 0.5]), "validation": ([1, 2], [0.8, 0.6])}}, "epoch")
     >>> [line.get_label() for line in figure.axes[0].lines]
@@ -39,6 +41,6 @@ def draw_curves(panels: Mapping[str, Mapping[str, Curve]], xlabel: str, kept: fl
         axes.grid(axis="y", color=RULE, linewidth=0.8)
         axes.set_axisbelow(True)
         axes.legend(frameon=False, fontsize=9)
-    for axes in grid:  # an odd number of panels leaves one over
+    for axes in grid:  # an odd number of panels leaves one empty
         axes.remove()
     return figure

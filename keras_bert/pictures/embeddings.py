@@ -1,4 +1,4 @@
-"""A map of texts: their vectors seen along the two directions in which they differ most."""
+"""A map of texts: their vectors, projected on the two directions in which they differ most."""
 
 import os
 from collections.abc import Sequence
@@ -13,8 +13,8 @@ from keras_bert.pictures.style import COLORS, MUTED, new_figure, quiet
 MARKERS = ("o", "s", "^")
 FORMATS = (".png", ".svg", ".pdf")
 LABELS = len(COLORS) * len(MARKERS)
-NAMED = 150  # points that may get their text beside them
-LONGEST = 24  # characters of a text that are shown
+NAMED = 150  # how many points may have their text next to them
+LONGEST = 24  # how many characters of a text are shown
 SIDES = ((6, 0, "left"), (-6, 0, "right"), (0, 9, "center"), (0, -9, "center"))
 
 
@@ -26,9 +26,10 @@ def draw_embeddings(
     labels: Sequence[str] | None = None,
     format: str | None = None,
 ) -> None:
-    """Write a picture with a point for each text, coloured by its label, and the text beside it where there is room.
+    """Write a picture with a point for each text, colored by its label, and the text next to it if there is room.
 
-    format: png, svg or pdf; None: what the path's suffix says.
+    Args:
+        format: png, svg or pdf; None takes it from the suffix of `path`.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -75,21 +76,21 @@ def draw_embeddings(
 
 
 def check_map(count: int, labels: Sequence[str] | None, path: str | os.PathLike) -> None:
-    """Refuse what makes no map before there are vectors: too few texts, too many labels, a suffix of no picture."""
+    """Raise an error, before any vector is computed, for too few texts, too many labels or an unknown suffix."""
     if not os.fspath(path).lower().endswith(FORMATS):
-        raise ValueError(f"A map is a file that ends in {', '.join(FORMATS)}. Name it so. Received: {path}")
+        raise ValueError(f"The file of a map must end in {', '.join(FORMATS)}. Rename it. Received: {path}")
     if count < 2:
-        raise ValueError(f"A map needs two texts at least. Received: {count}")
+        raise ValueError(f"A map needs at least two texts. Add texts. Received: {count}")
     kinds = list(dict.fromkeys(labels or ()))
     if len(kinds) > LABELS:
         raise ValueError(
-            f"A map tells at most {LABELS} labels apart. Leave the labels out, or take another column. "
+            f"A map can show at most {LABELS} labels. Leave out the labels, or choose another column. "
             f"Received: {len(kinds)}, such as {kinds[0]!r} and {kinds[1]!r}"
         )
 
 
 def project(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The two principal components of vectors [n, d]: places [n, 2], and the shares of the variance [2].
+    """Vectors [n, d] projected on their two principal components, [n, 2], and the variance that each explains, [2].
 
     >>> places, shares = project(np.array([[0.0, 0, 0], [1, 0, 0], [5, 0, 0]]))
     >>> places[:, 0].round(6).tolist(), shares.round(6).tolist()
@@ -100,7 +101,7 @@ def project(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     places = np.zeros((len(u), 2))
     kept = min(2, len(s))
     places[:, :kept] = u[:, :kept] * s[:kept]
-    # SVD leaves the sign open: the point that lies farthest out lies on the positive side.
+    # SVD leaves the signs open: we choose them so that the farthest point is on the positive side.
     farthest = places[np.abs(places).argmax(axis=0), [0, 1]]
     places *= np.where(farthest < 0, -1.0, 1.0)
     variance = s**2
@@ -112,16 +113,16 @@ def project(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _shortened(text: str) -> str:
     """
-    >>> _shortened("a text that is far too long to stand on a map")
+    >>> _shortened("a text that is far too long to fit on a map")
     'a text that is far too…'
     """
     text = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     text = text if len(text) <= LONGEST else text[: LONGEST - 1].rstrip() + "…"
-    return text.replace("$", r"\$")  # matplotlib would set what stands between two of them as a formula
+    return text.replace("$", r"\$")  # matplotlib would typeset the text between two of them as a formula
 
 
 def _name_points(figure: Any, axes: Any, points: np.ndarray, reach: float, names: list[str], fonts: list[str]) -> None:
-    """Put names beside points, on the first side where nothing else stands; a name without room is left out."""
+    """Write the names next to their points, on the first side that is free; a name without room is left out."""
     figure.draw_without_rendering()
     renderer = figure.canvas.get_renderer()
     pixels = axes.transData.transform(points)  # [n, 2]

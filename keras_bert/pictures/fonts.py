@@ -1,4 +1,4 @@
-"""Fonts for what users write: matplotlib's own one has no Hangul, so others of this machine help out."""
+"""Fonts for users' texts: matplotlib's own font has no Hangul, so other fonts of this machine are added."""
 
 import logging
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ BLANK = "□"
 
 
 def fonts_for(texts: Iterable[str]) -> tuple[list[str], set[str]]:
-    """Families of fonts that together have the characters of the texts, and the characters that none has.
+    """Font families that together have the characters of the texts, and the characters that are in none.
 
     >>> fonts_for(["plain text"])
     (['DejaVu Sans'], set())
@@ -26,11 +26,11 @@ def fonts_for(texts: Iterable[str]) -> tuple[list[str], set[str]]:
     missing -= has(font_manager.findfont(OWN))
     if not missing:
         return families, missing
-    # Not matplotlib's list, which it keeps from an earlier day: a font installed since would not be seen.
+    # Not matplotlib's own list, which is cached and would miss fonts installed since.
     for path in sorted(font_manager.findSystemFonts(), key=_plainness):
         try:
             found = missing & has(path)
-        except RuntimeError:  # no font that FreeType reads
+        except RuntimeError:  # FreeType cannot read this file
             continue
         if found and FT2Font(path).scalable:
             font_manager.fontManager.addfont(path)
@@ -41,13 +41,13 @@ def fonts_for(texts: Iterable[str]) -> tuple[list[str], set[str]]:
     if missing:
         some = "".join(sorted(missing)[:10])
         logger.warning(
-            "No font of this machine has %d of the characters, such as %s; they are drawn as %s. Install one, such as "
-            "the package fonts-noto-cjk.",
+            "No font on this machine has %d of the characters, such as %s; they are drawn as %s. Install a font that "
+            "has them, such as the package fonts-noto-cjk.",
             len(missing), some, BLANK,
         )  # fmt: skip
     return families, missing
 
 
 def _plainness(path: str) -> tuple[bool, str]:
-    """Upright fonts of normal weight come first, as far as their names tell."""
+    """A sort key: upright fonts of normal weight first, judging by their names."""
     return any(word in path.lower() for word in ("bold", "italic", "oblique", "light", "thin", "black")), path

@@ -1,4 +1,4 @@
-"""A picture of a learned table of positions: how alike any two of its vectors are, beside fixed sinusoids."""
+"""A picture of the position embeddings: how similar any two of them are, compared with fixed sinusoids."""
 
 import os
 from typing import Any
@@ -10,7 +10,7 @@ from keras_bert.pictures.style import COLORS, MUTED, new_figure, quiet
 
 
 def positions(bert: Any, path: str | os.PathLike) -> None:
-    """Write a PNG with the cosines of all pairs of position vectors, and their mean at each distance.
+    """Write a PNG with the cosine of each pair of position vectors, and the mean cosine at each distance.
 
     >>> import tempfile
     >>> from keras_bert import Bert, BertConfig
@@ -23,12 +23,12 @@ def positions(bert: Any, path: str | os.PathLike) -> None:
     figure = new_figure(11, 5)
     whole, curves = figure.subplots(1, 2, width_ratios=(1, 1.15))
     image = whole.imshow(cosines, cmap="RdBu", vmin=-1, vmax=1)
-    quiet(whole, "Cosine of any two position vectors")
+    quiet(whole, "Cosine of each pair of position vectors")
     whole.set(xlabel="position", ylabel="position")
     bar = figure.colorbar(image, ax=whole, shrink=0.8, aspect=30)
     bar.outline.set_visible(False)
     bar.ax.tick_params(colors=MUTED, labelsize=9, length=0)
-    curves.plot(_by_distance(cosines), color=COLORS[0], linewidth=1.4, label="this table, which was learned")
+    curves.plot(_by_distance(cosines), color=COLORS[0], linewidth=1.4, label="learned positions")
     curves.plot(_by_distance(_cosines(_sinusoids(*table.shape))), color=COLORS[1], linewidth=1.4, label="sinusoids")
     quiet(curves, "Mean cosine by distance")
     curves.set(xlabel="distance in positions", ylabel="cosine")
@@ -50,6 +50,6 @@ def _by_distance(cosines: np.ndarray) -> list[float]:
 
 
 def _sinusoids(count: int, width: int) -> np.ndarray:
-    """The fixed table of Vaswani et al. 2017, section 3.5, [S, H]; the order of its columns does not matter here."""
+    """The fixed positions of Vaswani et al. 2017, section 3.5, [S, H]. The order of columns does not matter."""
     angles = np.arange(count)[:, None] / 10000 ** (2 * np.arange(width // 2) / width)  # [S, H / 2]
     return np.concatenate([np.sin(angles), np.cos(angles)], axis=-1)  # [S, H]

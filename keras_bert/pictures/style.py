@@ -1,4 +1,4 @@
-"""How every picture of this package looks: quiet axes, and colours that stay apart for colour-blind eyes."""
+"""The style of all pictures: plain axes, and colors that color-blind people can tell apart."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ INK, MUTED, RULE = "#171a21", "#596273", "#e0e4ea"
 
 
 def new_figure(width: float, height: float) -> Any:
-    """An empty figure, in inches; it draws without a screen and without matplotlib's global state."""
+    """An empty figure of this size in inches, which needs no screen and none of matplotlib's global state."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
@@ -18,7 +18,7 @@ def new_figure(width: float, height: float) -> Any:
 
 
 def quiet(axes: Any, title: str) -> None:
-    """Take away what says nothing: two of four edges, ticks, black."""
+    """Set the title and simplify the axes: two edges instead of four, short ticks, gray instead of black."""
     axes.set_title(title, loc="left", fontsize=12, fontweight="bold", color=INK, pad=10)
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[["left", "bottom"]].set_color(MUTED)

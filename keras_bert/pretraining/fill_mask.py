@@ -1,16 +1,20 @@
 """Predictions of a pretrained model about text: the piece at a [MASK], and whether one text follows another."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
+import keras
 import numpy as np
 from keras import ops
 
+from keras_bert.text.packing import Packer
 from keras_bert.text.preprocessor import text_columns
+from keras_bert.text.rules import TextRules
 from keras_bert.text.texts import as_texts
+from keras_bert.text.tokenized_rows import TokenizedRows, pieces
 from keras_bert.text.tokenizer import Tokenizer
+from keras_bert.text.vocabulary import Vocabulary
 
 MASK = "[MASK]"
 BATCH = 32  # texts at a time
@@ -51,13 +55,12 @@ def fill_mask(pretrainer: Any, texts: Any, top_k: int = 5) -> list:
 
 def _fill(pretrainer: Any, texts: list[str], start: int, top_k: int) -> list[list[list[Filling]]]:
     """The fillings of a batch of texts, the first of which has index `start`."""
-    layer = pretrainer.bert.preprocessor
-    vocabulary = layer.vocabulary
+    vocabulary = pretrainer.bert.preprocessor.vocabulary
     if MASK not in vocabulary:
         raise ValueError(f"The vocabulary has no {MASK}. Load a model that was trained with it. Received: {vocabulary}")
-    tokenizer = _mask_tokenizer(vocabulary, layer.lowercase, layer.strip_accents, layer.split_cjk)
-    ids = tokenizer.tokenize(texts).merge_dims(1, 2)  # [B, (pieces)]
-    inputs = _packed(pretrainer, [ids])
+    ids = pieces(_mask_tokenizer(vocabulary, TextRules.of(pretrainer.bert.preprocessor)), texts)  # [B, (pieces)]
+    packed = TokenizedRows([ids], _packer(pretrainer)).pack(np.arange(len(texts)))
+    inputs = {name: x.numpy() for name, x in packed.items()}
     places = [np.flatnonzero(row == vocabulary[MASK]) for row in inputs["input_word_ids"]]  # of each text
     for index, (text, row, place) in enumerate(zip(texts, ids, places, strict=True), start):
         if MASK not in text:
@@ -100,34 +103,28 @@ def is_next(pretrainer: Any, first: Any, second: Any) -> Any:
             "Pretrainer(bert, nsp=True). Received: nsp=False"
         )
     columns = text_columns((first, second))
-    found = list(_next(pretrainer, [column[None] if column.shape.rank == 0 else column for column in columns]))
+    texts = [column[None] if column.shape.rank == 0 else column for column in columns]
+    rows = TokenizedRows([pieces(pretrainer.bert.preprocessor, column) for column in texts], _packer(pretrainer))
+    run = pretrainer.runners.get(
+        "is_next", pretrainer, lambda: keras.Model(pretrainer.bert.input, pretrainer.output["nsp_logits"])
+    )
+    logits = np.zeros((len(rows), 2), "float32")
+    for index in rows.by_length(BATCH):
+        logits[index] = run(rows, index)
+    scores = _softmax(logits)[:, 0].tolist()  # label 0 is the next sentence
+    found = [NextSentence(score >= 0.5, score) for score in scores]
     return found[0] if columns[0].shape.rank == 0 else found
 
 
-def _next(pretrainer: Any, columns: list[Any]) -> Iterator[NextSentence]:
-    for start in range(0, len(columns[0]), BATCH):
-        tokenize = pretrainer.bert.preprocessor.tokenize
-        inputs = _packed(pretrainer, [tokenize(column[start : start + BATCH]).merge_dims(1, 2) for column in columns])
-        positions = np.zeros((len(inputs["input_mask"]), 1), "int32")
-        logits = pretrainer({**inputs, "masked_lm_positions": positions}, training=False)["nsp_logits"]
-        for score in _softmax(logits)[:, 0]:  # label 0 is the next sentence
-            yield NextSentence(bool(score >= 0.5), float(score))
-
-
 @lru_cache(maxsize=2)
-def _mask_tokenizer(*rules: Any) -> Tokenizer:
-    """A tokenizer by the preprocessor's rules that takes [MASK] in a text as the special token."""
-    return Tokenizer(*rules, special_tokens_in_text=True)
+def _mask_tokenizer(vocabulary: Vocabulary, rules: TextRules) -> Tokenizer:
+    """A tokenizer that takes [MASK] in a text as the special token."""
+    return Tokenizer(vocabulary, rules.lowercase, rules.strip_accents, rules.split_cjk, special_tokens_in_text=True)
 
 
-def _packed(pretrainer: Any, segments: list[Any]) -> dict[str, np.ndarray]:
-    """Rows as long as the longest text, up to the number of the model's positions."""
-    import tensorflow as tf
-
-    limit = pretrainer.bert.config.max_position_embeddings
-    packer = replace(pretrainer.bert.preprocessor.packer, max_length=limit)
-    with tf.device("CPU:0"):
-        return {name: x.numpy() for name, x in packer.pack(segments, "longest").items()}
+def _packer(pretrainer: Any) -> Packer:
+    """Packs rows up to the number of the model's positions."""
+    return replace(pretrainer.bert.preprocessor.packer, max_length=pretrainer.bert.config.max_position_embeddings)
 
 
 def _softmax(logits: Any) -> np.ndarray:

@@ -16,8 +16,8 @@ def new_file(path: str | os.PathLike) -> Iterator[str]:
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with new_file(f"{folder}/words.txt") as temporary:
-    ...         _ = open(temporary, "w").write("film")
+    ...     with new_file(f"{folder}/words.txt") as temporary, open(temporary, "w") as file:
+    ...         _ = file.write("film")
     ...     os.listdir(folder)
     ['words.txt']
     """

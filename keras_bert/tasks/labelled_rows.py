@@ -12,7 +12,7 @@ from keras_bert.inputs import check_length
 from keras_bert.text.packing import Packer, place
 from keras_bert.text.tokenized_rows import TokenizedRows
 
-GROUP = 4  # batches that are sorted by length together, where padding costs: few, so that they stay mixed
+GROUP = 4  # batches that are sorted by length together where padding costs time; few, so that they stay mixed
 
 
 @dataclass(frozen=True)
@@ -47,15 +47,14 @@ class LabelledRows(TokenizedRows):
         """The targets and the weights of these examples, whose inputs have this shape."""
         return _take(self.targets, index, shape), _take(self.weights, index, shape)
 
-    def batches(self, batch_size: int, *, by_length: bool = True) -> tuple[list[np.ndarray], Any]:
-        """All examples once, the longest first or as given: the indices of each batch, and a tf.data of the batches."""
+    def batches(self, batch_size: int) -> Any:
+        """A tf.data of the batches of all examples, in their order."""
         import tensorflow as tf
 
-        order = self.order if by_length else np.arange(len(self))
-        index = [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
         with tf.device("CPU:0"):
-            dataset = tf.data.Dataset.from_tensor_slices(_filled(order, batch_size)).map(_without_filling)
-            return index, dataset.map(self.pack, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
+            index = _filled(np.arange(len(self)), batch_size)
+            dataset = tf.data.Dataset.from_tensor_slices(index).map(_without_filling)
+            return dataset.map(self.pack, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
 
     def shuffled(self, batch_size: int, *, seed: int, epoch: Any) -> Any:
         """A tf.data of one epoch's batches, whose order is a function of the seed and of the variable `epoch`."""
@@ -69,9 +68,10 @@ class LabelledRows(TokenizedRows):
             return dataset.apply(tf.data.experimental.assert_cardinality(steps)).prefetch(tf.data.AUTOTUNE)
 
     def static(self, batch_size: int, part: tuple[int, int], *, seed: int | None = None, first_epoch: int = 0) -> Any:
-        """A tf.data of batches of one shape, of each the i-th of n equal parts; what fills the last one weighs nothing.
+        """A tf.data of batches of one shape, of which `part` (i, n) is the i-th of n equal parts.
 
-        With a seed, shuffled epochs without end; else all examples once.
+        Fillers in the last batch have weight 0. With a seed, epochs are shuffled and never end; without, each example
+        comes once.
         """
         import tensorflow as tf
 
@@ -91,7 +91,7 @@ class LabelledRows(TokenizedRows):
             return dataset.map(pack, num_parallel_calls=tf.data.AUTOTUNE)
 
     def _mixed(self, batch_size: int, seed: int, epoch: Any, by_length: bool) -> Any:
-        """The indices of an epoch's batches: mixed; by length, sorted in groups of batches, the batches mixed again."""
+        """The indices of the batches of an epoch, shuffled; by length, sorted within groups of batches."""
         import tensorflow as tf
 
         count = len(self)
@@ -111,7 +111,7 @@ class LabelledRows(TokenizedRows):
 
 
 class Epoch(keras.callbacks.Callback):
-    """Tells the order of the examples which epoch it is, in a run that goes on too."""
+    """Keeps the number of the epoch, which decides the order of the examples, also in a run that was resumed."""
 
     def __init__(self, initial_epoch: int) -> None:
         import tensorflow as tf
@@ -125,7 +125,7 @@ class Epoch(keras.callbacks.Callback):
 
 
 def _filled(order: np.ndarray, batch_size: int) -> np.ndarray:
-    """Indices in rows of a batch, [steps, B], the last filled up with -1."""
+    """Indices in batches, [steps, B], with -1 as filler in the last one."""
     missing = -len(order) % batch_size
     return np.pad(order, (0, missing), constant_values=-1).reshape(-1, batch_size).astype("int32")
 
@@ -135,7 +135,7 @@ def _without_filling(index: Any) -> Any:
 
 
 def _take(values: Any, index: Any, shape: Any) -> Any:
-    """The rows of a dense tensor; of a ragged one, dense [B, S], a value beside each piece and 0 elsewhere."""
+    """Rows of a dense tensor; of a ragged one, dense [B, S] with a value for each piece and 0 elsewhere."""
     import tensorflow as tf
 
     if not isinstance(values, tf.RaggedTensor):
@@ -146,7 +146,7 @@ def _take(values: Any, index: Any, shape: Any) -> Any:
 
 
 def packer_of(bert: Any) -> Packer:
-    """The packer of a Bert's preprocessor, bounded by its seq_length."""
+    """The packer of a Bert's preprocessor, limited by its seq_length."""
     preprocessor, positions = bert.preprocessor, bert.config.max_position_embeddings
     limit = preprocessor.seq_length
     if limit == "longest":
@@ -156,7 +156,7 @@ def packer_of(bert: Any) -> Packer:
 
 
 def interleave(*columns: Sequence[str]) -> list[str]:
-    """The texts of a row one after the other.
+    """The texts of the first row, then those of the second, and so on.
 
     >>> interleave(["a", "b"], ["c", "d"])
     ['a', 'c', 'b', 'd']
@@ -165,7 +165,7 @@ def interleave(*columns: Sequence[str]) -> list[str]:
 
 
 def repeated(rows: Any, count: int) -> Any:
-    """Each ragged row so many times, one after the other."""
+    """Each ragged row `count` times."""
     import tensorflow as tf
 
     with tf.device("CPU:0"):

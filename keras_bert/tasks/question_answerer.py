@@ -32,9 +32,9 @@ NOWHERE = -1e9
 
 @dataclass(frozen=True)
 class Answer:
-    """context[start:end], its probability among the candidates, and the next best ones.
+    """The text `context[start:end]`, its probability among the candidates, and the next best answers.
 
-    Where there is no answer (SQuAD 2.0), the text is empty, and start and end are None.
+    If the context does not answer the question (SQuAD 2.0), the text is empty, and start and end are None.
     """
 
     text: str
@@ -46,7 +46,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Windows:
-    """The contexts of some questions, and of all their windows the question and where the pieces are.
+    """The contexts of some questions, and for all their windows the question and the characters of the pieces.
 
     places: `example` [W], `start`, `end` and `best` [W, S] of `Preprocessor.windows`.
     """
@@ -217,15 +217,15 @@ class QuestionAnswerer(Task):
         max_answer_length: int = MAX_ANSWER_LENGTH,
         batch_size: int = 32,
     ) -> Any:
-        """An `Answer` to each question out of its context; to one question, the one.
+        """An `Answer` to each question from its context; for a single question, one `Answer`.
 
-        top_k: how many candidates to tell, the best and `top_k - 1` others. max_answer_length: in pieces.
+        top_k: the number of candidates to return, the best one and `top_k - 1` others. max_answer_length: in pieces.
         """
         one = isinstance(questions, str)
         asked, given = _texts(([questions], [contexts]) if one else (questions, contexts))
         if top_k < 1 or max_answer_length < 1:
             raise ValueError(
-                f"top_k and max_answer_length must be at least 1. Received: {top_k} and {max_answer_length}"
+                f"`top_k` and `max_answer_length` must be at least 1. Received: {top_k} and {max_answer_length}"
             )
         answers: list[Answer] = []
         for first in range(0, len(asked), CHUNK):

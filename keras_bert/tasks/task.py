@@ -67,7 +67,7 @@ class Task(TextTrainer):
     usage: str = 'list(task.answers_as_json(["a text"]))'  # a line of Python for the model card
     default_seq_length: int = 128  # of a run of the command line
     labels: tuple[str, ...] = ()
-    heads: tuple[str, ...] = ()  # the layers of the head, as weights/names.py calls them
+    heads: tuple[str, ...] = ()  # the layers of the head, as weights/tables.py calls them
 
     def __init__(self, bert: Bert, inputs: Any, logits: Any, *, freeze: bool = False, name: str | None = None) -> None:
         super().__init__(bert, inputs, logits, name=name)
@@ -278,8 +278,8 @@ class Task(TextTrainer):
         if task is None:
             if not cls.heads:
                 raise ValueError(
-                    f"{source!r} holds no {cls.__name__}, which loads only from its own .keras file or export. Build it on "
-                    f"keras_bert.load(source). Received: {source!r}"
+                    f"The source holds no {cls.__name__}, which loads only from its own .keras file or export. Build it "
+                    f"on keras_bert.load(source). Received: {source!r}"
                 )
             places: Any = {"cache_dir": cache_dir, "local_only": local_only}
             checkpoint, bert = load_head(source, cls.heads, dtype=dtype, seq_length=seq_length or 128, **places)

@@ -152,7 +152,7 @@ class TextTrainer(HeadedModel):
             callbacks.insert(0, epoch)
             batches = examples.shuffled(rows, seed=seed, epoch=epoch.number)
         else:
-            batches = examples.batches(rows, by_length=False)[1]
+            batches = examples.batches(rows)
         return super().fit(batches, callbacks=callbacks, validation_data=validation_data, shuffle=False, **options)
 
     def _validation(self, data: Any, rows: int, callbacks: list[Any], options: dict[str, Any]) -> Validation:

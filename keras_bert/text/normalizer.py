@@ -1,32 +1,37 @@
-"""Google's BasicTokenizer as TensorFlow ops: from texts as given to texts whose words stand apart by spaces.
+"""Google's BasicTokenizer as TensorFlow ops: from texts as given to texts whose words are separated by spaces.
 
-RE2's and ICU's character tables inside TensorFlow decide, whatever the version of Python. With the mending below they
-say of every character of Unicode 14 what Python 3.11 says; younger characters follow RE2 (Unicode 15) and ICU.
+The character tables of RE2 and ICU inside TensorFlow decide, whatever the version of Python. With the corrections below
+they agree with Python 3.11 on every character of Unicode 14. Younger characters follow RE2 (Unicode 15) and ICU.
 """
 
 import re
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
-# Inside a character class of RE2. Control characters (Cc, Cf) but tab and line ends, and the replacement character.
+# For the inside of a character class of RE2: control characters (Cc, Cf) except tab and line ends, and U+FFFD.
 _DROPPED = r"\x00\x0b\x0c\x7f-\x{9f}\p{Cf}\x{fffd}"
-_STAND_INS = r"\x01-\x08\x0e-\x1f"  # more control characters, which can stand for special tokens
-_SPACES = r"\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}"  # all but the ASCII ones
+_STAND_INS = r"\x01-\x08\x0e-\x1f"  # more control characters, which can replace special tokens
+_SPACES = r"\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}"  # all except the ASCII ones
 _PUNCTUATION = r"!-/:-@\[-`{-~\p{P}"
 _CJK = (
     r"\x{4e00}-\x{9fff}\x{3400}-\x{4dbf}\x{20000}-\x{2a6df}\x{2a700}-\x{2b73f}\x{2b740}-\x{2b81f}\x{2b820}-\x{2ceaf}"
     r"\x{f900}-\x{faff}\x{2f800}-\x{2fa1f}"
 )
+# Marks that stay in a word (category Mc, or young) but that NFD may move past another mark.
+MOVING_MARKS = (
+    r"\x{1715}\x{1734}\x{1b44}\x{1baa}\x{1bf2}\x{1bf3}\x{302e}\x{302f}\x{a953}\x{a9c0}\x{111c0}\x{11235}\x{1134d}"
+    r"\x{113cf}\x{116b6}\x{1193d}\x{11f41}\x{16ff0}\x{16ff1}\x{1d15e}-\x{1d166}\x{1d16d}-\x{1d172}\x{1d1bb}-\x{1d1c0}"
+)
 _UTF8 = r"\x00-\x{d7ff}\x{e000}-\x{10ffff}"
 
-# Letters that tf.strings.lower leaves as they are, since its ICU knows Unicode 13.
+# Letters that tf.strings.lower does not change, because its ICU knows only Unicode 13.
 _YOUNG_LETTERS = [(0x2C2F, 0x2C5F), (0xA7C0, 0xA7C1), (0xA7D0, 0xA7D1), (0xA7D6, 0xA7D7), (0xA7D8, 0xA7D9)] + [
     (upper, upper + 0x27) for upper in range(0x10570, 0x10596) if upper not in (0x1057B, 0x1058B, 0x10593)
 ]
-# Letters whose lower case ICU takes from the machine's language: LC_ALL=tr_TR or lt_LT must not change an id.
+# Letters whose lower case depends on the machine's language in ICU: LC_ALL=tr_TR or lt_LT must not change an id.
 _DOTTED_LETTERS = [(letter, letter.lower()) for letter in "İÌÍĨĮ"]
-# Unicode's Cased but not Case_Ignorable, and Case_Ignorable, which decide where a sigma is final (section 3.13).
+# Unicode's Cased without Case_Ignorable, and Case_Ignorable: they decide where a sigma is final (section 3.13).
 _CASED = r"\p{Lu}\p{Ll}\p{Lt}\x{aa}\x{ba}\x{2160}-\x{217f}\x{24b6}-\x{24e9}\x{1f130}-\x{1f149}\x{1f150}-\x{1f169}" + (
     r"\x{1f170}-\x{1f189}"
 )
@@ -34,11 +39,15 @@ _IGNORABLE = r"\p{Mn}\p{Me}\p{Cf}\p{Lm}\p{Sk}'.:\x{b7}\x{387}\x{55f}\x{5f4}\x{20
     r"\x{fe13}\x{fe52}\x{fe55}\x{ff07}\x{ff0e}\x{ff1a}"
 )
 
+_SHORT = 4096  # bytes; in a text of this length no run of marks is long enough to take time
+
 
 class Normalizer:
-    """Clean-up, lower-casing, accents and spaces round punctuation, in two steps between which offsets are counted.
+    """Cleans and lowercases texts, strips accents and puts spaces around punctuation.
 
-    special_tokens: pieces to keep whole where a text has them; each becomes one control character, its stand-in.
+    There are two steps, `decode` and `normalize`: offsets are counted in what the first one returns.
+
+    special_tokens: pieces to keep whole in a text. Each is replaced by one control character, its stand-in.
 
     >>> normalizer = Normalizer(lowercase=True, strip_accents=True, split_cjk=True)
     >>> normalizer.normalize(normalizer.decode(["Héllo, 中!"])).numpy()[0].split()
@@ -51,7 +60,7 @@ class Normalizer:
         free = [chr(number) for number in (*range(1, 9), *range(14, 32))]
         if len(special_tokens) > len(free):
             raise ValueError(
-                f"A text can hold at most {len(free)} kinds of special tokens. Pass special_tokens_in_text=False. "
+                f"`special_tokens_in_text` allows at most {len(free)} special tokens. Turn it off, or use fewer. "
                 f"Received: {len(special_tokens)} special tokens"
             )
         self.lowercase = lowercase
@@ -60,21 +69,21 @@ class Normalizer:
         self.stand_ins = dict(zip(special_tokens, free, strict=False))
 
     def decode(self, texts: Any) -> Any:
-        """Texts without bytes that are not UTF-8, and with each special token as its stand-in."""
+        """The texts without invalid UTF-8, and with the stand-in of each special token in its place."""
         import tensorflow as tf
 
         valid = tf.reduce_all(tf.strings.regex_full_match(texts, f"[{_UTF8}]*"))
         repair = partial(tf.strings.unicode_transcode, texts, "UTF-8", "UTF-8", errors="ignore")
         texts = tf.cond(valid, lambda: texts, repair)
         if self.stand_ins:
-            # A stand-in that was typed is a control character, to be dropped like any other.
+            # A stand-in that is part of the given text is a control character, and dropped like any other.
             texts = tf.strings.regex_replace(texts, f"[{_STAND_INS}]", "\x7f")
             for token in sorted(self.stand_ins, key=len, reverse=True):
                 texts = tf.strings.regex_replace(texts, re.escape(token), self.stand_ins[token])
         return texts
 
     def normalize(self, texts: Any) -> Any:
-        """Decoded texts, as words apart by spaces."""
+        """Decoded texts as words that are separated by spaces."""
         import tensorflow as tf
         import tensorflow_text as tf_text
 
@@ -84,17 +93,19 @@ class Normalizer:
         if self.lowercase:
             texts = self._lower(texts)
         if self.strip_accents:
+            longest = tf.reduce_max(tf.concat([[0], tf.strings.length(texts)], 0))
+            texts = tf.cond(longest > _SHORT, partial(_without_long_runs_of_marks, texts), lambda: texts)
             texts = tf_text.normalize_utf8(texts, "NFD")
             texts = tf.strings.regex_replace(texts, r"\p{Mn}+", "")
-        # Google puts spaces round CJK before it lower-cases. No ideograph becomes another thing by that or by NFD, nor
-        # the reverse, so one pass does both.
+        # Google puts spaces around CJK before lowercasing. Neither lowercasing nor NFD creates or removes an ideograph,
+        # so one pass does both.
         return tf.strings.regex_replace(texts, f"[{alone}]", r" \0 ")
 
     def _lower(self, texts: Any) -> Any:
         import tensorflow as tf
 
         pairs = [(chr(upper), chr(lower)) for upper, lower in _YOUNG_LETTERS]
-        if not self.strip_accents:  # which takes off every dot that a language adds or keeps
+        if not self.strip_accents:  # stripping removes every dot that a language adds or keeps
             pairs += _DOTTED_LETTERS
         letters = "".join(upper for upper, _ in pairs)
 
@@ -106,21 +117,47 @@ class Normalizer:
         def lower_rest(texts: Any) -> Any:
             return _where_any(_lower_sigma(texts), letters, lower_letters)
 
-        texts = tf.strings.lower(texts)  # ASCII first: with LC_ALL=tr_TR the next line but one would make I a dotless ı
+        texts = tf.strings.lower(texts)  # ASCII first: under LC_ALL=tr_TR the last line would turn I into a dotless ı
         texts = _where_any(texts, f"Σ{letters}", lower_rest)
         return tf.strings.lower(texts, encoding="utf-8")
 
 
 def _lower_sigma(texts: Any) -> Any:
-    """ς after a cased letter and before none, else σ; ICU's own rule misses neighbours younger than Unicode 13."""
+    """Σ as ς after a cased letter unless one follows, otherwise as σ. ICU's own rule ends with Unicode 13."""
     import tensorflow as tf
 
     final = f"([{_CASED}][{_IGNORABLE}]*)Σ([{_IGNORABLE}]*(?:[^{_CASED}{_IGNORABLE}]|$))"
     return tf.strings.regex_replace(tf.strings.regex_replace(texts, final, r"\1ς\2"), "Σ", "σ")
 
 
+def _without_long_runs_of_marks(texts: Any) -> Any:
+    """Texts that become the same words, in which NFD takes linear time: it sorts each run of marks by insertion.
+
+    Accents can be removed before NFD, because the other marks keep their order. More than 200 other marks make a word
+    that is too long to be looked up, so their order does not matter: U+034F, which is removed later, splits the run.
+    """
+    import tensorflow as tf
+
+    texts = tf.strings.regex_replace(texts, f"[{_sorted_accents()}]+", "")
+    return tf.strings.regex_replace(texts, f"[{MOVING_MARKS}]{{200}}", "\\0\u034f")
+
+
+@cache
+def _sorted_accents() -> str:
+    """The accents that NFD sorts. It moves each of them in front of U+0345, whose place is last."""
+    import tensorflow as tf
+    import tensorflow_text as tf_text
+
+    with tf.init_scope(), tf.device("CPU:0"):
+        characters = tf.strings.unicode_encode(tf.range(0x300, 0x20000)[:, None], "UTF-8", errors="ignore")
+        characters = tf.boolean_mask(characters, tf.strings.regex_full_match(characters, r"\p{Mn}"))
+        behind, alone = (tf_text.normalize_utf8(before + characters, "NFD") for before in ("\u0345", ""))
+        moved = behind == alone + "\u0345"
+        return tf.strings.reduce_join(tf.boolean_mask(characters, moved)).numpy().decode() + "\u0345"
+
+
 def _where_any(texts: Any, characters: str, change: Callable[[Any], Any]) -> Any:
-    """The batch changed if any text has one of these rare characters, else as it is."""
+    """The changed batch if any text has one of these rare characters, otherwise the batch."""
     import tensorflow as tf
 
     without = tf.reduce_all(tf.strings.regex_full_match(texts, f"[^{characters}]*"))

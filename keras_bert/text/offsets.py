@@ -1,23 +1,18 @@
-"""From bytes of the normalized words back to characters of the text as given."""
+"""From the bytes of the normalized words back to the characters of the given text."""
 
 from typing import Any
 
-from keras_bert.text.normalizer import Normalizer
+from keras_bert.text.normalizer import MOVING_MARKS, Normalizer
 from keras_bert.text.row_ids import row_ids
 
-# Marks that are not dropped with the accents (category Mc, or young) but that NFD may move past another mark.
-_MOVING = (
-    r"\x{1715}\x{1734}\x{1b44}\x{1baa}\x{1bf2}\x{1bf3}\x{302e}\x{302f}\x{a953}\x{a9c0}\x{111c0}\x{11235}\x{1134d}"
-    r"\x{113cf}\x{116b6}\x{1193d}\x{11f41}\x{16ff0}\x{16ff1}\x{1d15e}-\x{1d166}\x{1d16d}-\x{1d172}\x{1d1bb}-\x{1d1c0}"
-)
-_SCRIPTS = 0x32400  # all characters with a rule of their own stand below this, but for
+_SCRIPTS = 0x32400  # all characters with a rule of their own are below this, except
 _TAGS = range(0xE0000, 0xE1000)
 
 
 class Aligner:
-    """Spans of characters for spans of bytes of the words, by the number of bytes each character leaves.
+    """Finds the characters that spans of bytes of the words came from, by the number of bytes each character leaves.
 
-    A table of those numbers is made with the normalizer itself. Only words count, so that white space leaves none.
+    The normalizer itself fills a table with these numbers. Only words are counted, so white space leaves no bytes.
     """
 
     def __init__(self, normalizer: Normalizer) -> None:
@@ -38,10 +33,10 @@ class Aligner:
             self._lengths = tf.constant([lengths.get(chr(number), 1) for number in range(32)])
 
     def __call__(self, texts: Any, words: Any, starts: Any, ends: Any, rows: Any) -> tuple[Any, Any]:
-        """Characters [start, end) for bytes [start, end).
+        """The characters [start, end) of each piece.
 
-        texts: [B], decoded by the normalizer. words: flat, all rows' words in order.
-        starts, ends: bytes of the words' concatenation, a pair for each piece. rows: the text each piece is of.
+        texts: [B], decoded by the normalizer. words: the words of all texts, flat and in order.
+        starts, ends: the bytes [start, end) of each piece in the concatenated words. rows: the text of each piece.
         """
         import tensorflow as tf
 
@@ -61,10 +56,10 @@ class Aligner:
         tf.debugging.assert_equal(
             tf.size(owners),
             tf.reduce_sum(tf.strings.length(words)),
-            "Offsets must account for every byte of the words. Report this text, please.",
+            "The offsets do not account for every byte of the words. Please report this text as a bug.",
         )
         if self._normalizer.strip_accents:
-            moves = tf.reduce_any(tf.strings.regex_full_match(texts, rf"(?s).*[{_MOVING}]\p{{M}}.*"))
+            moves = tf.reduce_any(tf.strings.regex_full_match(texts, rf"(?s).*[{MOVING_MARKS}]\p{{M}}.*"))
             first, last = tf.cond(moves, out_of_order, in_order)
         else:
             first, last = in_order()
@@ -73,12 +68,12 @@ class Aligner:
             begin = tf.gather(begins, rows)
             return first - begin, last + 1 - begin
         lengths = tf.where(points < 32, tf.gather(self._lengths, tf.minimum(points, 31)), 1)
-        given = tf.concat([[0], tf.cumsum(lengths)], 0)  # [N + 1]: where each character begins in the text as given
+        given = tf.concat([[0], tf.cumsum(lengths)], 0)  # [N + 1]: where each character begins in the given text
         begin = tf.gather(tf.gather(given, begins), rows)
         return tf.gather(given, first) - begin, tf.gather(given, last + 1) - begin
 
     def _measure(self, points: range) -> Any:
-        """How many bytes of words each of these characters leaves when it stands alone."""
+        """How many bytes of words each of these characters leaves as a text of its own."""
         import tensorflow as tf
 
         characters = tf.strings.unicode_encode(tf.range(points.start, points.stop)[:, None], "UTF-8")
@@ -86,10 +81,10 @@ class Aligner:
         return tf.cast(tf.strings.length(left), tf.uint8)
 
     def _reordered_owners(self, points: Any, words: Any) -> Any:
-        """The character each byte came from, where NFD has sorted marks that are kept.
+        """The character that each byte came from, where NFD has sorted marks that are kept.
 
-        Two equal code points never pass one another, so the n-th of them in the words is the n-th one that the
-        characters leave when each is normalized alone.
+        Equal code points keep their order. So the n-th of them in the words is the n-th of them that the characters
+        leave when each is normalized as a text of its own.
         """
         import tensorflow as tf
 

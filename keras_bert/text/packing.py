@@ -1,6 +1,6 @@
-"""Several texts become one row: [CLS] a [SEP] b [SEP] and padding, with the mask and the segment ids BERT wants.
+"""Packing: several segments become one row, [CLS] a [SEP] b [SEP] and padding, with BERT's mask and segment ids.
 
-Core TensorFlow ops alone, so that an exported graph needs no op library: TF Serving up to 2.19 has no `RoundRobinTrim`.
+This uses only core TensorFlow ops, so that exported graphs run anywhere: TF Serving up to 2.19 lacks `RoundRobinTrim`.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ TRUNCATIONS = ("longest_first", "only_first", "only_second", "waterfall")
 
 @dataclass(frozen=True)
 class Packer:
-    """Packs ragged segments of ids; `max_length` bounds the rows of `seq_length="longest"`.
+    """Packs ragged segments of ids. `max_length` limits the rows where seq_length is "longest".
 
     >>> import tensorflow as tf
     >>> packer = Packer(start=2, end=3, pad=0)
@@ -35,13 +35,13 @@ class Packer:
 
     def __post_init__(self) -> None:
         if self.truncation not in TRUNCATIONS:
-            raise ValueError(f"truncation must be one of {TRUNCATIONS}. Received: truncation={self.truncation!r}")
+            raise ValueError(f"`truncation` must be one of {TRUNCATIONS}. Received: truncation={self.truncation!r}")
         check_seq_length(self.max_length, segments=1, name="max_length")
 
     def pack(
         self, segments: Sequence["tf.RaggedTensor"], seq_length: "int | str | tf.Tensor"
     ) -> dict[str, "tf.Tensor"]:
-        """The rows as int32 [B, S]; S is `seq_length`, or the longest row rounded up to a multiple of 8."""
+        """The rows as int32 [B, S]. S is `seq_length`, or the longest row's length rounded up to a multiple of 8."""
         import tensorflow as tf
 
         _, kept = self._lengths(segments, seq_length)  # [B, K]
@@ -55,12 +55,12 @@ class Packer:
         column = tf.range(width)[tf.newaxis]  # [1, S]
         real = column < total[:, tf.newaxis]  # [B, S]
         segment = tf.add_n([tf.cast(column >= starts[:, k, tf.newaxis], tf.int32) for k in range(len(segments))])
-        # What no segment writes is [SEP], but for the first column and the padding.
+        # Whatever no segment fills is [SEP], except the first column and the padding.
         ids = tf.where(real, self.end, self.pad)  # [B, S]
         ids = tf.where(column == 0, self.start, ids)
         for k, rows in enumerate(segments):
             ids = place(rows, kept[:, k], starts[:, k], onto=ids)
-        # A [SEP] belongs to the segment it ends, so a segment begins where its first piece stands.
+        # A [SEP] belongs to the segment before it, so a segment begins with its first piece.
         types = tf.where(real, tf.maximum(segment - 1, 0), 0)  # [B, S]
         packed = {"input_word_ids": ids, "input_mask": tf.cast(real, tf.int32), "input_type_ids": types}
         if not isinstance(seq_length, str) and not tf.is_tensor(seq_length):
@@ -68,7 +68,7 @@ class Packer:
         return packed
 
     def cut(self, segments: Sequence["tf.RaggedTensor"], seq_length: "int | str | tf.Tensor") -> "tf.Tensor":
-        """Which texts lose pieces in `pack`, bool [B, K] for K segments."""
+        """Which segments lose pieces in `pack`, bool [B, K] for K segments."""
         lengths, kept = self._lengths(segments, seq_length)
         return kept < lengths
 
@@ -77,7 +77,7 @@ class Packer:
     ) -> tuple["tf.Tensor", "tf.Tensor"]:
         import tensorflow as tf
 
-        if tf.is_tensor(seq_length):  # an exported graph learns it when it is called
+        if tf.is_tensor(seq_length):  # an argument of an exported graph
             limit = _checked_tensor(seq_length, len(segments))
         else:
             limit = check_seq_length(self.max_length if seq_length == "longest" else seq_length, len(segments))
@@ -88,8 +88,8 @@ class Packer:
 def kept_lengths(lengths: "tf.Tensor", room: int, truncation: str) -> "tf.Tensor":
     """How many pieces of each segment fit in `room`: [B, K] -> [B, K].
 
-    "longest_first" takes from the longest text until all fit, as google-research/bert does, which is the same as
-    dealing out the room one piece at a time in turn. "waterfall" fills the room from the first text on.
+    "longest_first" removes pieces from the longest segment until all fit, as google-research/bert does. This is
+    like handing out the room one piece at a time in turn. "waterfall" fills the room from the first segment on.
     """
     import tensorflow as tf
 
@@ -97,7 +97,7 @@ def kept_lengths(lengths: "tf.Tensor", room: int, truncation: str) -> "tf.Tensor
     if truncation == "longest_first":
         ascending = tf.sort(lengths, axis=1)
         before = tf.cumsum(ascending, axis=1, exclusive=True)
-        # Were the j shortest texts kept whole, each other one could have level_j; the highest such level is the one.
+        # If the j shortest segments are kept whole, each other one may have level_j pieces. The highest level counts.
         level = tf.reduce_max((room - before) // tf.range(count, 0, -1), axis=1, keepdims=True)  # [B, 1]
         level = tf.maximum(level, 0)
         kept = tf.minimum(lengths, level)
@@ -110,8 +110,8 @@ def kept_lengths(lengths: "tf.Tensor", room: int, truncation: str) -> "tf.Tensor
     others = tf.reduce_sum(lengths, axis=1) - lengths[:, index]  # [B]
     longest = tf.reduce_max(tf.concat([others, [0]], axis=0))
     rule = (
-        f"truncation={truncation!r} cuts one text alone, and another one must fit into the {room} pieces there are. "
-        'Raise seq_length, or use truncation="longest_first". Received:'
+        f"truncation={truncation!r} shortens only one text, and the others do not fit into {room} pieces. Raise "
+        'seq_length, or use truncation="longest_first". Received:'
     )
     found = tf.get_static_value(longest)  # None while a graph is made
     if found is not None and found > room:
@@ -123,24 +123,24 @@ def kept_lengths(lengths: "tf.Tensor", room: int, truncation: str) -> "tf.Tensor
 
 
 def place(rows: "tf.RaggedTensor", kept: "tf.Tensor", start: "tf.Tensor", onto: "tf.Tensor") -> "tf.Tensor":
-    """Write the first `kept` values of each row over a dense [B, S], from column `start` on."""
+    """Write the first `kept` values of each row into a dense [B, S], from column `start` on."""
     import tensorflow as tf
 
     column = tf.range(tf.shape(onto)[1])[tf.newaxis] - start[:, tf.newaxis]  # [B, S]
     inside = (column >= 0) & (column < kept[:, tf.newaxis])
-    # The value put behind the last one keeps the gather legal where there is nothing to take.
+    # The extra value at the end is gathered where there is nothing to write.
     values = tf.concat([tf.cast(rows.values, onto.dtype), tf.zeros([1], onto.dtype)], axis=0)
     source = column + tf.cast(rows.row_starts(), tf.int32)[:, tf.newaxis]
     return tf.where(inside, tf.gather(values, tf.where(inside, source, tf.size(values) - 1)), onto)
 
 
 def check_seq_length(seq_length: int | str, segments: int, name: str = "seq_length") -> int:
-    """The length, unless it is none or has no room for [CLS] and a [SEP] behind each segment."""
+    """The length, or an error if it is not a number or has no room for [CLS] and a [SEP] after each segment."""
     if isinstance(seq_length, bool | str) or not hasattr(seq_length, "__index__"):
-        raise ValueError(f'{name} must be a whole number or "longest". Received: {name}={seq_length!r}')
+        raise ValueError(f'`{name}` must be a whole number or "longest". Received: {name}={seq_length!r}')
     if seq_length < segments + 1:
         raise ValueError(
-            f"{name} must hold [CLS] and a [SEP] behind each of the {segments} texts, so be at least {segments + 1}. "
+            f"`{name}` must be at least {segments + 1}, for [CLS] and a [SEP] after each text. "
             f"Received: {name}={seq_length}"
         )
     return seq_length
@@ -149,7 +149,7 @@ def check_seq_length(seq_length: int | str, segments: int, name: str = "seq_leng
 def _checked_tensor(seq_length: "tf.Tensor", segments: int) -> "tf.Tensor":
     import tensorflow as tf
 
-    rule = f"seq_length must hold [CLS] and a [SEP] behind each of the {segments} texts, so be at least {segments + 1}."
+    rule = f"`seq_length` must be at least {segments + 1}, for [CLS] and a [SEP] after each text."
     fits = tf.debugging.assert_greater_equal(seq_length, segments + 1, rule)
     with tf.control_dependencies([] if fits is None else [fits]):
         return tf.identity(seq_length)

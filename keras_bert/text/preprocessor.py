@@ -1,4 +1,4 @@
-"""The layer between strings and the model: tokenizer and packer together, with the vocabulary in its config."""
+"""The layer between strings and the model: tokenizer and packer together, saved with their vocabulary."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,7 +12,7 @@ from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.text.windows import windows
 
-FIXED = (  # the tokenizer and the packer are made of these
+FIXED = (  # the tokenizer and the packer are built with these
     "vocabulary",
     "lowercase",
     "strip_accents",
@@ -27,14 +27,14 @@ FIXED = (  # the tokenizer and the packer are made of these
 class Preprocessor(keras.layers.Layer):
     """Texts to `input_word_ids`, `input_mask` and `input_type_ids`, int32 [B, S].
 
-    A `str` is one text (and gives [S]), a list, array or pandas column a batch, and a tuple is a pair of texts or of
-    columns. A third text has the segment id 2, for which released models have no vector. Works on elements of tf.data,
-    and on TensorFlow inside a functional model; on the other backends it gives the backend's arrays.
+    A `str` is one text, whose tensors have the shape [S]. A list, an array or a pandas column is a batch. A tuple is a
+    pair of texts or of columns. A third text has the segment id 2, for which released models have no vector. The layer
+    works in tf.data, and on TensorFlow inside functional models. On other backends it returns their arrays.
 
     lowercase, strip_accents, split_cjk, special_tokens_in_text: see `Tokenizer`.
-    seq_length: S, or "longest" for the longest text of the batch rounded up to a multiple of 8.
+    seq_length: S, or "longest" for the length of the longest text of the batch, rounded up to a multiple of 8.
     truncation: "longest_first", "only_first", "only_second" or "waterfall".
-    max_length: what "longest" is bounded by, the model's positions.
+    max_length: the limit of "longest", such as the number of the model's positions.
 
     >>> vocabulary = Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "em", "##bed", "##ding", "##s", "."])
     >>> preprocessor = Preprocessor(vocabulary, seq_length=8)
@@ -75,7 +75,7 @@ class Preprocessor(keras.layers.Layer):
         super().__init__(**kwargs)
         if not isinstance(vocabulary, Vocabulary):
             raise TypeError(
-                "vocabulary must be a keras_bert Vocabulary. Read one with Vocabulary.from_file(path), or make one "
+                "`vocabulary` must be a keras_bert.Vocabulary. Read one with Vocabulary.from_file(path), or make one "
                 f"with Vocabulary(tokens). Received: {type(vocabulary).__name__}"
             )
         if seq_length != "longest":
@@ -96,65 +96,65 @@ class Preprocessor(keras.layers.Layer):
     def __setattr__(self, name: str, value: Any) -> None:
         if name in FIXED and getattr(self, "built", False):
             raise AttributeError(
-                f"Of a preprocessor seq_length alone can be set later. Make a new one. Received: {name}={value!r}"
+                f"`{name}` of a preprocessor cannot be changed, only its seq_length. Create a new Preprocessor. "
+                f"Received: {name}={value!r}"
             )
         super().__setattr__(name, value)
 
-    def __call__(self, texts: Any, **context: Any) -> dict[str, Any]:  # context: Keras says training=False here
+    def __call__(self, texts: Any, **context: Any) -> dict[str, Any]:  # context: Keras passes training=False
         # Strings cannot pass through Layer.__call__ on JAX and torch, and a list would be taken for several inputs.
         first = texts[0] if isinstance(texts, list | tuple) and texts else texts
         if not isinstance(first, keras.KerasTensor):
             return _hand_over(self.call(texts))
         if keras.backend.backend() != "tensorflow":
             raise ValueError(
-                "Text inside a Keras model needs the TensorFlow backend. Call the preprocessor on the texts before "
-                f"the model, or in tf.data. Received: backend {keras.backend.backend()!r}"
+                "A Keras model can read text only on the TensorFlow backend. Call the preprocessor before the model. "
+                f"Received: backend {keras.backend.backend()!r}"
             )
-        # A model that is read from a file gives a list where its graph had a tuple.
+        # A model that was loaded from a file passes a list where its graph had a tuple.
         return super().__call__(tuple(texts) if isinstance(texts, list) else texts, **context)
 
     def call(self, texts: Any) -> dict[str, Any]:
         import tensorflow as tf
 
         columns = text_columns(texts)
-        with tf.device("CPU:0"):  # where the strings are
-            segments = [self._tokenizer.tokenize(tf.reshape(column, [-1])).merge_dims(1, 2) for column in columns]
-            packed = self.packer.pack(segments, self.seq_length)
+        with tf.device("CPU:0"):  # there are no string ops elsewhere
+            packed = self.packer.pack(self._segments(columns), self.seq_length)
             return {name: value[0] for name, value in packed.items()} if columns[0].shape.rank == 0 else packed
 
     # === Pieces ===
 
     def tokens(self, texts: Any) -> list:
-        """The readable pieces of one text; of a batch, a list for each text."""
+        """The pieces of one text as strings; for a batch, a list for each text."""
         return self._tokenizer.tokens(texts)
 
     def tokenize(self, texts: Any) -> Any:
-        """Ids of a batch as a ragged int32 tensor [B, (words), (pieces)]; of one text, [(words), (pieces)]."""
+        """The ids of a batch of texts, ragged int32 [B, (words), (pieces)]; for one text, [(words), (pieces)]."""
         return self._tokenizer.tokenize(texts)
 
     def tokenize_with_offsets(self, texts: Any) -> tuple[Any, Any, Any]:
-        """Ids, starts and ends, the characters of the text as given that each piece came from."""
+        """The ids, the starts and the ends: each piece came from the characters [start, end) of the given text."""
         return self._tokenizer.tokenize_with_offsets(texts)
 
     def detokenize(self, ids: Any) -> Any:
-        """Texts from ids, without padding."""
+        """Texts from ids, without the padding."""
         return self._tokenizer.detokenize(ids)
 
     # === Rows ===
 
     def pack(self, segments: Sequence[Any], seq_length: int | str | None = None) -> dict[str, Any]:
-        """Rows from ids: one entry for each segment, as `tokenize` gives a batch or as ragged rows [B, (pieces)]."""
+        """Packed rows. Each segment is the ids of a batch, as `tokenize` returns them or ragged [B, (pieces)]."""
         import tensorflow as tf
 
         if not segments:
-            raise ValueError("A row needs a segment at least. Pass [ids] or [ids_a, ids_b]. Received: no segments")
+            raise ValueError("`segments` must not be empty. Pass [ids] or [ids_a, ids_b]. Received: no segments")
         with tf.device("CPU:0"):
             rows = [_rows(segment) for segment in segments]
             _check_equal_lengths([tf.get_static_value(segment.nrows()) for segment in rows])
             return _hand_over(self.packer.pack(rows, self.seq_length if seq_length is None else seq_length))
 
     def is_cut(self, texts: Any, seq_length: int | str | None = None) -> Any:
-        """Which texts are too long and lose pieces: bool [B, K], a column for each of the K texts of a row.
+        """Which texts are too long and lose pieces, bool [B, K] for K columns of texts.
 
         >>> preprocessor = Preprocessor(Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]"]), seq_length=4)
         >>> keras.ops.convert_to_numpy(preprocessor.is_cut(["a b", "a b c"]))
@@ -163,7 +163,7 @@ class Preprocessor(keras.layers.Layer):
         import tensorflow as tf
 
         with tf.device("CPU:0"):
-            segments = [self.tokenize(tf.reshape(column, [-1])).merge_dims(1, 2) for column in text_columns(texts)]
+            segments = self._segments(text_columns(texts))
             cut = self.packer.cut(segments, self.seq_length if seq_length is None else seq_length)
             return _hand_over({"cut": cut})["cut"]
 
@@ -176,15 +176,16 @@ class Preprocessor(keras.layers.Layer):
         stride: int = 128,
         max_question_length: int = 64,
     ) -> dict[str, Any]:
-        """Rows of a question and a part of its context, enough for the whole context; see `text.windows.windows`."""
+        """Rows of a question and a part of its context, as many as the context needs; see `text.windows.windows`."""
         import tensorflow as tf
 
         if seq_length is None:
             seq_length = self.max_length if isinstance(self.seq_length, str) else self.seq_length
         with tf.device("CPU:0"):
-            questions, contexts = (tf.reshape(column, [-1]) for column in text_columns((questions, contexts)))
-            question = self.tokenize(questions).merge_dims(1, 2)
-            context, start, end = (part.merge_dims(1, 2) for part in self.tokenize_with_offsets(contexts))
+            questions, contexts = text_columns((questions, contexts))
+            (question,) = self._segments([questions])
+            offsets = self.tokenize_with_offsets(tf.reshape(contexts, [-1]))
+            context, start, end = (part.merge_dims(1, 2) for part in offsets)
             rows = windows(
                 replace(self.packer, truncation="longest_first"),
                 question,
@@ -196,6 +197,12 @@ class Preprocessor(keras.layers.Layer):
                 max_question_length=max_question_length,
             )
             return _hand_over(rows)
+
+    def _segments(self, columns: list[Any]) -> list[Any]:
+        """The ids of each column, ragged [B, (pieces)]."""
+        import tensorflow as tf
+
+        return [self.tokenize(tf.reshape(column, [-1])).merge_dims(1, 2) for column in columns]
 
     # === Config ===
 
@@ -217,13 +224,13 @@ class Preprocessor(keras.layers.Layer):
 
 
 def text_columns(texts: Any) -> list[Any]:
-    """String tensors of one shape: one, or as many as a tuple has."""
+    """String tensors of the same shape: one, or as many as the tuple has."""
     columns = [as_texts(column) for column in texts] if isinstance(texts, tuple) else [as_texts(texts)]
     if not columns:
-        raise ValueError("A tuple is a pair of texts or of columns of texts. Pass a list for a batch. Received: ()")
+        raise ValueError("A tuple of texts must not be empty. For a batch without texts, pass []. Received: ()")
     if len({column.shape.rank for column in columns}) > 1:
         raise ValueError(
-            "A pair must be two texts or two columns of texts. Repeat the one text for each row of the other column. "
+            "A pair must be two texts or two columns of texts. Repeat the single text for each row of the column. "
             f"Received: shapes {[tuple(column.shape) for column in columns]}"
         )
     if columns[0].shape.rank == 1:
@@ -234,16 +241,16 @@ def text_columns(texts: Any) -> list[Any]:
 def _check_equal_lengths(lengths: list[Any]) -> None:
     if None not in lengths and len(set(lengths)) > 1:
         raise ValueError(
-            "The texts of a pair stand in columns of equal length. Drop or repeat rows of one. "
+            "The columns of pairs must have the same length. Drop or repeat rows of one. "
             f"Received: {' and '.join(map(str, lengths))} texts"
         )
 
 
 def _rows(ids: Any) -> Any:
-    """Ids as ragged [B, (pieces)]."""
+    """The ids of a segment as ragged [B, (pieces)]."""
     import tensorflow as tf
 
-    rule = "A segment must be whole numbers, [B, (pieces)] or as tokenize gives a batch. Received: "
+    rule = "Each segment must be whole numbers of shape [B, (pieces)] or [B, (words), (pieces)]. Received: "
     if isinstance(ids, list | tuple):
         try:
             ids = tf.ragged.constant(ids, tf.int32, ragged_rank=1)
@@ -259,7 +266,7 @@ def _rows(ids: Any) -> Any:
 
 
 def _hand_over(tensors: dict[str, Any]) -> dict[str, Any]:
-    """TensorFlow's tensors as the backend's arrays; inside a graph, which is tf.data's, they stay what they are."""
+    """TensorFlow's tensors as arrays of the backend, except inside a graph, which can only be that of tf.data."""
     import tensorflow as tf
 
     if keras.backend.backend() == "tensorflow" or tf.inside_function():

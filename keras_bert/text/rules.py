@@ -1,4 +1,4 @@
-"""TextRules: how a model's text is cut, apart from any model, so that a list of models needs no Keras."""
+"""TextRules: how a model's text is tokenized, without Keras, so that listing models starts fast."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class TextRules:
-    """How text was cut when the model was trained; the arguments of `Preprocessor`."""
+    """How text was tokenized when the model was trained; the arguments of `Preprocessor`."""
 
     lowercase: bool = True
     strip_accents: bool | None = None  # None: as lowercase

@@ -1,4 +1,4 @@
-"""What a user calls texts, as one checked string tensor."""
+"""The forms in which users pass texts, as one checked string tensor."""
 
 from collections.abc import Mapping, Set
 from typing import Any
@@ -21,15 +21,15 @@ def as_texts(texts: Any) -> Any:
         return tf.constant(_utf8(texts, ""))
     if isinstance(texts, tf.data.Dataset):
         raise TypeError(
-            "A Dataset gives its texts in its own pipeline. Use dataset.map(preprocessor); elsewhere, pass "
+            "Texts must not be a tf.data.Dataset here. Use dataset.map(preprocessor), or pass "
             f"list(dataset.as_numpy_iterator()). Received: {type(texts).__name__}"
         )
     if isinstance(texts, Mapping | Set) or not hasattr(texts, "__iter__"):
         _utf8(texts, "")
-    if getattr(texts, "ndim", 1) > 1:  # a table's rows are no texts, and a DataFrame would give its columns' names
+    if getattr(texts, "ndim", 1) > 1:  # iterating over a DataFrame would return the names of its columns
         raise TypeError(
-            "Texts must be strings. Pass table[name] for one column, or a tuple of two columns for "
-            f"pairs. Received: {type(texts).__name__} of shape {tuple(texts.shape)}"
+            "Texts must be one column of strings. Pass table[name], or a tuple of two columns for pairs. "
+            f"Received: {type(texts).__name__} of shape {tuple(texts.shape)}"
         )
     return tf.constant([_utf8(text, f" at index {index}") for index, text in enumerate(texts)], tf.string, name="texts")
 
@@ -39,7 +39,7 @@ def _checked(texts: Any) -> Any:
         raise TypeError(f"Texts must be strings. Pass a tensor of dtype tf.string. Received: dtype={texts.dtype.name}")
     if texts.shape.rank not in (0, 1):
         raise ValueError(
-            "Texts must be one string or a batch of them. Reshape them to [batch], or pass the columns one by one. "
+            "Texts must be one string or a batch of strings. Reshape them to [batch], or pass each column separately. "
             f"Received: shape={texts.shape}"
         )
     return texts
@@ -55,14 +55,14 @@ def _utf8(text: Any, where: str) -> bytes:
         )
     if not isinstance(text, str):
         raise TypeError(
-            "Every text must be a string. Turn it into one with str(), or leave it out. "
+            "Every text must be a string. Convert it with str(), or leave it out. "
             f"Received: {text!r} ({type(text).__name__}){where}"
         )
     try:
         return text.encode("utf-8")
     except UnicodeEncodeError as error:
         raise ValueError(
-            "A text must hold whole characters, and half of a surrogate pair is none. Repair it with "
+            "A text contains half of a surrogate pair, which is not a character. Repair the text with "
             'text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"). '
             f"Received: U+{ord(text[error.start]):04X} at position {error.start} of the text{where}"
         ) from None

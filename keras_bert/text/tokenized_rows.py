@@ -67,6 +67,8 @@ class TokenizedRows:
 
         size: examples in a batch. tokens: in place of it, positions in a batch, so that long examples come in fewer.
         """
+        if size and 0 < len(self) <= size:
+            return [np.arange(len(self))]  # a single batch needs no order
         batches, start = [], 0
         while start < len(self):
             end = start + (size or max(1, (tokens or 0) // int(self.lengths[self.order[start]])))

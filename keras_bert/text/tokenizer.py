@@ -1,4 +1,4 @@
-"""Texts to pieces and back, exactly as google-research/bert's tokenization.py, inside the TensorFlow graph."""
+"""Texts to pieces and back, exactly as in google-research/bert's tokenization.py, in TensorFlow ops."""
 
 from functools import cached_property
 from itertools import pairwise
@@ -15,11 +15,11 @@ from keras_bert.text.wordpiece import WordPiece
 class Tokenizer:
     """Google's BasicTokenizer and WordpieceTokenizer, in eager mode, tf.data, Keras models and SavedModels.
 
-    strip_accents: whether NFD takes accents off and parts Hangul into Jamo, as Google's uncased models do; None: as
-        `lowercase`.
+    strip_accents: whether NFD removes accents and splits Hangul into Jamo, as for Google's uncased models. None: the
+        same as `lowercase`.
     split_cjk: whether each ideograph is a word of its own.
-    special_tokens_in_text: whether [MASK] and its kin typed in a text are the special tokens; off, they are plain
-        text, so that no text can inject one.
+    special_tokens_in_text: whether "[MASK]" and the like in a text are special tokens. By default they are plain text,
+        so that no text can inject one.
 
     >>> vocabulary = Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "em", "##bed", "##ding", "##s", "."])
     >>> tokenizer = Tokenizer(vocabulary)
@@ -46,19 +46,19 @@ class Tokenizer:
         self._normalizer = Normalizer(lowercase, self.strip_accents, split_cjk, special_tokens)
 
     def tokenize(self, texts: Any) -> Any:
-        """The ids of a batch of texts, ragged int32 [B, (words), (pieces)]; of one text, [(words), (pieces)]."""
+        """The ids of a batch of texts, ragged int32 [B, (words), (pieces)]; for one text, [(words), (pieces)]."""
         import tensorflow as tf
 
         texts = as_texts(texts)
-        with tf.device("CPU:0"):  # where all ops on strings are
+        with tf.device("CPU:0"):  # there are no string ops elsewhere
             words = self._words(self._normalizer.decode(_batch(texts)))
             ids, splits, _ = self._wordpiece(words.values)
             return _like(texts, _nest(ids, splits, words))
 
     def tokenize_with_offsets(self, texts: Any) -> tuple[Any, Any, Any]:
-        """Ids, and the characters [start, end) of the text as given that each piece came from; of the same shape.
+        """The ids, and in the same shape the characters [start, end) of the given text that each piece came from.
 
-        Bytes that are not UTF-8 are not counted. Pieces of one character share its span.
+        Invalid UTF-8 is not counted. Pieces that came from the same character have the same span.
 
         >>> vocabulary = Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "caf", "##e", "!"])
         >>> Tokenizer(vocabulary).tokenize_with_offsets("  Café!")[1:]
@@ -74,7 +74,7 @@ class Tokenizer:
             lengths = tf.strings.length(words.values)
             of_word = row_ids(splits[1:] - splits[:-1])  # the word of each piece
             starts += tf.gather(tf.cumsum(lengths, exclusive=True), of_word)
-            # Words and their pieces tile the bytes, so one ends where the next begins.
+            # Pieces cover the bytes of the words without gaps, so each ends where the next begins.
             ends = tf.concat([starts, [tf.reduce_sum(lengths)]], 0)[1:]
             rows = tf.gather(row_ids(words.row_lengths()), of_word)
             starts, ends = self._aligner(decoded, words.values, starts, ends, rows)
@@ -85,7 +85,7 @@ class Tokenizer:
             )
 
     def tokens(self, text: Any) -> list:
-        """The readable pieces of one text; of several texts, a list for each."""
+        """The pieces of one text as strings; for several texts, a list for each."""
         ids = self.tokenize(text)
         pieces = [self.vocabulary.token(id) for id in ids.flat_values.numpy()]
         if ids.shape.rank == 2:
@@ -94,7 +94,7 @@ class Tokenizer:
         return [pieces[begin:end] for begin, end in pairwise(splits)]
 
     def detokenize(self, ids: Any) -> Any:
-        """Texts from ids, [B, S] or as `tokenize` gives them: pieces joined to words, padding left out.
+        """Texts from ids, [B, S] or as `tokenize` returns them. Pieces are joined to words, and padding is left out.
 
         >>> vocabulary = Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "em", "##bed", "."])
         >>> Tokenizer(vocabulary).detokenize([[2, 4, 5, 6, 3, 0, 0]]).numpy().tolist()
@@ -102,7 +102,7 @@ class Tokenizer:
         """
         import tensorflow as tf
 
-        rule = "Ids must be whole numbers, [S] of one text, [B, S], or [B, (words), (pieces)]. Reshape them. Received: "
+        rule = "`ids` must be whole numbers of shape [S], [B, S] or [B, (words), (pieces)]. Reshape them. Received: "
         if isinstance(ids, list | tuple):
             try:
                 ids = tf.ragged.constant(ids, tf.int32)
@@ -115,8 +115,8 @@ class Tokenizer:
         with tf.device("CPU:0"):
             rows = _rows(ids)
             unknown = tf.boolean_mask(rows.values, (rows.values < 0) | (rows.values >= len(self.vocabulary)))[:1]
-            rule = f"Ids must be in 0...{len(self.vocabulary) - 1}, the vocabulary's. Received:"
-            found = tf.get_static_value(unknown)  # None while a graph is made
+            rule = f"`ids` must be from 0 to {len(self.vocabulary) - 1}, the last id of the vocabulary. Received:"
+            found = tf.get_static_value(unknown)  # None while a graph is traced
             if found is None:
                 with tf.control_dependencies([tf.debugging.Assert(tf.equal(tf.size(unknown), 0), [rule, unknown])]):
                     rows = tf.identity(rows)
@@ -134,7 +134,7 @@ class Tokenizer:
 
         return tf.strings.split(self._normalizer.normalize(decoded))  # [B, (words)]
 
-    # Made at the first use, since building takes a moment; outside whatever graph is being traced.
+    # Built when first used, because that takes a moment, and outside of any graph that is being traced.
 
     @cached_property
     def _wordpiece(self) -> WordPiece:
@@ -157,7 +157,7 @@ def _batch(texts: Any) -> Any:
 
 
 def _like(texts: Any, ragged: Any) -> Any:
-    """The one row where one text was given, else all."""
+    """The only row if one text was given, otherwise all rows."""
     return ragged[0] if texts.shape.rank == 0 else ragged
 
 
@@ -168,7 +168,7 @@ def _nest(values: Any, splits: Any, words: Any) -> Any:
 
 
 def _rows(ids: Any) -> Any:
-    """Ids of one text, a batch, or a batch of words, as ragged [B, (pieces)]."""
+    """The ids of one text, a batch, or a batch of words, as ragged [B, (pieces)]."""
     import tensorflow as tf
 
     if ids.shape.rank == 1:

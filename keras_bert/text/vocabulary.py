@@ -1,17 +1,18 @@
-"""The pieces a model knows and their numbers: line n of a vocab.txt is the piece with id n."""
+"""The pieces that a model knows, with their ids: line n of a vocab.txt, counted from 0, is the piece with id n."""
 
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from keras_bert.storage import write_text
+from keras_bert.text.vocabulary_learner import Learner
 
 REQUIRED = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
 SPECIAL = (*REQUIRED, "[MASK]")
 
 
 class Vocabulary:
-    """Pieces numbered in order, with lookups both ways.
+    """Pieces with the ids 0, 1, 2 ..., looked up both ways.
 
     >>> vocabulary = Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "here", "##s"])
     >>> vocabulary["here"], vocabulary.token(6), len(vocabulary)
@@ -28,21 +29,21 @@ class Vocabulary:
     def __init__(self, tokens: Iterable[str]) -> None:
         if isinstance(tokens, str | os.PathLike) or not isinstance(tokens, Iterable):
             raise TypeError(
-                "A vocabulary is made of its pieces in order. For a file, use Vocabulary.from_file(path). "
+                "`tokens` must be the pieces in the order of their ids. For a file, use Vocabulary.from_file(path). "
                 f"Received: {tokens!r}"
             )
         self._tokens = tuple(tokens)
         odd = [token for token in self._tokens if not isinstance(token, str) or "\n" in token]
         if odd:
-            raise ValueError(f"Pieces must be strings without line ends. Received: {odd[0]!r}")
+            raise ValueError(f"Every piece must be a string without a line feed. Received: {odd[0]!r}")
         self._ids = {token: number for number, token in enumerate(self._tokens)}
         self._check()
 
     @classmethod
     def from_file(cls, path: str | os.PathLike) -> "Vocabulary":
-        """Read a vocab.txt, one piece a line, with LF or CRLF and with or without a last line end.
+        """Read a vocab.txt with one piece on each line. Lines end with LF or CRLF; the last line end is optional.
 
-        Google's reader numbers lines by LF alone, so a piece such as U+2028 or U+0085 is a line of its own here.
+        As in Google's reader, no other character ends a line, so that pieces such as U+2028 and U+0085 are possible.
         """
         data = Path(path).read_bytes()
         try:
@@ -50,13 +51,13 @@ class Vocabulary:
         except UnicodeDecodeError as error:
             line = data.count(b"\n", 0, error.start) + 1
             raise ValueError(
-                f"A vocabulary file must be UTF-8. Save it again as UTF-8. Received: {str(path)!r}, "
-                f"where line {line} is not"
+                f"{path}, line {line} is not UTF-8. Save the vocabulary as UTF-8. "
+                f"Received: {data[error.start : error.start + 8]!r}"
             ) from None
         if not text:
-            raise ValueError(f"A vocabulary file needs one piece a line. Received: {str(path)!r}, which is empty")
+            raise ValueError(f"{path} is empty. A vocabulary file has one piece on each line. Received: 0 bytes")
         lines = text.removeprefix("\ufeff").removesuffix("\n").split("\n")
-        # Only a file with CRLF throughout has line ends of two characters; elsewhere a \r may belong to a piece.
+        # Lines end with CRLF only if all do; otherwise a \r belongs to its piece.
         if all(line.endswith("\r") for line in lines[:-1]):
             lines = [line.removesuffix("\r") for line in lines]
         try:
@@ -79,23 +80,21 @@ class Vocabulary:
         sample_bytes: int = 128_000_000,
         seed: int = 0,
     ) -> "Vocabulary":
-        """Learn WordPiece from texts (`str`) or files (`pathlib.Path`); the same texts give the same vocabulary.
+        """Learn WordPiece from texts (`str`) or files (`pathlib.Path`). The same texts always give the same vocabulary.
 
-        Files are those that `write_examples` reads: .txt, .md, .jsonl and Wikipedia's .xml, plain or compressed, also
-        patterns and folders.
-        `lowercase`, `strip_accents` and `split_cjk` must be those of the tokenizer that will use it.
+        Files are those that `write_examples` reads: .txt, .md, .jsonl and Wikipedia's .xml, plain or compressed, and
+        folders and patterns of them.
 
-        min_count: how often a character, and a pair that becomes one piece, must be seen.
-        alphabet: how many characters to keep, the most frequent first; None: a quarter of `size`.
-        unused: how many `[unusedN]` pieces to add, to be named later without changing an id.
-        sample_bytes: a corpus larger than this is sampled by `seed`, so that memory stays under 2 GB.
+        lowercase, strip_accents, split_cjk: as for the tokenizer that will use the vocabulary.
+        min_count: how often a character, or a pair that is merged into one piece, must occur.
+        alphabet: how many characters to keep, the most frequent first. None: a quarter of `size`.
+        unused: how many `[unusedN]` pieces to add. They can be renamed later without changing an id.
+        sample_bytes: from a larger corpus, a sample of this size is drawn with `seed`. Memory stays below 2 GB.
 
         >>> vocabulary = Vocabulary.learn(["low lower lowest new newer newest"] * 9, size=31, alphabet=8)
         >>> [piece for piece in vocabulary.tokens if len(piece) > 4 and piece[0] != "["]
         ['lower', 'lowest', 'newer', 'newest', '##wer', '##west']
         """
-        from keras_bert.text.vocabulary_learner import Learner
-
         learner = Learner(
             size=size,
             lowercase=lowercase,
@@ -111,7 +110,7 @@ class Vocabulary:
         return cls([*reserved, *learner.pieces(sources, reserved=len(reserved))])
 
     def save(self, path: str | os.PathLike) -> None:
-        """Write a vocab.txt that `from_file` and Google's code read back; an interrupted write leaves the old file."""
+        """Write a vocab.txt for `from_file` and Google's code. If writing is interrupted, the old file stays."""
         write_text(path, "".join(f"{token}\n" for token in self._tokens))
 
     @property
@@ -121,22 +120,24 @@ class Vocabulary:
 
     @property
     def special_tokens(self) -> dict[str, int]:
-        """The special tokens this vocabulary has, found by name, with their ids."""
+        """The special tokens of this vocabulary, with their ids."""
         return {token: self._ids[token] for token in SPECIAL if token in self._ids}
 
     def token(self, id: int) -> str:
         """The piece with this id."""
         if not hasattr(id, "__index__"):
-            raise TypeError(f"An id is a whole number. For the id of a piece, use vocabulary[piece]. Received: {id!r}")
+            raise TypeError(
+                f"`id` must be a whole number. For the id of a piece, use vocabulary[piece]. Received: {id!r}"
+            )
         if not 0 <= id < len(self._tokens):
-            raise IndexError(f"An id must be at least 0 and below the vocabulary's {len(self)}. Received: {id}")
+            raise IndexError(f"`id` must be from 0 to {len(self) - 1}, the last id of the vocabulary. Received: {id}")
         return self._tokens[id]
 
     def __getitem__(self, token: str) -> int:
         try:
             return self._ids[token]
         except KeyError:
-            raise KeyError(f"The vocabulary has no piece {token!r}. Tokenize text that is not a piece yet.") from None
+            raise KeyError(f"The vocabulary has no piece {token!r}. For the ids of a text, use a Tokenizer.") from None
 
     def __contains__(self, token: object) -> bool:
         return token in self._ids
@@ -160,12 +161,12 @@ class Vocabulary:
         if len(self._ids) < len(self._tokens):
             number, token = next((i, t) for i, t in enumerate(self._tokens) if self._ids[t] != i)
             raise ValueError(
-                "A vocabulary must hold each piece once. Remove the duplicates, or rename them to [unusedN] to keep "
-                f"the ids. Received: {token!r} with the ids {number} and {self._ids[token]}"
+                "A piece occurs twice in the vocabulary. Remove it, or rename it to [unusedN] to keep the other ids. "
+                f"Received: {token!r} with the ids {number} and {self._ids[token]}"
             )
         missing = [token for token in REQUIRED if token not in self._ids]
         if missing:
             raise ValueError(
-                "A vocabulary needs the pieces [PAD], [UNK], [CLS] and [SEP]. Add the missing ones, each on a line "
+                "A vocabulary must have the pieces [PAD], [UNK], [CLS] and [SEP]. Add the missing ones, each on a line "
                 f"of its own. Received: {len(self)} pieces without {', '.join(missing)}"
             )

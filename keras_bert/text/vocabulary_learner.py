@@ -1,7 +1,7 @@
 """WordPiece pieces from a corpus: sample it, count its words, and let HuggingFace's trainer merge them.
 
-The trainer alone gives another vocabulary at each run: it numbers the letters "##x" in the order of a hash table, and
-these numbers decide between pairs that are equally frequent. Here they are numbered beforehand, as special tokens.
+By itself, the trainer returns a different vocabulary in each run: it numbers the letters "##x" in the order of a hash
+table, and these numbers decide between equally frequent pairs. Here they are numbered first, as special tokens.
 """
 
 import heapq
@@ -12,19 +12,20 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from keras_bert.corpus.documents import read_texts
 from keras_bert.progress import progress
 from keras_bert.text.normalizer import Normalizer
 
 logger = logging.getLogger(__name__)
 
 BLOCK_BYTES = 1 << 16
-MAX_LETTERS = 4_000_000  # of all distinct words together; the trainer takes up to 250 bytes for each
+MAX_LETTERS = 4_000_000  # of all distinct words together; the trainer needs up to 250 bytes for each
 MAX_WORD_LENGTH = 200  # longer ones are [UNK] to the tokenizer
 
 
 @dataclass(frozen=True, kw_only=True)
 class Learner:
-    """How to learn; `Vocabulary.learn` says what each argument means."""
+    """Learns pieces; `Vocabulary.learn` explains the arguments."""
 
     size: int
     lowercase: bool
@@ -38,35 +39,37 @@ class Learner:
     def __post_init__(self) -> None:
         for name in ("size", "min_count", "sample_bytes"):
             if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1. Received: {name}={getattr(self, name)}")
+                raise ValueError(f"`{name}` must be at least 1. Received: {name}={getattr(self, name)}")
 
     def pieces(self, sources: Iterable[str | os.PathLike], reserved: int) -> list[str]:
-        """At most `size` minus `reserved` pieces: words and their beginnings first, then those with ##."""
+        """At most `size` minus `reserved` pieces: first words and beginnings of words, then those with ##."""
         room = self.size - reserved
         if room < 1:
-            raise ValueError(f"size must be above the {reserved} reserved pieces. Raise it. Received: size={self.size}")
+            raise ValueError(
+                f"`size` leaves no room after the {reserved} reserved pieces. Raise it. Received: size={self.size}"
+            )
         words = self.count_words(self.sample(blocks(sources)))
         letters = self.letters(words)
         words = {word: count for word, count in words.items() if letters.issuperset(word)}
         if not words:
             raise ValueError(
-                "The texts hold no word to learn from. Give more text, lower min_count (--min-count) or raise "
+                "The texts have no word to learn from. Pass more text, lower min_count (--min-count) or raise "
                 f"alphabet (--alphabet). Received: min_count={self.min_count}, alphabet={self.alphabet}"
             )
         first = sorted({word[0] for word in words})
         inner = sorted({f"##{letter}" for word in words for letter in word[1:]})
         if len(first) + len(inner) > room:
             raise ValueError(
-                f"size must hold {reserved} reserved pieces and each letter twice, at the start of a word and within "
-                f"one: {reserved + len(first) + len(inner)}. Raise size or lower alphabet. Received: size={self.size}"
+                f"`size` must be at least {reserved + len(first) + len(inner)}: {reserved} reserved pieces, and each "
+                f"letter at the start and inside of words. Raise size or lower alphabet. Received: size={self.size}"
             )
         pieces = self.merge(words, inner, room)
         if len(pieces) < room:
-            logger.warning("The texts yield %d pieces; %d were asked for.", len(pieces) + reserved, self.size)
+            logger.warning("The texts yield only %d pieces. Requested: %d.", len(pieces) + reserved, self.size)
         return sorted(pieces, key=lambda piece: (piece.startswith("##"), piece))
 
     def sample(self, blocks: Iterable[bytes]) -> list[bytes]:
-        """All blocks, or a random choice of `sample_bytes` in their own order."""
+        """All blocks, or a random sample of `sample_bytes`, in their order."""
         chance, kept, seen = random.Random(self.seed), 0, 0
         heap: list[tuple[float, int, bytes]] = []
         for number, block in enumerate(blocks):
@@ -76,13 +79,13 @@ class Learner:
                 kept -= len(heapq.heappop(heap)[2])
         if kept < seen:
             logger.warning(
-                "The texts hold %.0f MB; the vocabulary is learnt from a sample of %.0f MB (seed %d).",
+                "The texts have %.0f MB; the vocabulary is learned from a sample of %.0f MB (seed %d).",
                 seen / 1e6, kept / 1e6, self.seed,
             )  # fmt: skip
         return [block for _, _, block in sorted(heap, key=lambda entry: entry[1])]
 
     def count_words(self, blocks: list[bytes]) -> dict[str, int]:
-        """Each word as the tokenizer splits it, with its count."""
+        """The words that the tokenizer makes of the texts, with their counts."""
         import tensorflow as tf
 
         strip_accents = self.lowercase if self.strip_accents is None else self.strip_accents
@@ -108,11 +111,11 @@ class Learner:
                 crowded = True
         if crowded or letters > MAX_LETTERS:
             counts, _ = _most_frequent(counts)
-            logger.warning("The texts hold very many words; the %d most frequent are kept.", len(counts))
+            logger.warning("The texts have too many different words; the %d most frequent are kept.", len(counts))
         return dict(sorted(counts.items()))
 
     def letters(self, words: dict[str, int]) -> set[str]:
-        """The characters seen `min_count` times, at most `alphabet` of them, the most frequent first."""
+        """The characters that occur `min_count` times or more, at most the `alphabet` most frequent ones."""
         seen: Counter[str] = Counter()
         for word, count in words.items():
             for letter in word:
@@ -120,11 +123,11 @@ class Learner:
         most = self.size // 4 if self.alphabet is None else self.alphabet
         frequent = sorted((-count, letter) for letter, count in seen.items() if count >= self.min_count)
         if len(frequent) > most:
-            logger.info("Of %d characters the %d most frequent are kept; words with others are [UNK].", len(seen), most)
+            logger.info("The %d most frequent of %d characters are kept; words with others are [UNK].", most, len(seen))
         return {letter for _, letter in frequent[:most]}
 
     def merge(self, words: dict[str, int], inner: list[str], room: int) -> list[str]:
-        """HuggingFace's WordPiece trainer on counted words, with the letters within words numbered beforehand."""
+        """Run HuggingFace's WordPiece trainer on counted words, with numbered letters inside of words."""
         from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
         tokenizer = Tokenizer(models.WordPiece())
@@ -143,7 +146,7 @@ class Learner:
 
 
 def blocks(sources: Iterable[str | os.PathLike]) -> Iterator[bytes]:
-    """Texts, and those of files, in blocks of about 64 KB, as UTF-8."""
+    """Texts, and the texts of files, in blocks of about 64 KB of UTF-8."""
     gathered: list[bytes] = []
     size = 0
     for text in _texts(sources):
@@ -158,27 +161,31 @@ def blocks(sources: Iterable[str | os.PathLike]) -> Iterator[bytes]:
 
 
 def _texts(sources: Iterable[str | os.PathLike]) -> Iterator[str]:
-    from keras_bert.corpus.documents import read_texts
-
     for number, source in enumerate(sources):
         if isinstance(source, os.PathLike):
             yield from read_texts(source)
             continue
         if not isinstance(source, str):
-            raise TypeError(f"Learn from strings, or files as pathlib.Path. Received: {source!r} at index {number}")
+            raise TypeError(
+                f"Every source must be a string or a pathlib.Path. Received: {source!r} ({type(source).__name__}) at "
+                f"index {number}"
+            )
         if number == 0 and isinstance(sources, list | tuple) and len(source) < 4096 and os.path.isfile(source):
-            raise ValueError(f"A str is a text to learn from. Pass a file as pathlib.Path. Received: {source!r}")
+            raise ValueError(
+                "A string is a text to learn from, but this one is the path of a file. Use pathlib.Path. "
+                f"Received: {source!r}"
+            )
         yield source
 
 
 def _repeated(words: dict[str, int]) -> Iterator[str]:
-    """The trainer counts words itself, so each comes as often as it was counted."""
+    """Each word as often as it was counted, because the trainer counts words itself."""
     for word, count in words.items():
         yield " ".join([word] * count)
 
 
 def _most_frequent(counts: dict[str, int]) -> tuple[dict[str, int], int]:
-    """The most frequent words that have `MAX_LETTERS` together, and how many letters they have."""
+    """The most frequent words that together have at most `MAX_LETTERS` letters, and the number of these letters."""
     kept: dict[str, int] = {}
     letters = 0
     for word, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):

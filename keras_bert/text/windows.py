@@ -1,4 +1,4 @@
-"""A context longer than the model: question + overlapping windows, as in google-research/bert's run_squad."""
+"""Windows: a context that is longer than the model, in overlapping parts, as in google-research/bert's run_squad."""
 
 from typing import TYPE_CHECKING
 
@@ -20,14 +20,14 @@ def windows(
     stride: int = 128,
     max_question_length: int = 64,
 ) -> dict[str, "tf.Tensor"]:
-    """Rows [CLS] question [SEP] window [SEP] of B questions: W >= B windows, each with its way back to the context.
+    """Rows [CLS] question [SEP] window [SEP] for B questions: W >= B windows.
 
-    `question`, `context`: ids [B, (pieces)]; `start`, `end`: characters of the context where each of its pieces
-    begins and ends. Beside the three inputs of the model the result holds, of W windows:
+    `question`, `context`: ids [B, (pieces)]. `start`, `end`: the characters of the context where each of its pieces
+    begins and ends. Besides the three inputs of the model, the result has for the W windows:
 
-    - `example` [W]: the row of the batch that the window came from.
-    - `start`, `end` [W, S]: characters of the context, -1 where no piece of the context stands.
-    - `best` [W, S]: of all windows that hold this piece of the context, this one gives it the most context.
+    - `example` [W]: the number of the question.
+    - `start`, `end` [W, S]: the characters of each piece of the context, and -1 in all other columns.
+    - `best` [W, S]: whether the piece has more context in this window than in any other window.
 
     >>> import tensorflow as tf
     >>> question, context = tf.ragged.constant([[7]]), tf.ragged.constant([[10, 11, 12, 13, 14]])
@@ -43,24 +43,24 @@ def windows(
     check_seq_length(seq_length, segments=2)
     if min(seq_length, stride, max_question_length) < 1 or seq_length < max_question_length + 4:
         raise ValueError(
-            "seq_length must leave room for the context beside [CLS], two [SEP] and max_question_length pieces, and "
-            "stride must be at least 1. Raise seq_length or lower max_question_length. Received: "
+            "`seq_length` must leave room for a context after [CLS], two [SEP] and `max_question_length` pieces, and "
+            "`stride` must be at least 1. Raise seq_length or lower max_question_length. Received: "
             f"seq_length={seq_length}, max_question_length={max_question_length}, stride={stride}"
         )
     question = question[:, :max_question_length]
     lengths = tf.cast(context.row_lengths(), tf.int32)  # [B]
     room = seq_length - 3 - tf.cast(question.row_lengths(), tf.int32)  # [B]
-    step = tf.minimum(stride, room)  # [B]; a longer stride would leave pieces out
-    count = 1 + tf.maximum(0, (lengths - room + step - 1) // step)  # [B]; an empty context has one window too
+    step = tf.minimum(stride, room)  # [B]; a longer stride would skip pieces
+    count = 1 + tf.maximum(0, (lengths - room + step - 1) // step)  # [B]; an empty context has one window
 
     example = row_ids(count)  # [W]
     number = tf.range(tf.shape(example)[0]) - tf.gather(tf.cumsum(count, exclusive=True), example)  # [W]
     first = number * tf.gather(step, example)  # [W]
     size = tf.minimum(tf.gather(room, example), tf.gather(lengths, example) - first)  # [W]
-    pieces = tf.ragged.range(first, first + size)  # [W, (pieces)], counted from the context's first piece
+    pieces = tf.ragged.range(first, first + size)  # [W, (pieces)], counted from the first piece of the context
     row = tf.gather(tf.cast(context.row_starts(), tf.int32), example)  # [W]
-    window = row_ids(size)  # of each piece
-    source = pieces.values + tf.gather(row, window)  # places in the batch's flat pieces
+    window = row_ids(size)  # the window of each piece
+    source = pieces.values + tf.gather(row, window)  # places among the pieces of all contexts
 
     asked = tf.gather(question, example)
     packed = packer.pack([asked, pieces.with_values(tf.gather(context.values, source))], seq_length)
@@ -81,10 +81,10 @@ def windows(
 
 
 def _has_most_context(source: "tf.Tensor", window: "tf.Tensor", sizes: "tf.Tensor", total: "tf.Tensor") -> "tf.Tensor":
-    """For each piece of each window whether no other window (or no earlier one, in a tie) scores higher.
+    """For each piece of each window, whether this window has the highest score for it; in a tie, the first one.
 
-    Google's score is the smaller of the contexts to the left and right, plus a hundredth of the window's length; in
-    float64 as there, where a hundredth times a hundred pieces may or may not tie with one more piece.
+    Google's score is the smaller number of pieces to the left or right, plus a hundredth of the window's length. It is
+    float64 as there, because rounding decides some of the ties.
     """
     import tensorflow as tf
 

@@ -1,16 +1,16 @@
-"""Google's WordpieceTokenizer as TensorFlow ops: words to ids and the byte each piece begins at."""
+"""Google's WordpieceTokenizer as TensorFlow ops: from words to ids and the byte where each piece begins."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-_MAX_CHARACTERS = 200  # of a word; Google's tokenizer makes a longer one [UNK]
+MAX_CHARACTERS = 200  # of a word; Google's tokenizer makes a longer one [UNK]
 _MAX_BYTES = 256  # of a piece, in tf_text
 
 
 class WordPiece:
-    """Greedy longest match over a flat tensor of words, built once from the vocabulary's pieces.
+    """Splits each word into the longest pieces from left to right. Built once from the pieces of a vocabulary.
 
-    stand_ins: other spellings under which pieces are found, such as the control character that stands for [MASK].
+    stand_ins: other spellings of pieces in the words, such as the control character that replaces [MASK].
 
     >>> wordpiece = WordPiece(["[UNK]", "em", "##bed", "##ding"])
     >>> ids, splits, starts = wordpiece(["embedding", "other"])
@@ -23,36 +23,36 @@ class WordPiece:
         from tensorflow_text import FastWordpieceTokenizer
 
         stand_ins = stand_ins or {}
-        # The C++ builder reads a piece up to its first NUL. No cleaned word has a NUL, so such a piece is never found.
+        # The C++ builder stops reading a piece at a NUL. No normalized word has one, so such a piece is never found.
         pieces = [f"\x7f{number}" if "\0" in token else token for number, token in enumerate(tokens)]
         long = next((piece for piece in pieces if len(piece.removeprefix("##").encode()) > _MAX_BYTES), None)
         if long is not None:
             raise ValueError(
-                f"A piece must have at most {_MAX_BYTES} bytes in UTF-8. Rename it to [unusedN] to keep the other "
-                f"ids. Received: {long[:20]!r}... of {len(long.encode())} bytes"
+                f"The vocabulary has a piece of more than {_MAX_BYTES} bytes in UTF-8. Rename it to [unusedN], which "
+                f"keeps the other ids. Received: {long[:20]!r}... of {len(long.encode())} bytes"
             )
         self._unknown = stand_ins.get("[UNK]", "[UNK]")
-        # Whatever is being traced, the model is a constant outside it; a GPU would copy it back for each batch.
+        # A constant outside of any graph that is being traced. On a GPU it would be copied back for each batch.
         with tf.init_scope(), tf.device("CPU:0"):
             self._model = FastWordpieceTokenizer(
                 [stand_ins.get(piece, piece) for piece in pieces],
                 unknown_token=self._unknown,
-                max_bytes_per_word=4 * _MAX_CHARACTERS,
+                max_bytes_per_word=4 * MAX_CHARACTERS,
                 no_pretokenization=True,
                 token_out_type=tf.int32,
             )
 
     def __call__(self, words: Any) -> tuple[Any, Any, Any]:
-        """Of a flat tensor of words: the ids, the row splits that part them into words, the first bytes."""
+        """For a flat tensor of words: the ids, their row splits by word, and the byte where each piece begins."""
         import tensorflow as tf
 
         words = tf.convert_to_tensor(words)
         longest = tf.reduce_max(tf.concat([[0], tf.strings.length(words)], 0))
-        words = tf.cond(longest > _MAX_CHARACTERS, lambda: self._without_long(words), lambda: words)
+        words = tf.cond(longest > MAX_CHARACTERS, lambda: self._without_long(words), lambda: words)
         ids, starts, _ = self._model.tokenize_with_offsets(words)
         return ids.values, ids.row_splits, tf.cast(starts.values, tf.int32)
 
     def _without_long(self, words: Any) -> Any:
         import tensorflow as tf
 
-        return tf.where(tf.strings.length(words, unit="UTF8_CHAR") > _MAX_CHARACTERS, self._unknown, words)
+        return tf.where(tf.strings.length(words, unit="UTF8_CHAR") > MAX_CHARACTERS, self._unknown, words)

@@ -3,6 +3,7 @@
 import json
 import logging
 import time
+from datetime import timedelta
 from typing import Any
 
 from keras_bert import storage
@@ -94,22 +95,9 @@ def _line(record: dict[str, float], steps: int) -> str:
     if "share_of_peak" in record:
         parts.append(f"{record['share_of_peak']:.0%} of the peak")
     if "seconds_per_step" in record:
-        parts.append(f"{_time((steps - record['step']) * record['seconds_per_step'])} left")
+        left = timedelta(seconds=round((steps - record["step"]) * record["seconds_per_step"]))
+        parts.append(f"{left} left")
     return ", ".join(parts)
-
-
-def _time(seconds: float) -> str:
-    """
-    >>> _time(93784)
-    '1 d 2 h'
-    """
-    minutes = round(seconds) // 60
-    if minutes < 1:
-        return f"{seconds:.0f} s"
-    if minutes < 60:
-        return f"{minutes} min"
-    hours = minutes // 60
-    return f"{hours} h {minutes % 60} min" if hours < 24 else f"{hours // 24} d {hours % 24} h"
 
 
 def read_metrics(path: str) -> list[dict[str, Any]]:

@@ -1,34 +1,34 @@
-"""Checkpoint: what a file of any format holds, in our own names."""
+"""Checkpoint: what a file of any format holds, under our own names."""
 
 import logging
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
-
-import keras
-import numpy as np
-from keras import ops
 
 from keras_bert.config import BertConfig
 from keras_bert.layers.dense import initializer
+from keras_bert.named_weights import assign, named_weights
+from keras_bert.storage import write_json
 from keras_bert.text.rules import TextRules
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.vectors import Pooling
-from keras_bert.weights.names import Stored, encoder_shapes, head_shapes
+from keras_bert.weights.tables import HEADS, Stored, encoder_shapes, head_shapes
+from keras_bert.weights.tokenizer_files import TOKENIZER, VOCABULARY, tokenizer_config
 from keras_bert.wording import listed
 
 logger = logging.getLogger("keras_bert")
 
-_SLICE = 8 << 20  # bytes
-HEADS = ("mlm", "nsp", "classifier", "regressor", "tagger", "qa", "choice")
+# Settings of a preprocessor that released formats do not have, and their defaults.
+TEXT_SETTINGS = {"truncation": "longest_first", "special_tokens_in_text": False}
 
 
 @dataclass(frozen=True)
 class Head:
-    """A head's weights, "layer/weight" to array.
+    """The weights of a head, "layer/weight" to array.
 
-    labels: in the order of its outputs. multi_label: whether several may hold at once, so that each is a sigmoid.
-    config: what its layers are computed with, where the encoder's does not hold.
+    labels: in the order of its outputs. multi_label: whether several may apply to one text, so that each is a sigmoid.
+    config: what its layers are computed with, where it differs from the encoder's.
     """
 
     weights: dict[str, Stored]
@@ -41,8 +41,9 @@ class Head:
 class Checkpoint:
     """A model on disk or in memory, its arrays unread.
 
-    weights: of the encoder, "layer/weight" of `Bert`. heads: by task, see `HEADS`.
-    left_out: what of the source has no place here, with the reason.
+    weights: of the encoder, "layer/weight" of `Bert`. heads: by name, see `HEADS`.
+    text_settings: those of `TEXT_SETTINGS` that differ from their defaults.
+    left_out: what the source has and this does not, with the reason.
     """
 
     source: str
@@ -54,19 +55,28 @@ class Checkpoint:
     rules: TextRules = field(default_factory=TextRules)
     pooling: Pooling | None = None
     left_out: dict[str, str] = field(default_factory=dict)
+    text_settings: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, model: Any) -> "Checkpoint":
         """The checkpoint of a `Bert` in memory, or of a task with its heads."""
         bert = getattr(model, "bert", model)
-        layers = _layers(model)
-        weights = {name: _stored(layers, name) for name in encoder_shapes(bert.config)}
-        heads = {name: _head(model, layers, name) for name in getattr(model, "heads", ())}
-        checkpoint = cls(model.name, type(model).__name__, bert.config, weights, heads)
-        preprocessor = bert._preprocessor
-        if preprocessor is not None:
-            checkpoint.vocabulary = preprocessor.vocabulary
-            checkpoint.rules = TextRules.of(preprocessor)
+        stored = {name: Stored(tuple(x.shape), read) for name, (x, read) in named_weights(model).items()}
+        checkpoint = cls(
+            model.name, type(model).__name__, bert.config, {name: stored[name] for name in encoder_shapes(bert.config)}
+        )
+        for head in getattr(model, "heads", ()):
+            if head not in HEADS:
+                checkpoint.left_out[f"head {head}"] = "only the class that it belongs to can load it"
+                continue
+            weights = {name: stored[name] for name in head_shapes(head, bert.config)}
+            config = getattr(model, "mlm_config", None) if head == "mlm" else None
+            labels, multi_label = getattr(model, "labels", None), getattr(model, "multi_label", False)
+            checkpoint.heads[head] = Head(weights, labels, multi_label, config)
+        if bert.has_preprocessor:
+            checkpoint.vocabulary = bert.preprocessor.vocabulary
+            checkpoint.rules = TextRules.of(bert.preprocessor)
+            checkpoint.text_settings = text_settings_of(bert.preprocessor)
         checkpoint.pooling = bert.pooling
         return checkpoint
 
@@ -74,93 +84,65 @@ class Checkpoint:
         """An error if the vocabulary and the word table are of different lengths."""
         if self.vocabulary is not None and len(self.vocabulary) != self.config.vocab_size:
             raise ValueError(
-                f"The vocabulary must have a piece for each of the {self.config.vocab_size} word vectors. Use the "
-                "vocab.txt that came with the weights; if the table was padded, append lines [unused...] for the rest. "
-                f"Received: {len(self.vocabulary)} pieces in {self.source}"
+                f"{self.source} has {self.config.vocab_size} word vectors and another number of pieces in its "
+                "vocabulary. Use the vocab.txt that came with the weights; if the table was padded, append lines "
+                f"[unused...] for the rest. Received: {len(self.vocabulary)} pieces"
             )
         return self
 
+    def heads_unlike_encoder(self) -> dict[str, str]:
+        """The heads computed with another epsilon or GELU than the encoder, as `cannot_hold` of a format lists them."""
+        reason = "it has another epsilon or GELU than its encoder, which the format cannot express"
+        return {f"head {name}": reason for name, head in self.heads.items() if head.config not in (None, self.config)}
+
+    def write_text(self, folder: Path, **settings: Any) -> None:
+        """Write the vocabulary, and in a second file the rules, as transformers has them, and `settings`."""
+        if self.vocabulary is not None:
+            self.vocabulary.save(folder / VOCABULARY)
+            rules = tokenizer_config(self.rules, self.config.max_position_embeddings)
+            write_json(folder / TOKENIZER, rules | settings)
+
+    def without(self, lost: Mapping[str, str]) -> "Checkpoint":
+        """The checkpoint without the parts named in `lost`, as a format's `cannot_hold` names them."""
+        heads = {name: head for name, head in self.heads.items() if f"head {name}" not in lost}
+        if "labels" in lost:
+            heads = {name: replace(head, labels=None) for name, head in heads.items()}
+        text = {name: value for name, value in self.text_settings.items() if name not in lost}
+        return replace(self, heads=heads, pooling=None if "pooling" in lost else self.pooling, text_settings=text)
+
     def assign_to(self, bert: Any) -> None:
-        """Put the encoder's arrays into a built `Bert`, one at a time; where the pooler is missing, it begins anew."""
-        ours = variables(bert)
-        missing = sorted(set(ours) - set(self.weights) - {"pooler/kernel", "pooler/bias"})
-        if missing:
+        """Put the encoder's arrays into a built `Bert`, one at a time; a missing pooler is drawn at random."""
+        ours = named_weights(bert)
+        if missing := sorted(set(ours) - set(self.weights) - {"pooler/kernel", "pooler/bias"}):
             raise ValueError(
-                f"The checkpoint must have every weight. Missing: {listed(missing)}. Received: {self.source}"
+                f"{self.source} lacks weights of the encoder. Build the Bert with its config. "
+                f"Missing: {listed(missing)}. Received: {len(self.weights)} weights"
             )
         for name, stored in self.weights.items():
-            _assign(ours[name], stored.read())
+            assign(ours[name][0], stored.read())
         if "pooler/kernel" not in self.weights:
-            kernel = ours["pooler/kernel"]
+            kernel = ours["pooler/kernel"][0]
             kernel.assign(initializer(self.config)(kernel.shape, dtype=kernel.dtype))
             logger.warning(
-                "%s has no pooler; its own is drawn at random, and pooled_output means nothing till it is trained.",
+                "%s has no pooler. It is drawn at random, and pooled_output means nothing until it is trained.",
                 self.source,
             )
 
 
-def variables(bert: Any) -> dict[str, Any]:
-    """The weights of a `Bert` by "layer/weight", without the states of random generators."""
-    return _variables(bert, encoder_shapes(bert.config))
+def text_settings_of(preprocessor: Any) -> dict[str, Any]:
+    return changed_text_settings({name: getattr(preprocessor, name) for name in TEXT_SETTINGS})
 
 
-def head_variables(task: Any, head: str) -> dict[str, Any]:
-    """The weights of one head of a task by "layer/weight"."""
-    return _variables(task, head_shapes(head, task.bert.config, outputs=1))  # the names alone
+def changed_text_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of `TEXT_SETTINGS` that are in `settings` and differ from their defaults."""
+    return {name: settings[name] for name, usual in TEXT_SETTINGS.items() if settings.get(name, usual) != usual}
 
 
-def _variables(model: Any, names: Iterable[str]) -> dict[str, Any]:
-    layers = _layers(model)
-    return {name: _variable(layers, name)[1] for name in names}
-
-
-def _variable(layers: dict[str, Any], name: str) -> tuple[Any, Any]:
-    """The layer of a weight, and its variable."""
-    layer, _, weight = name.partition("/")
-    return layers[layer], next(variable for variable in layers[layer].weights if variable.name == weight)
-
-
-def _layers(model: Any) -> dict[str, Any]:
-    """By name, those of the encoder included that a task has no use for; an error if one is quantized."""
-    layers = {layer.name: layer for layer in (*getattr(model, "bert", model).layers, *model.layers)}
-    if quantized := [name for name, layer in layers.items() if getattr(layer, "quantization_mode", None)]:
-        raise ValueError(
-            "Quantized layers have no place in a checkpoint of plain weights. Load the whole model by "
-            f"keras.models.load_model(path), save it by model.save(path). Received: {listed(quantized)}"
-        )
-    return layers
-
-
-def _head(task: Any, layers: dict[str, Any], name: str) -> Head:
-    weights = {weight: _stored(layers, weight) for weight in head_shapes(name, task.bert.config, outputs=1)}
-    config = getattr(task, "mlm_config", None) if name == "mlm" else None
-    return Head(weights, getattr(task, "labels", None), getattr(task, "multi_label", False), config)
-
-
-def _assign(variable: Any, x: np.ndarray) -> None:
-    """Put an array into a variable; a large one in slices on TensorFlow, which else holds two more copies of it."""
-    if keras.backend.backend() == "tensorflow" and x.ndim == 2 and x.nbytes > _SLICE:
-        import tensorflow as tf
-
-        value = variable.value
-        if tuple(x.shape) == tuple(value.shape) and not isinstance(value, tf.distribute.DistributedValues):
-            rows = max(1, _SLICE * len(x) // x.nbytes)
-            for start in range(0, len(x), rows):
-                part = x[start : start + rows]
-                value[start : start + len(part)].assign(ops.convert_to_tensor(part, value.dtype.name))
-            return
-    variable.assign(x)
-
-
-def _stored(layers: dict[str, Any], name: str) -> Stored:
-    """An array in memory; of a kernel with LoRA the sum that its layer computes with."""
-    layer, variable = _variable(layers, name)
-
-    def read() -> np.ndarray:
-        value = ops.cast(variable.value, "float32")
-        if getattr(layer, "lora_enabled", False) and name.endswith("/kernel"):
-            change = ops.matmul(layer.lora_kernel_a, layer.lora_kernel_b)
-            value = value + layer.lora_alpha / layer.lora_rank * ops.cast(change, "float32")
-        return np.asarray(ops.convert_to_numpy(value))
-
-    return Stored(tuple(variable.shape), read)
+def refuse_lost_heads(checkpoint: Checkpoint, lost: Mapping[str, str]) -> None:
+    """An error if a format cannot hold a head of the checkpoint."""
+    for name, reason in lost.items():
+        if name.startswith("head "):
+            raise ValueError(
+                f"{checkpoint.source} has the {name}, which this format cannot hold: {reason}. Leave the head out, or "
+                f"write another format. Received: heads {', '.join(checkpoint.heads)}"
+            )

@@ -1,4 +1,4 @@
-"""Downloads into the cache: resumed where they broke off, checked, and never half there."""
+"""Downloads into the cache: resumed after a break, checked, and put in place only when complete."""
 
 import hashlib
 import logging
@@ -18,7 +18,7 @@ from keras_bert.progress import progress
 from keras_bert.storage import lock, new_folder
 from keras_bert.weights.google_hashes import SHA256
 from keras_bert.weights.hugging_face import transformer_folder
-from keras_bert.weights.hugging_face_files import INDEX, TORCH, WHOLE
+from keras_bert.weights.safetensors_files import INDEX, TORCH, WHOLE
 
 logger = logging.getLogger("keras_bert")
 
@@ -28,7 +28,7 @@ _CHUNK, _ATTEMPTS, _TIMEOUT = 1 << 20, 5, 60
 
 
 def home(cache_dir: str | os.PathLike | None = None) -> Path:
-    """Where downloads are kept: cache_dir, KERAS_BERT_HOME, or keras_bert in Keras's own folder."""
+    """The folder where downloads are kept: cache_dir, KERAS_BERT_HOME, or keras_bert in Keras's own folder."""
     if cache_dir is not None:
         return Path(cache_dir).expanduser()
     if own := os.environ.get("KERAS_BERT_HOME"):
@@ -44,20 +44,21 @@ def offline() -> bool:
 
 
 def google_folder(file: str, root: Path) -> Path:
-    """Where the zip `file`, such as 2018_10_18/uncased_L-12_H-768_A-12, is unpacked."""
+    """The folder into which the zip `file`, such as 2018_10_18/uncased_L-12_H-768_A-12, is unpacked."""
     return root / "google" / file
 
 
 def google(file: str, root: Path, *, local_only: bool = False) -> Path:
-    """The folder with the files of one of Google's zips, downloaded if need be."""
+    """The folder with the files of one of Google's zips, which is downloaded if necessary."""
     folder = google_folder(file, root)
     if folder.is_dir():
         return folder
     url = f"{(os.environ.get('KERAS_BERT_MIRROR') or STORAGE).rstrip('/')}/{file}.zip"
     if local_only or offline():
         raise FileNotFoundError(
-            f"Without a network the weights must be in the cache. Put {', '.join(FILES)}, the files of {url}, into "
-            f"{folder}. Received: local_only={local_only}, KERAS_BERT_OFFLINE={os.environ.get('KERAS_BERT_OFFLINE')!r}"
+            f"{folder} does not exist, and the network is not used. Download {url}, and put its files "
+            f"{', '.join(FILES)} into that folder. "
+            f"Received: local_only={local_only}, KERAS_BERT_OFFLINE={os.environ.get('KERAS_BERT_OFFLINE')!r}"
         )
     folder.parent.mkdir(parents=True, exist_ok=True)
     archive = folder.with_name(folder.name + ".zip")
@@ -84,13 +85,13 @@ def _room(folder: Path) -> Iterator[None]:
         free = shutil.disk_usage(folder.parent).free // 1_000_000
         raise OSError(
             error.errno,
-            f"The cache's disk is full. Free some space, or set KERAS_BERT_HOME to a folder on a larger disk. "
-            f"Received: {free} MB free at {folder.parent}",
+            f"The disk with the cache at {folder.parent} is full. Free some space, or set KERAS_BERT_HOME to a folder "
+            f"on a larger disk. Received: {free} MB free",
         ) from None
 
 
 def fetch(url: str, path: Path) -> None:
-    """Download to `path`; what came before a break is kept in `path`.partial and resumed, now or by the next call."""
+    """Download to `path`. After a break the beginning stays in `path`.partial, and this or the next call resumes it."""
     partial, tag = path.with_name(path.name + ".partial"), path.with_name(path.name + ".partial.etag")
     for attempt in range(_ATTEMPTS):
         try:
@@ -103,7 +104,7 @@ def fetch(url: str, path: Path) -> None:
             if attempt == _ATTEMPTS - 1:
                 raise _unreachable(url, str(getattr(error, "reason", error)) or type(error).__name__) from None
         time.sleep(_pause(attempt))
-        logger.info("The download of %s broke off; going on where it stopped.", url)
+        logger.info("The download of %s was interrupted; resuming it.", url)
     os.replace(partial, path)
     tag.unlink(missing_ok=True)
 
@@ -114,8 +115,8 @@ def _pause(attempt: int) -> float:
 
 def _unreachable(url: str, reason: str) -> OSError:
     return OSError(
-        "The weights could not be downloaded. Try again to go on where it stopped, set KERAS_BERT_MIRROR to a mirror, "
-        f"or load the same weights from hf://. Received: {reason} for {url}"
+        f"{url} could not be downloaded. Try again, which resumes the download, set KERAS_BERT_MIRROR to a mirror, or "
+        f"load the same weights from hf://. Received: {reason}"
     )
 
 
@@ -124,14 +125,14 @@ def _fetch_rest(url: str, partial: Path, tag: Path) -> None:
     request = urllib.request.Request(url, headers={"User-Agent": "keras-bert"})
     if have and tag.exists():
         request.add_header("Range", f"bytes={have}-")
-        request.add_header("If-Range", tag.read_text(encoding="utf-8"))  # whole if the file has changed since
+        request.add_header("If-Range", tag.read_text(encoding="utf-8"))  # the complete file if it has changed since
     try:
         response = urllib.request.urlopen(request, timeout=_TIMEOUT)
     except urllib.error.HTTPError as error:
         if error.code != 416:
             raise
         _forget(partial, tag)
-        raise ConnectionError("what was kept of an earlier download did not fit") from None
+        raise ConnectionError("the beginning of an earlier download was longer than the file") from None
     with response:
         resumed = response.status == 206 and response.headers.get("Content-Range", "").startswith(f"bytes {have}-")
         have = have if resumed else 0
@@ -146,7 +147,7 @@ def _fetch_rest(url: str, partial: Path, tag: Path) -> None:
             for chunk in _shown(response.read, url, have, total):
                 file.write(chunk)
     if total is not None and partial.stat().st_size != total:
-        raise ConnectionError(f"{partial.stat().st_size} of {total} bytes came")
+        raise ConnectionError(f"{partial.stat().st_size} of {total} bytes received")
 
 
 def _shown(read: Callable[[int], bytes], url: str, have: int, total: int | None) -> Iterator[bytes]:
@@ -161,7 +162,7 @@ def _forget(partial: Path, tag: Path) -> None:
 
 
 def unzip(archive: Path, root: Path) -> Path:
-    """The cache's folder with the files of a Google zip that lies on this machine."""
+    """The cache's folder with the files of a Google zip that is on this machine."""
     state = archive.stat()
     folder = root / "zips" / f"{archive.stem}-{state.st_size}-{state.st_mtime_ns}"
     if not folder.is_dir():
@@ -173,26 +174,32 @@ def unzip(archive: Path, root: Path) -> Path:
 
 
 def unpack(archive: Path, folder: Path, hashes: dict[str, str]) -> None:
-    """Unpack Google's files from a zip, whatever folder they are in there, and check their hashes."""
+    """Unpack Google's files from a zip, from any folder in it, and check their hashes."""
     try:
         with zipfile.ZipFile(archive) as opened, new_folder(folder) as partial:
             found = _safe(opened, archive)
             members = {PurePosixPath(member.filename).name: member for member in found}
             if len([member for member in found if PurePosixPath(member.filename).name in FILES]) > len(FILES):
-                raise ValueError(f"The zip must hold one model. Unpack it, and load one folder. Received: {archive}")
+                raise ValueError(
+                    f"{archive} holds several models. Unpack it, and load one of its folders. "
+                    f"Received: {len(found)} files"
+                )
             if missing := [name for name in FILES if name not in members]:
                 raise ValueError(
-                    f"The zip must hold {', '.join(FILES)}. Missing: {', '.join(missing)}. Received: {archive}"
+                    f"{archive} lacks files of a Google checkpoint. Download it again. Missing: {', '.join(missing)}. "
+                    f"Received: {len(found)} files"
                 )
             for name in FILES:
                 digest = _extract(opened, members[name], partial / name)
                 if hashes.get(name, digest) != digest:
                     raise ValueError(
-                        f"A downloaded file must be the one that was published. Download it again, from another mirror "
-                        f"if one is set. Received: {name} of {archive.name}, sha256 {digest}, expected {hashes[name]}"
+                        f"{name} of {archive.name} is not the file that was published. Download it again, and from "
+                        f"another mirror if one is set. Received: sha256 {digest}, expected {hashes[name]}"
                     )
-    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:  # RuntimeError: it wants a password
-        raise ValueError(f"The zip must be whole and open. Download it again. Received: {archive} ({error})") from None
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:  # RuntimeError: it has a password
+        raise ValueError(
+            f"{archive} is damaged, incomplete or has a password. Download it again. Received: {error}"
+        ) from None
 
 
 def _safe(opened: zipfile.ZipFile, archive: Path) -> list[zipfile.ZipInfo]:
@@ -201,7 +208,8 @@ def _safe(opened: zipfile.ZipFile, archive: Path) -> list[zipfile.ZipInfo]:
         path = PurePosixPath(member.filename.replace("\\", "/"))
         if path.is_absolute() or ".." in path.parts:
             raise ValueError(
-                f"A zip's members must stay in its folder. Get it elsewhere. Received: {member.filename!r} in {archive}"
+                f"{archive} has a file that would be unpacked outside its folder. Get the zip from another place. "
+                f"Received: {member.filename!r}"
             )
     return members
 
@@ -217,13 +225,13 @@ def _extract(opened: zipfile.ZipFile, member: zipfile.ZipInfo, path: Path) -> st
 
 # === HuggingFace ===
 
-# Whose * goes into folders too: older sentence-transformers repositories have all of BERT in 0_Transformer.
+# The * matches folders too: older sentence-transformers repositories have all of BERT in 0_Transformer.
 _WANTED = ["*.json", "*vocab.txt", "*.safetensors"]
-_NEEDLESS = ["onnx/*", "openvino/*", "checkpoint-*/*"]  # the same model for others, and as it was before
+_UNUSED = ["onnx/*", "openvino/*", "checkpoint-*/*"]  # the same model in other formats, or from earlier in training
 
 
 def hugging_face(repository: str, root: Path, *, revision: str | None = None, local_only: bool = False) -> Path:
-    """A snapshot of a repository: safetensors, or torch's file where there are none."""
+    """A snapshot of a HuggingFace repository: safetensors, or torch's file where there are none."""
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 
@@ -237,7 +245,7 @@ def hugging_face(repository: str, root: Path, *, revision: str | None = None, lo
                 cache_dir=cache,
                 local_files_only=local,
                 allow_patterns=patterns,
-                ignore_patterns=_NEEDLESS,
+                ignore_patterns=_UNUSED,
             )
         )
 
@@ -249,11 +257,11 @@ def hugging_face(repository: str, root: Path, *, revision: str | None = None, lo
         return snapshot([*_WANTED, *(os.path.relpath(bert / name, folder) for name in (TORCH, "spiece.model"))])
     except LocalEntryNotFoundError:
         raise FileNotFoundError(
-            f"Without a network the repository must be in the cache. Run: hf download {repository} --cache-dir "
-            f"{cache} on a machine that has one, and copy that folder here. Received: hf://{repository}"
+            f"hf://{repository} is not in the cache, and the network is not used. Run: hf download {repository} "
+            f"--cache-dir {cache} on a machine with a network, and copy that folder here. Received: local_only={local}"
         ) from None
     except HfHubHTTPError as error:
         raise OSError(
-            f"The repository could not be read. Check its name, or log in with: hf auth login. Received: "
-            f"hf://{repository} ({str(error).splitlines()[0]})"
+            f"hf://{repository} could not be read. Check its name, or log in with: hf auth login. "
+            f"Received: {str(error).splitlines()[0]}"
         ) from None

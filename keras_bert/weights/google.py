@@ -2,40 +2,21 @@
 
 import dataclasses
 from pathlib import Path
-from typing import Any
 
 from keras_bert.config import BertConfig
 from keras_bert.storage import new_folder, read_json, write_json
-from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.weights import tensor_bundle
-from keras_bert.weights.checkpoint import Checkpoint, Head, TextRules
-from keras_bert.weights.hugging_face_text import read_text, tokenizer_config
-from keras_bert.weights.names import (
-    Row,
-    Stored,
-    Table,
-    head_shapes,
-    read,
-    refuse_left_over,
-    shapes_in,
-    theirs,
-    write,
-)
-from keras_bert.weights.rules import rules_of
+from keras_bert.weights.checkpoint import Checkpoint, Head, refuse_lost_heads
+from keras_bert.weights.tables import Naming, Row, Stored, Table, read_all, write
+from keras_bert.weights.tokenizer_files import read_text
 
-
-def _dense(theirs: str, ours: str, **how: Any) -> Table:
-    return Row(f"{theirs}/kernel", f"{ours}/kernel", **how), Row(f"{theirs}/bias", f"{ours}/bias", **how)
-
-
-def _norm(theirs: str, ours: str) -> Table:
-    return Row(f"{theirs}/gamma", f"{ours}/gamma"), Row(f"{theirs}/beta", f"{ours}/beta")
+_NAMES = Naming()
+_dense, _norm = _NAMES.dense, _NAMES.norm
 
 
 def _output(theirs: str, ours: str) -> Table:
-    return Row(f"{theirs}output_weights", f"{ours}/kernel", transposed=True), Row(
-        f"{theirs}output_bias", f"{ours}/bias"
-    )
+    kernel = Row(f"{theirs}output_weights", f"{ours}/kernel", transposed=True)
+    return kernel, Row(f"{theirs}output_bias", f"{ours}/bias")
 
 
 _LAYER = "bert/encoder/layer_{i}"
@@ -64,7 +45,7 @@ HEADS: dict[str, Table] = {
     "classifier": _output("", "classifier"),  # run_classifier.py
     "qa": _output("cls/squad/", "qa"),  # run_squad.py
 }
-PREFIX, CONFIG, VOCABULARY = "bert_model.ckpt", "bert_config.json", "vocab.txt"
+PREFIX, CONFIG = "bert_model.ckpt", "bert_config.json"
 _STEPS = ("global_step", "beta1_power", "beta2_power")
 _SLOTS = ("/adam_m", "/adam_v", "/Adam", "/Adam_1")
 
@@ -75,76 +56,72 @@ def recognise(path: Path) -> bool:
 
 
 def read_checkpoint(path: Path) -> Checkpoint:
-    """Read a checkpoint beside its bert_config.json, pretraining and fine-tuning heads included."""
+    """Read a checkpoint beside its bert_config.json, with its pretraining and fine-tuning heads."""
     prefix = tensor_bundle.prefix_at(path)
     assert prefix is not None
-    if not (prefix.parent / CONFIG).is_file():
+    file = prefix.parent / CONFIG
+    if not file.is_file():
         raise FileNotFoundError(
-            f"A Google checkpoint needs its {CONFIG} in the same folder. Copy it there. Received: {prefix.parent}"
+            f"{prefix.parent} has a Google checkpoint and no {CONFIG}. Copy the {CONFIG} of the model into the folder. "
+            f"Received: {prefix.name}"
         )
-    config = BertConfig.from_dict(_without_signs(prefix.parent), source=str(prefix.parent / CONFIG))
+    # In Google's file a plain "gelu" is the tanh form, whatever other tools added to it.
+    added = ("model_type", "architectures", "transformers_version")
+    data = {key: value for key, value in read_json(file).items() if key not in added}
+    config = BertConfig.from_dict(data, source=str(file))
     stored = tensor_bundle.stored_arrays(prefix)
-    left_out: dict[str, str] = {}
-    for name in sorted(stored):
-        if name in _STEPS or name.endswith(_SLOTS):
-            left_out[name] = "the optimizer's"
-            del stored[name]
-    weights = read(ENCODER, stored, shapes_in(ENCODER, stored, config, left_out), config, prefix)
-    used = theirs(ENCODER, config)
-    heads = {}
-    for head, table in HEADS.items():
-        if any(row.theirs in stored for row in table):
-            kernel = stored.get(table[0].theirs)
-            shapes = head_shapes(head, config, kernel.shape[0] if kernel else 1)
-            heads[head] = Head(read(table, stored, shapes, config, prefix))
-            used |= theirs(table, config)
-    refuse_left_over(set(stored) - used, prefix)
-    vocabulary, rules = text_of(prefix.parent)
+    of_optimizer = sorted(name for name in stored if name in _STEPS or name.endswith(_SLOTS))
+    for name in of_optimizer:
+        del stored[name]
+    weights, heads, left_out = read_all(ENCODER, HEADS, stored, config, prefix)
+    left_out |= dict.fromkeys(of_optimizer, "it belongs to the optimizer")
     return Checkpoint(
-        str(path), "Google TF1 checkpoint", config, weights, heads, vocabulary, rules, left_out=left_out
-    ).check()
+        str(path),
+        "Google TF1 checkpoint",
+        config,
+        weights,
+        {name: Head(arrays) for name, arrays in heads.items()},
+        *read_text(prefix.parent),
+        left_out=left_out,
+    )
 
 
-def _without_signs(folder: Path) -> dict[str, Any]:
-    """Google's file, whose plain "gelu" is the tanh form whatever other tools added to it."""
-    signs = ("model_type", "architectures", "transformers_version")
-    return {key: value for key, value in read_json(folder / CONFIG).items() if key not in signs}
+# === Writing ===
 
 
-def text_of(folder: Path) -> tuple[Vocabulary | None, TextRules]:
-    """The folder's vocabulary, and its rules as tokenizer_config.json says them or the vocabulary shows them."""
-    if not (folder / VOCABULARY).is_file():
-        return None, TextRules()
-    if (folder / "tokenizer_config.json").is_file():
-        return read_text(folder)
-    vocabulary = Vocabulary.from_file(folder / VOCABULARY)
-    return vocabulary, rules_of(vocabulary, str(folder))
+def cannot_hold(checkpoint: Checkpoint) -> dict[str, str]:
+    """The parts of a checkpoint that are not written, and the settings that only we read back; each with the reason."""
+    lost = checkpoint.heads_unlike_encoder()
+    if checkpoint.pooling is not None:
+        lost["pooling"] = "the format does not say how embed makes a vector"
+    for name, head in checkpoint.heads.items():
+        if name not in HEADS:
+            lost[f"head {name}"] = "Google's checkpoints have no such head"
+        elif head.multi_label:  # run_classifier.py would compute a softmax
+            lost[f"head {name}"] = "several of its labels may apply to one text, which the format cannot express"
+        elif head.labels:
+            lost["labels"] = "Google's checkpoints do not name them; they load as LABEL_0 and so on"
+    if checkpoint.config.hidden_act != "gelu_tanh":
+        lost["hidden_act"] = "kept for keras_bert; Google's scripts have only the tanh GELU, and refuse this one"
+    if (epsilon := checkpoint.config.layer_norm_eps) != 1e-12:
+        lost["layer_norm_eps"] = f"kept for keras_bert; Google's scripts compute with 1e-12 instead of {epsilon}"
+    return lost
 
 
 def write_checkpoint(checkpoint: Checkpoint, folder: Path) -> None:
-    """Write what google-research/bert's scripts read; tokenizer_config.json says the rules that they take as flags.
+    """Write what google-research/bert's scripts read; tokenizer_config.json has the rules that they take as flags.
 
-    Of the erf GELU, which the scripts do not have, the config keeps our name: they refuse it, and we read it back.
+    The scripts do not have the erf GELU: its name in the config stays ours, which they refuse and we read back.
     """
+    refuse_lost_heads(checkpoint, cannot_hold(checkpoint))
     config = checkpoint.config
     arrays: dict[str, Stored] = write(ENCODER, checkpoint.weights, config)
     for name, head in checkpoint.heads.items():
-        if name not in HEADS:
-            raise ValueError(f"Google's checkpoints have no head {name}. Leave it out. Received: {checkpoint.source}")
-        if head.multi_label:  # which would be read as a softmax
-            raise ValueError(
-                "Google's classifiers give one label a text. Leave the head out, or write another format. "
-                f"Received: multi_label=True of {checkpoint.source}"
-            )
         arrays |= write(HEADS[name], head.weights, config)
+    data = dataclasses.asdict(config)
+    if config.hidden_act == "gelu_tanh":
+        data["hidden_act"] = "gelu"
     with new_folder(folder) as partial:
-        data = dataclasses.asdict(config)
-        if config.hidden_act == "gelu_tanh":
-            data["hidden_act"] = "gelu"
         write_json(partial / CONFIG, data)
         tensor_bundle.write_arrays(partial / PREFIX, arrays)
-        if checkpoint.vocabulary is not None:
-            checkpoint.vocabulary.save(partial / VOCABULARY)
-            write_json(
-                partial / "tokenizer_config.json", tokenizer_config(checkpoint.rules, config.max_position_embeddings)
-            )
+        checkpoint.write_text(partial)

@@ -9,42 +9,16 @@ import numpy as np
 
 from keras_bert.config import BertConfig
 from keras_bert.storage import new_folder, read_json, write_json
+from keras_bert.text.rules import TextRules
 from keras_bert.text.vocabulary import Vocabulary
-from keras_bert.weights import keras_weights
-from keras_bert.weights.checkpoint import Checkpoint, Head, TextRules
-from keras_bert.weights.names import (
-    Row,
-    Stored,
-    Table,
-    encoder_shapes,
-    head_shapes,
-    read,
-    refuse_left_over,
-    theirs,
-    write,
-)
-from keras_bert.weights.rules import keeps_accents, rules_of
+from keras_bert.weights import weights_h5
+from keras_bert.weights.checkpoint import Checkpoint, Head, refuse_lost_heads
+from keras_bert.weights.tables import Naming, Row, Stored, Table, read_all, read_head, theirs, write
+from keras_bert.weights.tokenizer_files import keeps_accents, rules_of
+from keras_bert.weights.weights_h5 import WEIGHTS
 
-
-def _pair(theirs: str, ours: str, names: tuple[str, str], kernel: dict[str, Any], bias: dict[str, Any]) -> Table:
-    return Row(f"{theirs}/vars/0", f"{ours}/{names[0]}", **kernel), Row(
-        f"{theirs}/vars/1", f"{ours}/{names[1]}", **bias
-    )
-
-
-def _dense(theirs: str, ours: str, kernel: dict[str, Any] | None = None, bias: dict[str, Any] | None = None) -> Table:
-    return _pair(theirs, ours, ("kernel", "bias"), kernel or {}, bias or {})
-
-
-def _norm(theirs: str, ours: str) -> Table:
-    return _pair(theirs, ours, ("gamma", "beta"), {}, {})
-
-
-def _heads(theirs: str, part: int) -> Table:
-    how: dict[str, Any] = {"part": part, "heads": -1}
-    return _dense(f"{_ATTENTION}/{theirs}", "layer_{i}_attention_qkv", how, how)
-
-
+_NAMES = Naming("/vars/0", "/vars/1", "/vars/0", "/vars/1")
+_dense, _norm = _NAMES.dense, _NAMES.norm
 _LAYER = "layers/transformer_encoder{_i}"
 _ATTENTION = f"{_LAYER}/_self_attention_layer"
 ENCODER: Table = (
@@ -52,10 +26,10 @@ ENCODER: Table = (
     Row("layers/position_embedding/vars/0", "position_embeddings/embeddings"),
     Row("layers/embedding/vars/0", "type_embeddings/embeddings"),
     *_norm("layers/layer_normalization", "embeddings_norm"),
-    *_heads("query_dense", 0),
-    *_heads("key_dense", 1),
-    *_heads("value_dense", 2),
-    *_dense(f"{_ATTENTION}/output_dense", "layer_{i}_attention_output", {"heads": 0}),
+    *_dense(f"{_ATTENTION}/query_dense", "layer_{i}_attention_qkv", heads=-1, part=0),
+    *_dense(f"{_ATTENTION}/key_dense", "layer_{i}_attention_qkv", heads=-1, part=1),
+    *_dense(f"{_ATTENTION}/value_dense", "layer_{i}_attention_qkv", heads=-1, part=2),
+    *_dense(f"{_ATTENTION}/output_dense", "layer_{i}_attention_output", heads=0),
     *_norm(f"{_LAYER}/_self_attention_layer_norm", "layer_{i}_attention_norm"),
     *_dense(f"{_LAYER}/_feedforward_intermediate_dense", "layer_{i}_intermediate"),
     *_dense(f"{_LAYER}/_feedforward_output_dense", "layer_{i}_output"),
@@ -89,7 +63,7 @@ CONFIG = {  # theirs, ours
     "max_sequence_length": "max_position_embeddings",
     "num_segments": "type_vocab_size",
 }
-WEIGHTS, VOCABULARY = "model.weights.h5", Path("assets", "tokenizer", "vocabulary.txt")
+VOCABULARY = Path("assets", "tokenizer", "vocabulary.txt")
 _MAKER = "keras_bert"
 
 
@@ -102,40 +76,47 @@ def read_checkpoint(folder: Path) -> Checkpoint:
     data = read_json(folder / "config.json")
     if data["class_name"] != "BertBackbone":
         raise ValueError(
-            f"The preset must be of a BERT. Load it with keras_hub. Received: {data['class_name']} in {folder}"
+            f"{folder} is a KerasHub preset of another model than BERT. Load it with keras_hub. "
+            f"Received: {data['class_name']}"
         )
-    config = _config(data.get("config") or {}, folder)
-    if not (folder / WEIGHTS).is_file():
-        raise FileNotFoundError(f"A preset needs {WEIGHTS}. Save it with save_to_preset. Received: {folder}")
-    stored = keras_weights.stored_weights(folder / WEIGHTS)
-    weights = read(ENCODER, stored, encoder_shapes(config), config, folder / WEIGHTS)
-    refuse_left_over(set(stored) - theirs(ENCODER, config), folder / WEIGHTS)
-    vocabulary = Vocabulary.from_file(folder / VOCABULARY) if (folder / VOCABULARY).is_file() else None
-    settings = read_json(folder / "tokenizer.json").get("config")
-    if vocabulary is not None and not isinstance(settings, dict):  # nothing says how text was cut
-        rules = rules_of(vocabulary, str(folder))
-    else:
-        rules = _rules(settings or {}, vocabulary, folder)
-    heads = _task(folder, config)
-    return Checkpoint(str(folder), "KerasHub preset", config, weights, heads, vocabulary, rules).check()
+    config = _config(data.get("config") or {}, folder / "config.json")
+    path = folder / WEIGHTS
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"{folder} is a KerasHub preset without {WEIGHTS}. Save it again with save_to_preset. "
+            f"Received: {', '.join(sorted(entry.name for entry in folder.iterdir()))}"
+        )
+    weights, _, left_out = read_all(ENCODER, {}, weights_h5.stored_weights(path), config, path)
+    checkpoint = Checkpoint(str(folder), "KerasHub preset", config, weights, _task(folder, config), left_out=left_out)
+    if (folder / VOCABULARY).is_file():
+        checkpoint.vocabulary = Vocabulary.from_file(folder / VOCABULARY)
+        checkpoint.rules = _rules(checkpoint.vocabulary, folder)
+    return checkpoint
 
 
-def _config(data: dict[str, Any], folder: Any) -> BertConfig:
+def _config(data: dict[str, Any], source: Any) -> BertConfig:
     if missing := [key for key in CONFIG if key not in data]:
-        raise ValueError(f"The config must have {', '.join(missing)}. Get it again. Received: {folder}")
+        raise ValueError(
+            f"{source} lacks {', '.join(missing)} in its config. Download or save the preset again. "
+            f"Received: {', '.join(data) or 'nothing'}"
+        )
     numbers = {ours: data[name] for name, ours in CONFIG.items()}
     return BertConfig(**numbers, attention_probs_dropout_prob=data["dropout"])
 
 
-def _rules(settings: dict[str, Any], vocabulary: Vocabulary | None, folder: Path) -> TextRules:
-    if settings.get("split", True) is False or settings.get("suffix_indicator", "##") != "##":
+def _rules(vocabulary: Vocabulary, folder: Path) -> TextRules:
+    settings = read_json(folder / "tokenizer.json").get("config")
+    if not isinstance(settings, dict):
+        return rules_of(vocabulary, str(folder))
+    split, suffix = settings.get("split", True), settings.get("suffix_indicator", "##")
+    if split is False or suffix != "##":
         raise ValueError(
-            f"BERT's tokenizer splits words and marks pieces with ##. Received: {folder / 'tokenizer.json'}"
+            f"{folder / 'tokenizer.json'} has a tokenizer that does not split words, or does not mark pieces with ##. "
+            f"Load it with keras_hub. Received: split={split}, suffix_indicator={suffix!r}"
         )
     lowercase, strip = settings.get("lowercase", False), settings.get("strip_accents", False)
-    meant = read_json(folder / "metadata.json").get("written_by") == _MAKER
-    # KerasHub writes False for Google's uncased vocabularies too, which were learnt without accents.
-    if lowercase and not strip and vocabulary is not None and not meant:
+    # KerasHub writes strip_accents=False for Google's uncased vocabularies too, which were learnt without accents.
+    if lowercase and not strip and read_json(folder / "metadata.json").get("written_by") != _MAKER:
         strip = not keeps_accents(vocabulary)
     return TextRules(lowercase, None if strip == lowercase else strip, settings.get("split_on_cjk", True))
 
@@ -145,12 +126,8 @@ def _task(folder: Path, config: BertConfig) -> dict[str, Head]:
     path = folder / "task.weights.h5"
     if name is None or not path.is_file():
         return {}
-    stored = keras_weights.stored_weights(path)
-    kernel = stored.get(HEADS[name][0].theirs)
-    shapes = head_shapes(name, config, kernel.shape[1] if kernel else 1)
-    weights = read(HEADS[name], stored, shapes, config, path)
-    refuse_left_over(set(stored) - theirs(HEADS[name], config), path)
-    # KerasHub's MLM head is computed otherwise than its encoder.
+    weights = read_head(name, HEADS[name], weights_h5.stored_weights(path), config, path)
+    # KerasHub's MLM head is computed with another epsilon and GELU than its encoder.
     own = dataclasses.replace(config, hidden_act="gelu_erf", layer_norm_eps=1e-5) if name == "mlm" else None
     return {name: Head(weights, config=own)}
 
@@ -166,12 +143,8 @@ def from_backbone(backbone: Any) -> Checkpoint:
     """The checkpoint of a live `keras_hub.models.BertBackbone`."""
     config = _config(backbone.get_config(), backbone.name)
     stored = {name: _stored(_variable(backbone, name)) for name in theirs(ENCODER, config)}
-    return Checkpoint(
-        backbone.name,
-        "KerasHub BertBackbone",
-        config,
-        read(ENCODER, stored, encoder_shapes(config), config, backbone.name),
-    )
+    weights, _, _ = read_all(ENCODER, {}, stored, config, backbone.name)
+    return Checkpoint(backbone.name, "KerasHub BertBackbone", config, weights)
 
 
 def to_backbone(checkpoint: Checkpoint, **kwargs: Any) -> Any:
@@ -187,7 +160,7 @@ def to_backbone(checkpoint: Checkpoint, **kwargs: Any) -> Any:
 
 
 def _variable(backbone: Any, name: str) -> Any:
-    """The variable of a live backbone that a file has under `name`: Keras names groups by attributes."""
+    """The variable of a live backbone that a file has under `name`; Keras names a file's groups after attributes."""
     first, layer, *attributes, _, index = name.split("/")
     found = backbone.get_layer(_live_names(backbone.num_layers)[f"{first}/{layer}"])
     for attribute in attributes:
@@ -213,51 +186,53 @@ def _stored(variable: Any) -> Stored:
 # === Writing ===
 
 
+def cannot_hold(checkpoint: Checkpoint) -> dict[str, str]:
+    """The parts of a checkpoint that are not written, with the reason."""
+    reason = "KerasHub computes its heads in another way, so a preset is written only of the encoder"
+    lost = {f"head {name}": reason for name in checkpoint.heads}
+    if checkpoint.pooling is not None:
+        lost["pooling"] = "the format does not say how embed makes a vector"
+    return lost
+
+
 def write_checkpoint(checkpoint: Checkpoint, folder: Path) -> None:
-    """Write a preset that keras_hub loads; needs no keras_hub itself. Heads are left out: their form differs there."""
-    if checkpoint.heads:
-        raise ValueError(
-            "A KerasHub preset is written of the encoder alone; its heads are computed otherwise. Leave heads out. "
-            f"Received: heads {', '.join(checkpoint.heads)}"
-        )
+    """Write a preset of the encoder that keras_hub loads; this needs no keras_hub."""
+    refuse_lost_heads(checkpoint, cannot_hold(checkpoint))
     config = checkpoint.config
-    _their_config(config)
+    settings = _their_config(config)
     if "pooler/kernel" not in checkpoint.weights:
         raise ValueError(
-            f"KerasHub's BERT has a pooler. Write another format. Received: {checkpoint.source} without one"
+            f"{checkpoint.source} has no pooler, which KerasHub's BERT needs. Write another format. "
+            f"Received: {len(checkpoint.weights)} weights"
         )
     arrays = write(ENCODER, checkpoint.weights, config)
     groups: dict[str, list[Stored]] = {}
     for name in sorted(arrays):
         groups.setdefault(name.rsplit("/vars/", 1)[0], []).append(arrays[name])
     live = _live_names(config.num_hidden_layers)
-    with new_folder(folder) as partial_folder:
-        keras_weights.write_weights(
-            partial_folder / WEIGHTS,
-            ((group, live.get(group, group.split("/")[-1]), entries) for group, entries in groups.items()),
-        )
-        write_json(partial_folder / "config.json", _object("bert_backbone", "BertBackbone", _their_config(config)))
-        count = sum(int(np.prod(entry.shape)) for entry in checkpoint.weights.values())
-        versions = {"keras_version": keras.__version__, "keras_hub_version": "0.32.0", "parameter_count": count}
-        write_json(partial_folder / "metadata.json", {**versions, "written_by": _MAKER})
+    entries = ((group, live.get(group, group.split("/")[-1]), stored) for group, stored in groups.items())
+    count = sum(int(np.prod(entry.shape)) for entry in checkpoint.weights.values())
+    versions = {"keras_version": keras.__version__, "keras_hub_version": "0.32.0", "parameter_count": count}
+    with new_folder(folder) as partial:
+        weights_h5.write_weights(partial / WEIGHTS, entries)
+        write_json(partial / "config.json", _object("bert_backbone", "BertBackbone", settings))
+        write_json(partial / "metadata.json", {**versions, "written_by": _MAKER})
         if checkpoint.vocabulary is not None:
-            _write_tokenizer(checkpoint, partial_folder)
+            (partial / VOCABULARY).parent.mkdir(parents=True)
+            checkpoint.vocabulary.save(partial / VOCABULARY)
+            tokenizer = _object("bert_tokenizer", "BertTokenizer", _their_rules(checkpoint.rules))
+            write_json(partial / "tokenizer.json", tokenizer)
 
 
-def _write_tokenizer(checkpoint: Checkpoint, folder: Path) -> None:
-    (folder / VOCABULARY).parent.mkdir(parents=True)
-    assert checkpoint.vocabulary is not None
-    checkpoint.vocabulary.save(folder / VOCABULARY)
-    rules = checkpoint.rules
+def _their_rules(rules: TextRules) -> dict[str, Any]:
     strip = rules.lowercase if rules.strip_accents is None else rules.strip_accents
-    settings = {
+    return {
         "config_file": "tokenizer.json",
         "lowercase": rules.lowercase,
         "strip_accents": strip,
         "split": True,
         "split_on_cjk": rules.split_cjk,
     }
-    write_json(folder / "tokenizer.json", _object("bert_tokenizer", "BertTokenizer", settings))
 
 
 def _object(module: str, name: str, config: dict[str, Any]) -> dict[str, Any]:
@@ -273,10 +248,8 @@ def _their_config(config: BertConfig) -> dict[str, Any]:
     }
     if odd := [f"{name}={value}" for name, (value, fixed) in ours.items() if value != fixed]:
         raise ValueError(
-            "KerasHub's BERT has the tanh GELU, layer_norm_eps 1e-12 and one dropout. Write another format. "
+            "KerasHub's BERT always has the tanh GELU, layer_norm_eps 1e-12 and one dropout rate, unlike this model. "
+            "Write another format. "
             f"Received: {', '.join(odd)}"
         )
     return {name: getattr(config, key) for name, key in CONFIG.items()}
-
-
-__all__ = ["from_backbone", "is_backbone", "read_checkpoint", "recognise", "to_backbone", "write_checkpoint"]

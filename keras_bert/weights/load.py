@@ -1,4 +1,4 @@
-"""`load`: a `Bert` from a name, a path of any known format, a repository or a KerasHub object."""
+"""`load`: a `Bert` from a name, a path of any known format, a HuggingFace repository or a KerasHub object."""
 
 import contextlib
 import dataclasses
@@ -10,12 +10,22 @@ from typing import Any
 from keras_bert.bert import Bert
 from keras_bert.layers.dense import blank_weights
 from keras_bert.text.preprocessor import Preprocessor
-from keras_bert.weights import download, google, hugging_face, keras_hub, model_garden, own, saved_model, zoo
+from keras_bert.weights import (
+    download,
+    google,
+    hugging_face,
+    keras_file,
+    keras_hub,
+    model_garden,
+    our_export,
+    our_folder,
+    zoo,
+)
 from keras_bert.weights.checkpoint import Checkpoint
-from keras_bert.weights.names import encoder_shapes
+from keras_bert.weights.tables import encoder_shapes
 
-FORMATS = (own, saved_model, hugging_face, keras_hub, google, model_garden)  # each tells its own by what lies at a path
-HUB = "hf://"
+FORMATS = (our_folder, keras_file, our_export, hugging_face, keras_hub, google, model_garden)  # asked in this order
+HUGGING_FACE = "hf://"
 
 
 def load(
@@ -27,15 +37,17 @@ def load(
     cache_dir: str | os.PathLike | None = None,
     local_only: bool = False,
 ) -> Bert:
-    """The encoder of `source`, with its vocabulary.
+    """The encoder of `source`, with its preprocessor.
 
-    source: a name of `list_models`; the path of a file or folder of any known format; "hf://org/name", with "@revision"
-        if need be; or a `keras_hub` BertBackbone.
-    weights: False gives the architecture with random weights; of a name, without a network or a vocabulary.
-    dtype: a Keras policy, such as "bfloat16" for inference or "mixed_bfloat16" for training.
-    seq_length: of the preprocessor, at most the model's positions; its attribute can be set later.
-    cache_dir: where downloads are kept; by default KERAS_BERT_HOME, else a folder of Keras's own.
-    local_only: never use the network.
+    Args:
+        source: a name from `list_models`; the path of a file or folder in any known format; "hf://org/name",
+            optionally with "@revision"; or a `keras_hub` BertBackbone.
+        weights: False returns the architecture with random weights; for a name this needs no network, and there is no
+            vocabulary.
+        dtype: a Keras policy, such as "bfloat16" for inference or "mixed_bfloat16" for training.
+        seq_length: of the preprocessor, at most the model's positions; its attribute can be set later.
+        cache_dir: where downloads are kept; by default KERAS_BERT_HOME, or else a folder in Keras's own.
+        local_only: never use the network.
 
     >>> load("tiny", weights=False).count_params()
     4385920
@@ -50,49 +62,53 @@ def load(
 
 
 def read_source(source: Any, *, cache_dir: str | os.PathLike | None = None, local_only: bool = False) -> Checkpoint:
-    """The checkpoint of anything that `load` takes, its heads included and its arrays unread."""
+    """The checkpoint of any source that `load` accepts, its heads included and its arrays unread."""
     root = download.home(cache_dir)
     if keras_hub.is_backbone(source):
         return keras_hub.from_backbone(source)
     if isinstance(source, str):
-        if source.startswith(HUB):
-            repository, _, revision = source.removeprefix(HUB).partition("@")
+        if source.startswith(HUGGING_FACE):
+            repository, _, revision = source.removeprefix(HUGGING_FACE).partition("@")
             return read(download.hugging_face(repository, root, revision=revision or None, local_only=local_only))
         if release := zoo.find(source):
             return _read_release(release, root, local_only)
     if not isinstance(source, str | os.PathLike):
-        raise TypeError(f"source must be a name, a path or a BertBackbone. Received: {type(source).__name__}")
+        raise TypeError(
+            '`source` is neither a name, a path nor a BertBackbone. Pass one of these, such as "base". '
+            f"Received: {type(source).__name__}"
+        )
     path = Path(source)
     if path.suffix == ".zip" and path.is_file():
         path = download.unzip(path, root)
     if not path.exists() and not google.recognise(path):
         raise ValueError(
-            f"source must be a known name, a path that exists, or hf://org/name. Close names: "
-            f"{', '.join(zoo.close_names(str(source)))}; keras_bert.list_models() has all. Received: {str(source)!r}"
+            "`source` is neither a known name nor a path that exists. Close names: "
+            f"{', '.join(zoo.close_names(str(source)))}. Use one of keras_bert.list_models(), a path or hf://org/name. "
+            f"Received: {str(source)!r}"
         )
     return read(path)
 
 
 def read(path: Path) -> Checkpoint:
-    """The checkpoint at a path, its format told by what lies there."""
+    """The checkpoint at a path; the files there show its format."""
     for form in FORMATS:
         if form.recognise(path):
-            return form.read_checkpoint(path)
+            return form.read_checkpoint(path).check()
     if (path / "run.json").is_file():
         raise ValueError(
-            "A pretraining run is a source once it is finished. Go on with it by the same keras-bert pretrain command. "
-            f"Received: {path}, which is not"
+            f"{path} is a pretraining run that is not finished, so it has no model yet. Resume it with the same "
+            f"keras-bert pretrain command. Received: {path}"
         )
-    lies = sorted(entry.name for entry in path.iterdir())[:6] if path.is_dir() else [path.name]
+    files = sorted(entry.name for entry in path.iterdir())[:6] if path.is_dir() else [path.name]
     raise ValueError(
-        "The path must hold a BERT of a known format: a HuggingFace folder, a Google or Model Garden checkpoint, a "
-        "KerasHub preset, a SavedModel, a .keras file or a folder of keras_bert. "
-        f"Received: {path} with {', '.join(lies) or 'nothing'}"
+        f"{path} is not a BERT in a known format. Use a HuggingFace folder, a Google or Model Garden checkpoint, a "
+        "KerasHub preset, a SavedModel, a .keras file or a folder that keras_bert wrote. "
+        f"Received: {', '.join(files) or 'an empty folder'}"
     )
 
 
 def _read_release(release: zoo.Release, root: Path, local_only: bool) -> Checkpoint:
-    """A release from Google's storage where TensorFlow can read it, else as safetensors; the cache comes first."""
+    """A release from the cache, or from Google's storage where TensorFlow can read it, or else as safetensors."""
     has_tensorflow = importlib.util.find_spec("tensorflow") is not None
     if release.google and has_tensorflow and not _is_cached(release, root):
         checkpoint = read(download.google(release.google, root, local_only=local_only))
@@ -101,14 +117,14 @@ def _read_release(release: zoo.Release, root: Path, local_only: bool) -> Checkpo
     config = dataclasses.replace(checkpoint.config, hidden_act=release.config.hidden_act)
     if encoder_shapes(config) != encoder_shapes(release.config):
         raise ValueError(
-            f"The weights must be those of {release.name}. Remove them from the cache and load again. "
-            f"Received: {config} in {checkpoint.source}"
+            f"{checkpoint.source} in the cache has other sizes than {release.name}. Remove it, and load it again. "
+            f"Received: {config}"
         )
     return dataclasses.replace(checkpoint, config=config, rules=release.rules)
 
 
 def _is_cached(release: zoo.Release, root: Path) -> bool:
-    """Whether the safetensors are there and Google's files are not."""
+    """Whether the cache has the safetensors and does not have Google's files."""
     assert release.google is not None
     if download.google_folder(release.google, root).is_dir():
         return False
@@ -126,6 +142,7 @@ def build(checkpoint: Checkpoint, *, weights: bool = True, dtype: Any = None, se
         preprocessor = Preprocessor(
             checkpoint.vocabulary,
             **vars(checkpoint.rules),
+            **checkpoint.text_settings,
             seq_length=min(seq_length, config.max_position_embeddings) if isinstance(seq_length, int) else seq_length,
             max_length=config.max_position_embeddings,
         )

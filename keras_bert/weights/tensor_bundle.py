@@ -7,14 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from keras_bert.compat import read_object_graph
 from keras_bert.storage import literal_path, only_file
-from keras_bert.weights.names import Stored
+from keras_bert.weights.tables import Stored
 
 GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
 
 
 def prefix_at(path: Path) -> Path | None:
-    """The checkpoint's prefix, given itself, one of its files, or the folder it is alone in."""
+    """The prefix of the checkpoint at a path: itself, one of its files, or the folder that holds only this one."""
     if path.is_dir():
         index = only_file(path, "*.index")
         return index.with_suffix("") if index else None
@@ -32,8 +33,8 @@ def reader(prefix: Path) -> Any:
         return tf.train.load_checkpoint(literal_path(prefix))
     except (tf.errors.OpError, ValueError, RuntimeError) as error:
         raise ValueError(
-            f"A checkpoint's .index must be whole and its .data files beside it. Get them again. Received: {prefix} "
-            f"({_first_line(error)})"
+            f"{prefix}.index is damaged, or its .data files are not beside it. Download them again. "
+            f"Received: {_first_line(error)}"
         ) from None
 
 
@@ -47,8 +48,8 @@ def stored_arrays(prefix: Path) -> dict[str, Stored]:
             return source.get_tensor(name)
         except Exception as error:
             raise ValueError(
-                f"A checkpoint's data file must be whole. Get it again. Received: {name} in {prefix} "
-                f"({_first_line(error)})"
+                f"{prefix} has a damaged or incomplete .data file. Download it again. "
+                f"Received: {_first_line(error)}, when reading {name}"
             ) from None
 
     shapes = source.get_variable_to_shape_map()
@@ -58,7 +59,8 @@ def stored_arrays(prefix: Path) -> dict[str, Stored]:
 def _check_data(prefix: Path) -> None:
     if not any(file.name.startswith(f"{prefix.name}.data-") for file in prefix.parent.iterdir()):
         raise FileNotFoundError(
-            f"A checkpoint needs {prefix.name}.data-00000-of-00001 beside its .index. Get it. Received: {prefix.parent}"
+            f"{prefix.parent} has a checkpoint's .index without its .data file. Put {prefix.name}.data-00000-of-00001 "
+            "beside it. Received: no such file"
         )
 
 
@@ -73,6 +75,11 @@ def write_arrays(prefix: Path, arrays: Mapping[str, Stored]) -> None:
         shape_and_slices=[""] * len(names),
         tensors=[arrays[name].read() for name in names],
     )
+
+
+def object_graph(prefix: Path) -> Any:
+    """What an object-based checkpoint says about itself: each variable's name, key and place."""
+    return read_object_graph(reader(prefix).get_tensor(GRAPH))
 
 
 def _first_line(error: BaseException) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from keras_bert.config import BertConfig
 from keras_bert.text.rules import TextRules
-from keras_bert.weights.names import encoder_shapes
+from keras_bert.weights.tables import encoder_shapes
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import keras_bert_cli
 
 @pytest.fixture
 def run(monkeypatch, capsys):
-    """Exit code, standard output and standard error of `keras-bert` with these words."""
+    """Runs `keras-bert` with these words; returns the exit code, standard output and standard error."""
 
     def run(*words):
         monkeypatch.setattr(sys, "argv", ["keras-bert", *map(str, words)])

@@ -1,4 +1,4 @@
-"""What all commands have in common: help, errors, completion, and terminals of every kind."""
+"""What all commands share: help, errors, completion, and terminals of every kind."""
 
 import ast
 import dataclasses
@@ -21,6 +21,7 @@ import keras_bert
 import keras_bert_cli as cli
 from keras_bert import progress
 from keras_bert_cli.contents import CONTENTS
+from keras_bert_cli.finetune import TaskName
 from tests.tasks.small import small_task
 
 ROOT = Path(__file__).parents[2]
@@ -43,7 +44,7 @@ def test_help_is_a_table_of_contents(run):
 
 
 def _parse(commands, line):
-    """Refuse a command or an option that is not there."""
+    """Raises an error for a command or an option that does not exist."""
     name, *words = shlex.split(line.split(" && ")[0].removesuffix(" &"), comments=True)[1:]
     if not name.startswith("-"):
         parser = commands[name].make_parser(typer.Context(commands[name]))
@@ -64,7 +65,7 @@ def _pages():
         yield page, ast.get_docstring(ast.parse(page.read_text(encoding="utf-8")))
 
 
-def test_commands_in_the_pages_are_there(commands):
+def test_commands_in_the_pages_exist(commands):
     found = 0
     for page, text in _pages():
         joined = re.sub(r"\\\n\s*", "", text)
@@ -77,28 +78,28 @@ def test_commands_in_the_pages_are_there(commands):
     assert found > 10
 
 
-def test_commands_of_the_demo_are_there(commands, monkeypatch, capsys):
+def test_commands_of_the_demo_exist(commands, monkeypatch, capsys):
     spec = importlib.util.spec_from_file_location("demo", ROOT / "examples" / "demo.py")
     demo = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(demo)
-    told = []
+    commands_run = []
 
     def step(why, command):
-        told.append(command)
+        commands_run.append(command)
         return dict.fromkeys(("masked_lm_accuracy", "next_sentence_accuracy", "entity_f1"), 0.95) | {
             "most_frequent_accuracy": 0.1,
             "accuracy": 0.5 if "bag" in command else 0.94,
         }
 
     monkeypatch.setattr(demo, "step", step)
-    monkeypatch.setattr(demo, "serve", lambda export, _: told.append(f"keras-bert serve {export}"))
+    monkeypatch.setattr(demo, "serve", lambda export, _: commands_run.append(f"keras-bert serve {export}"))
     monkeypatch.setattr(demo.shutil, "rmtree", lambda *_, **__: None)
     monkeypatch.chdir(ROOT)
     with pytest.raises(SystemExit) as end:
         demo.main()
     assert end.value.code == 1  # since one bar of five is not met
     assert capsys.readouterr().out.count("NOT MET") == 1
-    ours = [line for line in told if "keras-bert" in line]
+    ours = [line for line in commands_run if "keras-bert" in line]
     assert len(ours) > 10
     for line in ours:
         _parse(commands, line[line.index("keras-bert") :])
@@ -143,6 +144,11 @@ def test_a_list_for_programs(run):
     assert models == json.loads(json.dumps(korean))
 
 
+def test_the_tasks_of_finetune():
+    """They are written in the command line too, since its help does not import the package."""
+    assert set(TaskName) == set(keras_bert.Task.commands())
+
+
 def test_wrong_usage(run):
     for words, said in (
         (["vocabulary"], "No such command"),
@@ -155,7 +161,7 @@ def test_wrong_usage(run):
         assert not out
 
 
-def test_what_goes_wrong_is_one_line(run, monkeypatch):
+def test_an_error_is_one_line(run, monkeypatch):
     wrong = ["models", "--language", "klingon"]
     code, out, err = run(*wrong)
     assert (code, out) == (1, "")
@@ -164,6 +170,14 @@ def test_what_goes_wrong_is_one_line(run, monkeypatch):
         monkeypatch.setattr(sys, "argv", ["keras-bert", *words])
         with pytest.raises(ValueError, match="klingon"):
             cli.main()
+
+
+def test_an_error_of_several_lines_is_one_line(run, monkeypatch):
+    def fail():
+        raise ValueError("First.\n  Second.")
+
+    monkeypatch.setattr(cli.models, "_known", fail)
+    assert run("models") == (1, "", "keras-bert: First. Second.\n")
 
 
 def test_numbers_have_bounds(run):
@@ -192,7 +206,7 @@ def test_interrupted_while_it_imports(run, monkeypatch):
     assert run("convert", "a", "b", "--to", "hf") == (130, "", "")
 
 
-def test_an_import_that_fails_is_one_line():
+def test_a_failing_import_is_one_line():
     command = [sys.executable, "-m", "keras_bert_cli", "fill-mask", "[MASK]", "--model", "base"]
     environment = os.environ | {"KERAS_BACKEND": "foo"}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
@@ -211,13 +225,13 @@ def test_pretraining_needs_tensorflow(run, monkeypatch):
         assert re.fullmatch(r"keras-bert: .*TensorFlow backend.*Received: backend 'jax'\n", err)
 
 
-def test_errors_of_a_graph_are_one_line():
-    told = 'in user code:\n\n    File "a.py", line 1, in call  *\n        x()\n\n    ValueError: x: too large\n'
-    assert cli._message(ValueError(told)) == "x: too large"
+def test_an_error_in_a_graph_is_one_line():
+    shown = 'in user code:\n\n    File "a.py", line 1, in call  *\n        x()\n\n    ValueError: x: too large\n'
+    assert cli._message(ValueError(shown)) == "x: too large"
 
 
 def test_a_saved_task_is_found_by_its_class(tmp_path):
-    """The command line imports no class before the file that names it is read."""
+    """The command registers the task's class before it reads the file."""
     small_task("classifier").save(tmp_path / "task.keras")
     command = [sys.executable, "-m", "keras_bert_cli", "predict", str(tmp_path / "task.keras")]
     done = subprocess.run(command, input="good film", capture_output=True, text=True, check=False)
@@ -225,13 +239,13 @@ def test_a_saved_task_is_found_by_its_class(tmp_path):
     assert json.loads(done.stdout)["label"] in ("negative", "positive")
 
 
-def test_what_the_system_says_of_a_path(run, tmp_path):
+def test_a_path_that_does_not_exist(run, tmp_path):
     code, out, err = run("embed", tmp_path / "none", "--model", "tiny", "--json")
     assert (code, out) == (1, "")
     assert re.fullmatch(rf"keras-bert: Could not use {tmp_path}/none: No such file or directory\. Check .+\n", err)
 
 
-def test_fill_mask_numbers_the_masks_of_all_texts(run, monkeypatch):
+def test_fill_mask_numbers_the_masks_over_all_texts(run, monkeypatch):
     from keras_bert.pretraining.fill_mask import Filling
     from keras_bert.pretraining.pretrainer import Pretrainer
 
@@ -262,7 +276,7 @@ COMPLETION = {"_KERAS_BERT_COMPLETE": "complete_bash", "COMP_WORDS": "keras-bert
         ([], COMPLETION, "fill-mask\nfinetune"),
     ],
 )
-def test_answers_at_once(words, environment, said):
+def test_help_and_completion_import_no_backend(words, environment, said):
     """Importing Keras and its backend takes seconds, and the package imports both."""
     command = [sys.executable, "-X", "importtime", "-m", "keras_bert_cli", *words]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | environment)

@@ -5,10 +5,10 @@ import dataclasses
 import pytest
 from typer.testing import CliRunner
 
+from keras_bert.text.rules import TextRules
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.vectors import Pooling
-from keras_bert.weights import own
-from keras_bert.weights.checkpoint import TextRules
+from keras_bert.weights import our_folder
 from keras_bert.weights.convert import compare
 from keras_bert.weights.load import read
 from keras_bert_cli import app
@@ -24,13 +24,13 @@ def _convert(*arguments):
 @pytest.mark.parametrize("to", ["hf", "google", "keras-hub", "keras-bert"])
 def test_there_and_back(tmp_path, to):
     ours = small.checkpoint("mlm", "nsp", num_hidden_layers=1)
-    own.write_checkpoint(ours, tmp_path / "ours")
+    our_folder.write_checkpoint(ours, tmp_path / "ours")
     said = _convert(tmp_path / "ours", tmp_path / "theirs", "--to", to)
     assert "largest difference of outputs\t0.0e+00" in said
     _convert(tmp_path / "theirs", tmp_path / "again", "--to", "keras-bert")
     again = read(tmp_path / "again")
     if to == "keras-hub":
-        assert "left out: head mlm\ta KerasHub preset" in said
+        assert "left out: head mlm\tKerasHub computes its heads" in said
         ours.heads.clear()
     small.assert_same(ours, again)
 
@@ -39,15 +39,15 @@ def test_there_and_back(tmp_path, to):
 def test_pooling(tmp_path, to):
     ours = small.checkpoint(num_hidden_layers=1)
     ours.pooling = Pooling("cls", True, 12)
-    own.write_checkpoint(ours, tmp_path / "ours")
+    our_folder.write_checkpoint(ours, tmp_path / "ours")
     said = _convert(tmp_path / "ours", tmp_path / "theirs", "--to", to)
     kept = to in ("hf", "keras-bert")
     assert read(tmp_path / "theirs").pooling == (ours.pooling if kept else None)
     assert ("left out: pooling" in said) is not kept
 
 
-def test_folder_in_the_way(tmp_path):
-    own.write_checkpoint(small.checkpoint(), tmp_path / "ours")
+def test_a_folder_that_is_not_empty(tmp_path):
+    our_folder.write_checkpoint(small.checkpoint(), tmp_path / "ours")
     with pytest.raises(FileExistsError, match="new or empty folder"):
         _convert(tmp_path / "ours", tmp_path / "ours", "--to", "hf")
 
@@ -56,8 +56,8 @@ def test_folder_in_the_way(tmp_path):
 @pytest.mark.parametrize("rules", [TextRules(False, True), TextRules(True, False, False)])
 def test_rules_of_text(tmp_path, to, rules):
     ours = small.checkpoint(num_hidden_layers=1, rules=rules)
-    ours.vocabulary = Vocabulary([*small.VOCABULARY.tokens[:-1], "e"])  # which shows none of the two
-    own.write_checkpoint(ours, tmp_path / "ours")
+    ours.vocabulary = Vocabulary([*small.VOCABULARY.tokens[:-1], "e"])  # which shows neither rule
+    our_folder.write_checkpoint(ours, tmp_path / "ours")
     _convert(tmp_path / "ours", tmp_path / "theirs", "--to", to)
     again = read(tmp_path / "theirs")
     assert (again.rules, again.vocabulary) == (rules, ours.vocabulary)
@@ -70,7 +70,7 @@ def test_rules_of_text(tmp_path, to, rules):
         ({"vocabulary": None}, "another vocabulary"),
     ],
 )
-def test_text_that_comes_back_otherwise(change, error):
+def test_text_that_comes_back_different(change, error):
     ours = small.checkpoint(num_hidden_layers=1)
     assert compare(ours, ours) == 0
     with pytest.raises(RuntimeError, match=error):
@@ -81,21 +81,21 @@ def test_text_that_comes_back_otherwise(change, error):
 def test_without_a_pooler(tmp_path, to):
     ours = small.checkpoint("mlm", num_hidden_layers=1)
     del ours.weights["pooler/kernel"], ours.weights["pooler/bias"]
-    own.write_checkpoint(ours, tmp_path / "ours")
+    our_folder.write_checkpoint(ours, tmp_path / "ours")
     said = _convert(tmp_path / "ours", tmp_path / "theirs", "--to", to)
     assert "left out: pooler\tthe file has none" in said
     small.assert_same(ours, read(tmp_path / "theirs"))
 
 
 @pytest.mark.parametrize("multi_label", [False, True])
-def test_what_google_does_not_say(tmp_path, multi_label):
+def test_what_googles_format_does_not_hold(tmp_path, multi_label):
     ours = small.checkpoint("classifier", num_hidden_layers=1, hidden_act="gelu_erf", layer_norm_eps=1e-5)
     head = dataclasses.replace(ours.heads["classifier"], labels=("a", "b", "c"), multi_label=multi_label)
     ours.heads["classifier"] = head
-    own.write_checkpoint(ours, tmp_path / "ours")
+    our_folder.write_checkpoint(ours, tmp_path / "ours")
     said = _convert(tmp_path / "ours", tmp_path / "theirs", "--to", "google")
     assert "left out: hidden_act\tkept for keras_bert; Google's scripts" in said
-    assert "left out: layer_norm_eps\tkept for keras_bert; Google's scripts take 1e-12, and not 1e-05" in said
+    assert "left out: layer_norm_eps\tkept for keras_bert; Google's scripts compute with 1e-12 instead of 1e-05" in said
     assert ("left out: labels\t" in said) is not multi_label
     assert ("left out: head classifier\tseveral of its labels" in said) is multi_label
     ours.heads = {} if multi_label else {"classifier": dataclasses.replace(head, labels=None)}

@@ -36,7 +36,7 @@ def test_names_are_whole_in_every_terminal(term, columns):
     with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment):
         os.close(theirs)
         shown = ""
-        with contextlib.suppress(OSError):  # Linux's way to say that the other side is closed
+        with contextlib.suppress(OSError):  # so Linux reports that the other side is closed
             while data := os.read(ours, 4096):
                 shown += data.decode()
     os.close(ours)
@@ -44,6 +44,9 @@ def test_names_are_whole_in_every_terminal(term, columns):
     names = [model.name for model in list_models() if "languages" in model.language]
     assert [line.split()[0] for line in lines if line.split()[0] in names] == names
     assert max(map(cell_len, lines)) <= columns
+    if columns >= 80:
+        assert lines[0].split() == ["name", "language", "layers", "x", "units", "parameters", "casing"]
+        assert lines[1].split() == ["multilingual", "104", "languages", "12", "x", "768", "177.9", "M", "cased"]
 
 
 def test_one_language():

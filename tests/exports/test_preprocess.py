@@ -113,7 +113,7 @@ def test_bert_pack_inputs(loaded, words_apart, seq_length):
 
 def test_pack_without_room(loaded):
     ids = loaded.tokenize(tf.constant(["w1"]))
-    with pytest.raises(tf.errors.InvalidArgumentError, match="seq_length must hold"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="seq_length` must be at least 3"):
         loaded.bert_pack_inputs([ids, ids], seq_length=2)
 
 

@@ -16,11 +16,13 @@ import tensorflow as tf
 
 import keras_bert
 from keras_bert.exports.encoder_part import encoder
-from keras_bert.exports.export import _save, _with_dtype, _write_settings
+from keras_bert.exports.export import _save
 from keras_bert.exports.text_part import answers_to_texts
+from keras_bert.model import with_dtype
 from keras_bert.serving.served_version import ServedVersion
 from keras_bert.serving.write_kit import write_kit
 from keras_bert.tasks.task import Task
+from keras_bert.weights.our_export import write_settings
 from tests.exports.conftest import SEQ_LENGTH, make
 
 TEXTS = ["w1 w2 É", "w0", "W3, w4!"]
@@ -70,7 +72,7 @@ def _export_part(model, folder):
         _save(lambda: answers_to_texts(model, SEQ_LENGTH, vocab_file), folder, gradients=False)
     else:
         _save(lambda: encoder(model, vocab_file), folder, gradients=True)
-    _write_settings(model, folder / "assets.extra")
+    write_settings(model, folder / "assets.extra")
 
 
 def _traced(task, folder):
@@ -234,7 +236,7 @@ def test_pretrainer(tmp_path):
 
 def test_bfloat16(exports, tmp_path):
     task = exports["classifier"][0]
-    copy = _with_dtype(task, "bfloat16")
+    copy = with_dtype(task, "bfloat16")
     found = _traced(copy, tmp_path)["serving_default"](text=tf.constant(TEXTS))["scores"]
     assert found.dtype == tf.float32
     expected = np.array([list(answer.scores.values()) for answer in task.classify(TEXTS)])

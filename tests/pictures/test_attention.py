@@ -36,7 +36,7 @@ def test_weights(bert):
         np.testing.assert_allclose((codes / 255) ** 2, expected.maps[layer, 0], atol=0.004)
 
 
-def test_text_stays_text(bert):
+def test_html_in_a_text_is_shown_as_text(bert):
     evil = "</script><script>alert(1)</script> <!-- $data"
     page = attention_page(bert, evil)
     assert data_of(page)["texts"] == [evil]
@@ -45,14 +45,14 @@ def test_text_stays_text(bert):
     assert page.count("<!--") == 0
 
 
-def test_no_address(bert):
+def test_the_page_refers_to_no_other(bert):
     assert not re.search(r"//\w|@import|url\(", attention_page(bert, "a"))
 
 
-def test_a_long_text_is_cut(bert, caplog):
+def test_a_long_text_is_truncated(bert, caplog):
     data = data_of(attention_page(bert, "cat " * 40))
     assert (len(data["pieces"]), data["cut"]) == (32, True)
-    assert caplog.messages == ["The text is cut to 32 tokens."]
+    assert caplog.messages == ["The text is truncated to 32 tokens."]
 
 
 def test_too_many_weights(bert, monkeypatch):
@@ -62,8 +62,8 @@ def test_too_many_weights(bert, monkeypatch):
 
 
 @pytest.mark.parametrize("texts", [(["a", "b"],), ("a", ["b"]), (("a", "b"),)])
-def test_one_text_at_a_time(bert, texts):
-    with pytest.raises(TypeError, match=r"one text, or one pair.*Received: [\[(]"):
+def test_lists_of_texts_are_refused(bert, texts):
+    with pytest.raises(TypeError, match=r"one text or one pair.*Received: [\[(]"):
         attention_page(bert, *texts)
 
 
@@ -81,7 +81,7 @@ def test_command(bert, tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {"bert.keras", "a.html"}
     run("--output", str(tmp_path / "a.html"), "--seq-length", "4")
     assert len(data_of((tmp_path / "a.html").read_text())["pieces"]) == 4
-    with pytest.raises(ValueError, match="at most the model's"):
+    with pytest.raises(ValueError, match="not exceed the model's"):
         run("--output", str(tmp_path / "a.html"), "--seq-length", "9999")
     with pytest.raises(FileNotFoundError, match="needs a folder that exists"):
         run("--output", str(tmp_path / "none" / "a.html"))

@@ -192,7 +192,7 @@ def test_512_tokens(browser, tmp_path):
     page.write_text(attention_page(small.bert(512, layers=1), "the cat sat . 영화를 보았다 " * 100), encoding="utf-8")
     show(browser, page)
     assert len(texts(browser, "#from li")) == 512
-    assert "512 tokens · the text was longer and is cut" in find(browser, "#about").text
+    assert "512 tokens · the text is truncated" in find(browser, "#about").text
     top = pixels(browser, "#lines")
     browser.execute_script("document.querySelector('#scroller').scrollTop = 6000")
     browser.execute_async_script("requestAnimationFrame(() => requestAnimationFrame(arguments[0]))")

@@ -76,9 +76,9 @@ def test_what_cannot_be_written_is_refused_before_the_work(tmp_path):
     for option, path, message in (
         ("--output", tmp_path / "none" / "v.npy", "needs a folder that exists"),
         ("--output", tmp_path, "--output must be a file"),
-        ("--output", tmp_path / "pipe", "no folder, device or pipe"),
-        ("--plot", tmp_path / "map.doc", r"ends in \.png, \.svg, \.pdf"),
-        ("--plot", tmp_path / "map.png", "two texts at least"),
+        ("--output", tmp_path / "pipe", "a file, not a folder, a device or a pipe"),
+        ("--plot", tmp_path / "map.doc", r"end in \.png, \.svg, \.pdf"),
+        ("--plot", tmp_path / "map.png", "at least two texts"),
     ):
         with pytest.raises((ValueError, OSError), match=message):
             run("-", "--model", "no-such-model", option, path, input="a\n")

@@ -2,6 +2,7 @@ import bz2
 import gzip
 import json
 import random
+import textwrap
 
 import pytest
 import zstandard
@@ -44,8 +45,8 @@ def test_a_heading_separates_documents_in_markdown(tmp_path):
 def test_boundaries(tmp_path):
     path = write(tmp_path, "a.txt", "# A\nOne\n\ntwo.\n# B\nThree.\n")
     assert texts(path, boundary="heading") == ["One\n\ntwo.", "Three."]
-    (whole,) = read_documents(path, boundary="file")
-    assert list(sentences_of(whole)) == ["# A One", "two.", "# B Three."]  # where a blank line separates paragraphs
+    (document,) = read_documents(path, boundary="file")
+    assert list(sentences_of(document)) == ["# A One", "two.", "# B Three."]  # where a blank line separates paragraphs
     with pytest.raises(ValueError, match=r"`boundary` \(--documents\) must be one of"):
         read_documents(path, boundary="page")
 
@@ -80,9 +81,9 @@ def test_texts_in_memory():
     ("suffix", "pack"), [(".gz", gzip.compress), (".bz2", bz2.compress), (".zst", zstandard.compress)]
 )
 def test_compressed(tmp_path, suffix, pack):
-    whole = "".join(f"Sentence {random.Random(n).random()}.\n\n" for n in range(5000))
+    text = "".join(f"Sentence {random.Random(n).random()}.\n\n" for n in range(5000))
     path = tmp_path / f"a.txt{suffix}"
-    data = pack(whole.encode()[:60]) + pack(whole.encode()[60:])  # several members, as parallel compressors write
+    data = pack(text.encode()[:60]) + pack(text.encode()[60:])  # several members, as parallel compressors write
     path.write_bytes(data)
     assert len(texts(path)) == 5000
     path.write_bytes(data[: len(data) // 2])
@@ -155,6 +156,20 @@ def test_a_very_long_document_is_cut(tmp_path, monkeypatch, caplog):
     assert "a.txt: documents longer than 1,000 characters are cut" in caplog.text
 
 
+def test_hard_wrapped_lines_are_joined(tmp_path):
+    sentences = [f"Sentence {number} has {'several words ' * (number % 7)}and an end." for number in range(60)]
+    paragraphs = [" ".join(sentences[begin : begin + 4]) for begin in range(0, 60, 4)]
+    wrapped = "\n\n".join(textwrap.fill(paragraph, 60) for paragraph in paragraphs)
+    documents = list(read_documents(write(tmp_path, "wrapped.txt", wrapped)))
+    assert len(documents) == len(paragraphs)
+    assert [sentence for document in documents for sentence in sentences_of(document)] == sentences
+    lines = [line for document in documents for line in sentences_of(document, "line")]
+    assert lines == [line for line in wrapped.split("\n") if line]
+    for text in ("\n".join(sentences), "\n".join(paragraphs)):  # lines of natural length stay as they are
+        (document,) = read_documents(write(tmp_path, "lines.txt", text))
+        assert document.form == "lines"
+
+
 @pytest.mark.parametrize(
     "sentences",
     [
@@ -190,8 +205,8 @@ def test_headings_of_markdown_are_dropped(tmp_path, boundary):
     documents = read_documents(write(tmp_path, "a.md", text), boundary=boundary)
     found = [sentence for document in documents for sentence in sentences_of(document)]
     assert found == ["One.", "Two.", "Three", "Four.", "``` # of code ```"]
-    (whole,) = read_documents(tmp_path / "a.md", boundary="file")
-    assert list(sentences_of(whole, "line"))[:3] == ["One. Two.", "Three", "Four."]
+    (document,) = read_documents(tmp_path / "a.md", boundary="file")
+    assert list(sentences_of(document, "line"))[:3] == ["One. Two.", "Three", "Four."]
 
 
 def test_markup_of_markdown_is_dropped():

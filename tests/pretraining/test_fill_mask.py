@@ -1,4 +1,4 @@
-"""Pretrainer's answers on text: what may stand at a mask, and whether a text follows another."""
+"""Predictions of a Pretrainer about text: the pieces at a mask, and whether a text follows another."""
 
 import dataclasses
 import json
@@ -40,15 +40,15 @@ def test_fill_mask():
     assert dataclasses.asdict(masks[0][0]).keys() == {"token", "id", "score", "text"}
 
 
-def test_fill_mask_of_many():
+def test_fill_mask_of_many_texts():
     pretrainer = small_pretrainer()
     texts = [f"w{i % 18} [MASK] " + "w1 " * (i % 9) for i in range(40)]
     found = pretrainer.fill_mask(texts, top_k=1)
     assert [len(masks) for masks in found] == [1] * 40
     for index in (0, 8, 39):
-        (alone,) = pretrainer.fill_mask(texts[index], top_k=1)
-        assert found[index][0][0].token == alone[0].token
-        assert found[index][0][0].score == pytest.approx(alone[0].score, rel=1e-4)
+        (single,) = pretrainer.fill_mask(texts[index], top_k=1)
+        assert found[index][0][0].token == single[0].token
+        assert found[index][0][0].score == pytest.approx(single[0].score, rel=1e-4)
     assert pretrainer.fill_mask([]) == []
 
 
@@ -85,7 +85,7 @@ def test_korean():
         (("[MASK]", "w1"), 5, "one text or a list"),
     ],
 )
-def test_fill_mask_wrongly(texts, top_k, message):
+def test_fill_mask_with_wrong_arguments(texts, top_k, message):
     with pytest.raises(ValueError, match=message):
         small_pretrainer().fill_mask(texts, top_k)
 
@@ -104,7 +104,7 @@ def test_is_next():
     assert many[39].score == pytest.approx(pretrainer.is_next("w1 w2", "w4 w5").score, rel=1e-5)
     with pytest.raises(ValueError, match="no head for next sentences"):
         small_pretrainer(nsp=False).is_next("w1", "w2")
-    with pytest.raises(ValueError, match="equal length"):
+    with pytest.raises(ValueError, match="same length"):
         pretrainer.is_next(["w1"], ["w2", "w3"])
 
 

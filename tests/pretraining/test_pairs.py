@@ -23,7 +23,7 @@ def as_pieces(documents):
 
 @pytest.mark.parametrize("short_seq_prob", [0.0, 1.0])
 @pytest.mark.parametrize("seed", range(5))
-def test_every_pair_is_one_google_could_make(seed, short_seq_prob):
+def test_pairs_are_valid_by_googles_algorithm(seed, short_seq_prob):
     documents = lengths(seed=seed)
     spans = pair_spans(documents, room=61, short_seq_prob=short_seq_prob, chance=random.Random(seed))
     document_of = np.repeat(range(len(documents)), [sum(document) for document in documents])
@@ -116,7 +116,7 @@ def test_full_rows_hold_every_piece_once(seed):
             assert size + next_sentence + (begin in bounds) > 40  # the next sentence would not have fitted
 
 
-def test_real_books_give_half(shared):
+def test_half_of_the_pairs_in_books_are_random(shared):
     chosen = sorted((shared / "books").glob("A*.md"))[:4]
     documents = [[len(sentence.split()) for sentence in sentences_of(document)] for document in read_documents(chosen)]
     documents = [document for document in documents if document]
@@ -125,9 +125,9 @@ def test_real_books_give_half(shared):
     last_sentences = np.cumsum([len(document) for document in documents]) - 1
     first = np.searchsorted(starts, spans[:, 0], "right") - 1
     last = np.searchsorted(starts, spans[:, 1] - 1, "right") - 1
-    # A chunk of one sentence has no next: the last of a document, or one that fills the row alone.
-    alone = np.isin(last, last_sentences) | ((first == last) & (starts[last + 1] - starts[last] >= 125))
-    free = spans[~alone]
+    # A chunk of one sentence has no next segment: the last of a document, or one that fills the row.
+    single = np.isin(last, last_sentences) | ((first == last) & (starts[last + 1] - starts[last] >= 125))
+    free = spans[~single]
     assert len(free) > 3000
     assert abs(free[:, 4].mean() - 0.5) < 3 * 0.5 / np.sqrt(len(free))
-    assert (spans[alone, 4] == 1).all()
+    assert (spans[single, 4] == 1).all()

@@ -8,7 +8,7 @@ import pytest
 
 from keras_bert.bert import Bert
 from keras_bert.pretraining.pretrainer import Pretrainer
-from keras_bert.weights import google, hugging_face, own
+from keras_bert.weights import google, hugging_face, our_folder
 from keras_bert.weights.checkpoint import Checkpoint
 from keras_bert.weights.load import read
 from tests.parity.oracles import array
@@ -39,7 +39,7 @@ def test_keras_file(tmp_path, nsp):
         trainable = [weight.path for weight in pretrainer.trainable_weights]
         assert [weight.path for weight in loaded.trainable_weights] == trainable
         pooler, saved = (x.bert.get_layer("pooler").kernel for x in (loaded, pretrainer))
-        assert (array(pooler) == array(saved)).all()  # of no use to masked words alone, but kept
+        assert (array(pooler) == array(saved)).all()  # not used for masked words, but kept
         assert isinstance(loaded.optimizer, type(pretrainer.optimizer))
     mixed = Pretrainer.load(tmp_path, dtype="mixed_bfloat16", seq_length=8)
     assert mixed.bert.dtype_policy.name == "mixed_bfloat16"
@@ -48,7 +48,7 @@ def test_keras_file(tmp_path, nsp):
         assert (array(weight) == array(saved)).all()
 
 
-@pytest.mark.parametrize("form", [own, hugging_face, google])
+@pytest.mark.parametrize("form", [our_folder, hugging_face, google])
 def test_formats(tmp_path, form):
     if form is google and keras.backend.backend() != "tensorflow":
         pytest.skip("Google's checkpoints are read with TensorFlow")
@@ -68,20 +68,20 @@ def test_keras_file_as_a_checkpoint(tmp_path):
     folder.mkdir()
     pretrainer.bert.config.to_json(folder / "bert_config.json")
     small.VOCABULARY.save(folder / "vocab.txt")
-    pretrainer.save_weights(folder / own.WEIGHTS)
+    pretrainer.save_weights(folder / our_folder.WEIGHTS)
     small.assert_equal_arrays(read(folder).heads["mlm"].weights, Checkpoint.of(pretrainer).heads["mlm"].weights)
 
 
 def test_a_source_without_the_head(tmp_path):
     hugging_face.write_checkpoint(small.checkpoint("classifier"), tmp_path / "classifier")
-    with pytest.raises(ValueError, match=r"must have the head mlm.*with the heads classifier"):
+    with pytest.raises(ValueError, match=r"lacks the head mlm.*the heads classifier"):
         Pretrainer.load(tmp_path / "classifier")
     Bert(small.CONFIG).save(tmp_path / "bert.keras")
-    with pytest.raises(ValueError, match=r"must have the head mlm.*with no head"):
+    with pytest.raises(ValueError, match=r"lacks the head mlm.*no head"):
         Pretrainer.load(tmp_path / "bert.keras")
 
 
-def test_masked_words_alone_go_on_with_next_sentences(tmp_path):
+def test_a_model_of_masked_words_gets_a_head_for_next_sentences(tmp_path):
     made = small.checkpoint("mlm")
     hugging_face.write_checkpoint(made, tmp_path / "model")
     assert not Pretrainer.load(tmp_path / "model").nsp
@@ -90,8 +90,8 @@ def test_masked_words_alone_go_on_with_next_sentences(tmp_path):
     assert array(loaded.get_layer("nsp").kernel).any()
 
 
-def test_a_head_computed_otherwise_than_its_encoder():
-    """As KerasHub's, with the erf GELU over an encoder with the tanh form."""
+def test_a_head_with_another_activation_than_its_encoder():
+    """As in KerasHub: the erf form of GELU in the head, the tanh form in the encoder."""
     other = dataclasses.replace(small.CONFIG, hidden_act="gelu_erf", layer_norm_eps=1e-5)
     pretrainer = small_pretrainer(mlm_config=other)
     checkpoint = Checkpoint.of(pretrainer)

@@ -5,6 +5,7 @@ import math
 import random
 import resource
 import shutil
+import textwrap
 
 import numpy as np
 import pytest
@@ -48,7 +49,7 @@ def test_examples_json_describes_the_directory(source, dynamic):
     assert Vocabulary.from_file(dynamic / "vocab.txt") == VOCABULARY
 
 
-def test_an_interrupted_run_is_resumed(source, dynamic, tmp_path, monkeypatch):
+def test_writing_resumes_after_an_interruption(source, dynamic, tmp_path, monkeypatch):
     write_shard = ShardWriter.write
 
     def interrupted(self, number, unit):
@@ -91,13 +92,33 @@ def test_a_changed_corpus_is_refused_on_resuming(source, tmp_path, monkeypatch):
 
 def test_directories_with_other_content(source, dynamic, tmp_path):
     for change in ({"seq_length": 64}, {"nsp": False}, {"masking": Masking(rate=0.2)}, {"lowercase": False}):
-        with pytest.raises(FileExistsError, match="of another run"):
+        with pytest.raises(FileExistsError, match="holds other examples"):
             write(source, dynamic, **change)
     with pytest.raises(FileExistsError, match="other corpus"):
         write(source / "0.txt", dynamic)
     (tmp_path / "model.keras").write_text("")
     with pytest.raises(FileExistsError, match=r"is not empty.*model\.keras"):
         write(source, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"sequence_length": 64}, TypeError, r"write_examples\(\) has no argument `sequence_length`.*seq_length.*=64"),
+        ({"seq_length": 4}, ValueError, "`seq_length` must be at least 5"),
+        ({"mode": "fixed"}, ValueError, "`mode` must be one of dynamic, static"),
+        ({"sentences": "words"}, ValueError, "`sentences` must be one of rules, line"),
+        ({"boundary": "page"}, ValueError, "`boundary`"),
+        ({"dupe_factor": 0}, ValueError, "`dupe_factor` must be at least 1"),
+        ({"short_seq_prob": 2}, ValueError, "`short_seq_prob` must be between 0 and 1"),
+        ({"seed": 2**63}, ValueError, "`seed`"),
+        ({"workers": 0}, ValueError, "`workers` must be at least 1"),
+    ],
+)
+def test_options_out_of_range(tmp_path, options, error, message):
+    with pytest.raises(error, match=message):
+        write(iter(["A b. C d."] * 2), tmp_path / "a", **options)
+    assert not (tmp_path / "a").exists()
 
 
 def test_corpora_without_pairs(tmp_path, caplog):
@@ -111,7 +132,28 @@ def test_corpora_without_pairs(tmp_path, caplog):
     assert write(iter(["A b. C d."]), tmp_path / "a", nsp=False).examples == 1
     caplog.clear()
     assert write(iter(["A b."] * 20), tmp_path / "b").examples == 20  # of one sentence each
-    assert "In 0 of 20 examples" in caplog.text
+    assert "In 100 % of the pairs the second segment is random" in caplog.text
+
+
+def test_paragraphs_as_documents_are_warned_of(tmp_path, caplog):
+    """By two books in the form of Project Gutenberg: blank lines between paragraphs, and hard-wrapped lines."""
+    chance = random.Random(0)
+    for name in "ab":
+        paragraphs = ["\n".join(textwrap.wrap(document(chance, 3), 40)) for _ in range(200)]
+        (tmp_path / f"{name}.txt").write_text("\n\n".join(paragraphs))
+    source = [tmp_path / "a.txt", tmp_path / "b.txt"]
+    options = {"seq_length": 128, "short_seq_prob": 0}
+    short = write(source, tmp_path / "short", **options)
+    assert "--documents file" in caplog.text
+    assert short.real_share < 0.5
+    assert short.sentences == sum(path.read_text().count(".") for path in source)  # across the ends of lines
+    caplog.clear()
+    long = write(source, tmp_path / "long", boundary="file", **options)
+    assert not caplog.text
+    assert long.real_share > 0.95
+    assert 0.4 < long.random_share < 0.6
+    batch = next(iter(read_examples(tmp_path / "long", batch_size=long.examples)))
+    assert long.real_share == pytest.approx(np.mean(batch[0]["input_mask"]))
 
 
 def test_a_shard_has_at_least_two_documents(tmp_path):
@@ -185,8 +227,8 @@ def test_next_segments_follow_the_first(tmp_path):
     letters = [f"{a} {b}" for a in "abcdefghij" for b in "abcdefghij"]
     texts = ["\n".join(f"{number} {letter}." for number, letter in zip("abcdefghij" * 10, letters, strict=True))] * 9
     write(iter(texts), tmp_path / "a", short_seq_prob=0, sentences="line")
-    whole = [VOCABULARY[piece] for piece in texts[0].replace(".", " .").split()]
-    places = {tuple(whole[begin : begin + 12]): begin for begin in range(len(whole) - 12)}
+    text = [VOCABULARY[piece] for piece in texts[0].replace(".", " .").split()]
+    places = {tuple(text[begin : begin + 12]): begin for begin in range(len(text) - 12)}
     seen = 0
     for batch in batches(tmp_path / "a", epochs=1):
         for ids, label in zip(unmasked(batch), batch["y/nsp_logits"], strict=True):

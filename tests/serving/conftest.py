@@ -6,7 +6,7 @@ import keras
 import pytest
 from typer.testing import CliRunner
 
-from keras_bert.weights import own
+from keras_bert.weights import our_folder
 from keras_bert_cli import app
 from tests.serving.exported import LABELS, METRICS, NAME
 from tests.weights import small
@@ -18,7 +18,7 @@ if keras.backend.backend() != "tensorflow":
 @pytest.fixture(scope="session")
 def kit(tmp_path_factory):
     folder = tmp_path_factory.mktemp("serving")
-    own.write_checkpoint(small.checkpoint("classifier", num_hidden_layers=1, labels=LABELS), folder / "model")
+    our_folder.write_checkpoint(small.checkpoint("classifier", num_hidden_layers=1, labels=LABELS), folder / "model")
     (folder / "model" / "metrics.json").write_text(json.dumps(METRICS | {"epochs": [{"epoch": 1}]}))
     command = ["export", str(folder / "model"), "--name", NAME, "--output", str(folder), "--seq-length", "12"]
     result = CliRunner().invoke(app, command, catch_exceptions=False)

@@ -122,7 +122,7 @@ def test_bad_input_leaves_nothing_behind(bert, files, tmp_path):
         train("no-such-model/folder", "classify", *files, tmp_path / "run", "--grid")
     with pytest.raises(ValueError, match=r"A column is named twice.*'text', 'text'"):
         train(bert, "classify", *files, tmp_path / "run", "--label", "text")
-    with pytest.raises(ValueError, match=r"at most the model's 64 positions.*seq_length=65"):
+    with pytest.raises(ValueError, match=r"not exceed the model's 64 positions.*seq_length=65"):
         train(bert, "classify", *files, tmp_path / "run", "--seq-length", 65)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["empty.tsv", "one.tsv", "valid.tsv"]
 

@@ -147,7 +147,7 @@ BAD_TABLES = {
     ),
     "no JSON": ("a.jsonl", "text\n", "must be a JSON value.*Expecting.*a.jsonl:1"),
     "no object": ("a.jsonl", "1\n", "a.jsonl, line 1, is not a JSON object"),
-    "deep JSON": ("a.jsonl", '{"text": "x", "label": "x"}\n' + "[" * 100_000, "too deep at .*a.jsonl:2"),
+    "deep JSON": ("a.jsonl", '{"text": "x", "label": "x"}\n' + "[" * 100_000, "too deeply at .*a.jsonl:2"),
     "half a character": ("a.jsonl", '{"text": "\\ud800", "label": "x"}\n', "surrogate pair.* at .*a.jsonl:1"),
     "another encoding": (
         "a.tsv",

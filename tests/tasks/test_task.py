@@ -135,7 +135,7 @@ def count_needed(task, kind):
     """How many operations of a kind the training step depends on; the runtime prunes the others."""
     import tensorflow as tf
 
-    x, y, weight = next(iter(task.examples(TEXTS, [0, 1, 0, 1]).batches(4)[1]))
+    x, y, weight = next(iter(task.examples(TEXTS, [0, 1, 0, 1]).batches(4)))
     graph = tf.function(task.train_step).get_concrete_function((x, y, weight)).graph
     start = [output.op for output in graph.structured_outputs.values()] + list(graph.control_outputs)
     seen, waiting = set(), start
@@ -312,7 +312,7 @@ def test_weights_of_classes_and_samples():
     task = small_task("classifier")
     task.compile(loss=task.default_loss())
     y, sample_weight, class_weight = [0, 1, 0, 1], [1.0, 2.0, 3.0, 0.0], {"positive": 5.0}
-    _, _, found = next(iter(task.examples(TEXTS, y, sample_weight, class_weight).batches(4, by_length=False)[1]))
+    _, _, found = next(iter(task.examples(TEXTS, y, sample_weight, class_weight).batches(4)))
     assert found.numpy().tolist() == [1, 10, 3, 0]
     logits = task.predict(TEXTS)
     of_each = np.log(np.exp(logits).sum(1)) - logits[np.arange(4), y]

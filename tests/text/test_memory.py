@@ -21,10 +21,10 @@ def worst(size):
         "one long word among many, and marks that move": ["\u302e\u0301 " + "b" * (size // 2) + " a" * (size // 4)],
         "one long text among many": ["a"] * 255 + ["a " * (size // 2)],
         "short texts and one long word": ["a"] * (size // 2) + ["b" * (size // 2)],
+        "only marks": ["a" + "\u302e\u0301" * (size // 5)],  # NFD by itself takes 40 s for 1 MB of them
         "punctuation": ["!" * size],
         "punctuation, and marks that move": ["\u302e\u0301 " + "!" * size],
         "Hangul, and marks that move": ["\u302e\u0301 " + "각" * (size // 3)],
-        "ideographs": ["中" * (size // 3)],
         "bytes that are not UTF-8": [b"\xff" * (size // 2) + b" a" * (size // 4)],
     }
 
@@ -87,6 +87,7 @@ def test_the_memory_of_a_tokenizer_is_linear():
     assert fork(of_tokenizer) == [{}, {}, {}]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="SavedModels are TensorFlow's")
 def test_the_memory_of_an_export_is_linear(tmp_path):
     assert fork(of_exports, tmp_path) == [{}, {}, {}]

@@ -1,12 +1,12 @@
-"""The tables of the normalizer and the aligner, against Python's, character by character."""
+"""The character tables of the normalizer against Python's, character by character."""
 
 import os
+import random
 import unicodedata
 
 import tensorflow as tf
 
-from keras_bert.text.normalizer import _CASED, _IGNORABLE, Normalizer
-from keras_bert.text.offsets import _MOVING
+from keras_bert.text.normalizer import _CASED, _IGNORABLE, MOVING_MARKS, Normalizer, _sorted_accents
 from tests.parity.unicode_strings import assigned
 from tests.subprocesses import fork
 
@@ -15,8 +15,8 @@ def in_class(members):
     return tf.strings.regex_full_match(assigned(), f"[{members}]").numpy().tolist()
 
 
-def test_what_a_final_sigma_looks_at():
-    """A cased letter before a sigma makes it final, unless one stands behind it; the ignorable ones are skipped."""
+def test_which_neighbours_make_a_sigma_final():
+    """A cased letter before a sigma makes it final, unless one follows it; ignorable characters are skipped."""
     cased = [(character + "Σ").lower()[-1] == "ς" for character in assigned()]
     ignorable = [("aΣ" + c + "a").lower()[1] == "σ" and ("aΣ" + c).lower()[1] == "ς" for c in assigned()]
     cased_only = [
@@ -31,19 +31,44 @@ def test_which_marks_may_move():
         parts = unicodedata.normalize("NFD", character.lower())
         return any(unicodedata.combining(part) and unicodedata.category(part) != "Mn" for part in parts)
 
-    assert in_class(_MOVING) == [leaves_moving(character) for character in assigned()]
+    assert in_class(MOVING_MARKS) == [leaves_moving(character) for character in assigned()]
+
+
+def test_which_accents_are_sorted():
+    """TensorFlow may know younger ones than Python."""
+    accents = [c for c in assigned() if unicodedata.category(c) == "Mn"]
+    sorted_by_python = {c for c in accents if all(map(unicodedata.combining, unicodedata.normalize("NFD", c)))}
+    assert sorted_by_python <= set(_sorted_accents())
+    assert {c for c in _sorted_accents() if unicodedata.category(c) != "Cn"} <= sorted_by_python
+
+
+def test_long_runs_of_marks_become_the_same_words():
+    """Beyond 4,096 bytes runs are shortened before NFD. Python sorts them as they are."""
+    draw = random.Random(0)
+    accents, moving = "\u0301\u0327\u0340\u05b0\u0345", "\u302e\u1715\U0001d16d"
+    kinds = ["a", "é", "\u034f", accents, moving, accents + moving]
+    texts = []
+    for longest in (3, 30, 199):
+        for _ in range(20):
+            runs = [draw.choices(draw.choice(kinds), k=draw.randint(1, longest)) for _ in range(10_000 // longest)]
+            texts.append(" ".join("e" + "".join(run) for run in runs))
+    assert min(len(text.encode()) for text in texts) > 4096
+    normalizer = Normalizer(lowercase=False, strip_accents=True, split_cjk=True)
+    for text, words in zip(texts, normalizer.normalize(texts).numpy(), strict=True):
+        expected = (c for c in unicodedata.normalize("NFD", text) if unicodedata.category(c) != "Mn")
+        assert words.decode() == "".join(expected)
 
 
 def lowered(language):
-    """TensorFlow's own lower case, which goes by the language, and the normalizer's, with accents and without."""
+    """TensorFlow's lower case, which depends on the language, and ours, with accents stripped and kept."""
     os.environ["LC_ALL"] = language
     text = "IİI i̇ TITLE ÌÍĨĮ J̀ İ Į̃ ΑΣ"
     ours = [Normalizer(True, strip, True).normalize([text])[0].numpy() for strip in (True, False)]
     return tf.strings.lower(text, encoding="utf-8").numpy(), ours
 
 
-def test_the_machines_language_changes_no_id():
-    """ICU lower-cases by the language of the machine; İ, Ì and I are where Turkish and Lithuanian differ."""
+def test_the_language_of_the_machine_changes_no_id():
+    """ICU lowercases by the language of the machine. Turkish and Lithuanian differ in İ, Ì and I."""
     found = [fork(lowered, language) for language in ("C", "tr_TR.UTF-8", "lt_LT.UTF-8")]
     assert len({theirs for theirs, _ in found}) == 3
     assert all(ours == found[0][1] for _, ours in found)

@@ -42,7 +42,7 @@ def test_longest_first_is_round_robin_and_googles_loop():
             assert result == [len(left), len(right)]
 
 
-def test_four_segments_are_dealt_in_turn():
+def test_four_segments_get_their_room_in_turn():
     lengths = np.random.default_rng(0).integers(0, 12, (300, 4))
     for room in (0, 1, 5, 17, 60):
         kept = kept_lengths(tf.constant(lengths, tf.int32), room, "longest_first").numpy().tolist()
@@ -59,12 +59,12 @@ def test_other_truncations(truncation, expected):
     assert kept_lengths(tf.constant([[9]]), 5, truncation).numpy().tolist() == [[5]]
 
 
-def test_only_first_cannot_cut_the_second():
+def test_only_first_does_not_truncate_the_second():
     packer = Packer(CLS, SEP, PAD, truncation="only_first")
     rows = [ragged([[1]]), ragged([[1, 2, 3, 4]])]
-    with pytest.raises(ValueError, match=r"another one must fit into the 3 pieces.*Received: 4 pieces$"):
+    with pytest.raises(ValueError, match=r"the others do not fit into 3 pieces.*Received: 4 pieces$"):
         packer.pack(rows, 6)
-    with pytest.raises(tf.errors.InvalidArgumentError, match="another one must fit into the 3 pieces"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="the others do not fit into 3 pieces"):
         tf.function(lambda a, b: packer.pack([a, b], 6))(*rows)
 
 
@@ -83,14 +83,14 @@ def test_longest_is_a_multiple_of_eight_up_to_the_maximum(longest, width):
     assert packer.cut([rows], "longest").numpy().tolist() == [[longest > 18], [False]]
 
 
-def test_cut_tells_which_texts_lost_pieces():
+def test_cut_returns_which_texts_lose_pieces():
     a, b = ragged([[1] * 9, [1], [1]]), ragged([[1] * 9, [1] * 9, [1]])
     assert PACKER.cut([a, b], 8).numpy().tolist() == [[True, True], [False, True], [False, False]]
 
 
 @pytest.mark.parametrize("truncation", TRUNCATIONS)
 @pytest.mark.parametrize("seq_length", [8, "longest"])
-def test_graph_with_unknown_and_empty_batches(truncation, seq_length):
+def test_graphs_with_unknown_and_empty_batches(truncation, seq_length):
     packer = Packer(CLS, SEP, PAD, truncation=truncation)
     rows = tf.RaggedTensorSpec([None, None], tf.int32, 1, tf.int64)
     pack = tf.function(lambda a, b: packer.pack([a, b], seq_length), input_signature=[rows, rows])
@@ -103,7 +103,7 @@ def test_graph_with_unknown_and_empty_batches(truncation, seq_length):
     assert static.as_list() == [None, 8 if seq_length == 8 else None]
 
 
-def test_core_ops_alone():
+def test_only_core_ops():
     rows = tf.RaggedTensorSpec([None, None], tf.int32, 1, tf.int64)
     pack = tf.function(lambda a, b: PACKER.pack([a, b], 16), input_signature=[rows, rows])
     kinds = {node.op for node in pack.get_concrete_function().graph.as_graph_def().node}

@@ -30,7 +30,7 @@ def test_one_text(text):
     assert as_texts(text).numpy() == "é".encode()
 
 
-def test_no_text():
+def test_an_empty_list():
     assert as_texts([]).shape == [0]
     assert as_texts([]).dtype == tf.string
 
@@ -54,8 +54,8 @@ def test_no_text():
         (tf.constant([1, 2]), "dtype=int32$"),
     ],
 )
-def test_what_is_no_text(texts, received):
-    with pytest.raises(TypeError, match=r"must be (a string|strings)\. .*" + received):
+def test_values_that_are_not_texts(texts, received):
+    with pytest.raises(TypeError, match=r"must be (a string|strings|one column of strings)\. .*" + received):
         as_texts(texts)
 
 

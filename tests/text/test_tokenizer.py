@@ -27,7 +27,7 @@ def korean(shared):
 
 
 def nested(ragged):
-    """As to_list() of [B, (words), (pieces)], which takes a millisecond for each text."""
+    """Like to_list() of [B, (words), (pieces)], which needs a millisecond for each text."""
     values = ragged.flat_values.numpy().tolist()
     outer, inner = ragged.row_splits.numpy().tolist(), ragged.values.row_splits.numpy().tolist()
     return [
@@ -70,6 +70,7 @@ def test_equal_on_hard_strings(request, name, switches):
     vocabulary = request.getfixturevalue(name)
     texts = unicode_strings.all_blocks() + unicode_strings.hard(5000, vocabulary.tokens, seed=len(name))
     texts += unicode_strings.long_words()
+    texts.append(" ".join(texts[-2000:]))  # in a batch with a long text, runs of marks are shortened
     assert len(texts) > 20_000
     assert differences(vocabulary, texts, switches) == []
 
@@ -77,7 +78,7 @@ def test_equal_on_hard_strings(request, name, switches):
 @pytest.mark.parametrize(
     "switches", [(True, False, True), (False, True, True), (True, None, False), (False, None, False)]
 )
-def test_equal_with_the_switches_apart(english, switches):
+def test_equal_with_other_switches(english, switches):
     texts = unicode_strings.all_blocks(24) + unicode_strings.hard(2000, english.tokens, seed=3)
     assert differences(english, texts, switches) == []
 
@@ -96,7 +97,7 @@ def test_equal_on_korean_reviews(request, shared, name, switches):
     assert differences(request.getfixturevalue(name), texts, switches) == []
 
 
-def test_invalid_utf8_is_left_out_as_python_leaves_it_out(english):
+def test_invalid_utf8_is_ignored_as_in_python(english):
     tails = [
         b"",
         b"\xff",
@@ -123,7 +124,7 @@ def test_tokens(english):
     assert Tokenizer(english).tokens([SENTENCE, ""]) == [pieces, []]
 
 
-def test_the_slice_of_a_cased_piece_is_the_piece(english):
+def test_offsets_of_a_cased_piece_cut_out_the_piece(english):
     text = "naïve — café, 中文 don't (embeddings)"
     tokenizer = Tokenizer(english, lowercase=False)
     _, starts, ends = tokenizer.tokenize_with_offsets(text)
@@ -133,7 +134,7 @@ def test_the_slice_of_a_cased_piece_is_the_piece(english):
     assert "".join(slices) == "".join(text.split())
 
 
-def test_offsets_go_through_accents_ligatures_emoji_and_cjk():
+def test_offsets_with_accents_ligatures_emoji_and_cjk():
     pieces = ["e", "##t", "##\u1161", "\u1100", "\u4e2d", "ﬁ", "🙂", "=", "x"]
     tokenizer = Tokenizer(Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", *pieces]))
     texts = ["É́T", "가", "中中", "ﬁ 🙂", "x≠x", "x\x00\u200bx", "\u0301"]
@@ -148,7 +149,7 @@ def test_offsets_go_through_accents_ligatures_emoji_and_cjk():
     ]
 
 
-def test_hangul_parts_into_jamo_only_where_accents_are_stripped(korean):
+def test_hangul_is_split_into_jamo_only_if_accents_are_stripped(korean):
     text = "한국어 영화를 봤습니다"
     for switches in (CASED, (True, False, True)):
         tokenizer = Tokenizer(korean, *switches)
@@ -185,16 +186,16 @@ def test_detokenize(english):
     with pytest.raises(ValueError, match="whole numbers"):
         tokenizer.detokenize([[0.5]])
     for unknown in (30522, -1):
-        with pytest.raises(ValueError, match=rf"must be in 0\.\.\.30521.*Received: {unknown}$"):
+        with pytest.raises(ValueError, match=rf"must be from 0 to 30521.*Received: {unknown}$"):
             tokenizer.detokenize([unknown])
-        with pytest.raises(tf.errors.InvalidArgumentError, match=r"must be in 0\.\.\.30521"):
+        with pytest.raises(tf.errors.InvalidArgumentError, match="must be from 0 to 30521"):
             tf.function(tokenizer.detokenize)(tf.constant([unknown]))
 
 
 # === The same ids everywhere ===
 
 
-def test_batches_graph_and_tf_data_give_the_same(english):
+def test_batches_graphs_and_tf_data_return_the_same(english):
     texts = [*unicode_strings.hard(100, english.tokens, seed=5), "", "  ", SENTENCE]
     tokenizer = Tokenizer(english)
     expected = spans(tokenizer, texts)
@@ -230,7 +231,7 @@ def test_the_first_use_may_be_in_a_graph_and_in_a_saved_model(english, tmp_path)
 # === Bad input ===
 
 
-def test_texts_of_nothing(english):
+def test_texts_without_words(english):
     tokenizer = Tokenizer(english)
     for texts in ([], ["", " \t\n\u3000\u2028", "\x00", "\ufffd\u200b"]):
         for part in tokenizer.tokenize_with_offsets(texts):
@@ -250,10 +251,10 @@ def test_very_long_texts(english):
     assert tokenizer.tokens("a" * 10_000_000) == ["[UNK]"]
 
 
-def test_a_vocabulary_with_pieces_that_no_text_has(tmp_path):
+def test_a_vocabulary_with_pieces_that_cannot_occur_in_a_text(tmp_path):
     odd = ["##", "\x00", "\x00\x01", " ", "a b", "\u3000", "##!", "", "a"]
     vocabulary = Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", *odd])
     assert Tokenizer(vocabulary).tokens("a b ## !") == ["a", "[UNK]", "[UNK]", "[UNK]", "[UNK]"]
     long = Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a" * 300])
-    with pytest.raises(ValueError, match="at most 256 bytes"):
+    with pytest.raises(ValueError, match="more than 256 bytes"):
         Tokenizer(long).tokenize("a")

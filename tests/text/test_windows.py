@@ -56,7 +56,7 @@ def test_each_piece_has_one_best_window():
     assert sorted(starts) == [10 * piece for piece in range(500)]
 
 
-def test_graph_with_unknown_and_empty_batches():
+def test_graphs_with_unknown_and_empty_batches():
     rows = tf.RaggedTensorSpec([None, None], tf.int32, 1, tf.int64)
     graph = tf.function(
         lambda *rows: windows(Packer(CLS, SEP, PAD), *rows, seq_length=12, stride=4, max_question_length=4),
@@ -75,5 +75,5 @@ def test_graph_with_unknown_and_empty_batches():
     "options", [{"seq_length": 66}, {"seq_length": 128, "stride": 0}, {"seq_length": 128, "max_question_length": 0}]
 )
 def test_bad_sizes(options):
-    with pytest.raises(ValueError, match="must leave room for the context"):
+    with pytest.raises(ValueError, match="must leave room for a context"):
         make([[1]], [[2]], **options)

@@ -1,4 +1,4 @@
-"""Folders as transformers makes them, small, and a hand that changes their files."""
+"""Small folders as transformers makes them, and a function that changes their files."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""A small checkpoint with random weights, and what its model and heads give."""
+"""A small checkpoint with random weights, and what its model and heads compute."""
 
 import dataclasses
 
@@ -8,10 +8,11 @@ import numpy as np
 from keras_bert.bert import Bert
 from keras_bert.config import BertConfig
 from keras_bert.layers.mlm_head import mlm_head
+from keras_bert.text.rules import TextRules
 from keras_bert.text.vocabulary import Vocabulary
-from keras_bert.weights.checkpoint import Checkpoint, Head, TextRules
+from keras_bert.weights.checkpoint import Checkpoint, Head
 from keras_bert.weights.load import build
-from keras_bert.weights.names import Stored, encoder_shapes, head_shapes
+from keras_bert.weights.tables import Stored, encoder_shapes, head_shapes
 from tests.parity.oracles import array, ragged_batch
 
 CONFIG = BertConfig(

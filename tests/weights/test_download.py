@@ -1,4 +1,4 @@
-"""Downloads from a server of the test's own: whole, broken off, spoilt, twice at once, and with a full disk."""
+"""Downloads from a server in the test: complete, interrupted, damaged, two at once, and with a full disk."""
 
 import hashlib
 import io
@@ -33,7 +33,7 @@ def _zip(files, folder="uncased_L-2_H-128_A-2/"):
 
 
 class Server(ThreadingHTTPServer):
-    """One file, sent whole, in ranges, or broken off after `cut` bytes as many times as `breaks` says."""
+    """One file, sent completely, in ranges, or interrupted after `cut` bytes as many times as `breaks` says."""
 
     def __init__(self, data):
         super().__init__(("127.0.0.1", 0), Handler)
@@ -85,7 +85,7 @@ def server(monkeypatch):
     server.server_close()
 
 
-def _assert_whole(folder, files=None):
+def _assert_complete(folder, files=None):
     files = _files() if files is None else files
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == files
 
@@ -94,9 +94,9 @@ def _left(root):
     return sorted(path.name for path in (root / "google" / "2020_02_20").iterdir() if path.suffix != ".lock")
 
 
-def test_whole_then_from_the_cache(server, tmp_path):
+def test_complete_then_from_the_cache(server, tmp_path):
     folder = download.google(FILE, tmp_path)
-    _assert_whole(folder)
+    _assert_complete(folder)
     assert _left(tmp_path) == [folder.name]
     assert download.google(FILE, tmp_path, local_only=True) == folder
     assert len(server.requests) == 1
@@ -104,37 +104,37 @@ def test_whole_then_from_the_cache(server, tmp_path):
 
 def test_flat_zip(server, tmp_path):
     server.data = _zip(_files(), folder="")
-    _assert_whole(download.google(FILE, tmp_path))
+    _assert_complete(download.google(FILE, tmp_path))
 
 
-def test_broken_off_twice_and_resumed(server, tmp_path):
+def test_interrupted_twice_and_resumed(server, tmp_path):
     server.breaks, server.cut = 2, 100
-    _assert_whole(download.google(FILE, tmp_path))
+    _assert_complete(download.google(FILE, tmp_path))
     assert server.requests == [None, "bytes=100-", "bytes=200-"]
 
 
 def test_resumed_by_the_next_call(server, tmp_path):
     server.breaks, server.cut = 5, 10
-    with pytest.raises(OSError, match=r"Try again to go on.*50 of \d+ bytes came"):
+    with pytest.raises(OSError, match=r"Try again, which resumes.*50 of \d+ bytes received"):
         download.google(FILE, tmp_path)
-    _assert_whole(download.google(FILE, tmp_path))
+    _assert_complete(download.google(FILE, tmp_path))
     assert server.requests[-1] == "bytes=50-"
     assert _left(tmp_path) == ["uncased_L-2_H-128_A-2"]
 
 
-def test_changed_between(server, tmp_path):
+def test_changed_in_between(server, tmp_path):
     server.breaks, server.cut = 5, 10
     with pytest.raises(OSError, match="Try again"):
         download.google(FILE, tmp_path)
     files = {name: data + b"!" for name, data in _files().items()}
     server.data, server.tag = _zip(files), '"two"'
-    _assert_whole(download.google(FILE, tmp_path), files)
+    _assert_complete(download.google(FILE, tmp_path), files)
 
 
 def test_hash(server, tmp_path, monkeypatch):
     hashes = {name: hashlib.sha256(data).hexdigest() for name, data in _files().items()}
     monkeypatch.setitem(download.SHA256, FILE, hashes)
-    _assert_whole(download.google(FILE, tmp_path / "right"))
+    _assert_complete(download.google(FILE, tmp_path / "right"))
     found, hashes["vocab.txt"] = hashes["vocab.txt"], "0" * 64
     with pytest.raises(ValueError, match=rf"vocab\.txt .* sha256 {found}, expected {'0' * 64}"):
         download.google(FILE, tmp_path)
@@ -154,31 +154,31 @@ def _with_a_password(data):
 @pytest.mark.parametrize(
     ("data", "error"),
     [
-        (b"not a zip at all", "zip must be whole"),
-        (_zip(_files())[:-700], "zip must be whole"),
-        (_zip(_files()).replace(b"\x00" * 2, b"\x01\x01", 1)[:300] + b"x" * 900, "zip must be whole"),
-        (_zip({"../escaped.txt": b"x", **_files()}, folder=""), r"stay in its folder.*\.\./escaped\.txt"),
-        (_zip({"/absolute.txt": b"x", **_files()}, folder=""), "stay in its folder"),
+        (b"not a zip at all", "zip is damaged"),
+        (_zip(_files())[:-700], "zip is damaged"),
+        (_zip(_files()).replace(b"\x00" * 2, b"\x01\x01", 1)[:300] + b"x" * 900, "zip is damaged"),
+        (_zip({"../escaped.txt": b"x", **_files()}, folder=""), r"unpacked outside its folder.*\.\./escaped\.txt"),
+        (_zip({"/absolute.txt": b"x", **_files()}, folder=""), "unpacked outside its folder"),
         (_zip({"vocab.txt": b"x"}), r"Missing: bert_config\.json"),
-        (_zip({"one/vocab.txt": b"x", **_files()}), "must hold one model"),
-        (_with_a_password(_zip(_files())), "whole and open"),
+        (_zip({"one/vocab.txt": b"x", **_files()}), "holds several models"),
+        (_with_a_password(_zip(_files())), "or has a password"),
     ],
 )
-def test_spoilt(server, tmp_path, data, error):
+def test_damaged(server, tmp_path, data, error):
     server.data = data
     with pytest.raises(ValueError, match=error):
         download.google(FILE, tmp_path)
     assert _left(tmp_path) == []
     assert not (tmp_path / "google" / "escaped.txt").exists()
     server.data = _zip(_files())
-    _assert_whole(download.google(FILE, tmp_path))
+    _assert_complete(download.google(FILE, tmp_path))
 
 
 def test_corrupted_inside(server, tmp_path):
     data = bytearray(_zip(_files()))
     data[80:90] = bytes(10)
     server.data = bytes(data)
-    with pytest.raises(ValueError, match="zip must be whole"):
+    with pytest.raises(ValueError, match="zip is damaged"):
         download.google(FILE, tmp_path)
     assert _left(tmp_path) == []
 
@@ -199,14 +199,16 @@ def test_disk_full(server, tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(download, "unpack", full)
-    with pytest.raises(OSError, match=r"disk is full.*KERAS_BERT_HOME"):
+    with pytest.raises(OSError, match=r"disk with the cache .*is full.*KERAS_BERT_HOME"):
         download.google(FILE, tmp_path)
     assert _left(tmp_path) == []
 
 
 def test_offline(tmp_path, monkeypatch):
     monkeypatch.setenv("KERAS_BERT_OFFLINE", "1")
-    with pytest.raises(FileNotFoundError, match=r"Put bert_config\.json, vocab\.txt.*uncased_L-2_H-128_A-2\.zip, into"):
+    with pytest.raises(
+        FileNotFoundError, match=r"uncased_L-2_H-128_A-2\.zip, and put its files bert_config\.json, vocab\.txt"
+    ):
         download.google(FILE, tmp_path)
     with pytest.raises(FileNotFoundError, match="hf download google/x"):
         download.hugging_face("google/x", tmp_path)
@@ -247,5 +249,5 @@ def test_load_a_zip(tmp_path):
     (tmp_path / "model.zip").write_bytes(_zip({path.name: path.read_bytes() for path in made.iterdir()}))
     assert keras_bert.load(tmp_path / "model.zip", cache_dir=tmp_path / "cache").config == small.CONFIG
     (tmp_path / "bad.zip").write_bytes(_zip({"../escaped.txt": b"x"}, folder=""))
-    with pytest.raises(ValueError, match="stay in its folder"):
+    with pytest.raises(ValueError, match="unpacked outside its folder"):
         keras_bert.load(tmp_path / "bad.zip", cache_dir=tmp_path / "cache")

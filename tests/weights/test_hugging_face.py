@@ -6,8 +6,8 @@ import re
 import numpy as np
 import pytest
 
+from keras_bert.text.rules import TextRules
 from keras_bert.weights import hugging_face
-from keras_bert.weights.checkpoint import TextRules
 from keras_bert.weights.load import build, read
 from tests.parity.oracles import hugging_face_inputs
 from tests.weights import small
@@ -131,8 +131,8 @@ def test_torch_file_and_half_precision(tmp_path):
     ("other", "error"),
     [
         ({"x": TextRules()}, r"Unsupported global: GLOBAL keras_bert\.text\.rules\.TextRules"),
-        ({"epoch": 3}, "TypeError: no tensor: epoch"),
-        ({"state_dict": {"x": torch.ones(2)}}, "TypeError: no tensor: state_dict"),
+        ({"epoch": 3}, "epoch, not a tensor"),
+        ({"state_dict": {"x": torch.ones(2)}}, "state_dict, not a tensor"),
         ([torch.ones(2)], "AttributeError: 'list' object"),
     ],
 )
@@ -140,7 +140,7 @@ def test_torch_file_of_something_else(tmp_path, zipped, other, error):
     folder = folder_of(tmp_path / "model", bert_of_theirs())
     (folder / "model.safetensors").unlink()
     torch.save(other, folder / "pytorch_model.bin", _use_new_zipfile_serialization=zipped)
-    with pytest.raises(ValueError, match=f"tensors alone.*{error}") as raised:
+    with pytest.raises(ValueError, match=f"other things than the tensors.*{error}") as raised:
         read(folder)
     assert "\n" not in str(raised.value)
 
@@ -199,7 +199,7 @@ def test_weights_are_numbers(tmp_path):
     for number in (np.nan, -np.inf):
         arrays[name][3] = number
         save_file(arrays, folder / "model.safetensors")
-        with pytest.raises(ValueError, match=rf"NaN or infinity in {re.escape(name)} of {folder}"):
+        with pytest.raises(ValueError, match=rf"{folder} has a weight with NaN or infinity: {re.escape(name)}"):
             build(read(folder))
 
 
@@ -213,11 +213,15 @@ def test_others_may_read_what_we_wrote(tmp_path):
     [
         ("special_tokens_map.json", {"cls_token": {"content": "<s>"}}, "cls_token must be"),
         ("tokenizer.json", {"model": {"type": "WordPiece", "vocab": {"a": 0}}}, "must give the same ids"),
-        ("tokenizer.json", {"model": ["a"]}, "as transformers writes them"),
-        ("tokenizer_config.json", {"added_tokens_decoder": ["a"]}, "as transformers writes them"),
+        ("tokenizer.json", {"model": ["a"]}, "transformers does not write in this form"),
+        ("tokenizer_config.json", {"added_tokens_decoder": ["a"]}, "transformers does not write in this form"),
         ("model.safetensors.index.json", ["a"], "must hold one JSON object"),
-        ("model.safetensors.index.json", {"weight_map": ["a"]}, "a weight_map of file names"),
-        ("model.safetensors.index.json", {"weight_map": {"a": "../b.safetensors"}}, "must lie beside"),
+        ("model.safetensors.index.json", {"weight_map": ["a"]}, "has no weight_map from weights to file names"),
+        (
+            "model.safetensors.index.json",
+            {"weight_map": {"a": "../b.safetensors"}},
+            "shards outside its own folder",
+        ),
     ],
 )
 def test_odd_json(tmp_path, file, content, error):
@@ -233,7 +237,7 @@ def test_odd_json(tmp_path, file, content, error):
 def test_labels_are_those_of_the_outputs(tmp_path, labels):
     folder = folder_of(tmp_path / "model", bert_of_theirs("BertForSequenceClassification"))
     edit(folder / "config.json", id2label=labels)
-    with pytest.raises(ValueError, match="id2label must name each of the 3 outputs"):
+    with pytest.raises(ValueError, match="id2label that does not name each of the 3 outputs"):
         read(folder)
 
 
@@ -257,28 +261,28 @@ def _longer_vocabulary(folder):
 
 
 @pytest.mark.parametrize(
-    ("spoil", "error"),
+    ("damage", "error"),
     [
-        (_another_architecture, "must be a BERT.*'roberta'"),
+        (_another_architecture, "is not of a BERT.*'roberta'"),
         (_sentencepiece, r"SentencePiece.*spiece\.model"),
-        (_cut_off, "must be whole"),
+        (_cut_off, r"model\.safetensors is damaged"),
         (_longer_vocabulary, "24 word vectors.*25 pieces"),
-        (lambda folder: (folder / "model.safetensors").unlink(), r"must hold model\.safetensors"),
+        (lambda folder: (folder / "model.safetensors").unlink(), r"folder without model\.safetensors"),
         (lambda folder: (folder / "config.json").write_text("{"), "must be JSON"),
         (lambda folder: edit(folder / "config.json", num_hidden_layers=2), r"Left over: encoder\.layer\.2"),
         (lambda folder: edit(folder / "config.json", intermediate_size=21), r"\[21, 8\].*Received: \[20, 8\]"),
         (lambda folder: edit(folder / "config.json", is_decoder=True), "is_decoder"),
     ],
 )
-def test_bad_folders(tmp_path, spoil, error):
+def test_bad_folders(tmp_path, damage, error):
     folder = folder_of(tmp_path / "model", bert_of_theirs())
-    spoil(folder)
+    damage(folder)
     with pytest.raises(ValueError, match=error) as raised:
         read(folder)
     assert "\n" not in str(raised.value)
 
 
-def test_a_folder_appears_whole_or_not_at_all(tmp_path, monkeypatch):
+def test_a_folder_appears_complete_or_not_at_all(tmp_path, monkeypatch):
     def fail(*args):
         raise OSError("No space left on device")
 

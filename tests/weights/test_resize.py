@@ -1,4 +1,4 @@
-"""More tokens and longer texts."""
+"""More pieces in the vocabulary, and longer texts."""
 
 import numpy as np
 import pytest

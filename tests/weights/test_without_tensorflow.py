@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from keras_bert.weights import hugging_face, keras_hub, own
+from keras_bert.weights import hugging_face, keras_hub, our_folder
 from tests.weights import small
 
 SCRIPT = """
@@ -34,7 +34,7 @@ def test_load(tmp_path, backend):
     made = small.checkpoint("mlm", "nsp")
     np.savez(tmp_path / "inputs.npz", **small.INPUTS, expected=small.outputs(made)["pooled_output"])
     hugging_face.write_checkpoint(made, tmp_path / "hf")
-    own.write_checkpoint(made, tmp_path / "own")
+    our_folder.write_checkpoint(made, tmp_path / "own")
     keras_hub.write_checkpoint(small.checkpoint(), tmp_path / "preset")
     root = Path(__file__).resolve().parents[2]
     environment = {**os.environ, "KERAS_BACKEND": backend, "PYTHONPATH": str(root)}

@@ -56,7 +56,7 @@ class ExampleSettings:
         check_choice("mode", self.mode, MODES)
         check_choice("sentences", self.sentences, SENTENCES)
         check_boundary(self.boundary)
-        check_at_least(self, 1, "passes", "shard_size")
+        check_at_least(self, 1, "shard_size", *(["dupe_factor"] if self.dupe_factor is not None else []))
         check_share(self, "short_seq_prob")
         if not -(2**63) <= self.seed < 2**63:
             raise ValueError(f"`seed` must fit into 64 bits. Received: seed={self.seed}")

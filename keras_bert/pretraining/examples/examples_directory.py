@@ -6,14 +6,15 @@ Until all shards are written, `unfinished.json` takes the place of examples.json
 import hashlib
 import logging
 import os
-from typing import Any
+from typing import Any, NamedTuple
 
 from keras_bert import storage
+from keras_bert.corpus.files import kind_of
 from keras_bert.pretraining.examples.example_settings import ExampleSettings
 from keras_bert.pretraining.examples.masking import Masking
 from keras_bert.pretraining.examples.shard_writer import Shard
 from keras_bert.text.vocabulary import Vocabulary
-from keras_bert.weights.hugging_face_text import tokenizer_config
+from keras_bert.weights.tokenizer_files import tokenizer_config
 
 logger = logging.getLogger(__name__)
 
@@ -28,20 +29,42 @@ ONE_DOCUMENT = (
 )
 
 
+class Written(NamedTuple):
+    """The totals of `write_examples`."""
+
+    documents: int
+    sentences: int
+    examples: int
+    megabytes: float  # of text
+    seconds: float
+    real_share: float | None = None  # of the positions of a row, those with a piece; None: not counted
+    random_share: float | None = None  # of the pairs, those with a random second segment; None: no pairs
+
+    def __str__(self) -> str:
+        parts = [f"{self.documents:,} documents, {self.sentences:,} sentences, {self.examples:,} examples"]
+        if self.real_share is not None:
+            parts.append(f"{self.real_share:.0%} of a row is text")
+        if self.random_share is not None:
+            parts.append(f"{self.random_share:.0%} of the pairs are random")
+        return ", ".join([*parts, f"{self.megabytes / self.seconds:.1f} MB/s"])
+
+
 # === Writing ===
 
 
-def run_of(settings: ExampleSettings, vocabulary: Vocabulary, corpus: list[list[Any]], writer: str) -> dict[str, Any]:
-    """What identifies a run of `write_examples`.
+def origin_of(
+    settings: ExampleSettings, vocabulary: Vocabulary, corpus: list[list[Any]], writer: str
+) -> dict[str, Any]:
+    """What examples are made from, by which an interrupted directory is recognized.
 
     corpus: the name and size of each file. writer: "local" or "beam".
     """
-    identity = {"vocabulary_size": len(vocabulary), "vocabulary_sha256": _sha256(vocabulary), "format": FORMAT}
-    return {"settings": settings.to_dict() | identity, "corpus": corpus, "writer": writer}
+    more = {"vocabulary_size": len(vocabulary), "vocabulary_sha256": _sha256(vocabulary), "format": FORMAT}
+    return {"settings": settings.to_dict() | more, "corpus": corpus, "writer": writer}
 
 
-def finished_shards(directory: str, run: dict[str, Any]) -> list[Shard] | None:
-    """The shards of a finished run; None if there is something to write. The directory of another run is refused."""
+def finished_shards(directory: str, origin: dict[str, Any]) -> list[Shard] | None:
+    """The shards of finished examples; None if they are still to be written. Other examples there are an error."""
     finished = storage.read_json(os.path.join(directory, FINISHED))
     found = finished or storage.read_json(os.path.join(directory, UNFINISHED))
     if not found:
@@ -51,48 +74,72 @@ def finished_shards(directory: str, run: dict[str, Any]) -> list[Shard] | None:
                 f"which holds {names[0]}"
             )
         return None
-    for part, value in run.items():
+    for part, value in origin.items():
         if found.get(part) != value:
             raise FileExistsError(
-                f"{directory} holds examples of another run. Choose another directory, empty this one, or use the "
-                f"arguments of that run. Received: other {part}: {differences(found.get(part), value)}"
+                f"{directory} holds other examples. Choose another directory, empty this one, or use the options that "
+                f"these were written with. Received: other {part}: {differences(found.get(part), value)}"
             )
     if not finished:
         return None
-    logger.info("%s: already finished by an earlier run.", directory)
+    logger.info("%s: the examples are already finished.", directory)
     return [Shard(**shard) for shard in finished["shards"]]
 
 
-def begin(directory: str, run: dict[str, Any], settings: ExampleSettings, vocabulary: Vocabulary) -> None:
+def begin(directory: str, origin: dict[str, Any], settings: ExampleSettings, vocabulary: Vocabulary) -> None:
     """Create the directory with everything but shards."""
     storage.make_folder(directory)
-    storage.write_json(os.path.join(directory, UNFINISHED), run)  # first, since it says whose directory this is
+    storage.write_json(os.path.join(directory, UNFINISHED), origin)  # first, since it marks the directory
     storage.write_text(os.path.join(directory, VOCABULARY), _lines(vocabulary))
     storage.write_json(os.path.join(directory, RULES), tokenizer_config(settings.rules, settings.seq_length))
 
 
-def finish(directory: str, run: dict[str, Any]) -> list[Shard]:
+def finish(directory: str, origin: dict[str, Any]) -> list[Shard]:
     """Move the shards' notes into examples.json."""
     notes = [name for name in storage.names_in(directory) if name.startswith("examples-") and name.endswith(".json")]
     shards = sorted(Shard(**storage.read_json(os.path.join(directory, name))) for name in notes)
-    examples, documents, next_texts = (
-        sum(getattr(shard, name) for shard in shards) for name in ("examples", "documents", "next_texts")
-    )
-    if run["settings"]["nsp"] and documents == 1:
+    settings = origin["settings"]
+    written = summarize(shards, settings)
+    if settings["nsp"] and written.documents == 1:
         raise ValueError(ONE_DOCUMENT)
-    if not examples:
-        raise ValueError(f"The corpus gives no example. Add text. Received: {documents} documents")
-    if run["settings"]["nsp"] and not 0.2 < next_texts / examples < 0.8:
+    if not written.examples:
+        raise ValueError(f"The corpus has no text for an example. Add text. Received: {written.documents} documents")
+    if written.random_share is not None and not 0.2 < written.random_share < 0.8:
         logger.warning(
-            "In %d of %d examples the second segment follows the first; it should be half of them. A document of one "
+            "In %.0f %% of the pairs the second segment is random; it should be half of them. A document of one "
             "sentence has no next segment, and a single document has no random one. Separate documents in another way "
             "(--documents), or write no pairs (nsp=False, --no-nsp).",
-            next_texts, examples,
+            100 * written.random_share,
+        )
+    elif settings["nsp"] and written.real_share and written.real_share < 0.6 and _has_blank_lines(origin):
+        logger.warning(
+            "Only %.0f %% of a row is text, because the documents are short: %.1f sentences on average. In .txt files, "
+            "a blank line ends a document. If it only ends a paragraph in yours, write the examples again with one "
+            "document for each file (--documents file) or each heading (--documents heading).",
+            100 * written.real_share, written.sentences / written.documents,
         )  # fmt: skip
-    storage.write_json(os.path.join(directory, FINISHED), run | {"shards": [shard._asdict() for shard in shards]})
+    storage.write_json(os.path.join(directory, FINISHED), origin | {"shards": [shard._asdict() for shard in shards]})
     for name in [UNFINISHED, *notes]:
         storage.remove(os.path.join(directory, name))
     return shards
+
+
+def summarize(shards: list[Shard], settings: dict[str, Any], seconds: float = 0.0) -> Written:
+    """The totals of shards that were written with these settings."""
+    documents, sentences, examples, text, next_texts, pieces = (
+        sum(getattr(shard, name) for shard in shards)
+        for name in ("documents", "sentences", "examples", "text", "next_texts", "pieces")
+    )
+    real_share = pieces / (examples * settings["seq_length"]) if pieces else None
+    random_share = 1 - next_texts / examples if settings["nsp"] and examples else None
+    return Written(documents, sentences, examples, text / 1e6, seconds, real_share, random_share)
+
+
+def _has_blank_lines(origin: dict[str, Any]) -> bool:
+    """Whether blank lines end documents in some file of the corpus."""
+    return origin["settings"]["boundary"] in ("auto", "blank-line") and any(
+        kind_of(name) == "text" for name, _ in origin["corpus"]
+    )
 
 
 def differences(found: Any, wanted: Any) -> str:
@@ -125,8 +172,7 @@ def read_shards(directory: str) -> list[Shard]:
 def read_settings(directory: str) -> tuple[ExampleSettings, Vocabulary]:
     """The settings and the vocabulary of the examples, finished or not."""
     path = os.path.join(directory, FINISHED)
-    run = storage.read_json(path) or storage.read_json(os.path.join(directory, UNFINISHED))
-    found = run["settings"]
+    found = (storage.read_json(path) or storage.read_json(os.path.join(directory, UNFINISHED)))["settings"]
     size, digest = found.pop("vocabulary_size", None), found.pop("vocabulary_sha256", None)
     if (version := found.pop("format", None)) != FORMAT or set(found) != set(ExampleSettings().to_dict()):
         raise ValueError(

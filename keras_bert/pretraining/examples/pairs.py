@@ -34,40 +34,28 @@ def pair_spans(
         bounds.append(list(accumulate(lengths, initial=begin)))
         begin = bounds[-1][-1]
     found: list[tuple[int, int, int, int, int]] = []
-    for number in range(len(bounds)):
-        _walk(found, bounds, number, room, short_seq_prob, chance)
+    for number, document in enumerate(bounds):
+        target = chance.randint(2, room) if chance.random() < short_seq_prob else room
+        first, last = 0, len(document) - 1  # sentences
+        while first < last:
+            end = first + 1
+            while end < last and document[end] - document[first] < target:
+                end += 1
+            # Sentences first..end-1 are the chunk; at least one of them makes the first segment.
+            middle = first + chance.randint(1, end - first - 1) if end - first > 1 else end
+            a_begin, a_end = document[first], document[middle]
+            if len(bounds) > 1 and (middle == end or chance.random() < 0.5):
+                b_begin, b_end = _elsewhere(bounds, number, target - (a_end - a_begin), chance)
+                label = 1
+                first = middle  # the rest of the chunk is used again
+            elif middle < end:
+                b_begin, b_end, label = document[middle], document[end], 0
+                first = end
+            else:  # a chunk of one sentence, and there is no other document
+                first = end
+                continue
+            found.append((*_truncate(a_begin, a_end, b_begin, b_end, room, chance), label))
     return np.array(found, np.int64).reshape(-1, SPANS)
-
-
-def _walk(
-    found: list[tuple[int, int, int, int, int]],
-    bounds: list[list[int]],
-    number: int,
-    room: int,
-    short_seq_prob: float,
-    chance: random.Random,
-) -> None:
-    document, last = bounds[number], len(bounds[number]) - 1
-    target = chance.randint(2, room) if chance.random() < short_seq_prob else room
-    first = 0  # the first sentence of the chunk
-    while first < last:
-        end = first + 1
-        while end < last and document[end] - document[first] < target:
-            end += 1
-        # Sentences first..end-1 are the chunk; at least one of them makes the first segment.
-        middle = first + chance.randint(1, end - first - 1) if end - first > 1 else end
-        a_begin, a_end = document[first], document[middle]
-        if len(bounds) > 1 and (middle == end or chance.random() < 0.5):
-            b_begin, b_end = _elsewhere(bounds, number, target - (a_end - a_begin), chance)
-            label = 1
-            first = middle  # the rest of the chunk is used again
-        elif middle < end:
-            b_begin, b_end, label = document[middle], document[end], 0
-            first = end
-        else:  # a chunk of one sentence, and there is no other document
-            first = end
-            continue
-        found.append((*_truncate(a_begin, a_end, b_begin, b_end, room, chance), label))
 
 
 def _elsewhere(bounds: list[list[int]], number: int, wanted: int, chance: random.Random) -> tuple[int, int]:

@@ -173,8 +173,7 @@ class ExampleReader:
                 row["input_ids"] = _checked(row["input_ids"], len(self.vocabulary))
         else:
             assert self.vocabulary is not None  # examples that are masked here have theirs
-            ids = [self.vocabulary[name] for name in ("[SEP]", "[PAD]")]
-            row = parse_dynamic(records, self.seq_length, len(self.vocabulary), *ids, self.nsp)
+            row = parse_dynamic(records, self.seq_length, self.vocabulary, self.nsp)
             row |= Masker(self.masking, self.vocabulary, self.seq_length)(row["input_ids"], seed, part)
         x = {
             "input_word_ids": row["input_ids"],

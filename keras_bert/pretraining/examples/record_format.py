@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from keras_bert.text.vocabulary import Vocabulary
+
 # Model Garden's names for Google's features.
 GARDEN = {"input_word_ids": "input_ids", "input_type_ids": "segment_ids"}
 MASKED = ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
@@ -40,22 +42,20 @@ def static_records(batch: dict[str, Any]) -> list[bytes]:
     ]
 
 
-def parse_dynamic(
-    records: Any, seq_length: int, vocabulary_size: int, separator: int, pad: int, nsp: bool
-) -> dict[str, Any]:
+def parse_dynamic(records: Any, seq_length: int, vocabulary: Vocabulary, nsp: bool) -> dict[str, Any]:
     """A batch of dynamic records as Google's features before masking: int32 [B, S], and the labels [B]."""
     import tensorflow as tf
 
-    kind = id_type(vocabulary_size)
+    kind = id_type(len(vocabulary))
     numbers = tf.io.decode_raw(records, kind.newbyteorder("=").name, fixed_length=(1 + seq_length) * kind.itemsize)
     numbers = tf.cast(numbers, tf.int32)  # [B, 1 + S]
     lengths = tf.strings.length(records) // kind.itemsize - 1  # [B]
     mask = tf.sequence_mask(lengths, seq_length)  # [B, S]
-    ids = tf.where(mask, numbers[:, 1:], pad)
+    ids = tf.where(mask, numbers[:, 1:], vocabulary["[PAD]"])
     batch = {"input_ids": ids, "input_mask": tf.cast(mask, tf.int32), "segment_ids": tf.zeros_like(ids)}
     if nsp:
         # A [SEP] belongs to the segment it ends, so count those in front of each piece.
-        ends = tf.cumsum(tf.cast(ids == separator, tf.int32), axis=1, exclusive=True)
+        ends = tf.cumsum(tf.cast(ids == vocabulary["[SEP]"], tf.int32), axis=1, exclusive=True)
         batch |= {"segment_ids": ends * batch["input_mask"], LABELS: numbers[:, 0]}
     return batch
 

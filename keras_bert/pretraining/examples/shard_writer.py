@@ -33,6 +33,7 @@ class Shard(NamedTuple):
     text: int  # bytes of the text it was made from
     digest: int  # of that text
     next_texts: int  # examples whose second segment follows the first in its document
+    pieces: int = 0  # of all rows together; 0: not counted, by an older release
 
 
 def split_into_shards(documents: Iterable[Document], size: int) -> Iterator[list[Document]]:
@@ -78,17 +79,18 @@ class ShardWriter:
         if found := storage.read_json(note):
             if found["digest"] != digest:
                 raise ValueError(
-                    f"{path} was made from another text: the corpus has changed since this run was interrupted. "
+                    f"{path} was made from another text: the corpus has changed since it was written. "
                     f"Empty the directory or choose another. Received: documents with digest {digest}, where "
                     f"{found['digest']} was written"
                 )
             return Shard(**found)
         ids, lengths = self._tokenize(documents)
-        examples = next_texts = 0
+        examples = next_texts = pieces = 0
         with storage.new_file(path) as temporary, tf.io.TFRecordWriter(temporary) as file:
             for turn in range(self.settings.passes):
                 rows = self._rows(ids, lengths, random.Random(f"{self.settings.seed}/{number}/{turn}"))
                 examples += len(rows)
+                pieces += sum(len(row) // self._type.itemsize - 1 for row in rows)
                 next_texts += sum(row.startswith(self._labels[0]) for row in rows)
                 if self.settings.mode == "static":
                     rows = self._masked(rows, (self.settings.seed, number * self.settings.passes + turn))
@@ -103,6 +105,7 @@ class ShardWriter:
             text=sum(len(document.text.encode("utf-8", "ignore")) for document in documents),
             digest=digest,
             next_texts=next_texts if self.settings.nsp else 0,
+            pieces=pieces,
         )
         storage.write_json(note, shard._asdict())
         return shard
@@ -127,7 +130,7 @@ class ShardWriter:
 
     def _rows(self, ids: np.ndarray, lengths: list[list[int]], chance: random.Random) -> list[bytes]:
         """The rows of one pass over the documents, shuffled, as dynamic records."""
-        data, wide, room = ids.astype(self._type).tobytes(), self._type.itemsize, self.settings.seq_length
+        data, width, room = ids.astype(self._type).tobytes(), self._type.itemsize, self.settings.seq_length
         start, end = (np.array(self._vocabulary[name], self._type).tobytes() for name in ("[CLS]", "[SEP]"))
         if self.settings.nsp:
             short = self.settings.short_seq_prob
@@ -136,7 +139,7 @@ class ShardWriter:
         else:
             spans_and_labels = [(spans, 0) for spans in full_spans(lengths, room=room - 2)]
         rows = [
-            self._labels[label] + start + b"".join(data[wide * first : wide * last] + end for first, last in spans)
+            self._labels[label] + start + b"".join(data[width * first : width * last] + end for first, last in spans)
             for spans, label in spans_and_labels
         ]
         chance.shuffle(rows)
@@ -146,6 +149,5 @@ class ShardWriter:
         """Static records of the rows."""
         if not rows:
             return []
-        ids = [self._vocabulary[name] for name in ("[SEP]", "[PAD]")]
-        batch = parse_dynamic(rows, self.settings.seq_length, len(self._vocabulary), *ids, self.settings.nsp)
+        batch = parse_dynamic(rows, self.settings.seq_length, self._vocabulary, self.settings.nsp)
         return static_records(batch | self._masker(batch["input_ids"], seed))

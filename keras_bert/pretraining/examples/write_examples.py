@@ -6,18 +6,20 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, wait
 from itertools import chain, islice
 from multiprocessing import get_context
-from typing import Any, NamedTuple
+from typing import Any
 
 from keras_bert.corpus.documents import Document, is_files, read_documents
 from keras_bert.corpus.files import find_files, size_of
 from keras_bert.pretraining.examples.example_settings import ExampleSettings
 from keras_bert.pretraining.examples.examples_directory import (
     ONE_DOCUMENT,
+    Written,
     begin,
     finish,
     finished_shards,
+    origin_of,
     read_settings,
-    run_of,
+    summarize,
 )
 from keras_bert.pretraining.examples.shard_writer import ShardWriter, split_into_shards
 from keras_bert.pretraining.examples.write_with_beam import new_pipeline, write_with_beam
@@ -25,16 +27,6 @@ from keras_bert.progress import bar
 from keras_bert.text.vocabulary import Vocabulary
 
 _TEXT_PER_WORKER = 50_000_000  # bytes that are written in the time in which a process starts
-
-
-class Written(NamedTuple):
-    """The totals of a run of `write_examples`."""
-
-    documents: int
-    sentences: int
-    examples: int
-    megabytes: float  # of text
-    seconds: float
 
 
 def write_examples(
@@ -48,8 +40,8 @@ def write_examples(
 ) -> Written:
     """Write pretraining examples from a corpus into a directory; the same seed gives the same bytes.
 
-    An interrupted run continues when it is called again with the same arguments: finished shards are kept. A script
-    that uses several workers needs `if __name__ == "__main__":`, because each worker is a process that imports it.
+    Call it again with the same arguments to resume after an interruption: finished shards are kept. A script that uses
+    several workers needs `if __name__ == "__main__":`, because each worker is a process that imports it.
 
     corpus: paths, patterns or folders of .txt, .md, .jsonl and Wikipedia's .xml files (plain, .gz, .bz2 or .zst), local
         or gs://; or a tf.data.Dataset or generator of strings, each a document.
@@ -72,12 +64,12 @@ def write_examples(
         corpus = find_files(corpus)
         sizes = [size_of(file) for file in corpus]
     names = [[os.path.basename(file), size] for file, size in zip(corpus, sizes, strict=True)] if sizes else []
-    run = run_of(settings, vocabulary, names, "local" if beam is None else "beam")
-    shards = finished_shards(directory, run)
+    origin = origin_of(settings, vocabulary, names, "local" if beam is None else "beam")
+    shards = finished_shards(directory, origin)
     if shards is None:
         if beam is not None:
             pipeline = new_pipeline(beam)
-            begin(directory, run, settings, vocabulary)
+            begin(directory, origin, settings, vocabulary)
             write_with_beam(pipeline, corpus, sum(sizes), settings, directory)
         else:
             if workers is None:
@@ -94,17 +86,11 @@ def write_examples(
                     raise ValueError("The corpus has no text. Name other files. Received: no document")
                 if settings.nsp and len(first[0]) < 2:
                     raise ValueError(ONE_DOCUMENT)
-                begin(directory, run, settings, vocabulary)
+                begin(directory, origin, settings, vocabulary)
                 writer = ShardWriter(settings, vocabulary, directory)
                 _write_all(enumerate(chain(first, shards_to_write)), writer, workers if len(first) > 1 else 1)
-        shards = finish(directory, run)
-    return Written(
-        documents=sum(shard.documents for shard in shards),
-        sentences=sum(shard.sentences for shard in shards),
-        examples=sum(shard.examples for shard in shards),
-        megabytes=sum(shard.text for shard in shards) / 1e6,
-        seconds=time.perf_counter() - start,
-    )
+        shards = finish(directory, origin)
+    return summarize(shards, settings.to_dict(), time.perf_counter() - start)
 
 
 def _write_all(todo: Iterator[tuple[int, list[Document]]], writer: ShardWriter, workers: int) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from keras_bert.checks import check_choice
 from keras_bert.inputs import check_length
+from keras_bert.policy import HALF, TRAINABLE_DTYPES
 from keras_bert.pretraining.examples.read_examples import ExampleReader
 from keras_bert.pretraining.pretrainer import Pretrainer
 from keras_bert.text.rules import TextRules
@@ -17,8 +18,6 @@ from keras_bert.training.strategy import check_backend
 from keras_bert.training.strategy import strategy as find_strategy
 from keras_bert.weights.checkpoint import Checkpoint
 from keras_bert.weights.heads import assign_head
-
-DTYPES = ("float32", "bfloat16", "float16", "mixed_bfloat16", "mixed_float16")
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,7 @@ def evaluate(
     damaged: at a shard that is cut off or damaged, "stop" with an error that names it, or "skip" the rest of it.
     """
     check_backend()
-    check_choice("dtype", dtype, DTYPES)
+    check_choice("dtype", dtype, TRAINABLE_DTYPES + HALF)
     from keras_bert.training.train import mean_measures  # needs TensorFlow and Orbit
 
     strategy = find_strategy(strategy) if isinstance(strategy, str) else strategy

@@ -16,7 +16,7 @@ from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.weights.checkpoint import Checkpoint, Head
 from keras_bert.weights.heads import assign_head
 from keras_bert.weights.load import build, read_source
-from keras_bert.weights.names import Stored
+from keras_bert.weights.tables import Stored
 
 logger = logging.getLogger("keras_bert")
 
@@ -38,8 +38,10 @@ def model_from(checkpoint: Checkpoint, recipe: Recipe, examples: ExampleReader) 
     return pretrainer
 
 
-def read_resized(source: Any, vocabulary: Vocabulary) -> Checkpoint:
-    """Read anything that `load` accepts, and fit it to a vocabulary: each known piece keeps its vector and its bias."""
+def read_resized(source: Any, examples: ExampleReader) -> Checkpoint:
+    """Read anything that `load` accepts, with the examples' vocabulary: known pieces keep their vectors and biases."""
+    vocabulary = examples.vocabulary
+    assert vocabulary is not None
     checkpoint = read_source(source)
     if checkpoint.vocabulary is None:
         if checkpoint.config.vocab_size != len(vocabulary):

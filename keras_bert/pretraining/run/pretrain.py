@@ -58,7 +58,11 @@ def pretrain(
     output = os.fspath(output).rstrip("/")
     strategy = find_strategy(strategy) if isinstance(strategy, str) else strategy
     check_batch_size(recipe.batch_size, strategy, recipe.accumulate)
-    phases = _phases(directories, recipe, damaged)
+    ends = recipe.phase_ends(len(directories))
+    phases = [
+        _Phase(ExampleReader.open(directory, damaged=damaged), recipe, begin, end)
+        for directory, begin, end in zip(directories, [0, *ends], ends, strict=False)
+    ]
     held_out = ExampleReader.open(validation, damaged=damaged) if validation else None
     examples = _alike([phase.examples for phase in phases] + ([held_out] if held_out else []))
     settings = {
@@ -73,7 +77,7 @@ def pretrain(
             with finished_model(output) as finished, strategy.scope():
                 return model_from(finished, recipe, examples)
         keras.utils.set_random_seed(recipe.seed)
-        checkpoint = None if source is None else read_resized(source, examples.vocabulary)
+        checkpoint = None if source is None else read_resized(source, examples)
         with strategy.scope():
             model = new_model(recipe, examples) if checkpoint is None else model_from(checkpoint, recipe, examples)
             optimizer = recipe.build_optimizer()
@@ -119,15 +123,6 @@ class _Phase:
 
     def where(self, step: int) -> str:
         return ", ".join(self.examples.shards_at(step - self.begin, self.recipe.batch_size, self.recipe.seed))
-
-
-def _phases(directories: Sequence[str], recipe: Recipe, damaged: str) -> list[_Phase]:
-    ends = recipe.phase_ends(len(directories))
-    begins = [0, *ends[:-1]]
-    return [
-        _Phase(ExampleReader.open(directory, damaged=damaged), recipe, begin, end)
-        for directory, begin, end in zip(directories, begins, ends, strict=True)
-    ]
 
 
 def _alike(examples: Iterable[ExampleReader]) -> ExampleReader:

@@ -8,10 +8,10 @@ from typing import Any
 import keras
 
 from keras_bert.checks import check_at_least, check_choice, check_share
+from keras_bert.policy import TRAINABLE_DTYPES
 from keras_bert.training.optimizer import AdamW, Lamb, WarmupLinearDecay
 
 OPTIMIZERS = {"adamw": AdamW, "lamb": Lamb}
-DTYPES = ("float32", "mixed_bfloat16", "mixed_float16")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +59,7 @@ class Recipe:
         if not math.isclose(sum(self.phases), 1) or min(self.phases) <= 0:
             raise ValueError(f"`phases` must be shares that add up to 1. Received: phases={self.phases}")
         check_choice("optimizer", self.optimizer, tuple(OPTIMIZERS))
-        check_choice("dtype", self.dtype, DTYPES)
+        check_choice("dtype", self.dtype, TRAINABLE_DTYPES)
 
     @property
     def warmup_steps(self) -> int:

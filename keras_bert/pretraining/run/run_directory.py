@@ -11,7 +11,7 @@ from keras_bert import storage
 from keras_bert.pictures.curves import draw_curves
 from keras_bert.pretraining.examples.examples_directory import differences
 from keras_bert.training.metrics_log import METRICS, read_metrics
-from keras_bert.weights import own
+from keras_bert.weights import our_folder
 from keras_bert.weights.checkpoint import Checkpoint
 
 SETTINGS = "run.json"
@@ -71,7 +71,7 @@ def _clear(directory: str, is_new: bool) -> None:
 
 def is_finished(directory: str) -> bool:
     """Whether the directory has the complete model."""
-    return storage.exists(f"{directory}/{own.WEIGHTS}")
+    return storage.exists(f"{directory}/{our_folder.WEIGHTS}")
 
 
 def write_model(pretrainer: Any, directory: str) -> None:
@@ -80,8 +80,8 @@ def write_model(pretrainer: Any, directory: str) -> None:
 
     with tempfile.TemporaryDirectory() as folder:
         written = Path(folder) / "model"
-        own.write_checkpoint(Checkpoint.of(pretrainer), written)
-        for path in sorted(written.iterdir(), key=lambda path: path.name == own.WEIGHTS):
+        our_folder.write_checkpoint(Checkpoint.of(pretrainer), written)
+        for path in sorted(written.iterdir(), key=lambda path: path.name == our_folder.WEIGHTS):
             with storage.new_file(f"{directory}/{path.name}") as temporary:
                 tf.io.gfile.copy(str(path), temporary, overwrite=True)
 
@@ -90,7 +90,7 @@ def write_model(pretrainer: Any, directory: str) -> None:
 def finished_model(directory: str) -> Iterator[Checkpoint]:
     """The model of `write_model`, whose arrays are read on use; a remote one is copied first."""
     if not storage.is_remote(directory):
-        yield own.read_checkpoint(Path(directory))
+        yield our_folder.read_checkpoint(Path(directory))
         return
     import tensorflow as tf
 
@@ -98,7 +98,7 @@ def finished_model(directory: str) -> Iterator[Checkpoint]:
         for name in storage.names_in(directory):
             if not tf.io.gfile.isdir(f"{directory}/{name}"):
                 tf.io.gfile.copy(f"{directory}/{name}", f"{folder}/{name}")
-        yield own.read_checkpoint(Path(folder))
+        yield our_folder.read_checkpoint(Path(folder))
 
 
 def draw_curve(directory: str) -> None:

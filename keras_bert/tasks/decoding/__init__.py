@@ -1,1 +1,1 @@
-"""From logits to answers: entities and answer spans."""
+"""From logits to entities and answers; and back, from labelled texts to what is learned."""

@@ -6,9 +6,9 @@ import numpy as np
 
 
 def find_answer(context: str, given: Any, row: int) -> tuple[int, int] | None:
-    """The characters of an answer, (0, 0) of none; None if the context does not hold it.
+    """The characters of an answer in its context, (0, 0) for no answer; None if the context does not have it.
 
-    Where it does not stand at the place that is told, the occurrence nearest to it is taken.
+    If the answer has a start, the occurrence that is nearest to it counts, otherwise the first.
 
     >>> find_answer("Anna ran.", {"text": ["ran"], "answer_start": [6]}, row=0)
     (5, 8)
@@ -30,12 +30,12 @@ def find_answer(context: str, given: Any, row: int) -> tuple[int, int] | None:
 
 
 def text_and_start(given: Any, row: int) -> tuple[str, int | None]:
-    """Of an answer in any of its forms the text, "" where there is none, and its place if it has one."""
+    """The text of an answer in any of its forms, "" for no answer, and its start if it has one."""
     if given is None or isinstance(given, str):
         return given or "", None
     if isinstance(given, dict):
         text, start = given.get("text", ""), given.get("answer_start")
-        if not isinstance(text, str):  # several answers, the first of which is learned
+        if not isinstance(text, str):  # several answers: the first one is learned
             text, start = (text[0], None if start is None else start[0]) if len(text) else ("", None)
     elif isinstance(given, tuple) and len(given) == 2:
         text, start = given
@@ -43,19 +43,19 @@ def text_and_start(given: Any, row: int) -> tuple[str, int | None]:
         text = start = given
     if not isinstance(text, str) or isinstance(start, bool | float | str):
         raise TypeError(
-            'An answer must be a text, (text, start), {"text": ..., "answer_start": ...} or None. '
-            f"Received: {given!r} at row {row}"
+            f"The answer at row {row} has an unknown form. Give a text, (text, start), "
+            f'{{"text": ..., "answer_start": ...}} or None. Received: {given!r} at row {row}'
         )
     return text, None if start is None else int(start)
 
 
 def token_spans(start: np.ndarray, end: np.ndarray, span: tuple[int, int]) -> np.ndarray:
-    """The first and last token of an answer in each of its question's windows [W, 2].
+    """The first and last token of an answer in each window of its question [W, 2].
 
-    (0, 0), [CLS], where a window does not hold all of its pieces. Characters that leave none (accents that are
-    stripped, a zero-width space) need not be held.
+    (0, 0), which is [CLS], where a window does not have all pieces of the answer. Characters without a piece, such as
+    stripped accents and zero-width spaces, do not count.
 
-    start, end: characters of each token of all the windows [W, S], -1 where it is none of the context.
+    start, end: the characters of each token of these windows [W, S], -1 for tokens outside of the context.
     """
     inside = (start >= 0) & (start < span[1]) & (end > span[0])  # [W, S]
     found = np.zeros((len(start), 2), "int32")

@@ -1,15 +1,15 @@
-"""Entities and the labels of the words that hold them: BIO, BIOES (BILOU too) and IO."""
+"""Entities, and the schemes in which labels of words describe them: BIO, BIOES, BILOU and IO."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-BEGIN, END = "BSU", "ESLU"  # letters of a first and of a last word
+BEGIN, END = "BSU", "ESLU"  # letters that only a first word, and only a last word, can have
 
 
 @dataclass(frozen=True)
 class Entity:
-    """A part of a text, text[start:end], what it is, and how sure that is."""
+    """A part of a text, `text[start:end]`, with its type and probability."""
 
     type: str
     text: str
@@ -19,7 +19,7 @@ class Entity:
 
 
 class Run(NamedTuple):
-    """Words start to end, without the last, and what they are together."""
+    """An entity in units, words or pieces: from `start` up to but not including `end`."""
 
     type: str
     start: int
@@ -27,7 +27,7 @@ class Run(NamedTuple):
 
 
 def has_entities(labels: Iterable[str]) -> bool:
-    """Whether these labels tell entities, O, B-PER, I-PER and the like, and not a tag for each word.
+    """Whether these labels are of entities, such as O, B-PER and I-PER, and not a tag for each word.
 
     >>> has_entities(("O", "B-PER", "I-PER")), has_entities(("NOUN", "VERB"))
     (True, False)
@@ -37,7 +37,7 @@ def has_entities(labels: Iterable[str]) -> bool:
 
 
 def stray_label(labels: Iterable[str]) -> str | None:
-    """The first label that is no tag of an entity among some that are B- or I-; None if there is none.
+    """The first label without a prefix among labels some of which have B- or I-; None if there is no such label.
 
     >>> stray_label(("O", "B-PER", "I-PER", "VERB"))
     'VERB'
@@ -49,7 +49,7 @@ def stray_label(labels: Iterable[str]) -> str | None:
 
 
 def encode(runs: Iterable[Run], count: int, labels: Sequence[str]) -> list[str]:
-    """The labels of `count` words in a row that hold these entities, in the scheme of `labels`.
+    """The labels of `count` successive units with these entities, in the scheme of `labels`.
 
     >>> encode([Run("PER", 0, 2), Run("LOC", 3, 4)], 4, labels=("O", "B-PER", "I-PER", "B-LOC"))
     ['B-PER', 'I-PER', 'O', 'B-LOC']

@@ -1,4 +1,4 @@
-"""The units of texts that carry a label each, words or pieces, and the characters where they stand."""
+"""Units: the words or pieces of texts that have a label each, and their characters."""
 
 import itertools
 from collections.abc import Iterable, Iterator
@@ -18,11 +18,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Units:
-    """The pieces of texts, one text after the other, and the units that they are of.
+    """The pieces of texts, one text after another, and the units to which they belong.
 
-    texts: as given; of lists of words, `" ".join(words)`. ids: of all pieces. splits [n + 1]: where a text's begin.
-    first: of each piece, whether it begins a unit. start, end: the characters of the text that a piece came from.
-    word: the word of its text that a piece is of, from 0. given_words: whether the texts were lists of words.
+    texts: as given, or `" ".join(words)` for lists of words. ids: of all pieces [P]. splits: the first piece of each
+    text [n + 1]. first: whether a piece begins a unit [P]. start, end: the characters of a piece in its text [P].
+    word: the number of a piece's word in its text [P]. given_words: whether the texts were lists of words.
+    words: the number of words of each text.
     """
 
     texts: list[str]
@@ -39,7 +40,7 @@ class Units:
         return len(self.texts)
 
     def firsts(self, number: int) -> np.ndarray:
-        """The places among all pieces where the units of a text begin."""
+        """The pieces with which the units of a text begin, counted through all texts."""
         begin, end = self.splits[number : number + 2]
         return begin + np.flatnonzero(self.first[begin:end])
 
@@ -56,24 +57,27 @@ class Units:
         return (self.word + (np.cumsum(self.words) - self.words)[self.row]).astype("int32")
 
     def runs(self, number: int, entities: Any) -> tuple[list[Run], int]:
-        """Entities in characters as runs of the units that share a character with each, and how many lost a unit.
+        """Entities given in characters as runs of units, and how many entities lost a unit.
 
-        A unit is of the first entity that shares a character with it. The others have their further units, if any.
+        A unit belongs to the first entity that shares a character with it. Later entities keep their other units.
         """
         places = np.append(self.firsts(number), self.splits[number + 1])
         starts = self.start[places[:-1]]
         ends = np.array([self.end[a:b].max() for a, b in itertools.pairwise(places)], "int64")
         found: list[Run] = []
-        read, taken, cut = 0, 0, 0  # the characters and the units that are passed
+        read, taken, cut = 0, 0, 0  # characters and units up to here are used
         for start, end, kind in sorted(self._spans(number, entities)):
             if start < read:
                 raise ValueError(
-                    f"Entities must not overlap. Leave one out. Received: {(start, end, kind)!r} begins within another "
-                    f"at row {number}"
+                    f"Entities must not overlap, but two do at row {number}. Leave one out. "
+                    f"Received: {(start, end, kind)!r}, which begins within another, at row {number}"
                 )
             inside = np.flatnonzero((starts < end) & (ends > start))
             if not len(inside):
-                raise ValueError(f"An entity must hold a word. Received: {(start, end, kind)!r} at row {number}")
+                raise ValueError(
+                    f"An entity must hold a word, but one at row {number} has none. Correct its characters. "
+                    f"Received: {(start, end, kind)!r} at row {number}"
+                )
             first, last = max(int(inside[0]), taken), int(inside[-1]) + 1
             cut += first > inside[0]
             if first < last:
@@ -84,7 +88,7 @@ class Units:
     def _spans(self, number: int, entities: Any) -> Iterator[tuple[int, int, str]]:
         if isinstance(entities, str) or not isinstance(entities, Iterable):
             raise TypeError(
-                "Each text must have a list of entities, empty where there are none. "
+                f"The text at row {number} must have a list of entities. Give an empty list if it has no entity. "
                 f"Received: {entities!r} at row {number}"
             )
         for entity in entities:
@@ -93,13 +97,13 @@ class Units:
                     pass
                 case _:
                     raise TypeError(
-                        "An entity of a text must be a tuple (start, end, type) or an Entity; tags, one a word, are "
-                        f"for lists of words. Received: {entity!r} at row {number}"
+                        f"An entity at row {number} is not a tuple (start, end, type) or an Entity. For a label for "
+                        f"each word, give the text as a list of words. Received: {entity!r} at row {number}"
                     )
             if not 0 <= start < end <= len(self.texts[number]):
                 raise ValueError(
-                    f"An entity is (start, end, type), characters of a text of {len(self.texts[number])}. "
-                    f"Received: {entity!r} at row {number}"
+                    f"An entity at row {number} is outside of its text: start and end are characters of a text of "
+                    f"{len(self.texts[number])}. Correct them. Received: {entity!r} at row {number}"
                 )
             yield int(start), int(end), kind
 
@@ -146,7 +150,9 @@ def _of_words(preprocessor: Any, rows: list[Any], unit: str) -> Units:
     flat = [word for row in words for word in row]
     ids, start, end = (part.merge_dims(1, 2) for part in tokenize(preprocessor, flat, offsets=True))
     lengths = ids.row_lengths().numpy()
-    bare = np.flatnonzero(lengths == 0)  # of control characters and the like: [UNK], so that no word is lost
+    bare = np.flatnonzero(
+        lengths == 0
+    )  # words of control characters and the like become [UNK], so that no word is lost
     at = ids.row_splits.numpy()[bare]
     sizes = np.array([len(word) for word in flat], "int32")
     begins = np.concatenate([np.zeros(0), *map(_starts, words)]).astype("int32")  # of each word in its text
@@ -154,7 +160,7 @@ def _of_words(preprocessor: Any, rows: list[Any], unit: str) -> Units:
     starts = np.insert(start.values.numpy(), at, 0)
     ends = np.insert(end.values.numpy(), at, 0)
     lengths = np.maximum(lengths, 1)
-    starts[np.cumsum(lengths) - lengths] = 0  # a word is told as it was given, with what leaves no piece
+    starts[np.cumsum(lengths) - lengths] = 0  # a word keeps all its characters, even those without a piece
     ends[np.cumsum(lengths) - 1] = sizes
     counts = np.array([len(row) for row in words], "int64")
     number = np.concatenate([np.zeros(0), *map(np.arange, counts)]).astype("int64")
@@ -177,7 +183,7 @@ def _words(row: Any, number: int) -> list[str]:
     for place, word in enumerate(words):
         if not word.strip():
             raise ValueError(
-                f"A word must not be empty. Leave it out. Received: {word!r}, word {place} of row {number}"
+                f"Word {place} of row {number} is empty. Leave it out. Received: {word!r}, word {place} of row {number}"
             )
     return words
 
@@ -188,7 +194,7 @@ def _starts(words: list[str]) -> np.ndarray:
 
 
 def _begins(lengths: np.ndarray) -> np.ndarray:
-    """Of runs of these lengths laid end to end, none empty, the places where one begins."""
+    """Where a run begins, for runs of these lengths, none of them empty, that follow one another."""
     first = np.zeros(int(lengths.sum()), bool)
     first[np.cumsum(lengths) - lengths] = True
     return first

@@ -12,7 +12,7 @@ from keras_bert.tasks.readers import Reading
 from keras_bert.tasks.run.finetune import MODEL
 from keras_bert.tasks.run.settings import FILE, FinetuneSettings
 from keras_bert.tasks.task import Task
-from keras_bert.weights.own import read_keras
+from keras_bert.weights.keras_file import read_keras
 
 CHUNK = 256  # lines that are read before the first of them is answered
 

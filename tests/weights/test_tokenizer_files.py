@@ -1,13 +1,15 @@
-"""What stands beside the weights of a HuggingFace folder: tokenizer settings, and how texts become vectors."""
+"""The files beside the weights of a HuggingFace folder: tokenizer settings, and how texts become vectors."""
 
 import json
 import shutil
 
 import pytest
 
+from keras_bert.text.rules import TextRules
+from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.vectors import Pooling
 from keras_bert.weights import hugging_face
-from keras_bert.weights.checkpoint import TextRules
+from keras_bert.weights.convert import convert
 from keras_bert.weights.load import read
 from tests.weights import small
 from tests.weights.hugging_face_folders import bert_of_theirs, edit, folder_of
@@ -48,8 +50,20 @@ def test_tokenizer_flags_are_honoured(tmp_path, flags, rules):
 def test_tokenizer_flags_are_refused(tmp_path, flags):
     folder = folder_of(tmp_path / "model", bert_of_theirs())
     edit(folder / "tokenizer_config.json", **flags)
-    with pytest.raises(ValueError, match="cuts text in a way of its own"):
+    with pytest.raises(ValueError, match="splits text in another way"):
         read(folder)
+
+
+@pytest.mark.parametrize(
+    ("piece", "rules"),
+    [("É", TextRules(True, False)), ("Rome", TextRules(False)), ("e", TextRules(True))],
+)
+def test_only_a_vocabulary_shows_the_casing(tmp_path, caplog, piece, rules):
+    caplog.set_level("INFO")
+    folder = folder_of(tmp_path / "model", bert_of_theirs())
+    Vocabulary([*small.VOCABULARY.tokens[:-1], piece]).save(folder / "vocab.txt")
+    assert read(folder).rules == rules
+    assert f"{folder}: taken as {'cased' if piece == 'Rome' else 'uncased'}" in caplog.text
 
 
 def test_vocabulary_from_tokenizer_json(tmp_path):
@@ -62,6 +76,15 @@ def test_vocabulary_from_tokenizer_json(tmp_path):
     assert checkpoint.rules.lowercase is False
 
 
+def test_another_limit_of_the_length_of_words_is_reported(tmp_path, minilm):
+    limit = read(minilm).left_out["max_input_chars_per_word"]
+    assert limit == "words above 100 characters become [UNK] there, above 200 here"
+    hugging_face.write_checkpoint(small.checkpoint(), tmp_path / "model")
+    assert "max_input_chars_per_word" not in read(tmp_path / "model").left_out
+    done = convert(tmp_path / "model", "hf", tmp_path / "again")
+    assert "above 100 characters become [UNK] in transformers" in done.left_out["max_input_chars_per_word"]
+
+
 def test_sentence_transformers_settings(tmp_path, minilm, caplog):
     folder = tmp_path / "model"
     shutil.copytree(minilm, folder, ignore=shutil.ignore_patterns("*.safetensors"))
@@ -72,13 +95,13 @@ def test_sentence_transformers_settings(tmp_path, minilm, caplog):
     unknown = read(folder)
     assert unknown.pooling is None
     assert "modules.json" in unknown.left_out
-    assert "pooling by cls and max has no equal here" in caplog.text
+    assert "keras_bert has no pooling by cls and max" in caplog.text
     changes = {"pooling_mode_mean_tokens": True, "pooling_mode_cls_token": False, "pooling_mode_max_tokens": False}
     edit(folder / "1_Pooling" / "config.json", **changes)
     assert read(folder).pooling == Pooling("mean", True, 256)
     edit(folder / "config_sentence_transformers.json", default_prompt_name="query")
     assert read(folder).pooling is None
-    assert "prompt 'query' before each text" in caplog.text
+    assert "prompt 'query' in front of each text" in caplog.text
 
 
 def test_sentence_transformers_with_a_folder_for_bert(tmp_path):

@@ -1,4 +1,4 @@
-"""Our own folder and .keras files."""
+"""Our own folder, .keras files and exports."""
 
 import dataclasses
 import json
@@ -10,7 +10,9 @@ import pytest
 
 import keras_bert
 from keras_bert.bert import Bert
-from keras_bert.weights import hugging_face, own
+from keras_bert.weights import hugging_face, keras_hub, our_folder
+from keras_bert.weights.checkpoint import Checkpoint
+from keras_bert.weights.convert import convert
 from keras_bert.weights.load import build, read
 from tests.parity.oracles import array, randomize
 from tests.weights import small
@@ -22,15 +24,15 @@ from tests.weights import small
 def test_there_and_back(tmp_path, heads):
     labels = ("a", "b", "c") if heads == ("classifier",) else None
     ours = small.checkpoint(*heads, labels=labels, hidden_act="gelu_erf")
-    own.write_checkpoint(ours, tmp_path / "model")
+    our_folder.write_checkpoint(ours, tmp_path / "model")
     small.assert_same(ours, read(tmp_path / "model"))
 
 
 def test_keras_reads_our_weights_and_we_read_its(tmp_path):
     ours = small.checkpoint("mlm", "nsp")
-    own.write_checkpoint(ours, tmp_path / "model")
+    our_folder.write_checkpoint(ours, tmp_path / "model")
     bert = Bert(ours.config)
-    bert.load_weights(tmp_path / "model" / own.WEIGHTS)
+    bert.load_weights(tmp_path / "model" / our_folder.WEIGHTS)
     expected = build(ours)
     for mine, other in zip(bert.weights, expected.weights, strict=True):
         assert (array(mine) == array(other)).all()
@@ -38,7 +40,7 @@ def test_keras_reads_our_weights_and_we_read_its(tmp_path):
     folder = tmp_path / "by_keras"
     folder.mkdir()
     bert.config.to_json(folder / "bert_config.json")
-    bert.save_weights(folder / own.WEIGHTS)
+    bert.save_weights(folder / our_folder.WEIGHTS)
     small.assert_equal_arrays(ours.weights, read(folder).weights)
 
 
@@ -53,20 +55,20 @@ def test_keras_file(tmp_path):
     middle = len(whole) // 2
     for broken in (whole[:middle], whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :]):
         (tmp_path / "broken.keras").write_bytes(broken)
-        with pytest.raises(ValueError, match="must be whole"):
+        with pytest.raises(ValueError, match=r"broken\.keras is damaged or incomplete"):
             keras_bert.load(tmp_path / "broken.keras")
     keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)]).save(tmp_path / "other.keras")
-    with pytest.raises(ValueError, match="must hold a Bert"):
+    with pytest.raises(ValueError, match=r"other\.keras holds neither a Bert nor a task"):
         keras_bert.load(tmp_path / "other.keras")
 
 
 def test_every_weight_is_accounted_for(tmp_path):
-    own.write_checkpoint(small.checkpoint(), tmp_path / "model")
-    with h5py.File(tmp_path / "model" / own.WEIGHTS, "a") as file:
+    our_folder.write_checkpoint(small.checkpoint(), tmp_path / "model")
+    with h5py.File(tmp_path / "model" / our_folder.WEIGHTS, "a") as file:
         del file["layers/dense/vars/1"]
     with pytest.raises(ValueError, match="Missing: layer_0_attention_qkv/1"):
         read(tmp_path / "model")
-    with h5py.File(tmp_path / "model" / own.WEIGHTS, "a") as file:
+    with h5py.File(tmp_path / "model" / our_folder.WEIGHTS, "a") as file:
         file["layers/dense/vars/1"] = [0.0] * 23
     with pytest.raises(ValueError, match=r"layer_0_attention_qkv/1 \[24\].*Received: \[23\]"):
         read(tmp_path / "model")
@@ -77,9 +79,9 @@ def test_every_weight_is_accounted_for(tmp_path):
 
 
 def test_pooling_of_another_kind(tmp_path):
-    own.write_checkpoint(small.checkpoint(), tmp_path / "model")
+    our_folder.write_checkpoint(small.checkpoint(), tmp_path / "model")
     (tmp_path / "model" / "pooling.json").write_text('{"mode": "mean"}')
-    with pytest.raises(ValueError, match=r"pooling\.json must have pooling, normalize, max_length"):
+    with pytest.raises(ValueError, match=r"pooling\.json must have exactly pooling, normalize, max_length"):
         read(tmp_path / "model")
 
 
@@ -108,7 +110,7 @@ def test_quantized_layers_have_no_place_elsewhere(tmp_path):
         keras_bert.load(tmp_path / "model.keras")
 
 
-@pytest.mark.parametrize("form", [own, hugging_face])
+@pytest.mark.parametrize("form", [our_folder, hugging_face])
 def test_several_labels(tmp_path, form):
     ours = small.checkpoint("classifier", labels=("a", "b", "c"))
     ours.heads["classifier"] = dataclasses.replace(ours.heads["classifier"], multi_label=True)
@@ -119,5 +121,61 @@ def test_several_labels(tmp_path, form):
 def test_several_labels_without_names(tmp_path):
     ours = small.checkpoint("classifier")
     ours.heads["classifier"] = dataclasses.replace(ours.heads["classifier"], multi_label=True)
-    own.write_checkpoint(ours, tmp_path / "model")
+    our_folder.write_checkpoint(ours, tmp_path / "model")
     small.assert_same(ours, read(tmp_path / "model"))
+
+
+TEXT_SETTINGS = {"truncation": "only_first", "special_tokens_in_text": True}
+
+
+@pytest.mark.parametrize("form", ["keras", "folder", "export", "task", "exported task"])
+def test_settings_of_text_are_kept(tmp_path, form):
+    if "export" in form and keras.backend.backend() != "tensorflow":
+        pytest.skip("a SavedModel is made on the TensorFlow backend")
+    config = dataclasses.replace(small.CONFIG, num_hidden_layers=1)
+    bert = Bert(config, keras_bert.Preprocessor(small.VOCABULARY, seq_length=8, **TEXT_SETTINGS))
+    model = keras_bert.TextRegressor(bert) if "task" in form else bert
+    path = tmp_path / "model"
+    if "export" in form:
+        keras_bert.export(model, path)
+    elif form == "folder":
+        our_folder.write_checkpoint(Checkpoint.of(bert), path)
+    else:
+        path = path.with_suffix(".keras")
+        model.save(path)
+    loaded = [keras_bert.load(path)] + ([keras_bert.TextRegressor.load(path).bert] if "task" in form else [])
+    for one in loaded:
+        assert {name: getattr(one.preprocessor, name) for name in TEXT_SETTINGS} == TEXT_SETTINGS
+
+
+def test_settings_of_text_that_another_format_lacks(tmp_path):
+    bert = Bert(small.CONFIG, keras_bert.Preprocessor(small.VOCABULARY, seq_length=8, **TEXT_SETTINGS))
+    bert.save(tmp_path / "model.keras")
+    assert TEXT_SETTINGS.keys() <= convert(tmp_path / "model.keras", "hf", tmp_path / "theirs").left_out.keys()
+    assert not convert(tmp_path / "model.keras", "keras-bert", tmp_path / "ours").left_out
+
+
+@pytest.mark.parametrize("form", [our_folder, keras_hub])
+@pytest.mark.parametrize("kind", ["external", "virtual"])
+def test_arrays_of_another_file_are_refused(tmp_path, form, kind):
+    """HDF5 would read any file of this machine."""
+    form.write_checkpoint(small.checkpoint(), tmp_path / "model")
+    with h5py.File(tmp_path / "model" / form.WEIGHTS, "a") as file:
+        name, shape = "layers/dense/vars/1", file["layers/dense/vars/1"].shape
+        del file[name]
+        if kind == "external":
+            file.create_dataset(name, shape, "float32", external=[("/etc/passwd", 0, 4 * shape[0])])
+        else:
+            layout = h5py.VirtualLayout(shape, "float32")
+            layout[:] = h5py.VirtualSource("/tmp/other.h5", "secret", shape)
+            file.create_virtual_dataset(name, layout)
+    with pytest.raises(ValueError, match=rf"takes {name} from another file.*{kind} dataset"):
+        read(tmp_path / "model")
+
+
+def test_the_head_of_a_class_outside_the_package_is_left_out(tmp_path):
+    task = keras_bert.TextRegressor(Bert(small.CONFIG))
+    task.heads = ("summary",)
+    checkpoint = Checkpoint.of(task)
+    assert not checkpoint.heads
+    assert "head summary" in checkpoint.left_out

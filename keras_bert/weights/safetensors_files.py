@@ -1,4 +1,4 @@
-"""The weight files of a HuggingFace folder: safetensors, whole or sharded, and torch's pytorch_model.bin."""
+"""The weight files of a HuggingFace folder: safetensors, in one file or sharded, and torch's pytorch_model.bin."""
 
 import json
 import zipfile
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from keras_bert.storage import read_json
-from keras_bert.weights.names import Stored
+from keras_bert.weights.tables import Stored
 from keras_bert.wording import listed
 
 WHOLE, INDEX = "model.safetensors", "model.safetensors.index.json"
@@ -28,8 +28,8 @@ def stored_weights(folder: Path) -> dict[str, Stored]:
         return _torch(folder / TORCH)
     found = [name for name in _UNREAD if (folder / name).exists()]
     raise ValueError(
-        f"A HuggingFace folder must hold {WHOLE}. Save the model with transformers' "
-        f"save_pretrained(folder, safe_serialization=True). Received: {folder} with {listed(found) or 'no weights'}"
+        f"{folder} is a HuggingFace folder without {WHOLE}. Save the model with transformers' "
+        f"save_pretrained(folder, safe_serialization=True). Received: {listed(found) or 'no weights'}"
     )
 
 
@@ -41,10 +41,10 @@ def _safetensors(path: Path) -> dict[str, Stored]:
             pass
     except SafetensorError as error:
         raise ValueError(
-            f"A safetensors file must be whole. Download it again. Received: {path}, {path.stat().st_size} bytes "
+            f"{path} is damaged or incomplete. Download it again. Received: {path.stat().st_size} bytes "
             f"({str(error).rstrip('.')})"
         ) from None
-    # The arrays are read with NumPy: a mapped file would count as memory beside the model.
+    # The arrays are read with NumPy: a mapped file would count as memory in addition to the model.
     with open(path, "rb") as file:
         length = int.from_bytes(file.read(8), "little")
         header = json.loads(file.read(length))
@@ -59,7 +59,10 @@ def _read(path: Path, start: int, entry: dict[str, Any]) -> np.ndarray:
 
     dtypes = {"F64": "f8", "F32": "f4", "F16": "f2", "BF16": ml_dtypes.bfloat16, "I64": "i8", "I32": "i4"}
     if entry["dtype"] not in dtypes:
-        raise ValueError(f"Weights must be of a type among {', '.join(dtypes)}. Received: {entry['dtype']} in {path}")
+        raise ValueError(
+            f"{path} has weights of a type that cannot be read. Save them as one of {', '.join(dtypes)}. "
+            f"Received: {entry['dtype']}"
+        )
     shape, (begin, _) = entry["shape"], entry["data_offsets"]
     count = int(np.prod(shape, dtype=int))
     return np.fromfile(path, np.dtype(dtypes[entry["dtype"]]), count, offset=start + begin).reshape(shape)
@@ -68,22 +71,29 @@ def _read(path: Path, start: int, entry: dict[str, Any]) -> np.ndarray:
 def _sharded(path: Path) -> dict[str, Stored]:
     files = read_json(path).get("weight_map")
     if not isinstance(files, dict) or not all(isinstance(name, str) for name in files.values()):
-        raise ValueError(f"{INDEX} must have a weight_map of file names. Get it again. Received: {path}")
+        raise ValueError(
+            f"{path} has no weight_map from weights to file names. Download it again. Received: {type(files).__name__}"
+        )
     shards = sorted(set(files.values()))
     strays = [name for name in shards if Path(name).name != name]
     if strays:
         raise ValueError(
-            f"Shards must lie beside {INDEX}. Correct its weight_map. Received: {listed(strays)} in {path}"
+            f"{path} names shards outside its own folder. Put them beside it, and correct its weight_map. "
+            f"Received: {listed(strays)}"
         )
     absent = [name for name in shards if not (path.parent / name).is_file()]
     if absent:
-        raise FileNotFoundError(f"A sharded model needs all its files. Get {listed(absent)}. Received: {path.parent}")
+        raise FileNotFoundError(
+            f"{path.parent} lacks shards of the model: {listed(absent)}. Download them into it. "
+            f"Received: {len(shards) - len(absent)} of {len(shards)} shards"
+        )
     stored: dict[str, Stored] = {}
     for name in shards:
         stored |= _safetensors(path.parent / name)
     if lacking := sorted(set(files) - set(stored)):
         raise ValueError(
-            f"The shards must hold what {INDEX} lists. Missing: {listed(lacking)}. Received: {path.parent}"
+            f"{path} lists weights that its shards do not hold. Download the shards again. Missing: {listed(lacking)}. "
+            f"Received: {len(stored)} weights"
         )
     return stored
 
@@ -93,19 +103,22 @@ def _torch(path: Path) -> dict[str, Stored]:
         import torch
     except ImportError:
         raise ImportError(
-            f"{TORCH} is read by torch alone. Run: pip install torch, or save the model as {WHOLE} with transformers' "
-            f"save_pretrained. Received: {path}"
+            f"Only torch can read {path}. Run: pip install torch, or save the model as {WHOLE} with transformers' "
+            "save_pretrained. Received: no torch on this machine"
         ) from None
     try:
-        # Before torch 1.6 the file was no zip, and only a zip can be mapped.
+        # Before torch 1.6 the file was not a zip, and only a zip can be mapped.
         state = torch.load(path, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(path))
-        if others := [name for name, tensor in state.items() if not isinstance(tensor, torch.Tensor)]:
-            raise TypeError(f"no tensor: {listed(list(map(str, others)))}")
+        others = [str(name) for name, tensor in state.items() if not isinstance(tensor, torch.Tensor)]
+        problem = f"{listed(others)}, not a tensor" if others else ""
     except Exception as error:
+        problem = _in_short(error)
+    if problem:
         raise ValueError(
-            f"{TORCH} must be a whole file of tensors alone, as torch.save(model.state_dict()) writes it. Save the "
-            f"model as {WHOLE}, or download it again. Received: {path} ({_in_short(error)})"
-        ) from None
+            f"{path} could not be read: it is damaged, or holds other things than the tensors that "
+            f"torch.save(model.state_dict()) writes. Save the model as {WHOLE}, or download it again. "
+            f"Received: {problem}"
+        )
 
     def read(name: str) -> np.ndarray:
         tensor = state[name]
@@ -115,17 +128,17 @@ def _torch(path: Path) -> dict[str, Stored]:
 
 
 def _in_short(error: Exception) -> str:
-    """What torch says of the file, without its page on loading what may run code."""
+    """Torch's message about the file, without its page on files that may run code."""
     said = str(error).rpartition("WeightsUnpickler error:")[2].strip()
     return f"{type(error).__name__}: {said.splitlines()[0].split('. ')[0]}" if said else type(error).__name__
 
 
 def write_weights(folder: Path, stored: Mapping[str, Stored]) -> None:
-    """Write model.safetensors, in the form that torch users expect."""
+    """Write model.safetensors as transformers does."""
     from safetensors.numpy import save_file
 
     path = folder / WHOLE
     path.touch()
-    mode = path.stat().st_mode  # of an ordinary file; save_file leaves one that its owner alone can read
+    mode = path.stat().st_mode  # of an ordinary file; save_file leaves one that only its owner can read
     save_file({name: entry.read() for name, entry in stored.items()}, path, metadata={"format": "pt"})
     path.chmod(mode)

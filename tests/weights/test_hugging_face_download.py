@@ -1,4 +1,4 @@
-"""hf:// from a server of the test's own that speaks as much of the Hub as huggingface_hub asks for."""
+"""hf:// from a server in the test that answers those requests to the HuggingFace Hub that huggingface_hub makes."""
 
 import hashlib
 import json
@@ -114,7 +114,7 @@ def test_download_then_offline(server, tmp_path):
     assert done.returncode == 0, done.stderr[-2000:]
     *found, missing = done.stdout.splitlines()
     assert found == ["8 24 None", "8 24 None"]
-    assert missing.startswith("The repository could not be read")
+    assert missing.startswith("hf://org/other could not be read")
     server.requests.clear()
     offline = _load(server, tmp_path / "cache", "hf://org/model", KERAS_BERT_OFFLINE="1")
     assert offline.returncode == 0, offline.stderr[-2000:]
@@ -140,7 +140,7 @@ def _old_sentence_transformers(folder):
 
 @pytest.mark.parametrize("form", ["safetensors", "torch"])
 def test_old_sentence_transformers(server, tmp_path, form):
-    """And nothing needless is downloaded."""
+    """And nothing that is not used is downloaded."""
     torch = pytest.importorskip("torch")
     bert = _old_sentence_transformers(server.folder)
     wanted = {path.relative_to(server.folder) for path in _files(server.folder)}

@@ -1,0 +1,144 @@
+"""Our own exports, read bit for bit: the encoder or the task that a SavedModel was made from."""
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+
+from keras_bert.config import BertConfig
+from keras_bert.layers.dense import blank_weights
+from keras_bert.named_weights import by_layer
+from keras_bert.storage import read_json, write_json
+from keras_bert.text.rules import TextRules
+from keras_bert.text.vocabulary import Vocabulary
+from keras_bert.weights import tensor_bundle
+from keras_bert.weights.checkpoint import Checkpoint, Head, changed_text_settings, text_settings_of
+from keras_bert.weights.google import CONFIG
+from keras_bert.weights.our_folder import read_pooling, write_pooling
+from keras_bert.weights.tables import HEADS, Row, Stored, Table, encoder_shapes, finite, head_shapes, read_all
+from keras_bert.weights.tokenizer_files import TOKENIZER, VOCABULARY, rules_in, tokenizer_config
+from keras_bert.wording import listed
+
+EXTRA = "assets.extra"
+TASK = "task.json"
+_PARTS = ("encoder", "text")  # of an export; either holds the weights
+
+
+def recognise(path: Path) -> bool:
+    return _find(path) is not None
+
+
+def _find(path: Path) -> Path | None:
+    """The SavedModel at a path: the path itself, the newest version in it, or that of its encoder or text."""
+    for folder in (path, *_newest(path), *(version for part in _PARTS for version in _newest(path / part))):
+        if (folder / "saved_model.pb").is_file() and (folder / EXTRA / CONFIG).is_file():
+            return folder
+    return None
+
+
+def _newest(path: Path) -> list[Path]:
+    versions = [folder for folder in path.iterdir() if folder.name.isdecimal()] if path.is_dir() else []
+    return sorted(versions, key=lambda folder: int(folder.name))[-1:]
+
+
+# === A task with all its settings ===
+
+
+def write_settings(model: Any, folder: Path) -> None:
+    """Write what `keras_bert.load` and a task's `load` read in addition to the weights and the vocabulary."""
+    folder.mkdir()
+    bert = getattr(model, "bert", model)
+    bert.config.to_json(folder / CONFIG)
+    text = tokenizer_config(TextRules.of(bert.preprocessor), bert.config.max_position_embeddings)
+    write_json(folder / TOKENIZER, text | text_settings_of(bert.preprocessor))
+    write_pooling(bert.pooling, folder)
+    if model is not bert:
+        config = keras.saving.serialize_keras_object(model)
+        del config["config"]["bert"]["config"]["preprocessor"]["config"]["vocabulary"]
+        write_json(folder / TASK, config)
+
+
+def read_task(path: Path) -> Any:
+    """The task of an export with all its settings; None where the path is no export, or one of a `Bert`."""
+    folder = _find(path)
+    if folder is None or not (folder / EXTRA / TASK).is_file():
+        return None
+    config = read_json(folder / EXTRA / TASK)
+    vocabulary = Vocabulary.from_file(folder / "assets" / VOCABULARY)
+    config["config"]["bert"]["config"]["preprocessor"]["config"]["vocabulary"] = list(vocabulary.tokens)
+    with blank_weights():
+        task = keras.saving.deserialize_keras_object(config)
+    stored = _named_weights(folder)
+    for layer, variables in by_layer(task).items():
+        for name, variable in variables.items():
+            variable.assign(finite(name, stored[f"{layer}/{name}"].read(), folder))
+    return task
+
+
+# === Only the weights ===
+
+
+def read_checkpoint(path: Path) -> Checkpoint:
+    folder = _find(path)
+    assert folder is not None
+    extra = folder / EXTRA
+    config = BertConfig.from_json(extra / CONFIG)
+    stored = _named_weights(folder)
+    if changed := sorted(name for name in stored if name.endswith(("kernel_scale", "lora_kernel_a"))):
+        raise ValueError(
+            f"{folder} was exported from a model with LoRA or quantized layers, whose plain weights it does not have. "
+            f"Load the model that it was made from. Received: {listed(changed)}"
+        )
+    encoder, heads = _table(encoder_shapes(config)), {head: _table(head_shapes(head, config)) for head in HEADS}
+    known = {row.ours for table in (encoder, *heads.values()) for row in table}
+    # In float32, and without the states of random generators.
+    stored = {name: Stored(entry.shape, partial(_float32, entry)) for name, entry in stored.items() if name in known}
+    weights, found, _ = read_all(encoder, heads, stored, config, folder)
+    settings = read_json(extra / TASK).get("config", {})
+    labels, head_config = settings.get("labels"), settings.get("mlm_config")
+    text = read_json(extra / TOKENIZER)
+    return Checkpoint(
+        str(folder),
+        "keras_bert export",
+        config,
+        weights,
+        {
+            name: Head(
+                arrays,
+                labels=tuple(labels) if labels else None,
+                multi_label=settings.get("multi_label", False),
+                config=BertConfig(**head_config) if head_config else None,
+            )
+            for name, arrays in found.items()
+        },
+        Vocabulary.from_file(folder / "assets" / VOCABULARY),
+        rules_in(text),
+        read_pooling(extra),
+        text_settings=changed_text_settings(text),
+    )
+
+
+def _float32(stored: Stored) -> np.ndarray:
+    return np.asarray(stored.read(), "float32")
+
+
+def _table(names: Any) -> Table:
+    return tuple(Row(name, name) for name in names)
+
+
+def _named_weights(folder: Path) -> dict[str, Stored]:
+    """The arrays by "layer/weight": the children of the root's `named_weights`."""
+    prefix = folder / "variables" / "variables"
+    graph = tensor_bundle.object_graph(prefix)
+    arrays = tensor_bundle.stored_arrays(prefix)
+
+    def children(node: Any) -> dict[str, Any]:
+        return {child.local_name: graph.nodes[child.node_id] for child in node.children}
+
+    return {
+        f"{layer}/{name}": arrays[node.attributes[0].checkpoint_key]
+        for layer, group in children(children(graph.nodes[0])["named_weights"]).items()
+        for name, node in children(group).items()
+    }
