@@ -278,8 +278,8 @@ class Task(TextTrainer):
         if task is None:
             if not cls.heads:
                 raise ValueError(
-                    f"The source holds no {cls.__name__}, which loads only from its own .keras file or export. Build it "
-                    f"on keras_bert.load(source). Received: {source!r}"
+                    f"The source holds no {cls.__name__}, which loads only from its own .keras file or export. Build "
+                    f"it on keras_bert.load(source). Received: {source!r}"
                 )
             places: Any = {"cache_dir": cache_dir, "local_only": local_only}
             checkpoint, bert = load_head(source, cls.heads, dtype=dtype, seq_length=seq_length or 128, **places)
