@@ -280,7 +280,7 @@ class Task(TextTrainer):
         if task is None:
             if not cls.heads:
                 raise ValueError(
-                    f"The source holds no {cls.__name__}, which loads from its own .keras file or export only. Build "
+                    f"The source holds no {cls.__name__}, which loads only from its own .keras file or export. Build "
                     f"it on keras_bert.load(source). Received: {source!r}"
                 )
             places: Any = {"cache_dir": cache_dir, "local_only": local_only}
