@@ -255,7 +255,7 @@ class QuestionAnswerer(Task):
             found = answer_decoder()(
                 windows.places,
                 dense,
-                windows.contexts,
+                tf.constant(windows.contexts, tf.string),
                 null_threshold=tf.constant(_or_nan(self.null_threshold), tf.float64),
                 top_k=tf.constant(top_k),
                 max_answer_length=tf.constant(max_answer_length),

@@ -54,6 +54,8 @@ class Task(TextTrainer):
     >>> config = keras_bert.BertConfig.from_size("tiny", vocab_size=6)
     >>> bert = keras_bert.Bert(config, keras_bert.Preprocessor(vocabulary))
     >>> task = keras_bert.TextClassifier(bert, labels=("negative", "positive"))
+    >>> isinstance(task, keras_bert.Task)
+    True
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     task.save(f"{folder}/task.keras")
     ...     keras_bert.TextClassifier.load(f"{folder}/task.keras").labels
@@ -278,7 +280,7 @@ class Task(TextTrainer):
         if task is None:
             if not cls.heads:
                 raise ValueError(
-                    f"The source holds no {cls.__name__}, which loads from its own .keras file or export only. Build "
+                    f"The source holds no {cls.__name__}, which loads only from its own .keras file or export. Build "
                     f"it on keras_bert.load(source). Received: {source!r}"
                 )
             places: Any = {"cache_dir": cache_dir, "local_only": local_only}

@@ -11,7 +11,16 @@ import numpy as np
 from keras import ops
 
 from keras_bert.model import HeadedModel
-from keras_bert.tasks.columns import columns_of, count_of, is_packed, is_table, part_of, split_columns, table_columns
+from keras_bert.tasks.columns import (
+    columns_of,
+    count_of,
+    is_packed,
+    is_table,
+    part_of,
+    rows_of,
+    split_columns,
+    table_columns,
+)
 from keras_bert.tasks.finetune_recipe import FinetuneRecipe, steps_of
 from keras_bert.tasks.labelled_rows import Epoch, LabelledRows
 from keras_bert.tasks.metrics.scores import Scores
@@ -263,12 +272,12 @@ class TextTrainer(HeadedModel):
                 f"y is missing. {type(self).__name__} needs a target for each row to train and to evaluate. "
                 "Received: y=None"
             )
+        if not rows_of(x[0] if isinstance(x, tuple) and x else x, "text"):
+            raise ValueError("There are no rows. Pass at least one. Received: empty columns")
         if held_out:
             examples = self.held_out_examples(x, y, sample_weight)
         else:
             examples = self.examples(x, y, sample_weight, class_weight)
-        if not len(examples):
-            raise ValueError("There are no rows. Pass at least one. Received: empty columns")
         examples.warn_of_cuts()
         return examples
 

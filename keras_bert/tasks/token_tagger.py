@@ -246,8 +246,10 @@ class TokenTagger(Task):
     def tag_words(self, words: Any, batch_size: int = 32) -> list[list[str]]:
         """The label of each word of lists of words, one of `labels`."""
         examples = self.examples(words)
+        if not len(examples):
+            return []
         if not examples.decoding.given_words:
-            raise TypeError("`tag_words` takes lists of words. For texts, use `tag`. Received: texts")
+            raise TypeError("tag_words was called with texts. Pass lists of words, or use tag. Received: texts")
         return self.decode_words(examples, self.logits(examples, batch_size))
 
     def decode(self, examples: LabelledRows, logits: list[np.ndarray]) -> list[list[Entity]]:
@@ -292,7 +294,7 @@ class TokenTagger(Task):
                 units.end.astype("int32"),
                 units.first,
                 group,
-                units.texts,
+                tf.constant(units.texts, tf.string),
             )
         return {name: tensor.numpy() for name, tensor in found.items()}
 

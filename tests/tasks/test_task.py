@@ -13,6 +13,8 @@ import pytest
 from keras_bert import kernels
 from keras_bert.tasks.finetune_recipe import FinetuneRecipe
 from keras_bert.tasks.metrics.scores import scores
+from keras_bert.tasks.task import Task
+from keras_bert.tasks.text_classifier import TextClassifier
 from keras_bert.training.optimizer import AdamW
 from tests.parity.oracles import array
 from tests.subprocesses import fork
@@ -332,3 +334,57 @@ def test_half_precision_is_refused():
     task = small_task("classifier", small_bert(dtype="bfloat16"))
     with pytest.raises(ValueError, match="mixed_bfloat16"):
         task.fit(TEXTS, [0, 1, 0, 1], verbose=0)
+
+
+@pytest.mark.usefixtures("eager")
+def test_the_recipe_is_kept_in_the_file_and_ends_with_a_compile_of_the_user(tmp_path):
+    task, recipe = small_task("classifier"), FinetuneRecipe(learning_rate=1e-4, epochs=1)
+    task.fit(TEXTS, [0, 1, 0, 1], recipe=recipe, verbose=0)
+    assert task.recipe == recipe
+    task.save(tmp_path / "task.keras")
+    assert keras.models.load_model(tmp_path / "task.keras").recipe == recipe
+    task.compile("sgd", task.default_loss())
+    assert task.recipe is None
+    task.save(tmp_path / "task.keras")
+    assert keras.models.load_model(tmp_path / "task.keras").recipe is None
+
+
+@pytest.mark.usefixtures("eager")
+def test_no_rows():
+    """An empty answer, for every task."""
+    assert small_task("classifier").classify([]) == small_task("several").classify([]) == []
+    for kind in ("regressor", "cosine"):
+        assert small_task(kind).score(([], [])).shape == (0,)
+    assert small_task("tagger").tag([]) == small_task("tagger").tag_words([]) == []
+    assert small_task("answerer").answer([], []) == []
+    assert small_task("choice").choose([], []) == []
+    for kind, x in (("classifier", []), ("choice", ([], [])), ("answerer", ([], []))):
+        assert len(small_task(kind).predict(x)) == 0
+        with pytest.raises(ValueError, match="There are no rows"):
+            small_task(kind).fit(x, [], verbose=0)
+
+
+@pytest.mark.usefixtures("eager")
+def test_choices_are_columns_of_any_kind():
+    import pandas
+    import tensorflow as tf
+
+    task, ((prompts, choices), _) = small_task("choice"), columns("choice")
+    expected = task.choose(prompts, choices)
+    table = pandas.DataFrame({"prompt": prompts, "choices": choices})
+    for given in (
+        (table["prompt"], table["choices"]),
+        (np.array(prompts), np.array(choices)),
+        (tf.constant(prompts), tf.constant(choices)),
+    ):
+        assert [answer.index for answer in task.choose(*given)] == [answer.index for answer in expected]
+
+
+def test_a_task_of_the_user_s_has_its_word():
+    class Agreement(TextClassifier):
+        command = "agree"
+
+    assert Task.named("agree") is Agreement
+    assert Task.named("classify") is TextClassifier
+    with pytest.raises(ValueError, match=r"There is no task 'sing'. Use one of agree, answer, choose"):
+        Task.named("sing")
