@@ -54,6 +54,8 @@ class Task(TextTrainer):
     >>> config = keras_bert.BertConfig.from_size("tiny", vocab_size=6)
     >>> bert = keras_bert.Bert(config, keras_bert.Preprocessor(vocabulary))
     >>> task = keras_bert.TextClassifier(bert, labels=("negative", "positive"))
+    >>> isinstance(task, keras_bert.Task)
+    True
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     task.save(f"{folder}/task.keras")
     ...     keras_bert.TextClassifier.load(f"{folder}/task.keras").labels
