@@ -127,7 +127,7 @@ def test_targets_point_at_the_answer_in_each_window():
     examples = task.examples((["who lives?"], [context]), ["Rome"])
     rome = task.bert.preprocessor.vocabulary["rome"]
     held = 0
-    for x, y, weight in examples.batches(1, by_length=False)[1]:
+    for x, y, weight in examples.batches(1):
         ids, (start, end) = x["input_word_ids"].numpy()[0], y.numpy()[0]
         assert (rome in ids) == (start > 0)
         assert start == end
