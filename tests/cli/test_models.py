@@ -19,7 +19,7 @@ def test_lists_every_model():
     result = CliRunner().invoke(app, ["models"])
     assert result.exit_code == 0
     lines = [line.split("\t") for line in result.output.splitlines()]
-    assert len(lines) == 37
+    assert len(lines) == 38
     assert lines[0][:5] == ["base", "English", "no", "12/768/12", "109,482,240"]
 
 
