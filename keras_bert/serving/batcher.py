@@ -24,7 +24,7 @@ class Batcher:
     """Runs one function of columns on the rows of many requests.
 
     Requests whose columns have other shapes, such as ids of another length, run in batches of their own. If a batch
-    fails, each of its requests runs alone, so that one bad row does not fail the others.
+    fails, each of its requests runs in a batch of its own, so that one bad row does not fail the others.
     """
 
     def __init__(

@@ -15,7 +15,7 @@ def read_examples(body: bytes, signatures: Mapping[str, Any], max_rows: int) -> 
     name = chosen(data, {name: function for name, function in signatures.items() if is_classify(function)})
     rows, context = data.get("examples"), data.get("context", {})
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in [*rows, context]):
-        raise BadRequest("The body must have examples, a list of objects, and may have context, one object.")
+        raise BadRequest("`examples` must be a list of objects, and `context` an object. Correct the body.")
     check_rows(len(rows), max_rows)
     if both := {feature for row in rows for feature in row} & set(context):
         raise BadRequest(f"A feature must be in context or in examples. Received: {sorted(both)} in both")
@@ -37,7 +37,7 @@ def _serialized(row: dict[str, Any]) -> bytes:
         try:
             feature = example.features.feature[name]
         except ValueError:
-            raise BadRequest("The name of a feature has half of a surrogate pair, which is not a character.") from None
+            raise BadRequest(f"A feature's name has half of a surrogate pair. Correct it. Received: {name!r}") from None
         values = value if isinstance(value, list) else [value]
         kinds = {type(one) for one in values}
         if kinds <= {str, dict}:

@@ -28,9 +28,7 @@ def read_request(body: bytes, signatures: Mapping[str, Any], max_rows: int) -> R
     """The request in a body, for a model with these signatures."""
     data = parse(body, {"instances", "inputs", "signature_name"})
     if ("instances" in data) == ("inputs" in data):
-        raise BadRequest(
-            "The body must be an object with either instances or inputs, one of instances and inputs only."
-        )
+        raise BadRequest("The body must have either `instances` or `inputs`. Send exactly one of them.")
     name = chosen(data, signatures)
     specs = signatures[name].structured_input_signature[1]
     by_rows = "instances" in data

@@ -17,7 +17,7 @@ GROUP = 4  # batches that are sorted by length together where padding costs time
 
 @dataclass(frozen=True)
 class LabelledRows(TokenizedRows):
-    """Tokenized rows with what is to be learned from them; without, where a task only predicts.
+    """Tokenized rows with what is to be learned from them; without these, a task only predicts.
 
     targets, weights: dense [n, ...], or ragged [R, (pieces)] where each piece has its own.
     decoding: what the task's `decode` needs beside the logits, such as the texts and where their pieces stand.

@@ -93,7 +93,7 @@ class Aligner:
         alone = tf.strings.unicode_decode(tf.strings.regex_replace(alone, r"[ \t\n\r]+", ""), "UTF-8")
         alone = tf.gather(alone, places)  # [characters, (what it leaves)]
         together = tf.strings.unicode_decode(words, "UTF-8").values
-        final = tf.fill(tf.shape(together), ord("σ"))  # a sigma alone is never a final one
+        final = tf.fill(tf.shape(together), ord("σ"))  # a single sigma is never a final one
         order = tf.argsort(tf.where(together == ord("ς"), final, together), stable=True)
         source = tf.argsort(tf.where(alone.values == ord("ς"), final, alone.values), stable=True)
         owners = tf.scatter_nd(order[:, None], tf.gather(row_ids(alone.row_lengths()), source), tf.shape(together))

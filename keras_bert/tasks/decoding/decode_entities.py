@@ -23,7 +23,7 @@ class Scheme(NamedTuple):
 
 
 def scheme_of(labels: Sequence[str]) -> Scheme:
-    """The scheme of these labels. Tags are all of one kind: which units are joined depends on their group alone."""
+    """The scheme of these labels. Tags are all of one kind: which units are joined depends only on their group."""
     if not has_entities(labels):
         return Scheme([1] * len(labels), [False] * len(labels), [False] * len(labels))
     types = types_of(labels)

@@ -51,7 +51,7 @@ class Units:
 
     @property
     def tag_group(self) -> np.ndarray:
-        """The pieces that one tag is for: a given word, counted through all texts, or the piece alone, int32 [P]."""
+        """The pieces that one tag is for: a given word, counted through all texts, or a single piece, int32 [P]."""
         if not self.given_words:
             return np.arange(len(self.ids), dtype="int32")
         return (self.word + (np.cumsum(self.words) - self.words)[self.row]).astype("int32")
