@@ -20,7 +20,7 @@ class LabelledRows(TokenizedRows):
     """Tokenized rows with what is to be learned from them; without these, a task only predicts.
 
     targets, weights: dense [n, ...], or ragged [R, (pieces)] where each piece has its own.
-    decoding: what the task's `decode` needs beside the logits, such as the texts and where their pieces stand.
+    decoding: what the task's `decode` needs beside the logits, such as the texts and the places of their pieces.
     """
 
     targets: Any = None
