@@ -59,6 +59,7 @@ ARCHITECTURES = {  # the class in config.json, and the heads its weights have; t
     "BertForQuestionAnswering": ("qa",),
     "BertForMultipleChoice": ("choice",),
 }
+WITHOUT_POOLER = ("BertForTokenClassification", "BertForQuestionAnswering")
 ALIASES = (("LayerNorm.gamma", "LayerNorm.weight"), ("LayerNorm.beta", "LayerNorm.bias"))  # transformers before 2019
 COPIES = {  # names of the same array, where the format writes it twice
     "cls.predictions.decoder.weight": "embeddings.word_embeddings.weight",
@@ -181,6 +182,8 @@ def cannot_hold(checkpoint: Checkpoint) -> dict[str, str]:
     kept = [name for name in checkpoint.heads if f"head {name}" not in lost]
     while _architecture(set(kept)) is None:
         lost[f"head {kept.pop(0)}"] = "a HuggingFace folder holds one task"
+    if (architecture := _architecture(set(kept))) in WITHOUT_POOLER:
+        lost["pooler"] = f"{architecture} of transformers has none"
     if checkpoint.vocabulary is not None:
         lost["max_input_chars_per_word"] = (
             f"words above 100 characters become [UNK] in transformers, above {MAX_CHARACTERS} in keras_bert"
@@ -193,7 +196,7 @@ def write_checkpoint(checkpoint: Checkpoint, folder: Path) -> None:
     refuse_lost_heads(checkpoint, cannot_hold(checkpoint))
     architecture = _architecture(set(checkpoint.heads))
     config = checkpoint.config
-    arrays = write(ENCODER, checkpoint.weights, config)
+    arrays = write(ENCODER, checkpoint.without({"pooler"} if architecture in WITHOUT_POOLER else ()).weights, config)
     if architecture != "BertModel":
         arrays = {f"bert.{name}": entry for name, entry in arrays.items()}
     data = {"architectures": [architecture], "model_type": "bert", **dataclasses.asdict(config)}

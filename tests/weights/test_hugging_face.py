@@ -70,12 +70,16 @@ def test_transformers_reads_what_we_wrote(tmp_path, heads):
     again = read(tmp_path / "model")
     if heads in (("tagger",), ("classifier",)):
         again.heads[heads[0]] = type(again.heads[heads[0]])(again.heads[heads[0]].weights, ours.heads[heads[0]].labels)
+    if heads in (("tagger",), ("qa",)):
+        ours = ours.without({"pooler"})
     small.assert_same(ours, again)
     kind = json.loads((tmp_path / "model" / "config.json").read_text())["architectures"][0]
     model, report = getattr(transformers, kind).from_pretrained(
         tmp_path / "model", output_loading_info=True, attn_implementation="eager"
     )
     assert not report["missing_keys"]
+    if heads != ("mlm",):  # whose class has no pooler either, but which may be the base of another task
+        assert not report["unexpected_keys"]
     theirs = _logits(model.eval(), kind)
     expected = small.outputs(ours)
     assert small.close(expected["sequence_output"], theirs.hidden_states[-1], small.INPUTS["input_mask"]) <= 1e-5
