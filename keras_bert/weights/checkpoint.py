@@ -108,7 +108,9 @@ class Checkpoint:
         if "labels" in lost:
             heads = {name: replace(head, labels=None) for name, head in heads.items()}
         weights = {
-            name: entry for name, entry in self.weights.items() if "pooler" not in lost or not name.startswith("pooler/")
+            name: entry
+            for name, entry in self.weights.items()
+            if "pooler" not in lost or not name.startswith("pooler/")
         }
         text = {name: value for name, value in self.text_settings.items() if name not in lost}
         pooling = None if "pooling" in lost else self.pooling

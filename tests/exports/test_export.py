@@ -313,6 +313,14 @@ def test_a_part_that_cannot_be_placed(tmp_path, monkeypatch):
     assert {file.read_text() for file in tmp_path.rglob("*.*") if file.is_file()} == {"old"}
 
 
+def test_variables_cut_off(exported, tmp_path):
+    shutil.copytree(exported / "encoder" / "1", tmp_path / "1")
+    file = tmp_path / "1" / "variables" / "variables.data-00000-of-00001"
+    file.write_bytes(file.read_bytes()[:100])
+    with pytest.raises(ValueError, match=r"has a damaged or incomplete \.data file"):
+        keras_bert.load(tmp_path / "1")
+
+
 @pytest.mark.parametrize("place", ["export", "export/text"])
 def test_a_file_where_a_folder_goes(tmp_path, place):
     """Refused before anything is written."""

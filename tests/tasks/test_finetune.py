@@ -61,6 +61,11 @@ def test_several_devices_need_tensorflow(monkeypatch, tmp_path, strategy):
     assert not list(tmp_path.iterdir())
 
 
+def test_an_infinite_learning_rate():
+    with pytest.raises(ValueError, match=r"learning_rate must be above 0 and finite.*Received: learning_rate=inf"):
+        FinetuneSettings(kind="classify", train="train.tsv", valid="valid.tsv", learning_rate=float("inf"))
+
+
 def test_evaluate_needs_a_file(finished, tmp_path):
     with pytest.raises(FileNotFoundError, match=r"--data does not exist.*nothing.tsv"):
         run("evaluate", finished[0], "--data", tmp_path / "nothing.tsv")
