@@ -313,8 +313,11 @@ class Bert(Model):
         >>> bert.get_layer("layer_0_attention_qkv").lora_rank
         8
         """
-        if rank < 1:
-            raise ValueError(f"`rank` must be at least 1. Use 8, for example. Received: rank={rank}")
+        if not 1 <= rank <= self.config.hidden_size:
+            raise ValueError(
+                f"`rank` must be from 1 to the model's hidden size, {self.config.hidden_size}. Use 8, for example. "
+                f"Received: rank={rank}"
+            )
         targets = (targets,) if isinstance(targets, str) else tuple(targets)
         chosen = [layer for layer in self.layers if layer.name.endswith(targets)]
         if not chosen or not all(isinstance(layer, keras.layers.Dense) for layer in chosen):

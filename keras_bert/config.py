@@ -72,9 +72,9 @@ class BertConfig:
                     f"Correct the config. Received: {field.name}={value!r}"
                 )
         for name in _POSITIVE:
-            if not getattr(self, name) > 0:
+            if not 0 < getattr(self, name) < float("inf"):  # refuses NaN too
                 raise ValueError(
-                    f"`{name}` must be above 0. Correct the config. Received: {name}={getattr(self, name)}"
+                    f"`{name}` must be above 0 and finite. Correct the config. Received: {name}={getattr(self, name)}"
                 )
         if self.num_hidden_layers > _MOST_LAYERS:  # all weights would be listed before one is found missing
             raise ValueError(

@@ -28,12 +28,16 @@ from keras_bert_cli import (  # noqa: F401 - each registers its command
 )
 from keras_bert_cli.contents import app
 
+_NARROWEST = 40  # columns; in fewer, Rich shows nothing of an error but the edges of its box
+
 
 def main() -> None:
     """Runs a command. Exit code: 0; 1 after an error, in one line; 2 for wrong usage; 128 + n after signal n."""
     if os.environ.get("TERM") in ("dumb", "unknown"):  # Rich assumes that these have 80 columns and 25 lines
         for name, size in zip(("COLUMNS", "LINES"), shutil.get_terminal_size(), strict=True):
             os.environ.setdefault(name, str(size))
+    if (columns := os.environ.get("COLUMNS", "")).isdecimal() and int(columns) < _NARROWEST:
+        os.environ["COLUMNS"] = str(_NARROWEST)
     options: dict[str, Any] = {}
     try:
         app(prog_name="keras-bert", obj=options)

@@ -19,7 +19,7 @@ def serve(
 ) -> None:
     """Serve an export under TF Serving's REST paths. It is a development server: use TF Serving in production."""
     try:
-        import uvicorn
+        from keras_bert.serving.connections import server
     except ImportError:
         raise ImportError('The server needs uvicorn. Run: pip install "keras3-bert[serving]"') from None
     from keras_bert.serving.served_version import find_models
@@ -29,14 +29,13 @@ def serve(
         # oneDNN reads this at the first matrix product: the weights of an export never change.
         os.environ.setdefault("TF_ONEDNN_ASSUME_FROZEN_WEIGHTS", "1")
         models = find_models(directory)
-        server = uvicorn.Server(uvicorn.Config(application(models), access_log=False))
         url = f"http://{f'[{host}]' if ':' in host else host}:{place.getsockname()[1]}/v1/models"
         for name, versions in models.items():
             typer.echo(f"{url}/{quote(name)}\tversions {', '.join(map(str, versions))}", err=True)
         typer.echo(
             "This is a development server. For production use TF Serving: see the export's serving/README.md.", err=True
         )
-        server.run(sockets=[place])  # when it is stopped, it answers the open requests first
+        server(application(models)).run(sockets=[place])  # when it is stopped, it answers the open requests first
 
 
 def _bound(host: str, port: int) -> socket.socket:

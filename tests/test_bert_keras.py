@@ -67,8 +67,10 @@ def test_lora_has_one_rank_and_only_its_changes_are_trained(bert):
 
 
 def test_lora_targets(bert):
-    with pytest.raises(ValueError, match="`rank` must be at least 1"):
+    with pytest.raises(ValueError, match="`rank` must be from 1 to"):
         bert.enable_lora(0)
+    with pytest.raises(ValueError, match=r"`rank` must be from 1 to the model's hidden size, \d+\..*rank=10000000"):
+        bert.enable_lora(10_000_000)
     with pytest.raises(ValueError, match="`targets` must name Dense layers"):
         bert.enable_lora(2, targets=("attention",))
 

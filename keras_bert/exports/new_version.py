@@ -2,12 +2,13 @@
 
 import ctypes
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from keras_bert.storage import is_remote
+from keras_bert.storage import is_remote, lock
 
 PARTS = ("preprocess", "encoder", "text")  # the folders of one export, each with numbered versions
 
@@ -33,23 +34,51 @@ def new_version(directory: str | os.PathLike, version: int, overwrite: bool) -> 
                 f"{folder} is a file, and an export needs a folder there. Give another directory, or move the file. "
                 f"Received: {folder}, which is a file"
             )
+    if is_remote(directory):
+        _check_free(version, places, overwrite)
+        with tempfile.TemporaryDirectory() as made:
+            yield Path(made)
+            _upload(Path(made), places)
+        return
+    os.makedirs(directory, exist_ok=True)
+    _remove_dead(directory)
+    with _partial_folder(directory, version) as made:
+        _check_free(version, places, overwrite)
+        yield made
+        _put_all([(made / part / str(version), Path(place)) for part, place in places.items()])
+
+
+def _check_free(version: int, places: dict[str, str], overwrite: bool) -> None:
+    import tensorflow as tf
+
     taken = [place for place in places.values() if tf.io.gfile.exists(place)]
     if taken and not overwrite:
         raise FileExistsError(
             f"Version {version} of this export exists. Give a higher version, or overwrite=True (--overwrite) to "
             f"replace it. Received: {taken[0]}, which exists"
         )
-    if is_remote(directory):
-        with tempfile.TemporaryDirectory() as made:
-            yield Path(made)
-            _upload(Path(made), places)
-        return
-    os.makedirs(directory, exist_ok=True)
-    with tempfile.TemporaryDirectory(
-        dir=directory, prefix=".partial-"
-    ) as made:  # not a number, so TF Serving ignores it
-        yield Path(made)
-        _put_all([(Path(made) / part / str(version), Path(place)) for part, place in places.items()])
+
+
+@contextmanager
+def _partial_folder(directory: str, version: int) -> Iterator[Path]:
+    """A folder for this version that no other process uses; its name is not a number, so TF Serving ignores it."""
+    made = Path(directory) / f".partial-{version}"
+    lock_file = Path(f"{made}.lock")
+    with lock(lock_file):
+        made.mkdir()
+        try:
+            yield made
+        finally:
+            shutil.rmtree(made)
+            lock_file.unlink()
+
+
+def _remove_dead(directory: str) -> None:
+    """Remove what exports left that were killed: the system has freed their locks."""
+    for lock_file in Path(directory).glob(".partial-*.lock"):
+        with suppress(RuntimeError), lock(lock_file):
+            shutil.rmtree(lock_file.with_suffix(""), ignore_errors=True)
+            lock_file.unlink()
 
 
 def _put_all(moves: list[tuple[Path, Path]]) -> None:

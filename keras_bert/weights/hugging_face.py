@@ -1,6 +1,7 @@
 """HuggingFace folders, read and written: config.json, safetensors, tokenizer files, sentence-transformers' pooling."""
 
 import dataclasses
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from keras_bert.storage import new_folder, read_json, write_json
 from keras_bert.text.wordpiece import MAX_CHARACTERS
 from keras_bert.weights import sentence_transformers
 from keras_bert.weights.checkpoint import Checkpoint, Head, refuse_lost_heads
-from keras_bert.weights.safetensors_files import stored_weights, write_weights
+from keras_bert.weights.safetensors_files import INDEX, TORCH, WHOLE, stored_weights, write_weights
 from keras_bert.weights.sentence_transformers import transformer_folder
 from keras_bert.weights.tables import Naming, Row, Stored, Table, outputs, read_all, write
 from keras_bert.weights.tokenizer_files import other_word_limit, read_text
@@ -59,22 +60,25 @@ ARCHITECTURES = {  # the class in config.json, and the heads its weights have; t
     "BertForQuestionAnswering": ("qa",),
     "BertForMultipleChoice": ("choice",),
 }
+WITHOUT_POOLER = ("BertForTokenClassification", "BertForQuestionAnswering")
 ALIASES = (("LayerNorm.gamma", "LayerNorm.weight"), ("LayerNorm.beta", "LayerNorm.bias"))  # transformers before 2019
 COPIES = {  # names of the same array, where the format writes it twice
     "cls.predictions.decoder.weight": "embeddings.word_embeddings.weight",
     "cls.predictions.decoder.bias": "cls.predictions.bias",
 }
+_PREFIX = re.compile(r"((module|_orig_mod|model)\.)*(bert\.)?")  # of parallel, compiled, wrapped models; of heads
 BUFFERS = ("embeddings.position_ids", "embeddings.token_type_ids")
 ACTIVATIONS = {"gelu_erf": "gelu", "gelu_tanh": "gelu_pytorch_tanh"}
 
 
 def recognise(path: Path) -> bool:
-    config = transformer_folder(path) / "config.json"
-    return path.is_dir() and config.is_file() and "class_name" not in read_json(config)
+    config = transformer_folder(_folder(path)) / "config.json"
+    return _folder(path).is_dir() and config.is_file() and "class_name" not in read_json(config)
 
 
 def read_checkpoint(path: Path) -> Checkpoint:
     """Read a folder that transformers or sentence-transformers wrote; a file of another architecture is an error."""
+    path = _folder(path)
     folder = transformer_folder(path)
     data = {"model_type": "bert", **read_json(folder / "config.json")}
     config = BertConfig.from_dict(data, source=str(folder / "config.json"))
@@ -111,13 +115,18 @@ def read_checkpoint(path: Path) -> Checkpoint:
     return Checkpoint(str(path), "HuggingFace folder", config, weights, found, vocabulary, rules, pooling, left_out)
 
 
+def _folder(path: Path) -> Path:
+    """The folder that is at a path, or whose weights are."""
+    return path.parent if path.name in (WHOLE, INDEX, TORCH) and path.is_file() else path
+
+
 def _plain_names(stored: dict[str, Stored], folder: Path) -> dict[str, Stored]:
-    """Without the prefix of models with a head, and without the old names of norms."""
+    """Without the prefixes of models that contain the encoder, and without the old names of norms."""
     plain = {}
     for name, entry in stored.items():
         for old, new in ALIASES:
             name = name.replace(old, new)
-        name = name.removeprefix("bert.")
+        name = _PREFIX.sub("", name, count=1)
         if name in plain:
             raise ValueError(
                 f"{folder} has the weight {name} twice, under an old and a new name or with and without a prefix. "
@@ -181,6 +190,8 @@ def cannot_hold(checkpoint: Checkpoint) -> dict[str, str]:
     kept = [name for name in checkpoint.heads if f"head {name}" not in lost]
     while _architecture(set(kept)) is None:
         lost[f"head {kept.pop(0)}"] = "a HuggingFace folder holds one task"
+    if (architecture := _architecture(set(kept))) in WITHOUT_POOLER:
+        lost["pooler"] = f"{architecture} of transformers has none"
     if checkpoint.vocabulary is not None:
         lost["max_input_chars_per_word"] = (
             f"words above 100 characters become [UNK] in transformers, above {MAX_CHARACTERS} in keras_bert"
@@ -193,7 +204,7 @@ def write_checkpoint(checkpoint: Checkpoint, folder: Path) -> None:
     refuse_lost_heads(checkpoint, cannot_hold(checkpoint))
     architecture = _architecture(set(checkpoint.heads))
     config = checkpoint.config
-    arrays = write(ENCODER, checkpoint.weights, config)
+    arrays = write(ENCODER, checkpoint.without({"pooler"} if architecture in WITHOUT_POOLER else ()).weights, config)
     if architecture != "BertModel":
         arrays = {f"bert.{name}": entry for name, entry in arrays.items()}
     data = {"architectures": [architecture], "model_type": "bert", **dataclasses.asdict(config)}

@@ -100,6 +100,16 @@ def read(path: Path) -> Checkpoint:
             f"{path} is a pretraining run that is not finished, so it has no model yet. Resume it with the same "
             f"keras-bert pretrain command. Received: {path}"
         )
+    if (path / "adapter_config.json").is_file():
+        raise ValueError(
+            f"{path} holds only a PEFT adapter, not the model that it changes. Merge them with peft's "
+            "model.merge_and_unload().save_pretrained(folder), and load that folder. Received: adapter_config.json"
+        )
+    if onnx := [path.name] if path.suffix == ".onnx" else sorted(file.name for file in path.glob("*.onnx")):
+        raise ValueError(
+            f"{path} is an ONNX model, which keras_bert does not read. Load the model that it was exported from. "
+            f"Received: {onnx[0]}"
+        )
     files = sorted(entry.name for entry in path.iterdir())[:6] if path.is_dir() else [path.name]
     raise ValueError(
         f"{path} is not a BERT in a known format. Use a HuggingFace folder, a Google or Model Garden checkpoint, a "

@@ -138,7 +138,7 @@ def _config(stored: dict[str, Stored], folder: Path) -> BertConfig:
         return BertConfig(
             vocab_size=vocab_size,
             hidden_size=hidden,
-            num_hidden_layers=max(layers) + 1,
+            num_hidden_layers=max(layers, default=0) + 1,
             num_attention_heads=stored["transformer/layer_0/self_attention/query/bias"].shape[0],
             intermediate_size=stored["transformer/layer_0/intermediate/bias"].shape[0],
             max_position_embeddings=stored["position_embedding/embeddings"].shape[0],

@@ -15,7 +15,14 @@ from keras_bert.wording import listed
 
 WHOLE, INDEX = "model.safetensors", "model.safetensors.index.json"
 TORCH = "pytorch_model.bin"
-_UNREAD = ("pytorch_model.bin.index.json", "tf_model.h5", "flax_model.msgpack", "model.onnx")
+_UNREAD = (
+    "pytorch_model.bin.index.json",
+    "tf_model.h5",
+    "flax_model.msgpack",
+    "model.onnx",
+    "adapter_model.safetensors",
+    "adapter_model.bin",
+)
 
 
 def stored_weights(folder: Path) -> dict[str, Stored]:
@@ -110,7 +117,7 @@ def _torch(path: Path) -> dict[str, Stored]:
         # Before torch 1.6 the file was not a zip, and only a zip can be mapped.
         state = torch.load(path, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(path))
         others = [str(name) for name, tensor in state.items() if not isinstance(tensor, torch.Tensor)]
-        problem = f"{listed(others)}, not a tensor" if others else ""
+        problem = f"{listed(others)}, not a tensor" if others else _unlike_weights(state)
     except Exception as error:
         problem = _in_short(error)
     if problem:
@@ -125,6 +132,17 @@ def _torch(path: Path) -> dict[str, Stored]:
         return (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy()
 
     return {name: Stored(tuple(tensor.shape), partial(read, name)) for name, tensor in state.items()}
+
+
+def _unlike_weights(state: Mapping[Any, Any]) -> str:
+    """What is wrong with the names or the kinds of the tensors; empty if nothing is."""
+    import torch
+
+    if numbers := [str(name) for name in state if not isinstance(name, str)]:
+        return f"{listed(numbers)} as names of tensors, not text"
+    if odd := [name for name, x in state.items() if x.layout != torch.strided or x.is_meta or x.is_quantized]:
+        return f"{listed(odd)}, a sparse, meta or quantized tensor"
+    return ""
 
 
 def _in_short(error: Exception) -> str:

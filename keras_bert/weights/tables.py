@@ -226,7 +226,11 @@ def _join(rows: list[Row], stored: Mapping[str, Stored], shape: Shape, source: A
 
 
 def finite(name: str, x: np.ndarray, source: Any) -> np.ndarray:
-    """The array; an error if it has NaN or infinity."""
+    """The array; an error if it has NaN or infinity, or complex numbers."""
+    if np.iscomplexobj(x):
+        raise ValueError(
+            f"{source} has a weight of complex numbers: {name}. Save the model with real weights. Received: {x.dtype}"
+        )
     single = np.asarray(x, "float32")
     # A sum of squares is one fast pass; it may be infinite although every number is finite.
     if not np.isfinite(np.vdot(single, single)) and not np.isfinite(single).all():

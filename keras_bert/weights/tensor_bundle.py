@@ -5,8 +5,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from keras_bert.compat import read_object_graph
 from keras_bert.storage import literal_path, only_file
 from keras_bert.weights.tables import Stored
@@ -42,18 +40,18 @@ def stored_arrays(prefix: Path) -> dict[str, Stored]:
     """The checkpoint's arrays by their keys."""
     source = reader(prefix)
     _check_data(prefix)
-
-    def read(name: str) -> np.ndarray:
-        try:
-            return source.get_tensor(name)
-        except Exception as error:
-            raise ValueError(
-                f"{prefix} has a damaged or incomplete .data file. Download it again. "
-                f"Received: {_first_line(error)}, when reading {name}"
-            ) from None
-
     shapes = source.get_variable_to_shape_map()
-    return {name: Stored(tuple(shape), partial(read, name)) for name, shape in shapes.items()}
+    return {name: Stored(tuple(shape), partial(_read, source, prefix, name)) for name, shape in shapes.items()}
+
+
+def _read(source: Any, prefix: Path, name: str) -> Any:
+    try:
+        return source.get_tensor(name)
+    except Exception as error:  # of several kinds, IndexError among them
+        raise ValueError(
+            f"{prefix} has a damaged or incomplete .data file. Download it again. "
+            f"Received: {_first_line(error)}, when reading {name}"
+        ) from None
 
 
 def _check_data(prefix: Path) -> None:
@@ -79,7 +77,7 @@ def write_arrays(prefix: Path, arrays: Mapping[str, Stored]) -> None:
 
 def object_graph(prefix: Path) -> Any:
     """What an object-based checkpoint says about itself: each variable's name, key and place."""
-    return read_object_graph(reader(prefix).get_tensor(GRAPH))
+    return read_object_graph(_read(reader(prefix), prefix, GRAPH))
 
 
 def _first_line(error: BaseException) -> str:

@@ -120,6 +120,13 @@ def test_help_on_a_dumb_terminal(run, commands, monkeypatch, name, columns):
         assert {option for option in options if option[0] == "-"} <= set(re.findall(r"--?[\w-]+", shown))
 
 
+def test_an_error_on_a_narrow_terminal(run, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "1")
+    code, _, said = run("examples")
+    assert code == 2
+    assert "Missing argument 'CORPUS'" in said
+
+
 class _Terminal(io.StringIO):
     def isatty(self):
         return True

@@ -2,8 +2,10 @@
 
 import hashlib
 import json
+import os
 import resource
 import shutil
+import signal
 import threading
 
 import keras
@@ -18,7 +20,7 @@ from keras_bert.exports.manifest import facts_of
 from keras_bert.exports.new_version import new_version
 from keras_bert.vectors import Pooling
 from tests.exports.conftest import SEQ_LENGTH, make
-from tests.subprocesses import python
+from tests.subprocesses import FORKS, python
 
 PARTS = ("preprocess", "encoder", "text")
 TEXTS = ["w1 w2 É", "", "w3 " * 20]
@@ -265,6 +267,34 @@ def test_failure_leaves_nothing(tmp_path):
     assert _files(tmp_path).keys() == before.keys()
 
 
+def test_two_exports_of_one_version_at_once(tmp_path):
+    """The second one is refused before it does its work; another version may be written at the same time."""
+    with new_version(tmp_path, 1, overwrite=False) as staged:
+        for overwrite in (False, True):
+            with pytest.raises(RuntimeError, match=f"{tmp_path} is in use by another process"):
+                _write(tmp_path, overwrite=overwrite)
+        _write(tmp_path, version=2)
+        (staged / "text" / "1").mkdir(parents=True)
+    assert sorted(entry.name for entry in (tmp_path / "text").iterdir()) == ["1", "2"]
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == sorted(PARTS)
+
+
+def _killed(directory):
+    with new_version(directory, 1, overwrite=False) as staged:
+        (staged / "text").mkdir()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_what_a_killed_export_left_is_removed(tmp_path):
+    """By the next export, whichever version that is."""
+    process = FORKS.Process(target=_killed, args=(tmp_path,))
+    process.start()
+    process.join()
+    assert [entry.name for entry in tmp_path.iterdir() if entry.is_dir()]
+    _write(tmp_path, version=2)
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == sorted(PARTS)
+
+
 def test_a_part_that_cannot_be_placed(tmp_path, monkeypatch):
     """The parts before it go back to what they were."""
     _write(tmp_path, content="old")
@@ -281,6 +311,14 @@ def test_a_part_that_cannot_be_placed(tmp_path, monkeypatch):
         _write(tmp_path, content="new", overwrite=True)
     assert _files(tmp_path).keys() == before.keys()
     assert {file.read_text() for file in tmp_path.rglob("*.*") if file.is_file()} == {"old"}
+
+
+def test_variables_cut_off(exported, tmp_path):
+    shutil.copytree(exported / "encoder" / "1", tmp_path / "1")
+    file = tmp_path / "1" / "variables" / "variables.data-00000-of-00001"
+    file.write_bytes(file.read_bytes()[:100])
+    with pytest.raises(ValueError, match=r"has a damaged or incomplete \.data file"):
+        keras_bert.load(tmp_path / "1")
 
 
 @pytest.mark.parametrize("place", ["export", "export/text"])

@@ -46,6 +46,18 @@ def test_in_keras_3(exported, bert, tmp_path):
     assert np.abs(again.serve(packed) - expected).max() <= 1e-6
 
 
+def test_trained_with_adam_in_keras_3(exported, bert):
+    """As docs/serving.md says: Keras 3.15 cannot name Adam's moments of any SavedModel inside the graph of `fit`."""
+    layer = keras.layers.TFSMLayer(str(exported / "encoder" / "1"), call_endpoint="__call__")
+    inputs = _inputs(keras.Input)
+    model = keras.Model(inputs, keras.layers.Dense(1)(layer(inputs)["pooled_output"]))
+    before = [weight.numpy() for weight in layer.trainable_weights]
+    model.compile("adam", "mse")
+    model.optimizer.build(model.trainable_variables)
+    model.fit(bert.preprocessor(TEXTS), LABELS, verbose=0)
+    assert all(np.abs(old - new).max() > 0 for old, new in zip(before, layer.trainable_weights, strict=True))
+
+
 def test_text_in_keras_3(exported, bert):
     layer = keras.layers.TFSMLayer(str(exported / "text" / "1"), call_endpoint="serving_default")
     assert np.abs(layer(tf.constant(TEXTS))["embedding"] - bert.embed(TEXTS)).max() <= 1e-6

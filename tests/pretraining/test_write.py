@@ -76,6 +76,23 @@ def test_writing_resumes_after_an_interruption(source, dynamic, tmp_path, monkey
     assert contents(tmp_path / "a") == contents(dynamic)
 
 
+def test_two_at_once_in_one_directory(tmp_path):
+    """The second one is refused, and the first one is not disturbed."""
+    vocabulary = Vocabulary([*SPECIAL, "a"])
+    texts = ["a a.\na a."] * 4
+
+    def corpus():
+        yield from texts[:3]
+        with pytest.raises(RuntimeError, match=f"{tmp_path / 'examples'} is in use by another process"):
+            write_examples(iter(texts), tmp_path / "examples", vocabulary=vocabulary)
+        yield from texts[3:]
+
+    write_examples(corpus(), tmp_path / "examples", vocabulary=vocabulary, shard_size=1)
+    assert not (tmp_path / "examples" / ".lock").exists()
+    write_examples(iter(texts), tmp_path / "again", vocabulary=vocabulary, shard_size=1)
+    assert contents(tmp_path / "examples") == contents(tmp_path / "again")
+
+
 def test_a_changed_corpus_is_refused_on_resuming(source, tmp_path, monkeypatch):
     changed = tmp_path / "corpus"
     shutil.copytree(source, changed)

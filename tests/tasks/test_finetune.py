@@ -7,7 +7,7 @@ import keras
 import numpy as np
 import pytest
 
-from keras_bert.tasks.run.finetune import load_encoder
+from keras_bert.tasks.run.finetune import finetune, load_encoder
 from keras_bert.tasks.run.finished_task import FinishedTask
 from keras_bert.tasks.run.settings import FinetuneSettings
 from tests.tasks.runs import reviews, run, train, write
@@ -50,6 +50,20 @@ def test_evaluate(finished, files):
     other = write(files[1].with_name("other.tsv"), [["x", "y"], ["the film is good", "maybe"]])
     with pytest.raises(ValueError, match=r"other.tsv:2 has the label 'maybe'.*'no', 'yes'. Received: 'maybe'"):
         run("evaluate", output, "--data", other, "--text", "x", "--label", "y")
+
+
+@pytest.mark.parametrize("strategy", ["auto", "mirrored"])
+def test_several_devices_need_tensorflow(monkeypatch, tmp_path, strategy):
+    monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
+    settings = FinetuneSettings(kind="classify", train="train.tsv", valid="valid.tsv", strategy=strategy)
+    with pytest.raises(ValueError, match=f"Use --strategy one.*Received: strategy='{strategy}', backend 'jax'"):
+        finetune(settings, tmp_path / "out")
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_infinite_learning_rate():
+    with pytest.raises(ValueError, match=r"learning_rate must be above 0 and finite.*Received: learning_rate=inf"):
+        FinetuneSettings(kind="classify", train="train.tsv", valid="valid.tsv", learning_rate=float("inf"))
 
 
 def test_evaluate_needs_a_file(finished, tmp_path):

@@ -183,6 +183,19 @@ def test_corrupted_inside(server, tmp_path):
     assert _left(tmp_path) == []
 
 
+def test_too_large(server, tmp_path, monkeypatch):
+    """The zip is refused before anything is unpacked, and a download that does not end is broken off."""
+    server.data = _zip(_files() | {"vocab.txt": bytes(400 << 20)})
+    assert len(server.data) < 1 << 20
+    with pytest.raises(ValueError, match=r"far more than its own size.*Received: 4\d+ bytes"):
+        download.google(FILE, tmp_path)
+    assert _left(tmp_path) == []
+    monkeypatch.setattr(download, "_MOST_BYTES", 1000)
+    with pytest.raises(ValueError, match="more than 1000 bytes"):
+        download.google(FILE, tmp_path)
+    assert _left(tmp_path) == []
+
+
 def test_server_gone(tmp_path, monkeypatch):
     server = Server(b"")
     monkeypatch.setenv("KERAS_BERT_MIRROR", server.url)

@@ -6,6 +6,8 @@ Until all shards are written, `unfinished.json` takes the place of examples.json
 import hashlib
 import logging
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
 from keras_bert import storage
@@ -22,6 +24,7 @@ FINISHED = "examples.json"
 UNFINISHED = "unfinished.json"
 VOCABULARY = "vocab.txt"
 RULES = "tokenizer_config.json"
+LOCK = ".lock"
 FORMAT = 1
 ONE_DOCUMENT = (
     "The corpus has one document, but a random second segment must come from another one. Add documents, separate "
@@ -52,6 +55,25 @@ class Written(NamedTuple):
 # === Writing ===
 
 
+@contextmanager
+def reserved(directory: str) -> Iterator[None]:
+    """Keep other processes out of the directory. A new one that is still empty at the end is removed."""
+    if storage.is_remote(directory):  # where there are no locks
+        yield
+        return
+    is_new = not storage.exists(directory)
+    storage.make_folder(directory)
+    lock_file = os.path.join(directory, LOCK)
+    with storage.lock(lock_file):
+        try:
+            yield
+        finally:
+            storage.remove(lock_file)
+            if is_new:
+                with suppress(OSError):  # it is not empty
+                    os.rmdir(directory)
+
+
 def origin_of(
     settings: ExampleSettings, vocabulary: Vocabulary, corpus: list[list[Any]], writer: str
 ) -> dict[str, Any]:
@@ -68,7 +90,7 @@ def finished_shards(directory: str, origin: dict[str, Any]) -> list[Shard] | Non
     finished = storage.read_json(os.path.join(directory, FINISHED))
     found = finished or storage.read_json(os.path.join(directory, UNFINISHED))
     if not found:
-        if names := storage.names_in(directory):
+        if names := [name for name in storage.names_in(directory) if name != LOCK]:
             raise FileExistsError(
                 f"{directory} is not empty. Write the examples into a new or empty directory. Received: {directory}, "
                 f"which holds {names[0]}"

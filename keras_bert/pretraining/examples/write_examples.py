@@ -19,6 +19,7 @@ from keras_bert.pretraining.examples.examples_directory import (
     finished_shards,
     origin_of,
     read_settings,
+    reserved,
     summarize,
 )
 from keras_bert.pretraining.examples.shard_writer import ShardWriter, split_into_shards
@@ -65,31 +66,32 @@ def write_examples(
         sizes = [size_of(file) for file in corpus]
     names = [[os.path.basename(file), size] for file, size in zip(corpus, sizes, strict=True)] if sizes else []
     origin = origin_of(settings, vocabulary, names, "local" if beam is None else "beam")
-    shards = finished_shards(directory, origin)
-    if shards is None:
-        if beam is not None:
-            pipeline = new_pipeline(beam)
-            begin(directory, origin, settings, vocabulary)
-            write_with_beam(pipeline, corpus, sum(sizes), settings, directory)
-        else:
-            if workers is None:
-                workers = os.cpu_count() or 1
-                if sizes:
-                    workers = min(workers, 1 + sum(sizes) * settings.passes // _TEXT_PER_WORKER)
-            with bar("Writing examples", sum(sizes) or None) as advance:
-                documents = read_documents(
-                    corpus, boundary=settings.boundary, text_field=settings.text_field, seen=advance
-                )
-                shards_to_write = split_into_shards(documents, settings.shard_size)
-                first = list(islice(shards_to_write, 2))
-                if not first:
-                    raise ValueError("The corpus has no text. Name other files. Received: no document")
-                if settings.nsp and len(first[0]) < 2:
-                    raise ValueError(ONE_DOCUMENT)
+    with reserved(directory):
+        shards = finished_shards(directory, origin)
+        if shards is None:
+            if beam is not None:
+                pipeline = new_pipeline(beam)
                 begin(directory, origin, settings, vocabulary)
-                writer = ShardWriter(settings, vocabulary, directory)
-                _write_all(enumerate(chain(first, shards_to_write)), writer, workers if len(first) > 1 else 1)
-        shards = finish(directory, origin)
+                write_with_beam(pipeline, corpus, sum(sizes), settings, directory)
+            else:
+                if workers is None:
+                    workers = os.cpu_count() or 1
+                    if sizes:
+                        workers = min(workers, 1 + sum(sizes) * settings.passes // _TEXT_PER_WORKER)
+                with bar("Writing examples", sum(sizes) or None) as advance:
+                    documents = read_documents(
+                        corpus, boundary=settings.boundary, text_field=settings.text_field, seen=advance
+                    )
+                    shards_to_write = split_into_shards(documents, settings.shard_size)
+                    first = list(islice(shards_to_write, 2))
+                    if not first:
+                        raise ValueError("The corpus has no text. Name other files. Received: no document")
+                    if settings.nsp and len(first[0]) < 2:
+                        raise ValueError(ONE_DOCUMENT)
+                    begin(directory, origin, settings, vocabulary)
+                    writer = ShardWriter(settings, vocabulary, directory)
+                    _write_all(enumerate(chain(first, shards_to_write)), writer, workers if len(first) > 1 else 1)
+            shards = finish(directory, origin)
     return summarize(shards, settings.to_dict(), time.perf_counter() - start)
 
 

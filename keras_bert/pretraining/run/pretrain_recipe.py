@@ -55,7 +55,9 @@ class Recipe:
         if not 0 <= self.dropout < 1:
             raise ValueError(f"`dropout` must be at least 0 and below 1. Received: dropout={self.dropout}")
         if self.learning_rate <= 0 or not math.isfinite(self.learning_rate):
-            raise ValueError(f"`learning_rate` must be above 0. Received: learning_rate={self.learning_rate}")
+            raise ValueError(
+                f"`learning_rate` must be above 0 and finite. Received: learning_rate={self.learning_rate}"
+            )
         if not math.isclose(sum(self.phases), 1) or min(self.phases) <= 0:
             raise ValueError(f"`phases` must be shares that add up to 1. Received: phases={self.phases}")
         check_choice("optimizer", self.optimizer, tuple(OPTIMIZERS))

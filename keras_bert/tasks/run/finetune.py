@@ -29,6 +29,11 @@ def finetune(settings: FinetuneSettings, output: Path) -> dict[str, Any]:
     The run works in `output` + ".partial", which becomes `output` at the end: model.keras, labels.json, settings.json,
     metrics.json, curve.png, README.md. After an interruption the same call resumes after the last complete epoch.
     """
+    if settings.strategy != "one" and keras.backend.backend() != "tensorflow":
+        raise ValueError(
+            "Only the TensorFlow backend can train on several devices. Use --strategy one, or start again with "
+            f"KERAS_BACKEND=tensorflow. Received: strategy={settings.strategy!r}, backend {keras.backend.backend()!r}"
+        )
     check_new_folder(output)
     task = settings.task
     train, valid = (task.read_rows(path, settings.reading) for path in (settings.train, settings.valid))

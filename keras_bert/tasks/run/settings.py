@@ -37,7 +37,9 @@ class FinetuneSettings:
     def __post_init__(self) -> None:
         for name in ("epochs", "batch_size", "learning_rate"):
             if not 0 < getattr(self, name) < float("inf"):  # refuses NaN too
-                raise ValueError(f"{name} must be above 0. Use another value. Received: {name}={getattr(self, name)}")
+                raise ValueError(
+                    f"{name} must be above 0 and finite. Use another value. Received: {name}={getattr(self, name)}"
+                )
         columns = self.reading.columns
         if len(set(columns)) < len(columns):
             raise ValueError(

@@ -1,0 +1,116 @@
+"""The connections of the development server: slow and broken ones are refused, and none outlives the server's end."""
+
+import asyncio
+import json
+import logging
+import sys
+from typing import Any
+
+import h11
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+logger = logging.getLogger("uvicorn.error")  # uvicorn's own, which it prints
+
+REQUEST_SECONDS = 60.0  # for a request to arrive, its body included
+STOP_SECONDS = 30.0  # for the open requests when the server is stopped
+
+
+def server(
+    application: Any, *, request_seconds: float = REQUEST_SECONDS, stop_seconds: float = STOP_SECONDS
+) -> uvicorn.Server:
+    """A server that answers in TF Serving's form what it refuses itself.
+
+    request_seconds: how long a request may take to arrive. stop_seconds: how long the open requests may take once the
+    server is stopped; after that, their connections are cut.
+    """
+
+    class Connection(_Connection):
+        pass
+
+    Connection.request_seconds, Connection.stop_seconds = request_seconds, stop_seconds
+
+    async def may_be_cut(scope: Any, receive: Any, send: Any) -> None:
+        try:
+            await application(scope, receive, send)
+        except asyncio.CancelledError:  # by uvicorn at its end; the connection was cut, so nobody waits for an answer
+            if scope["type"] != "http":
+                raise
+            logger.warning("A request was given up, because the server stopped.")
+
+    return uvicorn.Server(
+        uvicorn.Config(
+            may_be_cut,
+            http=Connection,
+            ws="none",
+            access_log=False,
+            timeout_graceful_shutdown=stop_seconds,  # type: ignore[arg-type]  # asyncio's, which takes fractions
+        )
+    )
+
+
+class _Connection(H11Protocol):
+    """uvicorn's connection, with a time limit for each request and with errors as JSON."""
+
+    request_seconds: float
+    stop_seconds: float
+    _limit: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self._watch()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._watch()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._unwatch()
+        super().connection_lost(exc)
+
+    def shutdown(self) -> None:
+        super().shutdown()
+        self.loop.call_later(self.stop_seconds, self._cut)
+
+    def send_400_response(self, msg: str) -> None:
+        error = sys.exception()  # h11's, which says more than uvicorn's message
+        self._refuse(getattr(error, "error_status_hint", 400), f"{msg} Received: {error}")
+
+    def _watch(self) -> None:
+        """Limit the time while a request has not arrived completely."""
+        if self.conn.their_state not in (h11.IDLE, h11.SEND_BODY):
+            self._unwatch()
+        elif self._limit is None:
+            self._limit = self.loop.call_later(self.request_seconds, self._too_late)
+
+    def _unwatch(self) -> None:
+        if self._limit is not None:
+            self._limit.cancel()
+            self._limit = None
+
+    def _too_late(self) -> None:
+        if self.conn.their_state is h11.IDLE and not self.conn.trailing_data[0]:  # nothing was sent
+            self.transport.close()
+        else:
+            self._refuse(408, f"The request did not arrive completely within {self.request_seconds:g} seconds.")
+
+    def _refuse(self, status: int, message: str) -> None:
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):  # otherwise the answer has begun
+            body = json.dumps({"error": message}).encode()
+            headers = [
+                ("Content-Type", "application/json"),
+                ("Content-Length", str(len(body))),
+                ("Connection", "close"),
+            ]
+            for event in (h11.Response(status_code=status, headers=headers), h11.Data(data=body), h11.EndOfMessage()):
+                self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
+
+    def _cut(self) -> None:
+        if self in self.connections:
+            logger.warning(
+                "The connection from %s was cut: it was still open %g seconds after the server was stopped.",
+                ":".join(map(str, self.client or ("an unknown address",))),
+                self.stop_seconds,
+            )
+            self.transport.abort()
