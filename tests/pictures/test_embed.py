@@ -67,7 +67,7 @@ def test_usage(model, options, said):
 
 
 def test_nothing_in(model):
-    with pytest.raises(ValueError, match="standard input, which is empty"):
+    with pytest.raises(ValueError, match="standard input is empty"):
         run("-", "--model", model, "--json", input="")
 
 
