@@ -55,14 +55,14 @@ def read_text(folder: Path) -> tuple[Vocabulary | None, TextRules]:
 
 
 def other_word_limit(folder: Path) -> dict[str, str]:
-    """The length above which tokenizer.json makes a word [UNK], with what differs here; {} where it is ours."""
+    """The length above which tokenizer.json makes a word [UNK], if it is not ours; the log says it too."""
     model = read_json(folder / FAST_TOKENIZER).get("model")
     limit = model.get("max_input_chars_per_word", MAX_CHARACTERS) if isinstance(model, dict) else MAX_CHARACTERS
     if limit == MAX_CHARACTERS:
         return {}
-    return {
-        "max_input_chars_per_word": f"words above {limit} characters become [UNK] there, above {MAX_CHARACTERS} here"
-    }
+    difference = f"words above {limit} characters become [UNK] there, above {MAX_CHARACTERS} here"
+    logger.info("%s has another max_input_chars_per_word: %s.", folder / FAST_TOKENIZER, difference)
+    return {"max_input_chars_per_word": difference}
 
 
 def rules_in(config: dict[str, Any], normalizer: dict[str, Any] | None = None, folder: Path = Path()) -> TextRules:

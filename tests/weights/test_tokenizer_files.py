@@ -76,9 +76,11 @@ def test_vocabulary_from_tokenizer_json(tmp_path):
     assert checkpoint.rules.lowercase is False
 
 
-def test_another_limit_of_the_length_of_words_is_reported(tmp_path, minilm):
+def test_another_limit_of_the_length_of_words_is_reported(tmp_path, minilm, caplog):
+    caplog.set_level("INFO")
     limit = read(minilm).left_out["max_input_chars_per_word"]
     assert limit == "words above 100 characters become [UNK] there, above 200 here"
+    assert f"max_input_chars_per_word: {limit}" in caplog.text
     hugging_face.write_checkpoint(small.checkpoint(), tmp_path / "model")
     assert "max_input_chars_per_word" not in read(tmp_path / "model").left_out
     done = convert(tmp_path / "model", "hf", tmp_path / "again")
