@@ -227,7 +227,9 @@ def test_remat_warns_of_nothing(inputs, caplog, eagerly):
     finally:
         for logger in loggers:
             logger.removeHandler(caplog.handler)
-    assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
+    warnings = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+    # TensorFlow counts retracing in all models of this process, those of other tests too.
+    assert not [message for message in warnings if "retracing" not in message]
 
 
 @pytest.mark.skipif(BACKEND != "tensorflow", reason="a TensorFlow format")

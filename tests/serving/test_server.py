@@ -119,7 +119,7 @@ def test_classify(server, expected):
         ({"examples": "w1"}, "a list of objects"),
         ({"examples": ["w1"]}, "a list of objects"),
         ({"examples": []}, "must have a row"),
-        ({"context": 1}, "one object"),
+        ({"context": 1}, "`context` an object"),
         ({"context": {"text": "w1"}}, "['text'] in both"),
         ({"examples": [{"text": None}]}, "strings or of numbers"),
         ({"examples": [{"text": ["w1", 1]}]}, "strings or of numbers"),
