@@ -201,7 +201,9 @@ def numbers(values: Any, what: str) -> np.ndarray:
     """A column of finite numbers, float32 [n]."""
     rows = rows_of(values, what)
     for row, value in enumerate(rows):
-        if isinstance(value, str | bytes) or is_missing(value) or np.ndim(value) or not abs(value) <= LARGEST:
+        if isinstance(value, str | bytes):
+            raise ValueError(f"The {what} at row {row} is a string. Convert it with float(). Received: {value!r}")
+        if is_missing(value) or np.ndim(value) or not abs(value) <= LARGEST:
             raise ValueError(
                 f"The {what} at row {row} is not a finite float32 number. Correct it, or drop the row. Received: "
                 f"{value!r}"

@@ -379,6 +379,8 @@ class Task(TextTrainer):
 
 def as_batch(texts: Any) -> tuple[Any, bool]:
     """Columns, and whether a single text or pair was given instead of columns."""
+    if texts is None:
+        raise TypeError("The text is missing. Pass a text, a pair as a tuple, or columns of them. Received: None")
     if isinstance(texts, str):
         return [texts], True
     if isinstance(texts, tuple) and texts and isinstance(texts[0], str):
