@@ -42,8 +42,9 @@ class _Command(_PlainIfNarrow, TyperCommand):
         try:
             return super().parse_args(ctx, args)
         except typer.BadParameter as error:
-            if hasattr(error.__cause__, "errors"):
-                found = error.__cause__.errors()[0]
+            cause: Any = error.__cause__
+            if hasattr(cause, "errors"):
+                found = cause.errors()[0]
                 own = found["msg"].removeprefix("Value error, ")  # which has the value
                 said = found["msg"].partition(", unable to parse")[0].replace("Input should", "It should")
                 error.message = own if own != found["msg"] else f"{said}. Received: {found['input']!r}"

@@ -26,7 +26,7 @@ class FinetuneRecipe:
             count_of(name, getattr(self, name), 1)
         for name in ("learning_rate", "warmup", "weight_decay", "clipnorm", "epsilon"):
             value = getattr(self, name)
-            if not isinstance(value, Real) or not 0 <= value < math.inf:  # refuses NaN too
+            if not isinstance(value, Real) or not 0 <= float(value) < math.inf:  # refuses NaN too
                 raise ValueError(f"{name} must be a finite number of at least 0. Received: {name}={value!r}")
 
     def optimizer(self, steps: int) -> AdamW:

@@ -40,7 +40,7 @@ def read_keras(path: Path, compile: bool = True) -> Any:
             raise zipfile.BadZipFile("no zip file")
         model = keras.models.load_model(path, compile=compile)
     except TypeError as error:
-        raise _not_rebuilt(path, str(error)) from None
+        raise not_rebuilt(path, str(error)) from None
     except zipfile.BadZipFile as error:
         raise ValueError(
             f"{path} is damaged or incomplete. Save or download it again. "
@@ -56,7 +56,7 @@ def read_keras(path: Path, compile: bool = True) -> Any:
     return model
 
 
-def _not_rebuilt(path: Path, text: str) -> Exception:
+def not_rebuilt(path: Path, text: str) -> Exception:
     """The error for a model that Keras could not build again; Keras's own shows the config with the vocabulary."""
     reason = text.rpartition("Exception encountered: ")[2]
     if found := re.match(r"Could not (?:locate|deserialize) (?:class|\w+) '(\w+)'", reason):
