@@ -114,11 +114,10 @@ def embed(
 
 
 def _check_options(blocks: int, layers: tuple[int, ...], combine: str, pooling: str | None) -> None:
-    if combine not in COMBINE or pooling not in POOLING:
-        raise ValueError(
-            f"`combine` must be one of {COMBINE} and `pooling` one of {POOLING}. "
-            f"Received: combine={combine!r}, pooling={pooling!r}"
-        )
+    if combine not in COMBINE:
+        raise ValueError(f"`combine` must be one of {COMBINE}. Received: combine={combine!r}")
+    if pooling not in POOLING:
+        raise ValueError(f"`pooling` must be one of {POOLING}. Received: pooling={pooling!r}")
     numbers = all(hasattr(layer, "__index__") for layer in layers)
     if not layers or not numbers or not all(-blocks <= layer < blocks for layer in layers):
         raise ValueError(f"`layers` must be encoder blocks from {-blocks} to {blocks - 1}. Received: layers={layers}")

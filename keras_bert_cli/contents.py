@@ -37,6 +37,19 @@ class _PlainIfNarrow:
 class _Command(_PlainIfNarrow, TyperCommand):
     table_width = 100
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Show the value that an option refused, without the words of pydantic, which checks it for Typer."""
+        try:
+            return super().parse_args(ctx, args)
+        except typer.BadParameter as error:
+            cause: Any = error.__cause__
+            if hasattr(cause, "errors"):
+                found = cause.errors()[0]
+                own = found["msg"].removeprefix("Value error, ")  # which has the value
+                said = found["msg"].partition(", unable to parse")[0].replace("Input should", "It should")
+                error.message = own if own != found["msg"] else f"{said}. Received: {found['input']!r}"
+            raise
+
 
 class _Contents(_PlainIfNarrow, TyperGroup):
     table_width = 60

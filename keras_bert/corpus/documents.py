@@ -140,8 +140,8 @@ def _texts_in_jsonl(stream: Any, path: str, text_field: str) -> Iterator[str]:
         text = entry.get(text_field) if isinstance(entry, dict) else entry
         if not isinstance(text, str):
             raise ValueError(
-                f"{path}, line {number} is neither a string nor an object with a string in the field {text_field!r}. "
-                f"Name the field of the text with text_field (--text-field). Received: {line[:60]}"
+                f"{path}, line {number} has no text: it must be a JSON string, or an object with a string in "
+                f"{text_field!r}. Name another field with text_field (--text-field). Received: {line[:60]}"
             )
         yield text
 

@@ -14,6 +14,10 @@ _TYPES = {"string": "DT_STRING", "int32": "DT_INT32", "float32": "DT_FLOAT", "bo
 
 def find_models(directory: Path) -> "dict[str, dict[int, ServedVersion]]":
     """Every version of every part of an export, by the name under which TF Serving would serve the part."""
+    if not directory.is_dir():
+        raise FileNotFoundError(
+            f"The folder {directory} does not exist. Name the folder of an export. Received: {directory}"
+        )
     models = {}
     for part in PARTS:
         folders = sorted(path.parent for path in (directory / part).glob("*/saved_model.pb"))
@@ -35,7 +39,13 @@ class ServedVersion:
         import tensorflow as tf
         import tensorflow_text  # noqa: F401  registers its ops
 
-        self.loaded = tf.saved_model.load(literal_path(folder))  # kept, since the signatures hold its variables weakly
+        try:  # kept, since the signatures hold its variables weakly
+            self.loaded = tf.saved_model.load(literal_path(folder))
+        except (OSError, RuntimeError, ValueError, LookupError, tf.errors.OpError) as error:
+            raise ValueError(
+                f"{folder} could not be loaded. If a copy of it was interrupted, copy it or export it again. "
+                f"Received: {(str(error).splitlines() or [type(error).__name__])[0]}"
+            ) from error
         self.signatures = dict(self.loaded.signatures)
         self.batchers = {name: Batcher(_runner(function)) for name, function in self.signatures.items()}
 

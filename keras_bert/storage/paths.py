@@ -59,7 +59,8 @@ def literal_path(path: str | os.PathLike) -> str:
         return path
     if is_remote(path):
         raise ValueError(
-            "TensorFlow cannot read from a remote path that contains * ? [ or \\. Choose another path. "
+            "TensorFlow cannot read from a remote path that contains one of the characters `*`, `?`, `[`, `\\`. "
+            "Choose another path. "
             f"Received: {path}"
         )
     folder, name = os.path.split(os.path.abspath(path))

@@ -65,6 +65,8 @@ def check_lengths(**columns: Any) -> int:
 
 def count_of(what: str, given: int | None, default: int) -> int:
     """A batch size or a number of epochs as given, or else its default."""
+    if given is not None and not hasattr(given, "__index__"):
+        raise TypeError(f"{what} must be a whole number, without quotes. Received: {what}={given!r}")
     if given is not None and given < 1:
         raise ValueError(f"{what} must be at least 1. Use a larger value. Received: {what}={given}")
     return default if given is None else given
@@ -199,7 +201,9 @@ def numbers(values: Any, what: str) -> np.ndarray:
     """A column of finite numbers, float32 [n]."""
     rows = rows_of(values, what)
     for row, value in enumerate(rows):
-        if isinstance(value, str | bytes) or is_missing(value) or np.ndim(value) or not abs(value) <= LARGEST:
+        if isinstance(value, str | bytes):
+            raise ValueError(f"The {what} at row {row} is a string. Convert it with float(). Received: {value!r}")
+        if is_missing(value) or np.ndim(value) or not abs(value) <= LARGEST:
             raise ValueError(
                 f"The {what} at row {row} is not a finite float32 number. Correct it, or drop the row. Received: "
                 f"{value!r}"

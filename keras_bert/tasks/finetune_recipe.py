@@ -2,8 +2,10 @@
 
 import math
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
+from keras_bert.tasks.columns import count_of
 from keras_bert.training.optimizer import AdamW, WarmupLinearDecay
 
 
@@ -18,6 +20,14 @@ class FinetuneRecipe:
     weight_decay: float = 0.01
     clipnorm: float = 1.0
     epsilon: float = 1e-8  # pretraining's 1e-6 would hold back weights with small gradients in so few steps
+
+    def __post_init__(self) -> None:
+        for name in ("epochs", "batch_size"):
+            count_of(name, getattr(self, name), 1)
+        for name in ("learning_rate", "warmup", "weight_decay", "clipnorm", "epsilon"):
+            value = getattr(self, name)
+            if not isinstance(value, Real) or not 0 <= float(value) < math.inf:  # refuses NaN too
+                raise ValueError(f"{name} must be a finite number of at least 0. Received: {name}={value!r}")
 
     def optimizer(self, steps: int) -> AdamW:
         """The optimizer of a run of this many steps."""

@@ -14,6 +14,11 @@ def check_labels(labels: Any, least: int = 2) -> tuple[str, ...]:
     """The labels of a task as a tuple of names."""
     if isinstance(labels, str | bytes):
         raise TypeError(f"labels is a string. Write a tuple of names: ({labels!r}, ...). Received: labels={labels!r}")
+    if not isinstance(labels, Iterable):
+        raise TypeError(
+            'labels must be names, as in ("negative", "positive"). For two unnamed labels write ("0", "1"). '
+            f"Received: labels={labels!r}"
+        )
     names = tuple(labels)
     if not all(isinstance(name, str) for name in names):
         raise TypeError(f"labels must be strings. Only labels in y may be ids. Received: labels={names}")

@@ -58,6 +58,11 @@ class MultipleChoice(Task):
 
     def __init__(self, bert: Bert, choices: int = 4, *, freeze: bool = False, name: str | None = None) -> None:
         check_bert(bert)
+        if not hasattr(choices, "__index__"):
+            raise TypeError(
+                "choices must be the number of choices of a prompt, such as 4. Pass the texts to fit and choose. "
+                f"Received: choices={choices!r}"
+            )
         if choices < 2:
             raise ValueError(f"choices must be at least 2. Use a larger number. Received: choices={choices}")
 

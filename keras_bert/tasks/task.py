@@ -1,6 +1,7 @@
 """Task: what all tasks share. A head on a `Bert`, trained on text and asked in text."""
 
 import dataclasses
+import inspect
 import logging
 import os
 from collections.abc import Iterable, Iterator, Sequence
@@ -42,7 +43,8 @@ class Task(TextTrainer):
     - `__init__(self, bert, *, freeze=False, name=None)`, which makes the logits from `bert.output["pooled_output"]` or
       `bert.output["sequence_output"]` and ends in `super().__init__(bert, bert.input, logits, freeze=freeze,
       name=name)`; `get_config` returns its other arguments, if there are any;
-    - `default_loss` and `default_metrics`, unless `y` is the id of a label;
+    - `default_loss`, unless `y` is the id of a label; `default_metrics` and `target_scores`, if the log is to have more
+      than that loss;
     - `decode`, which turns logits into answers, and `answers_in_graph`, which does the same in an export.
 
     By default a row of `x` is a text, or two where `x` is a tuple of two columns; write `examples` and `signatures` for
@@ -95,7 +97,7 @@ class Task(TextTrainer):
         by_class = self.class_weight_ids(class_weight)
         if y is None:
             return examples
-        targets = np.asarray(self.target_ids(y))
+        targets = self._checked_targets(self.target_ids(y))
         check_lengths(x=examples, y=targets)
         weight = weights(sample_weight, len(targets))
         if by_class is not None:
@@ -109,6 +111,57 @@ class Task(TextTrainer):
     def target_ids(self, y: Any) -> Any:
         """`y` as numbers, such as label names turned into ids."""
         return y
+
+    def _checked_targets(self, y: Any) -> np.ndarray:
+        """The targets as an array that the loss accepts, as far as their type and their shape show it."""
+        try:
+            targets = np.asarray(y)
+        except ValueError:  # lists that differ in length
+            targets = np.empty(0, object)
+        if targets.dtype.kind not in "biuf":
+            raise TypeError(
+                f"y is not an array of numbers. Pass numbers, or write {type(self).__name__}.target_ids, which turns y "
+                f"into numbers. Received: y[0]={next(iter(y))!r}"
+            )
+        finite = np.isfinite(targets.reshape(len(targets), -1)).all(axis=1) if len(targets) else np.ones(0, bool)
+        if not finite.all():
+            row = int(finite.argmin())
+            raise ValueError(
+                f"y is not a finite number at row {row}. Correct it, or drop the row. Received: {targets[row]}"
+            )
+        shape = self.output_shape[1:] if isinstance(self.output_shape, tuple) else (None,)
+        if not len(targets) or None in shape or (self.compiled and self.recipe is None):  # the user's own loss
+            return targets
+        if not self._keeps("default_loss"):
+            self._check_loss(targets, shape)
+        elif (
+            targets.shape[1:] not in (shape[:-1], (*shape[:-1], 1))
+            or (targets != targets.astype("int64")).any()
+            or not 0 <= targets.min() <= targets.max() < shape[-1]
+        ):
+            raise ValueError(
+                f"y is not one label id from 0 to {shape[-1] - 1} for each row, which the loss of a task is for. "
+                f"Write {type(self).__name__}.default_loss for other targets. "
+                f"Received: y of shape {targets.shape}, from {targets.min()} to {targets.max()}"
+            )
+        return targets
+
+    def _check_loss(self, targets: np.ndarray, shape: tuple[int, ...]) -> None:
+        """Compute the loss of two rows, which shows whether targets and logits fit together."""
+        y = targets[:2]
+        try:
+            keras.losses.get(self.default_loss())(y, np.zeros((len(y), *shape), "float32"))
+        except Exception as error:
+            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise ValueError(
+                f"{type(self).__name__}.default_loss does not accept y with these logits. Correct the shape of y or "
+                f"the loss. Received: y of shape {targets.shape}, logits of shape {(len(targets), *shape)}: {reason}"
+            ) from error
+
+    @classmethod
+    def _keeps(cls, method: str) -> bool:
+        """Whether a subclass leaves this method as it is here."""
+        return getattr(cls, method) is getattr(Task, method)
 
     def class_weight_ids(self, class_weight: Any) -> dict[int, float] | None:
         """`class_weight` by label id."""
@@ -129,11 +182,15 @@ class Task(TextTrainer):
         return keras.losses.SparseCategoricalCrossentropy(from_logits=True, reduction="mean_with_sample_weight")
 
     def default_metrics(self) -> list[keras.metrics.Metric]:
-        """What `fit` shows if the task was not compiled."""
+        """What `fit` shows if the task was not compiled: accuracy, unless the task has a loss of its own."""
+        if self._keeps("default_metrics") and not self._keeps("default_loss"):
+            return []
         return [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]
 
     def target_scores(self, y: Any, logits: Any) -> dict[str, Any]:
         """What `default_metrics` averages, for each target. Training on several devices needs it."""
+        if self._keeps("target_scores") and not self._keeps("default_loss"):
+            return {}
         return {"accuracy": keras.metrics.sparse_categorical_accuracy(y, logits)}
 
     @property
@@ -149,7 +206,13 @@ class Task(TextTrainer):
         self, y: Any, examples: LabelledRows, logits: list[np.ndarray], **options: Any
     ) -> dict[str, float]:
         """The report of the answers in these logits."""
-        return self.report(y, self.decode(examples, logits), **options)
+        found = self.report(y, self.decode(examples, logits), **options)
+        if not isinstance(found, dict):
+            raise TypeError(
+                f"{type(self).__name__}.report must return the scores by name. Return a dict, such as "
+                f'{{"accuracy": 0.9}}. Received: {found!r}'
+            )
+        return found
 
     @classmethod
     def report_options(cls, reading: Reading) -> dict[str, Any]:
@@ -251,7 +314,13 @@ class Task(TextTrainer):
 
         def answer(*texts: Any) -> dict[str, Any]:
             rows, truncated = pack_texts(self.bert.preprocessor, texts, seq_length)
-            return {**self.answers_in_graph(logits(rows), texts), "truncated": truncated}
+            answers = self.answers_in_graph(logits(rows), texts)
+            if not isinstance(answers, dict):
+                raise TypeError(
+                    f"{type(self).__name__}.answers_in_graph must return tensors by name. Return a dict, such as "
+                    f'{{"score": tensor}}. Received: {type(answers).__name__}'
+                )
+            return {**answers, "truncated": truncated}
 
         return text_signatures(answer)
 
@@ -259,7 +328,19 @@ class Task(TextTrainer):
         """Answers by name, each a tensor [B, ...] in TensorFlow ops, to one or two columns of texts."""
         return {"logits": logits}
 
-    # === Loading ===
+    # === Saving and loading ===
+
+    def save(self, *args: Any, **options: Any) -> None:
+        """As Keras's."""
+        if type(self).from_config.__func__ is Task.from_config.__func__:  # type: ignore[attr-defined]
+            arguments = inspect.signature(type(self).__init__).parameters.values()
+            named = {one.name for one in arguments if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)}
+            if missing := sorted(named - {"self", "freeze", *self.get_config()}):
+                raise ValueError(
+                    f"get_config of {type(self).__name__} lacks {', '.join(missing)}, and a saved file needs every "
+                    f"argument. Add what the constructor accepts to get_config. Received: {', '.join(missing)}"
+                )
+        super().save(*args, **options)
 
     @classmethod
     def load(
@@ -280,8 +361,9 @@ class Task(TextTrainer):
         if task is None:
             if not cls.heads:
                 raise ValueError(
-                    f"The source holds no {cls.__name__}, which loads only from its own .keras file or export. Build "
-                    f"it on keras_bert.load(source). Received: {source!r}"
+                    f"{cls.__name__} loads only from a .keras file or an export of {cls.__name__}, and this is "
+                    f"neither. For a new {cls.__name__} on these weights: {cls.__name__}(keras_bert.load(source), ...)."
+                    f" Received: {source!r}"
                 )
             places: Any = {"cache_dir": cache_dir, "local_only": local_only}
             checkpoint, bert = load_head(source, cls.heads, dtype=dtype, seq_length=seq_length or 128, **places)
@@ -297,6 +379,8 @@ class Task(TextTrainer):
 
 def as_batch(texts: Any) -> tuple[Any, bool]:
     """Columns, and whether a single text or pair was given instead of columns."""
+    if texts is None:
+        raise TypeError("The text is missing. Pass a text, a pair as a tuple, or columns of them. Received: None")
     if isinstance(texts, str):
         return [texts], True
     if isinstance(texts, tuple) and texts and isinstance(texts[0], str):

@@ -166,7 +166,13 @@ class TextTrainer(HeadedModel):
 
     def _validation(self, data: Any, rows: int, callbacks: list[Any], options: dict[str, Any]) -> Validation:
         """The callback that validates on text, by those of Keras's options that are about validation."""
-        columns: Any = self._columns(*(data if isinstance(data, tuple | list) else (data,)))
+        given = data if isinstance(data, tuple | list) else (data,)
+        if len(given) > 3 or (isinstance(data, list) and all(isinstance(one, str) for one in data)):
+            raise TypeError(
+                "validation_data must be (x, y), a table or the path of a file. Pass the targets too, as in "
+                f"(texts, labels). Received: a {type(data).__name__} of {len(given)} values"
+            )
+        columns: Any = self._columns(*given)
         rows = options.pop("validation_batch_size", None) or rows
         if steps := options.pop("validation_steps", None):
             columns = part_of(columns, slice(steps * rows))

@@ -27,8 +27,12 @@ def as_texts(texts: Any) -> Any:
     if isinstance(texts, Mapping | Set) or not hasattr(texts, "__iter__"):
         _utf8(texts, "")
     if getattr(texts, "ndim", 1) > 1:  # iterating over a DataFrame would return the names of its columns
+        if hasattr(texts, "columns"):
+            advice = "Pass table[name], or a tuple of two columns for pairs."
+        else:
+            advice = "Pass one column, such as array[:, 0]; for pairs, (array[:, 0], array[:, 1])."
         raise TypeError(
-            "Texts must be one column of strings. Pass table[name], or a tuple of two columns for pairs. "
+            f"Texts must be one column of strings. {advice} "
             f"Received: {type(texts).__name__} of shape {tuple(texts.shape)}"
         )
     return tf.constant([_utf8(text, f" at index {index}") for index, text in enumerate(texts)], tf.string, name="texts")

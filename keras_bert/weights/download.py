@@ -100,6 +100,7 @@ def _room(folder: Path) -> Iterator[None]:
 def fetch(url: str, path: Path) -> None:
     """Download to `path`. After a break the beginning stays in `path`.partial, and this or the next call resumes it."""
     partial, tag = path.with_name(path.name + ".partial"), path.with_name(path.name + ".partial.etag")
+    before = _size(partial)
     for attempt in range(_ATTEMPTS):
         try:
             _fetch_rest(url, partial, tag)
@@ -107,13 +108,18 @@ def fetch(url: str, path: Path) -> None:
         except urllib.error.HTTPError as error:
             if error.code < 500 or attempt == _ATTEMPTS - 1:
                 raise _unreachable(url, f"HTTP {error.code} {error.reason}") from None
+            logger.info("%s answered HTTP %d; trying again.", url, error.code)
         except (urllib.error.URLError, HTTPException, ConnectionError, TimeoutError) as error:
-            if attempt == _ATTEMPTS - 1:
+            if attempt == _ATTEMPTS - 1 or _size(partial) == before:  # nothing came
                 raise _unreachable(url, str(getattr(error, "reason", error)) or type(error).__name__) from None
+            logger.info("The download of %s was interrupted; resuming it.", url)
         time.sleep(_pause(attempt))
-        logger.info("The download of %s was interrupted; resuming it.", url)
     os.replace(partial, path)
     tag.unlink(missing_ok=True)
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
 
 
 def _pause(attempt: int) -> float:
@@ -128,7 +134,7 @@ def _unreachable(url: str, reason: str) -> OSError:
 
 
 def _fetch_rest(url: str, partial: Path, tag: Path) -> None:
-    have = partial.stat().st_size if partial.exists() else 0
+    have = _size(partial)
     request = urllib.request.Request(url, headers={"User-Agent": "keras-bert"})
     if have and tag.exists():
         request.add_header("Range", f"bytes={have}-")

@@ -1,5 +1,6 @@
 """.keras files of a `Bert`, a task or a `Pretrainer`."""
 
+import re
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,8 @@ def read_keras(path: Path, compile: bool = True) -> Any:
         if not zipfile.is_zipfile(path):
             raise zipfile.BadZipFile("no zip file")
         model = keras.models.load_model(path, compile=compile)
+    except TypeError as error:
+        raise not_rebuilt(path, str(error)) from None
     except zipfile.BadZipFile as error:
         raise ValueError(
             f"{path} is damaged or incomplete. Save or download it again. "
@@ -51,3 +54,18 @@ def read_keras(path: Path, compile: bool = True) -> Any:
     for variable in model.weights:
         finite(variable.path, keras.ops.convert_to_numpy(variable), path)
     return model
+
+
+def not_rebuilt(path: Path, text: str) -> Exception:
+    """The error for a model that Keras could not build again; Keras's own shows the config with the vocabulary."""
+    reason = text.rpartition("Exception encountered: ")[2]
+    if found := re.match(r"Could not (?:locate|deserialize) (?:class|\w+) '(\w+)'", reason):
+        return ValueError(
+            f"{path} holds {found[1]}, a class that is not registered here. Import the module that defines it and use "
+            f"it in Python, or serve its export. Received: {found[1]}"
+        )
+    reason = re.split(r"\s+(?:Full object config: |config=)", reason)[0]
+    return ValueError(
+        f"{path} holds a model that could not be built from its config. Check that get_config of its class returns "
+        f"every argument of the constructor. Received: {reason[:200]}"
+    )

@@ -201,6 +201,21 @@ def test_standard_input_is_closed(run, monkeypatch):
     assert "Standard input is closed" in err
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["predict", "run", "--batch-size", "abc"], "It should be a valid integer. Received: 'abc'"),
+        (["predict", "run", "--batch-size", "0"], "It should be greater than or equal to 1. Received: '0'"),
+        (["embed", "--pooling", "avg"], "'avg' is not one of 'mean', 'cls', 'max', 'pooled'."),
+    ],
+)
+def test_a_refused_value_is_shown(run, words, said, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    code, _, err = run(*words)
+    assert code == 2
+    assert f"Invalid value for '{words[-2]}': {said}" in err
+
+
 def test_interrupted_while_it_imports(run, monkeypatch):
     class Interrupt:
         def find_spec(self, name, *_):

@@ -62,7 +62,7 @@ def test_jsonl(tmp_path):
     path = write(tmp_path, "a.jsonl", "\n".join(map(json.dumps, lines)) + "\n\n")
     assert texts(path) == ["One.", "Two."]
     assert texts(write(tmp_path, "b.jsonl", '{"body": "Three."}'), text_field="body") == ["Three."]
-    with pytest.raises(ValueError, match=r"a\.jsonl, line 1 is neither.*text_field"):
+    with pytest.raises(ValueError, match=r"a\.jsonl, line 1 has no text.*text_field"):
         texts(path, text_field="body")
     with pytest.raises(ValueError, match=r"must be a JSON value.*c\.jsonl:1"):
         texts(write(tmp_path, "c.jsonl", "{'text': 1}"))

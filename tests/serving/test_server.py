@@ -305,6 +305,13 @@ def test_nothing_to_serve(tmp_path):
 
     with pytest.raises(FileNotFoundError, match="keras-bert export"):
         find_models(tmp_path)
+    with pytest.raises(FileNotFoundError, match="nope does not exist"):
+        find_models(tmp_path / "nope")
+    (tmp_path / "text" / "1").mkdir(parents=True)
+    for content in (b"", b"\x08\x01\x12\xff"):
+        (tmp_path / "text" / "1" / "saved_model.pb").write_bytes(content)
+        with pytest.raises(ValueError, match="export it again"):
+            find_models(tmp_path)
 
 
 @pytest.mark.network

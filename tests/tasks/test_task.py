@@ -13,8 +13,10 @@ import pytest
 from keras_bert import kernels
 from keras_bert.tasks.finetune_recipe import FinetuneRecipe
 from keras_bert.tasks.metrics.scores import scores
+from keras_bert.tasks.multiple_choice import MultipleChoice
 from keras_bert.tasks.task import Task
 from keras_bert.tasks.text_classifier import TextClassifier
+from keras_bert.tasks.text_regressor import TextRegressor
 from keras_bert.training.optimizer import AdamW
 from tests.parity.oracles import array
 from tests.subprocesses import fork
@@ -388,3 +390,30 @@ def test_a_task_of_the_user_s_has_its_word():
     assert Task.named("classify") is TextClassifier
     with pytest.raises(ValueError, match=r"There is no task 'sing'. Use one of agree, answer, choose"):
         Task.named("sing")
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda bert: TextClassifier(bert, ("a", "b")).fit(TEXTS, [0, 1, 0, 1], epochs="3"), "epochs='3'"),
+        (lambda bert: TextClassifier(bert, ("a", "b")).fit(TEXTS, [0, 1, 0, 1], batch_size="3"), "batch_size='3'"),
+        (lambda bert: TextClassifier(bert, labels=2), r'For two unnamed labels write \("0", "1"\)'),
+        (lambda bert: MultipleChoice(bert, ["a", "b"]), "choices must be the number of choices"),
+        (lambda bert: FinetuneRecipe(learning_rate="1e-3"), "learning_rate must be a finite number"),
+        (lambda bert: FinetuneRecipe(epochs="1"), "epochs must be a whole number"),
+        (lambda bert: FinetuneRecipe(batch_size=0), "batch_size must be at least 1"),
+        (lambda bert: TextClassifier(bert, ("a", "b")).classify(None), "The text is missing"),
+        (lambda bert: TextRegressor(bert).fit(TEXTS, ["1", "2", "3", "4"]), r"row 0 is a string. .* float\(\)"),
+        (
+            lambda bert: TextClassifier(bert, ("a", "b")).fit(TEXTS, [0, 1, 0, 1], validation_data=TEXTS),
+            r"validation_data must be \(x, y\)",
+        ),
+        (
+            lambda bert: TextClassifier(bert, ("a", "b")).fit(TEXTS, [0, 1, 0, 1], validation_data=["good", "bad"]),
+            r"validation_data must be \(x, y\)",
+        ),
+    ],
+)
+def test_arguments_of_a_wrong_type(call, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        call(small_bert())

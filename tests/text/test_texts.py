@@ -48,7 +48,7 @@ def test_an_empty_list():
         ([["a"], ["b"]], r"\['a'\] \(list\) at index 0$"),
         ([("a", "b")], r"For pairs, .*\('a', 'b'\) \(tuple\) at index 0$"),
         ({"a"}, r"\(set\)$"),
-        (np.array([["a"], ["b"]]), r"ndarray of shape \(2, 1\)$"),
+        (np.array([["a"], ["b"]]), r"such as array\[:, 0\].*ndarray of shape \(2, 1\)$"),
         (pd.DataFrame({"a": ["b"], "c": ["d"]}), r"table\[name\].*DataFrame of shape \(1, 2\)$"),
         (np.array([1, 2]), "at index 0$"),
         (tf.constant([1, 2]), "dtype=int32$"),

@@ -113,6 +113,15 @@ def test_interrupted_twice_and_resumed(server, tmp_path):
     assert server.requests == [None, "bytes=100-", "bytes=200-"]
 
 
+def test_no_network(tmp_path, monkeypatch, caplog):
+    """Nothing is resumed where nothing has come."""
+    monkeypatch.setenv("KERAS_BERT_MIRROR", "http://127.0.0.1:9")
+    monkeypatch.delenv("KERAS_BERT_OFFLINE", raising=False)
+    with caplog.at_level("INFO"), pytest.raises(OSError, match="could not be downloaded"):
+        download.google(FILE, tmp_path)
+    assert "interrupted" not in caplog.text
+
+
 def test_resumed_by_the_next_call(server, tmp_path):
     server.breaks, server.cut = 5, 10
     with pytest.raises(OSError, match=r"Try again, which resumes.*50 of \d+ bytes received"):

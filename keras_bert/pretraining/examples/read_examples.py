@@ -124,10 +124,15 @@ class ExampleReader:
         import tensorflow as tf
 
         index, parts = part
-        if parts < 1 or not 0 <= index < parts or batch_size < 1 or batch_size % parts:
+        if parts < 1 or not 0 <= index < parts:
             raise ValueError(
-                "The global batch must divide into equal parts. Use a `batch_size` that is a multiple of the number "
-                f"of parts. Received: batch_size={batch_size}, part={part}"
+                "`part` must be the number of a process, from 0, and the number of processes, as (0, 1). "
+                f"Received: part={part}"
+            )
+        if batch_size < 1 or batch_size % parts:
+            raise ValueError(
+                "`batch_size` must be a multiple of the number of processes that share it. "
+                f"Received: batch_size={batch_size}, {parts} processes"
             )
         if start < 0:
             raise ValueError(f"`start` must be at least 0. Received: start={start}")

@@ -78,6 +78,11 @@ class BestEpoch(Validation):
     def _append(self, epoch: dict[str, Any]) -> None:
         """Add an epoch to the record. Of two equally good epochs the earlier one is the best."""
         epochs, name = [*self.record["epochs"], epoch], self.model.best_score
+        if name not in epoch["scores"]:
+            raise ValueError(
+                f"{type(self.model).__name__}.best_score names {name!r}, which its report and its metrics do not have. "
+                f"Return the name of a score of report. Received: {', '.join(epoch['scores']) or 'no scores'}"
+            )
         values = [one["scores"][name] for one in epochs]
         best = values.index(max(values))
         self.record = {

@@ -34,13 +34,19 @@ class FinishedTask:
                 f"{str(source)!r} is neither a finished folder of `keras-bert finetune` nor the .keras file of a task. "
                 f"Name one of them. Received: {str(source)!r}"
             )
+        task = read_keras(path, compile=False)
+        if not isinstance(task, Task):
+            raise ValueError(
+                f"{path} holds no task, but a {type(task).__name__}. Name the folder of a run of "
+                f"`keras-bert finetune`, or the .keras file of a task. Received: {str(source)!r}"
+            )
         settings = FinetuneSettings.from_json(record) if record.is_file() else None
         learned = settings.reading if settings else Reading()
         columns = (*reading.get("text", ()), *reading.get("choices", ()), reading.get("label"))
         if any(isinstance(column, str) for column in columns):  # otherwise there is a header if there was in training
             reading = {"header": True, **reading}
         labelled_lines = settings is not None and settings.labelled_lines
-        return cls(read_keras(path, compile=False), dataclasses.replace(learned, **reading), labelled_lines)
+        return cls(task, dataclasses.replace(learned, **reading), labelled_lines)
 
     def evaluate(self, path: Path, *, batch_size: int = 32) -> dict[str, float]:
         """The scores on the rows of a file."""

@@ -1,0 +1,93 @@
+"""A task of the user's own: where it is saved, loaded and trained, and what its errors say."""
+
+import keras
+import pytest
+
+import keras_bert
+from keras_bert.tasks.run.finished_task import FinishedTask
+from tests.tasks.small import TEXTS, small_bert
+
+
+@keras.saving.register_keras_serializable("tests")
+class Mood(keras_bert.Task):
+    """A number for a text."""
+
+    def __init__(self, bert, *, width=1, freeze=False, name=None):
+        logits = keras.layers.Dense(width, name="mood")(bert.output["pooled_output"])
+        super().__init__(bert, bert.input, logits, freeze=freeze, name=name)
+        self.width = width
+
+    def get_config(self):
+        return {**super().get_config(), "width": self.width}
+
+
+class Scorer(Mood):
+    """The same with a loss."""
+
+    def default_loss(self):
+        return keras.losses.MeanSquaredError(reduction="mean_with_sample_weight")
+
+
+def test_a_bert_is_no_task(tmp_path):
+    small_bert().save(tmp_path / "bert.keras")
+    with pytest.raises(ValueError, match=r"bert.keras holds no task, but a Bert. Name the folder"):
+        FinishedTask.load(tmp_path / "bert.keras")
+
+
+def test_a_class_that_is_not_registered(tmp_path, monkeypatch):
+    """The error names the class and leaves out the config, which has the vocabulary."""
+    Mood(small_bert()).save(tmp_path / "mood.keras")
+    monkeypatch.delitem(keras.saving.get_custom_objects(), "tests>Mood")
+    monkeypatch.delattr("tests.tasks.test_own_task.Mood")
+    with pytest.raises(ValueError, match=r"mood.keras holds Mood, a class that is not registered here") as error:
+        FinishedTask.load(tmp_path / "mood.keras")
+    assert len(str(error.value)) < 400
+
+
+@pytest.mark.usefixtures("eager")
+def test_an_own_loss_needs_no_metric():
+    task = Scorer(small_bert())
+    assert set(task.fit(TEXTS, [0.1, 0.5, 0.2, 0.3], epochs=1, verbose=0).history) == {"loss"}
+    assert task.target_scores(None, None) == {}
+
+
+@pytest.mark.parametrize(
+    ("task", "y", "message"),
+    [
+        (Mood, [0.1, 0.5, 0.2, 0.3], "Write Mood.default_loss"),
+        (Mood, [[1, 0], [1, 0], [1, 0], [1, 0]], "Write Mood.default_loss"),
+        (Scorer, ["a", "b", "c", "d"], r"Scorer.target_ids.*Received: y\[0\]='a'"),
+        (Scorer, [[1], [1, 2], [1], [1]], "not an array of numbers"),
+        (Scorer, [0.1, float("nan"), 0.2, 0.3], "at row 1"),
+        (Scorer, [[[1, 0, 1]] * 5] * 4, r"default_loss does not accept.*y of shape \(4, 5, 3\)"),
+    ],
+)
+def test_targets(task, y, message):
+    with pytest.raises((TypeError, ValueError), match=message) as error:
+        task(small_bert(), width=2).fit(TEXTS, y, epochs=1, verbose=0)
+    assert "\n" not in str(error.value)
+
+
+def test_an_argument_that_get_config_lacks(tmp_path):
+    class Forgetful(Mood):
+        def __init__(self, bert, *, height=1, **options):
+            super().__init__(bert, **options)
+
+    with pytest.raises(ValueError, match="get_config of Forgetful lacks height"):
+        Forgetful(small_bert()).save(tmp_path / "task.keras")
+
+
+@pytest.mark.usefixtures("eager")
+def test_methods_that_return_no_dict():
+    class Bare(Scorer):
+        def report(self, y, answers):
+            return 0.5
+
+        def answers_in_graph(self, logits, texts):
+            return logits
+
+    task = Bare(small_bert())
+    with pytest.raises(TypeError, match=r"Bare.report must return the scores by name.*Received: 0.5"):
+        task.evaluate(TEXTS, [0.1, 0.5, 0.2, 0.3], return_dict=True, verbose=0)
+    with pytest.raises(TypeError, match=r"Bare.answers_in_graph must"):
+        task.signatures(task, 16)["serving_default"].function(TEXTS)
