@@ -308,8 +308,8 @@ BAD_SQUAD = {
         _squad(_entry(question=" ")),
         r"a.json:q7: the question is empty or not a string.*Received: question=' '",
     ),
-    "a question that is none": (_squad("x"), "SQuAD's JSON.*a question is not an object"),
-    "a context that is none": (_squad(_entry(), context=5), "SQuAD's JSON.*a context is not a string"),
+    "a question that is a number": (_squad("x"), "SQuAD's JSON.*a question is not an object"),
+    "a context that is a number": (_squad(_entry(), context=5), "SQuAD's JSON.*a context is not a string"),
     "answers that are none": (
         _squad(_entry() | {"answers": None}),
         r"a.json:q7: the answers are not a list.*Received: None",
