@@ -24,7 +24,7 @@ def export(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the version if it exists.")] = False,
     attention: Annotated[
         bool,
-        typer.Option("--attention", help="Also answer with the attention maps of a text, for the page of `serve`."),
+        typer.Option("--attention", help="Also answer with the attention maps of a text."),
     ] = False,
     cache_dir: CacheDir = None,
     local_only: LocalOnly = False,

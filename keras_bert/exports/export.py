@@ -50,9 +50,9 @@ def export(
     seq_length: the default length of `preprocess`, and the length to which `text` truncates; by default the
     preprocessor's. dtype: a Keras policy to compute in, such as "bfloat16", or "int8" for quantized Dense layers;
     outputs stay float32. overwrite: replace this version if it exists. attention: `text` also gets the signature
-    `attention`, with the maps of all layers for one text. serving: the name under which TF Serving serves the model, for
-    the requests that warm it up. source, metrics: for the manifest: where the weights come from, by default what `load`
-    was given, and their scores.
+    `attention`, with the maps of all layers for one text. serving: the name under which TF Serving serves the model,
+    for the requests that warm it up. source, metrics: for the manifest: where the weights come from, by default what
+    `load` was given, and their scores.
 
     >>> import tempfile, tensorflow as tf
     >>> from keras_bert import BertConfig, Preprocessor, Vocabulary

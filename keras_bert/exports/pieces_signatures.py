@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 def pieces_signatures(preprocessor: "Preprocessor", tokenizer: Any, seq_length: int) -> dict[str, Signature]:
-    """`pieces` for a text, `pieces_pair` for two: columns [B, P] with the pieces of both texts, without [CLS] and [SEP].
+    """`pieces` for a text, `pieces_pair` for two: columns [B, P] with their pieces, without [CLS] and [SEP].
 
     `text`: 0 or 1. `piece`, `id`. `start`, `end`: characters of the text, `start_byte`, `end_byte`: its bytes. `kept`:
-    whether the piece is left after truncation to `seq_length`. The first `count` [B] are pieces, the rest is padding. Of
-    a text, at most 2 * seq_length pieces are listed, so that a long one does not widen the rows of all others; `total`
-    [B] counts all.
+    whether the piece is left after truncation to `seq_length`. The first `count` [B] are pieces, the rest is padding.
+    Of a text, at most 2 * seq_length pieces are listed, so that a long one does not widen the rows of all others;
+    `total` [B] counts all.
 
     tokenizer: has the method `tokenize_with_offsets`.
     """

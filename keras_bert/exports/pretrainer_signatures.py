@@ -1,8 +1,8 @@
-"""What the text SavedModel of a `Pretrainer` answers with its heads: masked words, and whether a text follows another."""
+"""What the text SavedModel of a `Pretrainer` answers with its heads: masked words, and the next sentence."""
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import keras
 
@@ -11,9 +11,6 @@ from keras_bert.pretraining.fill_mask import MASK, mask_tokenizer
 from keras_bert.pretraining.pretrainer import POSITIONS, Pretrainer
 from keras_bert.tasks.decoding.in_batches import in_batches
 from keras_bert.tasks.signature import Signature, pack_texts, strings
-
-if TYPE_CHECKING:
-    import tensorflow as tf
 
 TOP = 10  # pieces for each mask
 

@@ -4,7 +4,7 @@ Each batch is as long as its longest text.
 """
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import keras
 
@@ -16,9 +16,6 @@ from keras_bert.pretraining.pretrainer import Pretrainer
 from keras_bert.tasks.signature import Signature, pack_texts, text_signatures
 from keras_bert.tasks.task import Task
 from keras_bert.vectors import Pooling, features
-
-if TYPE_CHECKING:
-    import tensorflow as tf
 
 SERVED = ("embedding", "pooled_output", "truncated")
 

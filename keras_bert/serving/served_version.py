@@ -50,7 +50,7 @@ class ServedVersion:
         self.part = folder.parent.name
         self.facts = read_json(folder / MANIFEST)
         self.signatures = dict(self.loaded.signatures)
-        self.batchers = {name: Batcher(_runner(function)) for name, function in self.signatures.items()}
+        self.batchers = {name: Batcher(runner(function)) for name, function in self.signatures.items()}
 
     def metadata(self) -> dict[str, Any]:
         """The inputs and outputs of every signature, in the form of TF Serving."""
@@ -65,7 +65,8 @@ class ServedVersion:
         return {"signature_def": {"signature_def": described}}
 
 
-def _runner(function: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
+def runner(function: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """The signature as a function of arrays."""
     import tensorflow as tf
 
     specs = function.structured_input_signature[1]
