@@ -38,8 +38,6 @@ test: .venv/dev
 
 # Kills, replicas, real models and fresh processes.
 test-long: .venv/dev
-	KERAS_BACKEND=jax $(QUICK) $(PYTEST) -m long $(CORE)
-	KERAS_BACKEND=torch $(PYTEST) -m long $(CORE)
 	KERAS_BACKEND=tensorflow $(PYTEST) -m long -rs
 
 # Installs the wheel and its requirements, without extras, in an empty environment and tests it there. This takes minutes
