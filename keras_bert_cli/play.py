@@ -31,6 +31,7 @@ def play(
     from keras_bert.exports.export import export
 
     def stop(*_: Any) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second one does not interrupt the removal
         sys.exit(128 + signal.SIGTERM)  # through the end of the `with`, which removes the folder
 
     signal.signal(signal.SIGTERM, stop)
