@@ -16,7 +16,7 @@ from keras_bert.weights.keras_variables import Variables
 from keras_bert.weights.safetensors_files import WEIGHT_FILES, stored_weights, write_weights
 from keras_bert.weights.sentence_transformers import transformer_folder
 from keras_bert.weights.tables import Naming, Row, Stored, Table, outputs, read_all, write
-from keras_bert.weights.tf_flax_names import as_torch
+from keras_bert.weights.tf_flax_names import as_torch, tensorflow_classes
 from keras_bert.weights.tokenizer_files import other_word_limit, read_text
 
 _NAMES = Naming(".weight", ".bias", ".weight", ".bias", transposed=True)
@@ -63,7 +63,6 @@ ARCHITECTURES = {  # the class in config.json, and the heads its weights have; t
     "BertForMultipleChoice": ("choice",),
 }
 WITHOUT_POOLER = ("BertForTokenClassification", "BertForQuestionAnswering")
-ALIASES = (("LayerNorm.gamma", "LayerNorm.weight"), ("LayerNorm.beta", "LayerNorm.bias"))  # transformers before 2019
 COPIES = {  # names of the same array, where the format writes it twice
     "cls.predictions.decoder.weight": "embeddings.word_embeddings.weight",
     "cls.predictions.decoder.bias": "cls.predictions.bias",
@@ -95,7 +94,7 @@ def read_variables(variables: Variables) -> Checkpoint:
             f"{variables.path} holds a BERT of transformers without its config. Copy the config.json of the model into "
             f"the folder. Received: no config.json in {variables.folder}"
         )
-    return _checkpoint(variables.path, folder, as_torch(variables.stored), "SavedModel of transformers")
+    return _checkpoint(variables.path, folder, variables.stored, "SavedModel of transformers")
 
 
 def _checkpoint(path: Path, folder: Path, arrays: dict[str, Stored], form: str) -> Checkpoint:
@@ -107,6 +106,7 @@ def _checkpoint(path: Path, folder: Path, arrays: dict[str, Stored], form: str) 
                 f"{folder / 'config.json'} describes a decoder, which keras_bert does not have. Load it with "
                 f"transformers. Received: {key}=true"
             )
+    data["architectures"] = data.get("architectures") or tensorflow_classes(arrays)
     stored = _plain_names(arrays, folder)
     reasons = {name: "it counts positions or types and is no weight" for name in BUFFERS if stored.pop(name, None)}
     copies = {copy: stored.pop(copy) for copy in COPIES if copy in stored}
@@ -140,11 +140,12 @@ def _folder(path: Path) -> Path:
 
 
 def _plain_names(stored: dict[str, Stored], folder: Path) -> dict[str, Stored]:
-    """Without the prefixes of models that contain the encoder, and without the old names of norms."""
+    """By torch's names, without the prefixes of models that contain the encoder."""
     plain = {}
-    for name, entry in stored.items():
-        for old, new in ALIASES:
-            name = name.replace(old, new)
+    # TensorFlow writes a variable again for each layer that uses it, below the name of that layer.
+    variables = {theirs.split("/", 1)[-1]: theirs for theirs in stored}
+    for theirs in variables.values():
+        name, entry = as_torch(theirs, stored[theirs])
         name = _PREFIX.sub("", name, count=1)
         if name in plain:
             raise ValueError(
@@ -160,8 +161,7 @@ def _heads(data: dict[str, Any], stored: dict[str, Stored], folder: Path) -> lis
     heads = [head for head in ("mlm", "nsp", "qa") if any(row.theirs in stored for row in HEADS[head])]
     if not any(name.startswith("classifier.") for name in stored):
         return heads
-    kinds = [re.sub("^(TF|Flax)", "", kind) for kind in data.get("architectures") or ()]
-    named = [head for kind in kinds for head in ARCHITECTURES.get(kind, ())]
+    named = [head for kind in data.get("architectures") or () for head in ARCHITECTURES.get(kind, ())]
     named = [head for head in named if HEADS[head][0].theirs == "classifier.weight"]
     if not named:
         raise ValueError(

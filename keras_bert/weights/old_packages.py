@@ -48,7 +48,7 @@ def _heads(bias: str, nsp: str) -> dict[str, Table]:
 class Package:
     """One of the packages.
 
-    pooler, last: the layers whose outputs are our pooled and sequence output; {i} and {i+1} as in `Row`.
+    pooler, last: the layers (names or classes) of our pooled and sequence output; {i} and {i+1} as in `Row`.
     gelu, epsilon: what "gelu" means to it, and the epsilon of its norms, where a file does not say it.
     aliases: a pattern in a variable's name, and what the table has instead.
     """
@@ -56,7 +56,7 @@ class Package:
     name: str
     encoder: Table
     heads: dict[str, Table]
-    pooler: str
+    pooler: str | None
     last: str
     gelu: str
     epsilon: float
@@ -87,8 +87,8 @@ BERT_FOR_TF2 = Package(
     "bert-for-tf2",
     google.ENCODER,
     {},
-    pooler="",
-    last="",
+    pooler=None,
+    last="BertModelLayer",
     gelu="gelu_tanh",
     epsilon=1e-12,
     aliases=(
@@ -102,10 +102,20 @@ BERT_FOR_TF2 = Package(
 # Keras counts equal names in one process.
 _COUNTED = (r"^((?:Embedding|MLM|NSP|Pooler|Encoder|Transformer)[^/]*?)_\d+/", r"\1/")
 _OURS = re.compile(r"(Embedding|MLM|NSP|Pooler|Encoder|Transformer)-|NSP/|bert/")  # layers of BERT in all of them
+_SETTINGS = {  # of a class of layers, and ours
+    "MultiHeadAttention": {"head_num": "num_attention_heads", "heads": "num_attention_heads"},
+    "BertModelLayer": {"num_heads": "num_attention_heads", "intermediate_activation": "hidden_act"},
+    "FeedForward": {"activation": "hidden_act"},
+    "LayerNormalization": {"epsilon": "layer_norm_eps"},
+}
 
 
 def package_of(variables: Variables) -> Package | None:
-    signs = {"Encoder-1-FeedForward": KERAS_BERT, "Transformer-0-FeedForward": BERT4KERAS, "/word_emb": BERT_FOR_TF2}
+    signs = {
+        "Encoder-1-FeedForward": KERAS_BERT,
+        "Transformer-0-FeedForward": BERT4KERAS,
+        "embeddings/word_embeddings/embeddings": BERT_FOR_TF2,
+    }
     return next((package for sign, package in signs.items() if any(sign in name for name in variables.stored)), None)
 
 
@@ -136,7 +146,7 @@ def read_variables(variables: Variables, package: Package) -> Checkpoint:
 
 def _numbered(variables: Variables) -> Variables:
     """With the Dense layers inside a layer counted from 0; Keras counts those of the whole process."""
-    inner = re.compile(r"^(.+)/dense(?:_(\d+))?/(kernel|bias)$")
+    inner = re.compile(r"^(Transformer-.+)/dense(?:_(\d+))?/(kernel|bias)$")
     numbers = defaultdict(set)
     for name in variables.stored:
         if match := inner.match(name):
@@ -155,21 +165,15 @@ def _config(variables: Variables, package: Package) -> BertConfig:
     data: dict[str, Any] = {"hidden_act": "gelu", "layer_norm_eps": package.epsilon}
     data |= read_json(variables.folder / CONFIG)
     for layer in variables.layers.values():
-        settings = layer["config"]
-        for key in ("head_num", "heads"):
-            data["num_attention_heads"] = settings.get(key, data.get("num_attention_heads"))
-        if layer["class_name"] == "FeedForward":
-            act = settings.get("activation")
-            data["hidden_act"] = act[0] if isinstance(act, list) else act
-        if layer["class_name"] == "LayerNormalization":
-            data["layer_norm_eps"] = settings.get("epsilon", package.epsilon)
+        names = _SETTINGS.get(layer["class_name"], {})
+        data |= {ours: layer["config"][key] for key, ours in names.items() if layer["config"].get(key)}
+    act = data["hidden_act"][0] if isinstance(data["hidden_act"], list) else data["hidden_act"]
+    data["hidden_act"] = {"gelu": package.gelu, "gelu_exact": "gelu_erf"}.get(act, act)
     if not data.get("num_attention_heads"):
         raise FileNotFoundError(
             f"{variables.path} holds only weights, which do not show the number of attention heads. Copy the {CONFIG} "
             f"of the model beside it. Received: no {CONFIG} in {variables.folder}"
         )
-    if data["hidden_act"] == "gelu":
-        data["hidden_act"] = package.gelu
     return BertConfig.from_dict(data | _sizes(stored, package, variables.path), source=str(variables.path))
 
 
@@ -197,21 +201,18 @@ def _sizes(stored: dict[str, Stored], package: Package, source: Any) -> dict[str
 
 def _kind(layer: Any, layers: dict[str, Any], package: Package, last: str) -> tuple[str, bool] | None:
     """The head that a Dense layer on BERT's output is, and whether its labels are independent; None for any other."""
-    if layer.get("class_name") != "Dense":
-        return None
     before = layer
-    for _ in layers:  # the layers of dropout in front of it
-        inputs = before["inbound_nodes"]
-        before = layers.get(inputs[0][0][0], {}) if len(inputs) == len(inputs[0]) == 1 else {}
-        if before.get("class_name") != "Dropout":
-            break
-    name, activation, units = (
-        before and before["config"]["name"],
-        layer["config"]["activation"],
-        layer["config"]["units"],
-    )
-    if name == package.pooler and units > 1 and activation in ("softmax", "linear", "sigmoid"):
-        return "classifier", activation == "sigmoid"
-    if name == package.pooler and units == 1 and activation == "linear":
-        return "regressor", False
-    return ("tagger", False) if name == last and units > 1 and activation in ("softmax", "linear") else None
+    try:
+        for _ in layers:
+            ((before,),) = [[layers[source[0]] for source in node] for node in before["inbound_nodes"]]
+            if before["class_name"] != "Dropout":
+                break
+        activation, units = layer["config"]["activation"], layer["config"]["units"]
+        if layer["class_name"] != "Dense" or activation not in ("softmax", "linear", "sigmoid"):
+            return None
+        if before["config"]["name"] == package.pooler and (units > 1 or activation == "linear"):
+            return "regressor" if units == 1 else "classifier", activation == "sigmoid"
+        on_tokens = last in (before["config"]["name"], before["class_name"])
+        return ("tagger", False) if on_tokens and units > 1 and activation != "sigmoid" else None
+    except (IndexError, KeyError, TypeError, ValueError):  # it has several inputs, or is no layer that Keras wrote
+        return None

@@ -1,4 +1,4 @@
-"""The weight files of a HuggingFace folder, by torch's names: safetensors, torch's, TensorFlow's and Flax's own."""
+"""The weight files of a HuggingFace folder: safetensors, and torch's, TensorFlow's and Flax's own."""
 
 import json
 import zipfile
@@ -12,14 +12,13 @@ import numpy as np
 from keras_bert.storage import read_json
 from keras_bert.weights import flax_file, weights_h5
 from keras_bert.weights.tables import Stored
-from keras_bert.weights.tf_flax_names import as_torch
 from keras_bert.wording import listed
 
-WHOLE, TORCH, TENSORFLOW, FLAX = "model.safetensors", "pytorch_model.bin", "tf_model.h5", "flax_model.msgpack"
+WHOLE = "model.safetensors"
 
 
 def stored_weights(folder: Path) -> dict[str, Stored]:
-    """The arrays of the first of `WEIGHT_FILES` that the folder has, by torch's names."""
+    """The arrays of the first of `WEIGHT_FILES` that the folder has."""
     for name, read in WEIGHT_FILES.items():
         if (folder / name).is_file():
             return read(folder / name)
@@ -46,11 +45,10 @@ def _safetensors(path: Path) -> dict[str, Stored]:
     with open(path, "rb") as file:
         length = int.from_bytes(file.read(8), "little")
         header = json.loads(file.read(length))
-    form = (header.pop("__metadata__", None) or {}).get("format")
-    stored = {
+    header.pop("__metadata__", None)
+    return {
         name: Stored(tuple(entry["shape"]), partial(_read, path, 8 + length, entry)) for name, entry in header.items()
     }
-    return as_torch(stored) if form in ("tf", "flax") else stored
 
 
 def _read(path: Path, start: int, entry: dict[str, Any]) -> np.ndarray:
@@ -90,14 +88,6 @@ def _sharded(path: Path, read: Callable[[Path], dict[str, Stored]]) -> dict[str,
     for name in shards:
         stored |= read(path.parent / name)
     return stored
-
-
-def _tensorflow(path: Path) -> dict[str, Stored]:
-    return as_torch(weights_h5.stored_weights(path))
-
-
-def _flax(path: Path) -> dict[str, Stored]:
-    return as_torch(flax_file.stored_weights(path))
 
 
 def _torch(path: Path) -> dict[str, Stored]:
@@ -146,8 +136,12 @@ def _in_short(error: Exception) -> str:
     return f"{type(error).__name__}: {said.splitlines()[0].split('. ')[0]}" if said else type(error).__name__
 
 
-# In the order in which they are looked for; any of them may be in shards, with an index.
-WEIGHT_FILES = {WHOLE: _safetensors, TORCH: _torch, TENSORFLOW: _tensorflow, FLAX: _flax}
+WEIGHT_FILES = {  # in the order in which they are looked for; any of them may be in shards, with an index
+    WHOLE: _safetensors,
+    "pytorch_model.bin": _torch,
+    "tf_model.h5": weights_h5.stored_weights,
+    "flax_model.msgpack": flax_file.stored_weights,
+}
 
 
 def write_weights(folder: Path, stored: Mapping[str, Stored]) -> None:

@@ -1,7 +1,7 @@
 """The weights of transformers' TensorFlow and Flax classes, under the names and in the shapes of its torch classes."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable
 from functools import partial
 
 import numpy as np
@@ -21,18 +21,15 @@ _WEIGHTS = {  # the last part of a name, and torch's
 _BEGINNING = re.compile(r"(?:.*/)?(embeddings|encoder|pooler|predictions|seq_relationship|classifier|qa_outputs)/(?=.)")
 
 
-def as_torch(stored: Mapping[str, Stored]) -> dict[str, Stored]:
-    """The arrays by torch's names.
+def as_torch(name: str, entry: Stored) -> tuple[str, Stored]:
+    """An array under torch's name; those of torch stay as they are, except the norms of before 2019.
 
     >>> x = Stored.of(np.zeros((8, 3)))
-    >>> found = as_torch({"tf_bert/bert/encoder/layer_._0/output/dense/kernel:0": x, "cls.predictions.bias": x})
-    >>> [(name, entry.shape) for name, entry in found.items()]
-    [('encoder.layer.0.output.dense.weight', (3, 8)), ('cls.predictions.bias', (8, 3))]
+    >>> name, entry = as_torch("tf_bert/bert/encoder/layer_._0/output/dense/kernel:0", x)
+    >>> name, entry.shape
+    ('encoder.layer.0.output.dense.weight', (3, 8))
     """
-    return dict(_one(name.removesuffix(":0"), entry) for name, entry in stored.items())
-
-
-def _one(name: str, entry: Stored) -> tuple[str, Stored]:
+    name = name.removesuffix(":0")
     if match := _BEGINNING.match(name):
         head = "cls/" if match[1] in ("predictions", "seq_relationship") else ""
         name = head + name[match.start(1) :].replace("_._", "/")
@@ -41,7 +38,17 @@ def _one(name: str, entry: Stored) -> tuple[str, Stored]:
         entry = _transposed(layer, entry)
     elif last == "bias" and len(entry.shape) == 2:  # [A, D] of queries, keys and values
         entry = _reshaped(entry, (-1,))
-    return f"{layer}.{_WEIGHTS.get(last, last)}", entry
+    return f"{layer}.{_WEIGHTS.get(last, last)}" if layer else name, entry
+
+
+def tensorflow_classes(names: Iterable[str]) -> list[str]:
+    """The classes in the names of TensorFlow's variables; before 2021 no config.json named them.
+
+    >>> tensorflow_classes(["classifier/tf_bert_for_sequence_classification_1/classifier/kernel:0"])
+    ['BertForSequenceClassification']
+    """
+    found = {match[1] for name in names if (match := re.search(r"(?:^|/)tf_(bert_for_[a-z_]+?)(?:_\d+)?/", name))}
+    return ["".join(word.capitalize() for word in name.split("_")) for name in sorted(found)]
 
 
 def _transposed(layer: str, entry: Stored) -> Stored:
