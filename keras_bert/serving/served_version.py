@@ -4,10 +4,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from keras_bert.exports.manifest import MANIFEST
 from keras_bert.exports.new_version import PARTS, served_name
 from keras_bert.serving.batcher import Batcher
 from keras_bert.serving.predict_requests import BadRequest
-from keras_bert.storage import literal_path
+from keras_bert.storage import literal_path, read_json
 
 _TYPES = {"string": "DT_STRING", "int32": "DT_INT32", "float32": "DT_FLOAT", "bool": "DT_BOOL"}
 
@@ -46,8 +47,10 @@ class ServedVersion:
                 f"{folder} could not be loaded. If a copy of it was interrupted, copy it or export it again. "
                 f"Received: {(str(error).splitlines() or [type(error).__name__])[0]}"
             ) from error
+        self.part = folder.parent.name
+        self.facts = read_json(folder / MANIFEST)
         self.signatures = dict(self.loaded.signatures)
-        self.batchers = {name: Batcher(_runner(function)) for name, function in self.signatures.items()}
+        self.batchers = {name: Batcher(runner(function)) for name, function in self.signatures.items()}
 
     def metadata(self) -> dict[str, Any]:
         """The inputs and outputs of every signature, in the form of TF Serving."""
@@ -62,7 +65,8 @@ class ServedVersion:
         return {"signature_def": {"signature_def": described}}
 
 
-def _runner(function: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
+def runner(function: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """The signature as a function of arrays."""
     import tensorflow as tf
 
     specs = function.structured_input_signature[1]

@@ -81,7 +81,7 @@ def test_no_warning_in_a_fresh_process(exported):
             losses = [
                 tf.reduce_sum(scale * tf.stop_gradient(text.signatures["serving_default"](text=texts)["embedding"])),
                 tf.reduce_sum(scale * text.signatures["serving_default"](text=texts)["embedding"]),
-                tf.reduce_sum(scale * text(texts)["pooled_output"]),
+                tf.reduce_sum(scale * text(texts)),
                 tf.reduce_sum(scale * encoder(preprocess(texts))["pooled_output"]),
             ]
         first, second, *others = (tape.gradient(loss, scale) for loss in losses)
