@@ -216,7 +216,7 @@ def run_and_save(folder, output, recipe):
     np.save(f"{output}.npy", weights(model))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_killed_ten_times_gives_the_same_weights(folder, tmp_path):
     unkilled, killed = tmp_path / "unkilled", tmp_path / "killed"
 

@@ -177,7 +177,7 @@ def test_lora(kind, tmp_path):
 
 
 @tensorflow_only
-@pytest.mark.slow
+@pytest.mark.long
 def test_many_predictions_of_mixed_length_have_one_trace_flat_memory_and_the_given_order():
     task = small_task("classifier")
     rng = np.random.default_rng(0)
