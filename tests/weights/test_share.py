@@ -8,6 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import huggingface_hub
 import pytest
+from huggingface_hub import constants
 from typer.testing import CliRunner
 
 from keras_bert.vectors import Pooling
@@ -84,8 +85,8 @@ def hub(monkeypatch):
     server = ThreadingHTTPServer(("127.0.0.1", 0), Hub)
     server.files, server.large, server.created = {}, {}, []
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", f"http://127.0.0.1:{server.server_port}")
-    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_DISABLE_XET", True)  # its servers are not the Hub's own
+    monkeypatch.setattr(constants, "ENDPOINT", f"http://127.0.0.1:{server.server_port}")
+    monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", True)  # its servers are not the Hub's own
     monkeypatch.setenv("HF_TOKEN", "right")
     yield server
     server.shutdown()
@@ -153,7 +154,7 @@ def test_every_kind_of_model_has_a_card(head):
 )
 def test_errors(hub, run, words, token, said, monkeypatch, tmp_path):
     monkeypatch.delenv("HF_TOKEN") if token is None else monkeypatch.setenv("HF_TOKEN", token)
-    monkeypatch.setattr(huggingface_hub.constants, "HF_TOKEN_PATH", str(tmp_path / "none"))
+    monkeypatch.setattr(constants, "HF_TOKEN_PATH", str(tmp_path / "none"))
     with pytest.raises((ValueError, OSError), match=said):
         _push(run, "--to", "hf", *words)
     assert hub.files == {}
