@@ -252,6 +252,7 @@ def test_an_error_in_a_graph_is_one_line():
     assert cli._message(ValueError(shown)) == "x: too large"
 
 
+@pytest.mark.long
 def test_a_saved_task_is_found_by_its_class(tmp_path):
     """The command registers the task's class before it reads the file."""
     small_task("classifier").save(tmp_path / "task.keras")

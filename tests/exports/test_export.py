@@ -64,6 +64,7 @@ def test_fresh_process(exported, bert, tmp_path):
         assert np.abs(found[name].astype("float32") - np.asarray(x, "float32")).max() <= 1e-6, name
 
 
+@pytest.mark.long
 def test_no_warning_in_a_fresh_process(exported):
     """TensorFlow would warn of custom gradients that are not in the file; and gradients pass through each part."""
     said = python(
