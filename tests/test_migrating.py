@@ -17,6 +17,7 @@ from keras_bert_cli import app
 if keras.backend.backend() != "tensorflow":
     pytest.skip("the page is written for TensorFlow", allow_module_level=True)
 
+pytestmark = pytest.mark.long
 PAGE = (Path(__file__).parents[1] / "docs" / "migrating.md").read_text(encoding="utf-8")
 START, *SECTIONS = re.split(r"^## (?=.*\n)", PAGE, flags=re.MULTILINE)
 OTHERS = {section.splitlines()[0]: section for section in SECTIONS if "With keras_bert:" in section}

@@ -40,6 +40,8 @@ class Hub(BaseHTTPRequestHandler):
         elif self.path == "/api/repos/create":
             self.server.created.append(json.loads(body))
             self._answer({"url": f"{url}/org/name"})
+        elif self.path == "/api/validate-yaml":  # of the card
+            self._answer({"errors": [], "warnings": []})
         elif self.path == "/api/models/org/name/preupload/main":
             modes = [(file["path"], file["path"].endswith(".safetensors")) for file in json.loads(body)["files"]]
             files = [{"path": p, "uploadMode": "lfs" if x else "regular", "shouldIgnore": False} for p, x in modes]
@@ -85,7 +87,9 @@ def hub(monkeypatch):
     server = ThreadingHTTPServer(("127.0.0.1", 0), Hub)
     server.files, server.large, server.created = {}, {}, []
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    monkeypatch.setattr(constants, "ENDPOINT", f"http://127.0.0.1:{server.server_port}")
+    url = f"http://127.0.0.1:{server.server_port}"
+    monkeypatch.setattr(constants, "ENDPOINT", url)
+    monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", url + "/{repo_id}/resolve/{revision}/{filename}")
     monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", True)  # its servers are not the Hub's own
     monkeypatch.setenv("HF_TOKEN", "right")
     yield server
