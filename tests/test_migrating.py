@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import zipfile
 from pathlib import Path
 
 import keras
@@ -18,7 +19,13 @@ if keras.backend.backend() != "tensorflow":
     pytest.skip("the page is written for TensorFlow", allow_module_level=True)
 
 pytestmark = pytest.mark.long
-PAGE = (Path(__file__).parents[1] / "docs" / "migrating.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parents[1]
+FIXTURES = {  # which the other packages wrote
+    "film-tf": ("transformers_tf.zip", "SequenceClassification"),
+    "keras-bert": ("keras_bert_0_89.zip", "pretrainer"),
+    "bert4keras": ("bert4keras_0_11_5.zip", "encoder"),
+}
+PAGE = (ROOT / "docs" / "migrating.md").read_text(encoding="utf-8")
 START, *SECTIONS = re.split(r"^## (?=.*\n)", PAGE, flags=re.MULTILINE)
 OTHERS = {section.splitlines()[0]: section for section in SECTIONS if "With keras_bert:" in section}
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -42,14 +49,15 @@ def old(tmp_path_factory):
     vocabulary = keras_bert.Vocabulary([*vocabulary.tokens, *padding])
     bert = keras_bert.Bert(CONFIG, keras_bert.Preprocessor(vocabulary, seq_length=16))
     encoder = Checkpoint.of(bert)
-    hugging_face.write_checkpoint(
-        Checkpoint.of(keras_bert.TextClassifier(bert, labels=("negative", "positive"))), folder / "film-tf"
-    )
     google.write_checkpoint(Checkpoint.of(keras_bert.Pretrainer(bert)), folder / "google-bert")
     keras_hub.write_checkpoint(encoder, folder / "preset-bert")
     encoder.pooling = Pooling("mean", True, 16)
     hugging_face.write_checkpoint(encoder, folder / "sentences")
     _model_garden(vocabulary, folder)
+    for name, (fixture, part) in FIXTURES.items():
+        with zipfile.ZipFile(ROOT / "tests" / "fixtures" / "old" / fixture) as file:
+            file.extractall(folder / fixture)
+        (folder / fixture / part).rename(folder / name)
     (folder / "corpus.txt").write_text("\n".join([*lines, "", *lines[::-1]] * 3) + "\n")
     (folder / "texts.txt").write_text("\n".join(lines) + "\n")
     for name in ("train.tsv", "dev.tsv"):

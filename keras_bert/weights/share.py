@@ -31,7 +31,7 @@ def push(folder: Path, repository: str, card: str, *, private: bool = False) -> 
         if not api.file_exists(repository, "README.md"):
             (folder / "README.md").write_text(card, encoding="utf-8")
         api.upload_folder(repo_id=repository, folder_path=folder, commit_message="Upload from keras_bert")
-    except HTTPError as error:
+    except (HTTPError, RuntimeError) as error:  # the latter where the upload of a large file fails
         raise OSError(
             f"{repository} could not be uploaded. Check its name and the network, and log in with a token that may "
             f"write: hf auth login. Received: {str(error).splitlines()[0]}"

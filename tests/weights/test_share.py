@@ -18,7 +18,10 @@ from keras_bert.weights.share import USES, model_card
 from keras_bert_cli import app
 from tests.weights import small
 
-pytestmark = pytest.mark.network
+pytestmark = [
+    pytest.mark.network,
+    pytest.mark.filterwarnings("ignore:Use 'content=<...>' to upload:DeprecationWarning"),  # huggingface_hub does not
+]
 
 
 class Hub(BaseHTTPRequestHandler):
