@@ -99,6 +99,7 @@ def test_commands_of_the_demo_exist(commands, monkeypatch, capsys):
         demo.main()
     assert end.value.code == 1  # since one bar of five is not met
     assert capsys.readouterr().out.count("NOT MET") == 1
+    assert len(commands_run) == demo.STEPS
     ours = [line for line in commands_run if "keras-bert" in line]
     assert len(ours) > 10
     for line in ours:
