@@ -17,6 +17,7 @@ RUNS is a folder with the models, which were trained by these commands on two co
 
 import io
 import itertools
+import shutil
 import subprocess
 import sys
 import time
@@ -58,9 +59,10 @@ SEEN = "return document.getElementById('said').textContent || document.querySele
 
 def browser() -> webdriver.Chrome:
     options = webdriver.ChromeOptions()
+    options.binary_location = shutil.which("chromium") or ""
     for option in ("--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1000,700"):
         options.add_argument(option)
-    return webdriver.Chrome(options)
+    return webdriver.Chrome(options, webdriver.ChromeService(shutil.which("chromedriver")))
 
 
 def picture(driver: webdriver.Chrome, tool: str, texts: list[str]) -> Image.Image:

@@ -13,10 +13,9 @@ import pytest
 
 from keras_bert.exports.encoder_part import trace
 from keras_bert.exports.pieces_signatures import pieces_signatures
-from keras_bert.serving.batcher import Batcher
 from keras_bert.serving.connections import server
 from keras_bert.serving.page import make_page
-from keras_bert.serving.served_version import ServedVersion, runner
+from keras_bert.serving.served_version import ServedVersion, batcher
 from keras_bert.serving.server import application
 
 AXE = os.environ.get("AXE_CORE") or Path(__file__).parents[2] / "node_modules" / "axe-core" / "axe.min.js"
@@ -28,7 +27,7 @@ class Traced(ServedVersion):
     def __init__(self, part, signatures):
         self.part, self.facts = part, {}
         self.signatures = {name: _Named(function) for name, function in signatures.items()}
-        self.batchers = {name: Batcher(runner(function)) for name, function in self.signatures.items()}
+        self.batchers = {name: batcher(function) for name, function in self.signatures.items()}
 
 
 class _Named:
