@@ -118,12 +118,12 @@ def is_next(pretrainer: Any, first: Any, second: Any) -> Any:
 
 def mask_tokenizer(preprocessor: Any) -> Tokenizer:
     """A tokenizer that takes [MASK] in a text as the special token."""
-    return _mask_tokenizer(preprocessor.vocabulary, TextRules.of(preprocessor))
+    return _mask_tokenizer(preprocessor.vocabulary, TextRules.of(preprocessor), preprocessor.max_word_length)
 
 
 @lru_cache(maxsize=2)
-def _mask_tokenizer(vocabulary: Vocabulary, rules: TextRules) -> Tokenizer:
-    return Tokenizer(vocabulary, rules.lowercase, rules.strip_accents, rules.split_cjk, special_tokens_in_text=True)
+def _mask_tokenizer(vocabulary: Vocabulary, rules: TextRules, longest: int) -> Tokenizer:
+    return Tokenizer(vocabulary, rules.lowercase, rules.strip_accents, rules.split_cjk, True, longest)
 
 
 def _packer(pretrainer: Any) -> Packer:

@@ -11,6 +11,7 @@ from keras_bert.text.texts import as_texts
 from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.text.windows import windows
+from keras_bert.text.wordpiece import MAX_CHARACTERS
 
 FIXED = (  # the tokenizer and the packer are built with these
     "vocabulary",
@@ -20,6 +21,7 @@ FIXED = (  # the tokenizer and the packer are built with these
     "truncation",
     "special_tokens_in_text",
     "max_length",
+    "max_word_length",
 )
 
 
@@ -31,7 +33,7 @@ class Preprocessor(keras.layers.Layer):
     pair of texts or of columns. A third text has the segment id 2, for which released models have no vector. The layer
     works in tf.data, and on TensorFlow inside functional models. On other backends it returns their arrays.
 
-    lowercase, strip_accents, split_cjk, special_tokens_in_text: see `Tokenizer`.
+    lowercase, strip_accents, split_cjk, special_tokens_in_text, max_word_length: see `Tokenizer`.
     seq_length: S, or "longest" for the length of the longest text of the batch, rounded up to a multiple of 8.
     truncation: "longest_first", "only_first", "only_second" or "waterfall".
     max_length: the limit of "longest", such as the number of the model's positions.
@@ -70,6 +72,7 @@ class Preprocessor(keras.layers.Layer):
         truncation: str = "longest_first",
         special_tokens_in_text: bool = False,
         max_length: int = 512,
+        max_word_length: int = MAX_CHARACTERS,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -88,7 +91,10 @@ class Preprocessor(keras.layers.Layer):
         self.truncation = truncation
         self.special_tokens_in_text = special_tokens_in_text
         self.max_length = max_length
-        self._tokenizer = Tokenizer(vocabulary, lowercase, strip_accents, split_cjk, special_tokens_in_text)
+        self.max_word_length = max_word_length
+        self._tokenizer = Tokenizer(
+            vocabulary, lowercase, strip_accents, split_cjk, special_tokens_in_text, max_word_length
+        )
         start, end, pad = (vocabulary[token] for token in ("[CLS]", "[SEP]", "[PAD]"))
         self.packer = Packer(start, end, pad, truncation, max_length)
         self.built = True
@@ -216,6 +222,7 @@ class Preprocessor(keras.layers.Layer):
             "truncation": self.truncation,
             "special_tokens_in_text": self.special_tokens_in_text,
             "max_length": self.max_length,
+            "max_word_length": self.max_word_length,
         }
 
     @classmethod
