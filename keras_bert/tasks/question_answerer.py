@@ -276,7 +276,7 @@ class QuestionAnswerer(Task):
 
         room = min(self.max_question_length, seq_length // 2)  # pieces of a question
 
-        def answers(question: tf.Tensor, context: tf.Tensor, top_k: int = LISTED) -> dict[str, tf.Tensor]:
+        def answers(question: tf.Tensor, context: tf.Tensor, top_k: int) -> dict[str, tf.Tensor]:
             windows = self._read(question, context, seq_length)
             of_windows = in_batches(logits, {name: windows[name] for name in self.bert.input}, (2, None))  # [W, 2, S]
             threshold = tf.constant(_or_nan(self.null_threshold), tf.float64)
@@ -284,13 +284,16 @@ class QuestionAnswerer(Task):
             lengths = self.bert.preprocessor.tokenize(question).merge_dims(1, 2).row_lengths()
             return {**found, "score": tf.cast(found["score"], tf.float32), "truncated": lengths > room}
 
+        def listed(question: tf.Tensor, context: tf.Tensor) -> dict[str, tf.Tensor]:
+            return answers(question, context, LISTED)
+
         def best(question: tf.Tensor, context: tf.Tensor) -> dict[str, tf.Tensor]:
-            found = answers(question, context, top_k=1)
+            found = answers(question, context, 1)
             first = {name: found[name][:, 0] for name in ("text", "start", "end", "score")}
             return {**first, "truncated": found["truncated"]}
 
         inputs = strings("question", "context")
-        return {"serving_default": Signature(best, inputs), "answers": Signature(answers, inputs)}
+        return {"serving_default": Signature(best, inputs), "answers": Signature(listed, inputs)}
 
 
 def _answer(texts: list[bytes], starts: list[int], ends: list[int], scores: list[float], count: int) -> Answer:
