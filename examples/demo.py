@@ -167,7 +167,7 @@ def serve(export: str, question: dict) -> None:
     command = f"keras-bert serve {export} --port {port}"
     url, body = f"http://127.0.0.1:{port}/v1/models/{Path(export).name}", json.dumps(question, ensure_ascii=False)
     announce(
-        f"Start a development server and send it a request. To play with it on a page, run: keras-bert serve {export}",
+        "Start a development server and send it a request. It also has a page to play with, at its address.",
         f"$ {command} &\n$ curl {url}:predict -d '{body}'",
     )
     with subprocess.Popen(command.split(), env=ENVIRONMENT) as server:
@@ -206,7 +206,7 @@ def clock() -> str:
 NEXT = """
 What next? Put keras-bert on the path of your shell: . .venv/bin/activate
   look inside   demo/attention.html, in a browser
-  play          keras-bert serve demo/saved_models/support, then open the address that it prints
+  play          keras-bert play demo/support.keras, and open the address that it prints
   your texts    keras-bert finetune classify --train train.tsv --valid valid.tsv --model base --output runs/mine
   in Korean     the same with --model hf://klue/bert-base; README.ko.md
   your corpus   the steps above with your files; docs/pretraining.md
