@@ -28,8 +28,8 @@ import time
 from pathlib import Path
 from urllib.request import urlopen
 
-# Use the `python` and `keras-bert` of the environment that this runs in, and show their output at once. Log level 3 hides
-# TensorFlow's note on GPUs.
+# Use the `python` and `keras-bert` of the environment that this runs in, and show their output at once. Log level 3
+# hides TensorFlow's note on GPUs.
 ENVIRONMENT = os.environ | {
     "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]),
     "PYTHONUNBUFFERED": "1",
