@@ -82,11 +82,14 @@ def _attention(bert: Any, seq_length: int, wanted: bool) -> dict[str, Signature]
     One text at a time, because the maps of a batch would fill the memory. They are rounded to 1/1024: a float64 of
     Python, which JSON is made of, then has few digits.
     """
+    if not wanted:
+        return {}
     import tensorflow as tf
 
     def attention(text: tf.Tensor) -> dict[str, tf.Tensor]:
         rows, truncated = pack_texts(bert.preprocessor, [text], seq_length)
-        rows = {name: x[:, : tf.reduce_sum(rows["input_mask"])] for name, x in rows.items()}
+        longest = tf.reduce_max(tf.reduce_sum(rows["input_mask"], axis=1))  # TF Serving may join requests to a batch
+        rows = {name: x[:, :longest] for name, x in rows.items()}
         maps = tf.stack([tf.cast(x, tf.float32) for x in bert.attention_maps(rows, training=False)], axis=1)
         return {
             "piece": tf.gather(tf.constant(piece_names(bert.preprocessor.vocabulary)), rows["input_word_ids"]),
@@ -94,7 +97,7 @@ def _attention(bert: Any, seq_length: int, wanted: bool) -> dict[str, Signature]
             "truncated": truncated,
         }
 
-    return {"attention": Signature(attention, {"text": tf.TensorSpec([1], tf.string, "text")})} if wanted else {}
+    return {"attention": Signature(attention, {"text": tf.TensorSpec([1], tf.string, "text")})}
 
 
 def _traced(signatures: dict[str, Signature]) -> dict[str, Any]:

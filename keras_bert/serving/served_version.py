@@ -50,7 +50,7 @@ class ServedVersion:
         self.part = folder.parent.name
         self.facts = read_json(folder / MANIFEST)
         self.signatures = dict(self.loaded.signatures)
-        self.batchers = {name: Batcher(runner(function)) for name, function in self.signatures.items()}
+        self.batchers = {name: batcher(function) for name, function in self.signatures.items()}
 
     def metadata(self) -> dict[str, Any]:
         """The inputs and outputs of every signature, in the form of TF Serving."""
@@ -65,8 +65,13 @@ class ServedVersion:
         return {"signature_def": {"signature_def": described}}
 
 
-def runner(function: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    """The signature as a function of arrays."""
+def batcher(function: Any) -> Batcher:
+    """Runs requests together, unless the signature takes a fixed number of rows, as that of attention does."""
+    sizes = [spec.shape[0] for spec in function.structured_input_signature[1].values() if spec.shape.rank]
+    return Batcher(_runner(function), max_rows=next((size for size in sizes if size), 64))
+
+
+def _runner(function: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
     import tensorflow as tf
 
     specs = function.structured_input_signature[1]

@@ -22,6 +22,7 @@ from keras_bert.tasks.metrics import answer_scores, korquad_scores
 from keras_bert.tasks.readers import Reading, Rows, read_squad, tab_columns
 from keras_bert.tasks.signature import Logits, Signature, strings
 from keras_bert.tasks.task import Task
+from keras_bert.text.tensors import tensors
 
 logger = logging.getLogger("keras_bert")
 
@@ -245,8 +246,7 @@ class QuestionAnswerer(Task):
         max_answer_length: int = MAX_ANSWER_LENGTH,
     ) -> list[Answer]:
         """An `Answer` to each question; see `answer`. `logits` has a row for each window."""
-        import tensorflow as tf
-
+        tf = tensors()
         windows: Windows = examples.decoding
         width = max((row.shape[1] for row in logits), default=1)
         dense = np.full((len(logits), 2, width), NOWHERE, "float32")  # [W, 2, S]
@@ -261,7 +261,7 @@ class QuestionAnswerer(Task):
                 top_k=tf.constant(top_k),
                 max_answer_length=tf.constant(max_answer_length),
             )
-        columns = (found[name].numpy().tolist() for name in ("text", "start", "end", "score", "count"))
+        columns = (np.asarray(found[name]).tolist() for name in ("text", "start", "end", "score", "count"))
         return [_answer(*row) for row in zip(*columns, strict=True)]
 
     # === Export ===
@@ -276,7 +276,7 @@ class QuestionAnswerer(Task):
 
         room = min(self.max_question_length, seq_length // 2)  # pieces of a question
 
-        def answers(question: tf.Tensor, context: tf.Tensor, top_k: int = LISTED) -> dict[str, tf.Tensor]:
+        def answers(question: tf.Tensor, context: tf.Tensor, top_k: int) -> dict[str, tf.Tensor]:
             windows = self._read(question, context, seq_length)
             of_windows = in_batches(logits, {name: windows[name] for name in self.bert.input}, (2, None))  # [W, 2, S]
             threshold = tf.constant(_or_nan(self.null_threshold), tf.float64)
@@ -284,13 +284,16 @@ class QuestionAnswerer(Task):
             lengths = self.bert.preprocessor.tokenize(question).merge_dims(1, 2).row_lengths()
             return {**found, "score": tf.cast(found["score"], tf.float32), "truncated": lengths > room}
 
+        def listed(question: tf.Tensor, context: tf.Tensor) -> dict[str, tf.Tensor]:
+            return answers(question, context, LISTED)
+
         def best(question: tf.Tensor, context: tf.Tensor) -> dict[str, tf.Tensor]:
-            found = answers(question, context, top_k=1)
+            found = answers(question, context, 1)
             first = {name: found[name][:, 0] for name in ("text", "start", "end", "score")}
             return {**first, "truncated": found["truncated"]}
 
         inputs = strings("question", "context")
-        return {"serving_default": Signature(best, inputs), "answers": Signature(answers, inputs)}
+        return {"serving_default": Signature(best, inputs), "answers": Signature(listed, inputs)}
 
 
 def _answer(texts: list[bytes], starts: list[int], ends: list[int], scores: list[float], count: int) -> Answer:
@@ -340,8 +343,7 @@ def _spans(contexts: list[str], y: Any) -> list[tuple[int, int] | None]:
 
 def _segments(windows: list[dict[str, np.ndarray]]) -> list[Any]:
     """The question and the part of the context of each window, ragged ids [W, (pieces)]."""
-    import tensorflow as tf
-
+    tf = tensors()
     question, context, sizes = [], [], []
     for rows in windows:
         ids, real = rows["input_word_ids"], rows["input_mask"] != 0

@@ -11,7 +11,7 @@ class WordPiece:
     """Splits each word into the longest pieces from left to right. Built once from the pieces of a vocabulary.
 
     stand_ins: other spellings of pieces in the words, such as the control character that replaces [MASK].
-    longest: the most characters of a word; a longer one is [UNK].
+    most: the most characters of a word; a longer one is [UNK].
 
     >>> wordpiece = WordPiece(["[UNK]", "em", "##bed", "##ding"])
     >>> ids, splits, starts = wordpiece(["embedding", "other"])
@@ -20,7 +20,7 @@ class WordPiece:
     """
 
     def __init__(
-        self, tokens: Sequence[str], stand_ins: Mapping[str, str] | None = None, longest: int = MAX_CHARACTERS
+        self, tokens: Sequence[str], stand_ins: Mapping[str, str] | None = None, most: int = MAX_CHARACTERS
     ) -> None:
         import tensorflow as tf
         from tensorflow_text import FastWordpieceTokenizer
@@ -34,7 +34,7 @@ class WordPiece:
                 f"The vocabulary has a piece of more than {_MAX_BYTES} bytes in UTF-8. Rename it to [unusedN], which "
                 f"keeps the other ids. Received: {long[:20]!r}... of {len(long.encode())} bytes"
             )
-        self._longest = longest
+        self._most = most
         self._unknown = stand_ins.get("[UNK]", "[UNK]")
         # A constant outside of any graph that is being traced. On a GPU it would be copied back for each batch.
         with tf.init_scope(), tf.device("CPU:0"):
@@ -52,11 +52,11 @@ class WordPiece:
 
         words = tf.convert_to_tensor(words)
         longest = tf.reduce_max(tf.concat([[0], tf.strings.length(words)], 0))
-        words = tf.cond(longest > self._longest, lambda: self._without_long(words), lambda: words)
+        words = tf.cond(longest > self._most, lambda: self._without_long(words), lambda: words)
         ids, starts, _ = self._model.tokenize_with_offsets(words)
         return ids.values, ids.row_splits, tf.cast(starts.values, tf.int32)
 
     def _without_long(self, words: Any) -> Any:
         import tensorflow as tf
 
-        return tf.where(tf.strings.length(words, unit="UTF8_CHAR") > self._longest, self._unknown, words)
+        return tf.where(tf.strings.length(words, unit="UTF8_CHAR") > self._most, self._unknown, words)

@@ -6,6 +6,7 @@ import tensorflow as tf
 
 from keras_bert.exports.pieces_signatures import pieces_signatures
 from keras_bert.exports.text_part import vectors_of_texts
+from keras_bert.exports.warm_up import write_warm_up
 from keras_bert.serving.served_version import ServedVersion
 from tests.exports.conftest import SEQ_LENGTH
 
@@ -87,3 +88,7 @@ def test_attention(bert, tmp_path):
         assert np.abs(maps - expected.maps.swapaxes(0, 1)).max() <= 1 / 2048 + 1e-6
         assert (maps * 1024 == np.rint(maps * 1024)).all()
         assert found["truncated"].numpy().tolist() == [text != TEXTS[0]]
+    pytest.importorskip("tensorflow_serving.apis", reason="pip install 'keras3-bert[serving]'")
+    (tmp_path / "assets.extra").mkdir()
+    write_warm_up(tmp_path, "small", {"attention": signatures["attention"]})
+    assert len(list(tf.data.TFRecordDataset(str(tmp_path / "assets.extra" / "tf_serving_warmup_requests")))) == 1

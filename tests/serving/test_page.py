@@ -15,7 +15,7 @@ from keras_bert.serving.page import make_page
 from keras_bert.serving.served_version import find_models
 from keras_bert.serving.server import application
 from keras_bert_cli import app
-from tests.serving.browser import Traced, chromium, running
+from tests.serving.browser import chromium, running
 from tests.serving.exported import LABELS, NAME
 
 TEXT = "#fields textarea"

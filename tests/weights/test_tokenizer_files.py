@@ -5,8 +5,9 @@ import shutil
 
 import pytest
 
-from keras_bert.text.preprocessor import Preprocessor
+from keras_bert.text.plain_tokenizer import PlainTokenizer
 from keras_bert.text.rules import TextRules
+from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.vectors import Pooling
 from keras_bert.weights import hugging_face
@@ -87,14 +88,16 @@ def test_the_limit_of_the_length_of_words(tmp_path, minilm):
     checkpoint = read(minilm)
     assert checkpoint.text_settings == {"max_word_length": 100}
     assert "max_word_length" not in checkpoint.left_out | hugging_face.cannot_hold(checkpoint)
-    preprocessor = Preprocessor(checkpoint.vocabulary, **vars(checkpoint.rules), **checkpoint.text_settings)
     texts = [f"so {letter * n} it is" for letter in ("a", "é", "글") for n in (30, 34, 99, 100, 101, 150, 201)]
-    found = preprocessor.tokenize_with_offsets(texts)
-    ids, start, end = ([row.numpy().tolist() for row in part.merge_dims(1, 2)] for part in found)
-    for i, encoding in enumerate(theirs.encode_batch(texts, add_special_tokens=False)):
-        assert ids[i] == encoding.ids
-        if "글" not in texts[i]:  # NFD splits a syllable into letters, which have no offsets of their own in theirs
-            assert list(zip(start[i], end[i], strict=True)) == encoding.offsets
+    expected = theirs.encode_batch(texts, add_special_tokens=False)
+    for kind in (Tokenizer, PlainTokenizer):
+        tokenizer = kind(checkpoint.vocabulary, **vars(checkpoint.rules), **checkpoint.text_settings)
+        found = tokenizer.tokenize_with_offsets(texts)
+        ids, start, end = (part.merge_dims(1, 2).to_list() for part in found)
+        for i, encoding in enumerate(expected):
+            assert ids[i] == encoding.ids
+            if "글" not in texts[i]:  # NFD splits a syllable into letters, which have no offsets of their own in theirs
+                assert list(zip(start[i], end[i], strict=True)) == encoding.offsets
 
 
 def test_a_folder_without_tokenizer_json_has_the_limit_of_transformers(tmp_path):
