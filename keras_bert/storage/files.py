@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
+from keras_bert.storage.partials import partial
 from keras_bert.storage.paths import is_remote, temporary_path
 
 
@@ -25,10 +26,12 @@ def new_file(path: str | os.PathLike) -> Iterator[str]:
     temporary = temporary_path(path)
     try:
         with _errors_about("write", path, temporary):
-            yield temporary
             if is_remote(path):
+                yield temporary
                 _gfile().rename(temporary, path, overwrite=True)
-            else:
+                return
+            with partial(temporary, lambda new: open(new, "ab").close()):
+                yield temporary
                 os.replace(temporary, path)
     except BaseException:
         with suppress(OSError):  # it may not have been created
