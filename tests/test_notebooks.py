@@ -16,7 +16,7 @@ def read(path):
     return nbformat.read(path, as_version=4)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="written for TensorFlow")
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_runs(path, tmp_path, monkeypatch):

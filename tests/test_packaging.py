@@ -71,7 +71,7 @@ def test_the_abandoned_package_is_installed_too(tmp_path):
     assert "pip uninstall -y keras-bert keras3-bert" in done.stderr.splitlines()[-1]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_wheel(tmp_path):
     source = tmp_path / "source"
     packages = ("keras_bert", "keras_bert_cli")

@@ -7,7 +7,7 @@ import pytest
 
 from tests.subprocesses import python
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 SCRIPT = Path(__file__).parents[1] / "benchmarks" / "tpu_compile.py"
 BATCH, LENGTH, WIDTH, VOCABULARY = 8, 128, 32, 1000
 TOKENS, PRODUCTS = BATCH * LENGTH, 12 * WIDTH**2  # a block's products have 12 H^2 weights, each used thrice a step

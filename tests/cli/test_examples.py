@@ -32,7 +32,7 @@ def test_writes_examples_and_prints_one_line(source, options, tmp_path):
     assert (reader.masking.whole_word, reader.masking.rate, reader.rules.strip_accents) == (True, 0.2, False)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore")  # a release of Beam has a dozen of its own
 def test_beam_and_its_options(run, source, options):
     pytest.importorskip("apache_beam", reason="pip install 'keras3-bert[beam]'")

@@ -100,7 +100,7 @@ def test_googles_reader_reads_ours(static):
     assert theirs == ours
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("garden", [False, True])
 def test_gardens_reader_reads_what_we_read(static, tmp_path, garden):
     from official.nlp.data.pretrain_dataloader import BertPretrainDataConfig, BertPretrainDataLoader

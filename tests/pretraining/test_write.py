@@ -21,7 +21,7 @@ from tests.pretraining.small_examples import batches, contents, same, unmasked, 
 CLS, SEP, PAD, MASK = (VOCABULARY[token] for token in ("[CLS]", "[SEP]", "[PAD]", "[MASK]"))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_same_bytes_whatever_the_number_of_workers(source, tmp_path):
     options = {"mode": "static", "dupe_factor": 2}
     one = write(source, tmp_path / "one", **options)
@@ -279,7 +279,7 @@ def test_static_and_dynamic_examples_are_the_same_pairs(source, tmp_path):
     assert rows[0] == rows[1]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("whole_word", [False, True])
 def test_statistics_over_a_million_positions_of_books(shared, minilm, tmp_path, whole_word):
     books = sorted((shared / "books").glob("A*.md"))

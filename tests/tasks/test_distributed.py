@@ -54,7 +54,7 @@ def differences(kinds):
     return found
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_two_replicas():
     kinds = ("classifier", "tagger", "choice")  # a weight a text, a weight a piece, several rows an example
     found = fork(differences, kinds)
@@ -93,7 +93,7 @@ def said_of_options():
     return said, losses, [targets.numpy().tolist() for _, targets, _ in batches[0]]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_options_are_honoured_told_or_refused():
     said, losses, targets = fork(said_of_options)
     assert "Received: steps_per_epoch" in said[0]

@@ -150,7 +150,7 @@ def test_freeze(bert, freeze, trained):
 # === The grid ===
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_grid(bert, files, tmp_path, monkeypatch):
     from keras_bert.tasks.run import grid
 

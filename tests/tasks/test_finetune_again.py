@@ -50,7 +50,7 @@ def killed(arguments):
     train(*arguments)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_killed_at_the_worst_moment(bert, files, finished, tmp_path):
     """All files of the second epoch are written but the one that counts it; the lock is nobody's."""
     arguments = [bert, "classify", *files, tmp_path / "run", "--epochs", "2"]

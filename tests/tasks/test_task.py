@@ -60,6 +60,7 @@ def test_a_task_learns_its_examples_by_heart(kind):
         assert [answer.index for answer in task.choose(*x)] == y
 
 
+@pytest.mark.long
 def test_saved_tasks_are_the_same_in_a_fresh_process(tmp_path):
     expected = []
     for kind in KINDS:
@@ -177,7 +178,7 @@ def test_lora(kind, tmp_path):
 
 
 @tensorflow_only
-@pytest.mark.slow
+@pytest.mark.long
 def test_many_predictions_of_mixed_length_have_one_trace_flat_memory_and_the_given_order():
     task = small_task("classifier")
     rng = np.random.default_rng(0)

@@ -87,7 +87,7 @@ def test_the_memory_of_a_tokenizer_is_linear():
     assert fork(of_tokenizer) == [{}, {}, {}]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="SavedModels are TensorFlow's")
 def test_the_memory_of_an_export_is_linear(tmp_path):
     assert fork(of_exports, tmp_path) == [{}, {}, {}]

@@ -218,7 +218,7 @@ def test_bad_bytes_and_long_texts(preprocessor):
     ]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_large_texts(preprocessor):
     assert ids(preprocessor(["a b " * 2_500_000]))[0] == [2, 12, 13, 12, 13, 12, 13, 3]
     assert ids(preprocessor(["a" * 100_000]))[0] == [2, 1, 3, 0, 0, 0, 0, 0]

@@ -231,7 +231,7 @@ def digest():
     return hashlib.sha256("|".join(Vocabulary.learn(texts, 60, alphabet=9)).encode()).hexdigest()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_same_bytes_in_every_process():
     code = "from tests.text.test_vocabulary import digest; print(digest())"
     path = os.pathsep.join(sys.path)
@@ -240,7 +240,7 @@ def test_the_same_bytes_in_every_process():
         assert found == digest()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_pieces_per_word_on_held_out_books(shared, minilm):
     books = sorted(Path(shared / "books").glob("*.md"))
     ours = Vocabulary.learn([book for number, book in enumerate(books) if number % 9 or number > 81], 30000)

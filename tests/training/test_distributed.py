@@ -15,7 +15,7 @@ from keras_bert.training.train import train
 from tests.subprocesses import FORKS, fork
 from tests.training.small_training import BATCH, batches, small_pretrainer, weights
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 
 def two_devices():
