@@ -11,6 +11,7 @@ import random
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from keras_bert.corpus.documents import read_texts
 from keras_bert.progress import progress
@@ -136,7 +137,7 @@ class Learner:
         return list(tokenizer.get_vocab())
 
 
-def _counted(blocks: list[bytes], *rules: bool) -> Iterator[Iterable[tuple[str, int]]]:
+def _counted(blocks: list[bytes], *rules: Any) -> Iterator[Iterable[tuple[str, int]]]:
     """The words of each block with their counts."""
     import tensorflow as tf
 
@@ -153,7 +154,7 @@ def _counted(blocks: list[bytes], *rules: bool) -> Iterator[Iterable[tuple[str, 
         yield zip(words, times.numpy().tolist(), strict=True)
 
 
-def _plainly_counted(blocks: list[bytes], *rules: bool) -> Iterator[Iterable[tuple[str, int]]]:
+def _plainly_counted(blocks: list[bytes], *rules: Any) -> Iterator[Iterable[tuple[str, int]]]:
     """The same without TensorFlow."""
     normalizer = PlainNormalizer(*rules)
     for block in blocks:
