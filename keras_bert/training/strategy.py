@@ -8,6 +8,8 @@ from typing import Any
 
 import keras
 
+from keras_bert.installation import need_tensorflow
+
 logger = logging.getLogger("keras_bert")
 
 NAMES = ("auto", "tpu", "tpu:NAME", "multi_worker", "mirrored", "one")
@@ -25,6 +27,7 @@ def strategy(name: str = "auto") -> Any:
     >>> strategy("one").num_replicas_in_sync
     1
     """
+    need_tensorflow("`keras_bert.strategy`")
     kind, _, tpu_name = name.partition(":")
     if kind not in ("auto", "tpu", "multi_worker", "mirrored", "one") or (tpu_name and kind != "tpu"):
         raise ValueError(f"`strategy` must be one of {', '.join(NAMES)}. Received: {name!r}")
@@ -51,6 +54,7 @@ def is_chief(strategy: Any) -> bool:
 
 def check_backend() -> None:
     """Raise an error under another backend than TensorFlow."""
+    need_tensorflow("Pretraining", "tensorflow_text")
     if keras.backend.backend() != "tensorflow":
         raise RuntimeError(
             "Pretraining and evaluating pretrained weights need the TensorFlow backend. Start again with "

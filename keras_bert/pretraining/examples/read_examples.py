@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from keras_bert.checks import check_choice
+from keras_bert.installation import need_tensorflow
 from keras_bert.pretraining.examples.example_order import shards_at, shuffled_groups
 from keras_bert.pretraining.examples.examples_directory import is_examples_directory, read_settings, read_shards
 from keras_bert.pretraining.examples.masking import Masker, Masking
@@ -41,6 +42,7 @@ def read_examples(
     masking: how dynamic examples are masked; None: as chosen when they were written.
     damaged: at a shard that is cut off or damaged, "stop" with an error that names it, or "skip" the rest of it.
     """
+    need_tensorflow("`read_examples`")
     reader = ExampleReader.open(source, vocabulary=vocabulary, masking=masking, damaged=damaged)
     return reader.batches(batch_size, seed=seed, start=start, part=part, epochs=epochs)
 

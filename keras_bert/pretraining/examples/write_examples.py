@@ -10,6 +10,7 @@ from typing import Any
 
 from keras_bert.corpus.documents import Document, is_files, read_documents
 from keras_bert.corpus.files import find_files, size_of
+from keras_bert.installation import need_tensorflow
 from keras_bert.pretraining.examples.example_settings import ExampleSettings
 from keras_bert.pretraining.examples.examples_directory import (
     ONE_DOCUMENT,
@@ -53,6 +54,7 @@ def write_examples(
         shard_size, lowercase, strip_accents and split_cjk; see `ExampleSettings` in
         keras_bert/pretraining/examples/example_settings.py for their meaning and defaults.
     """
+    need_tensorflow("`write_examples`", "tensorflow_text")
     start = time.perf_counter()
     settings = ExampleSettings.from_options(options, "write_examples")
     if workers is not None and workers < 1:

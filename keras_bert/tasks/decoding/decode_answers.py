@@ -1,4 +1,4 @@
-"""Answers from the logits of windows, in graph ops: the same code answers in Python and inside exports."""
+"""Answers from the logits of windows, in ops that also run in a graph: one decoder for Python and for exports."""
 
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -35,7 +35,7 @@ def decode_answers(
     windows = {"example": windows["example"]} | {name: windows[name][:, :width] for name in ("start", "end", "best")}
     example, start, end, score = best_spans(windows, logits, max_answer_length)
 
-    def of_questions(values: tf.Tensor, empty: Any) -> tf.Tensor:
+    def of_questions(values: Any, empty: Any) -> Any:
         ragged = tf.RaggedTensor.from_value_rowids(values, example, count, validate=False)
         return ragged.to_tensor(empty, shape=(None, BEST))  # [B, 20]
 
@@ -104,9 +104,9 @@ def best_spans(
 @cache
 def answer_decoder() -> Any:
     """`decode_answers` as one graph, traced once for all tasks."""
-    tf = tensors()
     if not in_graph():
         return decode_answers
+    import tensorflow as tf
 
     @tf.function(autograph=False)
     def decode(windows: dict[str, tf.Tensor], logits: tf.Tensor, contexts: tf.Tensor, **settings: tf.Tensor) -> Any:

@@ -1,4 +1,4 @@
-"""Entities from the logits of pieces, in graph ops: the same code answers in Python and inside exports."""
+"""Entities from the logits of pieces, in ops that also run in a graph: one decoder for Python and for exports."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -102,9 +102,9 @@ def decode_entities(
 @cache
 def entity_decoder() -> Any:
     """`decode_entities` as one graph, traced once for all tasks."""
-    tf = tensors()
     if not in_graph():
         return decode_entities
+    import tensorflow as tf
 
     def column(dtype: tf.DType) -> tf.TensorSpec:
         return tf.TensorSpec([None], dtype)

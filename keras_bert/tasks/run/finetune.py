@@ -10,6 +10,7 @@ from typing import Any
 import keras
 
 from keras_bert.inputs import check_length
+from keras_bert.installation import has_tensorflow
 from keras_bert.storage import check_new_folder, lock, write_json
 from keras_bert.tasks.labels import check_known
 from keras_bert.tasks.readers import Rows
@@ -88,11 +89,13 @@ def _run(settings: FinetuneSettings, folder: Path, train: Rows, valid: Rows) -> 
 
 def _scope(name: str) -> Any:
     """The scope of a strategy of several devices. On one device Keras's own fit runs, without static shapes."""
-    import tensorflow as tf
-
+    if name == "auto" and not has_tensorflow():
+        return contextlib.nullcontext()
     from keras_bert.training.strategy import strategy
 
-    found = strategy(name)
+    found = strategy(name)  # an error without TensorFlow
+    import tensorflow as tf
+
     many = found.num_replicas_in_sync > 1 or isinstance(found, tf.distribute.TPUStrategy)
     return found.scope() if many else contextlib.nullcontext()
 
