@@ -214,11 +214,13 @@ def test_bad_paths(server, path, method, status):
 
 @pytest.mark.network
 def test_large_bodies(server):
-    status, answer = _ask(server, PREDICT, {"instances": ["w1 " * 350_000]})  # a megabyte
+    status, answer = _ask(server, PREDICT, {"instances": ["w1 " * 130_000 + " " * 600_000]})  # a megabyte
     assert status == 200
     assert answer["predictions"][0]["truncated"]
-    status, answer = _ask(server, PREDICT, {"instances": ["w1 " * 3_000_000]})
-    assert status == 413
+    for words, reason in ((140_000, "at most 131072 pieces"), (3_000_000, "at most 2097152 bytes")):
+        status, answer = _ask(server, PREDICT, {"instances": ["w1 " * words]})
+        assert status == 413
+        assert reason in answer["error"]
 
 
 @pytest.mark.network
@@ -318,7 +320,7 @@ def test_nothing_to_serve(tmp_path):
 def test_graceful_stop(server):
     """The last of the tests that ask the server: it ends it."""
     with ThreadPoolExecutor(1) as threads:
-        asked = threads.submit(_ask, server, PREDICT, {"instances": ["w1 " * 100_000] * 6})
+        asked = threads.submit(_ask, server, PREDICT, {"instances": ["w1 " * 20_000] * 6})
         time.sleep(0.3)
         server.send_signal(signal.SIGTERM)
         assert asked.result()[0] == 200
