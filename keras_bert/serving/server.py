@@ -84,7 +84,7 @@ def application(
     async def refused(request: Request, error: Any) -> JSONResponse:
         match error:
             case HTTPException():
-                return JSONResponse({"error": error.detail}, error.status_code, error.headers)
+                status, message = error.status_code, error.detail
             case BadRequest():
                 status, message = 400, str(error)
             case tf.errors.InvalidArgumentError():
@@ -97,7 +97,8 @@ def application(
                 status, message = 503, str(error)
             case _:  # the server logs it too
                 status, message = 500, f"The server failed. See its log. Received: {type(error).__name__}"
-        return JSONResponse({"error": message}, status)
+        shown = message.encode("utf-8", "backslashreplace").decode()  # it may quote half of a surrogate pair
+        return JSONResponse({"error": shown}, status, getattr(error, "headers", None))
 
     kinds = (
         HTTPException, BadRequest, tf.errors.InvalidArgumentError, ClientDisconnect, TooMuchWork, Overloaded, Exception,

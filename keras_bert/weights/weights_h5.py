@@ -1,6 +1,7 @@
 """Keras's weight files (.weights.h5) as flat names and lazy arrays."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -49,23 +50,21 @@ def layer_names(path: Path) -> dict[str, str]:
 
 def _read(path: Path, name: str) -> np.ndarray:
     with _open(path) as file:
-        try:
-            return np.asarray(file[name])
-        except OSError as error:
-            raise _damaged(path, error) from None
+        return np.asarray(file[name])
 
 
-def _open(path: Path) -> Any:
+@contextmanager
+def _open(path: Path) -> Iterator[Any]:
+    """The file; what HDF5 says of a damaged one, in errors of several kinds, becomes one that names it."""
     import h5py
 
     try:
-        return h5py.File(path, "r")
-    except OSError as error:
-        raise _damaged(path, error) from None
-
-
-def _damaged(path: Path, error: OSError) -> ValueError:
-    return ValueError(f"{path} is damaged or incomplete. Save or download it again. Received: {error}")
+        with h5py.File(path, "r") as file:
+            yield file
+    except (OSError, RuntimeError, KeyError, IndexError, UnicodeDecodeError) as error:
+        raise ValueError(
+            f"{path} is damaged or incomplete. Save or download it again. Received: {str(error).splitlines()[0]}"
+        ) from None
 
 
 def write_weights(path: Path, groups: Iterable[tuple[str, str, list[Stored]]]) -> None:

@@ -179,6 +179,7 @@ GARBAGE = [
     ({"signature_name": "logits", "inputs": {**IDS, "input_mask": [[1], [1, 1]]}}, "one length"),
     ({"signature_name": "logits", "inputs": {**IDS, "input_word_ids": [[1.5, 2]]}}, "integers of 32 bits"),
     ({"signature_name": "logits", "inputs": {**IDS, "input_word_ids": [[2**40, 2]]}}, "integers of 32 bits"),
+    ({"signature_name": "logits", "inputs": {**IDS, "input_word_ids": [["\ud800", 2]]}}, r"Received: str \ud800"),
     ({"signature_name": "logits", "inputs": {**IDS, "input_word_ids": [[24, 2]]}}, "is not in [0, 24)"),
 ]
 
