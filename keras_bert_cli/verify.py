@@ -13,7 +13,8 @@ def verify(
     directory: Annotated[Path, typer.Argument(help="The folder of an export, or of one of its versions.")],
 ) -> None:
     """Compare the files of an export with the SHA-256 digests in its manifests. Exits with 1 if any differs."""
-    from keras_bert.exports.verify import MANIFEST, faults, versions_of
+    from keras_bert.exports.manifest import MANIFEST
+    from keras_bert.exports.verify import faults, versions_of
     from keras_bert.storage import sha256_of
 
     wrong = False

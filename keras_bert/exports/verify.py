@@ -4,12 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from keras_bert.exports.manifest import NAME
+from keras_bert.exports.manifest import MANIFEST
 from keras_bert.exports.new_version import PARTS
 from keras_bert.storage import read_json, sha256_of
-from keras_bert.weights.our_export import EXTRA
-
-MANIFEST = f"{EXTRA}/{NAME}"
 
 
 def versions_of(folder: Path) -> list[Path]:

@@ -58,7 +58,7 @@ def _fill(pretrainer: Any, texts: list[str], start: int, top_k: int) -> list[lis
     vocabulary = pretrainer.bert.preprocessor.vocabulary
     if MASK not in vocabulary:
         raise ValueError(f"The vocabulary has no {MASK}. Load a model that was trained with it. Received: {vocabulary}")
-    ids = pieces(_mask_tokenizer(vocabulary, TextRules.of(pretrainer.bert.preprocessor)), texts)  # [B, (pieces)]
+    ids = pieces(mask_tokenizer(pretrainer.bert.preprocessor), texts)  # [B, (pieces)]
     packed = TokenizedRows([ids], _packer(pretrainer)).pack(np.arange(len(texts)))
     inputs = {name: x.numpy() for name, x in packed.items()}
     places = [np.flatnonzero(row == vocabulary[MASK]) for row in inputs["input_word_ids"]]  # of each text
@@ -116,9 +116,13 @@ def is_next(pretrainer: Any, first: Any, second: Any) -> Any:
     return found[0] if columns[0].shape.rank == 0 else found
 
 
+def mask_tokenizer(preprocessor: Any) -> Tokenizer:
+    """A tokenizer that takes [MASK] in a text as the special token."""
+    return _mask_tokenizer(preprocessor.vocabulary, TextRules.of(preprocessor))
+
+
 @lru_cache(maxsize=2)
 def _mask_tokenizer(vocabulary: Vocabulary, rules: TextRules) -> Tokenizer:
-    """A tokenizer that takes [MASK] in a text as the special token."""
     return Tokenizer(vocabulary, rules.lowercase, rules.strip_accents, rules.split_cjk, special_tokens_in_text=True)
 
 

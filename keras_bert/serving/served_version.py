@@ -7,11 +7,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from keras_bert.exports.manifest import MANIFEST
 from keras_bert.exports.new_version import PARTS, served_name
 from keras_bert.serving.batcher import Batcher
 from keras_bert.serving.predict_requests import BadRequest, Request
 from keras_bert.serving.work_limit import TooMuchWork, most_pieces, refusal
-from keras_bert.storage import literal_path
+from keras_bert.storage import literal_path, read_json
 
 _COUNTING = ThreadPoolExecutor(1, thread_name_prefix="count")  # only one, since it takes memory
 _TYPES = {"string": "DT_STRING", "int32": "DT_INT32", "float32": "DT_FLOAT", "bool": "DT_BOOL"}
@@ -60,8 +61,10 @@ class ServedVersion:
                 f"{folder} could not be loaded. If a copy of it was interrupted, copy it or export it again. "
                 f"Received: {(str(error).splitlines() or [type(error).__name__])[0]}"
             ) from error
+        self.part = folder.parent.name
+        self.facts = read_json(folder / MANIFEST)
         self.signatures = dict(self.loaded.signatures)
-        self.batchers = {name: Batcher(_runner(function)) for name, function in self.signatures.items()}
+        self.batchers = {name: Batcher(runner(function)) for name, function in self.signatures.items()}
 
     async def run(self, request: Request, max_pieces: int) -> dict[str, Any]:
         """The answer to a request, unless it is too much work."""
@@ -95,7 +98,8 @@ class ServedVersion:
         return {"signature_def": {"signature_def": described}}
 
 
-def _runner(function: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
+def runner(function: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """The signature as a function of arrays."""
     import tensorflow as tf
 
     specs = function.structured_input_signature[1]

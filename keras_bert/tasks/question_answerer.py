@@ -25,6 +25,7 @@ from keras_bert.tasks.task import Task
 
 logger = logging.getLogger("keras_bert")
 
+LISTED = 5  # answers of the signature `answers`
 CHUNK = 64  # questions whose windows are made at a time
 PLACES = ("example", "start", "end", "best")
 NOWHERE = -1e9
@@ -269,24 +270,27 @@ class QuestionAnswerer(Task):
         """`text`, `start`, `end`, `score` [B]; without an answer the text is empty, and start and end are -1.
 
         `truncated`: the question was truncated. A context never is: it is read in as many windows as it takes.
+        The signature `answers` has the same for the best five, [B, 5], of which `count` [B] are answers.
         """
         import tensorflow as tf
 
         room = min(self.max_question_length, seq_length // 2)  # pieces of a question
 
-        def answer(question: tf.Tensor, context: tf.Tensor) -> dict[str, tf.Tensor]:
+        def answers(question: tf.Tensor, context: tf.Tensor, top_k: int = LISTED) -> dict[str, tf.Tensor]:
             windows = self._read(question, context, seq_length)
             of_windows = in_batches(logits, {name: windows[name] for name in self.bert.input}, (2, None))  # [W, 2, S]
             threshold = tf.constant(_or_nan(self.null_threshold), tf.float64)
-            found = decode_answers(windows, of_windows, context, null_threshold=threshold)
+            found = decode_answers(windows, of_windows, context, null_threshold=threshold, top_k=top_k)
             lengths = self.bert.preprocessor.tokenize(question).merge_dims(1, 2).row_lengths()
-            return {
-                **{name: found[name][:, 0] for name in ("text", "start", "end")},
-                "score": tf.cast(found["score"][:, 0], tf.float32),
-                "truncated": lengths > room,
-            }
+            return {**found, "score": tf.cast(found["score"], tf.float32), "truncated": lengths > room}
 
-        return {"serving_default": Signature(answer, strings("question", "context"))}
+        def best(question: tf.Tensor, context: tf.Tensor) -> dict[str, tf.Tensor]:
+            found = answers(question, context, top_k=1)
+            first = {name: found[name][:, 0] for name in ("text", "start", "end", "score")}
+            return {**first, "truncated": found["truncated"]}
+
+        inputs = strings("question", "context")
+        return {"serving_default": Signature(best, inputs), "answers": Signature(answers, inputs)}
 
 
 def _answer(texts: list[bytes], starts: list[int], ends: list[int], scores: list[float], count: int) -> Answer:

@@ -88,10 +88,10 @@ class Normalizer:
         import tensorflow_text as tf_text
 
         alone = _PUNCTUATION + _CJK * self.split_cjk + _STAND_INS * bool(self.stand_ins)
-        texts = tf.strings.regex_replace(texts, f"[{_DROPPED}{'' if self.stand_ins else _STAND_INS}]+", "")
-        texts = tf.strings.regex_replace(texts, f"[{_SPACES}]", " ")
-        if self.lowercase:
-            texts = self._lower(texts)
+        rare = f"{self._dropped}{_SPACES}" + f"Σ{''.join(self._letters)}" * self.lowercase
+        texts = _where_any(texts, rare, self._replace_rare)  # one search, where most batches have none of these
+        if self.lowercase:  # ASCII first: under LC_ALL=tr_TR the second one would turn I into a dotless ı
+            texts = tf.strings.lower(tf.strings.lower(texts), encoding="utf-8")
         if self.strip_accents:
             longest = tf.reduce_max(tf.concat([[0], tf.strings.length(texts)], 0))
             texts = tf.cond(longest > _SHORT, partial(_without_long_runs_of_marks, texts), lambda: texts)
@@ -101,25 +101,32 @@ class Normalizer:
         # so one pass does both.
         return tf.strings.regex_replace(texts, f"[{alone}]", r" \0 ")
 
-    def _lower(self, texts: Any) -> Any:
+    @property
+    def _dropped(self) -> str:
+        return _DROPPED if self.stand_ins else _DROPPED + _STAND_INS
+
+    @property
+    def _letters(self) -> dict[str, str]:
+        """The letters that are lowercased before `tf.strings.lower`."""
+        letters = {chr(upper): chr(lower) for upper, lower in _YOUNG_LETTERS}
+        # Stripping accents removes every dot that a language adds or keeps.
+        return letters if self.strip_accents else letters | dict(_DOTTED_LETTERS)
+
+    def _replace_rare(self, texts: Any) -> Any:
         import tensorflow as tf
 
-        pairs = [(chr(upper), chr(lower)) for upper, lower in _YOUNG_LETTERS]
-        if not self.strip_accents:  # stripping removes every dot that a language adds or keeps
-            pairs += _DOTTED_LETTERS
-        letters = "".join(upper for upper, _ in pairs)
-
         def lower_letters(texts: Any) -> Any:
-            for upper, lower in pairs:
+            for upper, lower in self._letters.items():
                 texts = tf.strings.regex_replace(texts, upper, lower)
             return texts
 
         def lower_rest(texts: Any) -> Any:
             return _where_any(_lower_sigma(texts), letters, lower_letters)
 
-        texts = tf.strings.lower(texts)  # ASCII first: under LC_ALL=tr_TR the last line would turn I into a dotless ı
-        texts = _where_any(texts, f"Σ{letters}", lower_rest)
-        return tf.strings.lower(texts, encoding="utf-8")
+        texts = tf.strings.regex_replace(texts, f"[{self._dropped}]+", "")
+        texts = tf.strings.regex_replace(texts, f"[{_SPACES}]", " ")
+        letters = "".join(self._letters)
+        return _where_any(texts, f"Σ{letters}", lower_rest) if self.lowercase else texts
 
 
 def _lower_sigma(texts: Any) -> Any:
