@@ -261,12 +261,13 @@ def resident(pid: int) -> float:
 
 
 @contextlib.contextmanager
-def served(folder: Path) -> Iterator[tuple[int, subprocess.Popen]]:
+def served(folder: Path, *options: str) -> Iterator[tuple[int, subprocess.Popen]]:
     """Run `keras-bert serve` for an export; yield its port and process."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     command = [sys.executable, "-W", "ignore", "-m", "keras_bert_cli", "serve", str(folder), "--port", str(port)]
+    command += options
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     try:
         while process.poll() is None:

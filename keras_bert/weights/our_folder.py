@@ -50,16 +50,14 @@ def read_checkpoint(path: Path) -> Checkpoint:
 
 def _labels(settings: Any, path: Path) -> tuple[tuple[str, ...] | None, bool]:
     """The labels of a head, and whether several may apply to one text."""
-    labels, multi_label = (
-        (settings.get("labels"), settings.get("multi_label", False)) if isinstance(settings, dict) else (0, 0)
-    )
-    names = labels is None or (isinstance(labels, list) and all(isinstance(label, str) for label in labels))
-    if not names or not isinstance(multi_label, bool):
+    given = settings if isinstance(settings, dict) else {"labels": settings}
+    labels, multi_label = given.get("labels") or [], given.get("multi_label", False)
+    if not isinstance(labels, list) or not all(isinstance(label, str) for label in labels) or multi_label not in (0, 1):
         raise ValueError(
             f"{path} must have for each head an object with `labels`, a list of strings, and `multi_label`, true or "
             f"false. Save or download it again. Received: {settings!r}"
         )
-    return tuple(labels) if labels else None, multi_label
+    return tuple(labels) or None, bool(multi_label)
 
 
 def _by_layer(path: Path) -> dict[str, Stored]:

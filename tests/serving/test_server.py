@@ -243,19 +243,40 @@ def test_many_at_once(server, expected):
         assert all(threads.map(one, range(200)))
 
 
-@pytest.mark.network
-def test_soak(server, kit):
-    """The first two hundred requests of benchmarks/serving_soak.py, which asks ten thousand."""
+@pytest.fixture
+def soak_of(monkeypatch):
+    """benchmarks/serving_soak.py as a module."""
+    monkeypatch.syspath_prepend(SOAK.parent)
     spec = importlib.util.spec_from_file_location("serving_soak", SOAK)
     module = sys.modules["serving_soak"] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.network
+def test_soak(server, kit, soak_of):
+    """The first two hundred requests of benchmarks/serving_soak.py, which asks ten thousand."""
     words = list(small.VOCABULARY.tokens)
-    found = module.soak(server.port, server.pid, kit, words, requests=200, clients=64, seed=0)
+    found = soak_of.soak(server.port, server.pid, kit, words, requests=200, clients=64, seed=0)
     assert not found.wrong, found.wrong[:5]
     assert len(found.kinds) > 20
     assert sum(found.kinds.values()) == 200
     assert found.growth < 0.25  # so early the first batches of each shape still add to it
     assert server.poll() is None
+
+
+@pytest.mark.network
+@pytest.mark.long
+def test_soak_with_slow_clients(kit, soak_of):
+    """Twenty seconds of what runs for ten minutes with --minutes 10: a real process, slow clients and SIGTERM."""
+    words = list(small.VOCABULARY.tokens)
+    with soak_of.served(kit) as (port, process), soak_of.SlowClients(port, kit.name, 8) as slow:
+        found = soak_of.soak(port, process.pid, kit, words, requests=0, clients=64, seed=1, minutes=1 / 3)
+        slow.server_is_ending = True
+        assert soak_of.stop(process) < soak_of.STOP
+    assert not found.wrong + slow.wrong, (found.wrong + slow.wrong)[:5]
+    assert sum(found.kinds.values()) > 64
+    assert slow.kinds["leaves"]
 
 
 @pytest.mark.network

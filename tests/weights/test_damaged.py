@@ -18,7 +18,7 @@ def folder(tmp_path):
     return tmp_path / "model"
 
 
-@pytest.mark.parametrize("value", [[1], "a", {"labels": 3}, {"labels": [1]}, {"labels": None, "multi_label": "yes"}])
+@pytest.mark.parametrize("value", [[1], "a", 3, {"labels": 3}, {"labels": [1]}, {"labels": None, "multi_label": "yes"}])
 def test_heads_of_a_folder(folder, value):
     (folder / "heads.json").write_text(json.dumps({"classifier": value}))
     with pytest.raises(ValueError, match=r"heads.json must have for each head.*Received: "):
