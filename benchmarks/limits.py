@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+# The C library returns memory as soon as it is freed, or a request could use what the one before it has freed.
+os.environ |= {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536", "MALLOC_TOP_PAD_": "0"}
 
 from serving_soak import model, served
 
