@@ -2,6 +2,7 @@
 
 import json
 import re
+import tracemalloc
 
 import pytest
 
@@ -170,6 +171,20 @@ def test_bad_tables(write, case):
 def test_bad_scores(write, value):
     with pytest.raises(ValueError, match=r"a.csv, line 3: the score in column 'score' is not a finite"):
         read_scores(write("a.csv", f"text,score\nx,1.5\ny,{value}\n"))
+
+
+def test_a_score_that_no_float_holds(write):
+    with pytest.raises(ValueError, match=r"a.jsonl, line 1: the score in column 'score' is not a finite"):
+        read_scores(write("a.jsonl", f'{{"text": "x", "score": 1{"0" * 400}}}'))
+
+
+def test_objects_with_names_of_their_own_take_linear_memory(write):
+    """2,000 rows of 2,000 other names are not a table of 4 million cells."""
+    path = write("a.jsonl", "".join(f'{{"text": "x", "label": "{n % 2}", "extra{n}": 0}}\n' for n in range(2000)))
+    tracemalloc.start()
+    assert read_labels(path, "text", "label").y == ["0", "1"] * 1000
+    assert tracemalloc.get_traced_memory()[1] < 8e6
+    tracemalloc.stop()
 
 
 @pytest.mark.parametrize("scale", [0.0, -1.0, float("nan"), float("inf")])

@@ -141,7 +141,7 @@ def _label(value: Any, place: str) -> str:
 def _number(table: Table, column: Column | None, row: int, value: Any, scale: float) -> float:
     try:
         number = float(value) / scale
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):  # the last: a whole number of 400 digits
         number = math.nan
     if not abs(number) <= LARGEST:  # nor NaN
         raise ValueError(
@@ -152,7 +152,7 @@ def _number(table: Table, column: Column | None, row: int, value: Any, scale: fl
 
 
 def _choice(table: Table, choices: int, row: int, value: Any) -> int:
-    if not (str(value).isascii() and str(value).isdigit() and int(value) < choices):
+    if str(value) not in map(str, range(choices)):
         raise ValueError(
             f"{table.path}, line {table.lines[row]}: the right choice is not a number from 0 to {choices - 1}. Correct "
             f"it. Received: {value!r}"
