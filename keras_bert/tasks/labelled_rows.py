@@ -48,6 +48,11 @@ class LabelledRows(TokenizedRows):
         """The targets and the weights of these examples, whose inputs have this shape."""
         return _take(self.targets, index, shape), _take(self.weights, index, shape)
 
+    @property
+    def widest(self) -> int:
+        """A width into which every row fits."""
+        return min(-(-int(self.lengths.max()) // 16) * 16, self.packer.max_length)
+
     def batches(self, batch_size: int) -> Any:
         """The batches of all examples, in their order: a tf.data, or without TensorFlow Text a PyDataset."""
         tf = tensors()
@@ -81,7 +86,6 @@ class LabelledRows(TokenizedRows):
         comes once.
         """
         tf = tensors()
-        width = min(-(-int(self.lengths.max()) // 16) * 16, self.packer.max_length)
         rows = batch_size // part[1]
         with tf.device("CPU:0"):
             if seed is None:
@@ -95,7 +99,7 @@ class LabelledRows(TokenizedRows):
                 dataset = epochs.flat_map(mixed)
 
             def pack(index: Any) -> Any:
-                packed = self.pack(index[part[0] * rows : (part[0] + 1) * rows], width)
+                packed = self.pack(index[part[0] * rows : (part[0] + 1) * rows], self.widest)
                 return tf.nest.map_structure(lambda x: tf.ensure_shape(x, (rows, *x.shape[1:])), packed)
 
             return dataset.map(pack, num_parallel_calls=tf.data.AUTOTUNE)
@@ -133,7 +137,9 @@ class Batches(keras.utils.PyDataset):
         return self._steps
 
     def __getitem__(self, number: int) -> Any:
-        return self._rows.pack(_without_filling(self._order(int(self._epoch))[number]))
+        # On TensorFlow, Keras expects later batches to be no longer than the first two, and padding is not computed.
+        width = self._rows.widest if keras.backend.backend() == "tensorflow" else "longest"
+        return self._rows.pack(_without_filling(self._order(int(self._epoch))[number]), width)
 
 
 class Epoch(keras.callbacks.Callback):
