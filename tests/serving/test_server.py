@@ -196,7 +196,7 @@ def test_bad_requests(server, body, reason):
 @pytest.mark.parametrize(
     ("path", "method", "status"),
     [
-        ("/", "GET", 404),
+        ("/v1/models", "GET", 404),
         ("/v1/models/other:predict", "POST", 404),
         (f"/v1/models/{NAME}/versions/2:predict", "POST", 404),
         (f"/v1/models/{NAME}/versions/{'1' * 5000}", "GET", 404),
