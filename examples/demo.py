@@ -28,9 +28,11 @@ import time
 from pathlib import Path
 from urllib.request import urlopen
 
-# Use the `python` and `keras-bert` of the environment that this runs in. Log level 3 hides TensorFlow's note on GPUs.
+# Use the `python` and `keras-bert` of the environment that this runs in, and show their output at once. Log level 3
+# hides TensorFlow's note on GPUs.
 ENVIRONMENT = os.environ | {
     "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]),
+    "PYTHONUNBUFFERED": "1",
     "TF_CPP_MIN_LOG_LEVEL": "3",
 }
 GAPS = ("Today it rains at the farm, so Austin takes an [MASK].", "항구에서 어부가 [MASK] 쓴다.")
@@ -48,8 +50,8 @@ for pair in (
     one, two = bert.embed(pair)
     print(f"{one @ two:.2f}  {pair[0]}  {pair[1]}")
 """
-STEPS, NUMBERS, BEGAN = 18, itertools.count(1), time.perf_counter()
 NAMES = ("Florence is the baker and lives in Austin.", "오후에 세종이 나주에서 온다.")
+STEPS, NUMBERS, BEGAN = 18, itertools.count(1), time.perf_counter()
 
 
 def main() -> None:
@@ -65,7 +67,7 @@ def main() -> None:
         f"mkdir demo && cd demo && PYTHONPATH=.. python -c {shlex.quote(code)}",
     )
     step(
-        "How similar are two texts? The cosine of their vectors says it, also where they share no word.",
+        "How similar are two texts? Ask the cosine of their vectors, which needs no common word.",
         f"python -c {shlex.quote(SIMILARITY)}",
     )
     step(
@@ -138,7 +140,7 @@ def main() -> None:
         ("verdicts of reviews", verdicts, max(0.95, words + 0.1), f"a bag of words: {words:.3f}"),
         ("people and towns, F1", names["entity_f1"], 0.9, ""),
     )
-    print(f"\n{'─' * 100}\nFinished after {clock()} minutes. The last steps of act two, on texts that it never saw:\n")
+    print(f"\n{'─' * 100}\nFinished after {clock()}. Act two on texts that it never saw:\n")
     print(f"{'held out':24}{'measured':>8}{'needed':>8}{'':11}compare with")
     for what, measured, needed, remark in table:
         print(f"{what:24}{measured:8.3f}{needed:8.3f}  {'met' if measured >= needed else 'NOT MET':9}{remark}")
@@ -167,7 +169,7 @@ def serve(export: str, question: dict) -> None:
     command = f"keras-bert serve {export} --port {port}"
     url, body = f"http://127.0.0.1:{port}/v1/models/{Path(export).name}", json.dumps(question, ensure_ascii=False)
     announce(
-        f"Start a development server and send it a request. To play with it on a page, run: keras-bert serve {export}",
+        "Start a development server and send it a request. It also has a page to play with, at its address.",
         f"$ {command} &\n$ curl {url}:predict -d '{body}'",
     )
     with subprocess.Popen(command.split(), env=ENVIRONMENT) as server:
@@ -206,7 +208,7 @@ def clock() -> str:
 NEXT = """
 What next? Put keras-bert on the path of your shell: . .venv/bin/activate
   look inside   demo/attention.html, in a browser
-  play          keras-bert serve demo/saved_models/support, then open the address that it prints
+  play          keras-bert play demo/support.keras, and open the address that it prints
   your texts    keras-bert finetune classify --train train.tsv --valid valid.tsv --model base --output runs/mine
   in Korean     the same with --model hf://klue/bert-base; README.ko.md
   your corpus   the steps above with your files; docs/pretraining.md

@@ -24,6 +24,7 @@ FIXTURES = {  # which the other packages wrote
     "film-tf": ("transformers_tf.zip", "SequenceClassification"),
     "keras-bert": ("keras_bert_0_89.zip", "pretrainer"),
     "bert4keras": ("bert4keras_0_11_5.zip", "encoder"),
+    "bert-for-tf2": ("bert_for_tf2_0_14_9.zip", "encoder"),
 }
 PAGE = (ROOT / "docs" / "migrating.md").read_text(encoding="utf-8")
 START, *SECTIONS = re.split(r"^## (?=.*\n)", PAGE, flags=re.MULTILINE)

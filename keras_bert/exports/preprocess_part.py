@@ -39,11 +39,11 @@ def preprocess(preprocessor: Preprocessor, seq_length: int, tokenizer: Any = Non
 
     @tf.function(input_signature=[texts()], autograph=False)
     def tokenize(text: tf.Tensor) -> tf.RaggedTensor:
-        return _with_batch(preprocessor.tokenize(text), text)
+        return _with_batch(preprocessor.tokenize(_column(text)), text)
 
     @tf.function(input_signature=[texts()], autograph=False)
     def tokenize_with_offsets(text: tf.Tensor) -> list[tf.RaggedTensor]:
-        return [_with_batch(part, text) for part in preprocessor.tokenize_with_offsets(text)]
+        return [_with_batch(part, text) for part in preprocessor.tokenize_with_offsets(_column(text))]
 
     @tf.function(input_signature=[], autograph=False)
     def get_special_tokens_dict() -> dict[str, tf.Tensor]:
@@ -69,7 +69,7 @@ def preprocess(preprocessor: Preprocessor, seq_length: int, tokenizer: Any = Non
 
     def packed(*columns: tf.Tensor) -> dict[str, tf.Tensor]:
         found = packer.pack([tokenize(column).merge_dims(1, 2) for column in columns], seq_length)
-        return {name: tf.reshape(x, [tf.shape(columns[0])[0], seq_length]) for name, x in found.items()}
+        return {name: tf.reshape(x, [tf.size(columns[0]), seq_length]) for name, x in found.items()}
 
     # Callers of TF-Hub's API may give `training`; it makes no difference here.
     @tf.function(autograph=False)
@@ -108,9 +108,19 @@ def _callable(function: Callable[..., Any]) -> Any:
     return module
 
 
+def _column(texts: "tf.Tensor") -> "tf.Tensor":
+    """The texts as a vector: in the tutorials of TensorFlow, a served model is called with a text not in a list.
+
+    Its graph promises a vector, so TensorFlow would leave out a reshape to one.
+    """
+    import tensorflow as tf
+
+    return tf.reshape(texts, [-1, 1])[:, 0]
+
+
 def _with_batch(ragged: "tf.RaggedTensor", texts: "tf.Tensor") -> "tf.RaggedTensor":
     """The same rows; shape inference also knows that there are as many as texts."""
     import tensorflow as tf
 
-    splits = tf.concat([tf.zeros([1], tf.int64), tf.reshape(ragged.row_splits[1:], tf.shape(texts))], 0)  # [B + 1]
+    splits = tf.concat([tf.zeros([1], tf.int64), tf.reshape(ragged.row_splits[1:], [tf.size(texts)])], 0)  # [B + 1]
     return tf.RaggedTensor.from_row_splits(ragged.values, splits, validate=False)

@@ -80,7 +80,7 @@ BERT4KERAS = Package(
     pooler="Pooler-Dense",
     last="Transformer-{i}-FeedForward-Norm",
     gelu="gelu_erf",
-    epsilon=1e-12,
+    epsilon=1e-7,
     aliases=((r"^MLM-Bias/bias$", "MLM-Bias/beta"),),  # before 0.8
 )
 BERT_FOR_TF2 = Package(

@@ -118,7 +118,9 @@ def run(tmp_path):
 def test_push(hub, run, tmp_path):
     result = _push(run, "--to", "hf", "--push", "org/name", "--language", "ko", "--language", "en", "--private")
     assert f"pushed\thttp://127.0.0.1:{hub.server_port}/org/name" in result.output
-    assert [(repo["name"], repo["organization"], repo["private"]) for repo in hub.created] == [("name", "org", True)]
+    assert [(repo["organization"], repo["name"], repo["visibility"]) for repo in hub.created] == [
+        ("org", "name", "private")
+    ]
 
     for name, data in hub.files.items():
         (tmp_path / "theirs").mkdir(exist_ok=True)
