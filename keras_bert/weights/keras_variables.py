@@ -142,8 +142,8 @@ def sizes(encoder: Table, variables: Variables, package: str) -> dict[str, Any]:
         }
     except (KeyError, ValueError) as error:
         raise ValueError(
-            f"{variables.path} does not have the variables of {package}'s BERT. It may be another model: load it with "
-            f"its own package. Received: {len(stored)} variables, without {error}"
+            f"{variables.path} does not have the variables of a BERT of {package}. It may be another model: load "
+            f"it with its own package. Received: {len(stored)} variables, without {error}"
         ) from None
 
 

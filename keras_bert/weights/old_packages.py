@@ -161,7 +161,7 @@ def _numbered(variables: Variables) -> Variables:
 def _config(variables: Variables, package: Package) -> BertConfig:
     """From bert_config.json and from the config of the saved model; the sizes are those of the arrays."""
     data: dict[str, Any] = {"hidden_act": "gelu", "layer_norm_eps": package.epsilon}
-    data |= read_json(variables.folder / CONFIG)
+    data |= read_json(variables.folder / CONFIG) | sizes(package.encoder, variables, package.name)
     for layer in variables.layers.values():
         names = _SETTINGS.get(layer["class_name"], {})
         data |= {ours: layer["config"][key] for key, ours in names.items() if layer["config"].get(key)}
@@ -172,7 +172,6 @@ def _config(variables: Variables, package: Package) -> BertConfig:
             f"{variables.path} holds only weights, which do not show the number of attention heads. Copy the {CONFIG} "
             f"of the model beside it. Received: no {CONFIG} in {variables.folder}"
         )
-    data |= sizes(package.encoder, variables, package.name)
     return BertConfig.from_dict(data, source=str(variables.path))
 
 
