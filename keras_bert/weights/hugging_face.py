@@ -162,7 +162,8 @@ def _heads(data: dict[str, Any], stored: dict[str, Stored], folder: Path) -> lis
     heads = [head for head in ("mlm", "nsp", "qa") if any(row.theirs in stored for row in HEADS[head])]
     if not any(name.startswith("classifier.") for name in stored):
         return heads
-    named = [head for kind in data.get("architectures") or () for head in ARCHITECTURES.get(kind, ())]
+    kinds = data.get("architectures")
+    named = [head for kind in (kinds if isinstance(kinds, list) else ()) for head in ARCHITECTURES.get(str(kind), ())]
     named = [head for head in named if HEADS[head][0].theirs == "classifier.weight"]
     if not named:
         raise ValueError(
