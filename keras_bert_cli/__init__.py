@@ -21,9 +21,11 @@ from keras_bert_cli import (  # noqa: F401 - each registers its command
     fill_mask,
     finetune,
     models,
+    play,
     predict,
     pretrain,
     serve,
+    verify,
     vocab,
 )
 from keras_bert_cli.contents import app

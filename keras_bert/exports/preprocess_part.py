@@ -8,6 +8,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from keras_bert.compat import trackable
+from keras_bert.exports.encoder_part import trace
+from keras_bert.exports.pieces_signatures import pieces_signatures
 from keras_bert.text.preprocessor import Preprocessor
 
 if TYPE_CHECKING:
@@ -21,8 +23,11 @@ _SPECIAL = {  # TF-Hub's name, ours
 }
 
 
-def preprocess(preprocessor: Preprocessor, seq_length: int) -> tuple[Any, dict[str, Any]]:
-    """The object to save and its signatures; `seq_length` is the default of its callables."""
+def preprocess(preprocessor: Preprocessor, seq_length: int, tokenizer: Any = None) -> tuple[Any, dict[str, Any]]:
+    """The object to save and its signatures; `seq_length` is the default of its callables.
+
+    tokenizer: for the signatures of pieces, if it is not the preprocessor's own.
+    """
     import tensorflow as tf
 
     packer = replace(preprocessor.packer, max_length=max(seq_length, preprocessor.packer.max_length))
@@ -91,7 +96,9 @@ def preprocess(preprocessor: Preprocessor, seq_length: int) -> tuple[Any, dict[s
     root.tokenize.get_special_tokens_dict = special
     root.tokenize_with_offsets.get_special_tokens_dict = special
     root.bert_pack_inputs = _callable(bert_pack_inputs)
-    return root, {"serving_default": serving_default, "pair": pair}
+    pieces = pieces_signatures(preprocessor, tokenizer or preprocessor, seq_length)
+    traced = {name: trace(signature.function, signature.inputs) for name, signature in pieces.items()}
+    return root, {"serving_default": serving_default, "pair": pair, **traced}
 
 
 def _callable(function: Callable[..., Any]) -> Any:

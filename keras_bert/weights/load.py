@@ -14,9 +14,9 @@ from keras_bert.weights import (
     download,
     google,
     hugging_face,
+    keras2_models,
     keras_file,
     keras_hub,
-    model_garden,
     our_export,
     our_folder,
     zoo,
@@ -25,7 +25,7 @@ from keras_bert.weights.checkpoint import Checkpoint
 from keras_bert.weights.safetensors_files import WHOLE
 from keras_bert.weights.tables import encoder_shapes
 
-FORMATS = (our_folder, keras_file, our_export, hugging_face, keras_hub, google, model_garden)  # asked in this order
+FORMATS = (our_folder, keras_file, our_export, hugging_face, keras_hub, google, keras2_models)  # asked in this order
 HUGGING_FACE = "hf://"
 
 
@@ -135,7 +135,9 @@ def _read_release(release: zoo.Release, root: Path, local_only: bool) -> Checkpo
             f"{checkpoint.source} in the cache has other sizes than {release.name}. Remove it, and load it again. "
             f"Received: {config}"
         )
-    return dataclasses.replace(checkpoint, config=config, rules=release.rules)
+    # The same name has the same ids, whatever source its weights came from.
+    settings = {} if release.google else checkpoint.text_settings
+    return dataclasses.replace(checkpoint, config=config, rules=release.rules, text_settings=settings)
 
 
 def _is_cached(release: zoo.Release, root: Path) -> bool:
