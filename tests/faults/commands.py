@@ -37,8 +37,11 @@ def run(name: str) -> int:
 
         download.google(DOWNLOAD, Path("out"))
         return 0
+    import keras
+
     import keras_bert_cli
 
+    keras.utils.set_random_seed(0)  # an export keeps the states of dropout, which each process draws anew
     sys.argv = ["keras-bert", *COMMANDS[name].split()]
     try:
         keras_bert_cli.main()
