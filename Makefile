@@ -4,7 +4,7 @@
 PYTHON ?= python3
 export TF_CPP_MIN_LOG_LEVEL = 2
 
-.PHONY: demo test test-long python-check wheel-check lint docs benchmarks tpu-check clean
+.PHONY: demo test test-long python-check wheel-check lint audit soak docs benchmarks tpu-check clean
 
 # Without its dependencies, because MiniLM's package requires torch.
 .venv/demo: setup.cfg constraints.txt
@@ -65,6 +65,22 @@ lint: .venv/dev
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
 	.venv/bin/lint-imports --no-cache --no-logo
+
+# Compares the pinned dependencies with the known vulnerabilities, in an environment of its own. It needs the network.
+audit:
+	test -x build/audit/bin/python || $(PYTHON) -m venv build/audit
+	build/audit/bin/python -m pip install --quiet pip-audit
+	build/audit/bin/pip-audit --requirement constraints.txt --no-deps --disable-pip --strict
+
+# Hours of random input: HOSTILE times as many inputs as in CI, TEXTS texts against Google's tokenizer, and MINUTES of
+# requests.
+HOSTILE ?= 100
+TEXTS ?= 1000000
+MINUTES ?= 10
+soak: .venv/dev
+	KERAS_BACKEND=tensorflow HOSTILE=$(HOSTILE) nice .venv/bin/python -m pytest -q -s tests/hostile
+	KERAS_BACKEND=tensorflow nice .venv/bin/python -m tests.hostile.million --texts $(TEXTS)
+	KERAS_BACKEND=tensorflow nice .venv/bin/python -W ignore benchmarks/serving_soak.py --minutes $(MINUTES)
 
 docs: .venv/dev
 	.venv/bin/python -m mkdocs build --strict

@@ -108,7 +108,7 @@ class PlainTokenizer(Tokenizer):
 
     @cached_property
     def _wordpiece(self) -> Any:
-        return PlainWordPiece(self.vocabulary.tokens, self._normalizer.stand_ins)
+        return PlainWordPiece(self.vocabulary.tokens, self._normalizer.stand_ins, self.max_word_length)
 
     @cached_property
     def _ids(self) -> ChunkTable:

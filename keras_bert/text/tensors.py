@@ -1,9 +1,10 @@
 """Which of the two engines of text runs: TensorFlow with TensorFlow Text, or Python and numpy where one is missing."""
 
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from keras_bert.installation import has_tensorflow
+from keras_bert.lazy import Lazy
 
 
 @cache
@@ -26,3 +27,9 @@ def tensors() -> Any:
     from keras_bert.text import numpy_tensors
 
     return numpy_tensors
+
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+else:
+    tf = Lazy(tensors)

@@ -277,11 +277,11 @@ def hugging_face(repository: str, root: Path, *, revision: str | None = None, lo
     try:
         folder = snapshot(_WANTED)
         bert = transformer_folder(folder)
-        for name in list(WEIGHT_FILES)[1:]:
-            if any(bert.glob(f"{before}*") for before in WEIGHT_FILES):
+        patterns = ["*".join(os.path.splitext(name)) for name in WEIGHT_FILES]  # shards too
+        for pattern in patterns[1:]:
+            if any(file for known in patterns for file in bert.glob(known)):
                 break
-            stem, end = os.path.splitext(name)
-            more = [os.path.relpath(bert / pattern, folder) for pattern in (f"{stem}*{end}", "spiece.model")]
+            more = [os.path.relpath(bert / name, folder) for name in (pattern, "spiece.model")]
             folder = snapshot([*_WANTED, *more])
         return folder
     except LocalEntryNotFoundError:

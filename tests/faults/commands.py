@@ -2,7 +2,6 @@
 
 import io
 import json
-import os
 import random
 import re
 import sys
@@ -88,9 +87,9 @@ TIMED = ("seconds_per_step", "tokens_per_second", "share_of_peak")
 def contents(folder: Path) -> dict[str, object]:
     """Every file below a folder by its name, with what must be the same in each run.
 
-    Not compared: the content of TensorBoard's event files, whose names have the time too; the time stamps in
-    TensorFlow's record of its checkpoints, in the members of a .keras file and in a manifest; speeds; and the graphs of
-    a SavedModel, in which TensorFlow numbers functions as it comes to them.
+    Not compared: TensorBoard's files, of which a resumed run has one for each start; the time stamps in TensorFlow's
+    record of its checkpoints, in the members of a .keras file and in a manifest; speeds; and the graphs of a SavedModel
+    and the map of its objects, which TensorFlow writes in a new order each time.
     """
     return dict(
         entry
@@ -103,11 +102,13 @@ def contents(folder: Path) -> dict[str, object]:
 def _entry(name: str, path: Path) -> tuple[str, object] | None:
     if path.is_dir():
         return f"{name}/", None
-    data = path.read_bytes()
     if "events.out.tfevents" in name:
-        return None  # a resumed run has one for each start
-    if name.endswith(("saved_model.pb", "fingerprint.pb")):
+        return None
+    if path.name in ("saved_model.pb", "fingerprint.pb", "variables.index"):
         return name, None
+    if path.name.startswith("variables.data"):
+        return name, _variables(path.with_name("variables"))
+    data = path.read_bytes()
     if name.endswith(".keras"):
         return name, _members(data)
     if path.name == "checkpoint":
@@ -126,5 +127,9 @@ def _members(data: bytes) -> dict[str, bytes]:
     return found | {"metadata.json": b""}  # it has the date
 
 
-def file_server_environment(url: str) -> None:
-    os.environ["KERAS_BERT_MIRROR"] = url
+def _variables(prefix: Path) -> dict[str, bytes]:
+    import tensorflow as tf
+
+    reader = tf.train.load_checkpoint(str(prefix))
+    names = set(reader.get_variable_to_shape_map()) - {"_CHECKPOINTABLE_OBJECT_GRAPH"}
+    return {name: reader.get_tensor(name).tobytes() for name in names}
