@@ -5,6 +5,7 @@ import hashlib
 import json
 import re
 import shlex
+import signal
 import subprocess
 
 import pytest
@@ -73,8 +74,10 @@ def test_part_of_an_export(models):
 
 
 def test_play_refuses_what_is_no_model(tmp_path):
+    before = signal.getsignal(signal.SIGTERM)
     with pytest.raises(ValueError, match="nope"):
         CliRunner().invoke(app, ["play", str(tmp_path / "nope"), "--port", "0"], catch_exceptions=False)
+    assert signal.getsignal(signal.SIGTERM) is before
 
 
 # === In a browser ===
