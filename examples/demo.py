@@ -1,7 +1,8 @@
 """A real model in action, then from raw text to a served model, in minutes and offline.
 
-The first act runs the code on README's first screen. The second learns a vocabulary, pretrains a small BERT, fine-tunes
-it for two tasks, exports it and serves it.
+Act one loads a real English BERT. It searches, learns from 24 messages to sort others, compares texts, shows its
+attention and answers over HTTP. Act two learns a vocabulary from raw text, pretrains a small BERT, fine-tunes it for
+two tasks, exports it and serves it.
 
     make demo
     python examples/demo.py
@@ -13,6 +14,7 @@ Each step is a command that you can paste after `. .venv/bin/activate`, which pu
 write below `demo/`, which git ignores. This program empties that folder first.
 """
 
+import itertools
 import json
 import os
 import re
@@ -21,32 +23,62 @@ import shutil
 import socket
 import subprocess
 import sys
+import textwrap
 import time
 from pathlib import Path
 from urllib.request import urlopen
 
-# Use the `python` and `keras-bert` of the environment that this runs in. Log level 3 hides TensorFlow's note on GPUs.
+# Use the `python` and `keras-bert` of the environment that this runs in, and show their output at once. Log level 3
+# hides TensorFlow's note on GPUs.
 ENVIRONMENT = os.environ | {
     "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]),
+    "PYTHONUNBUFFERED": "1",
     "TF_CPP_MIN_LOG_LEVEL": "3",
 }
 GAPS = ("Today it rains at the farm, so Austin takes an [MASK].", "항구에서 어부가 [MASK] 쓴다.")
 REVIEWS = ("The bread was bad but the oven was lovely.", "송어는 좋았다 하지만 그물은 별로였다.")
+MESSAGES = ("Where is my order?", "Why did the monthly fee go up?")
+SIMILARITY = """
+import keras_bert
+
+bert = keras_bert.load("minilm")
+for pair in (
+    ("The parcel is late.", "My delivery has not come."),
+    ("The parcel is late.", "The parcel is blue."),
+    ("The parcel is late.", "She plays the violin."),
+):
+    one, two = bert.embed(pair)
+    print(f"{one @ two:.2f}  {pair[0]}  {pair[1]}")
+"""
 NAMES = ("Florence is the baker and lives in Austin.", "오후에 세종이 나주에서 온다.")
+STEPS, NUMBERS, BEGAN = 18, itertools.count(1), time.perf_counter()
 
 
 def main() -> None:
     os.chdir(Path(__file__).parents[1])
     shutil.rmtree("demo", ignore_errors=True)
-    began = time.perf_counter()
 
-    # === Act one: README's first screen ===
+    # === Act one: a real model ===
     readme = Path("README.md").read_text(encoding="utf-8")
     code = "\n" + "\n".join(re.findall(r"```python\n(.*?)```", readme, re.DOTALL)[:2])
     step(
-        "Act one: a real English BERT. Search support messages, and train a classifier on 24 of them.",
-        f"python -c {shlex.quote(code)}",
+        "Act one: a real English BERT. The code of README's first screen searches in support messages, and fine-tunes "
+        "a classifier on 24 of them.",
+        f"mkdir demo && cd demo && PYTHONPATH=.. python -c {shlex.quote(code)}",
     )
+    step(
+        "How similar are two texts? Ask the cosine of their vectors, which needs no common word.",
+        f"python -c {shlex.quote(SIMILARITY)}",
+    )
+    step(
+        "What does each attention head look at? Draw a page that opens in any browser, without a network.",
+        'keras-bert attention "The cat sat down, for it was tired." --model minilm --output demo/attention.html',
+    )
+    step(
+        "Export the classifier that the first step saved, in the layout that TF Serving expects.",
+        "keras-bert export demo/support.keras --name support --output demo/saved_models",
+    )
+    serve("demo/saved_models/support", {"instances": MESSAGES})
 
     # === Act two: text ===
     step(
@@ -95,7 +127,7 @@ def main() -> None:
 
     # === Serving ===
     step(
-        "Export a SavedModel that takes text, in the layout that TF Serving expects.",
+        "Export your own model, too.",
         "keras-bert export demo/reviews --name reviews --output demo/saved_models",
     )
     serve("demo/saved_models/reviews", {"instances": REVIEWS})
@@ -108,7 +140,7 @@ def main() -> None:
         ("verdicts of reviews", verdicts, max(0.95, words + 0.1), f"a bag of words: {words:.3f}"),
         ("people and towns, F1", names["entity_f1"], 0.9, ""),
     )
-    rule(f"Finished in {(time.perf_counter() - began) / 60:.1f} minutes")
+    print(f"\n{'─' * 100}\nFinished after {clock()}. Act two on texts that it never saw:\n")
     print(f"{'held out':24}{'measured':>8}{'needed':>8}{'':11}compare with")
     for what, measured, needed, remark in table:
         print(f"{what:24}{measured:8.3f}{needed:8.3f}  {'met' if measured >= needed else 'NOT MET':9}{remark}")
@@ -118,7 +150,7 @@ def main() -> None:
 
 def step(why: str, command: str) -> dict[str, float]:
     """Run a command in a shell, show its output, and return the figures in it."""
-    rule(f"{why}\n\n$ {command}\n")
+    announce(why, f"$ {command}")
     began, said = time.perf_counter(), ""
     with subprocess.Popen(command, shell=True, stdout=subprocess.PIPE, text=True, env=ENVIRONMENT) as process:
         for line in process.stdout or ():
@@ -136,7 +168,10 @@ def serve(export: str, question: dict) -> None:
         port = free.getsockname()[1]
     command = f"keras-bert serve {export} --port {port}"
     url, body = f"http://127.0.0.1:{port}/v1/models/{Path(export).name}", json.dumps(question, ensure_ascii=False)
-    rule(f"Start a development server and send it a request.\n\n$ {command} &\n$ curl {url}:predict -d '{body}'\n")
+    announce(
+        "Start a development server and send it a request. It also has a page to play with, at its address.",
+        f"$ {command} &\n$ curl {url}:predict -d '{body}'",
+    )
     with subprocess.Popen(command.split(), env=ENVIRONMENT) as server:
         try:
             while server.poll() is None and not answers(url):
@@ -156,14 +191,24 @@ def answers(url: str) -> bool:
         return False
 
 
-def rule(text: str) -> None:
-    """Print a line across the terminal and the text of the next step."""
-    print(f"\n{'─' * 100}\n{text}", flush=True)
+def announce(why: str, command: str) -> None:
+    """Print the number of a step, the time since the beginning, what the step is for, and its command."""
+    number = next(NUMBERS)
+    print(
+        f"\n─── Step {number} of {STEPS} · {clock()} {'─' * 78}\n{textwrap.fill(why, 100)}\n\n{command}\n", flush=True
+    )
+
+
+def clock() -> str:
+    """Minutes and seconds since the beginning."""
+    minutes, seconds = divmod(int(time.perf_counter() - BEGAN), 60)
+    return f"{minutes}:{seconds:02}"
 
 
 NEXT = """
 What next? Put keras-bert on the path of your shell: . .venv/bin/activate
-  look inside   keras-bert attention "Florence is the baker." --model demo/run --output demo/attention.html
+  look inside   demo/attention.html, in a browser
+  play          keras-bert play demo/support.keras, and open the address that it prints
   your texts    keras-bert finetune classify --train train.tsv --valid valid.tsv --model base --output runs/mine
   in Korean     the same with --model hf://klue/bert-base; README.ko.md
   your corpus   the steps above with your files; docs/pretraining.md

@@ -221,11 +221,12 @@ class Bert(Model):
             [token(int(i)) for i in ids[:length]] for ids, length in zip(inputs["input_word_ids"], lengths, strict=True)
         ]
         # Without predict, whose graph would be used again after quantize() or enable_lora().
-        maps = [ops.convert_to_numpy(ops.cast(x, "float32")) for x in self._attention_maps(inputs, training=False)]
+        maps = [ops.convert_to_numpy(ops.cast(x, "float32")) for x in self.attention_maps(inputs, training=False)]
         return Attention(pieces, np.stack(maps))  # [L, B, A, S, S]
 
     @cached_property
-    def _attention_maps(self) -> keras.Model:
+    def attention_maps(self) -> keras.Model:
+        """From the inputs of the model to a map [B, A, S, S] for each layer."""
         # Not the model's own layer, whose dict Keras would return as a flat list.
         padding = Padding(dtype=self.dtype_policy, name="map_padding")(self.input["input_mask"])
         maps = [

@@ -1,5 +1,6 @@
 """The three inputs of a BERT, and the errors for any others."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,10 @@ from keras_bert import kernels
 from keras_bert.config import BertConfig
 
 INPUTS = ("input_word_ids", "input_mask", "input_type_ids")  # each int32 [B, S]
+OTHER_NAMES = {  # what transformers, KerasHub and google-research call them
+    "input_ids": "input_word_ids", "attention_mask": "input_mask", "token_type_ids": "input_type_ids",
+    "token_ids": "input_word_ids", "padding_mask": "input_mask", "segment_ids": "input_type_ids",
+}  # fmt: skip
 
 
 def check_inputs(inputs: Any, config: BertConfig, more: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -22,15 +27,17 @@ def check_inputs(inputs: Any, config: BertConfig, more: tuple[str, ...] = ()) ->
     (1, 2)
     """
     names = (*INPUTS, *more)
-    if not isinstance(inputs, dict):
+    if not isinstance(inputs, Mapping):  # a dict, or the BatchEncoding of transformers
         what = "text" if _holds_text(inputs) else type(inputs).__name__
         raise TypeError(
             f"The inputs of a Bert are not a dict of {', '.join(names)}. For text, use bert.embed(texts) or "
             f"bert(bert.preprocessor(texts)). Received: {what}"
         )
     if set(inputs) != set(names):
+        renamed = [f"{name} to {OTHER_NAMES[name]}" for name in inputs if name in OTHER_NAMES]
+        remedy = f"Rename {', '.join(renamed)}" if renamed else "Rename, add or remove inputs"
         raise ValueError(
-            f"The inputs of a Bert must be exactly {', '.join(names)}. Rename, add or remove inputs. "
+            f"The inputs of a Bert must be exactly {', '.join(names)}. {remedy}. "
             f"Received: {', '.join(map(str, inputs))}"
         )
     arrays = {name: _matrix(name, inputs[name]) for name in INPUTS}

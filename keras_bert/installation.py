@@ -1,6 +1,7 @@
-"""Checks the installation. `keras_bert/__init__.py` imports it first."""
+"""What is installed. `keras_bert/__init__.py` imports it first, so that it is checked first."""
 
 from importlib.metadata import PackageNotFoundError, distribution
+from importlib.util import find_spec
 
 
 def _refuse_old_package() -> None:
@@ -13,6 +14,25 @@ def _refuse_old_package() -> None:
         "The abandoned package keras-bert is installed too, and both packages write into the folder keras_bert. "
         "Run: pip uninstall -y keras-bert keras3-bert && pip install keras3-bert"
     )
+
+
+def has_tensorflow(*more: str) -> bool:
+    """Whether TensorFlow and `more` packages can be imported."""
+    return all(find_spec(name) is not None for name in ("tensorflow", *more))
+
+
+def need_tensorflow(what: str, *more: str) -> None:
+    """Raise an error if TensorFlow, or one of `more` packages, is missing; `what` needs it.
+
+    >>> need_tensorflow("`keras_bert.export`")
+    """
+    missing = [name for name in ("tensorflow", *more) if find_spec(name) is None]
+    if missing:
+        names = " ".join(name.replace("_", "-") for name in missing)
+        raise ImportError(
+            f"{what} needs TensorFlow, which cannot be imported. Run: pip install {names}. "
+            f"Received: no module {missing[0]!r}"
+        )
 
 
 _refuse_old_package()

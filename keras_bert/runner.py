@@ -6,6 +6,7 @@ from typing import Any
 import keras
 import numpy as np
 
+from keras_bert.text.tensors import in_graph
 from keras_bert.text.tokenized_rows import TokenizedRows
 
 
@@ -22,13 +23,13 @@ class Runner:
 
     def __call__(self, rows: TokenizedRows, index: np.ndarray) -> np.ndarray:
         """The model's output for the examples with these indices, in the order of the indices."""
-        if keras.backend.backend() == "tensorflow":
+        if keras.backend.backend() == "tensorflow" and in_graph():
             segments = [segment.with_row_splits_dtype("int64") for segment in rows.segments]
             return self._graph(rows)(segments, index).numpy()
         count = 1 << (len(index) - 1).bit_length()
         filled = np.concatenate([index, np.repeat(index[:1], count - len(index))])
         packed = TokenizedRows.pack(rows, filled)  # without what a subclass adds
-        output = self.model.predict_on_batch({name: value.numpy() for name, value in packed.items()})
+        output = self.model.predict_on_batch({name: np.asarray(value) for name, value in packed.items()})
         return np.asarray(output)[: len(index)]
 
     def _graph(self, rows: TokenizedRows) -> Any:

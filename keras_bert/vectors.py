@@ -76,7 +76,7 @@ def embed(
             '`pooling=None` is only for single texts. Pass a list of texts, or pooling="mean" for pairs. '
             "Received: a tuple"
         )
-    columns = [column[None] if column.shape.rank == 0 else column for column in text_columns(texts)]
+    columns = [column if len(column.shape) else column[None] for column in text_columns(texts)]
     if len(columns) > bert.config.type_vocab_size:
         raise ValueError(
             f"The model distinguishes at most {bert.config.type_vocab_size} texts in a row. Join some of the columns. "
@@ -102,8 +102,8 @@ def embed(
             found[index] = batch
         return found
     pieces: list[Any] = [None] * len(rows)
-    token, splits = bert.preprocessor.vocabulary.token, segments[0].row_splits.numpy()
-    ids, starts, ends = (part.flat_values.numpy() for part in parts[0])
+    token, splits = bert.preprocessor.vocabulary.token, np.asarray(segments[0].row_splits)
+    ids, starts, ends = (np.asarray(part.flat_values) for part in parts[0])
     for index, batch in vectors:
         for number, row in zip(index, batch, strict=True):
             kept = rows.lengths[number] - 2  # without [CLS] and [SEP]

@@ -21,6 +21,7 @@ from keras_bert_cli import (  # noqa: F401 - each registers its command
     fill_mask,
     finetune,
     models,
+    play,
     predict,
     pretrain,
     serve,

@@ -17,7 +17,7 @@ CONTENTS = {
     "Vectors": ("embed", "attention"),
     "Pretraining": ("examples", "pretrain", "fill-mask"),
     "Tasks": ("finetune", "evaluate", "predict"),
-    "Serving": ("export", "serve"),
+    "Serving": ("export", "serve", "play"),
     "Weights": ("models", "convert"),
 }
 

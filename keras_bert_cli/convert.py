@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -21,26 +21,60 @@ class Format(StrEnum):
 
 @command("convert", example="keras-bert convert uncased_L-12_H-768_A-12 --to hf bert-base")
 def convert(
-    source: Annotated[str, typer.Argument(help=MODEL)],
-    directory: Annotated[Path, typer.Argument(help="A new or empty folder.")],
+    source: Annotated[str, typer.Argument(help=f"{MODEL} Or the folder of a run.")],
     to: Annotated[Format, typer.Option("--to", help="The format to write.")],
+    directory: Annotated[
+        Path | None, typer.Argument(help="A new or empty folder.", show_default="with --push a temporary one")
+    ] = None,
+    push: Annotated[
+        str | None, typer.Option(metavar="ORG/NAME", help="Upload the result to the HuggingFace Hub, with --to hf.")
+    ] = None,
+    language: Annotated[
+        list[str], typer.Option(help="Language of the model for its card on the Hub, such as en or ko; repeatable.")
+    ] = [],  # noqa: B006 - Typer copies it
+    private: Annotated[bool, typer.Option("--private", help="Make a new repository on the Hub private.")] = False,
     cache_dir: CacheDir = None,
     local_only: LocalOnly = False,
 ) -> None:
     """Convert a model to another format, load the result, and compare the outputs of both."""
-    from keras_bert.weights.convert import convert
+    from tempfile import TemporaryDirectory
 
-    done = convert(source, to.value, directory, cache_dir=cache_dir, local_only=local_only)
-    checkpoint = done.checkpoint
-    vocabulary = f"{len(checkpoint.vocabulary)} pieces" if checkpoint.vocabulary else "none"
-    lines = [
-        ("read", f"{checkpoint.source} ({checkpoint.format})"),
-        ("encoder", f"{len(checkpoint.weights)} arrays"),
-        *((f"head {name}", f"{len(head.weights)} arrays") for name, head in checkpoint.heads.items()),
-        ("vocabulary", vocabulary),
-        *((f"left out: {name}", reason) for name, reason in done.left_out.items()),
-        ("written", f"{directory} ({to.value})"),
-        ("largest difference of outputs", f"{done.difference:.1e}"),
-    ]
-    for name, value in lines:
-        typer.echo(f"{name}\t{value}")
+    from keras_bert.weights.convert import convert
+    from keras_bert.weights.share import check_can_push
+
+    if push is not None and to is not Format.HF:
+        raise typer.BadParameter(f"--push uploads a HuggingFace folder. Add --to hf. Received: --to {to.value}")
+    if push is None and directory is None:
+        raise typer.BadParameter("DIRECTORY is missing. Name a new folder. Received: none")
+    if push is not None:
+        check_can_push(push)
+    with TemporaryDirectory() as temporary:
+        folder = directory or Path(temporary, "model")
+        done = convert(source, to.value, folder, cache_dir=cache_dir, local_only=local_only)
+        checkpoint = done.checkpoint
+        vocabulary = f"{len(checkpoint.vocabulary)} pieces" if checkpoint.vocabulary else "none"
+        lines = [
+            ("read", f"{checkpoint.source} ({checkpoint.format})"),
+            ("encoder", f"{len(checkpoint.weights)} arrays"),
+            *((f"head {name}", f"{len(head.weights)} arrays") for name, head in checkpoint.heads.items()),
+            ("vocabulary", vocabulary),
+            *((f"left out: {name}", reason) for name, reason in done.left_out.items()),
+            *([("written", f"{directory} ({to.value})")] if directory else []),
+            ("largest difference of outputs", f"{done.difference:.1e}"),
+        ]
+        for name, value in lines:
+            typer.echo(f"{name}\t{value}")
+        if push is not None:
+            typer.echo(f"pushed\t{_push(folder, push, checkpoint, Path(source), language, private)}")
+
+
+def _push(folder: Path, name: str, checkpoint: Any, source: Path, languages: list[str], private: bool) -> str:
+    """Upload a converted model, with the scores of the run that it comes from."""
+    from keras_bert.storage import read_json
+    from keras_bert.weights.share import model_card, push
+
+    scores: dict[str, Any] = {}
+    if (source / "metrics.json").is_file() and (source / "settings.json").is_file():
+        valid = Path(read_json(source / "settings.json")["valid"]).name
+        scores = {"scores": read_json(source / "metrics.json")["valid"], "data": valid}
+    return push(folder, name, model_card(checkpoint, name, languages=languages, **scores), private=private)

@@ -49,8 +49,14 @@ def embed(
         bool, typer.Option("--json", help="Print one JSON object per text, with the text and its vector.")
     ] = False,
     plot: Annotated[Path | None, typer.Option(help="A map of the texts to draw, .png, .svg or .pdf.")] = None,
+    projector: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="A new folder for vectors.tsv and metadata.tsv: tensorboard --logdir DIR."),
+    ] = None,
     text: Annotated[str, typer.Option(help="Column of a table with the text, by name or by number from 0.")] = "text",
-    label_column: Annotated[str | None, typer.Option(help="Column of a table that colours the map.")] = None,
+    label_column: Annotated[
+        str | None, typer.Option(help="Column of a table that colours the map and the projector.")
+    ] = None,
     layer: Annotated[
         list[int],
         typer.Option(help="An encoder block, counted from 0, or backwards from -1. Give it again for several blocks."),
@@ -73,13 +79,16 @@ def embed(
     import numpy as np
 
     from keras_bert.pictures.embeddings import check_map, draw_embeddings
-    from keras_bert.storage import new_file
+    from keras_bert.pictures.projector import write_projector
+    from keras_bert.storage import check_new_folder, new_file
     from keras_bert.weights.load import load
 
-    if output is None and plot is None and not as_json:
-        raise typer.BadParameter("No output was asked for. Use --output, --json or --plot.")
+    if output is None and plot is None and projector is None and not as_json:
+        raise typer.BadParameter("No output was asked for. Use --output, --json, --plot or --projector.")
     check_new_file(output, "--output")
     check_new_file(plot, "--plot")
+    if projector is not None:
+        check_new_folder(projector)
     texts, labels = _read(file, text, label_column)
     if plot is not None:
         check_map(len(texts), labels, plot)
@@ -92,11 +101,14 @@ def embed(
     if plot is not None:
         with new_file(str(plot)) as temporary:
             draw_embeddings(vectors, texts, temporary, labels=labels, format=plot.suffix[1:].lower())
+    if projector is not None:
+        write_projector(projector, vectors, texts, labels)
     if as_json:
         for row, vector in zip(texts, vectors.tolist(), strict=True):
             typer.echo(json.dumps({"text": row, "vector": vector}, ensure_ascii=False))
     else:
-        typer.echo(f"{' and '.join(map(str, filter(None, (output, plot))))}: {len(vectors)} texts x {vectors.shape[1]}")
+        written = " and ".join(map(str, filter(None, (output, plot, projector))))
+        typer.echo(f"{written}: {len(vectors)} texts x {vectors.shape[1]}")
 
 
 def _read(file: Path, text: str, label: str | None) -> tuple[list[str], list[str] | None]:

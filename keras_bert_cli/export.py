@@ -22,6 +22,10 @@ def export(
     ] = None,
     dtype: Annotated[str | None, typer.Option(help='Such as "bfloat16" or "int8".', show_default="the model's")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the version if it exists.")] = False,
+    attention: Annotated[
+        bool,
+        typer.Option("--attention", help="Also answer with the attention maps of a text."),
+    ] = False,
     cache_dir: CacheDir = None,
     local_only: LocalOnly = False,
 ) -> None:
@@ -31,7 +35,7 @@ def export(
 
     if not name.replace("-", "").replace("_", "").isalnum() or not name.isascii():
         raise ValueError(f"--name must be letters, digits, - and _, since it is part of URLs. Received: {name!r}")
-    model = _load(source, cache_dir=cache_dir, local_only=local_only)
+    model = load_any(source, cache_dir=cache_dir, local_only=local_only)
     directory = f"{output.rstrip('/')}/{name}"
     export(
         model,
@@ -40,6 +44,7 @@ def export(
         seq_length=seq_length,
         dtype=dtype,
         overwrite=overwrite,
+        attention=attention,
         serving=name,
         source=source,
         metrics=_metrics(Path(source)),
@@ -57,7 +62,7 @@ def _metrics(run: Path) -> dict[str, Any] | None:
     return {name: found[name] for name in ("valid", "best_epoch", "chosen_by", "rows") if name in found} or None
 
 
-def _load(source: str, **places: Any) -> Any:
+def load_any(source: str, **places: Any) -> Any:
     """The task whose head the source has, or else the encoder."""
     from keras_bert.pretraining.pretrainer import Pretrainer
     from keras_bert.tasks.task import Task

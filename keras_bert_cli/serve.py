@@ -1,7 +1,9 @@
-"""`keras-bert serve`: an export over REST on this machine, to try it out."""
+"""`keras-bert serve`: an export over REST on this machine, and a page to try it out."""
 
 import os
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 from urllib.parse import quote
@@ -10,46 +12,64 @@ import typer
 
 from keras_bert_cli.contents import command
 
+Port = Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 picks a free one.")]
+Host = Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 accepts other machines.")]
+
 
 @command("serve", example="keras-bert serve saved_models/sentiment --port 8501")
 def serve(
     directory: Annotated[Path, typer.Argument(help="The folder of an export.")],
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 picks a free one.")] = 8501,
-    host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 accepts other machines.")] = "127.0.0.1",
+    port: Port = 8501,
+    host: Host = "127.0.0.1",
+    page: Annotated[bool, typer.Option("--page/--no-page", help="Answer GET / with a page to try the model.")] = True,
 ) -> None:
-    """Serve an export under TF Serving's REST paths. It is a development server: use TF Serving in production."""
+    """Serve an export under TF Serving's REST paths, with a page to try it.
+
+    It is a development server: use TF Serving in production.
+    """
+    with bound(host, port) as place:  # before loading the models, which takes a while
+        run_server(directory, place, page=page)
+
+
+@contextmanager
+def bound(host: str, port: int) -> Iterator[socket.socket]:
+    """A socket that is bound to the port but does not listen yet, for a server whose packages are there."""
     try:
-        from keras_bert.serving.connections import server
+        import keras_bert.serving.connections  # noqa: F401
     except ImportError:
         raise ImportError('The server needs uvicorn. Run: pip install "keras3-bert[serving]"') from None
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # asyncio sets TCP_NODELAY, which sends answers at once, only if the protocol is named.
+    with socket.socket(family, proto=socket.IPPROTO_TCP) as place:
+        place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            place.bind((host, port))
+        except OSError as error:
+            raise OSError(
+                f"Could not listen on --host {host} --port {port}: {error.strerror}. "
+                "Give another port, or 0 for a free one."
+            ) from None
+        yield place
+
+
+def run_server(directory: Path, place: socket.socket, *, page: bool) -> None:
+    """Load the models of an export, and answer requests until the process is stopped."""
+    from keras_bert.serving.connections import server
+    from keras_bert.serving.page import make_page
     from keras_bert.serving.served_version import find_models
     from keras_bert.serving.server import application
 
-    with _bound(host, port) as place:  # before loading the models, which takes a while
-        # oneDNN reads this at the first matrix product: the weights of an export never change.
-        os.environ.setdefault("TF_ONEDNN_ASSUME_FROZEN_WEIGHTS", "1")
-        models = find_models(directory)
-        url = f"http://{f'[{host}]' if ':' in host else host}:{place.getsockname()[1]}/v1/models"
-        for name, versions in models.items():
-            typer.echo(f"{url}/{quote(name)}\tversions {', '.join(map(str, versions))}", err=True)
-        typer.echo(
-            "This is a development server. For production use TF Serving: see the export's serving/README.md.", err=True
-        )
-        server(application(models)).run(sockets=[place])  # when it is stopped, it answers the open requests first
-
-
-def _bound(host: str, port: int) -> socket.socket:
-    """A socket that is bound to the port but does not listen yet."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # asyncio sets TCP_NODELAY, which sends answers at once, only if the protocol is named.
-    place = socket.socket(family, proto=socket.IPPROTO_TCP)
-    place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        place.bind((host, port))
-    except OSError as error:
-        place.close()
-        raise OSError(
-            f"Could not listen on --host {host} --port {port}: {error.strerror}. "
-            "Give another port, or 0 for a free one."
-        ) from None
-    return place
+    # oneDNN reads this at the first matrix product: the weights of an export never change.
+    os.environ.setdefault("TF_ONEDNN_ASSUME_FROZEN_WEIGHTS", "1")
+    models = find_models(directory)
+    host, port = place.getsockname()[:2]
+    url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+    for name, versions in models.items():
+        typer.echo(f"{url}/v1/models/{quote(name)}\tversions {', '.join(map(str, versions))}", err=True)
+    if page:
+        typer.echo(f"Try it in a browser: {url}/", err=True)
+    typer.echo(
+        "This is a development server. For production use TF Serving: see the export's serving/README.md.", err=True
+    )
+    # When it is stopped, it answers the open requests first.
+    server(application(models, make_page(models) if page else None)).run(sockets=[place])

@@ -1,6 +1,7 @@
 """The outputs of Bert, and the inputs that it refuses; runs on every backend."""
 
 import dataclasses
+from collections import UserDict
 
 import keras
 import numpy as np
@@ -109,6 +110,11 @@ def test_a_row_does_not_depend_on_its_batch(bert, inputs):
 # === Bad input ===
 
 
+def transformers_inputs(x):  # a BatchEncoding is a UserDict
+    names = dict(zip(("input_ids", "token_type_ids", "attention_mask"), (0, 2, 1), strict=True))
+    return UserDict({name: list(x.values())[number] for name, number in names.items()})
+
+
 @pytest.mark.parametrize(
     ("change", "says"),
     [
@@ -120,6 +126,10 @@ def test_a_row_does_not_depend_on_its_batch(bert, inputs):
         (lambda x: {**x, "input_word_ids": x["input_word_ids"].astype("float32")}, "must hold integers"),
         (lambda x: {**x, "input_word_ids": np.full(x["input_mask"].shape, "a")}, "must hold integers"),
         (lambda x: {name: x[name] for name in ("input_word_ids", "input_mask")}, "must be exactly"),
+        (
+            transformers_inputs,
+            "Rename input_ids to input_word_ids, token_type_ids to input_type_ids, attention_mask to",
+        ),
         (lambda x: {**x, "input_words": x["input_word_ids"]}, "must be exactly"),
         (lambda x: {**x, "input_word_ids": x["input_word_ids"] + 50}, "`input_word_ids` has a number outside 0 to 49"),
         (lambda x: {**x, "input_word_ids": x["input_word_ids"] - 50}, "`input_word_ids` has a number outside 0 to 49"),

@@ -51,7 +51,9 @@ def run(monkeypatch, name, *options):
     runpy.run_path(str(EXAMPLES / name), run_name="__main__")
 
 
-@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.long if name == "own_task.py" else ()) for name in RUNS]
+)
 def test_runs(name, tiny, eager, monkeypatch, capsys, request):
     if name not in MADE:
         request.getfixturevalue("shared")

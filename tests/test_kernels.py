@@ -230,6 +230,7 @@ def test_layer_norm_of_three_axes():
 # === Backends ===
 
 
+@pytest.mark.long
 @on_tensorflow  # once is enough
 def test_backends_agree(tmp_path):
     """JAX and torch with TensorFlow, from the same weights, to 1e-5."""

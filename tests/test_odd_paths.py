@@ -86,6 +86,7 @@ def test_a_run_that_lost_its_last_checkpoint_does_not_start_over(tmp_path, damag
     assert sorted(tmp_path.iterdir()) == before
 
 
+@pytest.mark.long
 def test_from_a_corpus_to_a_pretrained_model(odd):
     words = [f"w{i}" for i in range(18)]
     rng = np.random.default_rng(0)
@@ -103,6 +104,7 @@ def test_from_a_corpus_to_a_pretrained_model(odd):
     assert "masked" in run("evaluate", odd / "run", "--data", odd / "examples")
 
 
+@pytest.mark.long
 def test_fine_tuning(odd):
     files = [runs.write(odd / name, [["text", "label"], *runs.reviews(32, 0)]) for name in ("[t].tsv", "v#.tsv")]
     vocabulary = keras_bert.Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *runs.WORDS])
@@ -139,6 +141,7 @@ def test_names_of_zips_and_checkpoints(odd):
     assert keras_bert.load(odd / "google" / "bert [2].ckpt").config == small.CONFIG
 
 
+@pytest.mark.long
 def test_export_load_and_serve(odd):
     bert = keras_bert.load(_saved(odd / "source"), seq_length=8)
     export = odd / "e [1]"

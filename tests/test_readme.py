@@ -9,6 +9,8 @@ import pytest
 ROOT = Path(__file__).parents[1]
 README, KOREAN = ((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "README.ko.md"))
 
+COUNT = re.compile(r"^\d+(?= of 24 new messages)")
+
 
 def _parts(page: str) -> dict[str, list[str]]:
     """The parts that are the same in every language."""
@@ -29,7 +31,8 @@ def _links(page: str) -> list[str]:
 
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="only TensorFlow takes text in a functional model")
 def test_code_blocks_run(minilm, tmp_path, monkeypatch, capsys):
-    """And print what the page shows. The classifier of the first screen is right on 90 % of the new messages."""
+    """And print what the page shows. The classifier of the first screen is right on 90 % of the new messages; how many
+    they are exactly may depend on the processor."""
     monkeypatch.chdir(tmp_path)  # a block saves a model
     monkeypatch.syspath_prepend(str(ROOT))  # a block imports from examples/
     blocks = re.findall(r"```python\n(.*?)```(?:\n\n```text\n(.*?)```)?", README, re.DOTALL)
@@ -39,8 +42,8 @@ def test_code_blocks_run(minilm, tmp_path, monkeypatch, capsys):
         exec(compile(block, "README.md", "exec"), names)
         printed = capsys.readouterr().out
         if output:
-            assert printed == output
-    assert (names["guesses"] == names["new_labels"]).mean() >= 0.9
+            assert COUNT.sub("", printed) == COUNT.sub("", output)
+    assert sum(names["right"]) >= 0.9 * len(names["right"])
 
 
 @pytest.mark.parametrize("what", _parts(README))

@@ -19,6 +19,8 @@ from keras_bert.exports.preprocess_part import preprocess
 from keras_bert.exports.text_part import answers_to_texts, vectors_of_texts
 from keras_bert.exports.warm_up import write_warm_up
 from keras_bert.model import with_dtype
+from keras_bert.pretraining.fill_mask import mask_tokenizer
+from keras_bert.pretraining.pretrainer import Pretrainer
 from keras_bert.tasks.task import Task
 from keras_bert.weights.our_export import EXTRA, write_settings
 from keras_bert.weights.tokenizer_files import VOCABULARY
@@ -34,6 +36,7 @@ def export(
     seq_length: int | None = None,
     dtype: Any = None,
     overwrite: bool = False,
+    attention: bool = False,
     serving: str | None = None,
     source: str | os.PathLike | None = None,
     metrics: dict[str, Any] | None = None,
@@ -46,9 +49,10 @@ def export(
 
     seq_length: the default length of `preprocess`, and the length to which `text` truncates; by default the
     preprocessor's. dtype: a Keras policy to compute in, such as "bfloat16", or "int8" for quantized Dense layers;
-    outputs stay float32. overwrite: replace this version if it exists. serving: the name under which TF Serving serves
-    the model, for the requests that warm it up. source, metrics: for the manifest: where the weights come from, by
-    default what `load` was given, and their scores.
+    outputs stay float32. overwrite: replace this version if it exists. attention: `text` also gets the signature
+    `attention`, with the maps of all layers for one text. serving: the name under which TF Serving serves the model,
+    for the requests that warm it up. source, metrics: for the manifest: where the weights come from, by default what
+    `load` was given, and their scores.
 
     >>> import tempfile, tensorflow as tf
     >>> from keras_bert import BertConfig, Preprocessor, Vocabulary
@@ -75,7 +79,7 @@ def export(
     with tempfile.TemporaryDirectory() as made, new_version(directory, version, overwrite) as staged:
         vocab_file = Path(made) / VOCABULARY
         bert.preprocessor.vocabulary.save(vocab_file)
-        for part, make in _parts(model, length, vocab_file).items():
+        for part, make in _parts(model, length, vocab_file, attention).items():
             folder = staged / part / str(version)
             signatures = _save(make, folder, gradients=part == "encoder")
             write_settings(model if part == _OWNER[isinstance(model, Task)] else bert, folder / EXTRA)
@@ -85,15 +89,18 @@ def export(
             gc.collect()  # a saved object and its functions refer to each other
 
 
-def _parts(model: Any, seq_length: int, vocab_file: Path) -> dict[str, Callable[[], tuple[Any, dict[str, Any]]]]:
+def _parts(
+    model: Any, seq_length: int, vocab_file: Path, attention: bool
+) -> dict[str, Callable[[], tuple[Any, dict[str, Any]]]]:
     """For each part a function that makes the object to save and its signatures: one part at a time saves memory."""
-    bert = getattr(model, "bert", model)
-    parts = {"preprocess": lambda: preprocess(bert.preprocessor, seq_length)}
+    preprocessor = getattr(model, "bert", model).preprocessor
+    tokenizer = mask_tokenizer(preprocessor) if isinstance(model, Pretrainer) else preprocessor
+    parts = {"preprocess": lambda: preprocess(preprocessor, seq_length, tokenizer)}
     if isinstance(model, Task):
-        return parts | {"text": lambda: answers_to_texts(model, seq_length, vocab_file)}
+        return parts | {"text": lambda: answers_to_texts(model, seq_length, vocab_file, attention)}
     return parts | {
         "encoder": lambda: encoder(model, vocab_file),
-        "text": lambda: vectors_of_texts(bert, seq_length, vocab_file),
+        "text": lambda: vectors_of_texts(model, seq_length, vocab_file, attention),
     }
 
 

@@ -10,13 +10,13 @@ from keras_bert.storage import sha256_of, write_json
 from keras_bert.version import __version__
 from keras_bert.weights import zoo
 
-NAME = "manifest.json"
+MANIFEST = os.path.join("assets.extra", "manifest.json")
 _PACKAGES = ("keras", "tensorflow", "tensorflow-text")
 
 
 def write_manifest(folder: Path, facts: dict[str, Any]) -> None:
     """Write assets.extra/manifest.json of a finished SavedModel, a folder that TF Serving ignores."""
-    path = folder / "assets.extra" / NAME
+    path = folder / MANIFEST
     files = sorted(file for file in folder.rglob("*") if file.is_file() and file != path)
     write_json(
         path,

@@ -8,6 +8,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from keras_bert.compat import trackable
+from keras_bert.exports.encoder_part import trace
+from keras_bert.exports.pieces_signatures import pieces_signatures
 from keras_bert.text.preprocessor import Preprocessor
 
 if TYPE_CHECKING:
@@ -21,8 +23,11 @@ _SPECIAL = {  # TF-Hub's name, ours
 }
 
 
-def preprocess(preprocessor: Preprocessor, seq_length: int) -> tuple[Any, dict[str, Any]]:
-    """The object to save and its signatures; `seq_length` is the default of its callables."""
+def preprocess(preprocessor: Preprocessor, seq_length: int, tokenizer: Any = None) -> tuple[Any, dict[str, Any]]:
+    """The object to save and its signatures; `seq_length` is the default of its callables.
+
+    tokenizer: for the signatures of pieces, if it is not the preprocessor's own.
+    """
     import tensorflow as tf
 
     packer = replace(preprocessor.packer, max_length=max(seq_length, preprocessor.packer.max_length))
@@ -34,11 +39,11 @@ def preprocess(preprocessor: Preprocessor, seq_length: int) -> tuple[Any, dict[s
 
     @tf.function(input_signature=[texts()], autograph=False)
     def tokenize(text: tf.Tensor) -> tf.RaggedTensor:
-        return _with_batch(preprocessor.tokenize(text), text)
+        return _with_batch(preprocessor.tokenize(_column(text)), text)
 
     @tf.function(input_signature=[texts()], autograph=False)
     def tokenize_with_offsets(text: tf.Tensor) -> list[tf.RaggedTensor]:
-        return [_with_batch(part, text) for part in preprocessor.tokenize_with_offsets(text)]
+        return [_with_batch(part, text) for part in preprocessor.tokenize_with_offsets(_column(text))]
 
     @tf.function(input_signature=[], autograph=False)
     def get_special_tokens_dict() -> dict[str, tf.Tensor]:
@@ -64,7 +69,7 @@ def preprocess(preprocessor: Preprocessor, seq_length: int) -> tuple[Any, dict[s
 
     def packed(*columns: tf.Tensor) -> dict[str, tf.Tensor]:
         found = packer.pack([tokenize(column).merge_dims(1, 2) for column in columns], seq_length)
-        return {name: tf.reshape(x, [tf.shape(columns[0])[0], seq_length]) for name, x in found.items()}
+        return {name: tf.reshape(x, [tf.size(columns[0]), seq_length]) for name, x in found.items()}
 
     # Callers of TF-Hub's API may give `training`; it makes no difference here.
     @tf.function(autograph=False)
@@ -91,7 +96,9 @@ def preprocess(preprocessor: Preprocessor, seq_length: int) -> tuple[Any, dict[s
     root.tokenize.get_special_tokens_dict = special
     root.tokenize_with_offsets.get_special_tokens_dict = special
     root.bert_pack_inputs = _callable(bert_pack_inputs)
-    return root, {"serving_default": serving_default, "pair": pair}
+    pieces = pieces_signatures(preprocessor, tokenizer or preprocessor, seq_length)
+    traced = {name: trace(signature.function, signature.inputs) for name, signature in pieces.items()}
+    return root, {"serving_default": serving_default, "pair": pair, **traced}
 
 
 def _callable(function: Callable[..., Any]) -> Any:
@@ -101,9 +108,19 @@ def _callable(function: Callable[..., Any]) -> Any:
     return module
 
 
+def _column(texts: "tf.Tensor") -> "tf.Tensor":
+    """The texts as a vector: in the tutorials of TensorFlow, a served model is called with a text not in a list.
+
+    Its graph promises a vector, so TensorFlow would leave out a reshape to one.
+    """
+    import tensorflow as tf
+
+    return tf.reshape(texts, [-1, 1])[:, 0]
+
+
 def _with_batch(ragged: "tf.RaggedTensor", texts: "tf.Tensor") -> "tf.RaggedTensor":
     """The same rows; shape inference also knows that there are as many as texts."""
     import tensorflow as tf
 
-    splits = tf.concat([tf.zeros([1], tf.int64), tf.reshape(ragged.row_splits[1:], tf.shape(texts))], 0)  # [B + 1]
+    splits = tf.concat([tf.zeros([1], tf.int64), tf.reshape(ragged.row_splits[1:], [tf.size(texts)])], 0)  # [B + 1]
     return tf.RaggedTensor.from_row_splits(ragged.values, splits, validate=False)

@@ -4,59 +4,101 @@ Each batch is as long as its longest text.
 """
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import keras
 
-from keras_bert.bert import Bert
 from keras_bert.compat import trackable
-from keras_bert.exports.encoder_part import specs, trace, traced
-from keras_bert.tasks.signature import pack_texts, text_signatures
+from keras_bert.exports.encoder_part import specs, trace, traced, tracked
+from keras_bert.exports.pieces_signatures import piece_names
+from keras_bert.exports.pretrainer_signatures import pretrainer_signatures
+from keras_bert.pretraining.pretrainer import Pretrainer
+from keras_bert.tasks.signature import Signature, pack_texts, text_signatures
 from keras_bert.tasks.task import Task
 from keras_bert.vectors import Pooling, features
-
-if TYPE_CHECKING:
-    pass
 
 SERVED = ("embedding", "pooled_output", "truncated")
 
 
-def vectors_of_texts(bert: Bert, seq_length: int, vocab_file: str | os.PathLike) -> tuple[Any, dict[str, Any]]:
-    """The object to save and its signatures: `embedding` is what `bert.embed` returns for texts that fit."""
+def vectors_of_texts(
+    model: Any, seq_length: int, vocab_file: str | os.PathLike, attention: bool = False
+) -> tuple[Any, dict[str, Any]]:
+    """The object to save and its signatures, for a `Bert` or for a `Pretrainer`, whose heads answer too.
+
+    `embedding` is what `bert.embed` returns for texts that fit. The object called on texts returns only that, float32
+    [B, D], as TF-Hub's API for text embeddings wants it. attention: see `_attention`.
+    """
     import tensorflow as tf
 
+    bert = getattr(model, "bert", model)
     pooling = getattr(bert, "pooling", None) or Pooling()
     embedding = features(bert, (-1,), "concat", pooling.pooling, pooling.normalize)
     root = traced(keras.Model(bert.input, {**bert.output, "embedding": embedding}), training=False)
-    encode = root.__call__
+    run = root.__call__
 
-    def outputs(*columns: tf.Tensor) -> dict[str, Any]:
-        rows, truncated = pack_texts(bert.preprocessor, columns, seq_length)
-        return {**encode(rows, training=False), "truncated": truncated}
+    def encode(rows: dict[str, tf.Tensor]) -> dict[str, Any]:
+        return run(rows, training=False)
 
     def answer(*columns: tf.Tensor) -> dict[str, tf.Tensor]:
-        found = outputs(*columns)
+        rows, truncated = pack_texts(bert.preprocessor, columns, seq_length)
+        found = {**encode(rows), "truncated": truncated}
         return {name: found[name] for name in SERVED}
 
     root.__call__ = tf.function(
-        lambda text: outputs(text), input_signature=[tf.TensorSpec([None], tf.string)], autograph=False
+        lambda text: answer(text)["embedding"], input_signature=[tf.TensorSpec([None], tf.string)], autograph=False
     )
     root.vocab_file = tf.saved_model.Asset(os.fspath(vocab_file))
     signatures = text_signatures(answer)
-    return root, {name: trace(signature.function, signature.inputs) for name, signature in signatures.items()}
+    if isinstance(model, Pretrainer):
+        root.heads = tracked(model)
+        signatures |= pretrainer_signatures(model, encode, seq_length)
+    return root, _traced(signatures | _attention(bert, seq_length, attention))
 
 
-def answers_to_texts(task: Task, seq_length: int, vocab_file: str | os.PathLike) -> tuple[Any, dict[str, Any]]:
-    """The object to save and its signatures: those of the task for strings, and `logits` for ids."""
+def answers_to_texts(
+    task: Task, seq_length: int, vocab_file: str | os.PathLike, attention: bool = False
+) -> tuple[Any, dict[str, Any]]:
+    """The object to save and its signatures: those of the task for strings, and `logits` for ids.
+
+    The object called on strings returns the answers by name, as `serving_default` does.
+    """
     import tensorflow as tf
 
     root = traced(task, training=False)
     run = root.__call__
     asked = task.signatures(lambda rows: run(rows, training=False), seq_length)
-    signatures = {name: trace(signature.function, signature.inputs) for name, signature in asked.items()}
+    signatures = _traced(asked | _attention(task.bert, seq_length, attention))
     signatures["logits"] = trace(lambda **rows: {"logits": run(rows, training=False)}, specs(task))
     root.logits = trackable()
     root.logits.__call__ = run
     root.__call__ = signatures["serving_default"]
     root.vocab_file = tf.saved_model.Asset(os.fspath(vocab_file))
     return root, signatures
+
+
+def _attention(bert: Any, seq_length: int, wanted: bool) -> dict[str, Signature]:
+    """If wanted, `attention`: for a batch of one text its `piece` [1, S] and the maps [1, L, A, S, S].
+
+    One text at a time, because the maps of a batch would fill the memory. They are rounded to 1/1024: a float64 of
+    Python, which JSON is made of, then has few digits.
+    """
+    if not wanted:
+        return {}
+    import tensorflow as tf
+
+    def attention(text: tf.Tensor) -> dict[str, tf.Tensor]:
+        rows, truncated = pack_texts(bert.preprocessor, [text], seq_length)
+        longest = tf.reduce_max(tf.reduce_sum(rows["input_mask"], axis=1))  # TF Serving may join requests to a batch
+        rows = {name: x[:, :longest] for name, x in rows.items()}
+        maps = tf.stack([tf.cast(x, tf.float32) for x in bert.attention_maps(rows, training=False)], axis=1)
+        return {
+            "piece": tf.gather(tf.constant(piece_names(bert.preprocessor.vocabulary)), rows["input_word_ids"]),
+            "attention": tf.round(maps * 1024) / 1024,  # [1, L, A, S, S]
+            "truncated": truncated,
+        }
+
+    return {"attention": Signature(attention, {"text": tf.TensorSpec([1], tf.string, "text")})}
+
+
+def _traced(signatures: dict[str, Signature]) -> dict[str, Any]:
+    return {name: trace(signature.function, signature.inputs) for name, signature in signatures.items()}

@@ -26,7 +26,8 @@ def write_warm_up(folder: Path, name: str, signatures: dict[str, Any]) -> None:
     with tf.io.TFRecordWriter(str(folder / PATH)) as file:
         for signature, function in signatures.items():
             concrete = function.get_concrete_function() if hasattr(function, "get_concrete_function") else function
-            for size in _SIZES:
+            fixed = {spec.shape[0] for spec in _inputs(concrete) if spec.shape.rank} - {None}
+            for size in fixed or _SIZES:
                 log = prediction_log_pb2.PredictionLog()
                 if is_classify(concrete):
                     request = log.classify_log.request

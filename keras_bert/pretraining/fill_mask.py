@@ -9,11 +9,11 @@ import numpy as np
 from keras import ops
 
 from keras_bert.text.packing import Packer
+from keras_bert.text.plain_tokenizer import make_tokenizer
 from keras_bert.text.preprocessor import text_columns
 from keras_bert.text.rules import TextRules
 from keras_bert.text.texts import as_texts
 from keras_bert.text.tokenized_rows import TokenizedRows, pieces
-from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.text.vocabulary import Vocabulary
 
 MASK = "[MASK]"
@@ -46,11 +46,11 @@ def fill_mask(pretrainer: Any, texts: Any, top_k: int = 5) -> list:
     if not hasattr(top_k, "__index__") or not 1 <= top_k <= size:
         raise ValueError(f"`top_k` must be 1 to {size}, the number of pieces. Received: top_k={top_k}")
     column = as_texts(texts)
-    given = [row.decode("utf-8", "ignore") for row in np.atleast_1d(column.numpy())]
+    given = [row.decode("utf-8", "ignore") for row in np.atleast_1d(np.asarray(column))]
     found = []
     for start in range(0, len(given), BATCH):
         found += _fill(pretrainer, given[start : start + BATCH], start, top_k)
-    return found[0] if column.shape.rank == 0 else found
+    return found if len(column.shape) else found[0]
 
 
 def _fill(pretrainer: Any, texts: list[str], start: int, top_k: int) -> list[list[list[Filling]]]:
@@ -58,16 +58,16 @@ def _fill(pretrainer: Any, texts: list[str], start: int, top_k: int) -> list[lis
     vocabulary = pretrainer.bert.preprocessor.vocabulary
     if MASK not in vocabulary:
         raise ValueError(f"The vocabulary has no {MASK}. Load a model that was trained with it. Received: {vocabulary}")
-    ids = pieces(_mask_tokenizer(vocabulary, TextRules.of(pretrainer.bert.preprocessor)), texts)  # [B, (pieces)]
+    ids = pieces(mask_tokenizer(pretrainer.bert.preprocessor), texts)  # [B, (pieces)]
     packed = TokenizedRows([ids], _packer(pretrainer)).pack(np.arange(len(texts)))
-    inputs = {name: x.numpy() for name, x in packed.items()}
+    inputs = {name: np.asarray(x) for name, x in packed.items()}
     places = [np.flatnonzero(row == vocabulary[MASK]) for row in inputs["input_word_ids"]]  # of each text
     for index, (text, row, place) in enumerate(zip(texts, ids, places, strict=True), start):
         if MASK not in text:
             raise ValueError(
                 f"The text at index {index} has no {MASK}. Write one in place of a word. Received: {text!r}"
             )
-        if len(place) < np.count_nonzero(row.numpy() == vocabulary[MASK]):
+        if len(place) < np.count_nonzero(np.asarray(row) == vocabulary[MASK]):
             raise ValueError(
                 f"The text at index {index} has a {MASK} beyond the model's "
                 f"{pretrainer.bert.config.max_position_embeddings} positions. Shorten it. Received: {len(row) + 2} "
@@ -103,7 +103,7 @@ def is_next(pretrainer: Any, first: Any, second: Any) -> Any:
             "Pretrainer(bert, nsp=True). Received: nsp=False"
         )
     columns = text_columns((first, second))
-    texts = [column[None] if column.shape.rank == 0 else column for column in columns]
+    texts = [column if len(column.shape) else column[None] for column in columns]
     rows = TokenizedRows([pieces(pretrainer.bert.preprocessor, column) for column in texts], _packer(pretrainer))
     run = pretrainer.runners.get(
         "is_next", pretrainer, lambda: keras.Model(pretrainer.bert.input, pretrainer.output["nsp_logits"])
@@ -113,13 +113,17 @@ def is_next(pretrainer: Any, first: Any, second: Any) -> Any:
         logits[index] = run(rows, index)
     scores = _softmax(logits)[:, 0].tolist()  # label 0 is the next sentence
     found = [NextSentence(score >= 0.5, score) for score in scores]
-    return found[0] if columns[0].shape.rank == 0 else found
+    return found if len(columns[0].shape) else found[0]
+
+
+def mask_tokenizer(preprocessor: Any) -> Any:
+    """A tokenizer that takes [MASK] in a text as the special token."""
+    return _mask_tokenizer(preprocessor.vocabulary, TextRules.of(preprocessor))
 
 
 @lru_cache(maxsize=2)
-def _mask_tokenizer(vocabulary: Vocabulary, rules: TextRules) -> Tokenizer:
-    """A tokenizer that takes [MASK] in a text as the special token."""
-    return Tokenizer(vocabulary, rules.lowercase, rules.strip_accents, rules.split_cjk, special_tokens_in_text=True)
+def _mask_tokenizer(vocabulary: Vocabulary, rules: TextRules) -> Any:
+    return make_tokenizer(vocabulary, **vars(rules), special_tokens_in_text=True)
 
 
 def _packer(pretrainer: Any) -> Packer:

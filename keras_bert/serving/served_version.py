@@ -4,10 +4,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from keras_bert.exports.manifest import MANIFEST
 from keras_bert.exports.new_version import PARTS, served_name
 from keras_bert.serving.batcher import Batcher
 from keras_bert.serving.predict_requests import BadRequest
-from keras_bert.storage import literal_path
+from keras_bert.storage import literal_path, read_json
 
 _TYPES = {"string": "DT_STRING", "int32": "DT_INT32", "float32": "DT_FLOAT", "bool": "DT_BOOL"}
 
@@ -46,8 +47,10 @@ class ServedVersion:
                 f"{folder} could not be loaded. If a copy of it was interrupted, copy it or export it again. "
                 f"Received: {(str(error).splitlines() or [type(error).__name__])[0]}"
             ) from error
+        self.part = folder.parent.name
+        self.facts = read_json(folder / MANIFEST)
         self.signatures = dict(self.loaded.signatures)
-        self.batchers = {name: Batcher(_runner(function)) for name, function in self.signatures.items()}
+        self.batchers = {name: batcher(function) for name, function in self.signatures.items()}
 
     def metadata(self) -> dict[str, Any]:
         """The inputs and outputs of every signature, in the form of TF Serving."""
@@ -60,6 +63,12 @@ class ServedVersion:
             for name, function in self.signatures.items()
         }
         return {"signature_def": {"signature_def": described}}
+
+
+def batcher(function: Any) -> Batcher:
+    """Runs requests together, unless the signature takes a fixed number of rows, as that of attention does."""
+    sizes = [spec.shape[0] for spec in function.structured_input_signature[1].values() if spec.shape.rank]
+    return Batcher(_runner(function), max_rows=next((size for size in sizes if size), 64))
 
 
 def _runner(function: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:

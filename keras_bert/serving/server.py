@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from keras_bert.serving.batcher import Overloaded
 from keras_bert.serving.classify_requests import read_examples, write_results
+from keras_bert.serving.page import Page
 from keras_bert.serving.predict_requests import BadRequest, read_request, write_answer
 from keras_bert.serving.served_version import ServedVersion
 
@@ -21,21 +22,23 @@ _PATH = re.compile(
 _VERBS = {":predict": (read_request, write_answer), ":classify": (read_examples, write_results)}
 
 
-def application(models: dict[str, dict[int, ServedVersion]]) -> "Starlette":
-    """The ASGI application that answers for these models."""
+def application(models: dict[str, dict[int, ServedVersion]], page: Page | None = None) -> "Starlette":
+    """The ASGI application that answers for these models, and at / with the page, if there is one."""
     try:
         from starlette.applications import Starlette
         from starlette.exceptions import HTTPException
         from starlette.requests import ClientDisconnect, Request
-        from starlette.responses import JSONResponse
+        from starlette.responses import HTMLResponse, JSONResponse
         from starlette.routing import Route
     except ImportError:
         raise ImportError('The server needs starlette. Run: pip install "keras3-bert[serving]".') from None
     import tensorflow as tf
 
-    async def answer(request: Request) -> JSONResponse:
+    async def answer(request: Request) -> HTMLResponse | JSONResponse:
         body = await _body(request)  # all of it, or the client might not get to read a refusal
         path = request.scope["path"]  # as it was sent, even with a line feed
+        if path == "/" and page is not None and request.method in ("GET", "HEAD"):
+            return HTMLResponse(page.html, headers=page.headers)
         asked = _PATH.fullmatch(path)
         if asked is None:
             raise HTTPException(404, f"Malformed request: {request.method} {path}")

@@ -1,7 +1,8 @@
 """LabelledRows: the tokenized rows of a task, and the batches it is trained and validated on."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import keras
@@ -10,6 +11,7 @@ import numpy as np
 from keras_bert import kernels
 from keras_bert.inputs import check_length
 from keras_bert.text.packing import Packer, place
+from keras_bert.text.tensors import in_graph, tensors
 from keras_bert.text.tokenized_rows import TokenizedRows
 
 GROUP = 4  # batches that are sorted by length together where padding costs time; few, so that they stay mixed
@@ -32,8 +34,7 @@ class LabelledRows(TokenizedRows):
 
         An index of -1 is a filler: some example, with weight 0.
         """
-        import tensorflow as tf
-
+        tf = tensors()
         with tf.device("CPU:0"):
             real, index = tf.cast(index >= 0, tf.float32), tf.maximum(index, 0)
             x = super().pack(index, width)
@@ -41,29 +42,35 @@ class LabelledRows(TokenizedRows):
                 return x
             shape = tf.shape(x["input_mask"])
             targets, weights = self.targets_of(index, shape)  # each [B] or [B, ...]
-            return x, targets, weights * tf.reshape(real, [-1] + [1] * (weights.shape.rank - 1))
+            return x, targets, weights * tf.reshape(real, [-1] + [1] * (len(weights.shape) - 1))
 
     def targets_of(self, index: Any, shape: Any) -> tuple[Any, Any]:
         """The targets and the weights of these examples, whose inputs have this shape."""
         return _take(self.targets, index, shape), _take(self.weights, index, shape)
 
     def batches(self, batch_size: int) -> Any:
-        """A tf.data of the batches of all examples, in their order."""
-        import tensorflow as tf
-
+        """The batches of all examples, in their order: a tf.data, or without TensorFlow Text a PyDataset."""
+        tf = tensors()
+        index = _filled(np.arange(len(self)), batch_size)
+        if not in_graph():
+            return Batches(self, lambda epoch: index, len(index))
         with tf.device("CPU:0"):
-            index = _filled(np.arange(len(self)), batch_size)
             dataset = tf.data.Dataset.from_tensor_slices(index).map(_without_filling)
             return dataset.map(self.pack, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
 
     def shuffled(self, batch_size: int, *, seed: int, epoch: Any) -> Any:
-        """A tf.data of one epoch's batches, whose order is a function of the seed and of the variable `epoch`."""
-        import tensorflow as tf
-
+        """One epoch's batches, whose order is a function of the seed and of the variable `epoch`; as `batches`."""
+        tf = tensors()
         steps = -(-len(self) // batch_size)
+        by_length = not kernels.drops_padding()
+        if not in_graph():
+            return Batches(self, lambda number: self._mixed(batch_size, seed, number, by_length), steps, epoch)
+
+        def mixed(_: Any) -> Any:
+            return tf.data.Dataset.from_tensor_slices(self._mixed(batch_size, seed, epoch, by_length))
+
         with tf.device("CPU:0"):
-            by_length = not kernels.drops_padding()
-            dataset = tf.data.Dataset.range(1).flat_map(lambda _: self._mixed(batch_size, seed, epoch, by_length))
+            dataset = tf.data.Dataset.range(1).flat_map(mixed)
             dataset = dataset.map(_without_filling).map(self.pack, num_parallel_calls=tf.data.AUTOTUNE)
             return dataset.apply(tf.data.experimental.assert_cardinality(steps)).prefetch(tf.data.AUTOTUNE)
 
@@ -73,8 +80,7 @@ class LabelledRows(TokenizedRows):
         Fillers in the last batch have weight 0. With a seed, epochs are shuffled and never end; without, each example
         comes once.
         """
-        import tensorflow as tf
-
+        tf = tensors()
         width = min(-(-int(self.lengths.max()) // 16) * 16, self.packer.max_length)
         rows = batch_size // part[1]
         with tf.device("CPU:0"):
@@ -82,7 +88,11 @@ class LabelledRows(TokenizedRows):
                 dataset = tf.data.Dataset.from_tensor_slices(_filled(np.arange(len(self)), batch_size))
             else:
                 epochs = tf.data.Dataset.range(first_epoch, np.iinfo("int32").max)
-                dataset = epochs.flat_map(lambda epoch: self._mixed(batch_size, seed, epoch, by_length=False))
+
+                def mixed(epoch: Any) -> Any:
+                    return tf.data.Dataset.from_tensor_slices(self._mixed(batch_size, seed, epoch, by_length=False))
+
+                dataset = epochs.flat_map(mixed)
 
             def pack(index: Any) -> Any:
                 packed = self.pack(index[part[0] * rows : (part[0] + 1) * rows], width)
@@ -91,9 +101,8 @@ class LabelledRows(TokenizedRows):
             return dataset.map(pack, num_parallel_calls=tf.data.AUTOTUNE)
 
     def _mixed(self, batch_size: int, seed: int, epoch: Any, by_length: bool) -> Any:
-        """The indices of the batches of an epoch, shuffled; by length, sorted within groups of batches."""
-        import tensorflow as tf
-
+        """The indices of the batches of an epoch [steps, B], shuffled; by length, sorted within groups of batches."""
+        tf = tensors()
         count = len(self)
         steps = -(-count // batch_size)
         first = tf.cast(tf.constant(seed, tf.int64), tf.int32)
@@ -107,15 +116,31 @@ class LabelledRows(TokenizedRows):
         index = tf.reshape(index, (steps, batch_size))  # [steps, B]
         if by_length:
             index = tf.gather(index, tf.argsort(tf.random.stateless_uniform([steps], between)))
-        return tf.data.Dataset.from_tensor_slices(index)
+        return index
+
+
+class Batches(keras.utils.PyDataset):
+    """The batches of rows in the order that a function of the epoch returns, as indices [steps, B]."""
+
+    def __init__(self, rows: LabelledRows, order: Callable[[int], np.ndarray], steps: int, epoch: Any = 0) -> None:
+        super().__init__()
+        self._rows = rows
+        self._order = lru_cache(1)(order)
+        self._steps = steps
+        self._epoch = epoch
+
+    def __len__(self) -> int:
+        return self._steps
+
+    def __getitem__(self, number: int) -> Any:
+        return self._rows.pack(_without_filling(self._order(int(self._epoch))[number]))
 
 
 class Epoch(keras.callbacks.Callback):
     """Keeps the number of the epoch, which decides the order of the examples, also in a run that was resumed."""
 
     def __init__(self, initial_epoch: int) -> None:
-        import tensorflow as tf
-
+        tf = tensors()
         super().__init__()
         with tf.device("CPU:0"):
             self.number = tf.Variable(initial_epoch, dtype=tf.int32, trainable=False)
@@ -136,8 +161,7 @@ def _without_filling(index: Any) -> Any:
 
 def _take(values: Any, index: Any, shape: Any) -> Any:
     """Rows of a dense tensor; of a ragged one, dense [B, S] with a value for each piece and 0 elsewhere."""
-    import tensorflow as tf
-
+    tf = tensors()
     if not isinstance(values, tf.RaggedTensor):
         return tf.gather(values, index)
     rows = tf.gather(values, index)
@@ -166,7 +190,6 @@ def interleave(*columns: Sequence[str]) -> list[str]:
 
 def repeated(rows: Any, count: int) -> Any:
     """Each ragged row `count` times."""
-    import tensorflow as tf
-
+    tf = tensors()
     with tf.device("CPU:0"):
         return tf.gather(rows, np.repeat(np.arange(int(rows.nrows())), count))

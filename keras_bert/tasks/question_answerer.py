@@ -22,9 +22,11 @@ from keras_bert.tasks.metrics import answer_scores, korquad_scores
 from keras_bert.tasks.readers import Reading, Rows, read_squad, tab_columns
 from keras_bert.tasks.signature import Logits, Signature, strings
 from keras_bert.tasks.task import Task
+from keras_bert.text.tensors import tensors
 
 logger = logging.getLogger("keras_bert")
 
+LISTED = 5  # answers of the signature `answers`
 CHUNK = 64  # questions whose windows are made at a time
 PLACES = ("example", "start", "end", "best")
 NOWHERE = -1e9
@@ -244,8 +246,7 @@ class QuestionAnswerer(Task):
         max_answer_length: int = MAX_ANSWER_LENGTH,
     ) -> list[Answer]:
         """An `Answer` to each question; see `answer`. `logits` has a row for each window."""
-        import tensorflow as tf
-
+        tf = tensors()
         windows: Windows = examples.decoding
         width = max((row.shape[1] for row in logits), default=1)
         dense = np.full((len(logits), 2, width), NOWHERE, "float32")  # [W, 2, S]
@@ -260,7 +261,7 @@ class QuestionAnswerer(Task):
                 top_k=tf.constant(top_k),
                 max_answer_length=tf.constant(max_answer_length),
             )
-        columns = (found[name].numpy().tolist() for name in ("text", "start", "end", "score", "count"))
+        columns = (np.asarray(found[name]).tolist() for name in ("text", "start", "end", "score", "count"))
         return [_answer(*row) for row in zip(*columns, strict=True)]
 
     # === Export ===
@@ -269,24 +270,30 @@ class QuestionAnswerer(Task):
         """`text`, `start`, `end`, `score` [B]; without an answer the text is empty, and start and end are -1.
 
         `truncated`: the question was truncated. A context never is: it is read in as many windows as it takes.
+        The signature `answers` has the same for the best five, [B, 5], of which `count` [B] are answers.
         """
         import tensorflow as tf
 
         room = min(self.max_question_length, seq_length // 2)  # pieces of a question
 
-        def answer(question: tf.Tensor, context: tf.Tensor) -> dict[str, tf.Tensor]:
+        def answers(question: tf.Tensor, context: tf.Tensor, top_k: int) -> dict[str, tf.Tensor]:
             windows = self._read(question, context, seq_length)
             of_windows = in_batches(logits, {name: windows[name] for name in self.bert.input}, (2, None))  # [W, 2, S]
             threshold = tf.constant(_or_nan(self.null_threshold), tf.float64)
-            found = decode_answers(windows, of_windows, context, null_threshold=threshold)
+            found = decode_answers(windows, of_windows, context, null_threshold=threshold, top_k=top_k)
             lengths = self.bert.preprocessor.tokenize(question).merge_dims(1, 2).row_lengths()
-            return {
-                **{name: found[name][:, 0] for name in ("text", "start", "end")},
-                "score": tf.cast(found["score"][:, 0], tf.float32),
-                "truncated": lengths > room,
-            }
+            return {**found, "score": tf.cast(found["score"], tf.float32), "truncated": lengths > room}
 
-        return {"serving_default": Signature(answer, strings("question", "context"))}
+        def listed(question: tf.Tensor, context: tf.Tensor) -> dict[str, tf.Tensor]:
+            return answers(question, context, LISTED)
+
+        def best(question: tf.Tensor, context: tf.Tensor) -> dict[str, tf.Tensor]:
+            found = answers(question, context, 1)
+            first = {name: found[name][:, 0] for name in ("text", "start", "end", "score")}
+            return {**first, "truncated": found["truncated"]}
+
+        inputs = strings("question", "context")
+        return {"serving_default": Signature(best, inputs), "answers": Signature(listed, inputs)}
 
 
 def _answer(texts: list[bytes], starts: list[int], ends: list[int], scores: list[float], count: int) -> Answer:
@@ -336,8 +343,7 @@ def _spans(contexts: list[str], y: Any) -> list[tuple[int, int] | None]:
 
 def _segments(windows: list[dict[str, np.ndarray]]) -> list[Any]:
     """The question and the part of the context of each window, ragged ids [W, (pieces)]."""
-    import tensorflow as tf
-
+    tf = tensors()
     question, context, sizes = [], [], []
     for rows in windows:
         ids, real = rows["input_word_ids"], rows["input_mask"] != 0

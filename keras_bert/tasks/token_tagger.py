@@ -25,6 +25,7 @@ from keras_bert.tasks.readers import Reading, Rows, read_conll, read_conllu, rea
 from keras_bert.tasks.signature import Logits, Signature, strings
 from keras_bert.tasks.task import Task
 from keras_bert.text.row_ids import row_ids
+from keras_bert.text.tensors import tensors
 
 UNITS = ("word", "piece")
 logger = logging.getLogger("keras_bert")
@@ -174,7 +175,7 @@ class TokenTagger(Task):
                 f"The label {stray!r} is neither O nor has a prefix such as B-, as other labels have. Correct it, or "
                 f"leave it out. Received: labels={self.labels}"
             )
-        learned = np.unique(examples.targets.flat_values.numpy()[examples.weights.flat_values.numpy() > 0])
+        learned = np.unique(np.asarray(examples.targets.flat_values)[np.asarray(examples.weights.flat_values) > 0])
         if len(learned) < 2:
             raise ValueError(
                 "All words have the same label, and two different labels are needed to learn anything. Add rows with "
@@ -220,7 +221,7 @@ class TokenTagger(Task):
         if not has_entities(self.labels):
             return ids[units.tag_group]
         row = np.repeat(np.arange(len(units)), units.words)
-        begins, entity = (x.numpy() for x in find_runs(scheme_of(self.labels), ids, row))
+        begins, entity = map(np.asarray, find_runs(scheme_of(self.labels), ids, row))
         types = types_of(self.labels)
         kinds = [types[number] for number in ids[begins]]
         entity = entity[units.tag_group]  # of each piece
@@ -278,10 +279,9 @@ class TokenTagger(Task):
         return [encode(row, count, self.labels) for row, count in zip(runs, units.words, strict=True)]
 
     def _decode(self, examples: LabelledRows, logits: list[np.ndarray]) -> dict[str, np.ndarray]:
-        import tensorflow as tf
-
+        tf = tensors()
         units: Units = examples.decoding
-        sizes = examples.segments[0].row_lengths().numpy()
+        sizes = np.asarray(examples.segments[0].row_lengths())
         rows = [row[1 : 1 + size] for row, size in zip(logits, sizes, strict=True)]  # without [CLS] and [SEP]
         of_pieces = np.concatenate([*rows, np.zeros((0, len(self.labels)))], dtype="float32")  # [P, C]
         group = units.row if has_entities(self.labels) else units.tag_group
@@ -296,7 +296,7 @@ class TokenTagger(Task):
                 group,
                 tf.constant(units.texts, tf.string),
             )
-        return {name: tensor.numpy() for name, tensor in found.items()}
+        return {name: np.asarray(tensor) for name, tensor in found.items()}
 
     # === Export ===
 

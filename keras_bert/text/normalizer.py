@@ -9,15 +9,8 @@ from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import Any
 
-# For the inside of a character class of RE2: control characters (Cc, Cf) except tab and line ends, and U+FFFD.
-_DROPPED = r"\x00\x0b\x0c\x7f-\x{9f}\p{Cf}\x{fffd}"
-_STAND_INS = r"\x01-\x08\x0e-\x1f"  # more control characters, which can replace special tokens
-_SPACES = r"\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}"  # all except the ASCII ones
-_PUNCTUATION = r"!-/:-@\[-`{-~\p{P}"
-_CJK = (
-    r"\x{4e00}-\x{9fff}\x{3400}-\x{4dbf}\x{20000}-\x{2a6df}\x{2a700}-\x{2b73f}\x{2b740}-\x{2b81f}\x{2b820}-\x{2ceaf}"
-    r"\x{f900}-\x{faff}\x{2f800}-\x{2fa1f}"
-)
+from keras_bert.text.character_sets import ACCENTS, CASED, CJK, DROPPED, IGNORABLE, PUNCTUATION, SPACES, STAND_INS
+
 # Marks that stay in a word (category Mc, or young) but that NFD may move past another mark.
 MOVING_MARKS = (
     r"\x{1715}\x{1734}\x{1b44}\x{1baa}\x{1bf2}\x{1bf3}\x{302e}\x{302f}\x{a953}\x{a9c0}\x{111c0}\x{11235}\x{1134d}"
@@ -31,13 +24,6 @@ _YOUNG_LETTERS = [(0x2C2F, 0x2C5F), (0xA7C0, 0xA7C1), (0xA7D0, 0xA7D1), (0xA7D6,
 ]
 # Letters whose lower case depends on the machine's language in ICU: LC_ALL=tr_TR or lt_LT must not change an id.
 _DOTTED_LETTERS = [(letter, letter.lower()) for letter in "İÌÍĨĮ"]
-# Unicode's Cased without Case_Ignorable, and Case_Ignorable: they decide where a sigma is final (section 3.13).
-_CASED = r"\p{Lu}\p{Ll}\p{Lt}\x{aa}\x{ba}\x{2160}-\x{217f}\x{24b6}-\x{24e9}\x{1f130}-\x{1f149}\x{1f150}-\x{1f169}" + (
-    r"\x{1f170}-\x{1f189}"
-)
-_IGNORABLE = r"\p{Mn}\p{Me}\p{Cf}\p{Lm}\p{Sk}'.:\x{b7}\x{387}\x{55f}\x{5f4}\x{2018}\x{2019}\x{2024}\x{2027}" + (
-    r"\x{fe13}\x{fe52}\x{fe55}\x{ff07}\x{ff0e}\x{ff1a}"
-)
 
 _SHORT = 4096  # bytes; in a text of this length no run of marks is long enough to take time
 
@@ -77,7 +63,7 @@ class Normalizer:
         texts = tf.cond(valid, lambda: texts, repair)
         if self.stand_ins:
             # A stand-in that is part of the given text is a control character, and dropped like any other.
-            texts = tf.strings.regex_replace(texts, f"[{_STAND_INS}]", "\x7f")
+            texts = tf.strings.regex_replace(texts, f"[{STAND_INS}]", "\x7f")
             for token in sorted(self.stand_ins, key=len, reverse=True):
                 texts = tf.strings.regex_replace(texts, re.escape(token), self.stand_ins[token])
         return texts
@@ -87,46 +73,53 @@ class Normalizer:
         import tensorflow as tf
         import tensorflow_text as tf_text
 
-        alone = _PUNCTUATION + _CJK * self.split_cjk + _STAND_INS * bool(self.stand_ins)
-        texts = tf.strings.regex_replace(texts, f"[{_DROPPED}{'' if self.stand_ins else _STAND_INS}]+", "")
-        texts = tf.strings.regex_replace(texts, f"[{_SPACES}]", " ")
-        if self.lowercase:
-            texts = self._lower(texts)
+        alone = PUNCTUATION + CJK * self.split_cjk + STAND_INS * bool(self.stand_ins)
+        rare = f"{self._dropped}{SPACES}" + f"Σ{''.join(self._letters)}" * self.lowercase
+        texts = _where_any(texts, rare, self._replace_rare)  # one search, where most batches have none of these
+        if self.lowercase:  # ASCII first: under LC_ALL=tr_TR the second one would turn I into a dotless ı
+            texts = tf.strings.lower(tf.strings.lower(texts), encoding="utf-8")
         if self.strip_accents:
             longest = tf.reduce_max(tf.concat([[0], tf.strings.length(texts)], 0))
             texts = tf.cond(longest > _SHORT, partial(_without_long_runs_of_marks, texts), lambda: texts)
             texts = tf_text.normalize_utf8(texts, "NFD")
-            texts = tf.strings.regex_replace(texts, r"\p{Mn}+", "")
+            texts = tf.strings.regex_replace(texts, f"{ACCENTS}+", "")
         # Google puts spaces around CJK before lowercasing. Neither lowercasing nor NFD creates or removes an ideograph,
         # so one pass does both.
         return tf.strings.regex_replace(texts, f"[{alone}]", r" \0 ")
 
-    def _lower(self, texts: Any) -> Any:
+    @property
+    def _dropped(self) -> str:
+        return DROPPED if self.stand_ins else DROPPED + STAND_INS
+
+    @property
+    def _letters(self) -> dict[str, str]:
+        """The letters that are lowercased before `tf.strings.lower`."""
+        letters = {chr(upper): chr(lower) for upper, lower in _YOUNG_LETTERS}
+        # Stripping accents removes every dot that a language adds or keeps.
+        return letters if self.strip_accents else letters | dict(_DOTTED_LETTERS)
+
+    def _replace_rare(self, texts: Any) -> Any:
         import tensorflow as tf
 
-        pairs = [(chr(upper), chr(lower)) for upper, lower in _YOUNG_LETTERS]
-        if not self.strip_accents:  # stripping removes every dot that a language adds or keeps
-            pairs += _DOTTED_LETTERS
-        letters = "".join(upper for upper, _ in pairs)
-
         def lower_letters(texts: Any) -> Any:
-            for upper, lower in pairs:
+            for upper, lower in self._letters.items():
                 texts = tf.strings.regex_replace(texts, upper, lower)
             return texts
 
         def lower_rest(texts: Any) -> Any:
             return _where_any(_lower_sigma(texts), letters, lower_letters)
 
-        texts = tf.strings.lower(texts)  # ASCII first: under LC_ALL=tr_TR the last line would turn I into a dotless ı
-        texts = _where_any(texts, f"Σ{letters}", lower_rest)
-        return tf.strings.lower(texts, encoding="utf-8")
+        texts = tf.strings.regex_replace(texts, f"[{self._dropped}]+", "")
+        texts = tf.strings.regex_replace(texts, f"[{SPACES}]", " ")
+        letters = "".join(self._letters)
+        return _where_any(texts, f"Σ{letters}", lower_rest) if self.lowercase else texts
 
 
 def _lower_sigma(texts: Any) -> Any:
     """Σ as ς after a cased letter unless one follows, otherwise as σ. ICU's own rule ends with Unicode 13."""
     import tensorflow as tf
 
-    final = f"([{_CASED}][{_IGNORABLE}]*)Σ([{_IGNORABLE}]*(?:[^{_CASED}{_IGNORABLE}]|$))"
+    final = f"([{CASED}][{IGNORABLE}]*)Σ([{IGNORABLE}]*(?:[^{CASED}{IGNORABLE}]|$))"
     return tf.strings.regex_replace(tf.strings.regex_replace(texts, final, r"\1ς\2"), "Σ", "σ")
 
 
@@ -150,7 +143,7 @@ def _sorted_accents() -> str:
 
     with tf.init_scope(), tf.device("CPU:0"):
         characters = tf.strings.unicode_encode(tf.range(0x300, 0x20000)[:, None], "UTF-8", errors="ignore")
-        characters = tf.boolean_mask(characters, tf.strings.regex_full_match(characters, r"\p{Mn}"))
+        characters = tf.boolean_mask(characters, tf.strings.regex_full_match(characters, ACCENTS))
         behind, alone = (tf_text.normalize_utf8(before + characters, "NFD") for before in ("\u0345", ""))
         moved = behind == alone + "\u0345"
         return tf.strings.reduce_join(tf.boolean_mask(characters, moved)).numpy().decode() + "\u0345"

@@ -5,10 +5,14 @@ from dataclasses import replace
 from typing import Any
 
 import keras
+import numpy as np
 
+from keras_bert.installation import need_tensorflow
 from keras_bert.text.packing import Packer, check_seq_length
+from keras_bert.text.plain_tokenizer import make_tokenizer
+from keras_bert.text.ragged_rows import ragged_rows
+from keras_bert.text.tensors import in_graph, tensors
 from keras_bert.text.texts import as_texts
-from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.text.windows import windows
 
@@ -21,6 +25,8 @@ FIXED = (  # the tokenizer and the packer are built with these
     "special_tokens_in_text",
     "max_length",
 )
+
+SEGMENTS = "Each segment must be whole numbers of shape [B, (pieces)] or [B, (words), (pieces)]."
 
 
 @keras.saving.register_keras_serializable("keras_bert")
@@ -88,7 +94,7 @@ class Preprocessor(keras.layers.Layer):
         self.truncation = truncation
         self.special_tokens_in_text = special_tokens_in_text
         self.max_length = max_length
-        self._tokenizer = Tokenizer(vocabulary, lowercase, strip_accents, split_cjk, special_tokens_in_text)
+        self._tokenizer = make_tokenizer(vocabulary, lowercase, strip_accents, split_cjk, special_tokens_in_text)
         start, end, pad = (vocabulary[token] for token in ("[CLS]", "[SEP]", "[PAD]"))
         self.packer = Packer(start, end, pad, truncation, max_length)
         self.built = True
@@ -106,6 +112,7 @@ class Preprocessor(keras.layers.Layer):
         first = texts[0] if isinstance(texts, list | tuple) and texts else texts
         if not isinstance(first, keras.KerasTensor):
             return _hand_over(self.call(texts))
+        need_tensorflow("A Keras model that reads text", "tensorflow_text")
         if keras.backend.backend() != "tensorflow":
             raise ValueError(
                 "A Keras model can read text only on the TensorFlow backend. Call the preprocessor before the model. "
@@ -115,12 +122,11 @@ class Preprocessor(keras.layers.Layer):
         return super().__call__(tuple(texts) if isinstance(texts, list) else texts, **context)
 
     def call(self, texts: Any) -> dict[str, Any]:
-        import tensorflow as tf
-
+        tf = tensors()
         columns = text_columns(texts)
         with tf.device("CPU:0"):  # there are no string ops elsewhere
             packed = self.packer.pack(self._segments(columns), self.seq_length)
-            return {name: value[0] for name, value in packed.items()} if columns[0].shape.rank == 0 else packed
+            return {name: value[0] for name, value in packed.items()} if not len(columns[0].shape) else packed
 
     # === Pieces ===
 
@@ -144,12 +150,11 @@ class Preprocessor(keras.layers.Layer):
 
     def pack(self, segments: Sequence[Any], seq_length: int | str | None = None) -> dict[str, Any]:
         """Packed rows. Each segment is the ids of a batch, as `tokenize` returns them or ragged [B, (pieces)]."""
-        import tensorflow as tf
-
+        tf = tensors()
         if not segments:
             raise ValueError("`segments` must not be empty. Pass [ids] or [ids_a, ids_b]. Received: no segments")
         with tf.device("CPU:0"):
-            rows = [_rows(segment) for segment in segments]
+            rows = [ragged_rows(segment, SEGMENTS, (2, 3), ragged_rank=1)[0] for segment in segments]
             _check_equal_lengths([tf.get_static_value(segment.nrows()) for segment in rows])
             return _hand_over(self.packer.pack(rows, self.seq_length if seq_length is None else seq_length))
 
@@ -160,8 +165,7 @@ class Preprocessor(keras.layers.Layer):
         >>> keras.ops.convert_to_numpy(preprocessor.is_cut(["a b", "a b c"]))
         array([[False], [ True]])
         """
-        import tensorflow as tf
-
+        tf = tensors()
         with tf.device("CPU:0"):
             segments = self._segments(text_columns(texts))
             cut = self.packer.cut(segments, self.seq_length if seq_length is None else seq_length)
@@ -177,8 +181,7 @@ class Preprocessor(keras.layers.Layer):
         max_question_length: int = 64,
     ) -> dict[str, Any]:
         """Rows of a question and a part of its context, as many as the context needs; see `text.windows.windows`."""
-        import tensorflow as tf
-
+        tf = tensors()
         if seq_length is None:
             seq_length = self.max_length if isinstance(self.seq_length, str) else self.seq_length
         with tf.device("CPU:0"):
@@ -200,8 +203,7 @@ class Preprocessor(keras.layers.Layer):
 
     def _segments(self, columns: list[Any]) -> list[Any]:
         """The ids of each column, ragged [B, (pieces)]."""
-        import tensorflow as tf
-
+        tf = tensors()
         return [self.tokenize(tf.reshape(column, [-1])).merge_dims(1, 2) for column in columns]
 
     # === Config ===
@@ -228,12 +230,12 @@ def text_columns(texts: Any) -> list[Any]:
     columns = [as_texts(column) for column in texts] if isinstance(texts, tuple) else [as_texts(texts)]
     if not columns:
         raise ValueError("A tuple of texts must not be empty. For a batch without texts, pass []. Received: ()")
-    if len({column.shape.rank for column in columns}) > 1:
+    if len({len(column.shape) for column in columns}) > 1:
         raise ValueError(
             "A pair must be two texts or two columns of texts. Repeat the single text for each row of the column. "
             f"Received: shapes {[tuple(column.shape) for column in columns]}"
         )
-    if columns[0].shape.rank == 1:
+    if len(columns[0].shape) == 1:
         _check_equal_lengths([column.shape[0] for column in columns])
     return columns
 
@@ -246,29 +248,8 @@ def _check_equal_lengths(lengths: list[Any]) -> None:
         )
 
 
-def _rows(ids: Any) -> Any:
-    """The ids of a segment as ragged [B, (pieces)]."""
-    import tensorflow as tf
-
-    rule = "Each segment must be whole numbers of shape [B, (pieces)] or [B, (words), (pieces)]. Received: "
-    if isinstance(ids, list | tuple):
-        try:
-            ids = tf.ragged.constant(ids, tf.int32, ragged_rank=1)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"{rule}{error}") from None
-    elif not tf.is_tensor(ids):
-        ids = tf.convert_to_tensor(ids)
-    if ids.shape.rank not in (2, 3) or not ids.dtype.is_integer:
-        raise ValueError(f"{rule}shape={ids.shape}, dtype={ids.dtype.name}")
-    if not isinstance(ids, tf.RaggedTensor):
-        ids = tf.RaggedTensor.from_tensor(ids, ragged_rank=ids.shape.rank - 1)
-    return ids.merge_dims(1, 2) if ids.shape.rank == 3 else ids
-
-
-def _hand_over(tensors: dict[str, Any]) -> dict[str, Any]:
-    """TensorFlow's tensors as arrays of the backend, except inside a graph, which can only be that of tf.data."""
-    import tensorflow as tf
-
-    if keras.backend.backend() == "tensorflow" or tf.inside_function():
-        return tensors
-    return {name: keras.ops.convert_to_tensor(value.numpy()) for name, value in tensors.items()}
+def _hand_over(packed: dict[str, Any]) -> dict[str, Any]:
+    """Tensors as arrays of the backend, except inside a graph, which can only be that of tf.data."""
+    if in_graph() and (keras.backend.backend() == "tensorflow" or tensors().inside_function()):
+        return packed
+    return {name: keras.ops.convert_to_tensor(np.asarray(value)) for name, value in packed.items()}

@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
+from keras_bert.text.tensors import tensors
+
 if TYPE_CHECKING:
     import tensorflow as tf
 
@@ -14,8 +16,7 @@ def row_ids(lengths: Any) -> "tf.Tensor":
     >>> row_ids([2, 0, 3]).numpy().tolist()
     [0, 0, 2, 2, 2]
     """
-    import tensorflow as tf
-
+    tf = tensors()
     ends = tf.cumsum(tf.cast(lengths, tf.int32))  # [rows]
     total = tf.reduce_max(tf.concat([[0], ends], 0))
     ended = tf.math.unsorted_segment_sum(

@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Set
 from typing import Any
 
+from keras_bert.text.tensors import tensors
+
 
 def as_texts(texts: Any) -> Any:
     """One text, or a list, tuple, numpy array, pandas column or tensor of texts, as a string tensor.
@@ -10,16 +12,16 @@ def as_texts(texts: Any) -> Any:
     >>> as_texts("one text").shape, as_texts(["two", "texts"]).shape
     (TensorShape([]), TensorShape([2]))
     """
-    import tensorflow as tf
-
+    tf = tensors()
     if tf.is_tensor(texts):
         return _checked(texts)
+    texts = texts.numpy() if hasattr(texts, "numpy") else texts
     if isinstance(texts, str | bytes):
-        return tf.constant(_utf8(texts, ""))
+        return tf.constant(_utf8(texts, ""), tf.string)
     if getattr(texts, "ndim", 1) == 0:
         texts = texts.item()
-        return tf.constant(_utf8(texts, ""))
-    if isinstance(texts, tf.data.Dataset):
+        return tf.constant(_utf8(texts, ""), tf.string)
+    if hasattr(texts, "element_spec"):
         raise TypeError(
             "Texts must not be a tf.data.Dataset here. Use dataset.map(preprocessor), or pass "
             f"list(dataset.as_numpy_iterator()). Received: {type(texts).__name__}"
@@ -35,7 +37,12 @@ def as_texts(texts: Any) -> Any:
             f"Texts must be one column of strings. {advice} "
             f"Received: {type(texts).__name__} of shape {tuple(texts.shape)}"
         )
-    return tf.constant([_utf8(text, f" at index {index}") for index, text in enumerate(texts)], tf.string, name="texts")
+    texts = list(texts)
+    try:
+        column = [text if isinstance(text, bytes) else str.encode(text) for text in texts]
+    except (TypeError, UnicodeEncodeError):
+        column = [_utf8(text, f" at index {index}") for index, text in enumerate(texts)]  # the error names the text
+    return tf.constant(column, tf.string, name="texts")
 
 
 def _checked(texts: Any) -> Any:

@@ -10,6 +10,7 @@ import keras
 import numpy as np
 
 from keras_bert.text.packing import Packer
+from keras_bert.text.tensors import tensors
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -48,7 +49,7 @@ class TokenizedRows:
 
     @cached_property
     def _uncut(self) -> np.ndarray:
-        pieces = np.sum([segment.row_lengths().numpy() for segment in self.segments], axis=0)  # [R]
+        pieces = np.sum([np.asarray(segment.row_lengths()) for segment in self.segments], axis=0)  # [R]
         return pieces + len(self.segments) + 1
 
     @cached_property
@@ -81,8 +82,7 @@ class TokenizedRows:
 
         The longest row decides S unless `width` does; on backends that compile each shape, S is a multiple of 16.
         """
-        import tensorflow as tf
-
+        tf = tensors()
         count = self.rows_per_example
         with tf.device("CPU:0"):
             index = tf.convert_to_tensor(index)
@@ -96,8 +96,7 @@ class TokenizedRows:
             return x
 
     def _widened(self, x: dict[str, Any]) -> dict[str, Any]:
-        import tensorflow as tf
-
+        tf = tensors()
         width = tf.shape(x["input_mask"])[1]
         wider = tf.minimum((width + 15) // 16 * 16, self.packer.max_length) - width
         pad = {"input_word_ids": self.packer.pad}
@@ -108,7 +107,7 @@ class TokenizedRows:
 
 def tokenize(preprocessor: Any, texts: Any, *, offsets: bool = False) -> tuple[Any, ...]:
     """Ragged ids [n, (words), (pieces)] of a column of texts, and with `offsets` the starts and ends of the pieces."""
-    import tensorflow as tf
+    tf = tensors()
 
     def split(chunk: Any) -> tuple[Any, ...]:
         return preprocessor.tokenize_with_offsets(chunk) if offsets else (preprocessor.tokenize(chunk),)

@@ -4,12 +4,17 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
+
 from keras_bert.text.normalizer import Normalizer
 from keras_bert.text.offsets import Aligner
+from keras_bert.text.ragged_rows import ragged_rows
 from keras_bert.text.row_ids import row_ids
 from keras_bert.text.texts import as_texts
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.text.wordpiece import WordPiece
+
+IDS = "`ids` must be whole numbers of shape [S], [B, S] or [B, (words), (pieces)]. Reshape them."
 
 
 class Tokenizer:
@@ -87,10 +92,10 @@ class Tokenizer:
     def tokens(self, text: Any) -> list:
         """The pieces of one text as strings; for several texts, a list for each."""
         ids = self.tokenize(text)
-        pieces = [self.vocabulary.token(id) for id in ids.flat_values.numpy()]
-        if ids.shape.rank == 2:
+        pieces = [self.vocabulary.token(id) for id in np.asarray(ids.flat_values)]
+        if len(ids.shape) == 2:
             return pieces
-        splits = ids.merge_dims(1, 2).row_splits.numpy()
+        splits = np.asarray(ids.merge_dims(1, 2).row_splits)
         return [pieces[begin:end] for begin, end in pairwise(splits)]
 
     def detokenize(self, ids: Any) -> Any:
@@ -102,21 +107,10 @@ class Tokenizer:
         """
         import tensorflow as tf
 
-        rule = "`ids` must be whole numbers of shape [S], [B, S] or [B, (words), (pieces)]. Reshape them. Received: "
-        if isinstance(ids, list | tuple):
-            try:
-                ids = tf.ragged.constant(ids, tf.int32)
-            except (TypeError, ValueError) as error:
-                raise ValueError(f"{rule}{error}") from None
-        elif not tf.is_tensor(ids):
-            ids = tf.convert_to_tensor(ids)
-        if ids.shape.rank not in (1, 2, 3) or not ids.dtype.is_integer:
-            raise ValueError(f"{rule}shape={ids.shape}, dtype={ids.dtype.name}")
         with tf.device("CPU:0"):
-            rows = _rows(ids)
+            rows, rank = ragged_rows(ids, IDS, (1, 2, 3))
             unknown = tf.boolean_mask(rows.values, (rows.values < 0) | (rows.values >= len(self.vocabulary)))[:1]
-            rule = f"`ids` must be from 0 to {len(self.vocabulary) - 1}, the last id of the vocabulary. Received:"
-            found = tf.get_static_value(unknown)  # None while a graph is traced
+            rule, found = self._range_rule, tf.get_static_value(unknown)  # None while a graph is traced
             if found is None:
                 with tf.control_dependencies([tf.debugging.Assert(tf.equal(tf.size(unknown), 0), [rule, unknown])]):
                     rows = tf.identity(rows)
@@ -127,7 +121,11 @@ class Tokenizer:
             of_row = tf.boolean_mask(row_ids(rows.row_lengths()), real)
             texts = tf.strings.unsorted_segment_join(pieces, of_row, rows.nrows(), separator=" ")
             texts = tf.strings.regex_replace(texts, " ##", "")
-            return texts[0] if ids.shape.rank == 1 else texts
+            return texts[0] if rank == 1 else texts
+
+    @property
+    def _range_rule(self) -> str:
+        return f"`ids` must be from 0 to {len(self.vocabulary) - 1}, the last id of the vocabulary. Received:"
 
     def _words(self, decoded: Any) -> Any:
         import tensorflow as tf
@@ -165,14 +163,3 @@ def _nest(values: Any, splits: Any, words: Any) -> Any:
     import tensorflow as tf
 
     return tf.RaggedTensor.from_nested_row_splits(values, [words.row_splits, splits], validate=False)
-
-
-def _rows(ids: Any) -> Any:
-    """The ids of one text, a batch, or a batch of words, as ragged [B, (pieces)]."""
-    import tensorflow as tf
-
-    if ids.shape.rank == 1:
-        ids = ids[None]
-    if isinstance(ids, tf.Tensor):
-        ids = tf.RaggedTensor.from_tensor(ids, ragged_rank=ids.shape.rank - 1)
-    return ids.merge_dims(1, 2) if ids.shape.rank == 3 else ids

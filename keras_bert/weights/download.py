@@ -19,7 +19,7 @@ from keras_bert.progress import progress
 from keras_bert.storage import lock, new_folder, sha256_of
 from keras_bert.weights.google_hashes import SHA256
 from keras_bert.weights.hugging_face import transformer_folder
-from keras_bert.weights.safetensors_files import INDEX, TORCH, WHOLE
+from keras_bert.weights.safetensors_files import WEIGHT_FILES, WHOLE
 
 logger = logging.getLogger("keras_bert")
 
@@ -256,7 +256,7 @@ _UNUSED = ["onnx/*", "openvino/*", "checkpoint-*/*"]  # the same model in other 
 
 
 def hugging_face(repository: str, root: Path, *, revision: str | None = None, local_only: bool = False) -> Path:
-    """A snapshot of a HuggingFace repository: safetensors, or torch's file where there are none."""
+    """A snapshot of a HuggingFace repository, with the weights of only the first of `WEIGHT_FILES` that it has."""
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 
@@ -277,9 +277,13 @@ def hugging_face(repository: str, root: Path, *, revision: str | None = None, lo
     try:
         folder = snapshot(_WANTED)
         bert = transformer_folder(folder)
-        if any((bert / name).is_file() for name in (WHOLE, INDEX)):
-            return folder
-        return snapshot([*_WANTED, *(os.path.relpath(bert / name, folder) for name in (TORCH, "spiece.model"))])
+        for name in list(WEIGHT_FILES)[1:]:
+            if any(bert.glob(f"{before}*") for before in WEIGHT_FILES):
+                break
+            stem, end = os.path.splitext(name)
+            more = [os.path.relpath(bert / pattern, folder) for pattern in (f"{stem}*{end}", "spiece.model")]
+            folder = snapshot([*_WANTED, *more])
+        return folder
     except LocalEntryNotFoundError:
         raise FileNotFoundError(
             f"hf://{repository} is not in the cache, and it cannot be downloaded. Run: hf download {repository} "

@@ -1,4 +1,4 @@
-"""HuggingFace folders, read and written: config.json, safetensors, tokenizer files, sentence-transformers' pooling."""
+"""HuggingFace folders, read and written: config.json, weights, tokenizer files, sentence-transformers' pooling."""
 
 import dataclasses
 import re
@@ -12,9 +12,11 @@ from keras_bert.storage import new_folder, read_json, write_json
 from keras_bert.text.wordpiece import MAX_CHARACTERS
 from keras_bert.weights import sentence_transformers
 from keras_bert.weights.checkpoint import Checkpoint, Head, refuse_lost_heads
-from keras_bert.weights.safetensors_files import INDEX, TORCH, WHOLE, stored_weights, write_weights
+from keras_bert.weights.keras_variables import Variables
+from keras_bert.weights.safetensors_files import WEIGHT_FILES, stored_weights, write_weights
 from keras_bert.weights.sentence_transformers import transformer_folder
 from keras_bert.weights.tables import Naming, Row, Stored, Table, outputs, read_all, write
+from keras_bert.weights.tf_flax_names import as_torch, tensorflow_classes
 from keras_bert.weights.tokenizer_files import other_word_limit, read_text
 
 _NAMES = Naming(".weight", ".bias", ".weight", ".bias", transposed=True)
@@ -61,12 +63,12 @@ ARCHITECTURES = {  # the class in config.json, and the heads its weights have; t
     "BertForMultipleChoice": ("choice",),
 }
 WITHOUT_POOLER = ("BertForTokenClassification", "BertForQuestionAnswering")
-ALIASES = (("LayerNorm.gamma", "LayerNorm.weight"), ("LayerNorm.beta", "LayerNorm.bias"))  # transformers before 2019
 COPIES = {  # names of the same array, where the format writes it twice
     "cls.predictions.decoder.weight": "embeddings.word_embeddings.weight",
     "cls.predictions.decoder.bias": "cls.predictions.bias",
 }
-_PREFIX = re.compile(r"((module|_orig_mod|model)\.)*(bert\.)?")  # of parallel, compiled, wrapped models; of heads
+# Of parallel, compiled, wrapped models; of Flax's; of models with heads.
+_PREFIX = re.compile(r"((module|_orig_mod|model|params)\.)*(bert\.)?")
 BUFFERS = ("embeddings.position_ids", "embeddings.token_type_ids")
 ACTIVATIONS = {"gelu_erf": "gelu", "gelu_tanh": "gelu_pytorch_tanh"}
 
@@ -80,6 +82,22 @@ def read_checkpoint(path: Path) -> Checkpoint:
     """Read a folder that transformers or sentence-transformers wrote; a file of another architecture is an error."""
     path = _folder(path)
     folder = transformer_folder(path)
+    return _checkpoint(path, folder, stored_weights(folder), "HuggingFace folder")
+
+
+def read_variables(variables: Variables) -> Checkpoint:
+    """Read a SavedModel or a checkpoint of transformers' TensorFlow classes; config.json may be two folders up."""
+    folders = (variables.folder, *variables.folder.absolute().parents[:2])
+    folder = next((folder for folder in folders if (folder / "config.json").is_file()), None)
+    if folder is None:
+        raise FileNotFoundError(
+            f"{variables.path} holds a BERT of transformers without its config. Copy the config.json of the model into "
+            f"the folder. Received: no config.json in {variables.folder}"
+        )
+    return _checkpoint(variables.path, folder, variables.stored, "SavedModel of transformers")
+
+
+def _checkpoint(path: Path, folder: Path, arrays: dict[str, Stored], form: str) -> Checkpoint:
     data = {"model_type": "bert", **read_json(folder / "config.json")}
     config = BertConfig.from_dict(data, source=str(folder / "config.json"))
     for key in ("is_decoder", "add_cross_attention", "is_encoder_decoder"):
@@ -88,7 +106,8 @@ def read_checkpoint(path: Path) -> Checkpoint:
                 f"{folder / 'config.json'} describes a decoder, which keras_bert does not have. Load it with "
                 f"transformers. Received: {key}=true"
             )
-    stored = _plain_names(stored_weights(folder), folder)
+    data["architectures"] = data.get("architectures") or tensorflow_classes(arrays)
+    stored = _plain_names(arrays, folder)
     reasons = {name: "it counts positions or types and is no weight" for name in BUFFERS if stored.pop(name, None)}
     copies = {copy: stored.pop(copy) for copy in COPIES if copy in stored}
     reasons |= {copy: f"it is the same array as {COPIES[copy]}" for copy in copies}
@@ -112,20 +131,21 @@ def read_checkpoint(path: Path) -> Checkpoint:
         )
         for head, arrays in heads.items()
     }
-    return Checkpoint(str(path), "HuggingFace folder", config, weights, found, vocabulary, rules, pooling, left_out)
+    return Checkpoint(str(path), form, config, weights, found, vocabulary, rules, pooling, left_out)
 
 
 def _folder(path: Path) -> Path:
     """The folder that is at a path, or whose weights are."""
-    return path.parent if path.name in (WHOLE, INDEX, TORCH) and path.is_file() else path
+    return path.parent if path.name.removesuffix(".index.json") in WEIGHT_FILES and path.is_file() else path
 
 
 def _plain_names(stored: dict[str, Stored], folder: Path) -> dict[str, Stored]:
-    """Without the prefixes of models that contain the encoder, and without the old names of norms."""
+    """By torch's names, without the prefixes of models that contain the encoder."""
     plain = {}
-    for name, entry in stored.items():
-        for old, new in ALIASES:
-            name = name.replace(old, new)
+    # TensorFlow writes a variable again for each layer that uses it, below the name of that layer.
+    variables = {theirs.split("/", 1)[-1]: theirs for theirs in stored}
+    for theirs in variables.values():
+        name, entry = as_torch(theirs, stored[theirs])
         name = _PREFIX.sub("", name, count=1)
         if name in plain:
             raise ValueError(

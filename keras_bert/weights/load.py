@@ -14,9 +14,9 @@ from keras_bert.weights import (
     download,
     google,
     hugging_face,
+    keras2_models,
     keras_file,
     keras_hub,
-    model_garden,
     our_export,
     our_folder,
     zoo,
@@ -25,7 +25,7 @@ from keras_bert.weights.checkpoint import Checkpoint
 from keras_bert.weights.safetensors_files import WHOLE
 from keras_bert.weights.tables import encoder_shapes
 
-FORMATS = (our_folder, keras_file, our_export, hugging_face, keras_hub, google, model_garden)  # asked in this order
+FORMATS = (our_folder, keras_file, our_export, hugging_face, keras_hub, google, keras2_models)  # asked in this order
 HUGGING_FACE = "hf://"
 
 

@@ -12,6 +12,7 @@ from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.weights import tensor_bundle
 from keras_bert.weights.checkpoint import Checkpoint, Head
 from keras_bert.weights.google import CONFIG
+from keras_bert.weights.keras_variables import Variables
 from keras_bert.weights.tables import Naming, Row, Stored, Table, read_all
 from keras_bert.weights.tokenizer_files import read_text, rules_of
 
@@ -57,28 +58,14 @@ ALIASES = (  # a pattern in a variable's name, and what the tables have instead
     (r"^predictions/(transform|output_bias)/", r"cls/predictions/\1/"),
 )
 _AMBIGUOUS = "cls/predictions/transform/logits/"  # the output of NSP, of spans and of tags have this one name
-_BOOKKEEPING = ("save_counter", "global_step", "step", "training_step", "do_lower_case", "_CHECKPOINTABLE_OBJECT_GRAPH")
-_VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"
 
 
-def recognise(path: Path) -> bool:
-    if is_saved_model(path):
-        return True
-    prefix = tensor_bundle.prefix_at(path)
-    return prefix is not None and tensor_bundle.reader(prefix).has_tensor(tensor_bundle.GRAPH)
-
-
-def is_saved_model(path: Path) -> bool:
-    return path.is_dir() and (path / "saved_model.pb").is_file()
-
-
-def read_checkpoint(path: Path) -> Checkpoint:
-    """Read a checkpoint or a SavedModel; without a config the shapes show the sizes, and GELU is the tanh form."""
-    saved_model = is_saved_model(path)
-    prefix = path / "variables" / "variables" if saved_model else tensor_bundle.prefix_at(path)
-    assert prefix is not None
-    folder = path if saved_model else prefix.parent
-    stored, left_out = _named(prefix)
+def read_variables(variables: Variables) -> Checkpoint:
+    """The model in a checkpoint, a SavedModel or an HDF5 file; without a config the shapes show the sizes, and GELU is
+    the tanh form."""
+    path, folder = variables.path, variables.folder
+    variables = variables.renamed(ALIASES)
+    stored, left_out = dict(variables.stored), dict(variables.left_out)
     config = _config(stored, folder)
     if "cls/predictions/output_bias/bias" in stored:  # of a pretrainer, whose other output is the next sentence's
         stored = {name.replace(_AMBIGUOUS, "next_sentence/logits/"): entry for name, entry in stored.items()}
@@ -91,42 +78,22 @@ def read_checkpoint(path: Path) -> Checkpoint:
     for name in [name for name in stored if name.startswith(_AMBIGUOUS)]:
         del stored[name]
         left_out[name] = "it is of a head whose task the checkpoint does not name"
-    weights, heads, lacking = read_all(ENCODER, HEADS, stored, config, prefix)
+    weights, heads, lacking = read_all(ENCODER, HEADS, stored, config, path, _outside(variables) & set(stored))
     return Checkpoint(
         str(path),
-        "SavedModel" if saved_model else "Model Garden checkpoint",
+        "SavedModel" if variables.saved_model else "Model Garden checkpoint",
         config,
         weights,
         {name: Head(arrays) for name, arrays in heads.items()},
-        *(_text(folder, prefix) if saved_model else read_text(folder)),
+        *(_text(folder) if variables.saved_model else read_text(folder)),
         left_out=left_out | lacking,
     )
 
 
-def _named(prefix: Path) -> tuple[dict[str, Stored], dict[str, str]]:
-    """The arrays by their variables' names; the optimizer's are left out, and counters are skipped."""
-    nodes = tensor_bundle.object_graph(prefix).nodes
-    names = {entry.checkpoint_key: entry.full_name for node in nodes for entry in node.attributes}
-    stored: dict[str, Stored] = {}
-    left_out: dict[str, str] = {}
-    for key, entry in sorted(tensor_bundle.stored_arrays(prefix).items()):
-        path = key.removesuffix(_VALUE)
-        if not key.endswith(_VALUE) or path.split("/")[-1] in _BOOKKEEPING:
-            continue
-        if "/.OPTIMIZER_SLOT/" in key or re.search(r"(^|/)_?optimizer/", path):
-            left_out[path] = "it belongs to the optimizer"
-            continue
-        name = names.get(key) or path
-        for pattern, plain in ALIASES:
-            name = re.sub(pattern, plain, name)
-        if name in stored and stored[name].shape != entry.shape:
-            raise ValueError(
-                f"{prefix} has two weights named {name} with different shapes, so it holds more than one BERT. Save "
-                "only one encoder, with tf.train.Checkpoint(encoder=...). "
-                f"Received: {list(stored[name].shape)} and {list(entry.shape)}"
-            )
-        stored[name] = entry
-    return stored, left_out
+def _outside(variables: Variables) -> set[str]:
+    """The variables of other layers than that which holds all of the encoder, such as a hub.KerasLayer."""
+    places = {place for name, place in variables.places.items() if name.startswith(("word_emb", "transformer/"))}
+    return {name for name, place in variables.places.items() if len(places) == 1 and place not in places}
 
 
 def _config(stored: dict[str, Stored], folder: Path) -> BertConfig:
@@ -151,15 +118,15 @@ def _config(stored: dict[str, Stored], folder: Path) -> BertConfig:
         ) from None
 
 
-def _text(folder: Path, prefix: Path) -> tuple[Vocabulary | None, TextRules]:
+def _text(folder: Path) -> tuple[Vocabulary | None, TextRules]:
     """Of a SavedModel, which has its vocabulary as an asset and one rule as the variable do_lower_case."""
     assets = folder / "assets"
     path = next((assets / name for name in ("vocab.txt", "vocabulary.txt") if (assets / name).is_file()), None)
     if path is None:
         return None, TextRules()
     vocabulary = Vocabulary.from_file(path)
-    reader = tensor_bundle.reader(prefix)
-    key = f"do_lower_case{_VALUE}"
+    reader = tensor_bundle.reader(folder / "variables" / "variables")
+    key = "do_lower_case/.ATTRIBUTES/VARIABLE_VALUE"
     if not reader.has_tensor(key):
         return vocabulary, rules_of(vocabulary, str(folder))
     return vocabulary, TextRules(lowercase=bool(reader.get_tensor(key)))

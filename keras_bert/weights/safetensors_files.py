@@ -1,8 +1,8 @@
-"""The weight files of a HuggingFace folder: safetensors, in one file or sharded, and torch's pytorch_model.bin."""
+"""The weight files of a HuggingFace folder: safetensors, and torch's, TensorFlow's and Flax's own."""
 
 import json
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -10,33 +10,23 @@ from typing import Any
 import numpy as np
 
 from keras_bert.storage import read_json
+from keras_bert.weights import flax_file, weights_h5
 from keras_bert.weights.tables import Stored
 from keras_bert.wording import listed
 
-WHOLE, INDEX = "model.safetensors", "model.safetensors.index.json"
-TORCH = "pytorch_model.bin"
-_UNREAD = (
-    "pytorch_model.bin.index.json",
-    "tf_model.h5",
-    "flax_model.msgpack",
-    "model.onnx",
-    "adapter_model.safetensors",
-    "adapter_model.bin",
-)
+WHOLE = "model.safetensors"
 
 
 def stored_weights(folder: Path) -> dict[str, Stored]:
-    """The folder's arrays by HuggingFace's names."""
-    if (folder / WHOLE).is_file():
-        return _safetensors(folder / WHOLE)
-    if (folder / INDEX).is_file():
-        return _sharded(folder / INDEX)
-    if (folder / TORCH).is_file():
-        return _torch(folder / TORCH)
-    found = [name for name in _UNREAD if (folder / name).exists()]
+    """The arrays of the first of `WEIGHT_FILES` that the folder has."""
+    for name, read in WEIGHT_FILES.items():
+        if (folder / name).is_file():
+            return read(folder / name)
+        if (folder / f"{name}.index.json").is_file():
+            return _sharded(folder / f"{name}.index.json", read)
     raise ValueError(
-        f"{folder} is a HuggingFace folder without {WHOLE}. Save the model with transformers' "
-        f"save_pretrained(folder, safe_serialization=True). Received: {listed(found) or 'no weights'}"
+        f"{folder} is a HuggingFace folder without weights. Copy them into it, or save the model again. "
+        f"Received: none of {', '.join(WEIGHT_FILES)}"
     )
 
 
@@ -75,7 +65,7 @@ def _read(path: Path, start: int, entry: dict[str, Any]) -> np.ndarray:
     return np.fromfile(path, np.dtype(dtypes[entry["dtype"]]), count, offset=start + begin).reshape(shape)
 
 
-def _sharded(path: Path) -> dict[str, Stored]:
+def _sharded(path: Path, read: Callable[[Path], dict[str, Stored]]) -> dict[str, Stored]:
     files = read_json(path).get("weight_map")
     if not isinstance(files, dict) or not all(isinstance(name, str) for name in files.values()):
         raise ValueError(
@@ -96,12 +86,7 @@ def _sharded(path: Path) -> dict[str, Stored]:
         )
     stored: dict[str, Stored] = {}
     for name in shards:
-        stored |= _safetensors(path.parent / name)
-    if lacking := sorted(set(files) - set(stored)):
-        raise ValueError(
-            f"{path} lists weights that its shards do not hold. Download the shards again. Missing: {listed(lacking)}. "
-            f"Received: {len(stored)} weights"
-        )
+        stored |= read(path.parent / name)
     return stored
 
 
@@ -149,6 +134,14 @@ def _in_short(error: Exception) -> str:
     """Torch's message about the file, without its page on files that may run code."""
     said = str(error).rpartition("WeightsUnpickler error:")[2].strip()
     return f"{type(error).__name__}: {said.splitlines()[0].split('. ')[0]}" if said else type(error).__name__
+
+
+WEIGHT_FILES = {  # in the order in which they are looked for; any of them may be in shards, with an index
+    WHOLE: _safetensors,
+    "pytorch_model.bin": _torch,
+    "tf_model.h5": weights_h5.stored_weights,
+    "flax_model.msgpack": flax_file.stored_weights,
+}
 
 
 def write_weights(folder: Path, stored: Mapping[str, Stored]) -> None:

@@ -1,6 +1,7 @@
 """A format's table of names, theirs <-> ours, and the weights read and written by it."""
 
-from collections.abc import Callable, Iterable, Mapping
+import logging
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -8,6 +9,8 @@ import numpy as np
 
 from keras_bert.config import BertConfig
 from keras_bert.wording import listed
+
+logger = logging.getLogger("keras_bert")
 
 Shape = tuple[int, ...]
 HEADS = ("mlm", "nsp", "classifier", "regressor", "tagger", "qa", "choice")
@@ -29,8 +32,8 @@ class Stored:
 class Row:
     """One row of a format's table.
 
-    ours: "layer/weight" of our model. In both names {i} is the number of the encoder block; {_i} is the same number as
-        Keras counts: nothing, _1, _2.
+    ours: "layer/weight" of our model. In both names {i} is the number of the encoder block; {i+1} counts from 1, and
+        {_i} as Keras does: nothing, _1, _2.
     transposed: their array is ours with its two axes swapped.
     heads: this axis of ours, of size H, is two axes [A, D] of theirs.
     part: their array is this third (0, 1, 2: query, key, value) of our last axis.
@@ -93,9 +96,17 @@ def blocks(table: Iterable[Row], config: BertConfig) -> list[Row]:
     rows = []
     for row in table:
         for i in range(config.num_hidden_layers if "{i}" in row.ours else 1):
-            counted = row.theirs.replace("{i}", str(i)).replace("{_i}", f"_{i}" if i else "")
-            rows.append(replace(row, theirs=counted, ours=row.ours.replace("{i}", str(i))))
+            rows.append(replace(row, theirs=numbered(row.theirs, i), ours=numbered(row.ours, i)))
     return rows
+
+
+def numbered(name: str, i: int) -> str:
+    """A name of the table for block i.
+
+    >>> numbered("layer{_i} is number {i+1}", 2)
+    'layer_2 is number 3'
+    """
+    return name.replace("{i}", str(i)).replace("{i+1}", str(i + 1)).replace("{_i}", f"_{i}" if i else "")
 
 
 # === Our own names and shapes ===
@@ -139,11 +150,17 @@ def head_shapes(head: str, config: BertConfig, outputs: int = 1) -> dict[str, Sh
 
 
 def read_all(
-    encoder: Table, heads: Mapping[str, Table], stored: Mapping[str, Stored], config: BertConfig, source: Any
+    encoder: Table,
+    heads: Mapping[str, Table],
+    stored: Mapping[str, Stored],
+    config: BertConfig,
+    source: Any,
+    outside: Collection[str] = (),
 ) -> tuple[dict[str, Stored], dict[str, dict[str, Stored]], dict[str, str]]:
     """The encoder's weights, those of each head of which the file has any, and what is left out; by our names.
 
-    A file may lack the pooler, as models of tokens do. Any other weight that is missing or left over is an error.
+    A file may lack the pooler, as models of tokens do. Any other weight that is missing or left over is an error,
+    except those in `outside`: names that belong to layers which the user put around BERT.
     """
     shapes, left_out = encoder_shapes(config), {}
     if not any(row.theirs in stored for row in encoder if row.ours.startswith("pooler/")):
@@ -158,7 +175,10 @@ def read_all(
         if names := theirs(table, config) & stored.keys():
             found[head] = read(table, stored, head_shapes(head, config, outputs(table, stored)), config, source)
             used |= names
-    _refuse_left_over(set(stored) - used, source)
+    _refuse_left_over(set(stored) - used - set(outside), source)
+    if around := [f"{name} {list(stored[name].shape)}" for name in sorted(set(outside) - used)]:
+        left_out |= dict.fromkeys(around, "it belongs to a layer around BERT")
+        logger.warning("%s: only BERT was loaded, not the layers around it: %s.", source, ", ".join(around))
     return weights, found, left_out
 
 

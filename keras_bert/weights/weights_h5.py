@@ -1,6 +1,6 @@
-"""Keras's weight files (.weights.h5) as flat names and lazy arrays."""
+"""HDF5 files of Keras (.weights.h5, and Keras 2's .h5) as flat names and lazy arrays."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,12 +26,27 @@ def stored_weights(path: Path) -> dict[str, Stored]:
                 f"{path} takes {name} from another file, which is not allowed. Get a file that holds its own arrays. "
                 f"Received: a{' virtual' if entry.is_virtual else 'n external'} dataset"
             )
+        if entry.dtype.kind == "O":  # strings and references
+            raise ValueError(
+                f"{path} has {name}, which is no array of numbers. Get a file that Keras wrote. Received: {entry.dtype}"
+            )
         if not name.startswith(("optimizer/", "_averages/")) and "seed_generator" not in name:
             stored[name] = Stored(tuple(entry.shape), partial(_read, path, name))
 
-    with _open(path) as file:
-        file.visititems(visit)
+    _visit(path, visit)
     return stored
+
+
+def is_h5(path: Path) -> bool:
+    with open(path, "rb") as file:
+        return file.read(8) == b"\x89HDF\r\n\x1a\n"
+
+
+def attribute(path: Path, name: str) -> str:
+    """A text that belongs to the whole file; "" without it."""
+    with _open(path) as file:
+        value = file.attrs.get(name, "")
+    return value.decode("utf-8") if isinstance(value, bytes) else str(value)
 
 
 def layer_names(path: Path) -> dict[str, str]:
@@ -42,16 +57,23 @@ def layer_names(path: Path) -> dict[str, str]:
         if name.endswith("/vars") and len(entry) and "name" in entry.attrs:
             names[name.removesuffix("/vars")] = str(entry.attrs["name"])
 
-    with _open(path) as file:
-        file.visititems(visit)
+    _visit(path, visit)
     return names
+
+
+def _visit(path: Path, visit: Callable[[str, Any], None]) -> None:
+    with _open(path) as file:
+        try:
+            file.visititems(visit)
+        except (OSError, RuntimeError, KeyError) as error:  # h5py's for a damaged tree
+            raise _damaged(path, error) from None
 
 
 def _read(path: Path, name: str) -> np.ndarray:
     with _open(path) as file:
         try:
             return np.asarray(file[name])
-        except OSError as error:
+        except (OSError, RuntimeError, KeyError) as error:
             raise _damaged(path, error) from None
 
 
@@ -64,7 +86,7 @@ def _open(path: Path) -> Any:
         raise _damaged(path, error) from None
 
 
-def _damaged(path: Path, error: OSError) -> ValueError:
+def _damaged(path: Path, error: Exception) -> ValueError:
     return ValueError(f"{path} is damaged or incomplete. Save or download it again. Received: {error}")
 
 

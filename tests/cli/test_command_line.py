@@ -99,6 +99,7 @@ def test_commands_of_the_demo_exist(commands, monkeypatch, capsys):
         demo.main()
     assert end.value.code == 1  # since one bar of five is not met
     assert capsys.readouterr().out.count("NOT MET") == 1
+    assert len(commands_run) == demo.STEPS
     ours = [line for line in commands_run if "keras-bert" in line]
     assert len(ours) > 10
     for line in ours:
@@ -252,6 +253,7 @@ def test_an_error_in_a_graph_is_one_line():
     assert cli._message(ValueError(shown)) == "x: too large"
 
 
+@pytest.mark.long
 def test_a_saved_task_is_found_by_its_class(tmp_path):
     """The command registers the task's class before it reads the file."""
     small_task("classifier").save(tmp_path / "task.keras")

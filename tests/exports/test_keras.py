@@ -83,6 +83,26 @@ def test_frozen_text_in_tf_keras(hub, tf_keras, exported):
     assert all(np.abs(old - new).max() > 0 for old, new in zip(before, model.trainable_weights, strict=True))
 
 
+def test_semantic_similarity(hub, exported, bert):
+    """TF-Hub's tutorial of this name: the module is a function from texts to float32 [B, D]."""
+    embed = hub.load(str(exported / "text" / "1"))
+    similarity = np.inner(embed(TEXTS), embed(TEXTS))
+    expected = bert.embed(TEXTS)
+    assert np.abs(similarity - expected @ expected.T).max() <= 1e-5
+
+
+def test_text_classification(hub, tf_keras, exported):
+    """TF-Hub's tutorial of this name: the module is the first layer of a Sequential."""
+    layer = hub.KerasLayer(str(exported / "text" / "1"), input_shape=[], dtype=tf.string, trainable=True)
+    model = tf_keras.Sequential([layer, tf_keras.layers.Dense(4, activation="relu"), tf_keras.layers.Dense(1)])
+    assert model.output_shape == (None, 1)
+    model.compile("adam", tf_keras.losses.BinaryCrossentropy(from_logits=True))
+    before = [weight.numpy() for weight in model.trainable_weights]
+    model.fit(tf.constant(TEXTS), LABELS, verbose=0)
+    assert len(before) == 4  # the text's own weights stay as they are
+    assert np.abs(before[2] - model.trainable_weights[2]).max() > 0
+
+
 def test_trained_in_tf_keras(hub, tf_keras, exported, bert):
     encoder = hub.KerasLayer(str(exported / "encoder" / "1"), trainable=True)
     preprocess = hub.KerasLayer(str(exported / "preprocess" / "1"))

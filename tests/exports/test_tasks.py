@@ -121,6 +121,8 @@ def test_classifier(exports, tmp_path, multi_label):
         found, expected = served[name](inputs=examples), task.classify(x)
         assert np.abs(found["scores"] - [list(answer.scores.values()) for answer in expected]).max() <= 1e-6
         assert _strings(found["classes"]) == [list(task.labels)] * len(expected)
+    if multi_label:  # called without a signature, as TF-Hub's modules are, a task returns the same
+        assert set(loaded.loaded(tf.constant(TEXTS))) == set(served["serving_default"].structured_outputs)
     packed = task.bert.preprocessor(TEXTS)
     assert np.abs(served["logits"](**packed)["logits"] - task(packed)).max() <= 1e-6
     if multi_label:
@@ -206,6 +208,13 @@ def test_question_answerer(exports, tmp_path, null_threshold):
         assert found["text"][row].numpy().decode() == expected.text
         assert abs(float(found["score"][row]) - expected.score) <= 1e-5
     assert found["truncated"].numpy().tolist() == [False, False, True, False]  # the long context is read whole
+    listed = served["answers"](question=tf.constant(questions), context=tf.constant(contexts))
+    assert listed["score"].shape == (len(questions), 5)
+    for row, expected in enumerate(task.answer(questions, contexts, top_k=5)):
+        best = [expected, *expected.others]
+        assert listed["count"][row] == len(best)
+        assert [text.decode() for text in listed["text"][row, : len(best)].numpy()] == [one.text for one in best]
+        assert np.abs(listed["score"][row, : len(best)] - [one.score for one in best]).max() <= 1e-5
     if null_threshold is not None:
         assert 1 < found["start"].numpy().tolist().count(-1) < 4  # not of the empty context alone
         assert _assert_same_task(task, folder).null_threshold == null_threshold

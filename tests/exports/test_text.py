@@ -5,6 +5,7 @@ import pytest
 import tensorflow as tf
 
 from keras_bert.exports.text_part import vectors_of_texts
+from keras_bert.tasks.signature import pack_texts
 from keras_bert.vectors import Pooling
 from tests.exports.conftest import SEQ_LENGTH, make
 
@@ -38,16 +39,19 @@ def test_long_texts(loaded, bert):
     assert np.abs(found["embedding"][:1] - cut).max() <= 1e-6
 
 
-def test_short_batches_are_short(loaded):
-    assert loaded(tf.constant(["w1"]))["sequence_output"].shape == (1, 8, 8)
-    assert loaded(tf.constant(["w1", LONG]))["sequence_output"].shape == (2, SEQ_LENGTH, 8)
+def test_short_batches_are_short(bert):
+    for texts, width in ((["w1"], 8), (["w1", LONG], SEQ_LENGTH)):
+        rows, _ = pack_texts(bert.preprocessor, [tf.constant(texts)], SEQ_LENGTH)
+        assert rows["input_word_ids"].shape == (len(texts), width)
 
 
 def test_call(loaded, bert):
+    """As TF-Hub's API for text embeddings wants it: float32 [B, D]."""
     found = loaded(tf.constant(TEXTS))
-    expected = bert(bert.preprocessor(TEXTS))
-    assert set(found) == {*expected, "embedding", "truncated"}
-    assert np.abs(found["default"] - expected["default"]).max() <= 1e-6
+    assert found.dtype == tf.float32
+    assert np.abs(found - bert.embed(TEXTS)).max() <= 1e-6
+    assert loaded.variables
+    assert loaded.trainable_variables == loaded.regularization_losses == []
 
 
 def test_empty_batch(loaded):

@@ -49,11 +49,15 @@ def test_options(bert, model):
 def test_table(bert, model, tmp_path):
     rows = [("kind", "text"), ("film", "영화를 보았다"), ("cat", "The cat sat."), ("cat", "$ cat $")]
     (tmp_path / "t.tsv").write_text("".join("\t".join(row) + "\n" for row in rows), encoding="utf-8")
-    plot = ("--plot", tmp_path / "map.svg")
-    run(tmp_path / "t.tsv", "--model", model, "--output", tmp_path / "v.npy", *plot, "--label-column", "kind")
+    drawn = ("--plot", tmp_path / "map.svg", "--projector", tmp_path / "projector")
+    run(tmp_path / "t.tsv", "--model", model, "--output", tmp_path / "v.npy", *drawn, "--label-column", "kind")
     np.testing.assert_array_equal(np.load(tmp_path / "v.npy"), bert.embed([text for _, text in rows[1:]]))
     assert (tmp_path / "map.svg").read_text().startswith("<?xml")
-    assert {path.name for path in tmp_path.iterdir()} == {"t.tsv", "v.npy", "map.svg"}
+    np.testing.assert_array_equal(
+        np.loadtxt(tmp_path / "projector" / "vectors.tsv", "float32"), np.load(tmp_path / "v.npy")
+    )
+    assert "영화를 보았다\tfilm\n" in (tmp_path / "projector" / "metadata.tsv").read_text(encoding="utf-8")
+    assert {path.name for path in tmp_path.iterdir()} == {"t.tsv", "v.npy", "map.svg", "projector"}
 
 
 @pytest.mark.parametrize(
@@ -79,6 +83,7 @@ def test_what_cannot_be_written_is_refused_before_the_work(tmp_path):
         ("--output", tmp_path / "pipe", "a file, not a folder, a device or a pipe"),
         ("--plot", tmp_path / "map.doc", r"end in \.png, \.svg, \.pdf"),
         ("--plot", tmp_path / "map.png", "at least two texts"),
+        ("--projector", tmp_path, "new or empty folder"),
     ):
         with pytest.raises((ValueError, OSError), match=message):
             run("-", "--model", "no-such-model", option, path, input="a\n")

@@ -251,6 +251,7 @@ def test_killed_ten_times_gives_the_same_weights(folder, tmp_path):
     assert np.array_equal(np.load(f"{unkilled}.npy"), np.load(f"{killed}.npy")), reached
 
 
+@pytest.mark.long
 def test_the_commands(folder, tmp_path, caplog, capsys, monkeypatch):
     def command(*arguments):
         return CliRunner().invoke(cli.app, list(map(str, arguments)), catch_exceptions=False)

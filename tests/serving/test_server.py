@@ -294,9 +294,9 @@ def test_busy_port(tmp_path):
 
 def test_answers_are_sent_at_once():
     """asyncio turns off Nagle's algorithm, which holds an answer back for 40 ms, for what is known to be TCP."""
-    from keras_bert_cli.serve import _bound
+    from keras_bert_cli.serve import bound
 
-    with _bound("127.0.0.1", 0) as place:
+    with bound("127.0.0.1", 0) as place:
         assert place.proto == socket.IPPROTO_TCP
 
 

@@ -60,6 +60,7 @@ def test_a_task_learns_its_examples_by_heart(kind):
         assert [answer.index for answer in task.choose(*x)] == y
 
 
+@pytest.mark.long
 def test_saved_tasks_are_the_same_in_a_fresh_process(tmp_path):
     expected = []
     for kind in KINDS:

@@ -6,7 +6,8 @@ import unicodedata
 
 import tensorflow as tf
 
-from keras_bert.text.normalizer import _CASED, _IGNORABLE, MOVING_MARKS, Normalizer, _sorted_accents
+from keras_bert.text.character_sets import CASED, IGNORABLE
+from keras_bert.text.normalizer import MOVING_MARKS, Normalizer, _sorted_accents
 from tests.parity.unicode_strings import assigned
 from tests.subprocesses import fork
 
@@ -20,10 +21,10 @@ def test_which_neighbours_make_a_sigma_final():
     cased = [(character + "Σ").lower()[-1] == "ς" for character in assigned()]
     ignorable = [("aΣ" + c + "a").lower()[1] == "σ" and ("aΣ" + c).lower()[1] == "ς" for c in assigned()]
     cased_only = [
-        is_cased and not skipped for is_cased, skipped in zip(in_class(_CASED), in_class(_IGNORABLE), strict=True)
+        is_cased and not skipped for is_cased, skipped in zip(in_class(CASED), in_class(IGNORABLE), strict=True)
     ]
     assert cased_only == cased
-    assert in_class(_IGNORABLE) == ignorable
+    assert in_class(IGNORABLE) == ignorable
 
 
 def test_which_marks_may_move():

@@ -143,6 +143,7 @@ def test_a_loss_that_is_not_finite_names_step_data_and_checkpoint(one, tmp_path)
         run(one, 20, batches=poisoned, directory=str(tmp_path), checkpoint_every=5, where="shard of {}".format)
 
 
+@pytest.mark.long
 def test_a_full_disk_keeps_the_last_checkpoint(one, tmp_path):
     """RLIMIT_FSIZE makes a long write fail like a full disk."""
     directory = str(tmp_path)

@@ -75,23 +75,25 @@ def assert_equal_arrays(ours, theirs):
         assert np.array_equal(x, y), name
 
 
-def outputs(checkpoint, inputs=INPUTS):
+def outputs(checkpoint, inputs=INPUTS, positions=POSITIONS):
     """Of the encoder and of each head, as NumPy arrays."""
     bert = build(checkpoint)
     given = {name: keras.ops.convert_to_tensor(x) for name, x in inputs.items()}
     result = dict(bert(given))
-    result |= {name: _head(name, head, checkpoint.config, bert, given) for name, head in checkpoint.heads.items()}
+    result |= {
+        name: _head(name, head, checkpoint.config, bert, given, positions) for name, head in checkpoint.heads.items()
+    }
     return keras.tree.map_structure(array, result)
 
 
-def _head(name: str, head: Head, config: BertConfig, bert: Bert, inputs):
+def _head(name: str, head: Head, config: BertConfig, bert: Bert, inputs, masked):
     config = head.config or config
     inputs = dict(inputs)
     if name == "mlm":
         positions = keras.Input((None,), dtype="int32", name="positions")
         logits = mlm_head(bert.output["sequence_output"], positions, bert.word_embeddings, config)
         model = keras.Model({**bert.input, "positions": positions}, logits)
-        inputs["positions"] = keras.ops.convert_to_tensor(POSITIONS)
+        inputs["positions"] = keras.ops.convert_to_tensor(masked)
     else:
         kind = "sequence_output" if name in ("tagger", "qa") else "pooled_output"
         units = head.weights[f"{name}/kernel"].shape[1]

@@ -108,6 +108,7 @@ def _load(server, cache, *sources, **variables):
     )
 
 
+@pytest.mark.long
 def test_download_then_offline(server, tmp_path):
     """And a repository that is not there."""
     done = _load(server, tmp_path / "cache", "hf://org/model", "hf://org/model@main", "hf://org/other")

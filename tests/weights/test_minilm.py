@@ -38,6 +38,7 @@ def sentences():
     return [*SENTENCES, *found]
 
 
+@pytest.mark.long
 def test_every_layer_agrees_with_transformers(minilm, sentences):
     import torch
     import transformers
@@ -99,6 +100,7 @@ def test_without_package_and_network(tmp_path, monkeypatch):
             keras_bert.load(name, cache_dir=tmp_path, local_only=True)
 
 
+@pytest.mark.long
 def test_embed_is_what_sentence_transformers_gives(minilm, sentences, tmp_path, monkeypatch):
     """Without options, for texts longer than its limit too; after saving; and theirs from what we write."""
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")

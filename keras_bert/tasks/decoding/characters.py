@@ -1,8 +1,12 @@
 """The characters that an entity or an answer takes from its text."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from keras_bert.text.character_sets import MARKS_AND_JOINERS, CharacterSet
 from keras_bert.text.row_ids import row_ids
+from keras_bert.text.tensors import in_graph
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -23,11 +27,13 @@ def cut_out(
     >>> len(parts[0].numpy().decode()), ends.numpy().tolist()
     (5, [5])
     """
+    if not in_graph():
+        return _cut_out(texts, row, start, end)
     import tensorflow as tf
 
     characters = tf.strings.unicode_split(texts, "UTF-8", errors="ignore")  # [B, (characters)]
     flat, splits = characters.values, tf.cast(characters.row_splits, tf.int32)
-    is_mark = tf.strings.regex_full_match(flat, r"[\p{Mn}\p{Me}\p{Cf}]") & (flat != "\u200b")
+    is_mark = tf.strings.regex_full_match(flat, f"[{MARKS_AND_JOINERS}]") & (flat != "\u200b")
     others = tf.cast(tf.where(~is_mark)[:, 0], tf.int32)  # places of all that is no mark
     first, behind = tf.gather(splits, row), tf.gather(splits, row + 1)
     next_other = tf.searchsorted(others, first + end)
@@ -37,3 +43,14 @@ def cut_out(
     part = row_ids(places.row_lengths())
     parts = tf.strings.unsorted_segment_join(tf.gather(flat, places.values), part, tf.size(start))
     return parts, last - first
+
+
+def _cut_out(texts: Any, row: np.ndarray, start: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The same in Python, without TensorFlow."""
+    marks, characters = CharacterSet(MARKS_AND_JOINERS), [text.decode("utf-8", "ignore") for text in texts]
+    parts, ends = np.empty(len(row), object), np.empty(len(row), "int32")
+    for number, (text, first, last) in enumerate(zip((characters[one] for one in row), start, end, strict=True)):
+        while last < len(text) and text[last] in marks and text[last] != "\u200b":
+            last += 1
+        parts[number], ends[number] = text[first:last].encode(), last
+    return parts, ends

@@ -4,6 +4,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from keras_bert.tasks.decoding.characters import cut_out
+from keras_bert.text.tensors import in_graph, tensors
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -29,8 +30,7 @@ def decode_answers(
     windows: as `text.windows.windows` makes them. logits: [W, 2, S'], S' <= S. contexts: [B].
     null_threshold: float64; NaN where "no answer" is only for a context that has no piece.
     """
-    import tensorflow as tf
-
+    tf = tensors()
     width, count = tf.shape(logits)[2], tf.shape(contexts)[0]
     windows = {"example": windows["example"]} | {name: windows[name][:, :width] for name in ("start", "end", "best")}
     example, start, end, score = best_spans(windows, logits, max_answer_length)
@@ -78,8 +78,7 @@ def best_spans(
 
     windows: `example` [W], `start`, `end`, `best` [W, S]. logits: [W, 2, S].
     """
-    import tensorflow as tf
-
+    tf = tensors()
     nowhere = -float("inf")
     shown = windows["start"] >= 0
     count = tf.minimum(BEST, tf.shape(logits)[2])
@@ -105,7 +104,9 @@ def best_spans(
 @cache
 def answer_decoder() -> Any:
     """`decode_answers` as one graph, traced once for all tasks."""
-    import tensorflow as tf
+    tf = tensors()
+    if not in_graph():
+        return decode_answers
 
     @tf.function(autograph=False)
     def decode(windows: dict[str, tf.Tensor], logits: tf.Tensor, contexts: tf.Tensor, **settings: tf.Tensor) -> Any:

@@ -10,6 +10,7 @@ import numpy as np
 from keras_bert.tasks.columns import column, rows_of
 from keras_bert.tasks.decoding.entities import Run
 from keras_bert.text.row_ids import row_ids
+from keras_bert.text.tensors import tensors
 from keras_bert.text.tokenized_rows import tokenize
 
 if TYPE_CHECKING:
@@ -109,16 +110,14 @@ class Units:
 
     def rows(self, room: int) -> "tf.RaggedTensor":
         """Ragged ids of at most `room` pieces, enough rows for each text."""
-        import tensorflow as tf
-
+        tf = tensors()
         with tf.device("CPU:0"):
             return split_rows(tf.RaggedTensor.from_row_splits(self.ids, self.splits, validate=False), room)
 
 
 def split_rows(pieces: "tf.RaggedTensor", room: int) -> "tf.RaggedTensor":
     """The same pieces in rows of at most `room`: at least one row for each text."""
-    import tensorflow as tf
-
+    tf = tensors()
     lengths = tf.cast(pieces.row_lengths(), tf.int32)
     parts = tf.maximum((lengths + room - 1) // room, 1)
     text = row_ids(parts)
@@ -134,14 +133,14 @@ def units_of(preprocessor: Any, x: Any, unit: str) -> Units:
         return _of_words(preprocessor, rows, unit)
     texts = column(rows)
     ids, start, end = tokenize(preprocessor, texts, offsets=True)  # each [n, (words), (pieces)]
-    words = ids.row_lengths().numpy()  # of each text
-    pieces = ids.values.row_lengths().numpy()  # of each word
+    words = np.asarray(ids.row_lengths())  # of each text
+    pieces = np.asarray(ids.values.row_lengths())  # of each word
     own_words = np.arange(len(pieces)) - np.repeat(np.cumsum(words) - words, words)
     first = np.ones(int(pieces.sum()), bool)
     if unit == "word":
         first = _begins(pieces)
     splits = np.append(0, np.cumsum(pieces))[np.append(0, np.cumsum(words))]
-    flat = [part.flat_values.numpy() for part in (ids, start, end)]
+    flat = [np.asarray(part.flat_values) for part in (ids, start, end)]
     return Units(texts, flat[0], splits, first, flat[1], flat[2], np.repeat(own_words, pieces), False, words.tolist())
 
 
@@ -149,16 +148,16 @@ def _of_words(preprocessor: Any, rows: list[Any], unit: str) -> Units:
     words = [_words(row, number) for number, row in enumerate(rows)]
     flat = [word for row in words for word in row]
     ids, start, end = (part.merge_dims(1, 2) for part in tokenize(preprocessor, flat, offsets=True))
-    lengths = ids.row_lengths().numpy()
+    lengths = np.asarray(ids.row_lengths())
     bare = np.flatnonzero(
         lengths == 0
     )  # words of control characters and the like become [UNK], so that no word is lost
-    at = ids.row_splits.numpy()[bare]
+    at = np.asarray(ids.row_splits)[bare]
     sizes = np.array([len(word) for word in flat], "int32")
     begins = np.concatenate([np.zeros(0), *map(_starts, words)]).astype("int32")  # of each word in its text
-    values = np.insert(ids.values.numpy(), at, preprocessor.vocabulary["[UNK]"])
-    starts = np.insert(start.values.numpy(), at, 0)
-    ends = np.insert(end.values.numpy(), at, 0)
+    values = np.insert(np.asarray(ids.values), at, preprocessor.vocabulary["[UNK]"])
+    starts = np.insert(np.asarray(start.values), at, 0)
+    ends = np.insert(np.asarray(end.values), at, 0)
     lengths = np.maximum(lengths, 1)
     starts[np.cumsum(lengths) - lengths] = 0  # a word keeps all its characters, even those without a piece
     ends[np.cumsum(lengths) - 1] = sizes

@@ -1,0 +1,77 @@
+"""Signatures that show how texts are split: pieces, their ids and offsets, and which of them the model reads."""
+
+from typing import TYPE_CHECKING, Any
+
+from keras_bert.tasks.signature import Signature, strings
+from keras_bert.text.packing import kept_lengths
+from keras_bert.text.row_ids import row_ids
+from keras_bert.text.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+    from keras_bert.text.preprocessor import Preprocessor
+
+
+def pieces_signatures(preprocessor: "Preprocessor", tokenizer: Any, seq_length: int) -> dict[str, Signature]:
+    """`pieces` for a text, `pieces_pair` for two: columns [B, P] with their pieces, without [CLS] and [SEP].
+
+    `text`: 0 or 1. `piece`, `id`. `start`, `end`: characters of the text, `start_byte`, `end_byte`: its bytes. `kept`:
+    whether the piece is left after truncation to `seq_length`. The first `count` [B] are pieces, the rest is padding.
+    Of a text, at most 2 * seq_length pieces are listed, so that a long one does not widen the rows of all others;
+    `total` [B] counts all.
+
+    tokenizer: has the method `tokenize_with_offsets`.
+    """
+    import tensorflow as tf
+
+    names = piece_names(preprocessor.vocabulary)
+
+    def pieces(*texts: tf.Tensor) -> dict[str, tf.Tensor]:
+        found = [[part.merge_dims(1, 2) for part in tokenizer.tokenize_with_offsets(text)] for text in texts]
+        lengths = tf.stack([tf.cast(ids.row_lengths(), tf.int32) for ids, *_ in found], axis=1)  # [B, K]
+        kept = kept_lengths(lengths, seq_length - len(texts) - 1, preprocessor.truncation)  # [B, K]
+        columns = []
+        for number, (text, parts) in enumerate(zip(texts, found, strict=True)):
+            ids, start, end = (part[:, : 2 * seq_length] for part in parts)  # each [B, (pieces)]
+            row = row_ids(ids.row_lengths())
+            place = tf.ragged.range(tf.cast(ids.row_lengths(), tf.int32)).values
+            byte = _byte_of_character(text, row)
+            flat = {
+                "text": tf.fill(tf.shape(row), number),
+                "piece": tf.gather(tf.constant(names), ids.values),
+                "id": ids.values,
+                "start": start.values,
+                "end": end.values,
+                "start_byte": byte(start.values),
+                "end_byte": byte(end.values),
+                "kept": place < tf.gather(kept[:, number], row),
+            }
+            columns.append({name: ids.with_values(values) for name, values in flat.items()})
+        joined = {name: tf.concat([column[name] for column in columns], axis=1) for name in columns[0]}
+        return {
+            **{name: ragged.to_tensor() for name, ragged in joined.items()},
+            "count": tf.cast(joined["id"].row_lengths(), tf.int32),
+            "total": tf.reduce_sum(lengths, axis=1),
+        }
+
+    return {
+        "pieces": Signature(lambda text: pieces(text), strings("text")),
+        "pieces_pair": Signature(lambda text, text_pair: pieces(text, text_pair), strings("text", "text_pair")),
+    }
+
+
+def piece_names(vocabulary: Vocabulary) -> list[bytes]:
+    """The pieces as a graph can hold them, by id."""
+    return [token.encode("utf-8", "replace") for token in vocabulary.tokens]
+
+
+def _byte_of_character(text: "tf.Tensor", row: "tf.Tensor") -> Any:
+    """A function from characters of these rows to the bytes where they begin; bytes of invalid UTF-8 count as bytes."""
+    import tensorflow as tf
+
+    _, begins = tf.strings.unicode_decode_with_offsets(text, "UTF-8", errors="ignore")  # [B, (characters)]
+    ends = tf.cast(tf.strings.length(text), begins.dtype)[:, tf.newaxis]
+    bytes = tf.concat([begins, tf.RaggedTensor.from_tensor(ends)], axis=1)  # [B, (characters + 1)]
+    first = tf.gather(tf.cast(bytes.row_starts(), tf.int32), row)
+    return lambda character: tf.cast(tf.gather(bytes.values, first + character), tf.int32)

@@ -1,0 +1,81 @@
+"""The page of the development server: one HTML file without other files, for whatever is served.
+
+It is made from the files in `browser/`, by which its security policy allows only its own style and script.
+"""
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping
+from importlib.resources import files
+from string import Template
+from typing import Any, NamedTuple
+
+from keras_bert.serving.served_version import ServedVersion
+
+_SCRIPTS = ("elements", "requests", "pieces", "answers", "attention", "masks", "tools", "main")  # in this order
+_SAFE = {  # also for browsers that would guess a type, send this address on, or show the page inside another
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",  # the next server at this address may serve another model
+}
+
+
+class Page(NamedTuple):
+    html: bytes
+    headers: dict[str, str]
+
+
+def make_page(models: Mapping[str, Mapping[int, ServedVersion]]) -> Page:
+    """The page for the newest versions of the parts of one export."""
+    newest = {name: versions[max(versions)] for name, versions in models.items()}
+    asked = next((name for name, one in newest.items() if one.part == "text"), None)
+    pieces = next((name for name, one in newest.items() if "pieces" in one.signatures), None)
+    facts = newest[asked or next(iter(newest))].facts
+    data = {
+        "name": asked or next(iter(models)),
+        "about": _about(facts),
+        "asked": asked,
+        "pieces": pieces,
+        "signatures": newest[asked].metadata()["signature_def"]["signature_def"] if asked else {},
+    }
+    style = _file("page.css")
+    script = "\n".join(['"use strict";', "(() => {", *(_file(f"{name}.js") for name in _SCRIPTS), "})();"])
+    html = Template(_file("page.html")).substitute(
+        style=style,
+        script=script,
+        # Escaped so that no text can end the element that it is in.
+        data=json.dumps(data, ensure_ascii=False).replace("<", "\\u003c"),
+    )
+    rules = {
+        "default-src": "'none'",
+        "connect-src": "'self'",
+        "img-src": "data:",
+        "style-src": _hash(style),
+        "script-src": _hash(script),
+        "base-uri": "'none'",
+        "form-action": "'none'",
+        "frame-ancestors": "'none'",
+    }
+    policy = "; ".join(f"{name} {value}" for name, value in rules.items())
+    return Page(html.encode(), {"Content-Security-Policy": policy, **_SAFE})
+
+
+def _about(facts: dict[str, Any]) -> str:
+    """What the manifest says of the model, in a line."""
+    known = {
+        "model": "{}",
+        "source": "from {}",
+        "version": "version {}",
+        "seq_length": "texts of up to {} pieces, with [CLS] and [SEP]",
+        "dtype": "{}",
+    }
+    return " · ".join(text.format(facts[name]) for name, text in known.items() if facts.get(name) is not None)
+
+
+def _hash(source: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()}'"
+
+
+def _file(name: str) -> str:
+    return files("keras_bert.serving").joinpath("browser", name).read_text(encoding="utf-8")

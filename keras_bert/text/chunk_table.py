@@ -1,0 +1,96 @@
+"""ChunkTable: the pieces of each different chunk of text, found once and looked up from then on."""
+
+from collections.abc import Iterator, Sequence
+from itertools import chain
+
+import numpy as np
+
+from keras_bert.text.numpy_tensors import RaggedTensor
+from keras_bert.text.plain_words import PlainNormalizer, PlainWordPiece
+
+MOST_CHUNKS, MOST_CHARACTERS = 200_000, 4_000_000  # that are kept from one batch to the next
+
+
+class ChunkTable:
+    """Numbers chunks as they are met, and holds the pieces of all of them, one chunk after another.
+
+    ids: of the pieces [P]. starts, ends: the characters [start, end) of the chunk that each piece came from [P]; only
+    with `spans`, because they take time. rows: the places of a chunk's pieces in these, ragged [C, (words), (pieces)].
+    """
+
+    def __init__(self, normalizer: PlainNormalizer, wordpiece: PlainWordPiece, *, spans: bool) -> None:
+        self._normalizer = normalizer
+        self._wordpiece = wordpiece
+        self._spans = spans
+        self._clear()
+
+    def _clear(self) -> None:
+        self._numbers = _Numbers()
+        self._pieces = _Pieces(self._wordpiece)
+        self._characters = 0
+        self.ids = self.starts = self.ends = np.zeros(0, "int32")
+        self.rows = RaggedTensor(RaggedTensor(np.zeros(0, "int64"), [0]), [0])
+
+    def numbers(self, chunks: Sequence[str]) -> np.ndarray:
+        """The number of each chunk. It is valid until the next call."""
+        if len(self._numbers) > MOST_CHUNKS or self._characters > MOST_CHARACTERS:
+            self._clear()
+        found = np.fromiter(map(self._numbers.__getitem__, chunks), "int64", len(chunks))
+        if self._numbers.new:
+            self._add(self._numbers.new)
+            self._numbers.new = []
+        return found
+
+    def _add(self, chunks: list[str]) -> None:
+        words = self._normalizer.words(chunks)
+        flat = [self._pieces[word] for of_chunk in words for word in of_chunk]  # the ids and ends of each word
+        ids = np.fromiter(chain.from_iterable(ids for ids, _ in flat), "int32")
+        self.ids = np.append(self.ids, ids)
+        if self._spans:
+            spans = [
+                span for chunk, of_chunk in zip(chunks, words, strict=True) for span in self._spans_of(chunk, of_chunk)
+            ]
+            starts, ends = np.array(spans, "int32").reshape(-1, 2).T
+            self.starts, self.ends = np.append(self.starts, starts), np.append(self.ends, ends)
+        of_words = _longer(self.rows.values.row_splits, [len(ids) for ids, _ in flat])
+        of_chunks = _longer(self.rows.row_splits, [len(of_chunk) for of_chunk in words])
+        self.rows = RaggedTensor(RaggedTensor(np.arange(len(self.ids)), of_words), of_chunks)
+        self._characters += sum(map(len, chunks))
+
+    def _spans_of(self, chunk: str, words: list[str]) -> Iterator[tuple[int, int]]:
+        origins = self._normalizer.origins(chunk)
+        begin = 0
+        for word in words:
+            first = 0
+            for last in self._pieces[word][1]:
+                part = origins[begin + first : begin + last]
+                yield min(part), max(part) + 1  # marks that NFD moves are not in order
+                first = last
+            begin += len(word)
+
+
+class _Pieces(dict[str, tuple[tuple[int, ...], tuple[int, ...]]]):
+    """The ids and the ends of the pieces of each word."""
+
+    def __init__(self, wordpiece: PlainWordPiece) -> None:
+        super().__init__()
+        self._wordpiece = wordpiece
+
+    def __missing__(self, word: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        return self.setdefault(word, self._wordpiece(word))
+
+
+class _Numbers(dict[str, int]):
+    """The number of each chunk. Those that were not asked for before are also in `new`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.new: list[str] = []
+
+    def __missing__(self, chunk: str) -> int:
+        self.new.append(chunk)
+        return self.setdefault(chunk, len(self))
+
+
+def _longer(splits: np.ndarray, lengths: list[int]) -> np.ndarray:
+    return np.append(splits, splits[-1] + np.cumsum(lengths, dtype="int64"))

@@ -1,0 +1,160 @@
+"""Google's BasicTokenizer and WordpieceTokenizer in plain Python: the rules of `normalizer.py` and `wordpiece.py`."""
+
+import re
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
+
+from keras_bert.text.character_sets import (
+    ACCENTS,
+    CASED,
+    CJK,
+    DROPPED,
+    IGNORABLE,
+    PUNCTUATION,
+    SPACES,
+    STAND_INS,
+    YOUNG_MARKS,
+    CharacterSet,
+    combining_class,
+)
+from keras_bert.text.wordpiece import MAX_CHARACTERS
+
+_CASED, _IGNORABLE, _ACCENTS = CharacterSet(CASED), CharacterSet(IGNORABLE), CharacterSet(ACCENTS)
+_LONG = 256  # characters; Python's NFD sorts a run of marks by insertion, which would take time in a longer chunk
+
+Marked = list[tuple[str, int]]  # characters, each with the place in the chunk that it came from
+
+
+class Table(dict):
+    """A table for `str.translate` that is filled as characters are met."""
+
+    def __init__(self, rule: Callable[[str], str | None]) -> None:
+        super().__init__()
+        self._rule = rule
+
+    def __missing__(self, point: int) -> str | None:
+        return self.setdefault(point, self._rule(chr(point)))
+
+
+class PlainNormalizer:
+    """Texts to chunks, which white space separates, and chunks to words; see `normalizer.Normalizer`.
+
+    >>> normalizer = PlainNormalizer(lowercase=True, strip_accents=True, split_cjk=True)
+    >>> normalizer.words(normalizer.decode("Héllo, 中!").translate(normalizer.cleaned).split())
+    [['hello', ','], ['中', '!']]
+    """
+
+    def __init__(
+        self, lowercase: bool, strip_accents: bool, split_cjk: bool, stand_ins: Mapping[str, str] | None = None
+    ) -> None:
+        self.lowercase = lowercase
+        self.strip_accents = strip_accents
+        self.stand_ins = stand_ins or {}
+        dropped = CharacterSet(DROPPED + STAND_INS * (not self.stand_ins))
+        spaces = CharacterSet(SPACES)
+        by_itself = CharacterSet(PUNCTUATION + CJK * split_cjk + STAND_INS * bool(self.stand_ins))
+        self.cleaned = Table(lambda one: None if one in dropped else " " if one in spaces else one)
+        self._separated = Table(
+            lambda one: None if strip_accents and one in _ACCENTS else f" {one} " if one in by_itself else one
+        )
+        self._special = re.compile("|".join(map(re.escape, sorted(self.stand_ins, key=len, reverse=True))))
+
+    def decode(self, text: bytes) -> str:
+        """The text without invalid UTF-8, and with the stand-in of each special token in its place."""
+        found = text.decode("utf-8", "ignore") if isinstance(text, bytes) else text
+        if self.stand_ins:
+            # A stand-in that is part of the given text is a control character, and dropped like any other.
+            found = re.sub(r"[\x01-\x08\x0e-\x1f]", "\x7f", found)
+            found = self._special.sub(lambda token: self.stand_ins[token[0]], found)
+        return found
+
+    def words(self, chunks: Sequence[str]) -> list[list[str]]:
+        """The words of each chunk."""
+        text = "\n".join(chunks)
+        if self.lowercase:
+            text = _lower(text)
+        if self.strip_accents and not text.isascii():
+            short = all(len(chunk) <= _LONG or chunk.isascii() for chunk in chunks) and YOUNG_MARKS.isdisjoint(text)
+            text = unicodedata.normalize("NFD", text) if short else "".join(one for one, _ in _decompose(text))
+        return [line.split() for line in text.translate(self._separated).split("\n")]
+
+    def origins(self, chunk: str) -> Sequence[int]:
+        """For each character of the words of a chunk, the place in the chunk that it came from."""
+        if chunk.isascii():
+            return range(len(chunk))
+        places = [place for place, one in enumerate(chunk) for _ in (one.lower() if self.lowercase else one)]
+        if not self.strip_accents:
+            return places
+        marked = _decompose(_lower(chunk) if self.lowercase else chunk)
+        return [places[place] for one, place in marked if one not in _ACCENTS]
+
+
+def _lower(text: str) -> str:
+    """As `str.lower`, with Σ as ς after a cased letter unless one follows, by the tables of the graph."""
+    if "Σ" not in text:
+        return text.lower()
+    letters = list(text)
+    after = [False] * len(text)  # whether a cased letter follows
+    cased = False
+    for place in reversed(range(len(text))):
+        after[place] = cased
+        if text[place] not in _IGNORABLE:
+            cased = text[place] in _CASED
+    cased = False
+    for place, one in enumerate(text):
+        if one == "Σ":
+            letters[place] = "ς" if cased and not after[place] else "σ"
+        if one not in _IGNORABLE:
+            cased = one in _CASED
+    return "".join(letters).lower()
+
+
+def _decompose(text: str) -> Marked:
+    """Normalization form D by its definition: each character by itself, then each run of marks sorted by class."""
+    done: Marked = []
+    run: Marked = []
+    for place, one in enumerate(text):
+        for part in unicodedata.normalize("NFD", one):
+            if combining_class(part):
+                run.append((part, place))
+                continue
+            if run:
+                done += sorted(run, key=lambda mark: combining_class(mark[0]))
+                run = []
+            done.append((part, place))
+    return done + sorted(run, key=lambda mark: combining_class(mark[0]))
+
+
+class PlainWordPiece:
+    """Splits a word into the longest pieces from left to right; see `wordpiece.WordPiece`.
+
+    >>> wordpiece = PlainWordPiece(["[UNK]", "em", "##bed", "##ding"])
+    >>> wordpiece("embedding"), wordpiece("other")
+    (((1, 2, 3), (2, 5, 9)), ((0,), (5,)))
+    """
+
+    def __init__(self, tokens: Sequence[str], stand_ins: Mapping[str, str] | None = None) -> None:
+        stand_ins = stand_ins or {}
+        pieces = {stand_ins.get(token, token): id for id, token in enumerate(tokens)}
+        self._first = {piece: id for piece, id in pieces.items() if piece}
+        self._inner = {piece[2:]: id for piece, id in pieces.items() if len(piece) > 2 and piece.startswith("##")}
+        self._unknown = pieces[stand_ins.get("[UNK]", "[UNK]")]
+        self._longest = max(map(len, pieces))
+
+    def __call__(self, word: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The ids of the pieces of a word, and the character after the last one of each."""
+        size, longest = len(word), self._longest
+        unknown = (self._unknown,), (size,)
+        if size > MAX_CHARACTERS:
+            return unknown
+        ids, ends, begin, known = [], [], 0, self._first
+        while begin < size:
+            end = begin + longest if begin + longest < size else size
+            while (id := known.get(word[begin:end])) is None:
+                end -= 1
+                if end == begin:
+                    return unknown
+            ids.append(id)
+            ends.append(end)
+            begin, known = end, self._inner
+        return tuple(ids), tuple(ends)

@@ -1,0 +1,62 @@
+"""Flax's flax_model.msgpack: nested names and arrays, without anything that could run code."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from keras_bert.weights.tables import Stored
+
+_ARRAY = 1  # Flax's extension type for (shape, dtype, bytes)
+_DTYPES = ("float32", "float16", "bfloat16", "float64")
+_MOST_NAMES, _MOST_DEPTH, _MOST_CHARACTERS = 4096, 16, 1024
+
+
+def stored_weights(path: Path) -> dict[str, Stored]:
+    """The file's arrays by their names, joined by dots."""
+    try:
+        import msgpack
+    except ImportError:
+        raise ImportError(f"Only msgpack can read {path}. Run: pip install 'keras3-bert[flax]'") from None
+    size = path.stat().st_size
+    # Without these limits a few bytes that announce long lists would take all memory.
+    limits = {"max_map_len": _MOST_NAMES, "max_array_len": _MOST_DEPTH, "max_str_len": _MOST_CHARACTERS}
+    stored: dict[str, Stored] = {}
+    try:
+        with open(path, "rb") as file:
+            unpacker = msgpack.Unpacker(
+                file, ext_hook=_array, max_buffer_size=size + 1, max_ext_len=size, max_bin_len=0, **limits
+            )
+            _flatten(unpacker.unpack(), (), stored)
+            if unpacker.tell() != size:
+                raise ValueError("more after the end of the weights")
+    except (ValueError, TypeError, msgpack.UnpackException) as error:
+        raise ValueError(
+            f"{path} is damaged, or holds other things than weights. Download or save it again. "
+            f"Received: {error or type(error).__name__}"
+        ) from None
+    return stored
+
+
+def _flatten(entry: Any, names: tuple[str, ...], stored: dict[str, Stored]) -> None:
+    if isinstance(entry, np.ndarray):
+        stored[".".join(names)] = Stored.of(entry)
+    elif isinstance(entry, dict) and len(names) < _MOST_DEPTH:
+        for name, value in entry.items():
+            _flatten(value, (*names, str(name)), stored)
+    else:
+        raise ValueError(f"{'.'.join(names) or 'the file'} is of type {type(entry).__name__}, not weights")
+
+
+def _array(code: int, data: bytes) -> np.ndarray:
+    import ml_dtypes  # noqa: F401, which registers bfloat16
+    import msgpack
+
+    if code != _ARRAY:
+        raise ValueError(f"an entry of type {code}, not an array")
+    shape, name, content = msgpack.unpackb(data, max_array_len=8, max_map_len=0)
+    dtype = np.dtype(name) if name in _DTYPES else None
+    if dtype is None or math.prod(shape) * dtype.itemsize != len(content):
+        raise ValueError(f"an array of {name} {list(shape)} in {len(content)} bytes")
+    return np.frombuffer(content, dtype).reshape(shape)

@@ -1,0 +1,133 @@
+"""The variables of a model that Keras 2 saved: as HDF5, as a TensorFlow checkpoint or as a SavedModel.
+
+Nothing in them is run: the layers are not built, and functions stored in an HDF5 file are not read.
+"""
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from keras_bert.storage import only_file
+from keras_bert.weights import tensor_bundle, weights_h5
+from keras_bert.weights.tables import Stored
+from keras_bert.wording import listed
+
+_H5_NAMES = ("*.h5", "*.hdf5", "*.weights")
+_OPTIMIZER = re.compile(r"(^|/)(_?optimizer|optimizer_weights)/|/\.OPTIMIZER_SLOT/")
+_VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"
+_METRICS = "keras_api/metrics/"
+
+
+@dataclass(frozen=True)
+class Variables:
+    """What a file holds.
+
+    folder: where its config and its vocabulary are. stored: the arrays by the names of their variables. places: the
+    layer of the saved model that each belongs to. layers: of the saved model by name, as its config has them.
+    left_out: what is no weight of the model, with the reason.
+    """
+
+    path: Path
+    folder: Path
+    stored: dict[str, Stored]
+    places: dict[str, str]
+    layers: dict[str, dict[str, Any]]
+    left_out: dict[str, str]
+
+    @property
+    def saved_model(self) -> bool:
+        return is_saved_model(self.path)
+
+    def renamed(self, aliases: tuple[tuple[str, str], ...]) -> "Variables":
+        """With a replacement for each pattern in the names of the variables."""
+        stored: dict[str, Stored] = {}
+        places = {}
+        for name, entry in self.stored.items():
+            new = name
+            for pattern, plain in aliases:
+                new = re.sub(pattern, plain, new)
+            _add(stored, new, entry, self.path)
+            places[new] = self.places[name]
+        return Variables(self.path, self.folder, stored, places, self.layers, self.left_out)
+
+
+def is_saved_model(path: Path) -> bool:
+    return path.is_dir() and (path / "saved_model.pb").is_file()
+
+
+def h5_file(path: Path) -> Path | None:
+    """The HDF5 file that a path is, or that is the only one in the folder."""
+    if path.is_dir():
+        found = [file for pattern in _H5_NAMES if (file := only_file(path, pattern))]
+        path = found[0] if len(found) == 1 else path
+    return path if path.is_file() and weights_h5.is_h5(path) else None
+
+
+def recognise(path: Path) -> bool:
+    if is_saved_model(path) or h5_file(path):
+        return True
+    prefix = tensor_bundle.prefix_at(path)
+    return prefix is not None and tensor_bundle.reader(prefix).has_tensor(tensor_bundle.GRAPH)
+
+
+def read(path: Path) -> Variables:
+    if file := h5_file(path):
+        return _of_h5(path, file)
+    prefix = path / "variables" / "variables" if is_saved_model(path) else tensor_bundle.prefix_at(path)
+    assert prefix is not None
+    return _of_checkpoint(path, prefix)
+
+
+def _of_h5(path: Path, file: Path) -> Variables:
+    stored: dict[str, Stored] = {}
+    places, left_out = {}, {}
+    for key, entry in weights_h5.stored_weights(file).items():
+        layer, _, name = key.removeprefix("model_weights/").removesuffix(":0").partition("/")
+        if layer == "optimizer_weights":
+            left_out[layer] = "it belongs to the optimizer"
+        elif entry.shape:  # a scalar counts something or is a switch
+            _add(stored, name, entry, file)
+            places[name] = layer
+    return Variables(path, file.parent, stored, places, _layers(file), left_out)
+
+
+def _layers(file: Path) -> dict[str, dict[str, Any]]:
+    """The layers in the config of a whole model; {} for weights only."""
+    try:
+        data = json.loads(weights_h5.attribute(file, "model_config") or "{}")
+        layers = data["config"]["layers"] if data else []
+        return {layer["config"]["name"]: layer for layer in layers}
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise ValueError(
+            f"{file} has a model_config that Keras does not write in this form. Save or download it again. "
+            f"Received: {error!r}"
+        ) from None
+
+
+def _of_checkpoint(path: Path, prefix: Path) -> Variables:
+    nodes = tensor_bundle.object_graph(prefix).nodes
+    names = {entry.checkpoint_key: entry.full_name for node in nodes for entry in node.attributes}
+    stored: dict[str, Stored] = {}
+    places, left_out = {}, {}
+    for key, entry in sorted(tensor_bundle.stored_arrays(prefix).items()):
+        place = key.removesuffix(_VALUE)
+        if not key.endswith(_VALUE) or not entry.shape or place.startswith(_METRICS):
+            continue
+        if _OPTIMIZER.search(key):
+            left_out[place] = "it belongs to the optimizer"
+            continue
+        name = (names.get(key) or place).removesuffix(":0")
+        _add(stored, name, entry, prefix)
+        places[name] = place.split("/")[0]
+    return Variables(path, path if is_saved_model(path) else prefix.parent, stored, places, {}, left_out)
+
+
+def _add(stored: dict[str, Stored], name: str, entry: Stored, source: Any) -> None:
+    if name in stored and stored[name].shape != entry.shape:
+        raise ValueError(
+            f"{source} has two weights named {name} with different shapes, so it holds more than one BERT. Save "
+            f"only one encoder. Received: {listed([str(list(stored[name].shape)), str(list(entry.shape))])}"
+        )
+    stored[name] = entry

@@ -1,0 +1,130 @@
+"""The commands that are disturbed, what they read, and which bytes of what they write must be the same again."""
+
+import io
+import json
+import os
+import random
+import re
+import sys
+import zipfile
+from pathlib import Path
+
+DOWNLOAD = "2020_02_20/uncased_L-2_H-128_A-2"
+
+# Of each command, the words after `keras-bert`. They run in a folder with `inputs`, and write below `out`.
+COMMANDS = {
+    "vocab": "vocab inputs/corpus --size 60 --output out/vocab.txt",
+    "examples": "examples inputs/corpus --vocab inputs/vocab.txt --output out/examples --seq-length 16 "
+    "--shard-size 3000 --workers 1",
+    "examples-on-two": "examples inputs/corpus --vocab inputs/vocab.txt --output out/examples --seq-length 16 "
+    "--shard-size 3000 --workers 2",
+    "convert-hf": "convert inputs/source out/model --to hf",
+    "convert-google": "convert inputs/source out/model --to google",
+    "convert-keras-bert": "convert inputs/source out/model --to keras-bert",
+    "download": "",
+    "pretrain": "pretrain --data inputs/examples --output out/run --from inputs/source --steps 6 --batch-size 8 "
+    "--strategy one --checkpoint-every 2 --steps-per-loop 1 --keep 2 --seed 1",
+    "finetune": "finetune classify --train inputs/train.tsv --valid inputs/valid.tsv --output out/run "
+    "--model inputs/source --epochs 2 --seq-length 16 --batch-size 8",
+    "export": "export inputs/source --name small --output out",
+}
+
+
+def run(name: str) -> int:
+    """The exit code of a command, in the current folder."""
+    Path("out").mkdir(exist_ok=True)
+    if name == "download":
+        from keras_bert.weights import download
+
+        download.google(DOWNLOAD, Path("out"))
+        return 0
+    import keras_bert_cli
+
+    sys.argv = ["keras-bert", *COMMANDS[name].split()]
+    try:
+        keras_bert_cli.main()
+    except SystemExit as end:
+        return end.code or 0
+    return 0
+
+
+def prepare() -> int:
+    """Write `inputs`: a corpus, its vocabulary, examples of it, a model, and labelled reviews."""
+    import keras
+
+    import keras_bert
+    from keras_bert.pretraining import write_examples
+    from keras_bert.weights import our_folder
+    from keras_bert.weights.checkpoint import Checkpoint
+    from tests.pretraining.corpus import VOCABULARY, corpus
+
+    texts = corpus(Path("inputs"), files=2, documents=12)
+    options = {"seq_length": 16, "shard_size": 3000, "workers": 1}
+    write_examples([texts], "inputs/examples", vocabulary=VOCABULARY, **options)
+    keras.utils.set_random_seed(0)
+    config = keras_bert.BertConfig(
+        vocab_size=len(VOCABULARY),
+        hidden_size=8,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=16,
+        max_position_embeddings=16,
+        initializer_range=0.3,
+    )
+    bert = keras_bert.Bert(config, keras_bert.Preprocessor(VOCABULARY, seq_length=16))
+    our_folder.write_checkpoint(Checkpoint.of(bert), Path("inputs/source"))
+    chance = random.Random(0)
+    for name, count in (("train", 24), ("valid", 8)):
+        rows = [(f"{chance.choice('abc')} {label}", label) for label in chance.choices("de", k=count)]
+        Path(f"inputs/{name}.tsv").write_text("text\tlabel\n" + "".join(f"{text}\t{label}\n" for text, label in rows))
+    return 0
+
+
+# === What is compared ===
+
+TIMED = ("seconds_per_step", "tokens_per_second", "share_of_peak")
+
+
+def contents(folder: Path) -> dict[str, object]:
+    """Every file below a folder by its name, with what must be the same in each run.
+
+    Not compared: the content of TensorBoard's event files, whose names have the time too; the time stamps in
+    TensorFlow's record of its checkpoints, in the members of a .keras file and in a manifest; speeds; and the graphs of
+    a SavedModel, in which TensorFlow numbers functions as it comes to them.
+    """
+    return dict(
+        entry
+        for path in sorted(folder.rglob("*"))
+        for entry in [_entry(path.relative_to(folder).as_posix(), path)]
+        if entry is not None
+    )
+
+
+def _entry(name: str, path: Path) -> tuple[str, object] | None:
+    if path.is_dir():
+        return f"{name}/", None
+    data = path.read_bytes()
+    if "events.out.tfevents" in name:
+        return None  # a resumed run has one for each start
+    if name.endswith(("saved_model.pb", "fingerprint.pb")):
+        return name, None
+    if name.endswith(".keras"):
+        return name, _members(data)
+    if path.name == "checkpoint":
+        return name, re.sub(rb".*timestamp.*\n", b"", data)
+    if path.name == "metrics.jsonl":
+        lines = [json.loads(line) for line in data.splitlines()]
+        return name, [{key: value for key, value in line.items() if key not in TIMED} for line in lines]
+    if path.name == "manifest.json":
+        return name, sorted(json.loads(data))
+    return name, data
+
+
+def _members(data: bytes) -> dict[str, bytes]:
+    with zipfile.ZipFile(io.BytesIO(data)) as opened:
+        found = {name: opened.read(name) for name in opened.namelist()}
+    return found | {"metadata.json": b""}  # it has the date
+
+
+def file_server_environment(url: str) -> None:
+    os.environ["KERAS_BERT_MIRROR"] = url

@@ -1,0 +1,151 @@
+"""A server in a thread, Chromium, and what tests of the page look at."""
+
+import contextlib
+import json
+import os
+import shutil
+import socket
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from keras_bert.exports.encoder_part import trace
+from keras_bert.exports.pieces_signatures import pieces_signatures
+from keras_bert.serving.connections import server
+from keras_bert.serving.page import make_page
+from keras_bert.serving.served_version import ServedVersion, batcher
+from keras_bert.serving.server import application
+
+AXE = os.environ.get("AXE_CORE") or Path(__file__).parents[2] / "node_modules" / "axe-core" / "axe.min.js"
+
+
+class Traced(ServedVersion):
+    """As if it had been saved and loaded, which takes longer than tracing."""
+
+    def __init__(self, part, signatures):
+        self.part, self.facts = part, {}
+        self.signatures = {name: _Named(function) for name, function in signatures.items()}
+        self.batchers = {name: batcher(function) for name, function in self.signatures.items()}
+
+
+class _Named:
+    """A traced function whose arguments have names only, as those of a loaded SavedModel."""
+
+    def __init__(self, function):
+        positional, named = function.structured_input_signature
+        self.structured_input_signature = (), {spec.name: spec for spec in (*positional, *named.values())}
+        self.structured_outputs = function.structured_outputs
+        self.function = function
+
+    def __call__(self, **inputs):
+        return self.function(**inputs)
+
+
+def pieces_of(preprocessor, tokenizer, seq_length):
+    """The part `preprocess`, as far as the page needs it."""
+    found = pieces_signatures(preprocessor, tokenizer, seq_length)
+    return Traced("preprocess", {name: trace(one.function, one.inputs) for name, one in found.items()})
+
+
+@contextlib.contextmanager
+def running(models, port=0):
+    """Serve these models with their page; yields the address."""
+    place = socket.create_server(("127.0.0.1", port))
+    one = server(application(models, make_page(models)), stop_seconds=1.0)
+    thread = threading.Thread(target=one.run, kwargs={"sockets": [place]})
+    thread.start()
+    try:
+        while not one.started:
+            time.sleep(0.01)
+        yield f"http://127.0.0.1:{place.getsockname()[1]}/"
+    finally:
+        one.should_exit = True
+        thread.join()
+        place.close()
+
+
+@contextlib.contextmanager
+def chromium():
+    programs = {name: shutil.which(name) for name in ("chromium", "chromedriver")}
+    if not all(programs.values()):
+        pytest.skip("chromium and chromedriver are not on this machine: apt-get install chromium chromium-driver")
+    webdriver = pytest.importorskip("selenium.webdriver", reason="pip install selenium")
+    options = webdriver.ChromeOptions()
+    options.binary_location = programs["chromium"]
+    for option in ("--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1200,900"):
+        options.add_argument(option)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    browser = webdriver.Chrome(options, webdriver.ChromeService(programs["chromedriver"]))
+    try:
+        yield PageInBrowser(browser)
+    finally:
+        browser.quit()
+
+
+class PageInBrowser:
+    """The page, as somebody who uses it sees it."""
+
+    def __init__(self, driver):
+        self.driver = driver
+
+    def open(self, url, *, width=1200, scheme="light"):
+        media = [{"name": "prefers-color-scheme", "value": scheme}]
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": media})
+        # A window is at least 500 wide.
+        metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+        self.driver.get(url)
+
+    def js(self, code, *arguments):
+        return self.driver.execute_script(code, *arguments)
+
+    def find(self, selector):
+        return self.driver.find_element("css selector", selector)
+
+    def texts(self, selector):
+        return self.js(
+            "return [...document.querySelectorAll(arguments[0])].map((element) => element.textContent)", selector
+        )
+
+    def text(self, selector):
+        return " ".join(self.texts(selector))
+
+    def until(self, condition, seconds=30):
+        """The first true value of a function."""
+        end = time.monotonic() + seconds
+        while not (found := condition()):
+            assert time.monotonic() < end, self.js("return document.body.innerText")
+            time.sleep(0.02)
+        return found
+
+    def type(self, selector, text):
+        box = self.find(selector)
+        box.clear()
+        box.send_keys(text)
+
+    def choose(self, title):
+        self.js(
+            "[...document.querySelectorAll('#tools label')].find((one) => one.textContent === arguments[0]).click()",
+            title,
+        )
+
+    def requests(self):
+        """The addresses and bodies of what was asked since the last call."""
+        messages = [json.loads(entry["message"])["message"] for entry in self.driver.get_log("performance")]
+        sent = [m["params"]["request"] for m in messages if m["method"] == "Network.requestWillBeSent"]
+        return [(request["url"], request.get("postData", "")) for request in sent]
+
+    def errors(self):
+        return [entry["message"] for entry in self.driver.get_log("browser") if entry["level"] == "SEVERE"]
+
+    def violations(self):
+        """What axe-core finds that is serious."""
+        if not Path(AXE).is_file():
+            pytest.skip("axe-core is not on this machine: npm install --no-save axe-core, or set AXE_CORE")
+        self.js(Path(AXE).read_text(encoding="utf-8"))
+        found = self.driver.execute_async_script("axe.run().then(arguments[0])")
+        assert len(found["passes"]) > 15
+        serious = [one for one in found["violations"] if one["impact"] in ("serious", "critical")]
+        return [(one["id"], one["nodes"][0]["html"]) for one in serious]

@@ -1,0 +1,67 @@
+"""Files that keras-bert 0.89, bert4keras and bert-for-tf2 wrote, with the outputs that they computed."""
+
+import numpy as np
+import pytest
+
+from keras_bert.weights.load import read
+from tests.weights import small
+from tests.weights.old_files import ours, unpacked
+
+
+def _softmax(x):
+    x = np.exp(x - x.max(-1, keepdims=True))
+    return x / x.sum(-1, keepdims=True)
+
+
+@pytest.mark.parametrize("name", ["keras_bert_0_89", "bert4keras_0_11_5", "bert4keras_tf_keras"])
+def test_pretrainer(name):
+    folder, theirs = unpacked(name)
+    checkpoint = read(folder / "pretrainer")
+    found, mask = ours(checkpoint, theirs)
+    assert set(checkpoint.heads) == {"mlm", "nsp"}
+    assert len(checkpoint.vocabulary) == 24
+    assert small.close(_softmax(found["mlm"]), theirs["mlm"], mask) <= 1e-5
+    assert small.close(_softmax(found["nsp"]), theirs["nsp"]) <= 1e-5
+    assert not checkpoint.left_out
+
+
+@pytest.mark.parametrize("name", ["keras_bert_0_89", "bert4keras_0_11_5", "bert4keras_tf_keras"])
+def test_weights_of_the_encoder(name):
+    folder, theirs = unpacked(name)
+    checkpoint = read(folder / "encoder")
+    found, mask = ours(checkpoint, theirs)
+    assert small.close(found["sequence_output"], theirs["sequence"], mask) <= 1e-5
+    assert "pooler" in checkpoint.left_out
+
+
+@pytest.mark.parametrize("head", ["classifier", "tagger"])
+@pytest.mark.parametrize("name", ["keras_bert_0_89", "bert4keras_0_11_5"])
+def test_a_head_of_the_users_own(name, head):
+    """Whose model.save has the number of attention heads too."""
+    folder, theirs = unpacked(name)
+    checkpoint = read(folder / f"{head}.h5")
+    found, mask = ours(checkpoint, theirs)
+    assert set(checkpoint.heads) == {head}
+    if head == "classifier":
+        assert small.close(_softmax(found[head]), theirs[head]) <= 1e-5
+    else:
+        assert small.close(found[head], theirs[head], mask) <= 1e-5
+
+
+def test_bert_for_tf2():
+    """Whose attention includes padding, unless mask_zero is set."""
+    folder, theirs = unpacked("bert_for_tf2_0_14_9")
+    found, mask = ours(read(folder / "encoder" / "weights.h5"), theirs, padding=False)
+    assert small.close(found["sequence_output"], theirs["sequence"], mask) <= 1e-5
+    tagger = read(folder / "tagger.h5")
+    found, mask = ours(tagger, theirs, padding=False)
+    assert small.close(found["tagger"], theirs["tagger"], mask) <= 1e-5
+
+
+def test_layers_around_bert_are_listed(caplog):
+    """Of a model with layers of the user's own, of which only weights were saved."""
+    folder, _ = unpacked("bert_for_tf2_0_14_9")
+    checkpoint = read(folder / "encoder" / "classifier.h5")
+    listed = {name for name, reason in checkpoint.left_out.items() if reason == "it belongs to a layer around BERT"}
+    assert listed == {"dense/kernel [8, 8]", "dense/bias [8]", "dense_1/kernel [8, 2]", "dense_1/bias [2]"}
+    assert "dense_1/kernel [8, 2]" in caplog.text
