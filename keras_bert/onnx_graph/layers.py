@@ -60,6 +60,8 @@ def _positions(graph: Graph, config: Any, padding: dict[str, Value]) -> str:
 
 # === Products and norms ===
 
+_GELU_LEAST = -0.1701  # just below the lowest value of both forms
+
 _ACTIVATIONS = {
     "keras_bert>gelu_tanh": ("Gelu", {"approximate": "tanh"}),
     "keras_bert>gelu_erf": ("Gelu", {}),
@@ -93,12 +95,24 @@ def _dense(graph: Graph, config: Any, x: Value) -> str:
             f'before quantize; dtype="int8" quantizes it here. Received: {layer.quantization_mode}'
         )
     kernel = _array(layer.kernel)  # with the change of LoRA
-    in_block = name.startswith("layer_")  # heads and the pooler stay exact, and take little time
-    product = graph.int8_product if graph.int8 and in_block else graph.product
-    y = product(x.name, kernel, f"{name}/kernel")
+    y, shift = _product(graph, x.name, kernel, name)
     if layer.use_bias:
-        y = graph("Add", y, graph.weight(f"{name}/bias", _array(layer.bias)))
+        y = graph("Add", y, graph.weight(f"{name}/bias", _array(layer.bias) + shift))
     return _activate(graph, config, y)
+
+
+def _product(graph: Graph, x: str, kernel: np.ndarray, name: str) -> tuple[str, Any]:
+    """The product, and what the bias must add to it."""
+    weight = f"{name}/kernel"
+    if not graph.int8 or not name.startswith("layer_"):  # heads and the pooler stay exact, and take little time
+        return graph.product(x, kernel, weight), 0
+    if name.endswith(("attention_qkv", "attention_output")):
+        return graph.int8_product(x, kernel, weight), 0
+    # In the feed-forward network some tokens have far larger numbers than the others.
+    if name.endswith("intermediate"):
+        return graph.int8_product_by_row(x, kernel, weight), 0
+    levels, scale = quantized(kernel, axis=0)
+    return graph.int8_product_by_row(x, kernel, weight, least=_GELU_LEAST), _GELU_LEAST * (levels * scale).sum(0)
 
 
 def _norm(graph: Graph, config: Any, x: Value | str) -> str:

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from keras_bert.onnx_graph.convert import to_onnx
+from keras_bert.onnx_graph.graph import Graph, Value, quantized
 from keras_bert.pretraining.pretrainer import Pretrainer
 from keras_bert.vectors import features
 from tests.parity.oracles import array, randomize
@@ -100,3 +101,38 @@ def test_reference_evaluator():
     inputs = batch(task)
     (found,) = ReferenceEvaluator(to_onnx(task)).run(None, inputs)
     np.testing.assert_allclose(found, array(task(inputs)), atol=1e-5)
+
+
+def test_int8():
+    """Close to float32, with every product of the blocks in int8 and every other one in float32."""
+    task = small_task("classifier", small_bert(hidden_size=32, intermediate_size=64, num_hidden_layers=2))
+    made = to_onnx(task, int8=True)
+    onnx.checker.check_model(made, full_check=True)
+    kinds = [node.op_type for node in made.graph.node]
+    assert (kinds.count("MatMulInteger"), kinds.count("MatMul")) == (8, 2)
+    sizes = {weight.name: weight.data_type for weight in made.graph.initializer}
+    assert sizes["word_embeddings/embeddings_int8"] == sizes["layer_1_output/kernel_int8"] == onnx.TensorProto.INT8
+    inputs, ours = batch(task), expected(task, batch(task))["output"]
+    found = run(made, inputs)["output"]
+    np.testing.assert_allclose(found, ours, atol=0.05 * np.abs(ours).max())
+    from onnx.reference import ReferenceEvaluator
+
+    (reference,) = ReferenceEvaluator(made).run(None, inputs)  # which rounds as the standard says
+    np.testing.assert_allclose(found, reference, atol=0.05 * np.abs(ours).max())
+
+
+@pytest.mark.parametrize("least", [None, -0.5])
+def test_int8_product_by_row(least):
+    """A row with large numbers does not make the others coarse."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-0.5, 1, (1, 4, 64)).astype("float32") * np.array([1, 1000, 0.01, 0])[:, None].astype("float32")
+    x = x if least is None else np.maximum(x, least)
+    kernel = rng.normal(size=(64, 8)).astype("float32")
+    graph = Graph(int8=True)
+    product = graph.int8_product_by_row("x", kernel, "kernel", least=least)
+    ends = {"x": Value("x", "float32", x.shape)}, {"y": Value(product, "float32", (1, 4, 8))}
+    found = run(graph.model(*ends), {"x": x})["y"]
+    levels, scale = quantized(kernel, axis=0)
+    found += 0 if least is None else least * (levels * scale).sum(0)
+    wrong = np.abs(found - x @ kernel).max(-1)[0] / np.abs(x - (least or 0)).max(-1)[0].clip(1e-9)
+    assert (wrong < 0.15).all()
