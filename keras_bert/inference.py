@@ -6,10 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import keras
-
-from keras_bert.bert import Bert
 from keras_bert.model import Model, with_dtype
+from keras_bert.onnx_graph.convert import plain_model
 from keras_bert.onnx_graph.onnx_runner import OnnxRunners
 from keras_bert.runner import Runners, engine
 from keras_bert.tasks.task import Task
@@ -64,11 +62,7 @@ class Inference:
 
     def runner(self) -> Any:
         """What runs the whole model: the logits of a task, the vectors of a `Bert`."""
-        if isinstance(self.model, Bert):
-            names = ("pooled_output", "sequence_output")
-            outputs = {name: self.model.output[name] for name in names}
-            return self.runners.get("outputs", self.model, lambda: keras.Model(self.model.input, outputs))
-        return self.runners.get("logits", self.model, lambda: self.model)
+        return self.runners.get("logits", self.model, lambda: plain_model(self.model))
 
     def __getattr__(self, name: str) -> Any:
         if name in _TRAINS:

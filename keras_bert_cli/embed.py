@@ -8,7 +8,20 @@ from typing import Annotated
 import typer
 
 from keras_bert_cli.contents import command
-from keras_bert_cli.options import MOST, CacheDir, LocalOnly, Model, check_new_file, column, given, standard_input
+from keras_bert_cli.options import (
+    MOST,
+    CacheDir,
+    EngineOption,
+    InferenceDtype,
+    LocalOnly,
+    Model,
+    asked_by,
+    check_new_file,
+    column,
+    freeze_weights,
+    given,
+    standard_input,
+)
 
 
 class Combine(StrEnum):
@@ -72,6 +85,8 @@ def embed(
         int | None,
         typer.Option(min=3, max=MOST, help="Maximum number of pieces.", show_default="the model's, else all"),
     ] = None,
+    engine: EngineOption = None,
+    dtype: InferenceDtype = None,
     cache_dir: CacheDir = None,
     local_only: LocalOnly = False,
 ) -> None:
@@ -92,7 +107,8 @@ def embed(
     texts, labels = _read(file, text, label_column)
     if plot is not None:
         check_map(len(texts), labels, plot)
-    bert = load(model, cache_dir=cache_dir, local_only=local_only)
+    freeze_weights()
+    bert = asked_by(load(model, cache_dir=cache_dir, local_only=local_only), engine, dtype)
     options = given(pooling=pooling and pooling.value, normalize=normalize, max_length=max_length)
     vectors = bert.embed(texts, layers=tuple(layer), combine=combine.value, **options)  # [n, d]
     if output is not None:

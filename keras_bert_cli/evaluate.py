@@ -12,6 +12,7 @@ from keras_bert_cli.options import (
     AS_TRAINED,
     BatchSize,
     Damaged,
+    EngineOption,
     Strategy,
     TrainedChoice,
     TrainedFormat,
@@ -19,8 +20,10 @@ from keras_bert_cli.options import (
     TrainedLabel,
     TrainedSeparator,
     TrainedText,
+    asked_by,
     column,
     columns,
+    freeze_weights,
     given,
     seed,
 )
@@ -46,15 +49,18 @@ def evaluate(
     batch_size: BatchSize = 32,
     strategy: Strategy = "one",
     dtype: Annotated[
-        str, typer.Option(help="float32, bfloat16, float16, mixed_bfloat16 or mixed_float16.")
-    ] = "float32",
+        str | None,
+        typer.Option(help="float32, bfloat16, float16, mixed_bfloat16 or mixed_float16; int8 for a task."),
+    ] = None,
+    engine: EngineOption = None,
     seed: Annotated[int, seed("the masks")] = 0,
     damaged: Damaged = "stop",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Evaluate a finished task on the rows of a file, or pretrained weights on masked words and next sentences.
 
-    The options from --format to --skip-empty are for tasks, those from --strategy to --damaged for weights.
+    The options from --format to --skip-empty and --engine are for tasks, those from --strategy to --damaged for
+    weights; --dtype is for both.
     """
     from keras_bert.storage import is_remote
 
@@ -74,7 +80,10 @@ def evaluate(
             header=header,
             skip_empty=skip_empty,
         )
-        scores = FinishedTask.load(Path(source), **reading).evaluate(Path(data), batch_size=batch_size)
+        freeze_weights()
+        finished = FinishedTask.load(Path(source), **reading)
+        task = asked_by(finished.task, engine, dtype)
+        scores = dataclasses.replace(finished, task=task).evaluate(Path(data), batch_size=batch_size)
         lines = "\n".join(f"{name}\t{value:.4f}" for name, value in scores.items())
         typer.echo(json.dumps(scores) if as_json else lines)
         return
@@ -82,5 +91,7 @@ def evaluate(
         raise IsADirectoryError(f"--data must be a file of rows, since {source} is a task. Received: the folder {data}")
     from keras_bert.pretraining.run.evaluation import evaluate
 
-    found = evaluate(source, data, strategy=strategy, batch_size=batch_size, seed=seed, dtype=dtype, damaged=damaged)
+    found = evaluate(
+        source, data, strategy=strategy, batch_size=batch_size, seed=seed, dtype=dtype or "float32", damaged=damaged
+    )
     typer.echo(json.dumps(dataclasses.asdict(found)) if as_json else str(found))

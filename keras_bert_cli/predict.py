@@ -1,5 +1,6 @@
 """`keras-bert predict`: the answers of a finished task, one JSON object per row."""
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Annotated
@@ -9,11 +10,15 @@ import typer
 from keras_bert_cli.contents import command
 from keras_bert_cli.options import (
     BatchSize,
+    EngineOption,
+    InferenceDtype,
     TrainedChoice,
     TrainedFormat,
     TrainedHeader,
     TrainedText,
+    asked_by,
     columns,
+    freeze_weights,
     given,
     standard_input,
 )
@@ -35,6 +40,8 @@ def predict(
     choice: TrainedChoice = [],  # noqa: B006
     header: TrainedHeader = None,
     batch_size: BatchSize = 32,
+    engine: EngineOption = None,
+    dtype: InferenceDtype = None,
 ) -> None:
     """Print a task's answers as JSON Lines, in the order of the rows.
 
@@ -45,7 +52,9 @@ def predict(
     from keras_bert.tasks.run.finished_task import FinishedTask
 
     reading = given(format=format, header=header, text=columns(text), choices=columns(choice))
+    freeze_weights()
     finished = FinishedTask.load(source, **reading)
+    finished = dataclasses.replace(finished, task=asked_by(finished.task, engine, dtype))
     if str(file) == "-":
         answers = finished.predict_lines(standard_input(), batch_size=batch_size)
     elif file.suffix.lower() == ".txt" and format is None and not finished.labelled_lines:

@@ -5,6 +5,7 @@ from typing import Any
 
 import keras
 
+from keras_bert.bert import Bert
 from keras_bert.onnx_graph.graph import Graph, Value
 from keras_bert.onnx_graph.keras_ops import OPS
 from keras_bert.onnx_graph.layers import LAYERS
@@ -20,14 +21,22 @@ def to_onnx(model: keras.Model, *, int8: bool = False) -> Any:
     Weights are read once, in float32, whatever the policy is, and with the changes of LoRA.
     """
     _check_installed()
-    plain = keras.Model(model.input, model.output)  # a task's own config does not list its layers
+    plain = plain_model(model)
     graph = Graph(int8=int8)
-    inputs = {name: Value(name, x.dtype, x.shape) for name, x in model.input.items()}
+    inputs = {name: Value(name, x.dtype, x.shape) for name, x in plain.input.items()}
     found = _walk(graph, plain, plain.get_config(), inputs)
-    symbolic = model.output if isinstance(model.output, dict) else {"output": model.output}
+    symbolic = plain.output if isinstance(plain.output, dict) else {"output": plain.output}
     found = found if isinstance(found, dict) else {"output": found}
     outputs = {name: Value(found[name], "float32", x.shape) for name, x in symbolic.items()}
     return graph.model(inputs, outputs)
+
+
+def plain_model(model: keras.Model) -> keras.Model:
+    """The same layers as a Keras model without a class of ours, whose config lists them; of a `Bert` two outputs."""
+    outputs = model.output
+    if isinstance(model, Bert):
+        outputs = {name: outputs[name] for name in ("pooled_output", "sequence_output")}
+    return keras.Model(model.input, outputs)
 
 
 def _check_installed() -> None:

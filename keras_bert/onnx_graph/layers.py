@@ -49,8 +49,8 @@ def _embedding(graph: Graph, config: Any, x: Value, reverse: bool = False) -> st
         return graph("Gather", graph.weight(name, table), x.name)  # [B, S, H]
     levels, scale = quantized(table, axis=1)  # [V, H], [V, 1]
     row = graph("Gather", graph.weight(f"{name}_int8", levels), x.name)
-    scale = graph("Gather", graph.weight(f"{name}_scale", scale), x.name)  # [B, S, 1]
-    return graph("Mul", graph("Cast", row, to=code("float32")), scale)
+    scales = graph("Gather", graph.weight(f"{name}_scale", scale), x.name)  # [B, S, 1]
+    return graph("Mul", graph("Cast", row, to=code("float32")), scales)
 
 
 def _positions(graph: Graph, config: Any, padding: dict[str, Value]) -> str:
@@ -62,7 +62,7 @@ def _positions(graph: Graph, config: Any, padding: dict[str, Value]) -> str:
 
 _GELU_LEAST = -0.1701  # just below the lowest value of both forms
 
-_ACTIVATIONS = {
+_ACTIVATIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "keras_bert>gelu_tanh": ("Gelu", {"approximate": "tanh"}),
     "keras_bert>gelu_erf": ("Gelu", {}),
     "gelu": ("Gelu", {}),
