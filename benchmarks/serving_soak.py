@@ -1,9 +1,12 @@
 """Send thousands of requests of random sizes, some of them bad, to `keras-bert serve`, many at a time.
 
     python benchmarks/serving_soak.py [--requests 10000] [--clients 64]        some minutes, with a small random model
+    python benchmarks/serving_soak.py --minutes 10                             for ten minutes
 
-Every answer is compared with calling the SavedModel directly. Every bad request must get a 4xx with a reason, and the
-server's memory must not grow over the second half; otherwise this fails. Prints the requests and the memory.
+Every answer is compared with calling the SavedModel directly. Every bad request must get a 4xx with a reason. Slow
+clients are connected all the time, and still are when SIGTERM ends the server: that must not take longer than its limit
+of 30 seconds and the moment that it needs to exit. The server's memory must not grow over the second half. Otherwise
+this fails. Prints the requests and the memory.
 """
 
 import argparse
@@ -13,23 +16,28 @@ import http.client
 import json
 import os
 import random
+import signal
 import socket
 import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import count, takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from slow_clients import SlowClients
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 INPUTS = ("input_word_ids", "input_mask", "input_type_ids")
+STOP = 32.0  # seconds from SIGTERM to the end of the process
 GROWTH = 0.02  # growth of the memory from the third quarter of the requests to the last
 Columns = dict[str, list]
 
@@ -60,7 +68,7 @@ def case(rng: random.Random, name: str, words: list[str], vocab_size: int) -> Ca
         columns = {key: _ids(rng, rows, length, vocab_size if key == INPUTS[0] else 2) for key in INPUTS}
     else:
         names = ("text", "text_pair") if signature == "pair" else ("text",)
-        columns = {key: [_text(rng, words) for _ in range(rows)] for key in names}
+        columns = {key: [_text(rng, words, long=rows < 3) for _ in range(rows)] for key in names}
     data: dict[str, Any] = {"signature_name": signature}
     if signature == "classify":
         data["examples"] = [{"text": text} for text in columns["text"]]
@@ -73,9 +81,9 @@ def case(rng: random.Random, name: str, words: list[str], vocab_size: int) -> Ca
     return Case(signature, f"{path}{place}:predict", json.dumps(data).encode(), signature, columns)
 
 
-def _text(rng: random.Random, words: list[str]) -> str:
+def _text(rng: random.Random, words: list[str], long: bool = True) -> str:
     """Known and unknown words, from none to many, and sometimes a very long text."""
-    count = rng.choice((0, 1, 2, 5, 10, 40)) if rng.random() < 0.99 else 20_000
+    count = 20_000 if long and rng.random() < 0.01 else rng.choice((0, 1, 2, 5, 10, 40))
     odd = ("é", "Ünï", "漢字", "한국어", "👩‍👩‍👧", "\x00", "\u200b", "x" * 300, "!?", " \n")
     return " ".join(rng.choice(words) if rng.random() < 0.8 else rng.choice(odd) for _ in range(count))
 
@@ -115,6 +123,7 @@ def _bad(rng: random.Random, model: str, words: list[str], vocab_size: int) -> d
         "no Example": predict(signature_name="classify", instances=[{"b64": base64.b64encode(b"\xffno").decode()}]),
         "no such signature": predict(instances=[text], signature_name=rng.choice(("other", 1, None, []))),
         "no feature": (f"{model}:classify", b'{"signature_name": "classify", "examples": [{"texts": "a"}]}'),
+        "too many pieces": predict(instances=["w1 " * 150_000]),
         "large body": (f"{model}:predict", b'{"instances": ["' + b"a" * (9 << 20) + b'"]}'),
         "no such verb": (f"{model}:regress", whole),
         "no such version": (f"{model}/versions/99:predict", whole),
@@ -198,19 +207,41 @@ class Soak(NamedTuple):
         return last / third - 1
 
 
-def soak(port: int, pid: int, folder: Path, vocabulary: list[str], *, requests: int, clients: int, seed: int) -> Soak:
-    """Send this many requests to the server with this process id, which serves the export in the folder."""
+def soak(
+    port: int,
+    pid: int,
+    folder: Path,
+    vocabulary: list[str],
+    *,
+    requests: int,
+    clients: int,
+    seed: int,
+    minutes: float = 0,
+) -> Soak:
+    """Send this many requests, or for so many minutes, to the server with this process id, which serves the export."""
     run = direct(folder / "text" / "1")
+    end = time.monotonic() + 60 * minutes
+    numbers = takewhile(lambda _: time.monotonic() < end, count()) if minutes else iter(range(requests))
+    memory: list[tuple[float, float]] = []
+    next_number = threading.Lock()
 
-    def one(number: int) -> tuple[str, str | None, float | None]:
-        asked = case(random.Random(f"{seed} {number}"), folder.name, vocabulary, len(vocabulary))
-        status, answer = _ask(port, asked)
-        memory = resident(pid) if number % max(1, requests // 200) == 0 else None
-        return asked.kind, wrong(asked, status, answer, run), memory
+    def client(_: int) -> list[tuple[str, str | None]]:
+        done = []
+        while True:
+            with next_number:
+                number = next(numbers, None)
+                if not memory or time.monotonic() > memory[-1][0] + 0.1:
+                    memory.append((time.monotonic(), resident(pid)))
+            if number is None:
+                return done
+            asked = case(random.Random(f"{seed} {number}"), folder.name, vocabulary, len(vocabulary))
+            status, answer = _ask(port, asked)
+            done.append(("503", None) if status == 503 else (asked.kind, wrong(asked, status, answer, run)))
 
     with ThreadPoolExecutor(clients) as threads:
-        kinds, faults, memory = zip(*threads.map(one, range(requests)), strict=True)
-    return Soak(Counter(kinds), [fault for fault in faults if fault], [size for size in memory if size])
+        done = [one for some in threads.map(client, range(clients)) for one in some]
+    kinds = Counter(kind for kind, _ in done)
+    return Soak(kinds, [fault for _, fault in done if fault], [size for _, size in memory])
 
 
 def _ask(port: int, asked: Case) -> tuple[int, Any]:
@@ -230,12 +261,13 @@ def resident(pid: int) -> float:
 
 
 @contextlib.contextmanager
-def served(folder: Path) -> Iterator[tuple[int, subprocess.Popen]]:
+def served(folder: Path, *options: str) -> Iterator[tuple[int, subprocess.Popen]]:
     """Run `keras-bert serve` for an export; yield its port and process."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     command = [sys.executable, "-W", "ignore", "-m", "keras_bert_cli", "serve", str(folder), "--port", str(port)]
+    command += options
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     try:
         while process.poll() is None:
@@ -265,29 +297,45 @@ def model() -> Any:
     return task
 
 
+def stop(process: subprocess.Popen) -> float:
+    """Send SIGTERM; the seconds until the process ends."""
+    begin = time.perf_counter()
+    process.send_signal(signal.SIGTERM)
+    process.wait(120)
+    return time.perf_counter() - begin
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--requests", type=int, default=10_000)
+    parser.add_argument("--minutes", type=float, default=0, help="instead of a number of requests")
     parser.add_argument("--clients", type=int, default=64)
+    parser.add_argument("--slow", type=int, default=8, help="slow clients, which are there all the time")
     parser.add_argument("--seed", type=int, default=0)
-    arguments = parser.parse_args()
+    arguments = vars(parser.parse_args())
     import keras_bert
 
+    slow_count = arguments.pop("slow")
     with tempfile.TemporaryDirectory() as made:
         folder, task = Path(made) / "small", model()
         keras_bert.export(task, folder)
-        with served(folder) as (port, process):
+        with served(folder) as (port, process), SlowClients(port, folder.name, slow_count) as slow:
             begin = time.perf_counter()
-            found = soak(port, process.pid, folder, list(task.bert.preprocessor.vocabulary.tokens), **vars(arguments))
+            found = soak(port, process.pid, folder, list(task.bert.preprocessor.vocabulary.tokens), **arguments)
             seconds = time.perf_counter() - begin
             alive = process.poll() is None
-    for kind, count in sorted(found.kinds.items()):
-        print(f"{count:6} {kind}")
-    print(f"{sum(found.kinds.values())} requests in {seconds:.0f} s, {len(found.wrong)} answered wrongly")
+            slow.server_is_ending = True
+            stopped = stop(process)
+    for kind, number in sorted(found.kinds.items()):
+        print(f"{number:6} {kind}")
+    wrong = found.wrong + slow.wrong
+    print(f"{sum(found.kinds.values())} requests in {seconds:.0f} s, {len(wrong)} answered wrongly")
+    print(f"slow clients: {', '.join(f'{number} {kind}' for kind, number in sorted(slow.kinds.items()))}")
     print(f"memory {found.memory[0]:.0f} MB at first, {found.memory[-1]:.0f} MB at last, growth {found.growth:+.1%}")
-    for fault in found.wrong[:20]:
+    print(f"SIGTERM ended the server in {stopped:.1f} s, with {slow_count} slow clients connected")
+    for fault in wrong[:20]:
         print("WRONG", fault)
-    sys.exit(not alive or bool(found.wrong) or found.growth > GROWTH)
+    sys.exit(not alive or bool(wrong) or found.growth > GROWTH or stopped > STOP)
 
 
 if __name__ == "__main__":

@@ -52,7 +52,18 @@ SHOTS = {  # for each model its pictures, each with the tool, and the texts of t
         )
     },
     "names": {"entities": ("Entities", ["Ann Lee moved from Seoul to New York last summer."])},
-    "stories.keras": {"choices": ("Choices", [])},
+    "stories.keras": {
+        "choices": (
+            "Choices",
+            [
+                "In the afternoon Paris comes from Austin to buy the sword.",
+                "The lamp was broken but the ticket was fine.",
+                "The guest pays fifty coins for the sword.",
+                "At the harbour the fisher works with the net.",
+                "The cat was bad but the lamp was fine.",
+            ],
+        )
+    },
 }
 SEEN = "return document.getElementById('said').textContent || document.querySelector('.heads, #error:not(:empty)')"
 

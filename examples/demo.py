@@ -47,7 +47,7 @@ for pair in (
     ("The parcel is late.", "The parcel is blue."),
     ("The parcel is late.", "She plays the violin."),
 ):
-    one, two = bert.embed(pair)
+    one, two = bert.embed(list(pair))
     print(f"{one @ two:.2f}  {pair[0]}  {pair[1]}")
 """
 NAMES = ("Florence is the baker and lives in Austin.", "오후에 세종이 나주에서 온다.")

@@ -7,6 +7,7 @@ from typing import Any
 import keras
 import numpy as np
 
+from keras_bert.lazy import tf
 from keras_bert.text.tensors import in_graph
 from keras_bert.text.tokenized_rows import TokenizedRows
 
@@ -39,8 +40,6 @@ class Runner:
 
     def _graph(self, rows: TokenizedRows) -> Any:
         """A concrete function: `tf.function` itself warns of retracing where several runners are made."""
-        import tensorflow as tf
-
         packer, count, columns = rows.packer, rows.rows_per_example, len(rows.segments)
         key = packer, count, columns
         if key not in self.graphs:

@@ -8,6 +8,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_bert.checks import check_choice
 from keras_bert.progress import progress
 from keras_bert.text.packing import check_seq_length
 from keras_bert.text.preprocessor import text_columns
@@ -114,8 +115,7 @@ def embed(
 
 
 def _check_options(blocks: int, layers: tuple[int, ...], combine: str, pooling: str | None) -> None:
-    if combine not in COMBINE:
-        raise ValueError(f"`combine` must be one of {COMBINE}. Received: combine={combine!r}")
+    check_choice("combine", combine, COMBINE)
     if pooling not in POOLING:
         raise ValueError(f"`pooling` must be one of {POOLING}. Received: pooling={pooling!r}")
     numbers = all(hasattr(layer, "__index__") for layer in layers)

@@ -25,6 +25,7 @@ from keras_bert_cli import (  # noqa: F401 - each registers its command
     predict,
     pretrain,
     serve,
+    verify,
     vocab,
 )
 from keras_bert_cli.contents import app

@@ -17,7 +17,7 @@ CONTENTS = {
     "Vectors": ("embed", "attention"),
     "Pretraining": ("examples", "pretrain", "fill-mask"),
     "Tasks": ("finetune", "evaluate", "predict"),
-    "Serving": ("export", "serve", "play"),
+    "Serving": ("export", "verify", "serve", "play"),
     "Weights": ("models", "convert"),
 }
 

@@ -7,7 +7,9 @@ from typing import Annotated
 
 import typer
 
+from keras_bert_cli import options
 from keras_bert_cli.contents import command
+<<<<<<< HEAD
 from keras_bert_cli.options import (
     AS_TRAINED,
     BatchSize,
@@ -27,34 +29,44 @@ from keras_bert_cli.options import (
     given,
     seed,
 )
+=======
+>>>>>>> main
 
 
 @command("evaluate", example="keras-bert evaluate nsmc --data nsmc-test.tsv")
 def evaluate(
+    context: typer.Context,
     source: Annotated[
         str, typer.Argument(help="The folder of a finetune run, or pretrained weights: a name, a path, hf://org/name.")
     ],
     data: Annotated[
         str, typer.Option("--data", help="For a task, a file of rows; for weights, a folder from keras-bert examples.")
     ],
-    format: TrainedFormat = None,
-    text: TrainedText = [],  # noqa: B006 - Typer copies it
-    label: TrainedLabel = None,
-    choice: TrainedChoice = [],  # noqa: B006
-    separator: TrainedSeparator = None,
-    header: TrainedHeader = None,
+    format: options.TrainedFormat = None,
+    text: options.TrainedText = [],  # noqa: B006 - Typer copies it
+    label: options.TrainedLabel = None,
+    choices: options.TrainedChoices = [],  # noqa: B006
+    separator: options.TrainedSeparator = None,
+    header: options.TrainedHeader = None,
     skip_empty: Annotated[
-        bool | None, typer.Option(help="Drop rows with an empty text.", show_default=AS_TRAINED)
+        bool | None, typer.Option(help="Drop rows with an empty text.", show_default=options.AS_TRAINED)
     ] = None,
-    batch_size: BatchSize = 32,
-    strategy: Strategy = "one",
+    batch_size: options.BatchSize = 32,
+    strategy: options.Strategy = "one",
     dtype: Annotated[
+<<<<<<< HEAD
         str | None,
         typer.Option(help="float32, bfloat16, float16, mixed_bfloat16 or mixed_float16; int8 for a task."),
     ] = None,
     engine: EngineOption = None,
     seed: Annotated[int, seed("the masks")] = 0,
     damaged: Damaged = "stop",
+=======
+        str, typer.Option(help="float32, bfloat16, float16, mixed_bfloat16 or mixed_float16.")
+    ] = "float32",
+    seed: Annotated[int, options.seed("the masks")] = 0,
+    damaged: options.Damaged = "stop",
+>>>>>>> main
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Evaluate a finished task on the rows of a file, or pretrained weights on masked words and next sentences.
@@ -69,8 +81,10 @@ def evaluate(
     from keras_bert.tasks.run.finetune import MODEL
 
     if Path(data).is_file():
+        from keras_bert.tasks.readers import Reading
         from keras_bert.tasks.run.finished_task import FinishedTask
 
+<<<<<<< HEAD
         reading = given(
             format=format,
             text=columns(text),
@@ -84,6 +98,10 @@ def evaluate(
         finished = FinishedTask.load(Path(source), **reading)
         task = asked_by(finished.task, engine, dtype)
         scores = dataclasses.replace(finished, task=task).evaluate(Path(data), batch_size=batch_size)
+=======
+        reading = options.given(options.fields_of(Reading, context.params))
+        scores = FinishedTask.load(Path(source), **reading).evaluate(Path(data), batch_size=batch_size)
+>>>>>>> main
         lines = "\n".join(f"{name}\t{value:.4f}" for name, value in scores.items())
         typer.echo(json.dumps(scores) if as_json else lines)
         return

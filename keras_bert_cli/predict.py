@@ -7,7 +7,9 @@ from typing import Annotated
 
 import typer
 
+from keras_bert_cli import options
 from keras_bert_cli.contents import command
+<<<<<<< HEAD
 from keras_bert_cli.options import (
     BatchSize,
     EngineOption,
@@ -22,6 +24,8 @@ from keras_bert_cli.options import (
     given,
     standard_input,
 )
+=======
+>>>>>>> main
 
 
 @command("predict", example="echo '다시 보고 싶은 영화' | keras-bert predict nsmc")
@@ -35,6 +39,7 @@ def predict(
             help="A file like those of the training, a .txt file with one row per line, or - for standard input.",
         ),
     ] = Path("-"),
+<<<<<<< HEAD
     format: TrainedFormat = None,
     text: TrainedText = [],  # noqa: B006 - Typer copies it
     choice: TrainedChoice = [],  # noqa: B006
@@ -42,6 +47,13 @@ def predict(
     batch_size: BatchSize = 32,
     engine: EngineOption = None,
     dtype: InferenceDtype = None,
+=======
+    format: options.TrainedFormat = None,
+    text: options.TrainedText = [],  # noqa: B006 - Typer copies it
+    choices: options.TrainedChoices = [],  # noqa: B006
+    header: options.TrainedHeader = None,
+    batch_size: options.BatchSize = 32,
+>>>>>>> main
 ) -> None:
     """Print a task's answers as JSON Lines, in the order of the rows.
 
@@ -51,12 +63,17 @@ def predict(
     from keras_bert.tasks.readers.rows import lines
     from keras_bert.tasks.run.finished_task import FinishedTask
 
+<<<<<<< HEAD
     reading = given(format=format, header=header, text=columns(text), choices=columns(choice))
     freeze_weights()
     finished = FinishedTask.load(source, **reading)
     finished = dataclasses.replace(finished, task=asked_by(finished.task, engine, dtype))
+=======
+    reading = {"format": format, "header": header, "text": text, "choices": choices}
+    finished = FinishedTask.load(source, **options.given(reading))
+>>>>>>> main
     if str(file) == "-":
-        answers = finished.predict_lines(standard_input(), batch_size=batch_size)
+        answers = finished.predict_lines(options.standard_input(), batch_size=batch_size)
     elif file.suffix.lower() == ".txt" and format is None and not finished.labelled_lines:
         answers = finished.predict_lines(lines(file), batch_size=batch_size)
     else:

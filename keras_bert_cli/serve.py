@@ -13,6 +13,7 @@ import typer
 from keras_bert_cli.contents import command
 
 Port = Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 picks a free one.")]
+MAX_PIECES = 131_072  # 256 rows of 512
 Host = Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 accepts other machines.")]
 
 
@@ -22,13 +23,25 @@ def serve(
     port: Port = 8501,
     host: Host = "127.0.0.1",
     page: Annotated[bool, typer.Option("--page/--no-page", help="Answer GET / with a page to try the model.")] = True,
+    max_pieces: Annotated[
+        int, typer.Option(min=1, help="Most pieces in one request; a larger one gets a 413.")
+    ] = MAX_PIECES,
+    memory_limit: Annotated[
+        str | None,
+        typer.Option(
+            help="Memory of the server, such as 4g; above it, new requests get a 503.", show_default="no limit"
+        ),
+    ] = None,
 ) -> None:
     """Serve an export under TF Serving's REST paths, with a page to try it.
 
     It is a development server: use TF Serving in production.
     """
+    from keras_bert.serving.memory_limit import read_size
+
+    limit = None if memory_limit is None else read_size(memory_limit)
     with bound(host, port) as place:  # before loading the models, which takes a while
-        run_server(directory, place, page=page)
+        run_server(directory, place, page=page, max_pieces=max_pieces, memory_limit=limit)
 
 
 @contextmanager
@@ -52,9 +65,17 @@ def bound(host: str, port: int) -> Iterator[socket.socket]:
         yield place
 
 
-def run_server(directory: Path, place: socket.socket, *, page: bool) -> None:
+def run_server(
+    directory: Path,
+    place: socket.socket,
+    *,
+    page: bool,
+    max_pieces: int = MAX_PIECES,
+    memory_limit: int | None = None,
+) -> None:
     """Load the models of an export, and answer requests until the process is stopped."""
     from keras_bert.serving.connections import server
+    from keras_bert.serving.memory_limit import MemoryLimit
     from keras_bert.serving.page import make_page
     from keras_bert.serving.served_version import find_models
     from keras_bert.serving.server import application
@@ -71,5 +92,6 @@ def run_server(directory: Path, place: socket.socket, *, page: bool) -> None:
     typer.echo(
         "This is a development server. For production use TF Serving: see the export's serving/README.md.", err=True
     )
-    # When it is stopped, it answers the open requests first.
-    server(application(models, make_page(models) if page else None)).run(sockets=[place])
+    memory = None if memory_limit is None else MemoryLimit(memory_limit)
+    start = application(models, make_page(models) if page else None, max_pieces=max_pieces, memory=memory)
+    server(start).run(sockets=[place])  # when it is stopped, it answers the open requests first

@@ -21,7 +21,10 @@ EXCEPTIONS = {
     "ConnectionError": "the caller tries again, and at the end adds the address and what to do",
     "EOFError": "the caller adds the file and what to do",
 }
-FUNCTIONS = {"keras_bert/tasks/readers/squad.py:_entries": "the caller adds the file and what to do"}
+FUNCTIONS = {
+    "keras_bert/tasks/readers/squad.py:_entries": "the caller adds the file and what to do",
+    "keras_bert/text/numpy_ragged.py:ragged_constant": "the caller adds the argument and what to do",
+}
 
 # Words that read like a translation, and what to write instead.
 PLAIN = {

@@ -1,6 +1,7 @@
 """Files and folders that appear completely or not at all, on this machine and remotely, and one process at a time."""
 
 import errno
+import fcntl
 import hashlib
 import os
 
@@ -157,3 +158,18 @@ def test_local_files_need_no_tensorflow(tmp_path):
     """
     digest = hashlib.sha256(b"{}\n").hexdigest()[:4]
     assert python(code, str(tmp_path), KERAS_BACKEND="jax") == f"['a.json', 'lock', 'new'] {digest} False"
+
+
+def test_what_killed_processes_left_is_removed(tmp_path):
+    """And what a living process writes is not, nor a file of the user."""
+    for name in (".a.txt.1.partial", ".a.txt.2.partial", ".b.txt.1.partial", ".a.txt.1.old.partial"):
+        (tmp_path / name).touch()
+    (tmp_path / ".folder.1.partial").mkdir()
+    (tmp_path / ".folder.1.partial" / "weights").touch()
+    with open(tmp_path / ".a.txt.2.partial") as alive:
+        fcntl.flock(alive, fcntl.LOCK_EX)
+        storage.write_text(tmp_path / "a.txt", "new")
+    with storage.new_folder(tmp_path / "folder"):
+        pass
+    left = {".a.txt.2.partial", ".b.txt.1.partial", ".a.txt.1.old.partial"}
+    assert {path.name for path in tmp_path.iterdir()} == {"a.txt", "folder", *left}

@@ -18,6 +18,7 @@ from keras_bert.exports.new_version import new_version, served_name
 from keras_bert.exports.preprocess_part import preprocess
 from keras_bert.exports.text_part import answers_to_texts, vectors_of_texts
 from keras_bert.exports.warm_up import write_warm_up
+from keras_bert.installation import need_tensorflow
 from keras_bert.model import with_dtype
 from keras_bert.pretraining.fill_mask import mask_tokenizer
 from keras_bert.pretraining.pretrainer import Pretrainer
@@ -65,6 +66,7 @@ def export(
     >>> tf.saved_model.load(f"{folder}/preprocess/1")(tf.constant(["here"]))["input_word_ids"].shape
     TensorShape([1, 128])
     """
+    need_tensorflow("`keras_bert.export`", "tensorflow_text")
     bert = _check(model, version, seq_length, dtype)
     length = seq_length or bert.preprocessor.seq_length
     length = min(bert.preprocessor.max_length, bert.config.max_position_embeddings) if length == "longest" else length

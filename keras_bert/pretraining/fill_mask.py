@@ -39,7 +39,10 @@ class NextSentence:
 
 
 def fill_mask(pretrainer: Any, texts: Any, top_k: int = 5) -> list:
-    """For one text, a list with the `top_k` fillings of each mask; for several texts, a list of such lists."""
+    """The most likely pieces for each [MASK] in a text, best first: a list of `Filling` for each mask.
+
+    For a list of texts, one such list for each text.
+    """
     if isinstance(texts, tuple):
         raise ValueError("`texts` must be one text or a list of texts, not a pair. Join the two. Received: a tuple")
     size = pretrainer.bert.config.vocab_size
@@ -99,7 +102,7 @@ def _filled(text: str, mask: int, token: str) -> str:
 
 
 def is_next(pretrainer: Any, first: Any, second: Any) -> Any:
-    """A `NextSentence` for two texts, a list of them for two lists of texts."""
+    """Whether the second text follows the first: a `NextSentence`, or a list of them for two lists of texts."""
     if not pretrainer.nsp:
         raise ValueError(
             "This Pretrainer has no head for next sentences. Load a source that has one, or train "
@@ -121,12 +124,12 @@ def is_next(pretrainer: Any, first: Any, second: Any) -> Any:
 
 def mask_tokenizer(preprocessor: Any) -> Any:
     """A tokenizer that takes [MASK] in a text as the special token."""
-    return _mask_tokenizer(preprocessor.vocabulary, TextRules.of(preprocessor))
+    return _mask_tokenizer(preprocessor.vocabulary, TextRules.of(preprocessor), preprocessor.max_word_length)
 
 
 @lru_cache(maxsize=2)
-def _mask_tokenizer(vocabulary: Vocabulary, rules: TextRules) -> Any:
-    return make_tokenizer(vocabulary, **vars(rules), special_tokens_in_text=True)
+def _mask_tokenizer(vocabulary: Vocabulary, rules: TextRules, longest: int) -> Any:
+    return make_tokenizer(vocabulary, **vars(rules), special_tokens_in_text=True, max_word_length=longest)
 
 
 def _packer(pretrainer: Any) -> Packer:

@@ -17,34 +17,48 @@ class Overloaded(RuntimeError):
 class _Waiting(NamedTuple):
     columns: Columns
     rows: int
+    row_bytes: int  # of the longest row
     answer: "asyncio.Future[Columns]"
 
 
 class Batcher:
     """Runs one function of columns on the rows of many requests.
 
+    A batch has at most `max_rows` rows and `max_bytes` bytes when it is padded to its longest row, or is one request.
+    At most `max_waiting` requests of `max_waiting_bytes` bytes wait; further ones are refused.
+
     Requests whose columns have other shapes, such as ids of another length, run in batches of their own. If a batch
     fails, each of its requests runs in a batch of its own, so that one bad row does not fail the others.
     """
 
     def __init__(
-        self, run: Callable[[Columns], Columns], *, max_rows: int = 64, wait: float = 0.002, max_waiting: int = 1024
+        self,
+        run: Callable[[Columns], Columns],
+        *,
+        max_rows: int = 64,
+        max_bytes: int = 1 << 20,
+        wait: float = 0.002,
+        max_waiting: int = 1024,
+        max_waiting_bytes: int = 64 << 20,
     ) -> None:
         self._run = run
         self._max_rows = max_rows
+        self._max_bytes = max_bytes
         self._wait = wait
         self._max_waiting = max_waiting
+        self._max_waiting_bytes = max_waiting_bytes
         self._waiting: dict[Any, list[_Waiting]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._threads = ThreadPoolExecutor(2, thread_name_prefix="batch")
         self._slots = asyncio.Semaphore(2)
 
     async def __call__(self, columns: Columns) -> Columns:
-        if sum(map(len, self._waiting.values())) >= self._max_waiting:
-            raise Overloaded(f"{self._max_waiting} requests are waiting already. Try again later.")
+        waiting = [one.rows * one.row_bytes for queue in self._waiting.values() for one in queue]
+        if len(waiting) >= self._max_waiting or sum(waiting) > self._max_waiting_bytes:
+            raise Overloaded(f"{len(waiting)} requests of {sum(waiting)} bytes are waiting already. Try again later.")
         key = tuple((name, array.shape[1:]) for name, array in sorted(columns.items()))
         rows = len(next(iter(columns.values())))
-        one = _Waiting(columns, rows, asyncio.get_running_loop().create_future())
+        one = _Waiting(columns, rows, _row_bytes(columns, rows), asyncio.get_running_loop().create_future())
         queue = self._waiting.setdefault(key, [])
         queue.append(one)
         if len(queue) == 1:
@@ -62,11 +76,13 @@ class Batcher:
                     await self._answer(self._take(key))
 
     def _take(self, key: Any) -> list[_Waiting]:
-        queue, rows = self._waiting[key], 0
+        queue, rows, row_bytes = self._waiting[key], 0, 0
         batch: list[_Waiting] = []
-        while queue and (not batch or rows + queue[0].rows <= self._max_rows):
+        while queue:
+            rows, row_bytes = rows + queue[0].rows, max(row_bytes, queue[0].row_bytes)
+            if batch and (rows > self._max_rows or rows * row_bytes > self._max_bytes):
+                break
             batch.append(queue.pop(0))
-            rows += batch[-1].rows
         if not queue:
             del self._waiting[key]
         return batch
@@ -88,3 +104,11 @@ class Batcher:
             if not one.answer.cancelled():
                 one.answer.set_result({name: array[start : start + one.rows] for name, array in outputs.items()})
             start += one.rows
+
+
+def _row_bytes(columns: Columns, rows: int) -> int:
+    """The bytes of the longest row: of its strings, or of its numbers."""
+    return sum(
+        max(map(len, array.ravel()), default=0) if array.dtype == object else array.nbytes // max(rows, 1)
+        for array in columns.values()
+    )

@@ -19,8 +19,12 @@ def read_examples(body: bytes, signatures: Mapping[str, Any], max_rows: int) -> 
     check_rows(len(rows), max_rows)
     if both := {feature for row in rows for feature in row} & set(context):
         raise BadRequest(f"A feature must be in context or in examples. Received: {sorted(both)} in both")
-    serialized = [_serialized(context | row) for row in rows]
-    return Request(name, {"inputs": np.array(serialized, object)}, by_rows=True)
+    examples = [_example(context | row) for row in rows]
+    serialized = np.array([example.SerializeToString() for example in examples], object)
+    texts = [
+        [text for one in example.features.feature.values() for text in one.bytes_list.value] for example in examples
+    ]
+    return Request(name, {"inputs": serialized}, by_rows=True, texts=texts)
 
 
 def write_results(request: Request, outputs: Mapping[str, np.ndarray]) -> dict[str, Any]:
@@ -29,7 +33,7 @@ def write_results(request: Request, outputs: Mapping[str, np.ndarray]) -> dict[s
     return {"results": [list(map(list, zip(classes, scores, strict=True))) for classes, scores in pairs]}
 
 
-def _serialized(row: dict[str, Any]) -> bytes:
+def _example(row: dict[str, Any]) -> Any:
     import tensorflow as tf
 
     example = tf.train.Example()
@@ -46,4 +50,4 @@ def _serialized(row: dict[str, Any]) -> bytes:
             (feature.int64_list if kinds == {int} else feature.float_list).value.extend(values)
         else:
             raise BadRequest(f"{name} must be a list of strings or of numbers of 64 bits. Received: {shown(value)}")
-    return example.SerializeToString()
+    return example

@@ -17,11 +17,12 @@ class BadRequest(ValueError):
 
 
 class Request(NamedTuple):
-    """A request whose columns are arrays."""
+    """A request whose columns are arrays, and the texts of each row."""
 
     signature: str
     columns: dict[str, np.ndarray]
     by_rows: bool
+    texts: list[list[bytes]]
 
 
 def read_request(body: bytes, signatures: Mapping[str, Any], max_rows: int) -> Request:
@@ -46,7 +47,9 @@ def read_request(body: bytes, signatures: Mapping[str, Any], max_rows: int) -> R
     if len(shapes) > 1:
         raise BadRequest(f"{', '.join(INPUTS)} must be of one shape. Pad them. Received: {sorted(map(list, shapes))}")
     check_rows(min(sizes), max_rows)
-    return Request(name, arrays, by_rows)
+    texts = [array.reshape(len(array), -1).tolist() for array in arrays.values() if array.dtype == object]
+    rows = [[text for column in row for text in column] for row in zip(*texts, strict=True)]
+    return Request(name, arrays, by_rows, rows)
 
 
 def parse(body: bytes, keys: set[str]) -> dict[str, Any]:

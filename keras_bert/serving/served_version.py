@@ -1,15 +1,20 @@
 """SavedModels as the development server runs them, whatever made them."""
 
+import asyncio
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from keras_bert.exports.manifest import MANIFEST
 from keras_bert.exports.new_version import PARTS, served_name
 from keras_bert.serving.batcher import Batcher
-from keras_bert.serving.predict_requests import BadRequest
+from keras_bert.serving.predict_requests import BadRequest, Request
+from keras_bert.serving.work_limit import TooMuchWork, most_pieces, refusal
 from keras_bert.storage import literal_path, read_json
 
+_COUNTING = ThreadPoolExecutor(1, thread_name_prefix="count")  # only one, since it takes memory
 _TYPES = {"string": "DT_STRING", "int32": "DT_INT32", "float32": "DT_FLOAT", "bool": "DT_BOOL"}
 
 
@@ -19,10 +24,14 @@ def find_models(directory: Path) -> "dict[str, dict[int, ServedVersion]]":
         raise FileNotFoundError(
             f"The folder {directory} does not exist. Name the folder of an export. Received: {directory}"
         )
-    models = {}
+    models: dict[str, dict[int, ServedVersion]] = {}
+    tokenizers: dict[int, Any] = {}  # of each version's `preprocess`, the first part
     for part in PARTS:
         folders = sorted(path.parent for path in (directory / part).glob("*/saved_model.pb"))
         versions = {int(folder.name): ServedVersion(folder) for folder in folders if folder.name.isdecimal()}
+        for number, version in versions.items():
+            tokenizers.setdefault(number, getattr(version.loaded, "tokenize", None))
+            version.tokenize = tokenizers[number]
         if versions:
             models[served_name(directory.resolve().name, part)] = versions
     if not models:
@@ -34,7 +43,12 @@ def find_models(directory: Path) -> "dict[str, dict[int, ServedVersion]]":
 
 
 class ServedVersion:
-    """One version of a model, with a batcher for each of its signatures."""
+    """One version of a model, with a batcher for each of its signatures.
+
+    tokenize: from texts to ragged ids, by which the pieces of a request are counted; None if nothing can count them.
+    """
+
+    tokenize: Any = None
 
     def __init__(self, folder: Path) -> None:
         import tensorflow as tf
@@ -51,6 +65,25 @@ class ServedVersion:
         self.facts = read_json(folder / MANIFEST)
         self.signatures = dict(self.loaded.signatures)
         self.batchers = {name: batcher(function) for name, function in self.signatures.items()}
+
+    async def run(self, request: Request, max_pieces: int) -> dict[str, Any]:
+        """The answer to a request, unless it is too much work."""
+        outputs = self.signatures[request.signature].structured_outputs
+        refused = refusal(most_pieces(request), outputs, max_pieces)
+        if refused and request.texts and self.tokenize:
+            pieces = await asyncio.get_running_loop().run_in_executor(_COUNTING, self._pieces, request.texts)
+            refused = refusal(pieces, outputs, max_pieces)
+        if refused:
+            raise TooMuchWork(refused)
+        return await self.batchers[request.signature](request.columns)
+
+    def _pieces(self, rows: list[list[bytes]]) -> list[int]:
+        """The number of pieces of the texts of each row."""
+        import tensorflow as tf
+
+        ids = self.tokenize(tf.constant([text for row in rows for text in row], tf.string))
+        counts = iter(ids.merge_dims(1, 2).row_lengths().numpy().tolist())
+        return [sum(islice(counts, len(row))) for row in rows]
 
     def metadata(self) -> dict[str, Any]:
         """The inputs and outputs of every signature, in the form of TF Serving."""

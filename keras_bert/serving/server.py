@@ -6,15 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 from keras_bert.serving.batcher import Overloaded
 from keras_bert.serving.classify_requests import read_examples, write_results
+from keras_bert.serving.memory_limit import MemoryLimit
 from keras_bert.serving.page import Page
 from keras_bert.serving.predict_requests import BadRequest, read_request, write_answer
 from keras_bert.serving.served_version import ServedVersion
+from keras_bert.serving.work_limit import MAX_PIECES, TooMuchWork
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
     from starlette.requests import Request
 
-MAX_BODY = 2 << 20  # bytes; the windows of a context this long already take minutes
+MAX_BODY = 2 << 20  # bytes
 MAX_ROWS = 256
 _PATH = re.compile(
     r"/v1/models/(?P<name>[^/:]+)(/(?P<kind>versions|labels)/(?P<value>[^/:]+))?(?P<verb>:\w+|/metadata)?"
@@ -22,8 +24,17 @@ _PATH = re.compile(
 _VERBS = {":predict": (read_request, write_answer), ":classify": (read_examples, write_results)}
 
 
-def application(models: dict[str, dict[int, ServedVersion]], page: Page | None = None) -> "Starlette":
-    """The ASGI application that answers for these models, and at / with the page, if there is one."""
+def application(
+    models: dict[str, dict[int, ServedVersion]],
+    page: Page | None = None,
+    *,
+    max_pieces: int = MAX_PIECES,
+    memory: MemoryLimit | None = None,
+) -> "Starlette":
+    """The ASGI application that answers for these models, and at / with the page, if there is one.
+
+    max_pieces: the most pieces of a request. memory: while its limit is exceeded, requests are refused.
+    """
     try:
         from starlette.applications import Starlette
         from starlette.exceptions import HTTPException
@@ -35,7 +46,9 @@ def application(models: dict[str, dict[int, ServedVersion]], page: Page | None =
     import tensorflow as tf
 
     async def answer(request: Request) -> HTMLResponse | JSONResponse:
-        body = await _body(request)  # all of it, or the client might not get to read a refusal
+        full = request.method == "POST" and memory is not None and memory.is_exceeded()
+        # All of the body is read, or the client might not get to read a refusal.
+        body = await _body(request, 0 if full else MAX_BODY)
         path = request.scope["path"]  # as it was sent, even with a line feed
         if path == "/" and page is not None and request.method in ("GET", "HEAD"):
             return HTMLResponse(page.html, headers=page.headers)
@@ -66,42 +79,50 @@ def application(models: dict[str, dict[int, ServedVersion]], page: Page | None =
         if verb == "/metadata":
             spec = {"name": name, "signature_name": "", "version": str(version)}
             return JSONResponse({"model_spec": spec, "metadata": versions[version].metadata()})
+        if full:
+            raise Overloaded("The server is short of memory (--memory-limit). Try again later.")
         if body is None:
             raise HTTPException(413, f"A body may have at most {MAX_BODY} bytes. Send fewer or shorter texts.")
         read, write = _VERBS[verb]
         wanted = read(body, versions[version].signatures, MAX_ROWS)
-        return JSONResponse(write(wanted, await versions[version].batchers[wanted.signature](wanted.columns)))
+        del body
+        return JSONResponse(write(wanted, await versions[version].run(wanted, max_pieces)))
 
     async def refused(request: Request, error: Any) -> JSONResponse:
         match error:
             case HTTPException():
-                return JSONResponse({"error": error.detail}, error.status_code, error.headers)
+                status, message = error.status_code, error.detail
             case BadRequest():
                 status, message = 400, str(error)
             case tf.errors.InvalidArgumentError():
                 status, message = 400, _reason(error.message)
             case ClientDisconnect():
                 status, message = 499, "The client left."  # nobody reads it
+            case TooMuchWork():
+                status, message = 413, str(error)
             case Overloaded():
                 status, message = 503, str(error)
             case _:  # the server logs it too
                 status, message = 500, f"The server failed. See its log. Received: {type(error).__name__}"
-        return JSONResponse({"error": message}, status)
+        shown = message.encode("utf-8", "backslashreplace").decode()  # it may quote half of a surrogate pair
+        return JSONResponse({"error": shown}, status, getattr(error, "headers", None))
 
-    kinds = (HTTPException, BadRequest, tf.errors.InvalidArgumentError, ClientDisconnect, Overloaded, Exception)
+    kinds = (
+        HTTPException, BadRequest, tf.errors.InvalidArgumentError, ClientDisconnect, TooMuchWork, Overloaded, Exception,
+    )  # fmt: skip
     return Starlette(
         routes=[Route("/{path:path}", answer, methods=list(HTTPMethod))],
         exception_handlers=dict.fromkeys(kinds, refused),
     )
 
 
-async def _body(request: "Request") -> bytes | None:
-    """What was sent, or None where that is more than a body may have."""
+async def _body(request: "Request", most: int) -> bytes | None:
+    """What was sent, or None where that is more than so many bytes."""
     body, size = bytearray(), 0
     async for chunk in request.stream():
         size += len(chunk)
-        body += chunk if size <= MAX_BODY else b""
-    return bytes(body) if size <= MAX_BODY else None
+        body += chunk if size <= most else b""
+    return bytes(body) if size <= most else None
 
 
 def _version(kind: str | None, value: str | None, versions: dict[int, ServedVersion]) -> int | None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from keras_bert.storage.partials import partial
 from keras_bert.storage.paths import temporary_path
 from keras_bert.wording import listed
 
@@ -15,11 +16,10 @@ def new_folder(path: str | os.PathLike) -> Iterator[Path]:
     """A temporary folder to write into, which is renamed to `path` when the block ends without an error."""
     check_new_folder(path)
     temporary = Path(temporary_path(path))
-    shutil.rmtree(temporary, ignore_errors=True)
-    temporary.mkdir(parents=True)
     try:
-        yield temporary
-        os.replace(temporary, path)
+        with partial(str(temporary), lambda new: os.makedirs(new, exist_ok=True)):
+            yield temporary
+            os.replace(temporary, path)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 

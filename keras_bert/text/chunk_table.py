@@ -5,7 +5,7 @@ from itertools import chain
 
 import numpy as np
 
-from keras_bert.text.numpy_tensors import RaggedTensor
+from keras_bert.text.numpy_ragged import RaggedTensor
 from keras_bert.text.plain_words import PlainNormalizer, PlainWordPiece
 
 MOST_CHUNKS, MOST_CHARACTERS = 200_000, 4_000_000  # that are kept from one batch to the next

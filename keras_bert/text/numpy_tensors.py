@@ -5,12 +5,13 @@ module. Names, arguments and results are those of TensorFlow. Strings are UTF-8 
 """
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
+from keras_bert.text.numpy_ragged import RaggedTensor, ragged_constant, ragged_range, splits_of
 from keras_bert.text.philox import random_bits
 
 # === Types, and making arrays ===
@@ -18,7 +19,7 @@ from keras_bert.text.philox import random_bits
 int32, int64, float32, float64, string = np.int32, np.int64, np.float32, np.float64, np.object_
 bool = np.bool_
 newaxis = None
-Tensor = np.ndarray
+ragged = SimpleNamespace(range=ragged_range, constant=ragged_constant)
 
 
 def _array(x: Any, like: Any = None) -> np.ndarray:
@@ -112,7 +113,7 @@ def shape(x: Any) -> np.ndarray:
     return np.array(np.shape(x), int32)
 
 
-def size(x: Any) -> np.ndarray:
+def size(x: Any) -> Any:
     return np.int32(np.size(x))
 
 
@@ -131,7 +132,7 @@ def unstack(x: Any, num: int | None = None, axis: int = 0) -> list[np.ndarray]:
 def concat(values: Sequence[Any], axis: int) -> Any:
     if isinstance(values[0], RaggedTensor):
         lengths = np.concatenate([x.row_lengths() for x in values])
-        return RaggedTensor(concat([x.values for x in values], 0), _splits(lengths))
+        return RaggedTensor(concat([x.values for x in values], 0), splits_of(lengths))
     return np.concatenate(_arrays(values), axis)
 
 
@@ -278,125 +279,3 @@ def _uniform(dims: Sequence[int], seed: Any) -> np.ndarray:
 random = SimpleNamespace(
     split=lambda seed, num: random_bits(seed, 2 * num).view(int32).reshape(num, 2), stateless_uniform=_uniform
 )
-
-
-# === Ragged tensors ===
-
-
-def _splits(lengths: Any) -> np.ndarray:
-    return np.append(0, np.cumsum(lengths)).astype(int64)
-
-
-class RaggedTensor:
-    """Rows of different lengths: `values`, an array or again ragged, and the `row_splits` where each row begins."""
-
-    def __init__(self, values: Any, row_splits: Any) -> None:
-        self.values = values
-        self.row_splits = np.asarray(row_splits, int64)
-
-    @classmethod
-    def from_row_splits(cls, values: Any, row_splits: Any, validate: Any = True) -> "RaggedTensor":
-        return cls(np.asarray(values), row_splits)
-
-    @classmethod
-    def from_row_lengths(cls, values: Any, row_lengths: Any, validate: Any = True) -> "RaggedTensor":
-        return cls(np.asarray(values), _splits(row_lengths))
-
-    @classmethod
-    def from_value_rowids(cls, values: Any, value_rowids: Any, nrows: int, validate: Any = True) -> "RaggedTensor":
-        return cls(values, _splits(np.bincount(value_rowids, minlength=nrows)))
-
-    @classmethod
-    def from_tensor(cls, x: Any, ragged_rank: int = 1) -> "RaggedTensor":
-        rows, columns = x.shape[:2]
-        values = x.reshape(rows * columns, *x.shape[2:])
-        return cls(cls.from_tensor(values) if ragged_rank > 1 else values, np.arange(rows + 1) * columns)
-
-    @property
-    def shape(self) -> tuple[int | None, ...]:
-        return (self.nrows(), None, *self.values.shape[1:])
-
-    @property
-    def dtype(self) -> Any:
-        return self.values.dtype
-
-    @property
-    def flat_values(self) -> np.ndarray:
-        return self.values.flat_values if isinstance(self.values, RaggedTensor) else self.values
-
-    def nrows(self) -> int:
-        return len(self.row_splits) - 1
-
-    def row_lengths(self) -> np.ndarray:
-        return np.diff(self.row_splits)
-
-    def row_starts(self) -> np.ndarray:
-        return self.row_splits[:-1]
-
-    def with_values(self, values: Any) -> "RaggedTensor":
-        return RaggedTensor(values, self.row_splits)
-
-    def merge_dims(self, outer: int, inner: int) -> "RaggedTensor":
-        """From [B, (words), (pieces)] to [B, (pieces)]."""
-        return RaggedTensor(self.values.values, self.values.row_splits[self.row_splits])
-
-    def gather(self, index: np.ndarray) -> "RaggedTensor":
-        """The rows with these numbers."""
-        lengths = self.row_lengths()[index]
-        splits = _splits(lengths)
-        places = np.repeat(self.row_splits[index] - splits[:-1], lengths) + np.arange(splits[-1])
-        return RaggedTensor(gather(self.values, places), splits)
-
-    def to_tensor(self, default_value: Any = 0, shape: Any = (None, None)) -> np.ndarray:
-        """Dense [B, S], with the default value after the end of each row."""
-        lengths = self.row_lengths()
-        width = shape[1] or max(lengths, default=0)
-        found = np.full((self.nrows(), width), default_value, self.values.dtype)
-        inside = np.arange(width) < lengths[:, None]
-        found[inside] = self.values
-        return found
-
-    def to_list(self) -> list:
-        return [row.to_list() if isinstance(row, RaggedTensor) else row.tolist() for row in self]
-
-    def __getitem__(self, key: Any) -> Any:
-        if isinstance(key, tuple):  # [:, :count]
-            lengths = np.minimum(self.row_lengths(), key[1].stop)
-            places = _ragged_range(self.row_starts(), self.row_starts() + lengths)
-            return places.with_values(self.values[places.values])
-        if isinstance(key, slice):
-            return self.gather(np.arange(self.nrows())[key])
-        return self.values[self.row_splits[key] : self.row_splits[key + 1]]
-
-    def __len__(self) -> int:
-        return self.nrows()
-
-    def __iter__(self) -> Iterator[Any]:
-        return (self[number] for number in np.arange(self.nrows()))
-
-    def __repr__(self) -> str:
-        return f"RaggedTensor({self.to_list()})"
-
-
-def _ragged_range(starts: Any, limits: Any) -> RaggedTensor:
-    lengths = np.maximum(limits - starts, 0)
-    splits = _splits(lengths)
-    return RaggedTensor((np.repeat(starts - splits[:-1], lengths) + np.arange(splits[-1])).astype(int32), splits)
-
-
-def _ragged_constant(rows: Any, dtype: Any, ragged_rank: int | None = None) -> Any:
-    """Nested lists as ragged; of one level only, an array."""
-    if not any(isinstance(row, list | tuple | np.ndarray) for row in rows):
-        if ragged_rank:
-            raise ValueError(f"a list of numbers in place of rows: {rows!r}")
-        found = np.asarray(rows, object if any(isinstance(x, str | bytes) for x in rows) else None)
-        if found.size and found.dtype.kind not in "iu":
-            raise TypeError(f"values that are not whole numbers: {rows!r}")
-        return found.astype(dtype)
-    if not all(isinstance(row, list | tuple | np.ndarray) for row in rows):
-        raise ValueError(f"lists and numbers side by side: {rows!r}")
-    values = _ragged_constant([x for row in rows for x in row], dtype)
-    return RaggedTensor(values, _splits([len(row) for row in rows]))
-
-
-ragged = SimpleNamespace(range=_ragged_range, constant=_ragged_constant)

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from keras_bert.text.chunk_table import ChunkTable
-from keras_bert.text.numpy_tensors import RaggedTensor, constant, string
+from keras_bert.text.numpy_ragged import RaggedTensor
+from keras_bert.text.numpy_tensors import constant, string
 from keras_bert.text.plain_words import PlainNormalizer, PlainWordPiece
 from keras_bert.text.ragged_rows import ragged_rows
 from keras_bert.text.tensors import in_graph
@@ -107,7 +108,7 @@ class PlainTokenizer(Tokenizer):
 
     @cached_property
     def _wordpiece(self) -> Any:
-        return PlainWordPiece(self.vocabulary.tokens, self._normalizer.stand_ins)
+        return PlainWordPiece(self.vocabulary.tokens, self._normalizer.stand_ins, self.max_word_length)
 
     @cached_property
     def _ids(self) -> ChunkTable:

@@ -133,7 +133,10 @@ class PlainWordPiece:
     (((1, 2, 3), (2, 5, 9)), ((0,), (5,)))
     """
 
-    def __init__(self, tokens: Sequence[str], stand_ins: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, tokens: Sequence[str], stand_ins: Mapping[str, str] | None = None, most: int = MAX_CHARACTERS
+    ) -> None:
+        self._most = most
         stand_ins = stand_ins or {}
         pieces = {stand_ins.get(token, token): id for id, token in enumerate(tokens)}
         self._first = {piece: id for piece, id in pieces.items() if piece}
@@ -145,7 +148,7 @@ class PlainWordPiece:
         """The ids of the pieces of a word, and the character after the last one of each."""
         size, longest = len(word), self._longest
         unknown = (self._unknown,), (size,)
-        if size > MAX_CHARACTERS:
+        if size > self._most:
             return unknown
         ids, ends, begin, known = [], [], 0, self._first
         while begin < size:

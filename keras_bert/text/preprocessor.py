@@ -15,6 +15,7 @@ from keras_bert.text.tensors import in_graph, tensors
 from keras_bert.text.texts import as_texts
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.text.windows import windows
+from keras_bert.text.wordpiece import MAX_CHARACTERS
 
 FIXED = (  # the tokenizer and the packer are built with these
     "vocabulary",
@@ -24,6 +25,7 @@ FIXED = (  # the tokenizer and the packer are built with these
     "truncation",
     "special_tokens_in_text",
     "max_length",
+    "max_word_length",
 )
 
 SEGMENTS = "Each segment must be whole numbers of shape [B, (pieces)] or [B, (words), (pieces)]."
@@ -37,7 +39,7 @@ class Preprocessor(keras.layers.Layer):
     pair of texts or of columns. A third text has the segment id 2, for which released models have no vector. The layer
     works in tf.data, and on TensorFlow inside functional models. On other backends it returns their arrays.
 
-    lowercase, strip_accents, split_cjk, special_tokens_in_text: see `Tokenizer`.
+    lowercase, strip_accents, split_cjk, special_tokens_in_text, max_word_length: see `Tokenizer`.
     seq_length: S, or "longest" for the length of the longest text of the batch, rounded up to a multiple of 8.
     truncation: "longest_first", "only_first", "only_second" or "waterfall".
     max_length: the limit of "longest", such as the number of the model's positions.
@@ -76,6 +78,7 @@ class Preprocessor(keras.layers.Layer):
         truncation: str = "longest_first",
         special_tokens_in_text: bool = False,
         max_length: int = 512,
+        max_word_length: int = MAX_CHARACTERS,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -94,7 +97,10 @@ class Preprocessor(keras.layers.Layer):
         self.truncation = truncation
         self.special_tokens_in_text = special_tokens_in_text
         self.max_length = max_length
-        self._tokenizer = make_tokenizer(vocabulary, lowercase, strip_accents, split_cjk, special_tokens_in_text)
+        self.max_word_length = max_word_length
+        self._tokenizer = make_tokenizer(
+            vocabulary, lowercase, strip_accents, split_cjk, special_tokens_in_text, max_word_length
+        )
         start, end, pad = (vocabulary[token] for token in ("[CLS]", "[SEP]", "[PAD]"))
         self.packer = Packer(start, end, pad, truncation, max_length)
         self.built = True
@@ -218,6 +224,7 @@ class Preprocessor(keras.layers.Layer):
             "truncation": self.truncation,
             "special_tokens_in_text": self.special_tokens_in_text,
             "max_length": self.max_length,
+            "max_word_length": self.max_word_length,
         }
 
     @classmethod

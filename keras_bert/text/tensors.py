@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from keras_bert.installation import has_tensorflow
+from keras_bert.lazy import Lazy
 
 _arrays: ContextVar[bool] = ContextVar("arrays", default=False)
 _has_text = cache(has_tensorflow)
@@ -40,3 +41,9 @@ def tensors() -> Any:
     from keras_bert.text import numpy_tensors
 
     return numpy_tensors
+
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+else:
+    tf = Lazy(tensors)

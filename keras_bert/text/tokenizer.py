@@ -12,7 +12,7 @@ from keras_bert.text.ragged_rows import ragged_rows
 from keras_bert.text.row_ids import row_ids
 from keras_bert.text.texts import as_texts
 from keras_bert.text.vocabulary import Vocabulary
-from keras_bert.text.wordpiece import WordPiece
+from keras_bert.text.wordpiece import MAX_CHARACTERS, WordPiece
 
 IDS = "`ids` must be whole numbers of shape [S], [B, S] or [B, (words), (pieces)]. Reshape them."
 
@@ -25,6 +25,7 @@ class Tokenizer:
     split_cjk: whether each ideograph is a word of its own.
     special_tokens_in_text: whether "[MASK]" and the like in a text are special tokens. By default they are plain text,
         so that no text can inject one.
+    max_word_length: in characters; a longer word is [UNK]. At most 200, as in Google's code.
 
     >>> vocabulary = Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "em", "##bed", "##ding", "##s", "."])
     >>> tokenizer = Tokenizer(vocabulary)
@@ -41,12 +42,19 @@ class Tokenizer:
         strip_accents: bool | None = None,
         split_cjk: bool = True,
         special_tokens_in_text: bool = False,
+        max_word_length: int = MAX_CHARACTERS,
     ) -> None:
+        if not 1 <= max_word_length <= MAX_CHARACTERS:
+            raise ValueError(
+                f"`max_word_length` must be from 1 to {MAX_CHARACTERS} characters. Use a number in between. "
+                f"Received: max_word_length={max_word_length}"
+            )
         self.vocabulary = vocabulary
         self.lowercase = lowercase
         self.strip_accents = lowercase if strip_accents is None else strip_accents
         self.split_cjk = split_cjk
         self.special_tokens_in_text = special_tokens_in_text
+        self.max_word_length = max_word_length
         special_tokens = tuple(vocabulary.special_tokens) if special_tokens_in_text else ()
         self._normalizer = Normalizer(lowercase, self.strip_accents, split_cjk, special_tokens)
 
@@ -136,7 +144,7 @@ class Tokenizer:
 
     @cached_property
     def _wordpiece(self) -> WordPiece:
-        return WordPiece(self.vocabulary.tokens, self._normalizer.stand_ins)
+        return WordPiece(self.vocabulary.tokens, self._normalizer.stand_ins, self.max_word_length)
 
     @cached_property
     def _aligner(self) -> Aligner:

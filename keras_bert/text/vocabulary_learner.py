@@ -11,10 +11,13 @@ import random
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from keras_bert.corpus.documents import read_texts
 from keras_bert.progress import progress
 from keras_bert.text.normalizer import Normalizer
+from keras_bert.text.plain_words import PlainNormalizer
+from keras_bert.text.tensors import in_graph
 
 logger = logging.getLogger(__name__)
 
@@ -86,23 +89,12 @@ class Learner:
 
     def count_words(self, blocks: list[bytes]) -> dict[str, int]:
         """The words that the tokenizer makes of the texts, with their counts."""
-        import tensorflow as tf
-
         strip_accents = self.lowercase if self.strip_accents is None else self.strip_accents
-        normalizer = Normalizer(self.lowercase, strip_accents, self.split_cjk)
-
-        def count(block: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-            words = tf.strings.split(normalizer.normalize(normalizer.decode(block[tf.newaxis])))
-            found, _, times = tf.unique_with_counts(words.flat_values)
-            return found, times
-
+        counted = (_counted if in_graph() else _plainly_counted)(blocks, self.lowercase, strip_accents, self.split_cjk)
         counts: dict[str, int] = {}
         letters, crowded = 0, False
-        dataset = tf.data.Dataset.from_generator(lambda: blocks, output_signature=tf.TensorSpec((), tf.string))
-        counted = dataset.map(count, num_parallel_calls=tf.data.AUTOTUNE).prefetch(4)
-        for found, times in progress(counted, "Counting words", len(blocks)):
-            for piece, number in zip(found.numpy().tolist(), times.numpy().tolist(), strict=True):
-                word = piece.decode("utf-8")
+        for found in progress(counted, "Counting words", len(blocks)):
+            for word, number in found:
                 if len(word) <= MAX_WORD_LENGTH:
                     letters += 0 if word in counts else len(word)
                     counts[word] = counts.get(word, 0) + number
@@ -143,6 +135,35 @@ class Learner:
             progress(_repeated(words), "Learning pieces", len(words)), trainer, length=len(words)
         )
         return list(tokenizer.get_vocab())
+
+
+def _counted(blocks: list[bytes], *rules: Any) -> Iterator[Iterable[tuple[str, int]]]:
+    """The words of each block with their counts."""
+    import tensorflow as tf
+
+    normalizer = Normalizer(*rules)
+
+    def count(block: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        words = tf.strings.split(normalizer.normalize(normalizer.decode(block[tf.newaxis])))
+        found, _, times = tf.unique_with_counts(words.flat_values)
+        return found, times
+
+    dataset = tf.data.Dataset.from_generator(lambda: blocks, output_signature=tf.TensorSpec((), tf.string))
+    for found, times in dataset.map(count, num_parallel_calls=tf.data.AUTOTUNE).prefetch(4):
+        words = [word.decode("utf-8") for word in found.numpy().tolist()]
+        yield zip(words, times.numpy().tolist(), strict=True)
+
+
+def _plainly_counted(blocks: list[bytes], *rules: Any) -> Iterator[Iterable[tuple[str, int]]]:
+    """The same without TensorFlow."""
+    normalizer = PlainNormalizer(*rules)
+    for block in blocks:
+        chunks = Counter(normalizer.decode(block).translate(normalizer.cleaned).split())
+        counts: Counter[str] = Counter()
+        for words, number in zip(normalizer.words(list(chunks)), chunks.values(), strict=True):
+            for word in words:
+                counts[word] += number
+        yield counts.items()
 
 
 def blocks(sources: Iterable[str | os.PathLike]) -> Iterator[bytes]:

@@ -1,6 +1,6 @@
 """Windows: a context that is longer than the model, in overlapping parts, as in google-research/bert's run_squad."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from keras_bert.text.packing import Packer, check_seq_length, place
 from keras_bert.text.row_ids import row_ids
@@ -66,7 +66,7 @@ def windows(
     packed = packer.pack([asked, pieces.with_values(tf.gather(context.values, source))], seq_length)
     behind = 2 + tf.cast(asked.row_lengths(), tf.int32)  # [W], the column where the window begins
 
-    def dense(values: "tf.Tensor", empty: int) -> "tf.Tensor":
+    def dense(values: Any, empty: int) -> Any:
         values = tf.cast(values, tf.int32)
         onto = tf.fill(tf.shape(packed["input_mask"]), empty)
         return tf.ensure_shape(place(pieces.with_values(values), size, behind, onto), (None, seq_length))

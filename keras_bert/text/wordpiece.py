@@ -11,6 +11,7 @@ class WordPiece:
     """Splits each word into the longest pieces from left to right. Built once from the pieces of a vocabulary.
 
     stand_ins: other spellings of pieces in the words, such as the control character that replaces [MASK].
+    most: the most characters of a word; a longer one is [UNK].
 
     >>> wordpiece = WordPiece(["[UNK]", "em", "##bed", "##ding"])
     >>> ids, splits, starts = wordpiece(["embedding", "other"])
@@ -18,7 +19,9 @@ class WordPiece:
     ([1, 2, 3, 0], [0, 3, 4], [0, 2, 5, 0])
     """
 
-    def __init__(self, tokens: Sequence[str], stand_ins: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, tokens: Sequence[str], stand_ins: Mapping[str, str] | None = None, most: int = MAX_CHARACTERS
+    ) -> None:
         import tensorflow as tf
         from tensorflow_text import FastWordpieceTokenizer
 
@@ -31,6 +34,7 @@ class WordPiece:
                 f"The vocabulary has a piece of more than {_MAX_BYTES} bytes in UTF-8. Rename it to [unusedN], which "
                 f"keeps the other ids. Received: {long[:20]!r}... of {len(long.encode())} bytes"
             )
+        self._most = most
         self._unknown = stand_ins.get("[UNK]", "[UNK]")
         # A constant outside of any graph that is being traced. On a GPU it would be copied back for each batch.
         with tf.init_scope(), tf.device("CPU:0"):
@@ -48,11 +52,11 @@ class WordPiece:
 
         words = tf.convert_to_tensor(words)
         longest = tf.reduce_max(tf.concat([[0], tf.strings.length(words)], 0))
-        words = tf.cond(longest > MAX_CHARACTERS, lambda: self._without_long(words), lambda: words)
+        words = tf.cond(longest > self._most, lambda: self._without_long(words), lambda: words)
         ids, starts, _ = self._model.tokenize_with_offsets(words)
         return ids.values, ids.row_splits, tf.cast(starts.values, tf.int32)
 
     def _without_long(self, words: Any) -> Any:
         import tensorflow as tf
 
-        return tf.where(tf.strings.length(words, unit="UTF8_CHAR") > MAX_CHARACTERS, self._unknown, words)
+        return tf.where(tf.strings.length(words, unit="UTF8_CHAR") > self._most, self._unknown, words)

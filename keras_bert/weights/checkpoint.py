@@ -12,6 +12,7 @@ from keras_bert.named_weights import assign, named_weights
 from keras_bert.storage import write_json
 from keras_bert.text.rules import TextRules
 from keras_bert.text.vocabulary import Vocabulary
+from keras_bert.text.wordpiece import MAX_CHARACTERS
 from keras_bert.vectors import Pooling
 from keras_bert.weights.tables import HEADS, Stored, encoder_shapes, head_shapes
 from keras_bert.weights.tokenizer_files import TOKENIZER, VOCABULARY, tokenizer_config
@@ -20,7 +21,7 @@ from keras_bert.wording import listed
 logger = logging.getLogger("keras_bert")
 
 # Settings of a preprocessor that released formats do not have, and their defaults.
-TEXT_SETTINGS = {"truncation": "longest_first", "special_tokens_in_text": False}
+TEXT_SETTINGS = {"truncation": "longest_first", "special_tokens_in_text": False, "max_word_length": MAX_CHARACTERS}
 
 
 @dataclass(frozen=True)

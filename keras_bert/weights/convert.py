@@ -37,9 +37,8 @@ def convert(
     checkpoint = read_source(source, cache_dir=cache_dir, local_only=local_only)
     lost = TARGETS[to].cannot_hold(checkpoint)
     if to != "keras-bert":
-        lost |= dict.fromkeys(
-            checkpoint.text_settings, "the format has no such setting; set it when you load the model"
-        )
+        unknown = [name for name in checkpoint.text_settings if to != "hf" or name != "max_word_length"]
+        lost |= dict.fromkeys(unknown, "the format has no such setting; set it when you load the model")
     kept = checkpoint.without(lost)
     TARGETS[to].write_checkpoint(kept, Path(directory))
     difference = compare(kept, read(Path(directory)))

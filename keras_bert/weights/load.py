@@ -135,7 +135,9 @@ def _read_release(release: zoo.Release, root: Path, local_only: bool) -> Checkpo
             f"{checkpoint.source} in the cache has other sizes than {release.name}. Remove it, and load it again. "
             f"Received: {config}"
         )
-    return dataclasses.replace(checkpoint, config=config, rules=release.rules)
+    # The same name has the same ids, whatever source its weights came from.
+    settings = {} if release.google else checkpoint.text_settings
+    return dataclasses.replace(checkpoint, config=config, rules=release.rules, text_settings=settings)
 
 
 def _is_cached(release: zoo.Release, root: Path) -> bool:

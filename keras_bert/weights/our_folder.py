@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from keras_bert.config import BertConfig
 from keras_bert.storage import new_folder, read_json, write_json
@@ -41,12 +42,22 @@ def read_checkpoint(path: Path) -> Checkpoint:
     vocabulary, rules = read_text(path)
     checkpoint = Checkpoint(str(path), "keras_bert folder", config, weights, {}, vocabulary, rules, left_out=left_out)
     for head, arrays in found.items():
-        labels = settings.get(head, {}).get("labels")
-        multi_label = settings.get(head, {}).get("multi_label", False)
-        checkpoint.heads[head] = Head(arrays, tuple(labels) if labels else None, multi_label)
+        checkpoint.heads[head] = Head(arrays, *_labels(settings.get(head, {}), path / _HEADS))
     checkpoint.pooling = read_pooling(path)
     checkpoint.text_settings = changed_text_settings(read_json(path / TOKENIZER))
     return checkpoint
+
+
+def _labels(settings: Any, path: Path) -> tuple[tuple[str, ...] | None, bool]:
+    """The labels of a head, and whether several may apply to one text."""
+    given = settings if isinstance(settings, dict) else {"labels": settings}
+    labels, multi_label = given.get("labels") or [], given.get("multi_label", False)
+    if not isinstance(labels, list) or not all(isinstance(label, str) for label in labels) or multi_label not in (0, 1):
+        raise ValueError(
+            f"{path} must have for each head an object with `labels`, a list of strings, and `multi_label`, true or "
+            f"false. Save or download it again. Received: {settings!r}"
+        )
+    return tuple(labels) or None, bool(multi_label)
 
 
 def _by_layer(path: Path) -> dict[str, Stored]:

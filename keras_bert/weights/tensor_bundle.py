@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_bert.compat import read_object_graph
+from keras_bert.installation import need_tensorflow
 from keras_bert.storage import literal_path, only_file
 from keras_bert.weights.tables import Stored
 
@@ -25,6 +26,7 @@ def prefix_at(path: Path) -> Path | None:
 
 
 def reader(prefix: Path) -> Any:
+    need_tensorflow(f"The checkpoint {prefix}")
     import tensorflow as tf
 
     try:

@@ -17,6 +17,7 @@ from keras_bert.wording import listed
 logger = logging.getLogger("keras_bert")
 
 VOCABULARY, TOKENIZER, FAST_TOKENIZER = "vocab.txt", "tokenizer_config.json", "tokenizer.json"
+THEIR_LIMIT = 100  # characters of a word in transformers' BertTokenizer, which no tokenizer_config.json changes
 _FLAGS = (  # in tokenizer_config.json, in tokenizer.json's BertNormalizer, ours, transformers' default
     ("do_lower_case", "lowercase", "lowercase", True),
     ("strip_accents", "strip_accents", "strip_accents", None),
@@ -54,15 +55,13 @@ def read_text(folder: Path) -> tuple[Vocabulary | None, TextRules]:
     return vocabulary, rules
 
 
-def other_word_limit(folder: Path) -> dict[str, str]:
-    """The length above which tokenizer.json makes a word [UNK], if it is not ours; the log says it too."""
+def word_limit(folder: Path) -> int:
+    """The most characters of a word in tokenizer.json, or else in transformers' own tokenizer."""
     model = read_json(folder / FAST_TOKENIZER).get("model")
-    limit = model.get("max_input_chars_per_word", MAX_CHARACTERS) if isinstance(model, dict) else MAX_CHARACTERS
-    if limit == MAX_CHARACTERS:
-        return {}
-    difference = f"words above {limit} characters become [UNK] there, above {MAX_CHARACTERS} here"
-    logger.info("%s has another max_input_chars_per_word: %s.", folder / FAST_TOKENIZER, difference)
-    return {"max_input_chars_per_word": difference}
+    limit = model.get("max_input_chars_per_word", THEIR_LIMIT) if isinstance(model, dict) else THEIR_LIMIT
+    if not isinstance(limit, int) or not 1 <= limit <= MAX_CHARACTERS:
+        _refuse(folder, f"words have at most {MAX_CHARACTERS} characters", f"max_input_chars_per_word={limit!r}")
+    return limit
 
 
 def rules_in(config: dict[str, Any], normalizer: dict[str, Any] | None = None, folder: Path = Path()) -> TextRules:

@@ -28,7 +28,7 @@ def all_blocks(length: int = 12) -> list[str]:
     return ["".join(characters[begin : begin + length]) for begin in range(0, len(characters), length)]
 
 
-def hard(count: int, pieces: Sequence[str], seed: int) -> list[str]:
+def hard(count: int, pieces: Sequence[str], seed: int | str) -> list[str]:
     """Mixtures of accents, marks that move, case in context, white space, Hangul and pieces of a vocabulary."""
     draw = random.Random(seed)
     characters = assigned()

@@ -179,6 +179,7 @@ GARBAGE = [
     ({"signature_name": "logits", "inputs": {**IDS, "input_mask": [[1], [1, 1]]}}, "one length"),
     ({"signature_name": "logits", "inputs": {**IDS, "input_word_ids": [[1.5, 2]]}}, "integers of 32 bits"),
     ({"signature_name": "logits", "inputs": {**IDS, "input_word_ids": [[2**40, 2]]}}, "integers of 32 bits"),
+    ({"signature_name": "logits", "inputs": {**IDS, "input_word_ids": [["\ud800", 2]]}}, r"Received: str \ud800"),
     ({"signature_name": "logits", "inputs": {**IDS, "input_word_ids": [[24, 2]]}}, "is not in [0, 24)"),
 ]
 
@@ -195,7 +196,7 @@ def test_bad_requests(server, body, reason):
 @pytest.mark.parametrize(
     ("path", "method", "status"),
     [
-        ("/", "GET", 404),
+        ("/v1/models", "GET", 404),
         ("/v1/models/other:predict", "POST", 404),
         (f"/v1/models/{NAME}/versions/2:predict", "POST", 404),
         (f"/v1/models/{NAME}/versions/{'1' * 5000}", "GET", 404),
@@ -214,11 +215,13 @@ def test_bad_paths(server, path, method, status):
 
 @pytest.mark.network
 def test_large_bodies(server):
-    status, answer = _ask(server, PREDICT, {"instances": ["w1 " * 350_000]})  # a megabyte
+    status, answer = _ask(server, PREDICT, {"instances": ["w1 " * 130_000 + " " * 600_000]})  # a megabyte
     assert status == 200
     assert answer["predictions"][0]["truncated"]
-    status, answer = _ask(server, PREDICT, {"instances": ["w1 " * 3_000_000]})
-    assert status == 413
+    for words, reason in ((140_000, "at most 131072 pieces"), (3_000_000, "at most 2097152 bytes")):
+        status, answer = _ask(server, PREDICT, {"instances": ["w1 " * words]})
+        assert status == 413
+        assert reason in answer["error"]
 
 
 @pytest.mark.network
@@ -240,19 +243,40 @@ def test_many_at_once(server, expected):
         assert all(threads.map(one, range(200)))
 
 
-@pytest.mark.network
-def test_soak(server, kit):
-    """The first two hundred requests of benchmarks/serving_soak.py, which asks ten thousand."""
+@pytest.fixture
+def soak_of(monkeypatch):
+    """benchmarks/serving_soak.py as a module."""
+    monkeypatch.syspath_prepend(SOAK.parent)
     spec = importlib.util.spec_from_file_location("serving_soak", SOAK)
     module = sys.modules["serving_soak"] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.network
+def test_soak(server, kit, soak_of):
+    """The first two hundred requests of benchmarks/serving_soak.py, which asks ten thousand."""
     words = list(small.VOCABULARY.tokens)
-    found = module.soak(server.port, server.pid, kit, words, requests=200, clients=64, seed=0)
+    found = soak_of.soak(server.port, server.pid, kit, words, requests=200, clients=64, seed=0)
     assert not found.wrong, found.wrong[:5]
     assert len(found.kinds) > 20
     assert sum(found.kinds.values()) == 200
     assert found.growth < 0.25  # so early the first batches of each shape still add to it
     assert server.poll() is None
+
+
+@pytest.mark.network
+@pytest.mark.long
+def test_soak_with_slow_clients(kit, soak_of):
+    """Twenty seconds of what runs for ten minutes with --minutes 10: a real process, slow clients and SIGTERM."""
+    words = list(small.VOCABULARY.tokens)
+    with soak_of.served(kit) as (port, process), soak_of.SlowClients(port, kit.name, 8) as slow:
+        found = soak_of.soak(port, process.pid, kit, words, requests=0, clients=64, seed=1, minutes=1 / 3)
+        slow.server_is_ending = True
+        assert soak_of.stop(process) < soak_of.STOP
+    assert not found.wrong + slow.wrong, (found.wrong + slow.wrong)[:5]
+    assert sum(found.kinds.values()) > 64
+    assert slow.kinds["leaves"]
 
 
 @pytest.mark.network
@@ -318,7 +342,7 @@ def test_nothing_to_serve(tmp_path):
 def test_graceful_stop(server):
     """The last of the tests that ask the server: it ends it."""
     with ThreadPoolExecutor(1) as threads:
-        asked = threads.submit(_ask, server, PREDICT, {"instances": ["w1 " * 100_000] * 6})
+        asked = threads.submit(_ask, server, PREDICT, {"instances": ["w1 " * 20_000] * 6})
         time.sleep(0.3)
         server.send_signal(signal.SIGTERM)
         assert asked.result()[0] == 200

@@ -312,7 +312,7 @@ def _longer_vocabulary(folder):
         (_sentencepiece, r"SentencePiece.*spiece\.model"),
         (_cut_off, r"model\.safetensors is damaged"),
         (_longer_vocabulary, "24 word vectors.*25 pieces"),
-        (lambda folder: (folder / "model.safetensors").unlink(), r"folder without model\.safetensors"),
+        (lambda folder: (folder / "model.safetensors").unlink(), "folder without weights.*tf_model"),
         (lambda folder: (folder / "config.json").write_text("{"), "must be JSON"),
         (lambda folder: edit(folder / "config.json", num_hidden_layers=2), r"Left over: encoder\.layer\.2"),
         (lambda folder: edit(folder / "config.json", intermediate_size=21), r"\[21, 8\].*Received: \[20, 8\]"),

@@ -16,6 +16,7 @@ from safetensors.numpy import load_file
 from keras_bert.vectors import Pooling
 from keras_bert.weights import hugging_face
 from tests.weights import small
+from tests.weights.old_files import unpacked
 
 pytestmark = pytest.mark.network
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -139,7 +140,7 @@ def _old_sentence_transformers(folder):
     return folder / "0_Transformer"
 
 
-@pytest.mark.parametrize("form", ["safetensors", "torch"])
+@pytest.mark.parametrize("form", ["safetensors", "torch", "tensorflow"])
 def test_old_sentence_transformers(server, tmp_path, form):
     """And nothing that is not used is downloaded."""
     torch = pytest.importorskip("torch")
@@ -147,6 +148,13 @@ def test_old_sentence_transformers(server, tmp_path, form):
     wanted = {path.relative_to(server.folder) for path in _files(server.folder)}
     weights = bert / "model.safetensors"
     torch.save({name: torch.tensor(x) for name, x in load_file(weights).items()}, bert / "pytorch_model.bin")
+    if form == "tensorflow":
+        theirs = unpacked("transformers_tf")[0] / "PreTraining"
+        for name in ("config.json", "tf_model.h5"):
+            shutil.copy(theirs / name, bert / name)
+        (bert / "pytorch_model.bin").unlink()
+        weights.unlink()
+        wanted = wanted - {Path("0_Transformer/model.safetensors")} | {Path("0_Transformer/tf_model.h5")}
     if form == "torch":
         weights.unlink()
         wanted = wanted - {Path("0_Transformer/model.safetensors")} | {Path("0_Transformer/pytorch_model.bin")}

@@ -125,7 +125,7 @@ def test_several_labels_without_names(tmp_path):
     small.assert_same(ours, read(tmp_path / "model"))
 
 
-TEXT_SETTINGS = {"truncation": "only_first", "special_tokens_in_text": True}
+TEXT_SETTINGS = {"truncation": "only_first", "special_tokens_in_text": True, "max_word_length": 50}
 
 
 @pytest.mark.parametrize("form", ["keras", "folder", "export", "task", "exported task"])

@@ -5,7 +5,9 @@ import shutil
 
 import pytest
 
+from keras_bert.text.plain_tokenizer import PlainTokenizer
 from keras_bert.text.rules import TextRules
+from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.vectors import Pooling
 from keras_bert.weights import hugging_face
@@ -76,15 +78,45 @@ def test_vocabulary_from_tokenizer_json(tmp_path):
     assert checkpoint.rules.lowercase is False
 
 
-def test_another_limit_of_the_length_of_words_is_reported(tmp_path, minilm, caplog):
-    caplog.set_level("INFO")
-    limit = read(minilm).left_out["max_input_chars_per_word"]
-    assert limit == "words above 100 characters become [UNK] there, above 200 here"
-    assert f"max_input_chars_per_word: {limit}" in caplog.text
-    hugging_face.write_checkpoint(small.checkpoint(), tmp_path / "model")
-    assert "max_input_chars_per_word" not in read(tmp_path / "model").left_out
-    done = convert(tmp_path / "model", "hf", tmp_path / "again")
-    assert "above 100 characters become [UNK] in transformers" in done.left_out["max_input_chars_per_word"]
+def test_the_limit_of_the_length_of_words(tmp_path, minilm):
+    """100 characters in MiniLM's tokenizer.json, where Google's code has 200."""
+    import tokenizers
+
+    theirs = tokenizers.Tokenizer.from_file(str(minilm / "tokenizer.json"))
+    theirs.no_truncation()
+    theirs.no_padding()
+    checkpoint = read(minilm)
+    assert checkpoint.text_settings == {"max_word_length": 100}
+    assert "max_word_length" not in checkpoint.left_out | hugging_face.cannot_hold(checkpoint)
+    texts = [f"so {letter * n} it is" for letter in ("a", "é", "글") for n in (30, 34, 99, 100, 101, 150, 201)]
+    expected = theirs.encode_batch(texts, add_special_tokens=False)
+    for kind in (Tokenizer, PlainTokenizer):
+        tokenizer = kind(checkpoint.vocabulary, **vars(checkpoint.rules), **checkpoint.text_settings)
+        found = tokenizer.tokenize_with_offsets(texts)
+        ids, start, end = (part.merge_dims(1, 2).to_list() for part in found)
+        for i, encoding in enumerate(expected):
+            assert ids[i] == encoding.ids
+            if "글" not in texts[i]:  # NFD splits a syllable into letters, which have no offsets of their own in theirs
+                assert list(zip(start[i], end[i], strict=True)) == encoding.offsets
+
+
+def test_a_folder_without_tokenizer_json_has_the_limit_of_transformers(tmp_path):
+    folder = folder_of(tmp_path / "model", bert_of_theirs())
+    assert read(folder).text_settings == {"max_word_length": 100}
+    (folder / "tokenizer.json").write_text('{"model": {"max_input_chars_per_word": 1000}}')
+    with pytest.raises(ValueError, match=r"at most 200 characters.*Received: max_input_chars_per_word=1000"):
+        read(folder)
+
+
+def test_convert_keeps_the_limit_or_lists_it(tmp_path):
+    from keras_bert.weights import google
+
+    google.write_checkpoint(small.checkpoint(), tmp_path / "google")
+    done = convert(tmp_path / "google", "hf", tmp_path / "hf")
+    assert "above 100 characters become [UNK] in transformers, above 200" in done.left_out["max_word_length"]
+    done = convert(tmp_path / "hf", "keras-bert", tmp_path / "ours")
+    assert not done.left_out
+    assert read(tmp_path / "ours").text_settings == {"max_word_length": 100}
 
 
 def test_sentence_transformers_settings(tmp_path, minilm, caplog):

@@ -104,6 +104,7 @@ def finished_shards(directory: str, origin: dict[str, Any]) -> list[Shard] | Non
             )
     if not finished:
         return None
+    _remove_notes(directory)  # a process that is killed between its last two steps leaves them
     logger.info("%s: the examples are already finished.", directory)
     return [Shard(**shard) for shard in finished["shards"]]
 
@@ -118,8 +119,7 @@ def begin(directory: str, origin: dict[str, Any], settings: ExampleSettings, voc
 
 def finish(directory: str, origin: dict[str, Any]) -> list[Shard]:
     """Move the shards' notes into examples.json."""
-    notes = [name for name in storage.names_in(directory) if name.startswith("examples-") and name.endswith(".json")]
-    shards = sorted(Shard(**storage.read_json(os.path.join(directory, name))) for name in notes)
+    shards = sorted(Shard(**storage.read_json(os.path.join(directory, name))) for name in _notes(directory))
     settings = origin["settings"]
     written = summarize(shards, settings)
     if settings["nsp"] and written.documents == 1:
@@ -141,9 +141,19 @@ def finish(directory: str, origin: dict[str, Any]) -> list[Shard]:
             100 * written.real_share, written.sentences / written.documents,
         )  # fmt: skip
     storage.write_json(os.path.join(directory, FINISHED), origin | {"shards": [shard._asdict() for shard in shards]})
-    for name in [UNFINISHED, *notes]:
-        storage.remove(os.path.join(directory, name))
+    _remove_notes(directory)
     return shards
+
+
+def _notes(directory: str) -> list[str]:
+    return [name for name in storage.names_in(directory) if name.startswith("examples-") and name.endswith(".json")]
+
+
+def _remove_notes(directory: str) -> None:
+    """Remove what `examples.json` replaces."""
+    for name in [UNFINISHED, *_notes(directory)]:
+        if storage.exists(path := os.path.join(directory, name)):
+            storage.remove(path)
 
 
 def summarize(shards: list[Shard], settings: dict[str, Any], seconds: float = 0.0) -> Written:

@@ -1,13 +1,10 @@
-"""Answers from the logits of windows, in graph ops: the same code answers in Python and inside exports."""
+"""Answers from the logits of windows, in ops that also run in a graph: one decoder for Python and for exports."""
 
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from keras_bert.tasks.decoding.characters import cut_out
-from keras_bert.text.tensors import in_graph, tensors
-
-if TYPE_CHECKING:
-    import tensorflow as tf
+from keras_bert.text.tensors import in_graph, tf
 
 BEST = 20  # starts and ends of a window, and candidates of a question, that are considered (run_squad's n_best_size)
 MAX_ANSWER_LENGTH = 30  # pieces
@@ -30,12 +27,11 @@ def decode_answers(
     windows: as `text.windows.windows` makes them. logits: [W, 2, S'], S' <= S. contexts: [B].
     null_threshold: float64; NaN where "no answer" is only for a context that has no piece.
     """
-    tf = tensors()
     width, count = tf.shape(logits)[2], tf.shape(contexts)[0]
     windows = {"example": windows["example"]} | {name: windows[name][:, :width] for name in ("start", "end", "best")}
     example, start, end, score = best_spans(windows, logits, max_answer_length)
 
-    def of_questions(values: tf.Tensor, empty: Any) -> tf.Tensor:
+    def of_questions(values: Any, empty: Any) -> Any:
         ragged = tf.RaggedTensor.from_value_rowids(values, example, count, validate=False)
         return ragged.to_tensor(empty, shape=(None, BEST))  # [B, 20]
 
@@ -78,7 +74,6 @@ def best_spans(
 
     windows: `example` [W], `start`, `end`, `best` [W, S]. logits: [W, 2, S].
     """
-    tf = tensors()
     nowhere = -float("inf")
     shown = windows["start"] >= 0
     count = tf.minimum(BEST, tf.shape(logits)[2])
@@ -104,7 +99,6 @@ def best_spans(
 @cache
 def answer_decoder() -> Any:
     """`decode_answers` as one graph, traced once for all tasks."""
-    tf = tensors()
     if not in_graph():
         return decode_answers
 

@@ -22,7 +22,7 @@ class Table:
 
     path: str
     names: list[str] | None
-    rows: list[list[Any]]
+    rows: list[Any]  # each has its cells by their number
     lines: list[int]
 
     def column(self, column: Column) -> list[Any]:
@@ -30,8 +30,12 @@ class Table:
         index = self._index(column)
         return [row[index] for row in self.rows]
 
+    def place(self, row: int) -> str:
+        """The place of a row, for error messages."""
+        return f"{self.path}, line {self.lines[row]}"
+
     def _index(self, column: Column) -> int:
-        width = len(self.rows[0])
+        width = len(self.rows[0] if self.names is None else self.names)
         if self.names is not None and column in self.names:
             return self.names.index(str(column))
         if isinstance(column, int) and 0 <= column < width:
@@ -64,7 +68,7 @@ def read_table(path: str | os.PathLike, *, format: str | None = None, header: bo
         names: list[str] | None = ["label", "text"]
         rows = list(_label_text(path))
     else:
-        rows = list(_csv(path) if format == "csv" else _tsv(path))
+        rows = list(_csv(path)) if format == "csv" else [(line, row.split("\t")) for line, row in lines(path) if row]
         names = rows.pop(0)[1] if header and rows else None
     width = len(names) if names else len(rows[0][1]) if rows else 0
     for line, row in rows:
@@ -76,16 +80,10 @@ def read_table(path: str | os.PathLike, *, format: str | None = None, header: bo
     return _table(path, names, rows)
 
 
-def _table(path: str | os.PathLike, names: list[str] | None, rows: list[tuple[int, list[Any]]]) -> Table:
+def _table(path: str | os.PathLike, names: list[str] | None, rows: list[tuple[int, Any]]) -> Table:
     if not rows:
         raise ValueError(f"{path} has no rows. Add some, or name another file. Received: {path}")
     return Table(str(path), names, [row for _, row in rows], [line for line, _ in rows])
-
-
-def _tsv(path: str | os.PathLike) -> Iterator[tuple[int, list[str]]]:
-    for number, line in lines(path):
-        if line:
-            yield number, line.split("\t")
 
 
 def _csv(path: str | os.PathLike) -> Iterator[tuple[int, list[str]]]:
@@ -121,8 +119,16 @@ def _label_text(path: str | os.PathLike) -> Iterator[tuple[int, list[str]]]:
 
 def _read_jsonl(path: str | os.PathLike) -> Table:
     objects = [(number, _object(path, number, line)) for number, line in lines(path) if line.strip()]
-    names = list(dict.fromkeys(name for _, record in objects for name in record))
-    return _table(path, names, [(number, [record.get(name) for name in names]) for number, record in objects])
+    names = {name: place for place, name in enumerate(dict.fromkeys(name for _, record in objects for name in record))}
+    rows = [(number, _Cells((names[name], value) for name, value in record.items())) for number, record in objects]
+    return _table(path, list(names), rows)
+
+
+class _Cells(dict[int, Any]):
+    """The cells that a row has; others are None. Rows may all have names of their own, so lists could be huge."""
+
+    def __missing__(self, place: int) -> None:
+        return None
 
 
 def _object(path: str | os.PathLike, number: int, line: str) -> dict[str, Any]:

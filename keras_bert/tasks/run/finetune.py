@@ -10,12 +10,14 @@ from typing import Any
 import keras
 
 from keras_bert.inputs import check_length
+from keras_bert.installation import has_tensorflow
 from keras_bert.storage import check_new_folder, lock, write_json
 from keras_bert.tasks.labels import check_known
 from keras_bert.tasks.readers import Rows
 from keras_bert.tasks.run.best_epoch import METRICS, BestEpoch, begun
 from keras_bert.tasks.run.model_card import write_card, write_curve
 from keras_bert.tasks.run.settings import FILE, FinetuneSettings
+from keras_bert.training.strategy import is_distributed, strategy
 from keras_bert.weights.load import load
 
 logger = logging.getLogger("keras_bert")
@@ -88,13 +90,10 @@ def _run(settings: FinetuneSettings, folder: Path, train: Rows, valid: Rows) -> 
 
 def _scope(name: str) -> Any:
     """The scope of a strategy of several devices. On one device Keras's own fit runs, without static shapes."""
-    import tensorflow as tf
-
-    from keras_bert.training.strategy import strategy
-
-    found = strategy(name)
-    many = found.num_replicas_in_sync > 1 or isinstance(found, tf.distribute.TPUStrategy)
-    return found.scope() if many else contextlib.nullcontext()
+    if name == "auto" and not has_tensorflow():
+        return contextlib.nullcontext()
+    found = strategy(name)  # an error without TensorFlow
+    return found.scope() if is_distributed(found) else contextlib.nullcontext()
 
 
 @contextlib.contextmanager

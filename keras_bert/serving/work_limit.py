@@ -1,0 +1,44 @@
+"""The most work that one request may ask for, counted in pieces, and the most values that its answer may hold."""
+
+import math
+from typing import Any
+
+from keras_bert.inputs import INPUTS
+from keras_bert.serving.predict_requests import Request
+
+MAX_PIECES = 131_072  # 256 rows of 512 pieces
+MAX_VALUES = 2**23  # half a gigabyte while the answer is written
+
+
+class TooMuchWork(ValueError):
+    """A request is larger than a limit, which the message names."""
+
+
+def most_pieces(request: Request) -> list[int]:
+    """A number of pieces that no row of a request exceeds: the number of its ids, or that of the bytes of its texts."""
+    ids = request.columns.get(INPUTS[0])
+    if ids is not None:
+        return [math.prod(ids.shape[1:])] * len(ids)
+    return [sum(map(len, row)) for row in request.texts]
+
+
+def refusal(pieces: list[int], outputs: dict[str, Any], max_pieces: int) -> str | None:
+    """Why a request is refused whose rows have these numbers of pieces; None if it is not.
+
+    outputs: those of the signature.
+    """
+    rows, longest = len(pieces), max(pieces, default=0)
+    if sum(pieces) > max_pieces:
+        return (
+            f"A request may have at most {max_pieces} pieces, the limit of keras-bert serve --max-pieces. Split it. "
+            f"Received: {sum(pieces)} pieces"
+        )
+    # An output without a fixed size, such as the entities of a tagger, is padded to the longest row.
+    padded = [tuple(spec.shape)[1:] for spec in outputs.values() if None in tuple(spec.shape)[1:]]
+    values = rows * sum(math.prod(longest if size is None else size for size in sizes) for sizes in padded)
+    if values > MAX_VALUES:
+        return (
+            f"An answer may have at most {MAX_VALUES} values, and this one is padded to its longest row. Send fewer "
+            f"rows at once, and long ones separately. Received: {rows} rows, the longest of {longest} pieces"
+        )
+    return None

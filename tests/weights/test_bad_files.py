@@ -1,0 +1,152 @@
+"""Damaged, foreign and hostile files of the old formats: one clear line each, and nothing in them is run."""
+
+import json
+import pickle
+import shutil
+import tracemalloc
+
+import h5py
+import keras
+import numpy as np
+import pytest
+
+from keras_bert.bert import Bert
+from keras_bert.weights.load import build, read
+from tests.weights import small
+from tests.weights.old_files import unpacked
+
+
+@pytest.fixture
+def folder(tmp_path, request):
+    """A copy of a fixture's folder."""
+    name, path = request.param
+    return shutil.copytree(unpacked(name)[0] / path, tmp_path / "model")
+
+
+TENSORFLOW = pytest.mark.parametrize("folder", [("transformers_tf", "MaskedLM")], indirect=True)
+FLAX = pytest.mark.parametrize("folder", [("transformers_flax", "MaskedLM")], indirect=True)
+KERAS_BERT = pytest.mark.parametrize("folder", [("keras_bert_0_89", "pretrainer")], indirect=True)
+
+
+def _assert_refused(path, message):
+    with pytest.raises((ValueError, FileNotFoundError), match=message) as raised:
+        build(read(path))
+    assert "\n" not in str(raised.value)
+
+
+@TENSORFLOW
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.9])
+def test_an_h5_cut_off(folder, share):
+    path = folder / "tf_model.h5"
+    path.write_bytes(path.read_bytes()[: int(share * path.stat().st_size)])
+    _assert_refused(folder, r"tf_model\.h5 is damaged or incomplete")
+
+
+@KERAS_BERT
+def test_bytes_of_an_h5_changed(folder):
+    """Whatever they are, the error is one line, or the file still loads."""
+    path = folder / "bert.h5"
+    data, rng = path.read_bytes(), np.random.default_rng(0)
+    messages = []
+    for _ in range(30):
+        changed = bytearray(data)
+        for place in rng.integers(8, len(data), 20):
+            changed[place] = rng.integers(256)
+        path.write_bytes(changed)
+        try:
+            build(read(folder))
+        except ValueError as error:
+            messages.append(str(error))
+    assert messages
+    assert not [message for message in messages if "\n" in message]
+
+
+@pytest.mark.parametrize("names", [["dense/dense/kernel:0"], ["Encoder-1-FeedForward/Encoder-1-FeedForward/x:0"]])
+def test_an_h5_of_another_architecture(tmp_path, names):
+    with h5py.File(tmp_path / "model.h5", "w") as file:
+        for name in names:
+            file[name] = np.zeros((3, 4), "float32")
+    _assert_refused(tmp_path / "model.h5", "does not have the variables of a BERT of")
+
+
+@KERAS_BERT
+@pytest.mark.parametrize("config", ["{", '{"config": {"layers": [3]}}', '{"config": []}', "[" * 100_000])
+def test_a_model_config_that_keras_does_not_write(folder, config):
+    with h5py.File(folder / "bert.h5", "r+") as file:
+        file.attrs["model_config"] = config
+    _assert_refused(folder, "has a model_config that Keras does not write in this form")
+
+
+@KERAS_BERT
+def test_texts_in_place_of_numbers(folder):
+    with h5py.File(folder / "bert.h5", "r+") as file:
+        file["model_weights/label/name"] = "__import__('os').system('true')"
+    _assert_refused(folder, "no array of numbers")
+
+
+@KERAS_BERT
+def test_weights_without_a_config(folder):
+    shutil.copy(unpacked("keras_bert_0_89")[0] / "encoder" / "weights.h5", folder / "weights.h5")
+    (folder / "bert_config.json").unlink()
+    _assert_refused(folder / "weights.h5", "number of attention heads. Copy the bert_config.json")
+
+
+@pytest.mark.parametrize("name", ["model.pkl", "model.h5", "tf_model.h5"])
+def test_pickled_models_are_refused(tmp_path, name):
+    class Harmful:
+        def __reduce__(self):
+            return open, (str(tmp_path / "was run"), "w")
+
+    (tmp_path / name).write_bytes(pickle.dumps(Harmful()))
+    _assert_refused(tmp_path / name, "is not a BERT in a known format")
+    assert not (tmp_path / "was run").exists()
+
+
+@FLAX
+def test_a_msgpack_cut_off(folder):
+    pytest.importorskip("msgpack", reason="pip install 'keras3-bert[flax]'")
+    path = folder / "flax_model.msgpack"
+    path.write_bytes(path.read_bytes()[:-100])
+    _assert_refused(folder, r"flax_model\.msgpack is damaged, or holds other things than weights")
+
+
+BOMBS = {
+    "a list of 2^32 entries": b"\xdd\xff\xff\xff\xff",
+    "a map of 2^32 entries": b"\xdf\xff\xff\xff\xff",
+    "lists of 2^24 entries in lists": b"\xdd\x01\x00\x00\x00" * 1000,
+    "an array of 2^32 bytes": b"\xc9\xff\xff\xff\xff\x01",
+    "maps in maps": b"\x81\xa1a" * 5000 + b"\xc0",
+    "more numbers than bytes": b"\x81\xa1a\xc7\x15\x01\x93\x91\xce\x7f\xff\xff\xff\xa7float32\xc4\x04\0\0\0\0",
+    "objects": b"\x81\xa1a\xc7\x0f\x01\x93\x91\x01\xa6object\xc4\x04\0\0\0\0",
+    "another kind of extension": b"\x81\xa1a\xd4\x63\x00",
+    "a number": b"\x81\xa1a\x07",
+    "two objects": b"\x80\x80",
+    "nothing": b"",
+}
+
+
+@FLAX
+@pytest.mark.parametrize("content", BOMBS.values(), ids=BOMBS.keys())
+def test_a_msgpack_bomb(folder, content):
+    pytest.importorskip("msgpack", reason="pip install 'keras3-bert[flax]'")
+    (folder / "flax_model.msgpack").write_bytes(content)
+    tracemalloc.start()
+    _assert_refused(folder, "damaged, or holds other things than weights")
+    assert tracemalloc.get_traced_memory()[1] < 20e6
+    tracemalloc.stop()
+
+
+@TENSORFLOW
+def test_a_shard_that_is_missing(folder):
+    (folder / "tf_model.h5").unlink()
+    index = {"weight_map": {"a": "tf_model-00001-of-00001.h5"}}
+    (folder / "tf_model.h5.index.json").write_text(json.dumps(index))
+    _assert_refused(folder, r"lacks shards of the model: tf_model-00001-of-00001\.h5")
+
+
+def test_a_tf_train_checkpoint_of_a_bert(tmp_path):
+    tf = pytest.importorskip("tensorflow")
+    if keras.backend.backend() != "tensorflow":
+        pytest.skip("only variables of TensorFlow are saved")
+    tf.train.Checkpoint(model=Bert(small.CONFIG)).save(str(tmp_path / "ckpt"))
+    _assert_refused(tmp_path, r"is a tf\.train\.Checkpoint of a Bert, without its config. Build the Bert, restore it")
