@@ -7,6 +7,7 @@ from keras_bert import installation as _installation
 from keras_bert.bert import Bert
 from keras_bert.config import BertConfig
 from keras_bert.exports.export import export
+from keras_bert.inference import inference
 from keras_bert.pretraining.pretrainer import Pretrainer
 from keras_bert.tasks import metrics as _metrics
 from keras_bert.tasks.multiple_choice import MultipleChoice
@@ -38,6 +39,7 @@ __all__ = [
     "Vocabulary",
     "__version__",
     "export",
+    "inference",
     "list_models",
     "load",
     "strategy",

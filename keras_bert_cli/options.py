@@ -1,7 +1,13 @@
 """Options that several commands share, each written once, and the checks of their values."""
 
+<<<<<<< HEAD
+import os
+from collections.abc import Iterable, Iterator
+from enum import StrEnum
+=======
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
+>>>>>>> main
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,6 +25,38 @@ CacheDir = Annotated[str | None, typer.Option(help="Folder for downloads.")]
 LocalOnly = Annotated[bool, typer.Option("--local-only", help="Never use the network.")]
 
 # === Running ===
+
+
+class Engine(StrEnum):
+    """What computes the answers of a finished model."""
+
+    AUTO = "auto"
+    TENSORFLOW = "tensorflow"
+    ONNXRUNTIME = "onnxruntime"
+
+
+EngineOption = Annotated[
+    Engine | None,
+    typer.Option("--engine", help="What computes the answers.", show_default="tensorflow, or auto with --dtype"),
+]
+InferenceDtype = Annotated[
+    str | None, typer.Option("--dtype", help="float32, bfloat16 or int8 to compute in.", show_default="the model's")
+]
+
+
+def asked_by(model: Any, engine: Engine | None, dtype: str | None) -> Any:
+    """The model, or its `inference` where another engine or dtype was asked for."""
+    if dtype is None and engine in (None, Engine.TENSORFLOW):
+        return model
+    from keras_bert.inference import inference
+
+    return inference(model, (engine or Engine.AUTO).value, dtype or "float32")
+
+
+def freeze_weights() -> None:
+    """Let oneDNN pack the weights once. Only for commands that never change them, before TensorFlow's first product."""
+    os.environ.setdefault("TF_ONEDNN_ASSUME_FROZEN_WEIGHTS", "1")
+
 
 BatchSize = Annotated[int, typer.Option(min=1, max=MOST, help="Rows per batch.")]
 Strategy = Annotated[
