@@ -219,6 +219,7 @@ def test_html_is_text(page, text):
     assert page.js("return document.querySelectorAll('main img, main script').length") == 0
 
 
+@pytest.mark.long
 @pytest.mark.network
 def test_a_megabyte(browser, url):
     """Answered if the server has no limit that it passes, and otherwise refused in one line."""
