@@ -41,13 +41,15 @@ test-long: .venv/dev
 	KERAS_BACKEND=tensorflow $(PYTEST) -m long -rs
 
 # Runs the whole suite on TensorFlow with other Pythons, each in its own environment below build/. This takes long. With
-# paths: make python-check PYTHONS="/opt/python3.12 /opt/python3.13".
+# paths: make python-check PYTHONS="/opt/python3.12 /opt/python3.13". Importing triton, which comes with torch for CUDA,
+# crashes a process that has imported TensorFlow.
 PYTHONS ?= python3.12 python3.13
 python-check:
 	set -e; for python in $(PYTHONS); do \
 		env=build/$$($$python -c 'import sys; print("python%d.%d" % sys.version_info[:2])'); \
 		test -x $$env/bin/python || $$python -m venv $$env; \
 		$$env/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[test]'; \
+		$$env/bin/python -m pip uninstall --quiet --yes triton; \
 		KERAS_BACKEND=tensorflow $$env/bin/python -m pytest -q -n 1 -rs; \
 	done
 

@@ -4,9 +4,9 @@
     python benchmarks/serving_soak.py --minutes 10                             for ten minutes
 
 Every answer is compared with calling the SavedModel directly. Every bad request must get a 4xx with a reason. Slow
-clients are connected all the time, and still are when SIGTERM ends the server: that must not take longer than its limit
-of 30 seconds and the moment that it needs to exit. The server's memory must not grow over the second half. Otherwise
-this fails. Prints the requests and the memory.
+clients are connected all the time, and still are when SIGTERM ends the server, which must not take longer than 30
+seconds. The server's memory must not grow over the second half. Otherwise this fails. Prints the requests and the
+memory.
 """
 
 import argparse
@@ -37,7 +37,7 @@ from slow_clients import SlowClients
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 INPUTS = ("input_word_ids", "input_mask", "input_type_ids")
-STOP = 32.0  # seconds from SIGTERM to the end of the process
+STOP = 30.0  # seconds from SIGTERM to the end of the process
 GROWTH = 0.02  # growth of the memory from the third quarter of the requests to the last
 Columns = dict[str, list]
 

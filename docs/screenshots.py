@@ -56,11 +56,11 @@ SHOTS = {  # for each model its pictures, each with the tool, and the texts of t
         "choices": (
             "Choices",
             [
-                "In the afternoon Paris comes from Austin to buy the sword.",
-                "The lamp was broken but the ticket was fine.",
-                "The guest pays fifty coins for the sword.",
-                "At the harbour the fisher works with the net.",
-                "The cat was bad but the lamp was fine.",
+                "In the afternoon Camden comes from Chester to buy the milk.",
+                "Every morning the weaver goes to the market.",
+                "Today it rains at the forest, so Jordan takes an umbrella.",
+                "The guest pays three coins for the milk.",
+                "Austin gives the bear some berries.",
             ],
         )
     },

@@ -1,6 +1,7 @@
 """Runner: a Keras model run without training over tokenized rows; Runners: those that a model keeps."""
 
 from collections.abc import Callable, Hashable
+from contextvars import ContextVar
 from typing import Any
 
 import keras
@@ -32,6 +33,10 @@ class Runner:
         packed = TokenizedRows.pack(rows, filled)  # without what a subclass adds
         output = self.model.predict_on_batch({name: np.asarray(value) for name, value in packed.items()})
         return np.asarray(output)[: len(index)]
+
+    def on_inputs(self, inputs: dict[str, np.ndarray]) -> Any:
+        """The model's output for inputs that are packed already."""
+        return self.model(inputs, training=False)
 
     def _graph(self, rows: TokenizedRows) -> Any:
         """A concrete function: `tf.function` itself warns of retracing where several runners are made."""
@@ -68,3 +73,6 @@ class Runners:
         if key not in self.made:
             self.made[key] = Runner(build())
         return self.made[key]
+
+
+engine: ContextVar[Any] = ContextVar("engine", default=None)  # runners of another engine, while it is asked

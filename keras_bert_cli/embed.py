@@ -60,6 +60,8 @@ def embed(
         int | None,
         typer.Option(min=3, max=options.MOST, help="Maximum number of pieces.", show_default="the model's, else all"),
     ] = None,
+    engine: options.Engine = None,
+    dtype: options.InferenceDtype = None,
     cache_dir: options.CacheDir = None,
     local_only: options.LocalOnly = False,
 ) -> None:
@@ -80,7 +82,7 @@ def embed(
     texts, labels = _read(file, text, label_column)
     if plot is not None:
         check_map(len(texts), labels, plot)
-    bert = load(model, cache_dir=cache_dir, local_only=local_only)
+    bert = options.asked_by(load(model, cache_dir=cache_dir, local_only=local_only), engine, dtype)
     pooled = options.given({"pooling": pooling, "normalize": normalize, "max_length": max_length})
     vectors = bert.embed(texts, layers=tuple(layer), combine=combine, **pooled)  # [n, d]
     if output is not None:

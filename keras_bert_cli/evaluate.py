@@ -32,15 +32,17 @@ def evaluate(
     batch_size: options.BatchSize = 32,
     strategy: options.Strategy = "one",
     dtype: Annotated[
-        str, typer.Option(help="float32, bfloat16, float16, mixed_bfloat16 or mixed_float16.")
-    ] = "float32",
+        str | None,
+        typer.Option(help="float32, bfloat16, float16, mixed_bfloat16 or mixed_float16; int8 for a task."),
+    ] = None,
+    engine: options.Engine = None,
     seed: Annotated[int, options.seed("the masks")] = 0,
     damaged: options.Damaged = "stop",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Evaluate a finished task on the rows of a file, or pretrained weights on masked words and next sentences.
 
-    The options from --format to --skip-empty are for tasks, those from --strategy to --damaged for weights.
+    The options from --format to --skip-empty and --engine are for tasks, --strategy, --seed and --damaged for weights.
     """
     from keras_bert.storage import is_remote
 
@@ -53,7 +55,9 @@ def evaluate(
         from keras_bert.tasks.run.finished_task import FinishedTask
 
         reading = options.given(options.fields_of(Reading, context.params))
-        scores = FinishedTask.load(Path(source), **reading).evaluate(Path(data), batch_size=batch_size)
+        finished = FinishedTask.load(Path(source), **reading)
+        finished = dataclasses.replace(finished, task=options.asked_by(finished.task, engine, dtype))
+        scores = finished.evaluate(Path(data), batch_size=batch_size)
         lines = "\n".join(f"{name}\t{value:.4f}" for name, value in scores.items())
         typer.echo(json.dumps(scores) if as_json else lines)
         return
@@ -61,5 +65,7 @@ def evaluate(
         raise IsADirectoryError(f"--data must be a file of rows, since {source} is a task. Received: the folder {data}")
     from keras_bert.pretraining.run.evaluation import evaluate
 
-    found = evaluate(source, data, strategy=strategy, batch_size=batch_size, seed=seed, dtype=dtype, damaged=damaged)
+    found = evaluate(
+        source, data, strategy=strategy, batch_size=batch_size, seed=seed, dtype=dtype or "float32", damaged=damaged
+    )
     typer.echo(json.dumps(dataclasses.asdict(found)) if as_json else str(found))

@@ -1,5 +1,6 @@
 """`keras-bert predict`: the answers of a finished task, one JSON object per row."""
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Annotated
@@ -26,6 +27,8 @@ def predict(
     choices: options.TrainedChoices = [],  # noqa: B006
     header: options.TrainedHeader = None,
     batch_size: options.BatchSize = 32,
+    engine: options.Engine = None,
+    dtype: options.InferenceDtype = None,
 ) -> None:
     """Print a task's answers as JSON Lines, in the order of the rows.
 
@@ -37,6 +40,7 @@ def predict(
 
     reading = {"format": format, "header": header, "text": text, "choices": choices}
     finished = FinishedTask.load(source, **options.given(reading))
+    finished = dataclasses.replace(finished, task=options.asked_by(finished.task, engine, dtype))
     if str(file) == "-":
         answers = finished.predict_lines(options.standard_input(), batch_size=batch_size)
     elif file.suffix.lower() == ".txt" and format is None and not finished.labelled_lines:

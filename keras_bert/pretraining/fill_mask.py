@@ -79,7 +79,10 @@ def _fill(pretrainer: Any, texts: list[str], start: int, top_k: int) -> list[lis
     positions = np.zeros((len(texts), max(map(len, places))), "int32")  # [B, P]
     for row, place in zip(positions, places, strict=True):
         row[: len(place)] = place
-    scores = _softmax(pretrainer({**inputs, "masked_lm_positions": positions}, training=False)["mlm_logits"])  # [B,P,V]
+    run = pretrainer.runners.get(
+        "fill_mask", pretrainer, lambda: keras.Model(pretrainer.input, pretrainer.output["mlm_logits"])
+    )
+    scores = _softmax(run.on_inputs({**inputs, "masked_lm_positions": positions}))  # [B, P, V]
 
     def fillings(text: str, mask: int, row: np.ndarray) -> list[Filling]:
         best = [(int(id), vocabulary.token(int(id))) for id in np.argsort(-row, kind="stable")[:top_k]]

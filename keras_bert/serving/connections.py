@@ -13,7 +13,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 logger = logging.getLogger("uvicorn.error")  # uvicorn's own, which it prints
 
 REQUEST_SECONDS = 60.0  # for a request to arrive, its body included
-STOP_SECONDS = 30.0  # for the open requests when the server is stopped
+STOP_SECONDS = 25.0  # for the open requests when the server is stopped; Kubernetes kills after 30
 
 
 def server(
