@@ -135,6 +135,9 @@ def _members(data: bytes) -> dict[str, bytes]:
 def _variables(prefix: Path) -> dict[str, bytes]:
     import tensorflow as tf
 
-    reader = tf.train.load_checkpoint(str(prefix))
+    try:
+        reader = tf.train.load_checkpoint(str(prefix))
+    except tf.errors.OpError as error:  # it was cut off
+        return {"damaged": str(error).encode()}
     names = set(reader.get_variable_to_shape_map()) - {"_CHECKPOINTABLE_OBJECT_GRAPH"}
     return {name: reader.get_tensor(name).tobytes() for name in names}
