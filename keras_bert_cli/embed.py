@@ -8,41 +8,6 @@ import typer
 
 from keras_bert_cli import options
 from keras_bert_cli.contents import command
-<<<<<<< HEAD
-from keras_bert_cli.options import (
-    MOST,
-    CacheDir,
-    EngineOption,
-    InferenceDtype,
-    LocalOnly,
-    Model,
-    asked_by,
-    check_new_file,
-    column,
-    freeze_weights,
-    given,
-    standard_input,
-)
-
-
-class Combine(StrEnum):
-    """How the vectors of several layers become one."""
-
-    CONCAT = "concat"
-    SUM = "sum"
-    MEAN = "mean"
-
-
-class Pooling(StrEnum):
-    """How the vectors of a text's pieces become one."""
-
-    MEAN = "mean"
-    CLS = "cls"
-    MAX = "max"
-    POOLED = "pooled"
-
-=======
->>>>>>> main
 
 TABLES = (".tsv", ".csv", ".jsonl")
 
@@ -95,15 +60,10 @@ def embed(
         int | None,
         typer.Option(min=3, max=options.MOST, help="Maximum number of pieces.", show_default="the model's, else all"),
     ] = None,
-<<<<<<< HEAD
-    engine: EngineOption = None,
-    dtype: InferenceDtype = None,
-    cache_dir: CacheDir = None,
-    local_only: LocalOnly = False,
-=======
+    engine: options.Engine = None,
+    dtype: options.InferenceDtype = None,
     cache_dir: options.CacheDir = None,
     local_only: options.LocalOnly = False,
->>>>>>> main
 ) -> None:
     """Turn texts into vectors, in the order of the lines. An empty line is an empty text."""
     import numpy as np
@@ -122,16 +82,9 @@ def embed(
     texts, labels = _read(file, text, label_column)
     if plot is not None:
         check_map(len(texts), labels, plot)
-<<<<<<< HEAD
-    freeze_weights()
-    bert = asked_by(load(model, cache_dir=cache_dir, local_only=local_only), engine, dtype)
-    options = given(pooling=pooling and pooling.value, normalize=normalize, max_length=max_length)
-    vectors = bert.embed(texts, layers=tuple(layer), combine=combine.value, **options)  # [n, d]
-=======
-    bert = load(model, cache_dir=cache_dir, local_only=local_only)
+    bert = options.asked_by(load(model, cache_dir=cache_dir, local_only=local_only), engine, dtype)
     pooled = options.given({"pooling": pooling, "normalize": normalize, "max_length": max_length})
     vectors = bert.embed(texts, layers=tuple(layer), combine=combine, **pooled)  # [n, d]
->>>>>>> main
     if output is not None:
         with new_file(str(output)) as temporary, open(temporary, "wb") as array:
             np.save(array, vectors)

@@ -9,28 +9,6 @@ import typer
 
 from keras_bert_cli import options
 from keras_bert_cli.contents import command
-<<<<<<< HEAD
-from keras_bert_cli.options import (
-    AS_TRAINED,
-    BatchSize,
-    Damaged,
-    EngineOption,
-    Strategy,
-    TrainedChoice,
-    TrainedFormat,
-    TrainedHeader,
-    TrainedLabel,
-    TrainedSeparator,
-    TrainedText,
-    asked_by,
-    column,
-    columns,
-    freeze_weights,
-    given,
-    seed,
-)
-=======
->>>>>>> main
 
 
 @command("evaluate", example="keras-bert evaluate nsmc --data nsmc-test.tsv")
@@ -54,25 +32,17 @@ def evaluate(
     batch_size: options.BatchSize = 32,
     strategy: options.Strategy = "one",
     dtype: Annotated[
-<<<<<<< HEAD
         str | None,
         typer.Option(help="float32, bfloat16, float16, mixed_bfloat16 or mixed_float16; int8 for a task."),
     ] = None,
-    engine: EngineOption = None,
-    seed: Annotated[int, seed("the masks")] = 0,
-    damaged: Damaged = "stop",
-=======
-        str, typer.Option(help="float32, bfloat16, float16, mixed_bfloat16 or mixed_float16.")
-    ] = "float32",
+    engine: options.Engine = None,
     seed: Annotated[int, options.seed("the masks")] = 0,
     damaged: options.Damaged = "stop",
->>>>>>> main
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Evaluate a finished task on the rows of a file, or pretrained weights on masked words and next sentences.
 
-    The options from --format to --skip-empty and --engine are for tasks, those from --strategy to --damaged for
-    weights; --dtype is for both.
+    The options from --format to --skip-empty and --engine are for tasks, --strategy, --seed and --damaged for weights.
     """
     from keras_bert.storage import is_remote
 
@@ -84,24 +54,10 @@ def evaluate(
         from keras_bert.tasks.readers import Reading
         from keras_bert.tasks.run.finished_task import FinishedTask
 
-<<<<<<< HEAD
-        reading = given(
-            format=format,
-            text=columns(text),
-            label=None if label is None else column(label),
-            choices=columns(choice),
-            separator=separator,
-            header=header,
-            skip_empty=skip_empty,
-        )
-        freeze_weights()
-        finished = FinishedTask.load(Path(source), **reading)
-        task = asked_by(finished.task, engine, dtype)
-        scores = dataclasses.replace(finished, task=task).evaluate(Path(data), batch_size=batch_size)
-=======
         reading = options.given(options.fields_of(Reading, context.params))
-        scores = FinishedTask.load(Path(source), **reading).evaluate(Path(data), batch_size=batch_size)
->>>>>>> main
+        finished = FinishedTask.load(Path(source), **reading)
+        finished = dataclasses.replace(finished, task=options.asked_by(finished.task, engine, dtype))
+        scores = finished.evaluate(Path(data), batch_size=batch_size)
         lines = "\n".join(f"{name}\t{value:.4f}" for name, value in scores.items())
         typer.echo(json.dumps(scores) if as_json else lines)
         return

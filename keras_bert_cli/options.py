@@ -1,16 +1,11 @@
 """Options that several commands share, each written once, and the checks of their values."""
 
-<<<<<<< HEAD
-import os
-from collections.abc import Iterable, Iterator
-from enum import StrEnum
-=======
 import dataclasses
+import os
 from collections.abc import Iterable, Iterator, Mapping
->>>>>>> main
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -26,38 +21,6 @@ LocalOnly = Annotated[bool, typer.Option("--local-only", help="Never use the net
 
 # === Running ===
 
-
-class Engine(StrEnum):
-    """What computes the answers of a finished model."""
-
-    AUTO = "auto"
-    TENSORFLOW = "tensorflow"
-    ONNXRUNTIME = "onnxruntime"
-
-
-EngineOption = Annotated[
-    Engine | None,
-    typer.Option("--engine", help="What computes the answers.", show_default="tensorflow, or auto with --dtype"),
-]
-InferenceDtype = Annotated[
-    str | None, typer.Option("--dtype", help="float32, bfloat16 or int8 to compute in.", show_default="the model's")
-]
-
-
-def asked_by(model: Any, engine: Engine | None, dtype: str | None) -> Any:
-    """The model, or its `inference` where another engine or dtype was asked for."""
-    if dtype is None and engine in (None, Engine.TENSORFLOW):
-        return model
-    from keras_bert.inference import inference
-
-    return inference(model, (engine or Engine.AUTO).value, dtype or "float32")
-
-
-def freeze_weights() -> None:
-    """Let oneDNN pack the weights once. Only for commands that never change them, before TensorFlow's first product."""
-    os.environ.setdefault("TF_ONEDNN_ASSUME_FROZEN_WEIGHTS", "1")
-
-
 BatchSize = Annotated[int, typer.Option(min=1, max=MOST, help="Rows per batch.")]
 Strategy = Annotated[
     str,
@@ -66,6 +29,14 @@ Strategy = Annotated[
         "tpu, tpu:NAME, or auto."
     ),
 ]
+Engine = Annotated[
+    Literal["auto", "tensorflow", "onnxruntime"] | None,
+    typer.Option(help="What computes the answers.", show_default="tensorflow, or auto with --dtype"),
+]
+InferenceDtype = Annotated[
+    Literal["float32", "bfloat16", "int8"] | None,
+    typer.Option(help="Type to compute in.", show_default="the model's"),
+]
 TRAINING_DTYPE = typer.Option(help="float32, mixed_bfloat16 or mixed_float16.")
 Damaged = Annotated[str, typer.Option(help="What to do at a truncated or damaged shard: stop, or skip the rest of it.")]
 
@@ -73,6 +44,17 @@ Damaged = Annotated[str, typer.Option(help="What to do at a truncated or damaged
 def seed(used_for: str) -> Any:
     """The option --seed, whose range is that of numpy's seeds."""
     return typer.Option(min=0, max=2**32 - 1, help=f"Random seed for {used_for}.")
+
+
+def asked_by(model: Any, engine: str | None, dtype: str | None) -> Any:
+    """The model, or its `inference` where another engine or dtype was asked for."""
+    # The commands that ask never change weights, so oneDNN may pack them once. It reads this at the first product.
+    os.environ.setdefault("TF_ONEDNN_ASSUME_FROZEN_WEIGHTS", "1")
+    if dtype is None and engine in (None, "tensorflow"):
+        return model
+    from keras_bert.inference import inference
+
+    return inference(model, engine or "auto", dtype or "float32")
 
 
 # === Raw text ===

@@ -9,23 +9,6 @@ import typer
 
 from keras_bert_cli import options
 from keras_bert_cli.contents import command
-<<<<<<< HEAD
-from keras_bert_cli.options import (
-    BatchSize,
-    EngineOption,
-    InferenceDtype,
-    TrainedChoice,
-    TrainedFormat,
-    TrainedHeader,
-    TrainedText,
-    asked_by,
-    columns,
-    freeze_weights,
-    given,
-    standard_input,
-)
-=======
->>>>>>> main
 
 
 @command("predict", example="echo '다시 보고 싶은 영화' | keras-bert predict nsmc")
@@ -39,21 +22,13 @@ def predict(
             help="A file like those of the training, a .txt file with one row per line, or - for standard input.",
         ),
     ] = Path("-"),
-<<<<<<< HEAD
-    format: TrainedFormat = None,
-    text: TrainedText = [],  # noqa: B006 - Typer copies it
-    choice: TrainedChoice = [],  # noqa: B006
-    header: TrainedHeader = None,
-    batch_size: BatchSize = 32,
-    engine: EngineOption = None,
-    dtype: InferenceDtype = None,
-=======
     format: options.TrainedFormat = None,
     text: options.TrainedText = [],  # noqa: B006 - Typer copies it
     choices: options.TrainedChoices = [],  # noqa: B006
     header: options.TrainedHeader = None,
     batch_size: options.BatchSize = 32,
->>>>>>> main
+    engine: options.Engine = None,
+    dtype: options.InferenceDtype = None,
 ) -> None:
     """Print a task's answers as JSON Lines, in the order of the rows.
 
@@ -63,15 +38,9 @@ def predict(
     from keras_bert.tasks.readers.rows import lines
     from keras_bert.tasks.run.finished_task import FinishedTask
 
-<<<<<<< HEAD
-    reading = given(format=format, header=header, text=columns(text), choices=columns(choice))
-    freeze_weights()
-    finished = FinishedTask.load(source, **reading)
-    finished = dataclasses.replace(finished, task=asked_by(finished.task, engine, dtype))
-=======
     reading = {"format": format, "header": header, "text": text, "choices": choices}
     finished = FinishedTask.load(source, **options.given(reading))
->>>>>>> main
+    finished = dataclasses.replace(finished, task=options.asked_by(finished.task, engine, dtype))
     if str(file) == "-":
         answers = finished.predict_lines(options.standard_input(), batch_size=batch_size)
     elif file.suffix.lower() == ".txt" and format is None and not finished.labelled_lines:

@@ -74,10 +74,9 @@ def _get_item(graph: Graph, config: Any, x: Value, key: Any) -> str:
         if isinstance(one, slice):
             if one != slice(None):
                 step = one.step or 1
-                start, stop = (0, _END) if step > 0 else (_END, -_END)
-                ends = (start if one.start is None else one.start, stop if one.stop is None else one.stop, axis, step)
-                start, stop, at, step = (graph.constant([number]) for number in ends)
-                name = graph("Slice", name, start, stop, at, step)
+                first, last = (0, _END) if step > 0 else (_END, -_END)
+                first, last = (end if given is None else given for given, end in ((one.start, first), (one.stop, last)))
+                name = graph("Slice", name, *(graph.constant([number]) for number in (first, last, axis, step)))
             axis += 1
         else:
             name = graph("Gather", name, graph.constant(int(one)), axis=axis)
