@@ -100,8 +100,8 @@ def _clip_norm(task: Any) -> float:
     optimizer = getattr(task.optimizer, "inner_optimizer", task.optimizer)  # inside loss scaling
     if optimizer.clipnorm or optimizer.clipvalue:
         raise ValueError(
-            "The optimizer clips each gradient by itself, and on several devices all are clipped together. Compile it "
-            f"with global_clipnorm. Received: clipnorm={optimizer.clipnorm}, clipvalue={optimizer.clipvalue}"
+            "This optimizer clips each gradient separately, but several devices need clipping by the global norm. "
+            f"Compile it with global_clipnorm. Received: clipnorm={optimizer.clipnorm}, clipvalue={optimizer.clipvalue}"
         )
     return optimizer.global_clipnorm or 1e9
 

@@ -170,7 +170,7 @@ def test_data_that_does_not_fit(folder, tmp_path):
         pretrain(tmp_path / "long", tmp_path / "a", recipe=RECIPE, source=folder / "source", strategy="one")
     other = keras_bert.Vocabulary([*VOCABULARY.tokens, "more"])
     _write(texts, tmp_path / "other", other, 12)
-    with pytest.raises(ValueError, match="differ in their vocabulary"):
+    with pytest.raises(ValueError, match="differ in `vocabulary`"):
         pretrain([folder / "12", tmp_path / "other"], tmp_path / "b", recipe=RECIPE, strategy="one")
     with pytest.raises(ValueError, match="one for each of the 2 phases"):
         pretrain([folder / "12"] * 3, tmp_path / "c", recipe=RECIPE, strategy="one")

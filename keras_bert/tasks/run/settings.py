@@ -103,7 +103,7 @@ class FinetuneSettings:
         begun, now = read_json(path), json.loads(json.dumps(self._record()))
         if other := [name for name in now if begun.get(name) != now[name]]:
             raise ValueError(
-                f"The run in {str(path.parent)!r} began with other settings or files. Resume it with its own, or "
+                f"The run in {str(path.parent)!r} began with other settings or files. Resume it with those, or "
                 f"delete the folder to start again. Received: another {', '.join(other)}"
             )
 
