@@ -162,5 +162,5 @@ def test_bad_examples():
         stray.fit([["Anna", "lives"]], [["B-PER", "VERB"]], verbose=0)
     with pytest.raises(TypeError, match="lists of words"):
         task.tag_words(["Anna"])
-    with pytest.raises(ValueError, match="unit must be"):
+    with pytest.raises(ValueError, match="`unit` must be one of word, piece"):
         TokenTagger(small_bert(), labels=LABELS, unit="letter")
