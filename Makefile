@@ -41,13 +41,15 @@ test-long: .venv/dev
 	KERAS_BACKEND=tensorflow $(PYTEST) -m long -rs
 
 # Runs the whole suite on TensorFlow with other Pythons, each in its own environment below build/. This takes long. With
-# paths: make python-check PYTHONS="/opt/python3.12 /opt/python3.13".
+# paths: make python-check PYTHONS="/opt/python3.12 /opt/python3.13". Importing triton, which comes with torch for CUDA,
+# crashes a process that has imported TensorFlow.
 PYTHONS ?= python3.12 python3.13
 python-check:
 	set -e; for python in $(PYTHONS); do \
 		env=build/$$($$python -c 'import sys; print("python%d.%d" % sys.version_info[:2])'); \
 		test -x $$env/bin/python || $$python -m venv $$env; \
 		$$env/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[test]'; \
+		$$env/bin/python -m pip uninstall --quiet --yes triton; \
 		KERAS_BACKEND=tensorflow $$env/bin/python -m pytest -q -n 1 -rs; \
 	done
 
@@ -81,6 +83,7 @@ soak: .venv/dev
 	KERAS_BACKEND=tensorflow HOSTILE=$(HOSTILE) nice .venv/bin/python -m pytest -q -s tests/hostile
 	KERAS_BACKEND=tensorflow nice .venv/bin/python -m tests.hostile.million --texts $(TEXTS)
 	KERAS_BACKEND=tensorflow nice .venv/bin/python -W ignore benchmarks/serving_soak.py --minutes $(MINUTES)
+	nice .venv/bin/python -m tests.faults.soak --count 200
 
 docs: .venv/dev
 	.venv/bin/python -m mkdocs build --strict

@@ -52,7 +52,18 @@ SHOTS = {  # for each model its pictures, each with the tool, and the texts of t
         )
     },
     "names": {"entities": ("Entities", ["Ann Lee moved from Seoul to New York last summer."])},
-    "stories.keras": {"choices": ("Choices", [])},
+    "stories.keras": {
+        "choices": (
+            "Choices",
+            [
+                "In the afternoon Camden comes from Chester to buy the milk.",
+                "Every morning the weaver goes to the market.",
+                "Today it rains at the forest, so Jordan takes an umbrella.",
+                "The guest pays three coins for the milk.",
+                "Austin gives the bear some berries.",
+            ],
+        )
+    },
 }
 SEEN = "return document.getElementById('said').textContent || document.querySelector('.heads, #error:not(:empty)')"
 

@@ -37,17 +37,16 @@ ENVIRONMENT = os.environ | {
 }
 GAPS = ("Today it rains at the farm, so Austin takes an [MASK].", "항구에서 어부가 [MASK] 쓴다.")
 REVIEWS = ("The bread was bad but the oven was lovely.", "송어는 좋았다 하지만 그물은 별로였다.")
-MESSAGES = ("Where is my order?", "Why did the monthly fee go up?")
+MESSAGES = ("The link in the email says it has expired.", "Why did the monthly fee go up?")
 SIMILARITY = """
 import keras_bert
 
 bert = keras_bert.load("minilm")
 for pair in (
-    ("The parcel is late.", "My delivery has not come."),
-    ("The parcel is late.", "The parcel is blue."),
-    ("The parcel is late.", "She plays the violin."),
+    ("A dog runs across the field.", "A puppy is racing over the grass."),
+    ("A dog runs across the field.", "The bank raised its fees."),
 ):
-    one, two = bert.embed(pair)
+    one, two = bert.embed(list(pair))
     print(f"{one @ two:.2f}  {pair[0]}  {pair[1]}")
 """
 NAMES = ("Florence is the baker and lives in Austin.", "오후에 세종이 나주에서 온다.")

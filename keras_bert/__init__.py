@@ -3,12 +3,13 @@
 Importing the package registers all its classes with Keras, so that `keras.models.load_model` finds them.
 """
 
-from keras_bert import installation as _installation  # noqa: F401 - first: it raises the error that explains later ones
+from keras_bert import installation as _installation  # first: it raises the error that explains later ones
 from keras_bert.bert import Bert
 from keras_bert.config import BertConfig
 from keras_bert.exports.export import export
+from keras_bert.inference import inference
 from keras_bert.pretraining.pretrainer import Pretrainer
-from keras_bert.tasks import metrics as _metrics  # noqa: F401 - F1 and Matthews
+from keras_bert.tasks import metrics as _metrics  # F1 and Matthews
 from keras_bert.tasks.multiple_choice import MultipleChoice
 from keras_bert.tasks.question_answerer import QuestionAnswerer
 from keras_bert.tasks.task import Task
@@ -38,6 +39,7 @@ __all__ = [
     "Vocabulary",
     "__version__",
     "export",
+    "inference",
     "list_models",
     "load",
     "strategy",

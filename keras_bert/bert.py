@@ -7,15 +7,13 @@ from functools import cached_property
 from typing import Any
 
 import keras
-import numpy as np
-from keras import ops
 
 from keras_bert import kernels
+from keras_bert.attention_maps import Attention, attention, map_model
 from keras_bert.compat import set_untracked
 from keras_bert.config import BertConfig
 from keras_bert.encoder import encoder_block
 from keras_bert.inputs import INPUTS, check_inputs
-from keras_bert.layers.attention import AttentionMap
 from keras_bert.layers.dense import dense, initializer
 from keras_bert.layers.embeddings import Embedding, PositionEmbedding
 from keras_bert.layers.norm import AddNorm, Dropout
@@ -199,7 +197,7 @@ class Bert(Model):
             options = {**dataclasses.asdict(self.pooling), **options}
         return embed(self, texts, layers=layers, **options)
 
-    def attention(self, texts: Any) -> "Attention":
+    def attention(self, texts: Any) -> Attention:
         """What each piece of the texts attends to, in every layer and attention head.
 
         >>> from keras_bert import Preprocessor, Vocabulary
@@ -209,33 +207,12 @@ class Bert(Model):
         >>> found.pieces, found.maps.shape
         ([['[CLS]', 'here', '##s', '[SEP]']], (2, 1, 2, 4, 4))
         """
-        inputs = {name: np.atleast_2d(ops.convert_to_numpy(x)) for name, x in self.preprocessor(texts).items()}
-        lengths = inputs["input_mask"].sum(-1)
-        if not len(lengths):
-            raise ValueError(
-                "`texts` must hold at least one text. Pass a text or a list of them. Received: an empty list"
-            )
-        inputs = check_inputs({name: x[:, : lengths.max()] for name, x in inputs.items()}, self.config)
-        token = self.preprocessor.vocabulary.token
-        pieces = [
-            [token(int(i)) for i in ids[:length]] for ids, length in zip(inputs["input_word_ids"], lengths, strict=True)
-        ]
-        # Without predict, whose graph would be used again after quantize() or enable_lora().
-        maps = [ops.convert_to_numpy(ops.cast(x, "float32")) for x in self.attention_maps(inputs, training=False)]
-        return Attention(pieces, np.stack(maps))  # [L, B, A, S, S]
+        return attention(self, texts)
 
     @cached_property
     def attention_maps(self) -> keras.Model:
         """From the inputs of the model to a map [B, A, S, S] for each layer."""
-        # Not the model's own layer, whose dict Keras would return as a flat list.
-        padding = Padding(dtype=self.dtype_policy, name="map_padding")(self.input["input_mask"])
-        maps = [
-            AttentionMap(self.config.num_attention_heads, dtype=self.dtype_policy)(
-                self.get_layer(f"layer_{i}_attention_qkv").output, padding
-            )
-            for i in range(self.config.num_hidden_layers)
-        ]
-        return keras.Model(self.input, maps)
+        return map_model(self)
 
     # === Layers by name ===
 
@@ -353,11 +330,3 @@ class Bert(Model):
             model = keras.Model(self.input, outputs, name=self.name)
             model(self.input)  # Keras cannot write ONNX of a model that was never called
             model.export(filepath, format=format, **kwargs)
-
-
-@dataclasses.dataclass(frozen=True)
-class Attention:
-    """Attention maps: `maps[layer, text, head, i, j]` is how much piece i of a text attends to piece j."""
-
-    pieces: list[list[str]]
-    maps: np.ndarray  # [L, B, A, S, S]

@@ -60,16 +60,6 @@ def check_inputs(inputs: Any, config: BertConfig, more: tuple[str, ...] = ()) ->
     return {name: arrays.get(name, x) for name, x in inputs.items()}
 
 
-def _array(name: str, rows: Any) -> np.ndarray:
-    try:
-        return np.asarray(rows)
-    except ValueError:
-        raise ValueError(
-            f"`{name}` has rows of several lengths. Pad them to one length, and set input_mask to 0 at the padding. "
-            f"Received: {type(rows).__name__}"
-        ) from None
-
-
 def check_positions(positions: Any, word_ids: Any) -> None:
     """Refuse positions [B, P] outside the sequences [B, S]; they would point at other rows of the batch."""
     positions = _matrix("masked_lm_positions", positions)
@@ -85,7 +75,13 @@ def check_positions(positions: Any, word_ids: Any) -> None:
 
 def _matrix(name: str, x: Any) -> Any:
     """The array of an input; an error unless it has integers and two axes."""
-    x = x if hasattr(x, "dtype") else _array(name, x)
+    try:
+        x = x if hasattr(x, "dtype") else np.asarray(x)
+    except ValueError:
+        raise ValueError(
+            f"`{name}` has rows of several lengths. Pad them to one length, and set input_mask to 0 at the padding. "
+            f"Received: {type(x).__name__}"
+        ) from None
     kind = str(x.dtype) if isinstance(x, np.ndarray) else backend.standardize_dtype(x.dtype)
     if not (kind.startswith(("int", "uint")) or (kind == "bool" and name == "input_mask")):
         raise TypeError(f"`{name}` must hold integers. Cast it to int32. Received: {kind}")

@@ -10,16 +10,23 @@ from keras_bert.compat import set_untracked
 from keras_bert.layers.dense import blank_weights
 from keras_bert.named_weights import by_layer
 from keras_bert.policy import check_trainable
-from keras_bert.runner import Runners
+from keras_bert.runner import Runners, engine
 from keras_bert.saving import changed_layers, restore_layers
 
 
 class Model(keras.Model):
     """A functional model that refuses to train in a dtype too coarse for the steps."""
 
-    @cached_property
+    @property
     def runners(self) -> Runners:
-        """What this model keeps between calls that read text, so that its graphs are built once."""
+        """What this model keeps between calls that read text, so that its graphs are built once.
+
+        Those of another engine, while `keras_bert.inference` asks the model.
+        """
+        return engine.get() or self._own_runners
+
+    @cached_property
+    def _own_runners(self) -> Runners:
         return Runners()
 
     def make_train_function(self, force: bool = False) -> Any:

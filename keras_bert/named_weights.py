@@ -7,6 +7,8 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_bert.lazy import tf
+
 _SLICE = 8 << 20  # bytes
 
 
@@ -57,8 +59,6 @@ def _reader(layer: Any, variable: Any) -> Callable[[], np.ndarray]:
 def assign(variable: Any, x: np.ndarray) -> None:
     """Put an array into a variable; on TensorFlow a large one in slices, since it would hold two more copies of it."""
     if keras.backend.backend() == "tensorflow" and x.ndim == 2 and x.nbytes > _SLICE:
-        import tensorflow as tf
-
         value = variable.value
         if tuple(x.shape) == tuple(value.shape) and not isinstance(value, tf.distribute.DistributedValues):
             rows = max(1, _SLICE * len(x) // x.nbytes)

@@ -1,11 +1,13 @@
 """Runner: a Keras model run without training over tokenized rows; Runners: those that a model keeps."""
 
 from collections.abc import Callable, Hashable
+from contextvars import ContextVar
 from typing import Any
 
 import keras
 import numpy as np
 
+from keras_bert.lazy import tf
 from keras_bert.text.tensors import in_graph
 from keras_bert.text.tokenized_rows import TokenizedRows
 
@@ -32,10 +34,12 @@ class Runner:
         output = self.model.predict_on_batch({name: np.asarray(value) for name, value in packed.items()})
         return np.asarray(output)[: len(index)]
 
+    def on_inputs(self, inputs: dict[str, np.ndarray]) -> Any:
+        """The model's output for inputs that are packed already."""
+        return self.model(inputs, training=False)
+
     def _graph(self, rows: TokenizedRows) -> Any:
         """A concrete function: `tf.function` itself warns of retracing where several runners are made."""
-        import tensorflow as tf
-
         packer, count, columns = rows.packer, rows.rows_per_example, len(rows.segments)
         key = packer, count, columns
         if key not in self.graphs:
@@ -69,3 +73,6 @@ class Runners:
         if key not in self.made:
             self.made[key] = Runner(build())
         return self.made[key]
+
+
+engine: ContextVar[Any] = ContextVar("engine", default=None)  # runners of another engine, while it is asked

@@ -8,10 +8,11 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_bert.checks import check_choice
 from keras_bert.progress import progress
 from keras_bert.text.packing import check_seq_length
 from keras_bert.text.preprocessor import text_columns
-from keras_bert.text.tokenized_rows import TokenizedRows, tokenize
+from keras_bert.text.tokenized_rows import TokenizedRows, pieces, tokenize
 
 COMBINE = ("concat", "sum", "mean")
 POOLING = ("mean", "cls", "max", "pooled", None)
@@ -90,8 +91,11 @@ def embed(
     options = chosen, combine, pooling, normalize
     run = bert.runners.get(options, bert, lambda: keras.Model(bert.input, features(bert, *options)))
 
-    parts = [tokenize(bert.preprocessor, column, offsets=pooling is None) for column in columns]
-    segments = [ids.merge_dims(1, 2) for ids, *_ in parts]
+    if pooling is None:
+        parts = [tokenize(bert.preprocessor, column, offsets=True) for column in columns]
+        segments = [ids.merge_dims(1, 2) for ids, *_ in parts]
+    else:
+        segments = [pieces(bert.preprocessor, column) for column in columns]
     rows = TokenizedRows(segments, replace(bert.preprocessor.packer, max_length=limit))
     rows.warn_of_cuts("`max_length`, or else the number of the model's positions,")
     batches = rows.by_length(tokens=batch_tokens)
@@ -101,7 +105,7 @@ def embed(
         for index, batch in vectors:
             found[index] = batch
         return found
-    pieces: list[Any] = [None] * len(rows)
+    of_texts: list[Any] = [None] * len(rows)
     token, splits = bert.preprocessor.vocabulary.token, np.asarray(segments[0].row_splits)
     ids, starts, ends = (np.asarray(part.flat_values) for part in parts[0])
     for index, batch in vectors:
@@ -109,13 +113,12 @@ def embed(
             kept = rows.lengths[number] - 2  # without [CLS] and [SEP]
             own = slice(splits[number], splits[number] + kept)
             tokens = tuple(map(token, ids[own]))
-            pieces[number] = PieceVectors(tokens, starts[own], ends[own], row[1 : kept + 1].copy())
-    return pieces
+            of_texts[number] = PieceVectors(tokens, starts[own], ends[own], row[1 : kept + 1].copy())
+    return of_texts
 
 
 def _check_options(blocks: int, layers: tuple[int, ...], combine: str, pooling: str | None) -> None:
-    if combine not in COMBINE:
-        raise ValueError(f"`combine` must be one of {COMBINE}. Received: combine={combine!r}")
+    check_choice("combine", combine, COMBINE)
     if pooling not in POOLING:
         raise ValueError(f"`pooling` must be one of {POOLING}. Received: pooling={pooling!r}")
     numbers = all(hasattr(layer, "__index__") for layer in layers)

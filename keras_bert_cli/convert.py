@@ -1,8 +1,7 @@
 """`keras-bert convert`: a model in any format, written in another."""
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -10,19 +9,12 @@ from keras_bert_cli.contents import command
 from keras_bert_cli.options import MODEL, CacheDir, LocalOnly
 
 
-class Format(StrEnum):
-    """The formats that can be written."""
-
-    HF = "hf"
-    GOOGLE = "google"
-    KERAS_HUB = "keras-hub"
-    KERAS_BERT = "keras-bert"
-
-
 @command("convert", example="keras-bert convert uncased_L-12_H-768_A-12 --to hf bert-base")
 def convert(
     source: Annotated[str, typer.Argument(help=f"{MODEL} Or the folder of a run.")],
-    to: Annotated[Format, typer.Option("--to", help="The format to write.")],
+    to: Annotated[
+        Literal["hf", "google", "keras-hub", "keras-bert"], typer.Option("--to", help="The format to write.")
+    ],
     directory: Annotated[
         Path | None, typer.Argument(help="A new or empty folder.", show_default="with --push a temporary one")
     ] = None,
@@ -42,15 +34,15 @@ def convert(
     from keras_bert.weights.convert import convert
     from keras_bert.weights.share import check_can_push
 
-    if push is not None and to is not Format.HF:
-        raise typer.BadParameter(f"--push uploads a HuggingFace folder. Add --to hf. Received: --to {to.value}")
+    if push is not None and to != "hf":
+        raise typer.BadParameter(f"--push uploads a HuggingFace folder. Add --to hf. Received: --to {to}")
     if push is None and directory is None:
         raise typer.BadParameter("DIRECTORY is missing. Name a new folder. Received: none")
     if push is not None:
         check_can_push(push)
     with TemporaryDirectory() as temporary:
         folder = directory or Path(temporary, "model")
-        done = convert(source, to.value, folder, cache_dir=cache_dir, local_only=local_only)
+        done = convert(source, to, folder, cache_dir=cache_dir, local_only=local_only)
         checkpoint = done.checkpoint
         vocabulary = f"{len(checkpoint.vocabulary)} pieces" if checkpoint.vocabulary else "none"
         lines = [
@@ -59,7 +51,7 @@ def convert(
             *((f"head {name}", f"{len(head.weights)} arrays") for name, head in checkpoint.heads.items()),
             ("vocabulary", vocabulary),
             *((f"left out: {name}", reason) for name, reason in done.left_out.items()),
-            *([("written", f"{directory} ({to.value})")] if directory else []),
+            *([("written", f"{directory} ({to})")] if directory else []),
             ("largest difference of outputs", f"{done.difference:.1e}"),
         ]
         for name, value in lines:

@@ -1,32 +1,13 @@
 """`keras-bert embed`: vectors of texts, and a map of them."""
 
 import json
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
+from keras_bert_cli import options
 from keras_bert_cli.contents import command
-from keras_bert_cli.options import MOST, CacheDir, LocalOnly, Model, check_new_file, column, given, standard_input
-
-
-class Combine(StrEnum):
-    """How the vectors of several layers become one."""
-
-    CONCAT = "concat"
-    SUM = "sum"
-    MEAN = "mean"
-
-
-class Pooling(StrEnum):
-    """How the vectors of a text's pieces become one."""
-
-    MEAN = "mean"
-    CLS = "cls"
-    MAX = "max"
-    POOLED = "pooled"
-
 
 TABLES = (".tsv", ".csv", ".jsonl")
 
@@ -41,7 +22,7 @@ def embed(
             help="A file with one text per line, a table (.tsv, .csv, .jsonl), or - for standard input.",
         ),
     ] = Path("-"),
-    model: Model = "base",
+    model: options.Model = "base",
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="The vectors to write, .npy, one row per text.")
     ] = None,
@@ -53,27 +34,36 @@ def embed(
         Path | None,
         typer.Option(metavar="DIR", help="A new folder for vectors.tsv and metadata.tsv: tensorboard --logdir DIR."),
     ] = None,
-    text: Annotated[str, typer.Option(help="Column of a table with the text, by name or by number from 0.")] = "text",
+    text: Annotated[
+        str,
+        typer.Option(callback=options.column, help="Column of a table with the text, by name or by number from 0."),
+    ] = "text",
     label_column: Annotated[
-        str | None, typer.Option(help="Column of a table that colours the map and the projector.")
+        str | None,
+        typer.Option(callback=options.column, help="Column of a table that colours the map and the projector."),
     ] = None,
     layer: Annotated[
         list[int],
         typer.Option(help="An encoder block, counted from 0, or backwards from -1. Give it again for several blocks."),
     ] = [-1],  # noqa: B006 - Typer copies it
-    combine: Annotated[Combine, typer.Option(help="How to combine several layers.")] = Combine.CONCAT,
+    combine: Annotated[
+        Literal["concat", "sum", "mean"], typer.Option(help="How to combine several layers.")
+    ] = "concat",
     pooling: Annotated[
-        Pooling | None, typer.Option(help="How to combine the pieces of a text.", show_default="the model's, else mean")
+        Literal["mean", "cls", "max", "pooled"] | None,
+        typer.Option(help="How to combine the pieces of a text.", show_default="the model's, else mean"),
     ] = None,
     normalize: Annotated[
         bool | None, typer.Option(help="Scale vectors to length 1.", show_default="the model's, else no")
     ] = None,
     max_length: Annotated[
         int | None,
-        typer.Option(min=3, max=MOST, help="Maximum number of pieces.", show_default="the model's, else all"),
+        typer.Option(min=3, max=options.MOST, help="Maximum number of pieces.", show_default="the model's, else all"),
     ] = None,
-    cache_dir: CacheDir = None,
-    local_only: LocalOnly = False,
+    engine: options.Engine = None,
+    dtype: options.InferenceDtype = None,
+    cache_dir: options.CacheDir = None,
+    local_only: options.LocalOnly = False,
 ) -> None:
     """Turn texts into vectors, in the order of the lines. An empty line is an empty text."""
     import numpy as np
@@ -85,16 +75,16 @@ def embed(
 
     if output is None and plot is None and projector is None and not as_json:
         raise typer.BadParameter("No output was asked for. Use --output, --json, --plot or --projector.")
-    check_new_file(output, "--output")
-    check_new_file(plot, "--plot")
+    options.check_new_file(output, "--output")
+    options.check_new_file(plot, "--plot")
     if projector is not None:
         check_new_folder(projector)
     texts, labels = _read(file, text, label_column)
     if plot is not None:
         check_map(len(texts), labels, plot)
-    bert = load(model, cache_dir=cache_dir, local_only=local_only)
-    options = given(pooling=pooling and pooling.value, normalize=normalize, max_length=max_length)
-    vectors = bert.embed(texts, layers=tuple(layer), combine=combine.value, **options)  # [n, d]
+    bert = options.asked_by(load(model, cache_dir=cache_dir, local_only=local_only), engine, dtype)
+    pooled = options.given({"pooling": pooling, "normalize": normalize, "max_length": max_length})
+    vectors = bert.embed(texts, layers=tuple(layer), combine=combine, **pooled)  # [n, d]
     if output is not None:
         with new_file(str(output)) as temporary, open(temporary, "wb") as array:
             np.save(array, vectors)
@@ -111,16 +101,15 @@ def embed(
         typer.echo(f"{written}: {len(vectors)} texts x {vectors.shape[1]}")
 
 
-def _read(file: Path, text: str, label: str | None) -> tuple[list[str], list[str] | None]:
+def _read(file: Path, text: str | int, label: str | int | None) -> tuple[list[str], list[str] | None]:
     """The texts, and their labels if a column of labels was named."""
     from keras_bert.tasks.readers.rows import lines
     from keras_bert.tasks.readers.table import read_table
 
     if file.suffix.lower() in TABLES:
-        table = read_table(file, header=not text.isdecimal())
-        labels = None if label is None else [str(value) for value in table.column(column(label))]
-        return table.column(column(text)), labels
+        table = read_table(file, header=isinstance(text, str))
+        return table.column(text), None if label is None else list(map(str, table.column(label)))
     if label is not None:
         raise typer.BadParameter(f"--label-column needs a table ({', '.join(TABLES)}). Received: {file}")
-    found = standard_input() if str(file) == "-" else lines(file)
+    found = options.standard_input() if str(file) == "-" else lines(file)
     return [line for _, line in found], None

@@ -7,54 +7,42 @@ from typing import Annotated
 
 import typer
 
+from keras_bert_cli import options
 from keras_bert_cli.contents import command
-from keras_bert_cli.options import (
-    AS_TRAINED,
-    BatchSize,
-    Damaged,
-    Strategy,
-    TrainedChoice,
-    TrainedFormat,
-    TrainedHeader,
-    TrainedLabel,
-    TrainedSeparator,
-    TrainedText,
-    column,
-    columns,
-    given,
-    seed,
-)
 
 
 @command("evaluate", example="keras-bert evaluate nsmc --data nsmc-test.tsv")
 def evaluate(
+    context: typer.Context,
     source: Annotated[
         str, typer.Argument(help="The folder of a finetune run, or pretrained weights: a name, a path, hf://org/name.")
     ],
     data: Annotated[
         str, typer.Option("--data", help="For a task, a file of rows; for weights, a folder from keras-bert examples.")
     ],
-    format: TrainedFormat = None,
-    text: TrainedText = [],  # noqa: B006 - Typer copies it
-    label: TrainedLabel = None,
-    choice: TrainedChoice = [],  # noqa: B006
-    separator: TrainedSeparator = None,
-    header: TrainedHeader = None,
+    format: options.TrainedFormat = None,
+    text: options.TrainedText = [],  # noqa: B006 - Typer copies it
+    label: options.TrainedLabel = None,
+    choices: options.TrainedChoices = [],  # noqa: B006
+    separator: options.TrainedSeparator = None,
+    header: options.TrainedHeader = None,
     skip_empty: Annotated[
-        bool | None, typer.Option(help="Drop rows with an empty text.", show_default=AS_TRAINED)
+        bool | None, typer.Option(help="Drop rows with an empty text.", show_default=options.AS_TRAINED)
     ] = None,
-    batch_size: BatchSize = 32,
-    strategy: Strategy = "one",
+    batch_size: options.BatchSize = 32,
+    strategy: options.Strategy = "one",
     dtype: Annotated[
-        str, typer.Option(help="float32, bfloat16, float16, mixed_bfloat16 or mixed_float16.")
-    ] = "float32",
-    seed: Annotated[int, seed("the masks")] = 0,
-    damaged: Damaged = "stop",
+        str | None,
+        typer.Option(help="float32, bfloat16, float16, mixed_bfloat16 or mixed_float16; int8 for a task."),
+    ] = None,
+    engine: options.Engine = None,
+    seed: Annotated[int, options.seed("the masks")] = 0,
+    damaged: options.Damaged = "stop",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Evaluate a finished task on the rows of a file, or pretrained weights on masked words and next sentences.
 
-    The options from --format to --skip-empty are for tasks, those from --strategy to --damaged for weights.
+    The options from --format to --skip-empty and --engine are for tasks, --strategy, --seed and --damaged for weights.
     """
     from keras_bert.storage import is_remote
 
@@ -63,18 +51,13 @@ def evaluate(
     from keras_bert.tasks.run.finetune import MODEL
 
     if Path(data).is_file():
+        from keras_bert.tasks.readers import Reading
         from keras_bert.tasks.run.finished_task import FinishedTask
 
-        reading = given(
-            format=format,
-            text=columns(text),
-            label=None if label is None else column(label),
-            choices=columns(choice),
-            separator=separator,
-            header=header,
-            skip_empty=skip_empty,
-        )
-        scores = FinishedTask.load(Path(source), **reading).evaluate(Path(data), batch_size=batch_size)
+        reading = options.given(options.fields_of(Reading, context.params))
+        finished = FinishedTask.load(Path(source), **reading)
+        finished = dataclasses.replace(finished, task=options.asked_by(finished.task, engine, dtype))
+        scores = finished.evaluate(Path(data), batch_size=batch_size)
         lines = "\n".join(f"{name}\t{value:.4f}" for name, value in scores.items())
         typer.echo(json.dumps(scores) if as_json else lines)
         return
@@ -82,5 +65,7 @@ def evaluate(
         raise IsADirectoryError(f"--data must be a file of rows, since {source} is a task. Received: the folder {data}")
     from keras_bert.pretraining.run.evaluation import evaluate
 
-    found = evaluate(source, data, strategy=strategy, batch_size=batch_size, seed=seed, dtype=dtype, damaged=damaged)
+    found = evaluate(
+        source, data, strategy=strategy, batch_size=batch_size, seed=seed, dtype=dtype or "float32", damaged=damaged
+    )
     typer.echo(json.dumps(dataclasses.asdict(found)) if as_json else str(found))

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
+from keras_bert_cli import options
 from keras_bert_cli.contents import command
-from keras_bert_cli.options import CORPUS, MOST, Cased, KeepAccents, NoSplitCjk, TextField, text_rules
 
 
 @command(
@@ -15,13 +15,15 @@ from keras_bert_cli.options import CORPUS, MOST, Cased, KeepAccents, NoSplitCjk,
     context_settings={"ignore_unknown_options": True},  # those of Beam's runners
 )
 def examples(
+    context: typer.Context,
     corpus: Annotated[
-        list[str], typer.Argument(help=f"{CORPUS}; then the options of the Beam runner, if any.", metavar="CORPUS")
+        list[str],
+        typer.Argument(help=f"{options.CORPUS}; then the options of the Beam runner, if any.", metavar="CORPUS"),
     ],
     vocab: Annotated[Path, typer.Option("--vocab", help="The vocabulary, one piece per line.")],
     output: Annotated[str, typer.Option("--output", "-o", help="Folder for the examples, local or gs://.")],
     seq_length: Annotated[
-        int, typer.Option(min=3, max=MOST, help="Pieces per example, including [CLS] and [SEP].")
+        int, typer.Option(min=3, max=options.MOST, help="Pieces per example, including [CLS] and [SEP].")
     ] = 128,
     mode: Annotated[
         str,
@@ -40,30 +42,34 @@ def examples(
     max_predictions: Annotated[
         int | None,
         typer.Option(
-            min=1, max=MOST, help="Maximum number of masked pieces per example.", show_default="--rate x --seq-length"
+            min=1,
+            max=options.MOST,
+            help="Maximum number of masked pieces per example.",
+            show_default="--rate x --seq-length",
         ),
     ] = None,
     short_seq_prob: Annotated[
         float, typer.Option(min=0, max=1, help="Share of the documents whose examples are shorter.")
     ] = 0.1,
     dupe_factor: Annotated[
-        int | None, typer.Option(min=1, max=MOST, help="Passes over the corpus.", show_default="1; static 10")
+        int | None, typer.Option(min=1, max=options.MOST, help="Passes over the corpus.", show_default="1; static 10")
     ] = None,
-    documents: Annotated[
+    boundary: Annotated[
         str,
         typer.Option(
+            "--documents",
             help="What separates documents in a text file: blank-line, heading, file, or auto (headings in .md files, "
-            "blank lines in others)."
+            "blank lines in others).",
         ),
     ] = "auto",
     sentences: Annotated[
         str,
         typer.Option(help="How sentences are found: rules (for English and Korean) or line (one sentence per line)."),
     ] = "rules",
-    text_field: TextField = "text",
-    cased: Cased = False,
-    keep_accents: KeepAccents = False,
-    no_split_cjk: NoSplitCjk = False,
+    text_field: options.TextField = "text",
+    cased: options.Cased = False,
+    keep_accents: options.KeepAccents = False,
+    no_split_cjk: options.NoSplitCjk = False,
     shard_size: Annotated[int, typer.Option(min=1, help="Characters of text per file of examples.")] = 4_000_000,
     seed: Annotated[
         int, typer.Option(help="Random seed for the pairs and static masks: the same seed gives the same bytes.")
@@ -75,33 +81,18 @@ def examples(
     runner: Annotated[str, typer.Option(help="local, beam, or the name of a Beam runner.")] = "local",
 ) -> None:
     """Write pretraining examples. If it is interrupted, the same command keeps the finished shards and resumes."""
+    from keras_bert.pretraining.examples.example_settings import ExampleSettings
     from keras_bert.pretraining.examples.masking import Masking
     from keras_bert.pretraining.examples.write_examples import write_examples
 
     first = next((index for index, word in enumerate(corpus) if word.startswith("-")), len(corpus))
-    corpus, options = corpus[:first], corpus[first:]
-    if options and runner == "local":
-        raise typer.BadParameter(f"No such option: {options[0]}. The options of Beam need --runner beam.")
+    corpus, of_beam = corpus[:first], corpus[first:]
+    if of_beam and runner == "local":
+        raise typer.BadParameter(f"No such option: {of_beam[0]}. The options of Beam need --runner beam.")
     if not corpus:
         raise typer.BadParameter("CORPUS is missing. Name its files first, then the options of the Beam runner.")
-    beam = None if runner == "local" else [*([] if runner == "beam" else [f"--runner={runner}"]), *options]
-    written = write_examples(
-        corpus,
-        output,
-        vocabulary=vocab,
-        **text_rules(cased, keep_accents, no_split_cjk),
-        seq_length=seq_length,
-        mode=mode,
-        nsp=not no_nsp,
-        masking=Masking(rate=rate, mask=mask, random=random, whole_word=whole_word, max_predictions=max_predictions),
-        short_seq_prob=short_seq_prob,
-        dupe_factor=dupe_factor,
-        boundary=documents,
-        sentences=sentences,
-        text_field=text_field,
-        shard_size=shard_size,
-        seed=seed,
-        workers=workers,
-        beam=beam,
-    )
+    beam = None if runner == "local" else [*([] if runner == "beam" else [f"--runner={runner}"]), *of_beam]
+    settings = options.fields_of(ExampleSettings, context.params) | options.text_rules(context.params)
+    settings |= {"nsp": not no_nsp, "masking": Masking(**options.fields_of(Masking, context.params))}
+    written = write_examples(corpus, output, vocabulary=vocab, workers=workers, beam=beam, **settings)
     typer.echo(f"{output}: {written}")

@@ -1,5 +1,6 @@
 """`keras-bert export`: a model as SavedModels, with the files that serve them."""
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -7,6 +8,14 @@ import typer
 
 from keras_bert_cli.contents import command
 from keras_bert_cli.options import MODEL, CacheDir, LocalOnly
+
+
+class Format(StrEnum):
+    """What runs the exported model."""
+
+    SAVEDMODEL = "savedmodel"
+    ONNX = "onnx"
+    LITERT = "litert"
 
 
 @command("export", example="keras-bert export runs/sentiment --name sentiment")
@@ -21,6 +30,9 @@ def export(
         int | None, typer.Option(help="Number of pieces to truncate texts to.", show_default="the model's")
     ] = None,
     dtype: Annotated[str | None, typer.Option(help='Such as "bfloat16" or "int8".', show_default="the model's")] = None,
+    format: Annotated[
+        Format, typer.Option(help="savedmodel takes text; onnx and litert take ids, for ONNX Runtime and LiteRT.")
+    ] = Format.SAVEDMODEL,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the version if it exists.")] = False,
     attention: Annotated[
         bool,
@@ -29,7 +41,10 @@ def export(
     cache_dir: CacheDir = None,
     local_only: LocalOnly = False,
 ) -> None:
-    """Export a model for TF Serving. It accepts text and returns a task's answers, or vectors if it has no task."""
+    """Export a model for TF Serving. It accepts text and returns a task's answers, or vectors if it has no task.
+
+    With --format onnx or litert the model accepts packed ids and returns logits, or vectors if it has no task.
+    """
     from keras_bert.exports.export import export
     from keras_bert.serving.write_kit import write_kit
 
@@ -37,6 +52,17 @@ def export(
         raise ValueError(f"--name must be letters, digits, - and _, since it is part of URLs. Received: {name!r}")
     model = load_any(source, cache_dir=cache_dir, local_only=local_only)
     directory = f"{output.rstrip('/')}/{name}"
+    if format != Format.SAVEDMODEL:
+        from keras_bert.exports.runtime_folder import write_runtime_folder
+
+        if attention or seq_length or "://" in output:
+            raise ValueError(
+                "--attention, --seq-length and buckets are only for --format savedmodel. Leave them out. "
+                f"Received: --format {format.value}"
+            )
+        folder = write_runtime_folder(model, directory, format.value, version=version, dtype=dtype, overwrite=overwrite)
+        typer.echo(f"{folder}\t{type(model).__name__}\tversion {version}")
+        return
     export(
         model,
         directory,

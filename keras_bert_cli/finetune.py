@@ -1,38 +1,14 @@
 """`keras-bert finetune`: train a task on files."""
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
+from keras_bert_cli import options
 from keras_bert_cli.contents import command
-from keras_bert_cli.options import (
-    MOST,
-    TRAINING_DTYPE,
-    BatchSize,
-    Choice,
-    Format,
-    Header,
-    Label,
-    Model,
-    Separator,
-    Strategy,
-    Text,
-    column,
-    columns,
-    seed,
-)
 
-
-class TaskName(StrEnum):
-    """The `command` of each task."""
-
-    CLASSIFY = "classify"
-    REGRESS = "regress"
-    TAG = "tag"
-    ANSWER = "answer"
-    CHOOSE = "choose"
+TaskName = Literal["classify", "regress", "tag", "answer", "choose"]  # the `command` of each task
 
 
 @command(
@@ -41,6 +17,7 @@ class TaskName(StrEnum):
     "--skip-empty --model hf://klue/bert-base --output nsmc",
 )
 def finetune(
+    context: typer.Context,
     kind: Annotated[
         TaskName,
         typer.Argument(
@@ -51,27 +28,28 @@ def finetune(
     train: Annotated[Path, typer.Option(help="File of rows to learn from.", exists=True, dir_okay=False)],
     valid: Annotated[Path, typer.Option(help="File of rows that picks the best epoch.", exists=True, dir_okay=False)],
     output: Annotated[Path, typer.Option("--output", "-o", help="A new or empty folder.")],
-    model: Model = "base",
-    format: Format = None,
-    text: Text = ["text"],  # noqa: B006 - Typer copies it
-    label: Label = "label",
-    choice: Choice = [],  # noqa: B006
-    separator: Separator = None,
+    model: options.Model = "base",
+    format: options.Format = None,
+    text: options.Text = ["text"],  # noqa: B006 - Typer copies it
+    label: options.Label = "label",
+    choices: options.Choices = [],  # noqa: B006
+    separator: options.Separator = None,
     scale: Annotated[
         float, typer.Option(help="Divide each score by this number, such as 5 if the scores are from 0 to 5.")
     ] = 1.0,
-    header: Header = None,
+    header: options.Header = None,
     skip_empty: Annotated[bool, typer.Option("--skip-empty", help="Drop rows with an empty text.")] = False,
     epochs: Annotated[int, typer.Option(min=1, help="Passes over the training file.")] = 3,
-    batch_size: BatchSize = 32,
+    batch_size: options.BatchSize = 32,
     learning_rate: Annotated[
         float, typer.Option("--learning-rate", "--lr", help="Learning rate of AdamW after the warm-up.")
     ] = 3e-5,
     seq_length: Annotated[
-        int | None, typer.Option(min=8, max=MOST, help="Maximum number of pieces.", show_default="128; for answer 384")
+        int | None,
+        typer.Option(min=8, max=options.MOST, help="Maximum number of pieces.", show_default="128; for answer 384"),
     ] = None,
-    seed: Annotated[int, seed("the new head, the dropout and the order of the rows")] = 0,
-    dtype: Annotated[str, TRAINING_DTYPE] = "float32",
+    seed: Annotated[int, options.seed("the new head, the dropout and the order of the rows")] = 0,
+    dtype: Annotated[str, options.TRAINING_DTYPE] = "float32",
     cosine: Annotated[
         bool, typer.Option("--cosine", help="For regress: score a pair by the cosine of its texts' vectors.")
     ] = False,
@@ -80,9 +58,10 @@ def finetune(
         int | None, typer.Option(min=0, help="Freeze the embeddings and this many encoder blocks.")
     ] = None,
     lora: Annotated[
-        int | None, typer.Option(min=1, max=MOST, help="Train the head and low-rank updates (LoRA) of this rank.")
+        int | None,
+        typer.Option(min=1, max=options.MOST, help="Train the head and low-rank updates (LoRA) of this rank."),
     ] = None,
-    strategy: Strategy = "one",
+    strategy: options.Strategy = "one",
     grid: Annotated[
         bool,
         typer.Option(
@@ -98,32 +77,9 @@ def finetune(
 
     if freeze and freeze_blocks is not None:
         raise typer.BadParameter("--freeze already freezes all blocks. Use either --freeze or --freeze-blocks.")
-    settings = FinetuneSettings(
-        kind=kind.value,
-        train=str(train),
-        valid=str(valid),
-        model=model,
-        reading=Reading(
-            format=format,
-            text=columns(text),
-            label=column(label),
-            choices=columns(choice),
-            separator=separator,
-            scale=scale,
-            header=header,
-            skip_empty=skip_empty,
-        ),
-        epochs=epochs,
-        batch_size=batch_size,
-        learning_rate=learning_rate,
-        seq_length=seq_length,
-        seed=seed,
-        dtype=dtype,
-        freeze=-1 if freeze else freeze_blocks,
-        lora=lora,
-        strategy=strategy,
-        cosine=cosine,
-    )
+    given = context.params | {"train": str(train), "valid": str(valid), "freeze": -1 if freeze else freeze_blocks}
+    given["reading"] = Reading(**options.fields_of(Reading, given))
+    settings = FinetuneSettings(**options.fields_of(FinetuneSettings, given))
     metrics = finetune_grid(settings, output) if grid else run(settings, output)
     for name, value in metrics["valid"].items():
         typer.echo(f"{name}\t{value:.4f}")

@@ -1,9 +1,11 @@
 """Options that several commands share, each written once, and the checks of their values."""
 
-from collections.abc import Iterable, Iterator
+import dataclasses
+import os
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -27,6 +29,14 @@ Strategy = Annotated[
         "tpu, tpu:NAME, or auto."
     ),
 ]
+Engine = Annotated[
+    Literal["auto", "tensorflow", "onnxruntime"] | None,
+    typer.Option(help="What computes the answers.", show_default="tensorflow, or auto with --dtype"),
+]
+InferenceDtype = Annotated[
+    Literal["float32", "bfloat16", "int8"] | None,
+    typer.Option(help="Type to compute in.", show_default="the model's"),
+]
 TRAINING_DTYPE = typer.Option(help="float32, mixed_bfloat16 or mixed_float16.")
 Damaged = Annotated[str, typer.Option(help="What to do at a truncated or damaged shard: stop, or skip the rest of it.")]
 
@@ -34,6 +44,17 @@ Damaged = Annotated[str, typer.Option(help="What to do at a truncated or damaged
 def seed(used_for: str) -> Any:
     """The option --seed, whose range is that of numpy's seeds."""
     return typer.Option(min=0, max=2**32 - 1, help=f"Random seed for {used_for}.")
+
+
+def asked_by(model: Any, engine: str | None, dtype: str | None) -> Any:
+    """The model, or its `inference` where another engine or dtype was asked for."""
+    # The commands that ask never change weights, so oneDNN may pack them once. It reads this at the first product.
+    os.environ.setdefault("TF_ONEDNN_ASSUME_FROZEN_WEIGHTS", "1")
+    if dtype is None and engine in (None, "tensorflow"):
+        return model
+    from keras_bert.inference import inference
+
+    return inference(model, engine or "auto", dtype or "float32")
 
 
 # === Raw text ===
@@ -50,24 +71,42 @@ KeepAccents = Annotated[
 NoSplitCjk = Annotated[bool, typer.Option("--no-split-cjk", help="Do not make each Chinese character a word.")]
 
 
-def text_rules(cased: bool, keep_accents: bool, no_split_cjk: bool) -> dict[str, Any]:
+def text_rules(options: Mapping[str, Any]) -> dict[str, Any]:
     """The three switches as the arguments of `Preprocessor`."""
     return {
-        "lowercase": not cased,
-        "strip_accents": False if keep_accents else None,
-        "split_cjk": not no_split_cjk,
+        "lowercase": not options["cased"],
+        "strip_accents": False if options["keep_accents"] else None,
+        "split_cjk": not options["no_split_cjk"],
     }
 
 
 # === Files of rows. For a finished task, the default of each option is its value in training. ===
 
+
+def column(value: str | None) -> Any:
+    """A column by its name or, if the value is all digits, by its number."""
+    return int(value) if value and value.isdecimal() else value
+
+
+def columns(values: Iterable[str]) -> tuple[str | int, ...]:
+    return tuple(map(column, values))
+
+
 _format = partial(
     typer.Option,
     help="tsv, csv, jsonl or label-text; for tag conll, conllu or klue-ner; for answer squad or korquad.",
 )
-_text = partial(typer.Option, help="Column with the text, by name or by number from 0. Give it twice for text pairs.")
-_label = partial(typer.Option, help="Column with the label, the score, or the number of the right choice.")
-_choice = partial(typer.Option, help="Column with a choice. Give it once for each choice.")
+_text = partial(
+    typer.Option,
+    callback=columns,
+    help="Column with the text, by name or by number from 0. Give it twice for text pairs.",
+)
+_label = partial(
+    typer.Option, callback=column, help="Column with the label, the score, or the number of the right choice."
+)
+_choices = partial(
+    typer.Option, "--choice", callback=columns, help="Column with a choice. Give it once for each choice."
+)
 _separator = partial(
     typer.Option, help="Text between the labels of a row that may have several labels. JSONL lists need none."
 )
@@ -75,29 +114,26 @@ _header = partial(typer.Option, help="Whether the first row holds the names of t
 Format = Annotated[str | None, _format(show_default="by the name of the file")]
 Text = Annotated[list[str], _text()]
 Label = Annotated[str, _label()]
-Choice = Annotated[list[str], _choice()]
+Choices = Annotated[list[str], _choices()]
 Header = Annotated[bool | None, _header(show_default="yes if a column is given by name")]
 TrainedFormat = Annotated[str | None, _format(show_default=AS_TRAINED)]
 TrainedText = Annotated[list[str], _text(show_default=AS_TRAINED)]
 TrainedLabel = Annotated[str | None, _label(show_default=AS_TRAINED)]
-TrainedChoice = Annotated[list[str], _choice(show_default=AS_TRAINED)]
+TrainedChoices = Annotated[list[str], _choices(show_default=AS_TRAINED)]
 TrainedHeader = Annotated[bool | None, _header(show_default="yes if a column is given by name, else as in training")]
 Separator = Annotated[str | None, _separator()]
 TrainedSeparator = Annotated[str | None, _separator(show_default=AS_TRAINED)]
 
 
-def column(value: str) -> str | int:
-    """A column by its name or, if the value is all digits, by its number."""
-    return int(value) if value.isdecimal() else value
+def fields_of(kind: Any, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of a command's options that are fields of a dataclass."""
+    names = {field.name for field in dataclasses.fields(kind)}
+    return {name: value for name, value in values.items() if name in names}
 
 
-def columns(values: Iterable[str]) -> tuple[str | int, ...]:
-    return tuple(map(column, values))
-
-
-def given(**options: Any) -> dict[str, Any]:
+def given(options: Mapping[str, Any]) -> dict[str, Any]:
     """The options that were given."""
-    return {name: value for name, value in options.items() if value not in (None, ())}
+    return {name: value for name, value in options.items() if value not in (None, (), [])}
 
 
 # === Input and output ===

@@ -5,6 +5,8 @@ import re
 import signal
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -30,12 +32,7 @@ def play(
     """Try a model on a page in the browser: export it into a temporary folder, and serve it until Ctrl-C."""
     from keras_bert.exports.export import export
 
-    def stop(*_: Any) -> None:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second one does not interrupt the removal
-        sys.exit(128 + signal.SIGTERM)  # through the end of the `with`, which removes the folder
-
-    signal.signal(signal.SIGTERM, stop)
-    with bound(host, port) as place, tempfile.TemporaryDirectory(prefix="keras-bert-") as made:
+    with _unwound_by_sigterm(), bound(host, port) as place, tempfile.TemporaryDirectory(prefix="keras-bert-") as made:
         folder = Path(made) / _name(source)
         model = load_any(source, cache_dir=cache_dir, local_only=local_only)
         typer.echo("Exporting the model into a temporary folder ...", err=True)
@@ -43,6 +40,21 @@ def play(
         del model
         gc.collect()  # the server has the weights of the export
         run_server(folder, place, page=True)
+
+
+@contextmanager
+def _unwound_by_sigterm() -> Iterator[None]:
+    """SIGTERM ends the program through the end of every `with`, so that folders are removed."""
+
+    def stop(*_: Any) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second one does not interrupt the removal
+        sys.exit(128 + signal.SIGTERM)
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _name(source: str) -> str:

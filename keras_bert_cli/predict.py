@@ -1,22 +1,14 @@
 """`keras-bert predict`: the answers of a finished task, one JSON object per row."""
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from keras_bert_cli import options
 from keras_bert_cli.contents import command
-from keras_bert_cli.options import (
-    BatchSize,
-    TrainedChoice,
-    TrainedFormat,
-    TrainedHeader,
-    TrainedText,
-    columns,
-    given,
-    standard_input,
-)
 
 
 @command("predict", example="echo '다시 보고 싶은 영화' | keras-bert predict nsmc")
@@ -30,11 +22,13 @@ def predict(
             help="A file like those of the training, a .txt file with one row per line, or - for standard input.",
         ),
     ] = Path("-"),
-    format: TrainedFormat = None,
-    text: TrainedText = [],  # noqa: B006 - Typer copies it
-    choice: TrainedChoice = [],  # noqa: B006
-    header: TrainedHeader = None,
-    batch_size: BatchSize = 32,
+    format: options.TrainedFormat = None,
+    text: options.TrainedText = [],  # noqa: B006 - Typer copies it
+    choices: options.TrainedChoices = [],  # noqa: B006
+    header: options.TrainedHeader = None,
+    batch_size: options.BatchSize = 32,
+    engine: options.Engine = None,
+    dtype: options.InferenceDtype = None,
 ) -> None:
     """Print a task's answers as JSON Lines, in the order of the rows.
 
@@ -44,10 +38,11 @@ def predict(
     from keras_bert.tasks.readers.rows import lines
     from keras_bert.tasks.run.finished_task import FinishedTask
 
-    reading = given(format=format, header=header, text=columns(text), choices=columns(choice))
-    finished = FinishedTask.load(source, **reading)
+    reading = {"format": format, "header": header, "text": text, "choices": choices}
+    finished = FinishedTask.load(source, **options.given(reading))
+    finished = dataclasses.replace(finished, task=options.asked_by(finished.task, engine, dtype))
     if str(file) == "-":
-        answers = finished.predict_lines(standard_input(), batch_size=batch_size)
+        answers = finished.predict_lines(options.standard_input(), batch_size=batch_size)
     elif file.suffix.lower() == ".txt" and format is None and not finished.labelled_lines:
         answers = finished.predict_lines(lines(file), batch_size=batch_size)
     else:

@@ -5,12 +5,13 @@ from typing import Annotated
 
 import typer
 
+from keras_bert_cli import options
 from keras_bert_cli.contents import command
-from keras_bert_cli.options import MOST, TRAINING_DTYPE, Damaged, Strategy, given, seed
 
 
 @command("pretrain", example="keras-bert pretrain --data examples --size tiny --output run --recipe tiny-laptop")
 def pretrain(
+    context: typer.Context,
     data: Annotated[str, typer.Option("--data", help="A folder that keras-bert examples wrote.")],
     output: Annotated[str, typer.Option("--output", "-o", help="Folder of the run, local or gs://.")],
     data_512: Annotated[
@@ -25,7 +26,9 @@ def pretrain(
         typer.Option(help="tiny, mini, small, medium, base or large. --from has its own size."),
     ] = None,
     steps: Annotated[int | None, typer.Option(min=1, help="Training steps, over all phases.")] = None,
-    batch_size: Annotated[int | None, typer.Option(min=1, max=MOST, help="Rows per batch, over all devices.")] = None,
+    batch_size: Annotated[
+        int | None, typer.Option(min=1, max=options.MOST, help="Rows per batch, over all devices.")
+    ] = None,
     learning_rate: Annotated[
         float | None, typer.Option(help="Highest learning rate, reached at the end of the warm-up.")
     ] = None,
@@ -34,18 +37,22 @@ def pretrain(
     optimizer: Annotated[str | None, typer.Option(help="adamw or lamb.")] = None,
     accumulate: Annotated[
         int | None,
-        typer.Option(min=1, max=MOST, help="Split a device's rows into this many smaller batches, to save memory."),
+        typer.Option(
+            min=1, max=options.MOST, help="Split a device's rows into this many smaller batches, to save memory."
+        ),
     ] = None,
-    dtype: Annotated[str | None, TRAINING_DTYPE] = None,
+    dtype: Annotated[str | None, options.TRAINING_DTYPE] = None,
     remat: Annotated[
         bool | None, typer.Option(help="Compute attention maps again in the backward pass: less memory, more time.")
     ] = None,
-    seed: Annotated[int | None, seed("the first weights, the order of the rows, the masks and the dropout")] = None,
-    strategy: Strategy = "auto",
+    seed: Annotated[
+        int | None, options.seed("the first weights, the order of the rows, the masks and the dropout")
+    ] = None,
+    strategy: options.Strategy = "auto",
     validation: Annotated[
         str | None, typer.Option(help="Held-out examples, whose loss and accuracy are measured during training.")
     ] = None,
-    damaged: Damaged = "stop",
+    damaged: options.Damaged = "stop",
     validate_every: Annotated[int, typer.Option(min=1, help="Steps from one validation to the next.")] = 1000,
     checkpoint_every: Annotated[int, typer.Option(min=1, help="Steps from one checkpoint to the next.")] = 1000,
     keep: Annotated[int, typer.Option(min=1, help="Number of latest checkpoints to keep.")] = 5,
@@ -59,21 +66,9 @@ def pretrain(
     The recipes: paper-base, paper-large, tiny-laptop, base-one-gpu, base-v5e-1, base-v5e-8, large-pod.
     """
     from keras_bert.pretraining.run.pretrain import pretrain
-    from keras_bert.pretraining.run.pretrain_recipe import find_recipe
+    from keras_bert.pretraining.run.pretrain_recipe import Recipe, find_recipe
 
-    changes = given(
-        size=size,
-        steps=steps,
-        batch_size=batch_size,
-        learning_rate=learning_rate,
-        warmup=warmup,
-        dropout=dropout,
-        optimizer=optimizer,
-        accumulate=accumulate,
-        dtype=dtype,
-        remat=remat,
-        seed=seed,
-    )
+    changes = options.given(options.fields_of(Recipe, context.params))
     model = pretrain(
         [data, data_512] if data_512 else data,
         output,

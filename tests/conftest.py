@@ -3,6 +3,7 @@ import os
 from pathlib import Path
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+os.environ.setdefault("TF_ONEDNN_ASSUME_FROZEN_WEIGHTS", "0")  # some commands set it, and other tests train
 os.environ.setdefault("JAX_PLATFORMS", "cpu")  # jax[tpu] is installed only for its compiler
 
 import hypothesis  # noqa: F401 - before `freeze`: it looks for referrers

@@ -55,12 +55,13 @@ def test_code_runs(page, tmp_path, monkeypatch):
 HOOKS = {
     "examples", "labelled_examples", "held_out_examples", "with_targets", "target_ids", "class_weight_ids", "settings",
     "check_learnable", "check_rows", "check_settings", "objective", "measures", "measures_of", "is_distributed",
-    "logits", "stack_logits", "target_scores", "report_logits", "report_options", "decode_words", "has_preprocessor",
+    "logits", "runners", "stack_logits", "target_scores", "report_logits", "report_options", "decode_words",
+    "has_preprocessor",
 }  # fmt: skip
 # Nor do these, which the author of a task writes: examples/own_task.py shows how.
 CONTRACT = {
     "decode", "answers_in_graph", "signatures", "report", "best_score", "read_rows", "read_lines", "from_rows",
-    "labels_of", "answers_as_json", "as_json",
+    "labels_of", "answers", "answers_as_json", "as_json",
 }  # fmt: skip
 KERAS = (keras.Model, keras.layers.Layer, keras.optimizers.Optimizer)  # they document what overrides theirs
 

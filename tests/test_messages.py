@@ -21,7 +21,10 @@ EXCEPTIONS = {
     "ConnectionError": "the caller tries again, and at the end adds the address and what to do",
     "EOFError": "the caller adds the file and what to do",
 }
-FUNCTIONS = {"keras_bert/tasks/readers/squad.py:_entries": "the caller adds the file and what to do"}
+FUNCTIONS = {
+    "keras_bert/tasks/readers/squad.py:_entries": "the caller adds the file and what to do",
+    "keras_bert/text/numpy_ragged.py:ragged_constant": "the caller adds the argument and what to do",
+}
 
 # Words that read like a translation, and what to write instead.
 PLAIN = {
@@ -77,6 +80,8 @@ def _prose(path):
     """The line and the text of all that people read in a file."""
     source = path.read_text(encoding="utf-8")
     if path.suffix != ".py":
+        # Printed output is not prose: it quotes data, and our own messages are checked where they are written.
+        source = re.sub(r"^```text\n.*?^```", lambda block: "\n" * block[0].count("\n"), source, flags=re.M | re.S)
         yield from enumerate(source.splitlines(), 1)
         return
     for token in tokenize.generate_tokens(io.StringIO(source).readline):

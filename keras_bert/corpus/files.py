@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO
 
-from keras_bert.storage import is_remote, matching
+from keras_bert.lazy import tf
+from keras_bert.storage import is_remote, matching, open_file
 
 _BUFFER = 1 << 20
 COMPRESSED = (".gz", ".bz2", ".zst")
@@ -49,15 +50,6 @@ def kind_of(path: str) -> str:
     return KINDS.get(_suffix(path), "text")
 
 
-def size_of(path: str) -> int:
-    """The size of a file on disk, in bytes."""
-    if not is_remote(path):
-        return os.path.getsize(path)
-    import tensorflow as tf
-
-    return tf.io.gfile.stat(path).length
-
-
 @contextmanager
 def open_bytes(path: str, seen: Callable[[int], None]) -> Iterator[BinaryIO]:
     """Open a file as decompressed bytes; an error of decompression in the `with` block names the file.
@@ -65,7 +57,7 @@ def open_bytes(path: str, seen: Callable[[int], None]) -> Iterator[BinaryIO]:
     seen: called with the number of bytes just read from the file itself.
     """
     errors: list[type[Exception]] = [EOFError, zlib.error, gzip.BadGzipFile]
-    raw = io.BufferedReader(_CountedFile(_open(path), seen), _BUFFER)
+    raw = io.BufferedReader(_CountedFile(open_file(path, "rb"), seen), _BUFFER)
     stream: Any = raw
     suffix = os.path.splitext(path.lower())[1]
     if suffix == ".gz":
@@ -97,8 +89,6 @@ def _files(path: str) -> list[str]:
     walk: Any = os.walk
     is_folder: Any = os.path.isdir
     if is_remote(path):
-        import tensorflow as tf
-
         walk, is_folder = tf.io.gfile.walk, tf.io.gfile.isdir
     if not is_folder(path):
         return matching(path)
@@ -115,14 +105,6 @@ def _suffix(path: str) -> str:
     """The suffix that names the kind, in front of one that names a compression."""
     stem, suffix = os.path.splitext(path.lower())
     return os.path.splitext(stem)[1] if suffix in COMPRESSED else suffix
-
-
-def _open(path: str) -> Any:
-    if not is_remote(path):
-        return open(path, "rb")
-    import tensorflow as tf
-
-    return tf.io.gfile.GFile(path, "rb")
 
 
 class _CountedFile(io.RawIOBase):

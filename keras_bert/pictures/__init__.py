@@ -4,5 +4,3 @@ from keras_bert.pictures.attention import attention_page
 from keras_bert.pictures.curves import draw_curves
 from keras_bert.pictures.embeddings import draw_embeddings
 from keras_bert.pictures.positions import positions
-
-__all__ = ["attention_page", "draw_curves", "draw_embeddings", "positions"]

@@ -1,4 +1,4 @@
-"""Vectors for TensorBoard's projector: two tables, and the file that tells TensorBoard about them."""
+"""Vectors for TensorBoard's projector: two tables, and the file that names them for TensorBoard."""
 
 import os
 import re

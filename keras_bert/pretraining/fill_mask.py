@@ -39,7 +39,10 @@ class NextSentence:
 
 
 def fill_mask(pretrainer: Any, texts: Any, top_k: int = 5) -> list:
-    """For one text, a list with the `top_k` fillings of each mask; for several texts, a list of such lists."""
+    """The most likely pieces for each [MASK] in a text, best first: a list of `Filling` for each mask.
+
+    For a list of texts, one such list for each text.
+    """
     if isinstance(texts, tuple):
         raise ValueError("`texts` must be one text or a list of texts, not a pair. Join the two. Received: a tuple")
     size = pretrainer.bert.config.vocab_size
@@ -76,7 +79,10 @@ def _fill(pretrainer: Any, texts: list[str], start: int, top_k: int) -> list[lis
     positions = np.zeros((len(texts), max(map(len, places))), "int32")  # [B, P]
     for row, place in zip(positions, places, strict=True):
         row[: len(place)] = place
-    scores = _softmax(pretrainer({**inputs, "masked_lm_positions": positions}, training=False)["mlm_logits"])  # [B,P,V]
+    run = pretrainer.runners.get(
+        "fill_mask", pretrainer, lambda: keras.Model(pretrainer.input, pretrainer.output["mlm_logits"])
+    )
+    scores = _softmax(run.on_inputs({**inputs, "masked_lm_positions": positions}))  # [B, P, V]
 
     def fillings(text: str, mask: int, row: np.ndarray) -> list[Filling]:
         best = [(int(id), vocabulary.token(int(id))) for id in np.argsort(-row, kind="stable")[:top_k]]
@@ -96,7 +102,7 @@ def _filled(text: str, mask: int, token: str) -> str:
 
 
 def is_next(pretrainer: Any, first: Any, second: Any) -> Any:
-    """A `NextSentence` for two texts, a list of them for two lists of texts."""
+    """Whether the second text follows the first: a `NextSentence`, or a list of them for two lists of texts."""
     if not pretrainer.nsp:
         raise ValueError(
             "This Pretrainer has no head for next sentences. Load a source that has one, or train "

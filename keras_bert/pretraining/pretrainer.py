@@ -178,16 +178,8 @@ class Pretrainer(HeadedModel):
 
     # === Text ===
 
-    def fill_mask(self, texts: Any, top_k: int = 5) -> list:
-        """The most likely pieces for each [MASK] in a text, best first: a list of `Filling` for each mask.
-
-        For a list of texts, one such list for each text.
-        """
-        return fill_mask(self, texts, top_k)
-
-    def is_next(self, first: Any, second: Any) -> Any:
-        """Whether the second text follows the first: a `NextSentence`, or a list of them for two lists of texts."""
-        return is_next(self, first, second)
+    fill_mask = fill_mask
+    is_next = is_next
 
 
 class _WeightedMean(keras.losses.Loss):

@@ -4,43 +4,21 @@ Paths are of this machine or of any file system that TensorFlow knows, such as g
 the latter.
 """
 
-from keras_bert.storage.digests import sha256_of
 from keras_bert.storage.files import (
     exists,
     make_folder,
     names_in,
     new_file,
+    open_file,
     output_file,
     read_bytes,
     read_text,
     remove,
+    sha256_of,
+    size_of,
     write_text,
 )
 from keras_bert.storage.folders import check_new_folder, new_folder, only_file
 from keras_bert.storage.json_files import json_object, read_json, write_json
 from keras_bert.storage.locks import lock
 from keras_bert.storage.paths import is_remote, literal_path, matching, temporary_path
-
-__all__ = [
-    "check_new_folder",
-    "exists",
-    "is_remote",
-    "json_object",
-    "literal_path",
-    "lock",
-    "make_folder",
-    "matching",
-    "names_in",
-    "new_file",
-    "new_folder",
-    "only_file",
-    "output_file",
-    "read_bytes",
-    "read_json",
-    "read_text",
-    "remove",
-    "sha256_of",
-    "temporary_path",
-    "write_json",
-    "write_text",
-]

@@ -1,5 +1,6 @@
 """Files: each appears completely or not at all, and every error names the file."""
 
+import hashlib
 import os
 import shutil
 import sys
@@ -7,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
+from keras_bert.lazy import tf
 from keras_bert.storage.partials import partial
 from keras_bert.storage.paths import is_remote, temporary_path
 
@@ -28,7 +30,7 @@ def new_file(path: str | os.PathLike) -> Iterator[str]:
         with _errors_about("write", path, temporary):
             if is_remote(path):
                 yield temporary
-                _gfile().rename(temporary, path, overwrite=True)
+                tf.io.gfile.rename(temporary, path, overwrite=True)
                 return
             with partial(temporary, lambda new: open(new, "ab").close()):
                 yield temporary
@@ -49,29 +51,46 @@ def output_file(path: str | os.PathLike) -> str:
 
 def write_text(path: str | os.PathLike, text: str) -> None:
     """Write a text file in UTF-8, with the line ends that the text has."""
-    with new_file(path) as temporary, _open(temporary, "wb") as file:
+    with new_file(path) as temporary, open_file(temporary, "wb") as file:
         file.write(text.encode("utf-8"))
 
 
 def read_bytes(path: str | os.PathLike) -> bytes:
     path = os.fspath(path)
-    with _errors_about("read", path), _open(path, "rb") as file:
+    with _errors_about("read", path), open_file(path, "rb") as file:
         return file.read()
+
+
+def open_file(path: str, mode: str) -> Any:
+    """Open a file of bytes, local or remote."""
+    return tf.io.gfile.GFile(path, mode) if is_remote(path) else open(path, mode)
+
+
+def size_of(path: str) -> int:
+    """The size of a file, in bytes."""
+    return tf.io.gfile.stat(path).length if is_remote(path) else os.path.getsize(path)
 
 
 def read_text(path: str | os.PathLike) -> str:
     return read_bytes(path).decode("utf-8")
 
 
+def sha256_of(path: str | os.PathLike) -> str:
+    """The SHA-256 of a file, in hexadecimal digits."""
+    if is_remote(path):
+        return hashlib.sha256(read_bytes(path)).hexdigest()
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 def exists(path: str | os.PathLike) -> bool:
-    return _gfile().exists(os.fspath(path)) if is_remote(path) else os.path.exists(path)
+    return tf.io.gfile.exists(os.fspath(path)) if is_remote(path) else os.path.exists(path)
 
 
 def names_in(folder: str | os.PathLike) -> list[str]:
     """The names in a folder, sorted, without those of temporary files; none if the folder does not exist."""
     if is_remote(folder):
-        gfile = _gfile()
-        names = [name.rstrip("/") for name in gfile.listdir(folder)] if gfile.isdir(folder) else []
+        names = [name.rstrip("/") for name in tf.io.gfile.listdir(folder)] if tf.io.gfile.isdir(folder) else []
     else:
         names = os.listdir(folder) if os.path.isdir(folder) else []
     return sorted(name for name in names if not name.endswith(".partial"))
@@ -80,14 +99,14 @@ def names_in(folder: str | os.PathLike) -> list[str]:
 def make_folder(path: str | os.PathLike) -> None:
     """Create a folder and those above it, unless they exist."""
     with _errors_about("create", os.fspath(path)):
-        _gfile().makedirs(path) if is_remote(path) else os.makedirs(path, exist_ok=True)
+        tf.io.gfile.makedirs(path) if is_remote(path) else os.makedirs(path, exist_ok=True)
 
 
 def remove(path: str | os.PathLike) -> None:
     """Remove a file, or a folder with everything in it."""
     with _errors_about("remove", os.fspath(path)):
         if is_remote(path):
-            _gfile().rmtree(path)
+            tf.io.gfile.rmtree(path)
         elif os.path.isdir(path) and not os.path.islink(path):
             shutil.rmtree(path)
         else:
@@ -121,13 +140,3 @@ _REMEDIES = {
 
 def _message(verb: str, path: str, reason: str) -> str:
     return f"Could not {verb} {path}: {reason}. {_REMEDIES[verb]}"
-
-
-def _open(path: str, mode: str) -> Any:
-    return _gfile().GFile(path, mode) if is_remote(path) else open(path, mode)
-
-
-def _gfile() -> Any:
-    import tensorflow as tf
-
-    return tf.io.gfile

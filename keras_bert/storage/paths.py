@@ -8,6 +8,8 @@ import os
 import shutil
 import tempfile
 
+from keras_bert.lazy import tf
+
 _LONGEST = 255  # bytes of a file's name on most file systems
 _PATTERN = frozenset("*?[\\")  # what TensorFlow's readers take for a pattern, even in the path of a file that exists
 
@@ -37,8 +39,6 @@ def temporary_path(path: str | os.PathLike) -> str:
 def matching(pattern: str) -> list[str]:
     """The files that a path or a pattern names, sorted. Folders that exist may have `[`, `*` or `?` in their names."""
     if is_remote(pattern):
-        import tensorflow as tf
-
         return [pattern] if tf.io.gfile.exists(pattern) else sorted(tf.io.gfile.glob(pattern))
     if os.path.isfile(pattern):
         return [pattern]

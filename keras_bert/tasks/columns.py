@@ -31,6 +31,26 @@ def column(values: Any, what: str = "text") -> list[str]:
     return rows
 
 
+def as_batch(texts: Any) -> tuple[Any, bool]:
+    """Columns, and whether a single text or pair was given instead of columns."""
+    if texts is None:
+        raise TypeError("The text is missing. Pass a text, a pair as a tuple, or columns of them. Received: None")
+    if isinstance(texts, str):
+        return [texts], True
+    if isinstance(texts, tuple) and texts and isinstance(texts[0], str):
+        return tuple([text] for text in texts), True
+    return texts, False
+
+
+def two_columns(x: Any, first: str, second: str) -> tuple[Any, Any]:
+    """The columns of a task that reads two of them."""
+    if not isinstance(x, tuple) or len(x) != 2:
+        raise TypeError(
+            f"x must be a tuple of two columns. Pass the {first} and the {second}. Received: {type(x).__name__}"
+        )
+    return x
+
+
 def rows_of(values: Any, what: str) -> list[Any]:
     """The rows of a column of any type."""
     rank = getattr(values, "ndim", 1)
@@ -61,6 +81,15 @@ def check_lengths(**columns: Any) -> int:
         listed = ", ".join(f"{length} {name}" for name, length in lengths.items())
         raise ValueError(f"The columns differ in length. Pass a value for each row in each column. Received: {listed}")
     return next(iter(lengths.values()))
+
+
+def check_scored(true: Any, predicted: Any) -> None:
+    """Refuse predictions that are not one for each example."""
+    if len(true) != len(predicted) or not len(true):
+        raise ValueError(
+            "The predictions and the examples differ in number, or there are none. Pass one prediction for each "
+            f"example. Received: {len(predicted)} predictions for {len(true)} examples"
+        )
 
 
 def count_of(what: str, given: int | None, default: int) -> int:

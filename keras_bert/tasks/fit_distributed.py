@@ -9,9 +9,9 @@ import tensorflow as tf
 
 from keras_bert.compat import compiled_metrics
 from keras_bert.tasks.labelled_rows import LabelledRows
-from keras_bert.training.orbit_engine import Evaluator, Trainer
+from keras_bert.training.orbit_engine import Trainer
 from keras_bert.training.strategy import check_batch_size
-from keras_bert.training.train import distribute
+from keras_bert.training.train import distribute, mean_measures
 
 logger = logging.getLogger("keras_bert")
 
@@ -100,8 +100,8 @@ def _clip_norm(task: Any) -> float:
     optimizer = getattr(task.optimizer, "inner_optimizer", task.optimizer)  # inside loss scaling
     if optimizer.clipnorm or optimizer.clipvalue:
         raise ValueError(
-            "The optimizer clips each gradient by itself, and on several devices all are clipped together. Compile it "
-            f"with global_clipnorm. Received: clipnorm={optimizer.clipnorm}, clipvalue={optimizer.clipvalue}"
+            "This optimizer clips each gradient separately, but several devices need clipping by the global norm. "
+            f"Compile it with global_clipnorm. Received: clipnorm={optimizer.clipnorm}, clipvalue={optimizer.clipvalue}"
         )
     return optimizer.global_clipnorm or 1e9
 
@@ -112,6 +112,4 @@ def evaluator(task: Any, examples: LabelledRows, batch_size: int) -> Callable[[]
     def batches(start: int, part: tuple[int, int]) -> Any:
         return examples.static(batch_size, part)
 
-    strategy = task.distribute_strategy
-    found = Evaluator(task, distribute(batches, strategy, batch_size), strategy=strategy)
-    return lambda: found.evaluate(tf.constant(-1))
+    return mean_measures(task, batches, strategy=task.distribute_strategy, batch_size=batch_size)

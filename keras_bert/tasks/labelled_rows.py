@@ -1,6 +1,6 @@
 """LabelledRows: the tokenized rows of a task, and the batches it is trained and validated on."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -11,7 +11,7 @@ import numpy as np
 from keras_bert import kernels
 from keras_bert.inputs import check_length
 from keras_bert.text.packing import Packer, place
-from keras_bert.text.tensors import in_graph, tensors
+from keras_bert.text.tensors import in_graph, tf
 from keras_bert.text.tokenized_rows import TokenizedRows
 
 GROUP = 4  # batches that are sorted by length together where padding costs time; few, so that they stay mixed
@@ -34,7 +34,6 @@ class LabelledRows(TokenizedRows):
 
         An index of -1 is a filler: some example, with weight 0.
         """
-        tf = tensors()
         with tf.device("CPU:0"):
             real, index = tf.cast(index >= 0, tf.float32), tf.maximum(index, 0)
             x = super().pack(index, width)
@@ -48,9 +47,13 @@ class LabelledRows(TokenizedRows):
         """The targets and the weights of these examples, whose inputs have this shape."""
         return _take(self.targets, index, shape), _take(self.weights, index, shape)
 
+    @property
+    def widest(self) -> int:
+        """A width into which every row fits."""
+        return min(-(-int(self.lengths.max()) // 16) * 16, self.packer.max_length)
+
     def batches(self, batch_size: int) -> Any:
         """The batches of all examples, in their order: a tf.data, or without TensorFlow Text a PyDataset."""
-        tf = tensors()
         index = _filled(np.arange(len(self)), batch_size)
         if not in_graph():
             return Batches(self, lambda epoch: index, len(index))
@@ -60,7 +63,6 @@ class LabelledRows(TokenizedRows):
 
     def shuffled(self, batch_size: int, *, seed: int, epoch: Any) -> Any:
         """One epoch's batches, whose order is a function of the seed and of the variable `epoch`; as `batches`."""
-        tf = tensors()
         steps = -(-len(self) // batch_size)
         by_length = not kernels.drops_padding()
         if not in_graph():
@@ -80,8 +82,6 @@ class LabelledRows(TokenizedRows):
         Fillers in the last batch have weight 0. With a seed, epochs are shuffled and never end; without, each example
         comes once.
         """
-        tf = tensors()
-        width = min(-(-int(self.lengths.max()) // 16) * 16, self.packer.max_length)
         rows = batch_size // part[1]
         with tf.device("CPU:0"):
             if seed is None:
@@ -95,14 +95,13 @@ class LabelledRows(TokenizedRows):
                 dataset = epochs.flat_map(mixed)
 
             def pack(index: Any) -> Any:
-                packed = self.pack(index[part[0] * rows : (part[0] + 1) * rows], width)
+                packed = self.pack(index[part[0] * rows : (part[0] + 1) * rows], self.widest)
                 return tf.nest.map_structure(lambda x: tf.ensure_shape(x, (rows, *x.shape[1:])), packed)
 
             return dataset.map(pack, num_parallel_calls=tf.data.AUTOTUNE)
 
     def _mixed(self, batch_size: int, seed: int, epoch: Any, by_length: bool) -> Any:
         """The indices of the batches of an epoch [steps, B], shuffled; by length, sorted within groups of batches."""
-        tf = tensors()
         count = len(self)
         steps = -(-count // batch_size)
         first = tf.cast(tf.constant(seed, tf.int64), tf.int32)
@@ -133,20 +132,9 @@ class Batches(keras.utils.PyDataset):
         return self._steps
 
     def __getitem__(self, number: int) -> Any:
-        return self._rows.pack(_without_filling(self._order(int(self._epoch))[number]))
-
-
-class Epoch(keras.callbacks.Callback):
-    """Keeps the number of the epoch, which decides the order of the examples, also in a run that was resumed."""
-
-    def __init__(self, initial_epoch: int) -> None:
-        tf = tensors()
-        super().__init__()
-        with tf.device("CPU:0"):
-            self.number = tf.Variable(initial_epoch, dtype=tf.int32, trainable=False)
-
-    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
-        self.number.assign(epoch)
+        # On TensorFlow, Keras expects later batches to be no longer than the first two, and padding is not computed.
+        width = self._rows.widest if keras.backend.backend() == "tensorflow" else "longest"
+        return self._rows.pack(_without_filling(self._order(int(self._epoch))[number]), width)
 
 
 def _filled(order: np.ndarray, batch_size: int) -> np.ndarray:
@@ -161,7 +149,6 @@ def _without_filling(index: Any) -> Any:
 
 def _take(values: Any, index: Any, shape: Any) -> Any:
     """Rows of a dense tensor; of a ragged one, dense [B, S] with a value for each piece and 0 elsewhere."""
-    tf = tensors()
     if not isinstance(values, tf.RaggedTensor):
         return tf.gather(values, index)
     rows = tf.gather(values, index)
@@ -177,19 +164,3 @@ def packer_of(bert: Any) -> Packer:
         limit = min(preprocessor.max_length, positions)
     check_length(limit, positions)
     return replace(preprocessor.packer, max_length=limit)
-
-
-def interleave(*columns: Sequence[str]) -> list[str]:
-    """The texts of the first row, then those of the second, and so on.
-
-    >>> interleave(["a", "b"], ["c", "d"])
-    ['a', 'c', 'b', 'd']
-    """
-    return [text for row in zip(*columns, strict=True) for text in row]
-
-
-def repeated(rows: Any, count: int) -> Any:
-    """Each ragged row `count` times."""
-    tf = tensors()
-    with tf.device("CPU:0"):
-        return tf.gather(rows, np.repeat(np.arange(int(rows.nrows())), count))

@@ -39,6 +39,11 @@ def sorted_labels(labels: Iterable[str]) -> list[str]:
     return sorted(names, key=int) if all(name.isdecimal() for name in names) else names
 
 
+def stored_labels(head: Any, layer: str) -> tuple[str, ...]:
+    """The labels of a stored head, or numbered ones if it has no names."""
+    return head.labels or tuple(f"LABEL_{number}" for number in range(head.weights[f"{layer}/bias"].shape[0]))
+
+
 def check_known(labels: Iterable[tuple[int, str]], rows: Rows, known: Collection[str]) -> None:
     """Refuse a label of these rows that is not in the training file; the error names file and row."""
     for row, label in labels:

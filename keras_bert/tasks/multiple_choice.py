@@ -11,13 +11,14 @@ from keras import ops
 
 from keras_bert.bert import Bert
 from keras_bert.layers.norm import Dropout
-from keras_bert.tasks.columns import check_lengths, column, rows_of
+from keras_bert.tasks.columns import check_lengths, column, rows_of, two_columns
 from keras_bert.tasks.heads import check_bert, encode_rows, head_layer
-from keras_bert.tasks.labelled_rows import LabelledRows, packer_of, repeated
+from keras_bert.tasks.labelled_rows import LabelledRows, packer_of
 from keras_bert.tasks.labels import label_ids
 from keras_bert.tasks.readers import Reading, Rows, read_choices, tab_columns
-from keras_bert.tasks.signature import Logits, Signature, group_rows, pack_texts, strings
+from keras_bert.tasks.signature import Logits, Signature, pack_texts, strings
 from keras_bert.tasks.task import Task
+from keras_bert.text.tensors import tf
 from keras_bert.text.tokenized_rows import pieces
 
 
@@ -78,9 +79,6 @@ class MultipleChoice(Task):
         # === Config ===
         self.choices = choices
 
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "choices": self.choices}
-
     # === Files and the command line ===
 
     @classmethod
@@ -110,21 +108,17 @@ class MultipleChoice(Task):
 
     def examples(self, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None) -> LabelledRows:
         prompts, choices = self._texts(x)
-        count = self.choices
-        segments = [
-            repeated(pieces(self.bert.preprocessor, prompts), count),
-            pieces(self.bert.preprocessor, [text for row in choices for text in row]),
-        ]
-        examples = LabelledRows(segments, packer_of(self.bert), count, decoding=choices)
+        first, second = (
+            pieces(self.bert.preprocessor, texts) for texts in (prompts, [text for row in choices for text in row])
+        )
+        with tf.device("CPU:0"):
+            first = tf.gather(first, np.repeat(np.arange(len(prompts)), self.choices))  # a prompt for each choice
+        examples = LabelledRows([first, second], packer_of(self.bert), self.choices, decoding=choices)
         return self.with_targets(examples, y, sample_weight, class_weight)
 
     def _texts(self, x: Any) -> tuple[list[str], list[list[str]]]:
-        if not isinstance(x, tuple) or len(x) != 2:
-            raise TypeError(
-                "x must be a tuple of two columns. Pass the prompts, and for each prompt a list of choices. "
-                f"Received: {type(x).__name__}"
-            )
-        prompts, rows = column(x[0], "prompt"), rows_of(x[1], "choice")
+        given = two_columns(x, "prompts", "lists of choices")
+        prompts, rows = column(given[0], "prompt"), rows_of(given[1], "choice")
         check_lengths(prompts=prompts, choices=rows)
         choices = []
         for number, row in enumerate(rows):
@@ -145,8 +139,7 @@ class MultipleChoice(Task):
     def choose(self, prompts: Any, choices: Sequence[Any], batch_size: int = 32) -> Any:
         """A `Choice` for each prompt and its list of choices; for a single prompt, one."""
         one = isinstance(prompts, str)
-        examples = self.examples(([prompts], [choices]) if one else (prompts, choices))
-        answers = self.decode(examples, self.logits(examples, batch_size))
+        answers = self.answers(([prompts], [choices]) if one else (prompts, choices), batch_size)
         return answers[0] if one else answers
 
     def decode(self, examples: LabelledRows, logits: list[np.ndarray]) -> list[Choice]:
@@ -157,21 +150,19 @@ class MultipleChoice(Task):
     # === Export ===
 
     def signatures(self, logits: Logits, seq_length: int) -> dict[str, Signature]:
-        import tensorflow as tf
-
         count = self.choices
 
         def answer(prompt: tf.Tensor, choices: tf.Tensor) -> dict[str, tf.Tensor]:
             columns = [tf.repeat(prompt, count), tf.reshape(choices, [-1])]  # [B * C]
-            rows, truncated = pack_texts(self.bert.preprocessor, columns, seq_length)
-            scores = tf.nn.softmax(logits(group_rows(rows, count)))  # [B, C]
+            rows, truncated = pack_texts(self.bert.preprocessor, columns, seq_length, rows=count)
+            scores = tf.nn.softmax(logits(rows))  # [B, C]
             index = tf.argmax(scores, axis=1, output_type=tf.int32)
             return {
                 "index": index,
                 "choice": tf.gather(choices, index, batch_dims=1),
                 "score": tf.reduce_max(scores, axis=1),
                 "scores": scores,
-                "truncated": tf.reduce_any(tf.reshape(truncated, [-1, count]), axis=1),
+                "truncated": truncated,
             }
 
         choices = tf.TensorSpec([None, count], tf.string, "choices")

@@ -3,7 +3,7 @@
 import itertools
 import logging
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,8 +12,8 @@ import numpy as np
 from keras import ops
 
 from keras_bert.bert import Bert
-from keras_bert.tasks.columns import check_lengths, column, is_missing, rows_of, weights
-from keras_bert.tasks.decoding.answer_spans import find_answer, text_and_start, token_spans
+from keras_bert.tasks.columns import check_lengths, column, rows_of, two_columns, weights
+from keras_bert.tasks.decoding.answer_spans import answer_spans, token_spans, true_texts
 from keras_bert.tasks.decoding.decode_answers import MAX_ANSWER_LENGTH, answer_decoder, decode_answers
 from keras_bert.tasks.decoding.in_batches import in_batches
 from keras_bert.tasks.heads import check_bert, head_layer
@@ -22,7 +22,7 @@ from keras_bert.tasks.metrics import answer_scores, korquad_scores
 from keras_bert.tasks.readers import Reading, Rows, read_squad, tab_columns
 from keras_bert.tasks.signature import Logits, Signature, strings
 from keras_bert.tasks.task import Task
-from keras_bert.text.tensors import tensors
+from keras_bert.text.tensors import tf
 
 logger = logging.getLogger("keras_bert")
 
@@ -89,6 +89,7 @@ class QuestionAnswerer(Task):
     heads: tuple[str, ...] = ("qa",)
     table: tuple[tuple[str, ...], str] = (("question", "context"), "answers")
     length_axis: int | None = 1
+    beyond_length: float = NOWHERE
 
     def __init__(
         self,
@@ -116,10 +117,6 @@ class QuestionAnswerer(Task):
         self.max_question_length = max_question_length
         self.null_threshold = null_threshold
 
-    def get_config(self) -> dict[str, Any]:
-        settings = {name: getattr(self, name) for name in ("stride", "max_question_length", "null_threshold")}
-        return {**super().get_config(), **settings}
-
     # === Files and the command line ===
 
     @classmethod
@@ -139,16 +136,13 @@ class QuestionAnswerer(Task):
                 raise ValueError(f"Line {number} has no question. Fill it in. Received: {question!r} in line {number}")
         return questions, contexts
 
-    def answers_as_json(self, x: Any, batch_size: int = 32) -> Iterator[dict[str, Any]]:
-        yield from map(self.as_json, self.answer(*x, batch_size=batch_size))
-
     @property
     def best_score(self) -> str:
         return "f1"
 
     def report(self, y: Any, answers: list[Answer], *, characters: bool = False) -> dict[str, float]:
         """characters: score answers by characters, as KorQuAD does, and not by words, as SQuAD does."""
-        true = [_true_texts(answer) for answer in rows_of(y, "answer")]
+        true = [true_texts(answer) for answer in rows_of(y, "answer")]
         return (korquad_scores if characters else answer_scores)(true, [answer.text for answer in answers])
 
     @classmethod
@@ -162,7 +156,7 @@ class QuestionAnswerer(Task):
         questions, contexts = _texts(x)
         if y is None:
             return self._examples(questions, contexts)
-        spans = _spans(contexts, y)
+        spans = answer_spans(contexts, y)
         learned = [number for number, span in enumerate(spans) if span is not None]
         asked, given, known = ([column[number] for number in learned] for column in (questions, contexts, spans))
         return self._with_spans((asked, given), known, weights(sample_weight, len(spans))[learned])
@@ -170,7 +164,7 @@ class QuestionAnswerer(Task):
     def held_out_examples(self, x: Any, y: Any, sample_weight: Any = None) -> LabelledRows:
         """All questions; those whose answer is not in the context have weight 0, and count in the scores."""
         x = _texts(x)
-        spans = _spans(x[1], y)
+        spans = answer_spans(x[1], y)
         there = np.array([span is not None for span in spans], "float32")
         return self._with_spans(x, [span or (0, 0) for span in spans], weights(sample_weight, len(spans)) * there)
 
@@ -186,20 +180,18 @@ class QuestionAnswerer(Task):
         return replace(examples, targets=np.concatenate(targets), weights=np.stack([by_window, by_window], axis=1))
 
     def _examples(self, questions: list[str], contexts: list[str]) -> LabelledRows:
-        chunks = list(self._windows(questions, contexts))
-        places = {name: np.concatenate([rows[name] for rows in chunks]) for name in PLACES}
-        return LabelledRows(_segments(chunks), packer_of(self.bert), decoding=Windows(contexts, places))
-
-    def _windows(self, questions: list[str], contexts: list[str]) -> Iterator[dict[str, np.ndarray]]:
-        """The windows of a few questions at a time; see `Preprocessor.windows`."""
         limit = packer_of(self.bert).max_length
-        for first in range(0, max(len(questions), 1), CHUNK):
+        chunks = []
+        for first in range(0, max(len(questions), 1), CHUNK):  # a few questions at a time
             part = slice(first, first + CHUNK)
             rows = self._read(questions[part], contexts[part], limit)
             found = {name: ops.convert_to_numpy(value) for name, value in rows.items()}
-            yield found | {"example": found["example"] + first}
+            chunks.append(found | {"example": found["example"] + first})
+        places = {name: np.concatenate([rows[name] for rows in chunks]) for name in PLACES}
+        return LabelledRows(_segments(chunks), packer_of(self.bert), decoding=Windows(contexts, places))
 
     def _read(self, questions: Any, contexts: Any, seq_length: int) -> dict[str, Any]:
+        """The windows of questions and their contexts; see `Preprocessor.windows`."""
         return self.bert.preprocessor.windows(
             questions,
             contexts,
@@ -224,18 +216,23 @@ class QuestionAnswerer(Task):
         top_k: the number of candidates to return, the best one and `top_k - 1` others. max_answer_length: in pieces.
         """
         one = isinstance(questions, str)
-        asked, given = _texts(([questions], [contexts]) if one else (questions, contexts))
         if top_k < 1 or max_answer_length < 1:
             raise ValueError(
                 f"`top_k` and `max_answer_length` must be at least 1. Received: {top_k} and {max_answer_length}"
             )
-        answers: list[Answer] = []
-        for first in range(0, len(asked), CHUNK):
-            part = slice(first, first + CHUNK)
-            examples = self.examples((asked[part], given[part]))
-            logits = self.logits(examples, batch_size)
-            answers += self.decode(examples, logits, top_k=top_k, max_answer_length=max_answer_length)
+        x = ([questions], [contexts]) if one else (questions, contexts)
+        answers = self.answers(x, batch_size, top_k=top_k, max_answer_length=max_answer_length)
         return answers[0] if one else answers
+
+    def answers(self, x: Any, batch_size: int = 32, **options: int) -> list[Answer]:
+        """As of every task, a few questions at a time. The options are those of `decode`."""
+        questions, contexts = _texts(x)
+        found: list[Answer] = []
+        for first in range(0, len(questions), CHUNK):
+            part = slice(first, first + CHUNK)
+            examples = self.examples((questions[part], contexts[part]))
+            found += self.decode(examples, self.logits(examples, batch_size), **options)
+        return found
 
     def decode(
         self,
@@ -246,16 +243,11 @@ class QuestionAnswerer(Task):
         max_answer_length: int = MAX_ANSWER_LENGTH,
     ) -> list[Answer]:
         """An `Answer` to each question; see `answer`. `logits` has a row for each window."""
-        tf = tensors()
         windows: Windows = examples.decoding
-        width = max((row.shape[1] for row in logits), default=1)
-        dense = np.full((len(logits), 2, width), NOWHERE, "float32")  # [W, 2, S]
-        for row, own in zip(dense, logits, strict=True):
-            row[:, : own.shape[1]] = own
         with tf.device("CPU:0"):
             found = answer_decoder()(
                 windows.places,
-                dense,
+                self.stack_logits(logits) if logits else np.zeros((0, 2, 1), "float32"),  # [W, 2, S]
                 tf.constant(windows.contexts, tf.string),
                 null_threshold=tf.constant(_or_nan(self.null_threshold), tf.float64),
                 top_k=tf.constant(top_k),
@@ -272,8 +264,6 @@ class QuestionAnswerer(Task):
         `truncated`: the question was truncated. A context never is: it is read in as many windows as it takes.
         The signature `answers` has the same for the best five, [B, 5], of which `count` [B] are answers.
         """
-        import tensorflow as tf
-
         room = min(self.max_question_length, seq_length // 2)  # pieces of a question
 
         def answers(question: tf.Tensor, context: tf.Tensor, top_k: int) -> dict[str, tf.Tensor]:
@@ -310,11 +300,8 @@ def _or_nan(threshold: float | None) -> float:
 
 
 def _texts(x: Any) -> tuple[list[str], list[str]]:
-    if not isinstance(x, tuple) or len(x) != 2:
-        raise TypeError(
-            f"x must be a tuple of two columns. Pass the questions and their contexts. Received: {type(x).__name__}"
-        )
-    questions, contexts = column(x[0], "question"), column(x[1], "context")
+    given = two_columns(x, "questions", "contexts")
+    questions, contexts = column(given[0], "question"), column(given[1], "context")
     check_lengths(questions=questions, contexts=contexts)
     for row, question in enumerate(questions):
         if not question.strip():
@@ -322,28 +309,8 @@ def _texts(x: Any) -> tuple[list[str], list[str]]:
     return questions, contexts
 
 
-def _spans(contexts: list[str], y: Any) -> list[tuple[int, int] | None]:
-    """The characters of each answer, (0, 0) if there is none, and None if it is not in its context."""
-    given = [None if is_missing(answer) else answer for answer in rows_of(y, "answer")]
-    check_lengths(questions=contexts, answers=given)
-    spans = [find_answer(context, one, row) for row, (context, one) in enumerate(zip(contexts, given, strict=True))]
-    lost = [row for row, span in enumerate(spans) if span is None]
-    if lost and len(lost) == len(spans):
-        raise ValueError(
-            "No answer is a part of its context. Correct the answers; they must be in the context word for word. "
-            f"Received: first {given[0]!r}"
-        )
-    if lost:
-        named = ", ".join(f"{text_and_start(given[row], row)[0]!r} at row {row}" for row in lost[:5])
-        logger.warning(
-            "%d of %d answers are not in their contexts and are not learned: %s", len(lost), len(spans), named
-        )
-    return spans
-
-
 def _segments(windows: list[dict[str, np.ndarray]]) -> list[Any]:
     """The question and the part of the context of each window, ragged ids [W, (pieces)]."""
-    tf = tensors()
     question, context, sizes = [], [], []
     for rows in windows:
         ids, real = rows["input_word_ids"], rows["input_mask"] != 0
@@ -361,14 +328,3 @@ def _segments(windows: list[dict[str, np.ndarray]]) -> list[Any]:
             tf.RaggedTensor.from_row_lengths(np.concatenate(values), rows)
             for values, rows in zip((question, context), lengths, strict=True)
         ]
-
-
-def _true_texts(answer: Any) -> list[str]:
-    """The texts of an answer in any of the forms that `fit` takes."""
-    if isinstance(answer, dict):
-        answer = answer["text"]
-    elif isinstance(answer, tuple):
-        answer = answer[0]
-    if is_missing(answer):
-        return [""]
-    return [answer] if isinstance(answer, str) else list(answer)

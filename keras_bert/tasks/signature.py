@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    import tensorflow as tf
+from keras_bert.text.tensors import tf
 
+if TYPE_CHECKING:
     from keras_bert.text.preprocessor import Preprocessor
 
 CLASSIFY_INPUTS, CLASSIFY_OUTPUTS = {"inputs"}, {"classes", "scores"}  # the names that TF Serving's Classify requires
@@ -24,8 +24,6 @@ class Signature:
 
 def strings(*names: str) -> dict[str, "tf.TensorSpec"]:
     """Inputs of a signature that are columns of strings."""
-    import tensorflow as tf
-
     return {name: tf.TensorSpec([None], tf.string, name) for name in names}
 
 
@@ -38,21 +36,19 @@ def text_signatures(answer: Callable[..., dict[str, Any]]) -> dict[str, Signatur
 
 
 def pack_texts(
-    preprocessor: "Preprocessor", columns: Sequence["tf.Tensor"], seq_length: int
+    preprocessor: "Preprocessor", columns: Sequence["tf.Tensor"], seq_length: int, *, rows: int = 1
 ) -> tuple[dict[str, "tf.Tensor"], "tf.Tensor"]:
-    """Rows as long as the longest of the batch, at most `seq_length`, and whether each row was truncated, bool [B]."""
-    import tensorflow as tf
+    """Rows as long as the longest of the batch, at most `seq_length`, and whether an example was truncated, bool [B].
 
+    rows: of each example. If there are several, the result has the shape [B, rows, S].
+    """
     packer = replace(preprocessor.packer, max_length=seq_length)
     segments = [preprocessor.tokenize(column).merge_dims(1, 2) for column in columns]
-    return packer.pack(segments, "longest"), tf.reduce_any(packer.cut(segments, "longest"), axis=1)
-
-
-def group_rows(rows: dict[str, "tf.Tensor"], count: int) -> dict[str, "tf.Tensor"]:
-    """From [B * count, S] to [B, count, S]."""
-    import tensorflow as tf
-
-    return {name: tf.reshape(x, [-1, count, tf.shape(x)[1]]) for name, x in rows.items()}
+    packed, cut = packer.pack(segments, "longest"), tf.reduce_any(packer.cut(segments, "longest"), axis=1)
+    if rows == 1:
+        return packed, cut
+    packed = {name: tf.reshape(x, [-1, rows, tf.shape(x)[1]]) for name, x in packed.items()}
+    return packed, tf.reduce_any(tf.reshape(cut, [-1, rows]), axis=1)
 
 
 # === TF Serving's Classify: serialized tf.train.Examples in, classes with scores out ===
@@ -64,8 +60,6 @@ def classify_signatures(text: Signature, pair: Signature) -> dict[str, Signature
 
 
 def _classify(signature: Signature) -> Signature:
-    import tensorflow as tf
-
     def classify(inputs: tf.Tensor) -> dict[str, tf.Tensor]:
         feature = tf.io.FixedLenFeature([], tf.string)
         found = signature.function(**tf.io.parse_example(inputs, dict.fromkeys(signature.inputs, feature)))

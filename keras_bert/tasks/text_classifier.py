@@ -10,14 +10,15 @@ from keras import ops
 
 from keras_bert.bert import Bert
 from keras_bert.layers.norm import Dropout
-from keras_bert.tasks.columns import rows_of
+from keras_bert.tasks.columns import as_batch, rows_of
 from keras_bert.tasks.heads import check_bert, head_layer
 from keras_bert.tasks.labelled_rows import LabelledRows
-from keras_bert.tasks.labels import check_labels, class_weights, label_ids, sorted_labels
+from keras_bert.tasks.labels import check_labels, class_weights, label_ids, sorted_labels, stored_labels
 from keras_bert.tasks.metrics import label_scores, multi_label_scores
 from keras_bert.tasks.readers import Rows
 from keras_bert.tasks.signature import Logits, Signature, classify_signatures
-from keras_bert.tasks.task import Task, as_batch
+from keras_bert.tasks.task import Task
+from keras_bert.text.tensors import tf
 
 
 @dataclass(frozen=True)
@@ -88,14 +89,9 @@ class TextClassifier(Task):
         self.labels = labels
         self.multi_label = multi_label
 
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "labels": list(self.labels), "multi_label": self.multi_label}
-
     @classmethod
     def settings(cls, head: Any) -> dict[str, Any]:
-        count = head.weights["classifier/bias"].shape[0]
-        labels = head.labels or tuple(f"LABEL_{number}" for number in range(count))
-        return {"labels": labels, "multi_label": head.multi_label}
+        return {"labels": stored_labels(head, "classifier"), "multi_label": head.multi_label}
 
     # === Files and the command line ===
 
@@ -168,8 +164,7 @@ class TextClassifier(Task):
     def classify(self, texts: Any, batch_size: int = 32) -> Any:
         """A `Classification` for each text or pair; for a single text, one."""
         x, one = as_batch(texts)
-        examples = self.examples(x)
-        answers = self.decode(examples, self.logits(examples, batch_size))
+        answers = self.answers(x, batch_size)
         return answers[0] if one else answers
 
     def decode(self, examples: LabelledRows, logits: list[np.ndarray]) -> list[Classification]:
@@ -186,8 +181,6 @@ class TextClassifier(Task):
         return signatures | classify_signatures(signatures["serving_default"], signatures["pair"])
 
     def answers_in_graph(self, logits: Any, texts: tuple[Any, ...]) -> dict[str, Any]:
-        import tensorflow as tf
-
         labels = tf.constant(self.labels)  # [C]
         scores = tf.sigmoid(logits) if self.multi_label else tf.nn.softmax(logits)  # [B, C]
         return {

@@ -8,14 +8,16 @@ import numpy as np
 from keras import ops
 
 from keras_bert.bert import Bert
+from keras_bert.checks import check_choice
 from keras_bert.layers.norm import Dropout
-from keras_bert.tasks.columns import check_lengths, column, numbers
+from keras_bert.tasks.columns import as_batch, check_lengths, column, numbers, two_columns
 from keras_bert.tasks.heads import check_bert, encode_rows, head_layer
-from keras_bert.tasks.labelled_rows import LabelledRows, interleave, packer_of
+from keras_bert.tasks.labelled_rows import LabelledRows, packer_of
 from keras_bert.tasks.metrics import number_scores
 from keras_bert.tasks.readers import Reading, Rows, read_scores
-from keras_bert.tasks.signature import Logits, Signature, group_rows, pack_texts, strings
-from keras_bert.tasks.task import Task, as_batch
+from keras_bert.tasks.signature import Logits, Signature, pack_texts, strings
+from keras_bert.tasks.task import Task
+from keras_bert.text.tensors import tf
 from keras_bert.text.tokenized_rows import pieces
 
 PAIRS = ("together", "cosine")
@@ -50,8 +52,7 @@ class TextRegressor(Task):
 
     def __init__(self, bert: Bert, *, pairs: str = "together", freeze: bool = False, name: str | None = None) -> None:
         check_bert(bert)
-        if pairs not in PAIRS:
-            raise ValueError(f"pairs must be one of {', '.join(map(repr, PAIRS))}. Received: pairs={pairs!r}")
+        check_choice("pairs", pairs, PAIRS)
 
         # === Layers ===
         dropout = Dropout(bert.config.hidden_dropout_prob, dtype=bert.dtype_policy, name="regressor_dropout")
@@ -72,9 +73,6 @@ class TextRegressor(Task):
         self.pairs = pairs
         if pairs == "cosine":
             self.heads = ()
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "pairs": self.pairs}
 
     # === Files and the command line ===
 
@@ -108,14 +106,10 @@ class TextRegressor(Task):
     def examples(self, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None) -> LabelledRows:
         if self.pairs == "together":
             return super().examples(x, y, sample_weight, class_weight)
-        if not isinstance(x, tuple) or len(x) != 2:
-            raise ValueError(
-                'x is not a tuple of two columns, and pairs="cosine" compares two texts. Pass (texts, second_texts). '
-                f"Received: {type(x).__name__}"
-            )
-        first, second = (column(values) for values in x)
+        first, second = (column(values) for values in two_columns(x, "first texts", "second texts"))
         check_lengths(texts=first, second_texts=second)
-        segments = [pieces(self.bert.preprocessor, interleave(first, second))]
+        in_turn = [text for pair in zip(first, second, strict=True) for text in pair]
+        segments = [pieces(self.bert.preprocessor, in_turn)]
         return self.with_targets(LabelledRows(segments, packer_of(self.bert), 2), y, sample_weight, class_weight)
 
     def target_ids(self, y: Any) -> Any:
@@ -144,8 +138,7 @@ class TextRegressor(Task):
     def score(self, texts: Any, batch_size: int = 32) -> Any:
         """A number for each text or pair, float32 [n]; for a single text or pair, a float."""
         x, one = as_batch(texts)
-        examples = self.examples(x)
-        scores = self.decode(examples, self.logits(examples, batch_size))
+        scores = self.answers(x, batch_size)
         return scores[0] if one else np.array(scores, "float32")
 
     def decode(self, examples: LabelledRows, logits: list[np.ndarray]) -> list[float]:
@@ -156,13 +149,11 @@ class TextRegressor(Task):
     def signatures(self, logits: Logits, seq_length: int) -> dict[str, Signature]:
         if self.pairs == "together":
             return super().signatures(logits, seq_length)
-        import tensorflow as tf
 
         def compare(text: tf.Tensor, text_pair: tf.Tensor) -> dict[str, tf.Tensor]:
             texts = tf.reshape(tf.stack([text, text_pair], axis=1), [-1])  # [B * 2]
-            rows, truncated = pack_texts(self.bert.preprocessor, [texts], seq_length)
-            score = logits(group_rows(rows, 2))[:, 0]  # [B]
-            return {"score": score, "truncated": tf.reduce_any(tf.reshape(truncated, [-1, 2]), 1)}
+            rows, truncated = pack_texts(self.bert.preprocessor, [texts], seq_length, rows=2)
+            return {"score": logits(rows)[:, 0], "truncated": truncated}
 
         return {"serving_default": Signature(compare, strings("text", "text_pair"))}
 

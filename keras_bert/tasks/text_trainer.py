@@ -10,7 +10,6 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_bert.model import HeadedModel
 from keras_bert.tasks.columns import (
     columns_of,
     count_of,
@@ -22,21 +21,25 @@ from keras_bert.tasks.columns import (
     table_columns,
 )
 from keras_bert.tasks.finetune_recipe import FinetuneRecipe, steps_of
-from keras_bert.tasks.labelled_rows import Epoch, LabelledRows
+from keras_bert.tasks.labelled_rows import LabelledRows
 from keras_bert.tasks.metrics.scores import Scores
 from keras_bert.tasks.readers import Reading, Rows
+from keras_bert.tasks.saved_task import SavedTask
 from keras_bert.tasks.validation import Validation
+from keras_bert.text.tensors import tf
 from keras_bert.training.measure import Measure
+from keras_bert.training.strategy import is_distributed
 
 logger = logging.getLogger("keras_bert")
 
 
-class TextTrainer(HeadedModel):
+class TextTrainer(SavedTask):
     """The part of a `Task` that trains on rows of text, evaluates and predicts; the rest of the task says how."""
 
     table: tuple[tuple[str, ...], str] = (("text",), "label")  # the columns x and y of a table
     example_ranks: tuple[int, ...] = (0,)  # the ranks of the first tensor of x in an element of a tf.data
     length_axis: int | None = None  # the axis of an example's logits that is as long as its row, if there is one
+    beyond_length: float = 0.0  # the logits after the end of a row that is shorter than others
     recipe: FinetuneRecipe | None = None  # what `fit` compiled the model with; None if the user compiled it
 
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
@@ -157,9 +160,11 @@ class TextTrainer(HeadedModel):
             options |= {"batch_size": rows, "callbacks": callbacks, "seed": seed if shuffle else None}
             return distributed.fit(self, examples, **options)
         if shuffle:
-            epoch = Epoch(initial_epoch)
-            callbacks.insert(0, epoch)
-            batches = examples.shuffled(rows, seed=seed, epoch=epoch.number)
+            with tf.device("CPU:0"):  # its value decides the order, also in a run that was resumed
+                number = tf.Variable(initial_epoch, dtype=tf.int32, trainable=False)
+            follow = keras.callbacks.LambdaCallback(on_epoch_begin=lambda epoch, logs: number.assign(epoch))
+            callbacks.insert(0, follow)
+            batches = examples.shuffled(rows, seed=seed, epoch=number)
         else:
             batches = examples.batches(rows)
         return super().fit(batches, callbacks=callbacks, validation_data=validation_data, shuffle=False, **options)
@@ -244,12 +249,7 @@ class TextTrainer(HeadedModel):
     @property
     def is_distributed(self) -> bool:
         """Whether this task was built under a strategy of several devices or for a TPU."""
-        if keras.backend.backend() != "tensorflow":
-            return False
-        import tensorflow as tf
-
-        strategy = self.distribute_strategy
-        return strategy.num_replicas_in_sync > 1 or isinstance(strategy, tf.distribute.TPUStrategy)
+        return keras.backend.backend() == "tensorflow" and is_distributed(self.distribute_strategy)
 
     def _columns(self, x: Any, *given: Any, labels: bool = True) -> tuple[Any, Any, Any]:
         if isinstance(x, str | os.PathLike):
@@ -290,7 +290,7 @@ class TextTrainer(HeadedModel):
     # === Prediction ===
 
     def predict(self, x: Any, batch_size: int | None = None, verbose: Any = "auto", **options: Any) -> Any:
-        """Logits in the order of the examples; for tokens, 0 after the end of a row."""
+        """Logits in the order of the examples; for tokens, `beyond_length` after the end of a row."""
         if is_packed(x):
             return super().predict(x, batch_size, verbose, **options)
         _refuse(options, "On text")
@@ -299,11 +299,15 @@ class TextTrainer(HeadedModel):
         return self.stack_logits(logits) if logits else np.zeros([size or 0 for size in self.output_shape], "float32")
 
     def stack_logits(self, logits: list[np.ndarray]) -> np.ndarray:
-        """The logits of examples as one array; for tokens, padded with 0 to the longest row."""
-        if self.length_axis is not None:
-            longest = max(row.shape[self.length_axis] for row in logits)
-            logits = [_padded(row, self.length_axis, longest) for row in logits]
-        return np.stack(logits)
+        """The logits of examples as one array; for tokens, padded to the longest row."""
+        if self.length_axis is None:
+            return np.stack(logits)
+        axis, shape = self.length_axis, list(logits[0].shape)
+        shape[axis] = max(row.shape[axis] for row in logits)
+        found = np.full((len(logits), *shape), self.beyond_length, "float32")
+        for place, row in zip(found, logits, strict=True):
+            np.moveaxis(place, axis, 0)[: row.shape[axis]] = np.moveaxis(row, axis, 0)
+        return found
 
     def logits(self, examples: LabelledRows, batch_size: int = 32) -> list[np.ndarray]:
         """The logits of each example, in their order; of tokens, as long as the batch that it was in."""
@@ -315,6 +319,11 @@ class TextTrainer(HeadedModel):
             for number, logits in zip(index, run(examples, index), strict=True):
                 found[number] = logits
         return found
+
+    def answers(self, x: Any, batch_size: int = 32) -> list[Any]:
+        """What `decode` returns for columns `x`."""
+        examples = self.examples(x)
+        return self.decode(examples, self.logits(examples, batch_size))
 
 
 def _inner(optimizer: Any) -> Any:
@@ -334,9 +343,3 @@ def _weighted(values: Any, weight: Any) -> Measure:
     if len(values.shape) > len(weight.shape):  # a value for each label of a text: their mean
         values = ops.mean(values, axis=-1)
     return Measure(ops.sum(values * weight), ops.sum(weight))
-
-
-def _padded(row: np.ndarray, axis: int, length: int) -> np.ndarray:
-    widths = [(0, 0)] * row.ndim
-    widths[axis] = (0, length - row.shape[axis])
-    return np.pad(row, widths)

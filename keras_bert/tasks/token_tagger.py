@@ -11,6 +11,7 @@ import keras
 import numpy as np
 
 from keras_bert.bert import Bert
+from keras_bert.checks import check_choice
 from keras_bert.layers.norm import Dropout
 from keras_bert.tasks.columns import check_lengths, rows_of, weights
 from keras_bert.tasks.decoding.decode_entities import decode_entities, entity_decoder, find_runs, scheme_of, types_of
@@ -19,13 +20,13 @@ from keras_bert.tasks.decoding.in_batches import in_batches
 from keras_bert.tasks.decoding.units import Units, split_rows, units_of
 from keras_bert.tasks.heads import check_bert, head_layer
 from keras_bert.tasks.labelled_rows import LabelledRows, packer_of
-from keras_bert.tasks.labels import check_labels, class_weights, label_ids, sorted_labels
+from keras_bert.tasks.labels import check_labels, class_weights, label_ids, sorted_labels, stored_labels
 from keras_bert.tasks.metrics import TokenAccuracy, span_scores, tag_scores
 from keras_bert.tasks.readers import Reading, Rows, read_conll, read_conllu, read_klue_ner, tab_columns
 from keras_bert.tasks.signature import Logits, Signature, strings
 from keras_bert.tasks.task import Task
 from keras_bert.text.row_ids import row_ids
-from keras_bert.text.tensors import tensors
+from keras_bert.text.tensors import tf
 
 UNITS = ("word", "piece")
 logger = logging.getLogger("keras_bert")
@@ -75,8 +76,7 @@ class TokenTagger(Task):
     ) -> None:
         check_bert(bert)
         labels = check_labels(labels)
-        if unit not in UNITS:
-            raise ValueError(f"unit must be one of {', '.join(map(repr, UNITS))}. Received: unit={unit!r}")
+        check_choice("unit", unit, UNITS)
 
         # === Layers ===
         dropout = Dropout(bert.config.hidden_dropout_prob, dtype=bert.dtype_policy, name="tagger_dropout")
@@ -90,13 +90,9 @@ class TokenTagger(Task):
         self.labels = labels
         self.unit = unit
 
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "labels": list(self.labels), "unit": self.unit}
-
     @classmethod
     def settings(cls, head: Any) -> dict[str, Any]:
-        count = head.weights["tagger/bias"].shape[0]
-        return {"labels": head.labels or tuple(f"LABEL_{number}" for number in range(count))}
+        return {"labels": stored_labels(head, "tagger")}
 
     # === Files and the command line ===
 
@@ -240,8 +236,7 @@ class TokenTagger(Task):
         list of texts, so put the words of one text in a list: `[["Anna", "ran"]]`.
         """
         one = isinstance(texts, str)
-        examples = self.examples([texts] if one else texts)
-        answers = self.decode(examples, self.logits(examples, batch_size))
+        answers = self.answers([texts] if one else texts, batch_size)
         return answers[0] if one else answers
 
     def tag_words(self, words: Any, batch_size: int = 32) -> list[list[str]]:
@@ -279,7 +274,6 @@ class TokenTagger(Task):
         return [encode(row, count, self.labels) for row, count in zip(runs, units.words, strict=True)]
 
     def _decode(self, examples: LabelledRows, logits: list[np.ndarray]) -> dict[str, np.ndarray]:
-        tf = tensors()
         units: Units = examples.decoding
         sizes = np.asarray(examples.segments[0].row_lengths())
         rows = [row[1 : 1 + size] for row, size in zip(logits, sizes, strict=True)]  # without [CLS] and [SEP]
@@ -305,8 +299,6 @@ class TokenTagger(Task):
 
         `truncated`, which every task has, is false: a text that is longer than the model is read in parts.
         """
-        import tensorflow as tf
-
         preprocessor = self.bert.preprocessor
         packer = replace(preprocessor.packer, max_length=seq_length)
         scheme, types = scheme_of(self.labels), types_of(self.labels)

@@ -90,14 +90,13 @@ def means_of(task: Any, examples: Any, logits: list[np.ndarray]) -> dict[str, fl
 
     They do not depend on the size of the batches. Under several devices the metrics are those of the task itself.
     """
-    order = np.argsort(-examples.lengths, kind="stable")  # rows of like length, since all are padded to the longest
     totals = np.zeros(2)
     sums: dict[str, Any] = {}
     if not task.is_distributed:
         task.reset_metrics()
     found: dict[str, Any] = {}
     for start in range(0, len(examples), CHUNK):
-        index = order[start : start + CHUNK]
+        index = examples.order[start : start + CHUNK]
         batch = task.stack_logits([logits[number] for number in index])
         y, weight = (ops.convert_to_tensor(np.asarray(x)) for x in examples.targets_of(index, batch.shape[:2]))
         batch = ops.convert_to_tensor(batch)

@@ -113,11 +113,12 @@ def kept_lengths(lengths: "tf.Tensor", room: int, truncation: str) -> "tf.Tensor
         'seq_length, or use truncation="longest_first". Received:'
     )
     found = tf.get_static_value(longest)  # None while a graph is made
-    if found is not None and found > room:
+    if found is None:
+        with tf.control_dependencies([tf.debugging.Assert(longest <= room, [rule, longest])]):
+            others = tf.identity(others)
+    elif found > room:
         raise ValueError(f"{rule} {found} pieces")
-    checks = [tf.debugging.Assert(longest <= room, [rule, longest])] if found is None else []
-    with tf.control_dependencies(checks):
-        one = tf.clip_by_value(room - others, 0, lengths[:, index])
+    one = tf.clip_by_value(room - others, 0, lengths[:, index])
     return tf.concat([lengths[:, :index], one[:, tf.newaxis], lengths[:, index + 1 :]], axis=1)
 
 

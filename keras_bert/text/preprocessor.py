@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import keras
@@ -9,7 +10,7 @@ import numpy as np
 
 from keras_bert.installation import need_tensorflow
 from keras_bert.text.packing import Packer, check_seq_length
-from keras_bert.text.plain_tokenizer import make_tokenizer
+from keras_bert.text.plain_tokenizer import PlainTokenizer, make_tokenizer
 from keras_bert.text.ragged_rows import ragged_rows
 from keras_bert.text.tensors import in_graph, tensors
 from keras_bert.text.texts import as_texts
@@ -133,6 +134,12 @@ class Preprocessor(keras.layers.Layer):
         with tf.device("CPU:0"):  # there are no string ops elsewhere
             packed = self.packer.pack(self._segments(columns), self.seq_length)
             return {name: value[0] for name, value in packed.items()} if not len(columns[0].shape) else packed
+
+    @cached_property
+    def plain_tokenizer(self) -> PlainTokenizer:
+        """The same tokenizer without TensorFlow, which takes less time for a few texts outside of a graph."""
+        rules = self.lowercase, self.strip_accents, self.split_cjk, self.special_tokens_in_text
+        return PlainTokenizer(self.vocabulary, *rules, max_word_length=self.max_word_length)
 
     # === Pieces ===
 

@@ -1,18 +1,33 @@
 """Which of the two engines of text runs: TensorFlow with TensorFlow Text, or Python and numpy where one is missing."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from keras_bert.installation import has_tensorflow
+from keras_bert.lazy import Lazy
+
+_arrays: ContextVar[bool] = ContextVar("arrays", default=False)
+_has_text = cache(has_tensorflow)
 
 
-@cache
+@contextmanager
+def arrays() -> Iterator[None]:
+    """A block in which numpy does the work, which takes less time for a few rows outside of a graph."""
+    token = _arrays.set(True)
+    try:
+        yield
+    finally:
+        _arrays.reset(token)
+
+
 def in_graph() -> bool:
     """Whether text runs in TensorFlow, so that it can be part of a graph."""
-    return has_tensorflow("tensorflow_text")
+    return not _arrays.get() and _has_text("tensorflow_text")
 
 
-@cache
 def tensors() -> Any:
     """The namespace with the ops: TensorFlow, or `numpy_tensors`, which has the same names.
 
@@ -26,3 +41,9 @@ def tensors() -> Any:
     from keras_bert.text import numpy_tensors
 
     return numpy_tensors
+
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+else:
+    tf = Lazy(tensors)

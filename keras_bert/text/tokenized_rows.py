@@ -10,7 +10,7 @@ import keras
 import numpy as np
 
 from keras_bert.text.packing import Packer
-from keras_bert.text.tensors import tensors
+from keras_bert.text.tensors import arrays, in_graph, tensors
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("keras_bert")
 
 CHUNK = 1024  # texts tokenized at a time
+FEW = 8  # texts, up to which TensorFlow takes longer
 
 
 @dataclass(frozen=True)
@@ -118,5 +119,16 @@ def tokenize(preprocessor: Any, texts: Any, *, offsets: bool = False) -> tuple[A
 
 
 def pieces(preprocessor: Any, texts: Any) -> Any:
-    """Ragged ids [n, (pieces)] of a column of texts."""
-    return tokenize(preprocessor, texts)[0].merge_dims(1, 2)
+    """Ragged ids [n, (pieces)] of a column of texts.
+
+    A few texts are read by the tokenizer without TensorFlow, whose ids are the same: TensorFlow's ops take milliseconds
+    for the first text, and less for each further one.
+    """
+    if not in_graph() or len(texts) > FEW or not hasattr(preprocessor, "plain_tokenizer"):
+        return tokenize(preprocessor, texts)[0].merge_dims(1, 2)
+    tf = tensors()
+    column = [text.encode("utf-8", "replace") if isinstance(text, str) else text for text in np.asarray(texts).tolist()]
+    with arrays():
+        ids = preprocessor.plain_tokenizer.tokenize(column).merge_dims(1, 2)
+    with tf.device("CPU:0"):
+        return tf.RaggedTensor.from_row_splits(np.asarray(ids.values), np.asarray(ids.row_splits), validate=False)

@@ -5,9 +5,9 @@ import re
 from typing import Any
 
 import keras
-import tensorflow as tf
 
 from keras_bert import storage
+from keras_bert.lazy import tf
 from keras_bert.training.strategy import is_chief
 
 logger = logging.getLogger("keras_bert")
@@ -124,6 +124,6 @@ def _number(path: str) -> int:
     return int(found[1])
 
 
-def native(variable: Any) -> tf.Variable:
+def native(variable: Any) -> "tf.Variable":
     """The TensorFlow variable in a Keras variable."""
     return variable.value if isinstance(variable, keras.Variable) else variable

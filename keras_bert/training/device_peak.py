@@ -4,6 +4,8 @@ import os
 import re
 from typing import Any
 
+from keras_bert.lazy import tf
+
 # Dense bfloat16 FLOP/s of a device (float16 before Ampere), by a part of its name; longer names come first.
 PEAKS = {
     "v6e": 918e12,
@@ -29,8 +31,6 @@ PEAKS = {
 
 def device_peak(strategy: Any) -> float | None:
     """FLOP/s of all replicas together; None if the device is not known, such as a CPU."""
-    import tensorflow as tf
-
     if isinstance(strategy, tf.distribute.TPUStrategy):
         name = os.environ.get("TPU_ACCELERATOR_TYPE", "")  # such as v5litepod-8
     else:

@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from keras_bert import storage
+from keras_bert.lazy import tf
 
 logger = logging.getLogger("keras_bert")
 
@@ -33,7 +34,6 @@ class MetricsLog:
         peak: float | None = None,
         flops_per_token: float | None = None,
     ) -> None:
-        import tensorflow as tf
         from rich.console import Console
         from rich.live import Live
 
@@ -76,8 +76,6 @@ class MetricsLog:
             logger.info("%s", line)
 
     def _write(self, record: dict[str, float]) -> None:
-        import tensorflow as tf
-
         if self.metrics:
             with tf.io.gfile.GFile(self.metrics, "a") as file:
                 file.write(json.dumps(record) + "\n")

@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from keras_bert.compat import WithoutSeparateDecay, decays, moments_of
+from keras_bert.lazy import tf
 from keras_bert.policy import check_trainable
 
 NO_DECAY = ("bias", "gamma", "beta")  # names of the weights without decay: biases and layer norms
@@ -39,8 +40,22 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
         return {"peak": self.peak, "steps": self.steps, "warmup_steps": self.warmup_steps}
 
 
+class _OfBert:
+    """BERT's values, and no training of weights in half precision."""
+
+    def __init__(
+        self, learning_rate: Any = 3e-5, weight_decay: float = 0.01, epsilon: float = 1e-6, **kwargs: Any
+    ) -> None:
+        super().__init__(learning_rate, weight_decay=weight_decay, epsilon=epsilon, **kwargs)  # type: ignore[call-arg]
+        self.exclude_from_weight_decay(var_names=list(NO_DECAY))  # type: ignore[attr-defined]
+
+    def build(self, variables: Any) -> None:
+        check_trainable(variables)
+        super().build(variables)  # type: ignore[misc]
+
+
 @keras.saving.register_keras_serializable("keras_bert")
-class AdamW(keras.optimizers.AdamW):
+class AdamW(_OfBert, keras.optimizers.AdamW):
     """Keras's AdamW with BERT's values: weight decay 0.01 on all but biases and norms, epsilon 1e-6.
 
     On TensorFlow one op updates moments and weight in one pass over memory, where Keras uses a dozen ops.
@@ -50,22 +65,10 @@ class AdamW(keras.optimizers.AdamW):
     0.01
     """
 
-    def __init__(
-        self, learning_rate: Any = 3e-5, weight_decay: float = 0.01, epsilon: float = 1e-6, **kwargs: Any
-    ) -> None:
-        super().__init__(learning_rate, weight_decay=weight_decay, epsilon=epsilon, **kwargs)
-        self.exclude_from_weight_decay(var_names=list(NO_DECAY))
-
-    def build(self, variables: Any) -> None:
-        check_trainable(variables)
-        super().build(variables)
-
     def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
         if self.amsgrad or keras.backend.backend() != "tensorflow":
             super().update_step(gradient, variable, learning_rate)
             return
-        import tensorflow as tf
-
         (m, v), dtype = moments_of(self, variable), variable.dtype
         beta_1, beta_2 = tf.constant(self.beta_1, dtype), tf.constant(self.beta_2, dtype)
         step = tf.cast(self.iterations + 1, dtype)
@@ -88,7 +91,7 @@ def _handle(variable: Any) -> Any:
 
 
 @keras.saving.register_keras_serializable("keras_bert")
-class Lamb(WithoutSeparateDecay, keras.optimizers.Lamb):
+class Lamb(_OfBert, WithoutSeparateDecay, keras.optimizers.Lamb):
     """LAMB (You et al. 2019, algorithm 2), for batches of thousands: each matrix changes in proportion to its norm.
 
     As in the paper, the scaled update includes weight decay; Keras's LAMB applies it separately. As in the paper's
@@ -99,15 +102,8 @@ class Lamb(WithoutSeparateDecay, keras.optimizers.Lamb):
     0.01
     """
 
-    def __init__(
-        self, learning_rate: Any = 1.76e-3, weight_decay: float = 0.01, epsilon: float = 1e-6, **kwargs: Any
-    ) -> None:
-        super().__init__(learning_rate, weight_decay=weight_decay, epsilon=epsilon, **kwargs)
-        self.exclude_from_weight_decay(var_names=list(NO_DECAY))
-
-    def build(self, variables: Any) -> None:
-        check_trainable(variables)
-        super().build(variables)
+    def __init__(self, learning_rate: Any = 1.76e-3, *args: Any, **kwargs: Any) -> None:
+        super().__init__(learning_rate, *args, **kwargs)
 
     def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
         (m, v), dtype = moments_of(self, variable), variable.dtype

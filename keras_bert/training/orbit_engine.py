@@ -71,7 +71,8 @@ class Trainer(orbit.StandardTrainer):
 
         measures = {name: Measure(totals[name], counts[name]) for name in counts}
         measures["gradient_norm"] = Measure(norm / scale, 1.0)
-        measures["tokens"] = Measure(replicas.all_reduce("sum", _real_tokens(batch)), 1.0)
+        tokens = tf.cast(tf.math.count_nonzero(batch[0]["input_mask"]), "float32")
+        measures["tokens"] = Measure(replicas.all_reduce("sum", tokens), 1.0)
         self._names = list(measures)
         finite = tf.reduce_all(tf.math.is_finite([totals[name] for name in self.model.objective]))
         if not self.scales_loss:  # an optimizer that scales the loss checks gradients itself, and skips bad steps
@@ -139,7 +140,3 @@ class Evaluator(orbit.StandardEvaluator):
         self._names = list(measures)
         sums = tf.stack([tf.stack(measure) for measure in measures.values()])
         return tf.distribute.get_replica_context().all_reduce("sum", sums)
-
-
-def _real_tokens(batch: Any) -> Any:
-    return tf.cast(tf.math.count_nonzero(batch[0]["input_mask"]), "float32")

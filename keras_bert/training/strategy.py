@@ -9,6 +9,7 @@ from typing import Any
 import keras
 
 from keras_bert.installation import need_tensorflow
+from keras_bert.lazy import tf
 
 logger = logging.getLogger("keras_bert")
 
@@ -29,7 +30,7 @@ def strategy(name: str = "auto") -> Any:
     """
     need_tensorflow("`keras_bert.strategy`")
     kind, _, tpu_name = name.partition(":")
-    if kind not in ("auto", "tpu", "multi_worker", "mirrored", "one") or (tpu_name and kind != "tpu"):
+    if kind not in NAMES or (tpu_name and kind != "tpu"):
         raise ValueError(f"`strategy` must be one of {', '.join(NAMES)}. Received: {name!r}")
     if kind == "tpu" or (kind == "auto" and _tpu()):
         return _tpu_strategy(tpu_name or _tpu())
@@ -37,19 +38,24 @@ def strategy(name: str = "auto") -> Any:
         return _multi_worker_strategy()
     devices = _devices()
     if kind == "mirrored" or (kind == "auto" and len(devices) > 1):
-        return _mirrored_strategy(devices)
-    return _one_device(devices)
+        logger.info("Running on the %d devices of this machine: %s.", len(devices), ", ".join(devices))
+        return tf.distribute.MirroredStrategy(devices)
+    logger.info("Running on one device, %s.", devices[0])
+    return tf.distribute.get_strategy()  # the default strategy, which models can use without its scope
 
 
 def is_chief(strategy: Any) -> bool:
     """Whether this process writes what all workers share: the chief, or the first worker if there is no chief."""
-    import tensorflow as tf
-
     resolver = strategy.cluster_resolver
     if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy) or not resolver.task_type:
         return True
     first = "chief" if "chief" in resolver.cluster_spec().jobs else "worker"
     return resolver.task_type == first and resolver.task_id == 0
+
+
+def is_distributed(strategy: Any) -> bool:
+    """Whether a strategy is of several devices or of a TPU, which need steps of their own."""
+    return strategy.num_replicas_in_sync > 1 or isinstance(strategy, tf.distribute.TPUStrategy)
 
 
 def check_backend() -> None:
@@ -83,8 +89,6 @@ def _tpu() -> str | None:
 
 
 def _tpu_strategy(name: str | None) -> Any:
-    import tensorflow as tf
-
     if name is None:
         raise ValueError(
             "The strategy 'tpu' needs a TPU, but this machine has none and TPU_NAME is not set. Run on a TPU VM, or "
@@ -122,8 +126,6 @@ def _workers() -> list[str]:
 
 
 def _multi_worker_strategy() -> Any:
-    import tensorflow as tf
-
     workers = _workers()
     if not workers:
         raise ValueError(
@@ -150,23 +152,7 @@ def _multi_worker_strategy() -> Any:
 
 def _devices() -> list[str]:
     """The GPUs of this machine, or its CPUs if it has none."""
-    import tensorflow as tf
-
     for kind in ("GPU", "CPU"):
         if devices := tf.config.list_logical_devices(kind):
             return [device.name for device in devices]
     raise RuntimeError("TensorFlow found no device. Check CUDA_VISIBLE_DEVICES. Received: no GPU and no CPU")
-
-
-def _mirrored_strategy(devices: list[str]) -> Any:
-    import tensorflow as tf
-
-    logger.info("Running on the %d devices of this machine: %s.", len(devices), ", ".join(devices))
-    return tf.distribute.MirroredStrategy(devices)
-
-
-def _one_device(devices: list[str]) -> Any:
-    import tensorflow as tf
-
-    logger.info("Running on one device, %s.", devices[0])
-    return tf.distribute.get_strategy()  # the default strategy, which models can use without its scope

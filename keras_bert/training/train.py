@@ -84,7 +84,7 @@ def train(
 
     dataset = distribute(batches, strategy, batch_size, start=now)
     trainer = Trainer(model, optimizer, dataset, step, strategy=strategy, accumulate=accumulate, clip_norm=clip_norm)
-    evaluator = validation and Evaluator(model, distribute(validation, strategy, batch_size), strategy=strategy)
+    validated = validation and mean_measures(model, validation, strategy=strategy, batch_size=batch_size)
     log = MetricsLog(
         directory if is_chief(strategy) else None,
         start=now,
@@ -105,9 +105,8 @@ def train(
             now = goal
             stop = on_any_worker(asked_to_stop)
             # Before the checkpoint of this step, so that a resumed run repeats a validation that was interrupted.
-            if evaluator and not stop and (now == steps or now % validate_every == 0):
-                means = evaluator.evaluate(tf.constant(-1))
-                log(now, {f"validation_{name}": mean for name, mean in means.items()})
+            if validated and not stop and (now == steps or now % validate_every == 0):
+                log(now, {f"validation_{name}": mean for name, mean in validated().items()})
             if checkpoints and (stop or now == steps or now % checkpoint_every == 0):
                 checkpoints.save(now)
             if stop:
@@ -115,10 +114,10 @@ def train(
                 raise KeyboardInterrupt if signal.SIGINT in asked_to_stop else SystemExit(128 + signal.SIGTERM)
 
 
-def mean_measures(model: Any, batches: Any, *, strategy: Any, batch_size: int) -> dict[str, float]:
-    """The means of a model's measures over all batches; `batches` is as in `train`, but with an end."""
-    dataset = distribute(batches, strategy, batch_size)
-    return Evaluator(model, dataset, strategy=strategy).evaluate(tf.constant(-1))
+def mean_measures(model: Any, batches: Any, *, strategy: Any, batch_size: int) -> Callable[[], dict[str, float]]:
+    """A function: the means of a model's measures over all batches; `batches` is as in `train`, but with an end."""
+    evaluator = Evaluator(model, distribute(batches, strategy, batch_size), strategy=strategy)
+    return lambda: evaluator.evaluate(tf.constant(-1))
 
 
 def distribute(batches: Batches, strategy: Any, batch_size: int, start: int = 0) -> Any:

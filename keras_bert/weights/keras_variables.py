@@ -6,12 +6,13 @@ Nothing in them is run: the layers are not built, and functions stored in an HDF
 import json
 import re
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 from keras_bert.storage import only_file
 from keras_bert.weights import tensor_bundle, weights_h5
-from keras_bert.weights.tables import Stored
+from keras_bert.weights.tables import Stored, Table, numbered
 from keras_bert.wording import listed
 
 _H5_NAMES = ("*.h5", "*.hdf5", "*.weights")
@@ -122,6 +123,28 @@ def _of_checkpoint(path: Path, prefix: Path) -> Variables:
         _add(stored, name, entry, prefix)
         places[name] = place.split("/")[0]
     return Variables(path, path if is_saved_model(path) else prefix.parent, stored, places, {}, left_out)
+
+
+def sizes(encoder: Table, variables: Variables, package: str) -> dict[str, Any]:
+    """The sizes of an encoder, which the shapes of its arrays show; all but the number of attention heads."""
+    names, stored = {row.ours: row.theirs for row in encoder}, variables.stored
+    inner = names["layer_{i}_intermediate/bias"]
+    tables = (names[f"{table}_embeddings/embeddings"] for table in ("word", "position", "type"))
+    try:
+        (vocab_size, hidden), (positions, _), (types, _) = (stored[name].shape for name in tables)
+        return {
+            "vocab_size": vocab_size,
+            "hidden_size": hidden,
+            "num_hidden_layers": next(i for i in count() if numbered(inner, i) not in stored),
+            "intermediate_size": stored[numbered(inner, 0)].shape[0],
+            "max_position_embeddings": positions,
+            "type_vocab_size": types,
+        }
+    except (KeyError, ValueError) as error:
+        raise ValueError(
+            f"{variables.path} does not have the variables of a BERT of {package}. It may be another model: load "
+            f"it with its own package. Received: {len(stored)} variables, without {error}"
+        ) from None
 
 
 def _add(stored: dict[str, Stored], name: str, entry: Stored, source: Any) -> None:

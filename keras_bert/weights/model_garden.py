@@ -3,7 +3,6 @@
 Both hold an object graph that keeps each variable's name; the names are what the releases have in common.
 """
 
-import re
 from pathlib import Path
 
 from keras_bert.config import BertConfig
@@ -12,8 +11,8 @@ from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.weights import tensor_bundle
 from keras_bert.weights.checkpoint import Checkpoint, Head
 from keras_bert.weights.google import CONFIG
-from keras_bert.weights.keras_variables import Variables
-from keras_bert.weights.tables import Naming, Row, Stored, Table, read_all
+from keras_bert.weights.keras_variables import Variables, sizes
+from keras_bert.weights.tables import Naming, Row, Table, read_all
 from keras_bert.weights.tokenizer_files import read_text, rules_of
 
 _NAMES = Naming()
@@ -61,12 +60,11 @@ _AMBIGUOUS = "cls/predictions/transform/logits/"  # the output of NSP, of spans 
 
 
 def read_variables(variables: Variables) -> Checkpoint:
-    """The model in a checkpoint, a SavedModel or an HDF5 file; without a config the shapes show the sizes, and GELU is
-    the tanh form."""
+    """The model of a file; without a config the shapes show the sizes, and GELU is the tanh form."""
     path, folder = variables.path, variables.folder
     variables = variables.renamed(ALIASES)
     stored, left_out = dict(variables.stored), dict(variables.left_out)
-    config = _config(stored, folder)
+    config = _config(variables)
     if "cls/predictions/output_bias/bias" in stored:  # of a pretrainer, whose other output is the next sentence's
         stored = {name.replace(_AMBIGUOUS, "next_sentence/logits/"): entry for name, entry in stored.items()}
     for pooler in POOLERS:
@@ -96,26 +94,12 @@ def _outside(variables: Variables) -> set[str]:
     return {name for name, place in variables.places.items() if len(places) == 1 and place not in places}
 
 
-def _config(stored: dict[str, Stored], folder: Path) -> BertConfig:
-    if (folder / CONFIG).is_file():
-        return BertConfig.from_json(folder / CONFIG)
-    try:
-        vocab_size, hidden = stored["word_embeddings/embeddings"].shape
-        layers = {int(found[1]) for name in stored if (found := re.match(r"transformer/layer_(\d+)/", name))}
-        return BertConfig(
-            vocab_size=vocab_size,
-            hidden_size=hidden,
-            num_hidden_layers=max(layers, default=0) + 1,
-            num_attention_heads=stored["transformer/layer_0/self_attention/query/bias"].shape[0],
-            intermediate_size=stored["transformer/layer_0/intermediate/bias"].shape[0],
-            max_position_embeddings=stored["position_embedding/embeddings"].shape[0],
-            type_vocab_size=stored["type_embeddings/embeddings"].shape[0],
-        )
-    except (KeyError, ValueError) as error:
-        raise ValueError(
-            f"{folder} does not have the variables of Model Garden's BERT. It may be another model: load it with its "
-            f"own package. Received: {len(stored)} variables, without {error}"
-        ) from None
+def _config(variables: Variables) -> BertConfig:
+    if (variables.folder / CONFIG).is_file():
+        return BertConfig.from_json(variables.folder / CONFIG)
+    found = sizes(ENCODER, variables, "Model Garden")
+    query = variables.stored.get("transformer/layer_0/self_attention/query/bias")  # [A, D]
+    return BertConfig(**found, num_attention_heads=query.shape[0] if query else 1)
 
 
 def _text(folder: Path) -> tuple[Vocabulary | None, TextRules]:

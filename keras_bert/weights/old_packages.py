@@ -3,7 +3,6 @@
 import re
 from collections import defaultdict
 from dataclasses import dataclass
-from itertools import count
 from typing import Any
 
 from keras_bert.config import BertConfig
@@ -11,8 +10,8 @@ from keras_bert.storage import read_json
 from keras_bert.weights import google
 from keras_bert.weights.checkpoint import Checkpoint, Head
 from keras_bert.weights.google import CONFIG
-from keras_bert.weights.keras_variables import Variables
-from keras_bert.weights.tables import Naming, Row, Stored, Table, numbered, read_all
+from keras_bert.weights.keras_variables import Variables, sizes
+from keras_bert.weights.tables import Naming, Row, Table, numbered, read_all
 from keras_bert.weights.tokenizer_files import read_text
 
 _NAMES = Naming()
@@ -161,9 +160,8 @@ def _numbered(variables: Variables) -> Variables:
 
 def _config(variables: Variables, package: Package) -> BertConfig:
     """From bert_config.json and from the config of the saved model; the sizes are those of the arrays."""
-    stored = variables.stored
     data: dict[str, Any] = {"hidden_act": "gelu", "layer_norm_eps": package.epsilon}
-    data |= read_json(variables.folder / CONFIG)
+    data |= read_json(variables.folder / CONFIG) | sizes(package.encoder, variables, package.name)
     for layer in variables.layers.values():
         names = _SETTINGS.get(layer["class_name"], {})
         data |= {ours: layer["config"][key] for key, ours in names.items() if layer["config"].get(key)}
@@ -174,29 +172,7 @@ def _config(variables: Variables, package: Package) -> BertConfig:
             f"{variables.path} holds only weights, which do not show the number of attention heads. Copy the {CONFIG} "
             f"of the model beside it. Received: no {CONFIG} in {variables.folder}"
         )
-    return BertConfig.from_dict(data | _sizes(stored, package, variables.path), source=str(variables.path))
-
-
-def _sizes(stored: dict[str, Stored], package: Package, source: Any) -> dict[str, int]:
-    theirs = {row.ours: row.theirs for row in package.encoder}
-    layers = next(i for i in count() if numbered(theirs["layer_{i}_intermediate/bias"], i) not in stored)
-    try:
-        tables = ("word_embeddings", "position_embeddings", "type_embeddings")
-        (vocab_size, hidden), (positions, _), (types, _) = (stored[theirs[f"{x}/embeddings"]].shape for x in tables)
-        inner = stored[numbered(theirs["layer_{i}_intermediate/bias"], 0)].shape[0]
-    except (KeyError, ValueError) as error:
-        raise ValueError(
-            f"{source} has some variables of {package.name}'s BERT and lacks others. It may be another model: load it "
-            f"with its own package. Received: {len(stored)} variables, without {error}"
-        ) from None
-    return {
-        "vocab_size": vocab_size,
-        "hidden_size": hidden,
-        "num_hidden_layers": layers,
-        "intermediate_size": inner,
-        "max_position_embeddings": positions,
-        "type_vocab_size": types,
-    }
+    return BertConfig.from_dict(data, source=str(variables.path))
 
 
 def _kind(layer: Any, layers: dict[str, Any], package: Package, last: str) -> tuple[str, bool] | None:

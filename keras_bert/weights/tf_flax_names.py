@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable
 from functools import partial
+from math import prod
 
 import numpy as np
 
@@ -34,11 +35,23 @@ def as_torch(name: str, entry: Stored) -> tuple[str, Stored]:
         head = "cls/" if match[1] in ("predictions", "seq_relationship") else ""
         name = head + name[match.start(1) :].replace("_._", "/")
     layer, _, last = name.replace("/", ".").rpartition(".")
-    if last == "kernel":
-        entry = _transposed(layer, entry)
-    elif last == "bias" and len(entry.shape) == 2:  # [A, D] of queries, keys and values
-        entry = _reshaped(entry, (-1,))
+    if last == "kernel" and len(entry.shape) > 1:
+        *most, end = entry.shape
+        start, *rest = entry.shape
+        # Of queries, keys and values [H, A, D], of attention's output [A, D, H]; of other layers [in, out].
+        shape = (prod(most), end) if layer.endswith("output.dense") else (start, prod(rest))
+        entry = Stored(shape[::-1], partial(_transposed, entry, shape))
+    elif last == "bias" and len(entry.shape) == 2:  # of queries, keys and values [A, D]
+        entry = Stored((prod(entry.shape),), partial(_flat, entry))
     return f"{layer}.{_WEIGHTS.get(last, last)}" if layer else name, entry
+
+
+def _transposed(entry: Stored, shape: tuple[int, int]) -> np.ndarray:
+    return entry.read().reshape(shape).T
+
+
+def _flat(entry: Stored) -> np.ndarray:
+    return entry.read().reshape(-1)
 
 
 def tensorflow_classes(names: Iterable[str]) -> list[str]:
@@ -49,20 +62,3 @@ def tensorflow_classes(names: Iterable[str]) -> list[str]:
     """
     found = {match[1] for name in names if (match := re.search(r"(?:^|/)tf_(bert_for_[a-z_]+?)(?:_\d+)?/", name))}
     return ["".join(word.capitalize() for word in name.split("_")) for name in sorted(found)]
-
-
-def _transposed(layer: str, entry: Stored) -> Stored:
-    """Torch's [out, in] of a kernel [in, out], [H, A, D] (query, key, value) or [A, D, H] (attention's output)."""
-    if len(entry.shape) == 3:
-        entry = _reshaped(entry, (-1, entry.shape[-1]) if layer.endswith("output.dense") else (entry.shape[0], -1))
-    return Stored(entry.shape[::-1], lambda: entry.read().T)
-
-
-def _reshaped(entry: Stored, shape: tuple[int, ...]) -> Stored:
-    known = int(np.prod([size for size in shape if size > 0]))
-    found = tuple(size if size > 0 else int(np.prod(entry.shape)) // max(known, 1) for size in shape)
-    return Stored(found, partial(_read_as, entry, found))
-
-
-def _read_as(entry: Stored, shape: tuple[int, ...]) -> np.ndarray:
-    return entry.read().reshape(shape)

@@ -11,6 +11,7 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_args
 
 import keras
 import pytest
@@ -154,7 +155,7 @@ def test_a_list_for_programs(run):
 
 def test_the_tasks_of_finetune():
     """They are written in the command line too, since its help does not import the package."""
-    assert set(TaskName) == set(keras_bert.Task.commands())
+    assert set(get_args(TaskName)) == set(keras_bert.Task.commands())
 
 
 def test_wrong_usage(run):

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.faults.commands import contents
+from tests.faults.commands import SAME_RESULT, contents
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -64,7 +64,7 @@ class Host:
         """How the command recovered; an AssertionError tells how it did not."""
         expected = self._expected(fault.command)
         what = "inputs" if fault.kind == "unreadable" else "out"
-        step = random.Random(str(fault)).randint(1, self._count(fault))
+        step = random.Random(str(fault)).randint(1, self._count(fault.command, what))
         folder = self._new("-".join(map(str, fault)))
         code, _ = self._run(fault.command, folder, fault.kind, step, what)
         where = f"{fault}, step {step}, ended with {code}"
@@ -86,21 +86,22 @@ class Host:
         return f"{where}: {how}"
 
     def _expected(self, command: str) -> dict[str, object]:
+        """What an undisturbed run writes."""
+        command = SAME_RESULT.get(command, command)
         if command not in self._undisturbed:
-            folder = self._new(command)
-            code, self._steps[command, "out"] = self._run(command, folder)
-            assert code == 0, self.log(folder)
-            self._undisturbed[command] = contents(folder / "out")
+            self._count(command, "out")
         return self._undisturbed[command]
 
-    def _count(self, fault: Fault) -> int:
-        """The steps of an undisturbed run: its changes on disk, or the inputs that it opens."""
-        key = fault.command, fault.kind if fault.kind in ("unreadable", "worker") else "out"
-        if key not in self._steps:
-            folder = self._new(f"{fault.command}-{fault.kind}")
-            what = "inputs" if fault.kind == "unreadable" else "out"
-            _, self._steps[key] = self._run(fault.command, folder, fault.kind, 0, what)
-        return max(self._steps[key], 1)
+    def _count(self, command: str, where: str) -> int:
+        """The steps of an undisturbed run: its changes below `out`, or the files in `inputs` that it opens."""
+        command = SAME_RESULT.get(command, command)
+        if (command, where) not in self._steps:
+            folder = self._new(f"{command}-{where}")
+            kind = "unreadable" if where == "inputs" else "none"
+            code, self._steps[command, where] = self._run(command, folder, kind, 0, where)
+            assert code == 0, self.log(folder)
+            self._undisturbed[command] = contents(folder / "out")
+        return self._steps[command, where]
 
     def _new(self, name: str) -> Path:
         folder = self.folder / name

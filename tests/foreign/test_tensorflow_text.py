@@ -123,6 +123,11 @@ def test_wordpiece(vocabulary, given, expected):
         assert found == ([word] if pieces == ["[UNK]"] else [piece.removeprefix("##") for piece in pieces])
 
 
+def test_long_words():
+    tokenizer = preprocessor([*ENGLISH.split(), "'"], max_word_length=5)
+    assert tokenizer.tokens("tread treadness") == ["tread", "[UNK]"]
+
+
 @pytest.mark.parametrize(
     "pieces", ["hel ##lo there my na ##me is tread ##ness", "what ##cha ##ma ##call ##it? you said", "大 易"]
 )

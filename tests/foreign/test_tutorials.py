@@ -54,6 +54,7 @@ def changed(before, model):
     return all(np.abs(old - new).max() > 0 for old, new in zip(before, model.get_weights(), strict=True))
 
 
+@pytest.mark.long
 def test_classify_text_with_bert(handles, tmp_path):
     bert_preprocess_model = hub.KerasLayer(handles["preprocess"])
     text_preprocessed = bert_preprocess_model(EXAMPLES[:1])
@@ -95,6 +96,7 @@ def test_classify_text_with_bert(handles, tmp_path):
     np.testing.assert_allclose(served, expected, atol=1e-6)
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:Exception encountered when calling layer 'model:UserWarning")
 @pytest.mark.filterwarnings("ignore:Input dict contained keys:UserWarning")
 def test_bert_glue(handles, tmp_path):
@@ -152,6 +154,7 @@ def test_bert_glue(handles, tmp_path):
         np.testing.assert_allclose(serving(**row)["prediction"], [logits], atol=1e-6)
 
 
+@pytest.mark.long
 def test_uncertainty_quantification_with_sngp_bert(handles):
     class BertClassifier(tf_keras.Model):
         def __init__(self, num_classes=150, inner_dim=768, dropout_rate=0.1, **classifier_kwargs):

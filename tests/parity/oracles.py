@@ -9,15 +9,15 @@ import numpy as np
 from keras_bert.bert import Bert
 
 
-def randomize(bert: Bert, seed: int = 0) -> Bert:
+def randomize(bert: Any, seed: int = 0, scale: float = 0.05) -> Any:
     """Weights large enough for every path to matter, biases and norms included."""
     rng = np.random.default_rng(seed)
     for weight in bert.weights:
         if "seed" in weight.path:
             continue
         center = 1.0 if weight.path.endswith("gamma") else 0.0
-        scale = 0.05 if len(weight.shape) == 2 else 0.1
-        weight.assign(center + scale * rng.standard_normal(weight.shape).astype("float32"))
+        deviation = scale if len(weight.shape) == 2 else 0.1
+        weight.assign(center + deviation * rng.standard_normal(weight.shape).astype("float32"))
     return bert
 
 

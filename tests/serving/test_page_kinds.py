@@ -96,8 +96,7 @@ def test_entities(opened):
         assert expected
         assert page.texts(".marked mark b") == [entity.type for entity in expected]
         assert page.texts(".marked mark") == [entity.text + entity.type for entity in expected]
-        unmarked = page.js("document.querySelectorAll('mark b').forEach((b) => b.remove()); return 1")
-        assert unmarked
+        page.js("document.querySelectorAll('mark b').forEach((b) => b.remove())")
         assert page.text(".marked") == text
 
 
@@ -113,6 +112,8 @@ def test_answers_to_a_question(opened):
         )
         asked(page, context)
         page.until(lambda: question in page.text("#answer-request pre"))
+        page.until(lambda: context in page.text("#pieces-request pre"))
+        assert page.texts("#pieces .chip.cut") == []  # a long context is read in windows
         best = task.answer(question, context, top_k=5)
         assert page.text("#said") == f"{best.text} · {100 * best.score:.1f} %"
         assert page.texts(".marked mark") == [best.text]

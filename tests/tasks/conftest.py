@@ -2,7 +2,8 @@ import keras
 import pytest
 
 import keras_bert
-from tests.tasks.runs import WORDS, reviews, train, write
+from tests.tasks import runs
+from tests.tasks.runs import WORDS, reviews, train
 
 
 @pytest.fixture(scope="session")
@@ -27,7 +28,8 @@ def bert(tmp_path_factory):
 def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("files")
     head = [["text", "label"]]
-    return write(folder / "train.tsv", [*head, *reviews(160, 0)]), write(folder / "valid.tsv", [*head, *reviews(32, 1)])
+    train, valid = [*head, *reviews(160, 0)], [*head, *reviews(32, 1)]
+    return runs.write(folder / "train.tsv", train), runs.write(folder / "valid.tsv", valid)
 
 
 @pytest.fixture(scope="session")
@@ -35,3 +37,13 @@ def finished(bert, files, tmp_path_factory):
     output = tmp_path_factory.mktemp("runs") / "reviews"
     said = train(bert, "classify", *files, output, "--epochs", 2)
     return output, said
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(name, text):
+        path = tmp_path / name
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return path
+
+    return write

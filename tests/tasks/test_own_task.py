@@ -4,7 +4,11 @@ import keras
 import pytest
 
 import keras_bert
+from keras_bert.tasks.readers import Rows
+from keras_bert.tasks.run.best_epoch import BestEpoch, begun
 from keras_bert.tasks.run.finished_task import FinishedTask
+from keras_bert.tasks.text_classifier import TextClassifier
+from keras_bert.weights.our_export import read_task
 from tests.tasks.small import TEXTS, small_bert
 
 
@@ -42,6 +46,64 @@ def test_a_class_that_is_not_registered(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match=r"mood.keras holds Mood, a class that is not registered here") as error:
         FinishedTask.load(tmp_path / "mood.keras")
     assert len(str(error.value)) < 400
+
+
+def test_an_export_of_a_class_that_is_not_registered(tmp_path, monkeypatch):
+    """As for a file: `load` of the same export with the class gives the task."""
+    keras_bert.export(Mood(small_bert()), tmp_path / "mood")
+    assert isinstance(Mood.load(tmp_path / "mood"), Mood)
+    monkeypatch.delitem(keras.saving.get_custom_objects(), "tests>Mood")
+    monkeypatch.delattr("tests.tasks.test_own_task.Mood")
+    with pytest.raises(
+        ValueError, match=r"holds Mood, a class that is not registered here. Import the module"
+    ) as error:
+        read_task(tmp_path / "mood")
+    assert len(str(error.value)) < 400
+
+
+@pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize(("scores", "received"), [({}, "no scores"), ({"sadness": 0.5}, "sadness")])
+def test_a_best_score_that_is_not_among_the_scores(tmp_path, scores, received):
+    """The first epoch ends the run, with the names of the scores that there are."""
+
+    class Unsure(Scorer):
+        best_score = "happiness"
+
+        def report(self, y, answers):
+            return scores
+
+    rows = Rows(TEXTS, [0.1, 0.5, 0.2, 0.3], "valid.tsv", [1, 2, 3, 4])
+    with pytest.raises(ValueError, match=rf"Unsure.best_score names 'happiness', which .*Received: {received}"):
+        Unsure(small_bert()).fit(rows.x, rows.y, callbacks=[BestEpoch(tmp_path, rows)], verbose=0)
+    assert not begun(tmp_path)
+
+
+@pytest.mark.usefixtures("eager")
+def test_an_own_task_keeps_the_arguments_of_its_constructor(tmp_path):
+    """Without a get_config: each is an attribute of its name, and tuples are lists in JSON."""
+
+    @keras.saving.register_keras_serializable("tests")
+    class Named(keras_bert.Task):
+        def __init__(self, bert, names=("story", "acting"), *, freeze=False, name=None):
+            logits = keras.layers.Dense(len(names), name="ratings")(bert.output["pooled_output"])
+            super().__init__(bert, bert.input, logits, freeze=freeze, name=name)
+            self.names = tuple(names)
+
+    assert Named(small_bert()).get_config()["names"] == ["story", "acting"]
+    Named(small_bert(), ("music",)).save(tmp_path / "named.keras")
+    assert keras.models.load_model(tmp_path / "named.keras").names == ("music",)
+
+
+def test_a_task_on_top_of_another_keeps_the_arguments_of_both(tmp_path):
+    @keras.saving.register_keras_serializable("tests")
+    class Careful(TextClassifier):
+        def __init__(self, bert, *arguments, least=0.5, **options):
+            super().__init__(bert, *arguments, **options)
+            self.least = least
+
+    Careful(small_bert(), ("a", "b", "c"), least=0.9).save(tmp_path / "careful.keras")
+    loaded = keras.models.load_model(tmp_path / "careful.keras")
+    assert (loaded.labels, loaded.multi_label, loaded.least) == (("a", "b", "c"), False, 0.9)
 
 
 @pytest.mark.usefixtures("eager")

@@ -1,4 +1,4 @@
-"""The readers of labelled files, on the shared data and on small files, and what each says of a bad one."""
+"""The readers of tables, on the shared data and on small files, and what each says of a bad one."""
 
 import json
 import re
@@ -9,27 +9,10 @@ import pytest
 from keras_bert.tasks.readers import (
     Reading,
     read_choices,
-    read_conll,
-    read_conllu,
-    read_klue_ner,
     read_labels,
     read_scores,
-    read_squad,
 )
 from keras_bert.tasks.task import Task
-
-
-@pytest.fixture
-def write(tmp_path):
-    def write(name, text):
-        path = tmp_path / name
-        path.write_bytes(text if isinstance(text, bytes) else text.encode())
-        return path
-
-    return write
-
-
-# === Tables ===
 
 
 def test_columns_by_name_and_number(write):
@@ -199,153 +182,6 @@ def test_bad_choices(write, value):
         read_choices(write("a.csv", f"p,a,b,label\nx,y,z,{value}\n"), "p", ("a", "b"))
 
 
-# === Words ===
-
-
-def test_conll(write):
-    text = "-DOCSTART- -X- O\n\nEU NNP B-ORG\nrejects VBZ O\n\n\nGermany NNP B-LOC\n"
-    examples = read_conll(write("a.conll", text))
-    assert examples.x == [["EU", "rejects"], ["Germany"]]
-    assert examples.y == [["B-ORG", "O"], ["B-LOC"]]
-    assert examples.ids == [3, 7]
-    assert read_conll(write("a.conll", text), tag=1).y == [["NNP", "VBZ"], ["NNP"]]
-
-
-def test_conll_uneven(write):
-    with pytest.raises(ValueError, match=r"a.conll, line 4, has 3 columns and not 2.*Received: 3 columns"):
-        read_conll(write("a.conll", "a O\n\nb O\nc d O\n"))
-
-
-def test_conll_without_a_word(write):
-    with pytest.raises(ValueError, match=r"a.conll, line 2: the word is empty"):
-        read_conll(write("a.conll", "a\tO\n\tO\n"))
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("Anna\nran\n", "a.conll, line 1, has a word and no tag.*Received: 'Anna'"),
-        ("a\tB-PER\n\nb\tO\nc\tVERB\n", "a.conll, line 4: the tag is neither O nor has a prefix.*Received: 'VERB'"),
-        ("a\tI-PER\nb\tB_PER\n", "a.conll, line 2: the tag .*Received: 'B_PER'"),
-        ("a\tO\n \tO\n", "a.conll, line 2: the word is white space.*klue-ner.*Received: ' '"),
-    ],
-)
-def test_bad_conll(write, text, message):
-    with pytest.raises(ValueError, match=message):
-        read_conll(write("a.conll", text))
-
-
-def test_conll_tags_of_one_scheme(write):
-    assert read_conll(write("a.conll", "a\nb\n"), tag=None).x == [["a", "b"]]
-    for tags in ("O\nO", "B-PER\nE-PER", "PER\nO", "NOUN\nVERB"):
-        first, second = tags.split()
-        assert read_conll(write("a.conll", f"a\t{first}\nb\t{second}\n")).y == [[first, second]]
-
-
-def test_conllu(write):
-    def row(number, form, upos):
-        return "\t".join([number, form, form.lower(), upos, *"______"]) + "\n"
-
-    text = "# text = Vámonos ya\n" + row("1-2", "Vámonos", "_") + row("1", "Vamos", "VERB") + row("2", "nos", "PRON")
-    text += row("2.1", "se", "PRON") + row("3", "ya", "ADV") + "\n# text = Sí\n" + row("1", "Sí", "INTJ")
-    examples = read_conllu(write("a.conllu", text))
-    assert examples.x == [["Vamos", "nos", "ya"], ["Sí"]]
-    assert examples.y == [["VERB", "PRON", "ADV"], ["INTJ"]]
-    with pytest.raises(ValueError, match=r"b.conllu, line 1, has 2 columns and not 10"):
-        read_conllu(write("b.conllu", "1\tgo\n"))
-
-
-def test_klue_ner(write):
-    examples = read_klue_ner(write("a.tsv", "## c\n## id\t<박:PS>씨\n박\tB-PS\n씨\tO\n \tO\n3\tB-QT\n명\tI-QT\n\n"))
-    assert examples.x == ["박씨 3명"]
-    assert examples.y == [[(0, 1, "PS"), (3, 5, "QT")]]
-
-
-def test_klue_ner_spans_are_seqeval_s(write):
-    from seqeval.metrics.sequence_labeling import get_entities
-
-    tags = ["I-A", "I-A", "B-A", "I-B", "I-B", "O", "I-B", "B-B", "O", "I-A", "B-B", "I-A"]
-    text = "".join(f"x\t{tag}\n" for tag in tags)
-    assert read_klue_ner(write("a.tsv", text)).y == [
-        [(start, end + 1, kind) for kind, start, end in get_entities(tags)]
-    ]
-
-
-# === Questions ===
-
-
-def _squad(*entries, context="Seoul is in Korea."):
-    return json.dumps({"data": [{"paragraphs": [{"context": context, "qas": list(entries)}]}]})
-
-
-def _entry(text="Seoul", start=0, question="Where?", **rest):
-    return {"id": "q7", "question": question, "answers": [{"text": text, "answer_start": start}], **rest}
-
-
-def test_squad(write):
-    path = write("a.json", _squad(_entry(), _entry("Korea", 12, is_impossible=False), _entry(is_impossible=True)))
-    examples = read_squad(path)
-    assert examples.x == (["Where?"] * 3, ["Seoul is in Korea."] * 3)
-    assert [tuple(zip(*answers.values(), strict=True)) for answers in examples.y] == [
-        (("Seoul", 0),),
-        (("Korea", 12),),
-        (),
-    ]
-    assert examples.place(0) == f"{path}:q7"
-
-
-def test_squad_answers_that_are_not_there(write, caplog):
-    read_squad(write("a.json", _squad(_entry(), _entry("Korea", 11), _entry("Busan", 3))))
-    assert "2 answers are not at the place in their context that" in caplog.text
-    assert "the first is 'Korea' of q7" in caplog.text
-
-
-def test_squad_questions_alone(write):
-    examples = read_squad(write("a.json", _squad({"id": "q7", "question": "Where?"})), answers=False)
-    assert (examples.x, examples.y) == ((["Where?"], ["Seoul is in Korea."]), [])
-
-
-BAD_SQUAD = {
-    "no answers": (
-        _squad({"id": "q7", "question": "W"}),
-        r"a.json:q7: the answers are not a list .*empty where there is no answer. Received: None",
-    ),
-    "none of the answers": (_squad(_entry("Busan")), r"No answer in .*a.json is a part of its context.*'Busan' of q7"),
-    "a start that is true": (
-        _squad(_entry(start=True)),
-        r"a.json:q7: an answer has no place.*Received: answer_start=True",
-    ),
-    "no JSON": ("{", "SQuAD's JSON.*JSONDecodeError"),
-    "deep JSON": ("[" * 100_000, "SQuAD's JSON.*RecursionError"),
-    "another JSON": ('{"rows": []}', "SQuAD's JSON.*KeyError: 'data'"),
-    "no questions": (_squad(), "a.json has no questions"),
-    "an empty question": (
-        _squad(_entry(question=" ")),
-        r"a.json:q7: the question is empty or not a string.*Received: question=' '",
-    ),
-    "a question that is a number": (_squad("x"), "SQuAD's JSON.*a question is not an object"),
-    "a context that is a number": (_squad(_entry(), context=5), "SQuAD's JSON.*a context is not a string"),
-    "answers that are none": (
-        _squad(_entry() | {"answers": None}),
-        r"a.json:q7: the answers are not a list.*Received: None",
-    ),
-    "no start": (
-        _squad({"id": "q7", "question": "W", "answers": [{"text": "x"}]}),
-        r"a.json:q7: an answer has no place.*Received: answer_start=None",
-    ),
-}
-
-
-@pytest.mark.parametrize("case", BAD_SQUAD)
-def test_bad_squad(write, case):
-    text, message = BAD_SQUAD[case]
-    with pytest.raises(ValueError, match=message):
-        read_squad(write("a.json", text))
-
-
-# === The shared data ===
-
-
 def test_shared_tables(shared):
     sst2 = read_labels(shared / "en/sst2.train.txt")
     assert (len(sst2), set(sst2.y)) == (6920, {"0", "1"})
@@ -357,32 +193,6 @@ def test_shared_tables(shared):
     assert (len(korsts), len(korsts.x[0]), len(korsts.x[1])) == (5749, 5749, 5749)
     kornli = read_labels(shared / "ko/kornli.dev.tsv", ("sentence1", "sentence2"), "gold_label")
     assert (len(kornli), set(kornli.y)) == (2490, {"entailment", "neutral", "contradiction"})
-
-
-def test_shared_words(shared):
-    wnut = read_conll(shared / "en/wnut17.dev.conll")
-    assert len(wnut) == 1009
-    assert "I-location" in {tag for tags in wnut.y for tag in tags}
-
-
-def test_shared_klue_ner(shared):
-    """The file carries its sentences with the entities marked, beside the characters."""
-    path = shared / "ko/klue-ner.dev.tsv"
-    examples = read_klue_ner(path)
-    marked = [line.split("\t", 1)[1] for line in path.read_text().split("\n") if line.startswith("## klue-ner")]
-    assert len(examples) == len(marked) == 5000
-    pattern = re.compile(r"<([^<>]*?):(PS|LC|OG|DT|TI|QT)>")
-    for text, spans, line in zip(examples.x, examples.y, marked, strict=True):
-        assert text == pattern.sub(r"\1", line)
-        if "<" not in text:  # where the text has one of its own, the marks do not tell which
-            assert [(text[start:end], kind) for start, end, kind in spans] == pattern.findall(line)
-
-
-def test_shared_squad(shared, caplog):
-    examples = read_squad(shared / "en/xquad.en.json")
-    assert len(examples) == 1190
-    assert examples.y[0] == {"text": ["308"], "answer_start": [34]}
-    assert not caplog.text
 
 
 @pytest.mark.parametrize("name", ["cr.tsv", "cr.txt", "cr.conll", "cr.csv"])

@@ -1,14 +1,15 @@
-"""What every part that reads text answers, as JSON: `python -m tests.text.answers without|with FOLDER`.
+"""What every part that reads text answers, as JSON: `python -m tests.text.answers MISSING FOLDER`.
 
-"without" makes TensorFlow and TensorFlow Text unimportable first. FOLDER has the tasks that `save_all` has written.
+MISSING is a list of packages, such as "tensorflow,tensorflow_text", that are made unimportable first, or "none". FOLDER
+has the tasks that `save_all` has written.
 """
 
 import json
 import sys
 
-if __name__ == "__main__" and sys.argv[1] == "without":
-    for name in ("tensorflow", "tensorflow_text"):
-        sys.modules[name] = None  # importing it fails, as where it is not installed
+if __name__ == "__main__" and sys.argv[1] != "none":
+    for missing in sys.argv[1].split(","):
+        sys.modules[missing] = None  # importing it fails, as where it is not installed
 
 import dataclasses
 
@@ -76,6 +77,5 @@ def plain(value):
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "without":
-        assert not in_graph()
+    assert in_graph() == (sys.argv[1] == "none")
     sys.stdout.write(json.dumps(all_answers(sys.argv[2])))

@@ -265,15 +265,18 @@ def test_what_needs_tensorflow_says_so():
 
 @pytest.mark.long
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="once is enough")
-@pytest.mark.parametrize("backend", ["jax", "torch"])
-def test_every_task_answers_the_same(backend, tmp_path):
-    """Vectors, answers, scores and training of all tasks, in processes with and without TensorFlow."""
+@pytest.mark.parametrize(
+    ("backend", "missing"),
+    [("jax", "tensorflow,tensorflow_text"), ("torch", "tensorflow,tensorflow_text"), ("tensorflow", "tensorflow_text")],
+)
+def test_every_task_answers_the_same(backend, missing, tmp_path):
+    """Vectors, answers, scores and training of all tasks, in processes with and without these packages."""
     save = "import sys; from tests.text.answers import save_all; save_all(sys.argv[1])"
     python(save, str(tmp_path), KERAS_BACKEND="tensorflow")
     run = (
         "import runpy, sys; sys.argv = ['', *sys.argv[1:]]; runpy.run_module('tests.text.answers', run_name='__main__')"
     )
-    found = [json.loads(python(run, how, str(tmp_path), KERAS_BACKEND=backend)) for how in ("with", "without")]
+    found = [json.loads(python(run, how, str(tmp_path), KERAS_BACKEND=backend)) for how in ("none", missing)]
     numbers = [[one for one in flat(part) if isinstance(one, float)] for part in found]
     np.testing.assert_allclose(*numbers, atol=1e-5, rtol=1e-5)
     assert [one for one in flat(found[0]) if not isinstance(one, float)] == [

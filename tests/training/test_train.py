@@ -62,7 +62,7 @@ def test_mean_measures_are_means_over_all_batches(one):
     model = small_pretrainer(0.1)
     counts = [batch(step)[2]["mlm_logits"].numpy().sum() for step in range(3)]
     assert len(set(counts)) > 1
-    found = mean_measures(model, lambda step, part: batches(step, part).take(3), strategy=one, batch_size=BATCH)
+    found = mean_measures(model, lambda step, part: batches(step, part).take(3), strategy=one, batch_size=BATCH)()
     x, y, weight = (
         tf.nest.map_structure(lambda *t: tf.concat(t, 0), *parts) for parts in zip(*map(batch, range(3)), strict=True)
     )

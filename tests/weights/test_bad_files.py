@@ -6,10 +6,13 @@ import shutil
 import tracemalloc
 
 import h5py
+import keras
 import numpy as np
 import pytest
 
+from keras_bert.bert import Bert
 from keras_bert.weights.load import build, read
+from tests.weights import small
 from tests.weights.old_files import unpacked
 
 
@@ -63,8 +66,7 @@ def test_an_h5_of_another_architecture(tmp_path, names):
     with h5py.File(tmp_path / "model.h5", "w") as file:
         for name in names:
             file[name] = np.zeros((3, 4), "float32")
-    (tmp_path / "bert_config.json").write_text('{"num_attention_heads": 2}')
-    _assert_refused(tmp_path / "model.h5", "lacks others|variables of Model Garden's BERT|lacks vocab_size")
+    _assert_refused(tmp_path / "model.h5", "does not have the variables of a BERT of")
 
 
 @KERAS_BERT
@@ -140,3 +142,11 @@ def test_a_shard_that_is_missing(folder):
     index = {"weight_map": {"a": "tf_model-00001-of-00001.h5"}}
     (folder / "tf_model.h5.index.json").write_text(json.dumps(index))
     _assert_refused(folder, r"lacks shards of the model: tf_model-00001-of-00001\.h5")
+
+
+def test_a_tf_train_checkpoint_of_a_bert(tmp_path):
+    tf = pytest.importorskip("tensorflow")
+    if keras.backend.backend() != "tensorflow":
+        pytest.skip("only variables of TensorFlow are saved")
+    tf.train.Checkpoint(model=Bert(small.CONFIG)).save(str(tmp_path / "ckpt"))
+    _assert_refused(tmp_path, r"is a tf\.train\.Checkpoint of a Bert, without its config. Build the Bert, restore it")

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from keras_bert.checks import check_at_least, check_share
+from keras_bert.lazy import tf
 from keras_bert.text.vocabulary import SPECIAL, Vocabulary
 
 
@@ -70,15 +71,15 @@ class Masker:
 
         part: (i, n) if these rows are part i of the n parts of a batch; they get the masks they have in that batch.
         """
-        import tensorflow as tf
-
         rows, length = tf.unstack(tf.shape(ids))
-        noise = self._noise(seed, rows, length, part)
-        positions, chosen = self._choose(ids, noise[0], noise[1])  # [B, P]
+        index, parts = part
+        noise = tf.random.stateless_uniform([4, rows * parts, length], seed, alg="philox")
+        order, luck, draw, other = tf.unstack(noise[:, rows * index : rows * (index + 1)])  # each [B, S]
+        positions, chosen = self._choose(ids, order, luck)  # [B, P]
         truth = tf.gather(ids, positions, batch_dims=1)  # [B, P]
-        draw, other = (tf.gather(draws, positions, batch_dims=1) for draws in (noise[2], noise[3]))
-        index = tf.cast(other * len(self._ordinary), tf.int32)
-        shown = tf.where(draw < self.masking.mask, self._mask, tf.gather(self._ordinary, index))
+        draw, other = (tf.gather(draws, positions, batch_dims=1) for draws in (draw, other))  # [B, P]
+        replacement = tf.gather(self._ordinary, tf.cast(other * len(self._ordinary), tf.int32))
+        shown = tf.where(draw < self.masking.mask, self._mask, replacement)
         shown = tf.where(draw < self.masking.mask + self.masking.random, shown, truth)
         shown = tf.where(chosen, shown, truth)
         row = tf.broadcast_to(tf.range(rows)[:, tf.newaxis], tf.shape(positions))
@@ -91,18 +92,8 @@ class Masker:
             "masked_lm_weights": tf.cast(chosen, tf.float32),
         }
 
-    def _noise(self, seed: Any, rows: Any, length: Any, part: tuple[int, int]) -> list[Any]:
-        """Four random numbers for each position, each [B, S]."""
-        import tensorflow as tf
-
-        index, parts = part
-        draws = tf.random.stateless_uniform([4, rows * parts, length], seed, alg="philox")
-        return tf.unstack(draws[:, rows * index : rows * (index + 1)])
-
     def _choose(self, ids: Any, order: Any, luck: Any) -> tuple[Any, Any]:
         """P positions of each row in ascending order, and whether each is used; unused ones are 0."""
-        import tensorflow as tf
-
         rows, length = tf.unstack(tf.shape(ids))
         open_ = tf.reduce_all(ids[:, :, tf.newaxis] != self._never, axis=-1)  # [B, S]
         begins = open_

@@ -7,10 +7,11 @@ from typing import Any
 
 from keras_bert.checks import check_choice
 from keras_bert.installation import need_tensorflow
+from keras_bert.lazy import tf
 from keras_bert.pretraining.examples.example_order import shards_at, shuffled_groups
 from keras_bert.pretraining.examples.examples_directory import is_examples_directory, read_settings, read_shards
 from keras_bert.pretraining.examples.masking import Masker, Masking
-from keras_bert.pretraining.examples.record_files import count_records, find_records, first_record, read_records
+from keras_bert.pretraining.examples.record_files import count_records, find_records, read_records
 from keras_bert.pretraining.examples.record_format import LABELS, describe, parse_dynamic, parse_static
 from keras_bert.text.rules import TextRules
 from keras_bert.text.vocabulary import Vocabulary
@@ -105,7 +106,7 @@ class ExampleReader:
         if not filled:
             raise ValueError(f"{source} holds no example. Name other examples. Received: {len(files)} files")
         if "seq_length" not in more:
-            more |= describe(first_record(filled[0][0]), filled[0][0])
+            more |= describe(filled[0][0])
         paths, counts = zip(*filled, strict=True)
         return cls(paths=paths, counts=counts, **more)
 
@@ -123,8 +124,6 @@ class ExampleReader:
         fill: bool = False,
     ) -> Any:
         """See `read_examples`; with `fill`, the last batch is filled up with rows of weight 0."""
-        import tensorflow as tf
-
         index, parts = part
         if parts < 1 or not 0 <= index < parts:
             raise ValueError(
@@ -172,8 +171,6 @@ class ExampleReader:
 
     def _parse(self, records: Any, seed: Any, part: tuple[int, int]) -> tuple[dict, dict, dict]:
         """x, y and sample_weight of a batch of records."""
-        import tensorflow as tf
-
         if self.masking is None:
             row = parse_static(records, self.seq_length, self.predictions, self.nsp, self.garden)
             if self.vocabulary is not None:
@@ -197,8 +194,6 @@ class ExampleReader:
 
 
 def _checked(ids: Any, size: int) -> Any:
-    import tensorflow as tf
-
     message = (
         f"The records have ids beyond the {size} pieces of the model's vocabulary. Use the vocabulary they were "
         "written with. Received: an id of"

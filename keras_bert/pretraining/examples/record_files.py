@@ -6,7 +6,8 @@ import struct
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from keras_bert.storage import is_remote, matching
+from keras_bert.lazy import tf
+from keras_bert.storage import exists, matching, open_file, size_of
 
 logger = logging.getLogger(__name__)
 
@@ -16,8 +17,6 @@ _FOOTER_SIZE = 4  # the record's own checksum
 
 def find_records(source: str | os.PathLike | Iterable[str | os.PathLike]) -> list[str]:
     """The files that paths, patterns and folders name; in a folder, those with "tfrecord" in their names."""
-    import tensorflow as tf
-
     gfile = tf.io.gfile
     found: list[str] = []
     for path in [source] if isinstance(source, str | os.PathLike) else source:
@@ -42,7 +41,8 @@ def count_records(path: str, examples: int | None, size: int | None, damaged: st
     if damaged == "skip":
         count, reason = _count_readable(path)
     elif examples is not None and size is not None:
-        count, reason = examples, _size_differs(path, size)
+        count, found = examples, size_of(path) if exists(path) else 0
+        reason = None if found == size else f"{found} bytes of {size}"
     else:
         count, reason = _count_headers(path)
     if reason is not None:
@@ -52,17 +52,9 @@ def count_records(path: str, examples: int | None, size: int | None, damaged: st
     return count
 
 
-def first_record(path: str) -> bytes:
-    """The first record of a file that has one."""
-    import tensorflow as tf
-
-    return next(iter(tf.data.TFRecordDataset(path))).numpy()
-
-
 def read_records(files: Sequence[tuple[str, int]]) -> Any:
     """The first records of each file, as many as given with its path, in one array of bytes."""
     import numpy as np
-    import tensorflow as tf
 
     parts = []
     for path, count in files:
@@ -84,20 +76,8 @@ def _damage(path: str, reason: str) -> str:
     )
 
 
-def _size_differs(path: str, size: int) -> str | None:
-    import tensorflow as tf
-
-    try:
-        found = tf.io.gfile.stat(path).length
-    except tf.errors.OpError:
-        return "the file is missing"
-    return None if found == size else f"{found} bytes of {size}"
-
-
 def _count_readable(path: str) -> tuple[int, str | None]:
     """Counts by reading all records, with their checksums."""
-    import tensorflow as tf
-
     count = 0
     try:
         for _ in tf.data.TFRecordDataset(path, buffer_size=1 << 20).map(tf.strings.length):
@@ -109,11 +89,9 @@ def _count_readable(path: str) -> tuple[int, str | None]:
 
 def _count_headers(path: str) -> tuple[int, str | None]:
     """Counts by jumping from header to header."""
-    import tensorflow as tf
-
-    length = tf.io.gfile.stat(path).length
+    length = size_of(path)
     count = place = 0
-    with tf.io.gfile.GFile(path, "rb") if is_remote(path) else open(path, "rb") as file:
+    with open_file(path, "rb") as file:
         while place < length:
             file.seek(place)
             header = file.read(_HEADER.size)

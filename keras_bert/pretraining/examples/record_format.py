@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from keras_bert.lazy import tf
 from keras_bert.text.vocabulary import Vocabulary
 
 # Model Garden's names for Google's features.
@@ -44,8 +45,6 @@ def static_records(batch: dict[str, Any]) -> list[bytes]:
 
 def parse_dynamic(records: Any, seq_length: int, vocabulary: Vocabulary, nsp: bool) -> dict[str, Any]:
     """A batch of dynamic records as Google's features before masking: int32 [B, S], and the labels [B]."""
-    import tensorflow as tf
-
     kind = id_type(len(vocabulary))
     numbers = tf.io.decode_raw(records, kind.newbyteorder("=").name, fixed_length=(1 + seq_length) * kind.itemsize)
     numbers = tf.cast(numbers, tf.int32)  # [B, 1 + S]
@@ -65,8 +64,6 @@ def parse_static(records: Any, seq_length: int, predictions: int, nsp: bool, gar
 
     garden: whether the records have Model Garden's names.
     """
-    import tensorflow as tf
-
     ints = {name: [seq_length] for name in ("input_ids", "input_mask", "segment_ids")}
     ints |= {name: [predictions] for name in MASKED[:2]} | ({LABELS: []} if nsp else {})
     theirs = {ours: name for name, ours in GARDEN.items()} if garden else {}
@@ -76,13 +73,13 @@ def parse_static(records: Any, seq_length: int, predictions: int, nsp: bool, gar
     return {name: tf.cast(parsed[theirs.get(name, name)], tf.int32) for name in ints} | {MASKED[2]: parsed[MASKED[2]]}
 
 
-def describe(record: bytes, path: str) -> dict[str, Any]:
-    """The properties of static records, by the first one: length, predictions, names, and whether it has labels."""
+def describe(path: str) -> dict[str, Any]:
+    """The properties of a file's static records, by the first one: length, predictions, names and labels."""
     from google.protobuf.message import DecodeError
     from tensorflow.train import Example
 
     try:
-        found = Example.FromString(record).features.feature
+        found = Example.FromString(next(iter(tf.data.TFRecordDataset(path))).numpy()).features.feature
     except DecodeError:
         found = {}
     garden = "input_word_ids" in found

@@ -14,6 +14,7 @@ import numpy as np
 from keras_bert import storage
 from keras_bert.corpus.documents import Document
 from keras_bert.corpus.sentences import sentences_of
+from keras_bert.lazy import tf
 from keras_bert.pretraining.examples.example_settings import ExampleSettings
 from keras_bert.pretraining.examples.masking import Masker
 from keras_bert.pretraining.examples.pairs import full_spans, pair_spans
@@ -69,8 +70,6 @@ class ShardWriter:
 
     def write(self, number: int, documents: Sequence[Document]) -> Shard:
         """Write a shard, then its note. A shard that has a note is kept, if it was made from the same documents."""
-        import tensorflow as tf
-
         path = os.path.join(self.directory, f"examples-{number:05d}.tfrecord")
         note = path.removesuffix(".tfrecord") + ".json"
         digest = 0
@@ -99,7 +98,7 @@ class ShardWriter:
         shard = Shard(
             name=os.path.basename(path),
             examples=examples,
-            size=tf.io.gfile.stat(path).length,
+            size=storage.size_of(path),
             documents=len(lengths),
             sentences=sum(map(len, lengths)),
             text=sum(len(document.text.encode("utf-8", "ignore")) for document in documents),

@@ -9,8 +9,9 @@ from multiprocessing import get_context
 from typing import Any
 
 from keras_bert.corpus.documents import Document, is_files, read_documents
-from keras_bert.corpus.files import find_files, size_of
+from keras_bert.corpus.files import find_files
 from keras_bert.installation import need_tensorflow
+from keras_bert.lazy import tf
 from keras_bert.pretraining.examples.example_settings import ExampleSettings
 from keras_bert.pretraining.examples.examples_directory import (
     ONE_DOCUMENT,
@@ -26,6 +27,7 @@ from keras_bert.pretraining.examples.examples_directory import (
 from keras_bert.pretraining.examples.shard_writer import ShardWriter, split_into_shards
 from keras_bert.pretraining.examples.write_with_beam import new_pipeline, write_with_beam
 from keras_bert.progress import bar
+from keras_bert.storage import size_of
 from keras_bert.text.vocabulary import Vocabulary
 
 _TEXT_PER_WORKER = 50_000_000  # bytes that are written in the time in which a process starts
@@ -126,8 +128,6 @@ _writer: ShardWriter  # of a worker process
 
 def _start_worker(directory: str) -> None:
     global _writer
-    import tensorflow as tf
-
     tf.config.threading.set_intra_op_parallelism_threads(1)  # there is a process for each core
     tf.config.threading.set_inter_op_parallelism_threads(1)
     _writer = ShardWriter(*read_settings(directory), directory)

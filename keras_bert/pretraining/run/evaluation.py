@@ -82,7 +82,7 @@ def evaluate(
         return examples.batches(batch_size, seed=seed, part=part, epochs=1, fill=True)
 
     answers = _count_answers(batches(0, (0, 1)), model.bert.config.vocab_size)
-    means = mean_measures(model, batches, strategy=strategy, batch_size=batch_size)
+    means = mean_measures(model, batches, strategy=strategy, batch_size=batch_size)()
     return Evaluation(
         examples=len(examples),
         masked_lm_accuracy=means["masked_lm_accuracy"],

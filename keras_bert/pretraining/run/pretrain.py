@@ -134,12 +134,13 @@ def _alike(examples: Iterable[ExampleReader]) -> ExampleReader:
             f"Received: {first.paths[0]}"
         )
     for other in others:
-        if other.vocabulary != first.vocabulary or other.rules != first.rules or other.nsp != first.nsp:
-            raise ValueError(
-                f"The examples {first.paths[0]} and {other.paths[0]} differ in their vocabulary, their text rules, or "
-                "in whether they are pairs. Write all examples of a run with the same options. Received: "
-                f"{len(first.vocabulary)} and {other.vocabulary and len(other.vocabulary)} pieces"
-            )
+        for name in ("vocabulary", "rules", "nsp"):
+            mine, theirs = getattr(first, name), getattr(other, name)
+            if mine != theirs:
+                raise ValueError(
+                    f"The examples {first.paths[0]} and {other.paths[0]} differ in `{name}`. Write all examples of a "
+                    f"run with the same options. Received: {mine} and {theirs}"
+                )
     return first
 
 

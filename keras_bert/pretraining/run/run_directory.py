@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from keras_bert import storage
+from keras_bert.lazy import tf
 from keras_bert.pictures.curves import draw_curves
 from keras_bert.pretraining.examples.examples_directory import differences
+from keras_bert.training.checkpoints import latest_checkpoint
 from keras_bert.training.metrics_log import METRICS, read_metrics
 from keras_bert.weights import our_folder
 from keras_bert.weights.checkpoint import Checkpoint
@@ -53,8 +55,6 @@ def run_directory(directory: str, settings: dict[str, Any]) -> Iterator[None]:
 
 def _has_work(directory: str) -> bool:
     """Whether there is a checkpoint or the finished model."""
-    from keras_bert.training.checkpoints import latest_checkpoint  # needs TensorFlow
-
     return is_finished(directory) or latest_checkpoint(f"{directory}/checkpoints") is not None
 
 
@@ -76,8 +76,6 @@ def is_finished(directory: str) -> bool:
 
 def write_model(pretrainer: Any, directory: str) -> None:
     """Write the finished model in the package's own format. The weights come last: with them, it is complete."""
-    import tensorflow as tf
-
     with tempfile.TemporaryDirectory() as folder:
         written = Path(folder) / "model"
         our_folder.write_checkpoint(Checkpoint.of(pretrainer), written)
@@ -92,8 +90,6 @@ def finished_model(directory: str) -> Iterator[Checkpoint]:
     if not storage.is_remote(directory):
         yield our_folder.read_checkpoint(Path(directory))
         return
-    import tensorflow as tf
-
     with tempfile.TemporaryDirectory() as folder:
         for name in storage.names_in(directory):
             if not tf.io.gfile.isdir(f"{directory}/{name}"):
@@ -103,8 +99,6 @@ def finished_model(directory: str) -> Iterator[Checkpoint]:
 
 def draw_curve(directory: str) -> None:
     """Draw `curve.png`: losses and accuracies over the steps, for training and validation."""
-    import tensorflow as tf
-
     records = read_metrics(f"{directory}/{METRICS}")
     panels: dict[str, dict[str, tuple[Any, Any]]] = {}
     for name in dict.fromkeys(name for record in records for name in record if name.endswith(("loss", "accuracy"))):

@@ -22,7 +22,7 @@ function piecesOf(reply, texts) {
   return lists;
 }
 
-function drawPieces(place, texts, lists, cuts) {
+function drawPieces(place, texts, lists, cuts = false) {
   place.textContent = "";
   let all = 0, unknown = 0, cut = 0;
   lists.forEach((pieces, number) => {

@@ -42,7 +42,7 @@ function toolsFor(signatures) {
       const found = [...Array(answer.count).keys()];
       drawMarked(place, text, found.map((i) => ({ start: answer.start[i], end: answer.end[i], label: answer.type[i] })));
       drawBars(place, found.map((i) => ({ label: `${answer.text[i]} · ${answer.type[i]}`, score: answer.score[i] })));
-      return count(answer.count, gives("text") ? "mark" : "entity");
+      return count(answer.count, "mark");
     },
   });
   else if (takes("question", "context")) tools.push({

@@ -1,8 +1,32 @@
 """Where the answers to learn are: characters of a context, and tokens of its windows."""
 
+import logging
 from typing import Any
 
 import numpy as np
+
+from keras_bert.tasks.columns import check_lengths, is_missing, rows_of
+
+logger = logging.getLogger("keras_bert")
+
+
+def answer_spans(contexts: list[str], y: Any) -> list[tuple[int, int] | None]:
+    """The characters of each answer, (0, 0) if there is none, and None if it is not in its context."""
+    given = [None if is_missing(answer) else answer for answer in rows_of(y, "answer")]
+    check_lengths(questions=contexts, answers=given)
+    spans = [find_answer(context, one, row) for row, (context, one) in enumerate(zip(contexts, given, strict=True))]
+    lost = [row for row, span in enumerate(spans) if span is None]
+    if lost and len(lost) == len(spans):
+        raise ValueError(
+            "No answer is a part of its context. Correct the answers; they must be in the context word for word. "
+            f"Received: first {given[0]!r}"
+        )
+    if lost:
+        named = ", ".join(f"{text_and_start(given[row], row)[0]!r} at row {row}" for row in lost[:5])
+        logger.warning(
+            "%d of %d answers are not in their contexts and are not learned: %s", len(lost), len(spans), named
+        )
+    return spans
 
 
 def find_answer(context: str, given: Any, row: int) -> tuple[int, int] | None:
@@ -66,3 +90,14 @@ def token_spans(start: np.ndarray, end: np.ndarray, span: tuple[int, int]) -> np
             if start[window, tokens[0]] == first and end[window, tokens[-1]] == last:
                 found[window] = tokens[0], tokens[-1]
     return found
+
+
+def true_texts(answer: Any) -> list[str]:
+    """The texts of an answer in any of the forms that `fit` takes."""
+    if isinstance(answer, dict):
+        answer = answer["text"]
+    elif isinstance(answer, tuple):
+        answer = answer[0]
+    if is_missing(answer):
+        return [""]
+    return [answer] if isinstance(answer, str) else list(answer)

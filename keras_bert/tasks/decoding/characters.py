@@ -1,15 +1,12 @@
 """The characters that an entity or an answer takes from its text."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from keras_bert.text.character_sets import MARKS_AND_JOINERS, CharacterSet
 from keras_bert.text.row_ids import row_ids
-from keras_bert.text.tensors import in_graph
-
-if TYPE_CHECKING:
-    import tensorflow as tf
+from keras_bert.text.tensors import in_graph, tf
 
 
 def cut_out(
@@ -29,8 +26,6 @@ def cut_out(
     """
     if not in_graph():
         return _cut_out(texts, row, start, end)
-    import tensorflow as tf
-
     characters = tf.strings.unicode_split(texts, "UTF-8", errors="ignore")  # [B, (characters)]
     flat, splits = characters.values, tf.cast(characters.row_splits, tf.int32)
     is_mark = tf.strings.regex_full_match(flat, f"[{MARKS_AND_JOINERS}]") & (flat != "\u200b")

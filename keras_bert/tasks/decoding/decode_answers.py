@@ -1,13 +1,10 @@
 """Answers from the logits of windows, in ops that also run in a graph: one decoder for Python and for exports."""
 
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from keras_bert.tasks.decoding.characters import cut_out
-from keras_bert.text.tensors import in_graph, tensors
-
-if TYPE_CHECKING:
-    import tensorflow as tf
+from keras_bert.text.tensors import in_graph, tf
 
 BEST = 20  # starts and ends of a window, and candidates of a question, that are considered (run_squad's n_best_size)
 MAX_ANSWER_LENGTH = 30  # pieces
@@ -30,7 +27,6 @@ def decode_answers(
     windows: as `text.windows.windows` makes them. logits: [W, 2, S'], S' <= S. contexts: [B].
     null_threshold: float64; NaN where "no answer" is only for a context that has no piece.
     """
-    tf = tensors()
     width, count = tf.shape(logits)[2], tf.shape(contexts)[0]
     windows = {"example": windows["example"]} | {name: windows[name][:, :width] for name in ("start", "end", "best")}
     example, start, end, score = best_spans(windows, logits, max_answer_length)
@@ -78,7 +74,6 @@ def best_spans(
 
     windows: `example` [W], `start`, `end`, `best` [W, S]. logits: [W, 2, S].
     """
-    tf = tensors()
     nowhere = -float("inf")
     shown = windows["start"] >= 0
     count = tf.minimum(BEST, tf.shape(logits)[2])
@@ -106,7 +101,6 @@ def answer_decoder() -> Any:
     """`decode_answers` as one graph, traced once for all tasks."""
     if not in_graph():
         return decode_answers
-    import tensorflow as tf
 
     @tf.function(autograph=False)
     def decode(windows: dict[str, tf.Tensor], logits: tf.Tensor, contexts: tf.Tensor, **settings: tf.Tensor) -> Any:

@@ -2,14 +2,11 @@
 
 from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from keras_bert.tasks.decoding.characters import cut_out
 from keras_bert.tasks.decoding.entities import BEGIN, END, has_entities
-from keras_bert.text.tensors import in_graph, tensors
-
-if TYPE_CHECKING:
-    import tensorflow as tf
+from keras_bert.text.tensors import in_graph, tf
 
 
 class Scheme(NamedTuple):
@@ -49,7 +46,6 @@ def find_runs(scheme: Scheme, label: "tf.Tensor", group: "tf.Tensor") -> tuple["
 
     label: the number of each unit's label [U]. group: an entity never continues from one group to the next [U].
     """
-    tf = tensors()
     kind = tf.gather(scheme.kind, label)
     joined = (kind[1:] == kind[:-1]) & (group[1:] == group[:-1])
     joined &= ~tf.gather(scheme.begins, label[1:]) & ~tf.gather(scheme.ends, label[:-1])
@@ -75,7 +71,6 @@ def decode_entities(
     logits: of the pieces [P, C]. row, start, end: the text and the characters of each piece [P]. is_unit: whether a
     piece begins a unit [P]. group: entities do not continue from one group of pieces to the next [P].
     """
-    tf = tensors()
     scores = tf.nn.softmax(tf.boolean_mask(logits, is_unit))  # [U, C]
     label = tf.argmax(scores, axis=1, output_type=tf.int32)  # [U]
     begins, entity = find_runs(scheme, label, tf.boolean_mask(group, is_unit))
@@ -104,7 +99,6 @@ def entity_decoder() -> Any:
     """`decode_entities` as one graph, traced once for all tasks."""
     if not in_graph():
         return decode_entities
-    import tensorflow as tf
 
     def column(dtype: tf.DType) -> tf.TensorSpec:
         return tf.TensorSpec([None], dtype)

@@ -1,10 +1,9 @@
 """A model run on many rows, one small batch after another: a long text takes more time, but not more memory."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    import tensorflow as tf
+from keras_bert.text.tensors import tf
 
 BATCH_SIZE = 32
 
@@ -13,8 +12,6 @@ def in_batches(
     run: Callable[[dict[str, Any]], Any], rows: dict[str, "tf.Tensor"], shape: Sequence[int | None]
 ) -> "tf.Tensor":
     """The float32 result of `run` for all rows; `shape` is the shape of one row's result, None where it varies."""
-    import tensorflow as tf
-
     count = tf.shape(next(iter(rows.values())))[0]
     batches = tf.maximum((count + BATCH_SIZE - 1) // BATCH_SIZE, 1)  # no rows at all are one empty batch
 

@@ -3,18 +3,15 @@
 import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from keras_bert.tasks.columns import column, rows_of
 from keras_bert.tasks.decoding.entities import Run
 from keras_bert.text.row_ids import row_ids
-from keras_bert.text.tensors import tensors
+from keras_bert.text.tensors import tf
 from keras_bert.text.tokenized_rows import tokenize
-
-if TYPE_CHECKING:
-    import tensorflow as tf
 
 
 @dataclass(frozen=True)
@@ -110,14 +107,12 @@ class Units:
 
     def rows(self, room: int) -> "tf.RaggedTensor":
         """Ragged ids of at most `room` pieces, enough rows for each text."""
-        tf = tensors()
         with tf.device("CPU:0"):
             return split_rows(tf.RaggedTensor.from_row_splits(self.ids, self.splits, validate=False), room)
 
 
 def split_rows(pieces: "tf.RaggedTensor", room: int) -> "tf.RaggedTensor":
     """The same pieces in rows of at most `room`: at least one row for each text."""
-    tf = tensors()
     lengths = tf.cast(pieces.row_lengths(), tf.int32)
     parts = tf.maximum((lengths + room - 1) // room, 1)
     text = row_ids(parts)
@@ -149,9 +144,7 @@ def _of_words(preprocessor: Any, rows: list[Any], unit: str) -> Units:
     flat = [word for row in words for word in row]
     ids, start, end = (part.merge_dims(1, 2) for part in tokenize(preprocessor, flat, offsets=True))
     lengths = np.asarray(ids.row_lengths())
-    bare = np.flatnonzero(
-        lengths == 0
-    )  # words of control characters and the like become [UNK], so that no word is lost
+    bare = np.flatnonzero(lengths == 0)  # words of control characters and the like become [UNK], so that none is lost
     at = np.asarray(ids.row_splits)[bare]
     sizes = np.array([len(word) for word in flat], "int32")
     begins = np.concatenate([np.zeros(0), *map(_starts, words)]).astype("int32")  # of each word in its text

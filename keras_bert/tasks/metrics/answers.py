@@ -5,6 +5,8 @@ import string
 from collections import Counter
 from collections.abc import Callable, Sequence
 
+from keras_bert.tasks.columns import check_scored
+
 NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 KORQUAD_MARKS = str.maketrans(dict.fromkeys("'\"《》<>〈〉()‘’", " "))
 
@@ -43,11 +45,7 @@ def _scores(
     units: Callable[[str], list[str]],
     normalize: Callable[[str], str],
 ) -> dict[str, float]:
-    if not true or len(true) != len(predicted):
-        raise ValueError(
-            "The predictions and the questions differ in number, or there are none. Pass one prediction for each "
-            f"question. Received: {len(predicted)} predictions for {len(true)} questions"
-        )
+    check_scored(true, predicted)
     exact = f1 = 0.0
     for answers, prediction in zip(true, predicted, strict=True):
         wanted = [answer for answer in answers if normalize(answer)] or [""]

@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from keras_bert.tasks.columns import check_scored
+
 
 def label_scores(true: Sequence[Any], predicted: Sequence[Any], labels: Sequence[Any]) -> dict[str, float]:
     """Accuracy, Matthews correlation, and F1: of the second of two labels, or else the mean over all labels.
@@ -15,7 +17,7 @@ def label_scores(true: Sequence[Any], predicted: Sequence[Any], labels: Sequence
     """
     from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
 
-    _check(true, predicted)
+    check_scored(true, predicted)
     names = [str(label) for label in labels]
     true, predicted = [str(label) for label in true], [str(label) for label in predicted]
     if len(names) == 2:
@@ -32,7 +34,7 @@ def multi_label_scores(true: Any, predicted: Any) -> dict[str, float]:
     """F1 over all labels, its mean over labels, and the share of texts with every label right, from 0 and 1 [n, C]."""
     from sklearn.metrics import accuracy_score, f1_score
 
-    _check(true, predicted)
+    check_scored(true, predicted)
     true, predicted = np.asarray(true), np.asarray(predicted)
     of_each = [f1_score(*column, zero_division=0) for column in zip(true.T, predicted.T, strict=True)]
     return {
@@ -50,18 +52,10 @@ def number_scores(true: Sequence[float], predicted: Sequence[float]) -> dict[str
     """
     from scipy.stats import pearsonr, spearmanr
 
-    _check(true, predicted)
+    check_scored(true, predicted)
     if len(set(true)) < 2 or len(set(predicted)) < 2:
         return {"pearson": 0.0, "spearman": 0.0}
     return {
         "pearson": float(pearsonr(true, predicted).statistic),
         "spearman": float(spearmanr(true, predicted).statistic),
     }
-
-
-def _check(true: Any, predicted: Any) -> None:
-    if len(true) != len(predicted) or not len(true):
-        raise ValueError(
-            "The predictions and the examples differ in number, or there are none. Pass one prediction for each "
-            f"example. Received: {len(predicted)} predictions for {len(true)} examples"
-        )

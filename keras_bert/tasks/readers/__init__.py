@@ -5,17 +5,3 @@ from keras_bert.tasks.readers.conll import read_conll, read_conllu, read_klue_ne
 from keras_bert.tasks.readers.reading import TABLES, Reading
 from keras_bert.tasks.readers.rows import Rows, tab_columns
 from keras_bert.tasks.readers.squad import read_squad
-
-__all__ = [
-    "TABLES",
-    "Reading",
-    "Rows",
-    "read_choices",
-    "read_conll",
-    "read_conllu",
-    "read_klue_ner",
-    "read_labels",
-    "read_scores",
-    "read_squad",
-    "tab_columns",
-]

@@ -96,12 +96,12 @@ def _has_text(table: Table, names: Sequence[Column], columns: list[list[Any]], r
         text = column[row]
         if not isinstance(text, str) and text is not None:
             raise ValueError(
-                f"{table.path}, line {table.lines[row]}: the text in column {name!r} is not a string. Put it in "
+                f"{table.place(row)}: the text in column {name!r} is not a string. Put it in "
                 f"quotes, or name another column. Received: {text!r}"
             )
         if not (text or "").strip() and not skip_empty:
             raise ValueError(
-                f"{table.path}, line {table.lines[row]}: column {name!r} has no text. Fill it in, or drop such rows "
+                f"{table.place(row)}: column {name!r} has no text. Fill it in, or drop such rows "
                 f"with --skip-empty (skip_empty=True). Received: {text!r}"
             )
         yield bool((text or "").strip())
@@ -113,7 +113,7 @@ def _labels(table: Table, column: Column, separator: str | None) -> list[Any]:
     lists = any(isinstance(value, list) for value in values)
     found: list[Any] = []
     for row, value in enumerate(values):
-        place = f"{table.path}, line {table.lines[row]}: column {column!r}"
+        place = f"{table.place(row)}: column {column!r}"
         if lists:
             if not isinstance(value, list):
                 raise ValueError(
@@ -145,7 +145,7 @@ def _number(table: Table, column: Column | None, row: int, value: Any, scale: fl
         number = math.nan
     if not abs(number) <= LARGEST:  # nor NaN
         raise ValueError(
-            f"{table.path}, line {table.lines[row]}: the score in column {column!r} is not a finite float32 number. "
+            f"{table.place(row)}: the score in column {column!r} is not a finite float32 number. "
             f"Correct it, or drop the row. Received: {value!r}"
         )
     return number
@@ -155,7 +155,7 @@ def _choice(table: Table, choices: int, row: int, value: Any) -> int:
     digits = str(value)
     if not (digits.isascii() and digits.isdigit() and len(digits) < 10 and int(digits) < choices):
         raise ValueError(
-            f"{table.path}, line {table.lines[row]}: the right choice is not a number from 0 to {choices - 1}. Correct "
+            f"{table.place(row)}: the right choice is not a number from 0 to {choices - 1}. Correct "
             f"it. Received: {value!r}"
         )
     return int(value)

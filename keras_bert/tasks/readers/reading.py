@@ -1,10 +1,9 @@
 """Reading: where a file holds its texts and labels, for training, evaluation and prediction alike."""
 
 import dataclasses
-from pathlib import Path
 from typing import Any
 
-from keras_bert.tasks.readers.table import SUFFIXES, Column
+from keras_bert.tasks.readers.table import Column
 
 TABLES = ("tsv", "csv", "jsonl", "label-text")
 
@@ -25,11 +24,6 @@ class Reading:
     def __post_init__(self) -> None:
         for name in ("text", "choices"):  # JSON makes lists of them
             object.__setattr__(self, name, tuple(getattr(self, name)))
-        if self.scale <= 0:
-            raise ValueError(
-                "scale is 0 or negative, and scores are divided by it. Give a number above 0. "
-                f"Received: scale={self.scale}"
-            )
         if self.separator == "":
             raise ValueError(
                 "separator is empty. Give at least one character, or leave it out where each text has one label. "
@@ -50,16 +44,6 @@ class Reading:
     def table_options(self) -> dict[str, Any]:
         """The options of every reader of tables."""
         return {"format": self.format, "header": self.header, "skip_empty": self.skip_empty}
-
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        """Every column that is named."""
-        return (*self.text, *self.choices, self.label)
-
-    def labels_lines(self, path: str, formats: tuple[str, ...]) -> bool:
-        """Whether a file has lines of a label, a space and a text."""
-        format = self.format or SUFFIXES.get(Path(path).suffix.lower())
-        return format == "label-text" and format in formats
 
     def check_format(self, command: str, formats: tuple[str, ...]) -> None:
         """Refuse a format that a task cannot read."""

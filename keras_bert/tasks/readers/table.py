@@ -30,6 +30,10 @@ class Table:
         index = self._index(column)
         return [row[index] for row in self.rows]
 
+    def place(self, row: int) -> str:
+        """The place of a row, for error messages."""
+        return f"{self.path}, line {self.lines[row]}"
+
     def _index(self, column: Column) -> int:
         width = len(self.rows[0] if self.names is None else self.names)
         if self.names is not None and column in self.names:
@@ -64,7 +68,7 @@ def read_table(path: str | os.PathLike, *, format: str | None = None, header: bo
         names: list[str] | None = ["label", "text"]
         rows = list(_label_text(path))
     else:
-        rows = list(_csv(path) if format == "csv" else _tsv(path))
+        rows = list(_csv(path)) if format == "csv" else [(line, row.split("\t")) for line, row in lines(path) if row]
         names = rows.pop(0)[1] if header and rows else None
     width = len(names) if names else len(rows[0][1]) if rows else 0
     for line, row in rows:
@@ -80,12 +84,6 @@ def _table(path: str | os.PathLike, names: list[str] | None, rows: list[tuple[in
     if not rows:
         raise ValueError(f"{path} has no rows. Add some, or name another file. Received: {path}")
     return Table(str(path), names, [row for _, row in rows], [line for line, _ in rows])
-
-
-def _tsv(path: str | os.PathLike) -> Iterator[tuple[int, list[str]]]:
-    for number, line in lines(path):
-        if line:
-            yield number, line.split("\t")
 
 
 def _csv(path: str | os.PathLike) -> Iterator[tuple[int, list[str]]]:

@@ -42,7 +42,9 @@ class BestEpoch(Validation):
     def on_train_begin(self, logs: Any = None) -> None:
         super().on_train_begin(logs)
         if self.done:
-            _restore(self.model, self._state_file(self.done))
+            with np.load(self._state_file(self.done)) as stored:
+                for variable, name in zip(_state(self.model), stored.files, strict=True):
+                    variable.assign(stored[name])
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         logs = {} if logs is None else logs
@@ -56,7 +58,8 @@ class BestEpoch(Validation):
         self._append({"epoch": epoch + 1, **losses, "scores": scores})
         if self.record["best_epoch"] == self.done:
             self.model.save(self._best_model())
-        _save(self.model, self._state_file(self.done))
+        with self._state_file(self.done).open("wb") as file:
+            np.savez(file, *map(ops.convert_to_numpy, _state(self.model)))
         write_json(self.folder / METRICS, self.record)
         self._state_file(self.done - 1).unlink(missing_ok=True)
         if before is not None and before != self._best_model():
@@ -116,14 +119,3 @@ def _state(model: keras.Model) -> list[Any]:
     """The weights, the states of dropout's random generators, and the optimizer's variables."""
     model.optimizer.build(model.trainable_variables)
     return [*model.variables, *model.optimizer.variables]
-
-
-def _save(model: keras.Model, path: Path) -> None:
-    with path.open("wb") as file:
-        np.savez(file, *[ops.convert_to_numpy(variable) for variable in _state(model)])
-
-
-def _restore(model: keras.Model, path: Path) -> None:
-    with np.load(path) as stored:
-        for variable, name in zip(_state(model), stored.files, strict=True):
-            variable.assign(stored[name])

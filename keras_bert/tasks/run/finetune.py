@@ -17,6 +17,7 @@ from keras_bert.tasks.readers import Rows
 from keras_bert.tasks.run.best_epoch import METRICS, BestEpoch, begun
 from keras_bert.tasks.run.model_card import write_card, write_curve
 from keras_bert.tasks.run.settings import FILE, FinetuneSettings
+from keras_bert.training.strategy import is_distributed, strategy
 from keras_bert.weights.load import load
 
 logger = logging.getLogger("keras_bert")
@@ -91,13 +92,8 @@ def _scope(name: str) -> Any:
     """The scope of a strategy of several devices. On one device Keras's own fit runs, without static shapes."""
     if name == "auto" and not has_tensorflow():
         return contextlib.nullcontext()
-    from keras_bert.training.strategy import strategy
-
     found = strategy(name)  # an error without TensorFlow
-    import tensorflow as tf
-
-    many = found.num_replicas_in_sync > 1 or isinstance(found, tf.distribute.TPUStrategy)
-    return found.scope() if many else contextlib.nullcontext()
+    return found.scope() if is_distributed(found) else contextlib.nullcontext()
 
 
 @contextlib.contextmanager

@@ -5,10 +5,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+from keras_bert.checks import check_choice
 from keras_bert.policy import TRAINABLE_DTYPES
 from keras_bert.storage import read_json, sha256_of, write_json
 from keras_bert.tasks.finetune_recipe import FinetuneRecipe
 from keras_bert.tasks.readers import Reading
+from keras_bert.tasks.readers.table import SUFFIXES
 from keras_bert.tasks.task import Task
 
 FILE = "settings.json"
@@ -40,7 +42,7 @@ class FinetuneSettings:
                 raise ValueError(
                     f"{name} must be above 0 and finite. Use another value. Received: {name}={getattr(self, name)}"
                 )
-        columns = self.reading.columns
+        columns = (*self.reading.text, *self.reading.choices, self.reading.label)
         if len(set(columns)) < len(columns):
             raise ValueError(
                 "A column is named twice. Name a different column for each use. "
@@ -49,8 +51,7 @@ class FinetuneSettings:
         if self.reading.header is None:  # decided here, since other columns may be named when the task answers
             header = any(isinstance(column, str) for column in columns)
             object.__setattr__(self, "reading", dataclasses.replace(self.reading, header=header))
-        if self.dtype not in TRAINABLE_DTYPES:
-            raise ValueError(f"dtype must be one of {', '.join(TRAINABLE_DTYPES)}. Received: dtype={self.dtype!r}")
+        check_choice("dtype", self.dtype, TRAINABLE_DTYPES)
         if not 0 <= self.seed < 2**32:  # numpy's bound
             raise ValueError(f"seed must be at least 0 and below 2^32. Use another value. Received: seed={self.seed}")
         if self.lora is not None and self.freeze is not None:
@@ -78,7 +79,8 @@ class FinetuneSettings:
     @property
     def labelled_lines(self) -> bool:
         """Whether a .txt file holds lines of a label, a space and a text, as the training file does."""
-        return self.reading.labels_lines(self.train, self.task.formats)
+        format = self.reading.format or SUFFIXES.get(Path(self.train).suffix.lower())
+        return format == "label-text" and format in self.task.formats
 
     @classmethod
     def from_json(cls, path: Path) -> "FinetuneSettings":
@@ -101,7 +103,7 @@ class FinetuneSettings:
         begun, now = read_json(path), json.loads(json.dumps(self._record()))
         if other := [name for name in now if begun.get(name) != now[name]]:
             raise ValueError(
-                f"The run in {str(path.parent)!r} began with other settings or files. Resume it with its own, or "
+                f"The run in {str(path.parent)!r} began with other settings or files. Resume it with those, or "
                 f"delete the folder to start again. Received: another {', '.join(other)}"
             )
 

@@ -1,0 +1,65 @@
+"""`write_runtime_folder`: a model for ONNX or LiteRT runtimes, from packed ids to logits or vectors."""
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+from keras_bert import kernels
+from keras_bert.onnx_graph.convert import plain_model, to_onnx
+from keras_bert.storage import new_folder
+from keras_bert.weights.our_export import EXTRA, write_settings
+from keras_bert.weights.tokenizer_files import VOCABULARY
+
+FILES = {"onnx": "model.onnx", "litert": "model.tflite"}
+DTYPES = (None, "float32", "int8")
+
+
+def write_runtime_folder(
+    model: Any,
+    directory: str | os.PathLike,
+    format: str,
+    *,
+    version: int = 1,
+    dtype: str | None = None,
+    overwrite: bool = False,
+) -> Path:
+    """Write FORMAT/VERSION into a folder, and return the path: the model, vocab.txt and the settings of text and task.
+
+    format: "onnx", in the operators of opset 23, or "litert". dtype: "float32", or "int8" for the weights of the
+    encoder; the ranges of its inputs are found when it runs.
+    """
+    if dtype not in DTYPES:
+        raise ValueError(f'`dtype` of this format must be "float32" or "int8". Received: dtype={dtype!r}')
+    folder = Path(directory) / format / str(version)
+    if folder.exists() and not overwrite:
+        raise FileExistsError(
+            f"Version {version} of this export exists. Give a higher version, or overwrite=True (--overwrite) to "
+            f"replace it. Received: {folder}, which exists"
+        )
+    finished = folder.with_name(f".{version}.finished")
+    with new_folder(finished) as made:
+        write_settings(model, made / EXTRA)
+        getattr(model, "bert", model).preprocessor.vocabulary.save(made / VOCABULARY)
+        write = {"onnx": _write_onnx, "litert": _write_litert}[format]
+        write(model, made / FILES[format], int8=dtype == "int8")
+    if folder.exists():
+        shutil.rmtree(folder)
+    return finished.rename(folder)
+
+
+def _write_onnx(model: Any, path: Path, *, int8: bool) -> None:
+    path.write_bytes(to_onnx(model, int8=int8).SerializeToString())
+
+
+def _write_litert(model: Any, path: Path, *, int8: bool) -> None:
+    if kernels.BACKEND != "tensorflow":
+        raise RuntimeError(
+            "LiteRT files are made with the TensorFlow backend. Save the model with model.save(path), and export it in "
+            f"a process with KERAS_BACKEND=tensorflow. Received: backend {kernels.BACKEND!r}"
+        )
+    import tensorflow as tf
+
+    options = {"optimizations": [tf.lite.Optimize.DEFAULT]} if int8 else {}
+    with kernels.static_shapes():
+        plain_model(model).export(str(path), format="litert", verbose=False, **options)

@@ -1,0 +1,129 @@
+"""`inference`: ask a model by the engine that is fastest for it, with the weights as they are now."""
+
+import importlib.util
+import inspect
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from keras_bert.model import Model, with_dtype
+from keras_bert.onnx_graph.convert import plain_model
+from keras_bert.onnx_graph.onnx_runner import OnnxRunners
+from keras_bert.runner import Runners, engine
+from keras_bert.tasks.task import Task
+
+ENGINES = ("auto", "tensorflow", "onnxruntime")
+DTYPES = ("float32", "bfloat16", "int8")
+_TRAINS = ("fit", "compile", "train_on_batch", "quantize", "enable_lora", "load_weights", "set_weights")
+
+
+def inference(model: Any, engine: str = "auto", dtype: str = "float32") -> "Inference":
+    """A model to ask: it has the methods of the `Bert`, task or `Pretrainer`, and answers by another engine.
+
+    ONNX Runtime gets the weights once, before the first answer. After further training, call `inference` again.
+
+    Args:
+        model: a `Bert`, a task or a `Pretrainer`.
+        engine: "tensorflow", or "onnxruntime", which is faster in float32 on CPUs, most of all for short texts; it
+            needs `pip install "keras3-bert[onnxruntime]"`. "auto" is ONNX Runtime for float32 and int8 where it is
+            installed, and otherwise TensorFlow; docs/fast.md has the measurements.
+        dtype: "float32"; "bfloat16", for TensorFlow on CPUs with AVX512-BF16; or "int8", for ONNX Runtime.
+
+    >>> import keras_bert
+    >>> vocabulary = keras_bert.Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "good", "bad"])
+    >>> config = keras_bert.BertConfig.from_size("tiny", vocab_size=6)
+    >>> bert = keras_bert.Bert(config, keras_bert.Preprocessor(vocabulary))
+    >>> task = keras_bert.TextClassifier(bert, labels=("negative", "positive"))
+    >>> fast = keras_bert.inference(task)
+    >>> fast.classify("good").label == task.classify("good").label
+    True
+    """
+    chosen = _chosen(model, engine, dtype)
+    if chosen == "onnxruntime":
+        found = Inference(model, OnnxRunners(int8=dtype == "int8"), chosen, dtype)
+        if isinstance(model, Task):  # the others have several graphs, and may need only one
+            found.runner()
+        return found
+    policy = model.dtype_policy.name
+    return Inference(model if dtype == policy else with_dtype(model, dtype), Runners(), chosen, dtype)
+
+
+class Inference:
+    """What `inference` returns. Called with a dict of packed inputs, it returns the outputs."""
+
+    def __init__(self, model: Any, runners: Any, engine: str, dtype: str) -> None:
+        self.model = model
+        self.runners = runners
+        self.engine = engine
+        self.dtype = dtype
+
+    def __call__(self, inputs: dict[str, Any]) -> Any:
+        return self.runner().on_inputs(inputs)
+
+    def runner(self) -> Any:
+        """What runs the whole model: the logits of a task, the vectors of a `Bert`."""
+        return self.runners.get("logits", self.model, lambda: plain_model(self.model))
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _TRAINS:
+            raise AttributeError(
+                f"`{name}` changes weights, and those of an inference are fixed. Call it on the model, and make a new "
+                f"inference of it. Received: {name}"
+            )
+        found = getattr(self.model, name)
+        return self._asked(found) if inspect.ismethod(found) else found
+
+    def _asked(self, method: Callable) -> Callable:
+        """The method, run while the model's runners are those of this engine."""
+
+        def ask(*args: Any, **options: Any) -> Any:
+            with self._running():
+                found = method(*args, **options)
+            return self._each(found) if inspect.isgenerator(found) else found
+
+        return ask
+
+    def _each(self, answers: Iterator[Any]) -> Iterator[Any]:
+        nothing = object()
+        while True:
+            with self._running():
+                answer = next(answers, nothing)
+            if answer is nothing:
+                return
+            yield answer
+
+    @contextmanager
+    def _running(self) -> Iterator[None]:
+        token = engine.set(self.runners)
+        try:
+            yield
+        finally:
+            engine.reset(token)
+
+
+def _chosen(model: Any, engine: str, dtype: str) -> str:
+    if not isinstance(model, Model):
+        raise TypeError(
+            "`model` must be a Bert, a task or a Pretrainer. Load one with keras_bert.load, for example. "
+            f"Received: {type(model).__name__}"
+        )
+    for name, value, known in (("engine", engine, ENGINES), ("dtype", dtype, DTYPES)):
+        if value not in known:
+            raise ValueError(f"`{name}` must be one of {', '.join(known)}. Received: {name}={value!r}")
+    if engine == "auto":
+        engine = "tensorflow" if dtype == "bfloat16" or not (dtype == "int8" or _installed()) else "onnxruntime"
+    if engine == "onnxruntime" and dtype == "bfloat16":
+        raise ValueError(
+            'ONNX Runtime has no products in bfloat16 on CPUs. Use engine="tensorflow", or dtype="int8". '
+            f"Received: engine={engine!r}, dtype={dtype!r}"
+        )
+    if engine == "tensorflow" and dtype == "int8":
+        raise ValueError(
+            'int8 needs engine="onnxruntime" here; in TensorFlow, `quantize("int8")` saves memory but no time. '
+            f"Received: engine={engine!r}, dtype={dtype!r}"
+        )
+    return engine
+
+
+def _installed() -> bool:
+    return all(importlib.util.find_spec(name) for name in ("onnx", "onnxruntime"))

@@ -1,0 +1,149 @@
+"""Graph: an ONNX graph in the making, node by node, in the operators of the standard."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+OPSET = 23  # the first with Attention; ONNX Runtime reads it from 1.23 on
+_IR = 11  # the file format that belongs to it
+_LEVELS = 127  # of an int8 weight, to either side of 0
+
+
+class Value(NamedTuple):
+    """A tensor of the graph, and its dtype and shape in the Keras model."""
+
+    name: str
+    dtype: str
+    shape: tuple[int | None, ...]
+
+
+class Graph:
+    """Nodes and weights. A call adds a node and returns the name of its output.
+
+    int8: whether the products of the encoder's blocks and its word table are to be int8.
+
+    >>> graph = Graph()
+    >>> doubled = graph("Mul", "x", graph.constant(np.float32(2)))
+    >>> [node.op_type for node in graph.nodes]
+    ['Mul']
+    """
+
+    def __init__(self, *, int8: bool = False) -> None:
+        self.int8 = int8
+        self.nodes: list[Any] = []
+        self.weights: list[Any] = []
+        self._constants: dict[Any, str] = {}
+
+    def __call__(self, op: str, *inputs: str, **attributes: Any) -> str:
+        return self.several(op, *inputs, count=1, **attributes)[0]
+
+    def several(self, op: str, *inputs: str, count: int, **attributes: Any) -> list[str]:
+        """Add a node with this many outputs, and return their names."""
+        from onnx import helper
+
+        outputs = [f"{op}_{len(self.nodes)}_{number}" for number in range(count)]
+        self.nodes.append(helper.make_node(op, inputs, outputs, **attributes))
+        return outputs
+
+    def weight(self, name: str, array: np.ndarray) -> str:
+        """A weight under its name in the Keras model; a second use of the name is the same weight."""
+        from onnx import numpy_helper
+
+        if name not in self._constants:
+            self._constants[name] = name
+            self.weights.append(numpy_helper.from_array(array, name))
+        return name
+
+    def constant(self, value: Any) -> str:
+        """A number, or a few; integers are int64, which the operators take for shapes and axes."""
+        array = np.asarray(value)
+        return self.weight(f"constant_{array.dtype}_{array.tolist()}", array)
+
+    def product(self, x: str, kernel: np.ndarray, name: str) -> str:
+        """The product of x and a kernel [K, M] that goes by this name, in float32."""
+        return self("MatMul", x, self.weight(name, kernel))
+
+    def int8_product(self, x: str, kernel: np.ndarray, name: str) -> str:
+        """The same in int8: a scale for each column of the kernel, and one for x, which is found when the graph runs.
+
+        ONNX Runtime fuses these nodes into one.
+        """
+        small, factor, zero = self.several("DynamicQuantizeLinear", x, count=3)
+        return self._scaled(small, zero, factor, *self._levels(kernel, name))
+
+    def int8_product_by_row(self, x: str, kernel: np.ndarray, name: str, least: float | None = None) -> str:
+        """The same with a scale for each row of x, so that none suffers from large numbers in others.
+
+        least: x has no smaller number, so that no level is spent on any.
+        """
+        levels, columns = self._levels(kernel, name)
+        if least is None:
+            size, zero, most = self("Abs", x), self.constant(np.uint8(_LEVELS + 1)), _LEVELS
+        else:
+            size = x = self("Sub", x, self.constant(np.float32(least)))
+            zero, most = self.constant(np.uint8(0)), 2 * _LEVELS + 1
+        rows = self("ReduceMax", size, self.constant([-1]), keepdims=1)  # [B, S, 1]
+        rows = self("Max", rows, self.constant(np.float32(1e-30)))
+        rows = self("Mul", rows, self.constant(np.float32(1 / most)))
+        small = self(
+            "QuantizeLinear", x, rows, self("Expand", zero, self("Shape", rows)), axis=-1, block_size=len(kernel)
+        )
+        largest = self("ReduceMax", rows, keepdims=0)  # the fused node takes one scale, so the rows' come after it
+        return self("Mul", self._scaled(small, zero, largest, levels, columns), self("Div", rows, largest))
+
+    def _levels(self, kernel: np.ndarray, name: str) -> tuple[str, str]:
+        levels, scale = quantized(kernel, axis=0)  # [K, M], [1, M]
+        return self.weight(f"{name}_int8", levels), self.weight(f"{name}_scale", scale[0])
+
+    def _scaled(self, small: str, zero: str, factor: str, levels: str, columns: str) -> str:
+        whole = self("Cast", self("MatMulInteger", small, levels, zero), to=code("float32"))
+        return self("Mul", whole, self("Mul", factor, columns))
+
+    def model(self, inputs: dict[str, Value], outputs: dict[str, Value]) -> Any:
+        """The finished `onnx.ModelProto`; `outputs` has the value of the graph to return under each name."""
+        from onnx import helper
+
+        from keras_bert.version import __version__
+
+        for name, value in outputs.items():
+            self.nodes.append(helper.make_node("Identity", [value.name], [name]))
+        graph = helper.make_graph(
+            self.nodes,
+            "keras_bert",
+            [_info(name, value) for name, value in inputs.items()],
+            [_info(name, value) for name, value in outputs.items()],
+            self.weights,
+        )
+        opset = [helper.make_opsetid("", OPSET)]
+        return helper.make_model(
+            graph, opset_imports=opset, ir_version=_IR, producer_name="keras_bert", producer_version=__version__
+        )
+
+
+def code(dtype: str) -> int:
+    """ONNX's number of a dtype."""
+    from onnx import helper
+
+    return helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+
+
+def quantized(array: np.ndarray, axis: int) -> tuple[np.ndarray, np.ndarray]:
+    """int8 numbers and their float32 scales, one for each slice along the other axis.
+
+    >>> levels, scale = quantized(np.array([[1.0, -4.0], [0.5, 2.0]], "float32"), axis=0)
+    >>> levels.tolist()
+    [[127, -127], [64, 64]]
+    """
+    scale = np.abs(array).max(axis, keepdims=True) / np.float32(_LEVELS)
+    scale = np.where(scale > 0, scale, np.float32(1))  # of a slice of zeros
+    return np.rint(array / scale).astype("int8"), scale.astype("float32")
+
+
+def _info(name: str, value: Value) -> Any:
+    from onnx import helper
+
+    axes = ("batch", *(f"{name}_{axis}" for axis in range(1, len(value.shape))))
+    if value.dtype == "int32":  # the inputs; all have one length
+        axes = ("batch", *("length" for _ in value.shape[1:]))
+    shape = [axis if size is None else size for axis, size in zip(axes, value.shape, strict=True)]
+    return helper.make_tensor_value_info(name, code(value.dtype), shape)

@@ -1,0 +1,147 @@
+"""How the operations of keras.ops that heads and pooling use are written in ONNX.
+
+A rule gets the graph, the operation's config, and the arguments of the call: a `Value` for each tensor.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import keras
+import numpy as np
+
+from keras_bert.onnx_graph.graph import Graph, Value, code
+
+_END = np.iinfo("int64").max
+
+
+def shape_of(graph: Graph, x: str, start: int = 0, end: int | None = None) -> str:
+    """The sizes of the axes from `start` to `end`, int64."""
+    return graph("Shape", x, start=start, **({} if end is None else {"end": end}))
+
+
+def shape_with(graph: Graph, x: str, first: list[int], last: int) -> str:
+    """A shape: these sizes, followed by those of the last axes of x."""
+    return graph("Concat", graph.constant(first), shape_of(graph, x, -last), axis=0)
+
+
+def normalized(graph: Graph, x: Value, axis: int, order: int = 2, epsilon: float = 1e-12) -> str:
+    """x divided by its norm along an axis, of which the square is at least the square of `epsilon`."""
+    op = {1: "ReduceL1", 2: "ReduceL2"}[order]
+    norm = graph(op, x.name, graph.constant([axis]), keepdims=1)
+    return graph("Div", x.name, graph("Max", norm, graph.constant(np.float32(epsilon))))
+
+
+def _operand(graph: Graph, x: Any, dtype: str) -> str:
+    """A tensor or a number as a tensor of this dtype."""
+    if not isinstance(x, Value):
+        return graph.constant(np.asarray(x, dtype))
+    return x.name if x.dtype == dtype else graph("Cast", x.name, to=code(dtype))
+
+
+def _float_dtype(dtype: str) -> str:
+    return "float32" if "float" in dtype else dtype  # the graph has one float dtype
+
+
+def _binary(op: str, *, floats: bool = False) -> Callable[..., str]:
+    def rule(graph: Graph, config: Any, x: Any, y: Any) -> str:
+        dtypes = [one.dtype if isinstance(one, Value) else type(one) for one in (x, y)]
+        dtype = "float32" if floats else _float_dtype(keras.backend.result_type(*dtypes))
+        return graph(op, _operand(graph, x, dtype), _operand(graph, y, dtype))
+
+    return rule
+
+
+def _unary(op: str) -> Callable[..., str]:
+    return lambda graph, config, x: graph(op, x.name)
+
+
+def _reduce(op: str) -> Callable[..., str]:
+    def rule(graph: Graph, config: Any, x: Value) -> str:
+        axis = config.get("axis")
+        axes = [] if axis is None else [graph.constant(np.atleast_1d(axis))]
+        return graph(op, x.name, *axes, keepdims=int(config.get("keepdims", False)))
+
+    return rule
+
+
+def _get_item(graph: Graph, config: Any, x: Value, key: Any) -> str:
+    name, axis = x.name, 0
+    keys = list(key) if isinstance(key, list | tuple) else [key]
+    if ... in keys:
+        at = keys.index(...)
+        keys[at : at + 1] = [slice(None)] * (len(x.shape) - len(keys) + 1)
+    for one in keys:
+        if isinstance(one, slice):
+            if one != slice(None):
+                step = one.step or 1
+                first, last = (0, _END) if step > 0 else (_END, -_END)
+                first, last = (end if given is None else given for given, end in ((one.start, first), (one.stop, last)))
+                name = graph("Slice", name, *(graph.constant([number]) for number in (first, last, axis, step)))
+            axis += 1
+        else:
+            name = graph("Gather", name, graph.constant(int(one)), axis=axis)
+    return name
+
+
+def _transpose(graph: Graph, config: Any, x: Value) -> str:
+    axes = config.get("axes") or range(len(x.shape))[::-1]
+    return graph("Transpose", x.name, perm=[axis % len(x.shape) for axis in axes])
+
+
+def _swap_axes(graph: Graph, config: Any, x: Value) -> str:
+    axes = list(range(len(x.shape)))
+    one, other = config["axis1"], config["axis2"]
+    axes[one], axes[other] = axes[other], axes[one]
+    return graph("Transpose", x.name, perm=axes)
+
+
+def _where(graph: Graph, config: Any, condition: Value, x: Any, y: Any) -> str:
+    return graph("Where", condition.name, _operand(graph, x, "float32"), _operand(graph, y, "float32"))
+
+
+def _cast(graph: Graph, config: Any, x: Value) -> str:
+    dtype = _float_dtype(config["dtype"] if isinstance(config["dtype"], str) else config["dtype"]["config"]["name"])
+    return x.name if dtype == _float_dtype(x.dtype) else graph("Cast", x.name, to=code(dtype))
+
+
+def _joined(graph: Graph, config: Any, terms: list[Value]) -> str:
+    return graph("Concat", *(term.name for term in terms), axis=config.get("axis", -1))
+
+
+def _not_equal(graph: Graph, config: Any, x: Any, y: Any) -> str:
+    return graph("Not", OPS["Equal"](graph, config, x, y))
+
+
+OPS: dict[str, Callable[..., Any]] = {
+    "Absolute": _unary("Abs"),
+    "Add": _binary("Add"),
+    "Cast": _cast,
+    "Concatenate": _joined,
+    "Divide": _binary("Div", floats=True),
+    "Equal": _binary("Equal"),
+    "ExpandDims": lambda graph, config, x: graph("Unsqueeze", x.name, graph.constant(np.atleast_1d(config["axis"]))),
+    "GetItem": _get_item,
+    "Greater": _binary("Greater"),
+    "Less": _binary("Less"),
+    "Matmul": _binary("MatMul"),
+    "Max": _reduce("ReduceMax"),
+    "Mean": _reduce("ReduceMean"),
+    "Min": _reduce("ReduceMin"),
+    "Multiply": _binary("Mul"),
+    "Normalize": lambda graph, config, x: normalized(graph, x, config["axis"], config["order"], config["epsilon"]),
+    "NotEqual": _not_equal,
+    "Relu": _unary("Relu"),
+    "Reshape": lambda graph, config, x: graph("Reshape", x.name, graph.constant(list(config["newshape"]))),
+    "Sigmoid": _unary("Sigmoid"),
+    "Softmax": lambda graph, config, x: graph("Softmax", x.name, axis=config.get("axis", -1)),
+    "Sqrt": _unary("Sqrt"),
+    "Squeeze": lambda graph, config, x: graph("Squeeze", x.name, graph.constant(np.atleast_1d(config["axis"]))),
+    "Subtract": _binary("Sub"),
+    "Sum": _reduce("ReduceSum"),
+    "SwapAxes": _swap_axes,
+    "Swapaxes": _swap_axes,
+    "Tanh": _unary("Tanh"),
+    "Transpose": _transpose,
+    "TrueDivide": _binary("Div", floats=True),
+    "Where": _where,
+}

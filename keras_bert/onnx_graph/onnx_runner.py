@@ -1,0 +1,102 @@
+"""OnnxRunner: a Keras model run by ONNX Runtime over tokenized rows; OnnxRunners: those of one model."""
+
+import threading
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import keras
+import numpy as np
+
+from keras_bert.onnx_graph.convert import to_onnx
+from keras_bert.text.numpy_tensors import RaggedTensor
+from keras_bert.text.tensors import arrays
+from keras_bert.text.tokenized_rows import TokenizedRows
+
+_TOKENS = 128  # from here on a longer batch saves nothing, so that rows of another length begin a new one
+_SIMILAR = 0.8  # the shortest row of a batch, as a share of the longest
+_MOST = 4096  # tokens of a batch, which bounds its memory
+
+
+class OnnxRunner:
+    """Does what `runner.Runner` does, with the weights as they are now."""
+
+    def __init__(self, model: keras.Model, *, int8: bool = False) -> None:
+        self.model = model
+        self.session = _session(to_onnx(model, int8=int8))
+        self.outputs = [output.name for output in self.session.get_outputs()]
+
+    def __call__(self, rows: TokenizedRows, index: np.ndarray) -> list[np.ndarray]:
+        """The model's output for the examples with these indices, in their order.
+
+        Rows of similar length are run together, so that little padding is computed.
+        """
+        found: list[Any] = [None] * len(index)
+        for group in similar(rows.lengths[index]):
+            for place, row in zip(group, self.on_inputs(_packed(rows, np.asarray(index)[group])), strict=True):
+                found[place] = row
+        return found
+
+    def on_inputs(self, inputs: dict[str, Any]) -> Any:
+        """The model's output for inputs that are packed already; a dict if the model has several."""
+        feed = {name: np.asarray(x, "int32") for name, x in inputs.items()}
+        found = self.session.run(None, feed)
+        return dict(zip(self.outputs, found, strict=True)) if isinstance(self.model.output, dict) else found[0]
+
+
+class OnnxRunners:
+    """The runners of a model by what they compute. Each takes the weights when it is made, and never again."""
+
+    def __init__(self, *, int8: bool) -> None:
+        self.made: dict[Hashable, OnnxRunner] = {}
+        self._int8 = int8
+        self._lock = threading.Lock()
+
+    def get(self, key: Hashable, owner: keras.Model, build: Callable[[], keras.Model]) -> OnnxRunner:
+        """The runner with this key; if there is none, one for the model that `build` returns."""
+        with self._lock:
+            if key not in self.made:
+                self.made[key] = OnnxRunner(build(), int8=self._int8)
+            return self.made[key]
+
+
+def similar(lengths: np.ndarray) -> list[np.ndarray]:
+    """The places of rows in groups of similar length, the longest first.
+
+    >>> [group.tolist() for group in similar(np.array([20, 500, 21, 19, 450]))]
+    [[1], [4], [2, 0, 3]]
+    """
+    order = np.argsort(-lengths, kind="stable")
+    groups, start = [], 0
+    for end in range(1, len(order) + 1):
+        longest = lengths[order[start]]
+        full = (end - start) * longest >= _TOKENS
+        if (
+            end == len(order)
+            or (full and lengths[order[end]] < _SIMILAR * longest)
+            or ((end - start) * longest >= _MOST)
+        ):
+            groups.append(order[start:end])
+            start = end
+    return groups
+
+
+def _packed(rows: TokenizedRows, index: np.ndarray) -> dict[str, Any]:
+    segments = [RaggedTensor(np.asarray(one.values), np.asarray(one.row_splits)) for one in rows.segments]
+    with arrays():
+        width = int(rows.lengths[index].max())
+        return TokenizedRows(segments, rows.packer, rows.rows_per_example).pack(index, width)
+
+
+def _session(model: Any) -> Any:
+    try:
+        import onnxruntime
+    except ImportError:
+        raise ImportError(
+            'The package onnxruntime is missing, which runs the model with engine="onnxruntime". Run: '
+            'pip install "keras3-bert[onnxruntime]"'
+        ) from None
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3  # errors
+    # On CPUs that would saturate in the sums of int8 products, take the slower products that do not.
+    options.add_session_config_entry("session.x64quantprecision", "1")
+    return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])

@@ -1,0 +1,98 @@
+"""FileTask: what the command line asks of a task: rows of files in, JSON out."""
+
+import dataclasses
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from keras_bert.bert import Bert
+from keras_bert.tasks.readers import TABLES, Reading, Rows, read_labels, tab_columns
+from keras_bert.tasks.text_trainer import TextTrainer
+
+
+class FileTask(TextTrainer):
+    """The part of a `Task` that learns from files and answers them."""
+
+    command: str = ""  # the word on the command line, such as "classify"
+    formats: tuple[str, ...] = TABLES  # of files; the first is the default if the suffix does not decide
+    reading_fields: tuple[str, ...] = ("format", "text", "label", "separator", "header", "skip_empty")
+    usage: str = 'list(task.answers_as_json(["a text"]))'  # a line of Python for the model card
+    default_seq_length: int = 128  # of a run of the command line
+    labels: tuple[str, ...] = ()
+
+    @staticmethod
+    def commands() -> dict[str, type["FileTask"]]:
+        """Every task that has a word on the command line, a user's own included."""
+        return {task.command: task for task in _subclasses(FileTask) if "command" in vars(task)}
+
+    @staticmethod
+    def named(command: str) -> type["FileTask"]:
+        """The task with this word on the command line."""
+        known = FileTask.commands()
+        if command not in known:
+            raise ValueError(
+                f"There is no task {command!r}. Use one of {', '.join(sorted(known))}, or import the module that "
+                f"defines it. Received: {command!r}"
+            )
+        return known[command]
+
+    @classmethod
+    def read_rows(cls, path: str | os.PathLike, reading: Reading, *, labels: bool = True) -> Rows:
+        """The rows of a file; with labels=False, only what the task is asked."""
+        reading.check_format(cls.command, cls.formats)
+        label = reading.label if labels else None
+        return read_labels(path, reading.texts, label, separator=reading.separator, **reading.table_options)
+
+    @classmethod
+    def labels_of(cls, rows: Rows) -> Iterable[tuple[int, str]]:
+        """Each label that occurs in training rows, with the number of its row."""
+        return ()
+
+    @classmethod
+    def check_settings(cls, settings: Any) -> None:
+        """Refuse settings of a run that do not fit the task."""
+        if settings.cosine:
+            raise ValueError(
+                "cosine was given for something other than a score of two texts. Use it with the task regress and two "
+                f"text columns. Received: {settings.kind} with text={settings.reading.text}"
+            )
+
+    @classmethod
+    def check_rows(cls, rows: Rows) -> None:
+        """Refuse training rows from which nothing can be learned."""
+        known = {label for _, label in cls.labels_of(rows)}
+        if len(known) == 1:
+            raise ValueError(
+                f"Every row of {rows.path} has the same label. Add examples of another label, or name the right "
+                f"column. Received: {known.pop()!r} in all rows"
+            )
+
+    @classmethod
+    def from_rows(cls, bert: Bert, rows: Rows, settings: Any) -> "FileTask":
+        """A new task for these training rows and `FinetuneSettings`."""
+        return cls(bert)  # type: ignore[call-arg]  # a subclass makes its inputs and logits itself
+
+    def read_lines(self, lines: Sequence[tuple[int, str]], reading: Reading) -> Any:
+        """Columns `x` from numbered lines, in which tabs separate the texts of a row."""
+        columns = tab_columns(lines, len(reading.text))
+        return tuple(columns) if len(columns) > 1 else columns[0]
+
+    def answers_as_json(self, x: Any, batch_size: int = 32) -> Iterator[dict[str, Any]]:
+        """The answer to each row of columns, as `keras-bert predict` prints it."""
+        return map(self.as_json, self.answers(x, batch_size))
+
+    def as_json(self, answer: Any) -> dict[str, Any]:
+        """One answer as an object that JSON can hold."""
+        if dataclasses.is_dataclass(answer) and not isinstance(answer, type):
+            return dataclasses.asdict(answer)
+        if isinstance(answer, dict):
+            return answer
+        return {"answer": answer.tolist() if isinstance(answer, np.ndarray) else answer}
+
+
+def _subclasses(task: type[FileTask]) -> Iterator[type[FileTask]]:
+    for subclass in task.__subclasses__():
+        yield subclass
+        yield from _subclasses(subclass)

@@ -1,0 +1,82 @@
+"""SavedTask: how a task is written to a file and read back, from our own formats and from those of others."""
+
+import inspect
+import itertools
+import os
+from typing import Any
+
+from keras_bert.bert import Bert
+from keras_bert.model import HeadedModel
+from keras_bert.weights.heads import assign_head, load_head, load_saved
+
+
+class SavedTask(HeadedModel):
+    """The part of a `Task` that saves and loads it, with its vocabulary and every setting."""
+
+    heads: tuple[str, ...] = ()  # the layers of the head, as weights/tables.py calls them
+
+    def __init__(self, bert: Bert, inputs: Any, logits: Any, *, freeze: bool = False, name: str | None = None) -> None:
+        super().__init__(bert, inputs, logits, name=name)
+        if freeze:  # not a setting of the task: the encoder knows what is frozen, and can be unfrozen
+            bert.freeze()
+
+    def get_config(self) -> dict[str, Any]:
+        """The arguments of the constructors, each from the attribute of its name; tuples as lists, as JSON has them."""
+        classes = itertools.takewhile(lambda kind: kind is not SavedTask, type(self).__mro__)
+        names = [name for kind in reversed([*classes]) if "__init__" in vars(kind) for name in _arguments(kind)]
+        kept = {name: getattr(self, name) for name in names if hasattr(self, name)}
+        listed = {name: list(value) if isinstance(value, tuple) else value for name, value in kept.items()}
+        return {**super().get_config(), **listed}
+
+    def save(self, *args: Any, **options: Any) -> None:
+        """As Keras's."""
+        own_way = type(self).from_config.__func__ is not HeadedModel.from_config.__func__  # type: ignore[attr-defined]
+        kept = self.get_config()
+        if not own_way and (missing := [name for name in _arguments(type(self)) if name not in kept]):
+            raise ValueError(
+                f"get_config of {type(self).__name__} lacks {', '.join(missing)}, and a saved file needs every "
+                "argument. Keep each argument in an attribute of its name, or add it to get_config. "
+                f"Received: {', '.join(missing)}"
+            )
+        super().save(*args, **options)
+
+    @classmethod
+    def load(
+        cls,
+        source: Any,
+        *,
+        dtype: Any = None,
+        seq_length: int | str | None = None,
+        cache_dir: str | os.PathLike | None = None,
+        local_only: bool = False,
+        **settings: Any,
+    ) -> Any:
+        """The task with its head, from any format that has one. The arguments are those of `keras_bert.load`.
+
+        settings: arguments of the constructor; the others are as the source has them.
+        """
+        task = None if settings else load_saved(cls, source, dtype=dtype, seq_length=seq_length)
+        if task is None:
+            if not cls.heads:
+                raise ValueError(
+                    f"{cls.__name__} loads only from a .keras file or an export of {cls.__name__}, and this is "
+                    f"neither. For a new {cls.__name__} on these weights: {cls.__name__}(keras_bert.load(source), ...)."
+                    f" Received: {source!r}"
+                )
+            places: Any = {"cache_dir": cache_dir, "local_only": local_only}
+            checkpoint, bert = load_head(source, cls.heads, dtype=dtype, seq_length=seq_length or 128, **places)
+            task = cls(bert, **{**cls.settings(checkpoint.heads[cls.heads[0]]), **settings})
+            assign_head(task, checkpoint)
+        return task
+
+    @classmethod
+    def settings(cls, head: Any) -> dict[str, Any]:
+        """The arguments of the constructor that a stored head decides."""
+        return {}
+
+
+def _arguments(kind: Any) -> list[str]:
+    """The names of a constructor's arguments that a saved file keeps."""
+    arguments = inspect.signature(kind.__init__).parameters.values()
+    named = [one.name for one in arguments if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
+    return [name for name in named if name not in ("self", "bert", "freeze", "name")]

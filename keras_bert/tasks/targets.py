@@ -1,0 +1,54 @@
+"""Targets: what a task learns, as numbers that its loss accepts; errors name the row."""
+
+from typing import Any
+
+import keras
+import numpy as np
+
+
+def checked_targets(task: Any, y: Any, *, own_loss: bool) -> np.ndarray:
+    """The targets as an array that the loss accepts, as far as their type and their shape show it."""
+    try:
+        targets = np.asarray(y)
+    except ValueError:  # lists that differ in length
+        targets = np.empty(0, object)
+    if targets.dtype.kind not in "biuf":
+        raise TypeError(
+            f"y is not an array of numbers. Pass numbers, or write {type(task).__name__}.target_ids, which turns y "
+            f"into numbers. Received: y[0]={next(iter(y))!r}"
+        )
+    finite = np.isfinite(targets.reshape(len(targets), -1)).all(axis=1) if len(targets) else np.ones(0, bool)
+    if not finite.all():
+        row = int(finite.argmin())
+        raise ValueError(
+            f"y is not a finite number at row {row}. Correct it, or drop the row. Received: {targets[row]}"
+        )
+    shape = task.output_shape[1:] if isinstance(task.output_shape, tuple) else (None,)
+    if not len(targets) or None in shape or (task.compiled and task.recipe is None):  # the user's own loss
+        return targets
+    if own_loss:
+        _check_loss(task, targets, shape)
+    elif (
+        targets.shape[1:] not in (shape[:-1], (*shape[:-1], 1))
+        or (targets != targets.astype("int64")).any()
+        or not 0 <= targets.min() <= targets.max() < shape[-1]
+    ):
+        raise ValueError(
+            f"y is not one label id from 0 to {shape[-1] - 1} for each row, which the loss of a task is for. "
+            f"Write {type(task).__name__}.default_loss for other targets. "
+            f"Received: y of shape {targets.shape}, from {targets.min()} to {targets.max()}"
+        )
+    return targets
+
+
+def _check_loss(task: Any, targets: np.ndarray, shape: tuple[int, ...]) -> None:
+    """Compute the loss of two rows, which shows whether targets and logits fit together."""
+    y = targets[:2]
+    try:
+        keras.losses.get(task.default_loss())(y, np.zeros((len(y), *shape), "float32"))
+    except Exception as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise ValueError(
+            f"{type(task).__name__}.default_loss does not accept y with these logits. Correct the shape of y or "
+            f"the loss. Received: y of shape {targets.shape}, logits of shape {(len(targets), *shape)}: {reason}"
+        ) from error

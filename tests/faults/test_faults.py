@@ -1,0 +1,40 @@
+"""Twenty faults, each of another command or kind. `make soak` draws hundreds."""
+
+import shutil
+
+import pytest
+
+from tests.faults.download_server import download_server
+from tests.faults.trial import Fault, Host
+
+pytestmark = [pytest.mark.long, pytest.mark.network]
+
+FAULTS = {
+    "vocab": "kill full unreadable",
+    "examples": "kill term full clock unreadable",
+    "examples-on-two": "worker",
+    "convert-hf": "kill",
+    "convert-google": "full",
+    "convert-keras-bert": "term unreadable",
+    "download": "kill full clock",
+    "pretrain": "kill",
+    "finetune": "kill",
+    "export": "kill full",
+}
+
+
+@pytest.fixture(scope="module")
+def host(tmp_path_factory):
+    if not (shutil.which("gcc") or shutil.which("cc")):
+        pytest.skip("there is no C compiler on this machine")
+    with download_server(1 << 16) as url:
+        host = Host(tmp_path_factory.mktemp("faults"), KERAS_BERT_MIRROR=url)
+        yield host
+        host.close()
+
+
+@pytest.mark.parametrize(
+    ("command", "kind"), [(name, kind) for name, kinds in FAULTS.items() for kind in kinds.split()]
+)
+def test_recovers(host, command, kind):
+    host.recovers(Fault(command, kind, seed=0))

@@ -1,0 +1,138 @@
+"""ONNX graphs return what our models return, in ONNX Runtime and in ONNX's own reference evaluator."""
+
+import keras
+import numpy as np
+import pytest
+
+from keras_bert.onnx_graph.convert import to_onnx
+from keras_bert.onnx_graph.graph import Graph, Value, quantized
+from keras_bert.pretraining.pretrainer import Pretrainer
+from keras_bert.vectors import features
+from tests.parity.oracles import array, randomize
+from tests.tasks.small import KINDS, small_bert, small_task
+
+runtime = pytest.importorskip("onnxruntime")
+onnx = pytest.importorskip("onnx")
+
+
+def batch(model, rows=3, length=9):
+    """Ids of several lengths, with padding, for a model over a small Bert."""
+    rng = np.random.default_rng(0)
+    shape = (rows, *model.input["input_mask"].shape[1:-1], length)
+    mask = (np.arange(length) < rng.integers(2, length + 1, (*shape[:-1], 1))).astype("int32")
+    inputs = {
+        "input_word_ids": rng.integers(0, 21, shape).astype("int32") * mask,
+        "input_mask": mask,
+        "input_type_ids": (rng.random(shape) < 0.5).astype("int32") * mask,
+    }
+    if "masked_lm_positions" in model.input:
+        inputs["masked_lm_positions"] = rng.integers(0, 4, (rows, 2)).astype("int32")
+    return inputs
+
+
+def run(made, inputs):
+    session = runtime.InferenceSession(made.SerializeToString(), providers=["CPUExecutionProvider"])
+    values = session.run(None, inputs)
+    return dict(zip([output.name for output in session.get_outputs()], values, strict=True))
+
+
+def expected(model, inputs):
+    found = model(inputs, training=False)
+    return {name: array(x) for name, x in (found if isinstance(found, dict) else {"output": found}).items()}
+
+
+def check(model, tolerance=1e-5, **options):
+    onnx.checker.check_model(made := to_onnx(model, **options), full_check=True)
+    inputs = batch(model)
+    found, ours = run(made, inputs), expected(model, inputs)
+    assert list(found) == list(ours)
+    for name, x in ours.items():
+        np.testing.assert_allclose(found[name], x, atol=tolerance, rtol=tolerance, err_msg=name)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_task(kind):
+    check(small_task(kind))
+
+
+def test_pretrainer():
+    check(randomize(Pretrainer(small_bert())))
+
+
+@pytest.mark.parametrize("gelu", ["gelu_tanh", "gelu_erf"])
+def test_encoder(gelu):
+    bert = small_bert(num_hidden_layers=2, hidden_act=gelu, layer_norm_eps=1e-5)
+    names = ("pooled_output", "sequence_output")
+    check(keras.Model(bert.input, {name: bert.output[name] for name in names}))
+
+
+@pytest.mark.parametrize("pooling", ["mean", "max", "cls", "pooled", None])
+def test_embed(pooling):
+    bert = small_bert(num_hidden_layers=2)
+    layers = (-1,) if pooling == "pooled" else (0, -1)
+    check(keras.Model(bert.input, features(bert, layers, "concat", pooling, pooling != "max")))
+
+
+def test_lora():
+    task = small_task("classifier")
+    task.bert.enable_lora(2)
+    for weight in task.bert.weights:
+        if weight.name.startswith("lora"):
+            weight.assign(np.full(weight.shape, 0.3))
+    check(task)
+
+
+def test_half_precision_weights():
+    """Weights of bfloat16 are computed with in float32."""
+    bert = small_bert(dtype="bfloat16")
+    wide = small_bert()
+    for theirs, ours in zip(wide.weights, bert.weights, strict=True):
+        theirs.assign(keras.ops.cast(ours.value, "float32"))
+    inputs = batch(bert)
+    found = run(to_onnx(keras.Model(bert.input, bert.output["sequence_output"])), inputs)
+    np.testing.assert_allclose(found["output"], array(wide(inputs)["sequence_output"]), atol=1e-5)
+
+
+def test_reference_evaluator():
+    """ONNX's own implementation of the operators, which has nothing in common with ONNX Runtime's."""
+    from onnx.reference import ReferenceEvaluator
+
+    task = small_task("tagger")
+    inputs = batch(task)
+    (found,) = ReferenceEvaluator(to_onnx(task)).run(None, inputs)
+    np.testing.assert_allclose(found, array(task(inputs)), atol=1e-5)
+
+
+def test_int8():
+    """Close to float32, with every product of the blocks in int8 and every other one in float32."""
+    task = small_task("classifier", small_bert(hidden_size=32, intermediate_size=64, num_hidden_layers=2))
+    made = to_onnx(task, int8=True)
+    onnx.checker.check_model(made, full_check=True)
+    kinds = [node.op_type for node in made.graph.node]
+    assert (kinds.count("MatMulInteger"), kinds.count("MatMul")) == (8, 2)
+    sizes = {weight.name: weight.data_type for weight in made.graph.initializer}
+    assert sizes["word_embeddings/embeddings_int8"] == sizes["layer_1_output/kernel_int8"] == onnx.TensorProto.INT8
+    inputs, ours = batch(task), expected(task, batch(task))["output"]
+    found = run(made, inputs)["output"]
+    np.testing.assert_allclose(found, ours, atol=0.05 * np.abs(ours).max())
+    from onnx.reference import ReferenceEvaluator
+
+    (reference,) = ReferenceEvaluator(made).run(None, inputs)  # which rounds as the standard says
+    np.testing.assert_allclose(found, reference, atol=0.05 * np.abs(ours).max())
+
+
+@pytest.mark.parametrize("least", [None, -0.5])
+def test_int8_product_by_row(least):
+    """A row with large numbers does not make the others coarse."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-0.5, 1, (1, 4, 64)).astype("float32") * np.array([1, 1000, 0.01, 0])[:, None].astype("float32")
+    x = x if least is None else np.maximum(x, least)
+    kernel = rng.normal(size=(64, 8)).astype("float32")
+    graph = Graph(int8=True)
+    product = graph.int8_product_by_row("x", kernel, "kernel", least=least)
+    ends = {"x": Value("x", "float32", x.shape)}, {"y": Value(product, "float32", (1, 4, 8))}
+    found = run(graph.model(*ends), {"x": x})["y"]
+    levels, scale = quantized(kernel, axis=0)
+    found += 0 if least is None else least * (levels * scale).sum(0)
+    wrong = np.abs(found - x @ kernel).max(-1)[0] / np.abs(x - (least or 0)).max(-1)[0].clip(1e-9)
+    assert (wrong < 0.15).all()

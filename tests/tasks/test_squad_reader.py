@@ -1,0 +1,83 @@
+"""The reader of questions, on the shared data and on small files, and what it says of a bad one."""
+
+import json
+
+import pytest
+
+from keras_bert.tasks.readers import read_squad
+
+
+def _squad(*entries, context="Seoul is in Korea."):
+    return json.dumps({"data": [{"paragraphs": [{"context": context, "qas": list(entries)}]}]})
+
+
+def _entry(text="Seoul", start=0, question="Where?", **rest):
+    return {"id": "q7", "question": question, "answers": [{"text": text, "answer_start": start}], **rest}
+
+
+def test_squad(write):
+    path = write("a.json", _squad(_entry(), _entry("Korea", 12, is_impossible=False), _entry(is_impossible=True)))
+    examples = read_squad(path)
+    assert examples.x == (["Where?"] * 3, ["Seoul is in Korea."] * 3)
+    assert [tuple(zip(*answers.values(), strict=True)) for answers in examples.y] == [
+        (("Seoul", 0),),
+        (("Korea", 12),),
+        (),
+    ]
+    assert examples.place(0) == f"{path}:q7"
+
+
+def test_squad_answers_that_are_not_there(write, caplog):
+    read_squad(write("a.json", _squad(_entry(), _entry("Korea", 11), _entry("Busan", 3))))
+    assert "2 answers are not at the place in their context that" in caplog.text
+    assert "the first is 'Korea' of q7" in caplog.text
+
+
+def test_squad_questions_alone(write):
+    examples = read_squad(write("a.json", _squad({"id": "q7", "question": "Where?"})), answers=False)
+    assert (examples.x, examples.y) == ((["Where?"], ["Seoul is in Korea."]), [])
+
+
+BAD_SQUAD = {
+    "no answers": (
+        _squad({"id": "q7", "question": "W"}),
+        r"a.json:q7: the answers are not a list .*empty where there is no answer. Received: None",
+    ),
+    "none of the answers": (_squad(_entry("Busan")), r"No answer in .*a.json is a part of its context.*'Busan' of q7"),
+    "a start that is true": (
+        _squad(_entry(start=True)),
+        r"a.json:q7: an answer has no place.*Received: answer_start=True",
+    ),
+    "no JSON": ("{", "SQuAD's JSON.*JSONDecodeError"),
+    "deep JSON": ("[" * 100_000, "SQuAD's JSON.*RecursionError"),
+    "another JSON": ('{"rows": []}', "SQuAD's JSON.*KeyError: 'data'"),
+    "no questions": (_squad(), "a.json has no questions"),
+    "an empty question": (
+        _squad(_entry(question=" ")),
+        r"a.json:q7: the question is empty or not a string.*Received: question=' '",
+    ),
+    "a question that is a number": (_squad("x"), "SQuAD's JSON.*a question is not an object"),
+    "a context that is a number": (_squad(_entry(), context=5), "SQuAD's JSON.*a context is not a string"),
+    "answers that are none": (
+        _squad(_entry() | {"answers": None}),
+        r"a.json:q7: the answers are not a list.*Received: None",
+    ),
+    "no start": (
+        _squad({"id": "q7", "question": "W", "answers": [{"text": "x"}]}),
+        r"a.json:q7: an answer has no place.*Received: answer_start=None",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD_SQUAD)
+def test_bad_squad(write, case):
+    text, message = BAD_SQUAD[case]
+    with pytest.raises(ValueError, match=message):
+        read_squad(write("a.json", text))
+
+
+def test_shared_squad(shared, caplog):
+    examples = read_squad(shared / "en/xquad.en.json")
+    assert len(examples) == 1190
+    assert examples.y[0] == {"text": ["308"], "answer_start": [34]}
+    assert not caplog.text
