@@ -34,8 +34,9 @@ def refusal(pieces: list[int], outputs: dict[str, Any], max_pieces: int) -> str 
             f"Received: {sum(pieces)} pieces"
         )
     # An output without a fixed size, such as the entities of a tagger, is padded to the longest row.
-    padded = [tuple(spec.shape)[1:] for spec in outputs.values() if None in tuple(spec.shape)[1:]]
-    values = rows * sum(math.prod(longest if size is None else size for size in sizes) for sizes in padded)
+    shapes = [tuple(spec.shape)[1:] for spec in outputs.values() if spec.shape.rank]
+    padded = [shape for shape in shapes if None in shape]
+    values = rows * sum(math.prod(longest if size is None else size for size in shape) for shape in padded)
     if values > MAX_VALUES:
         return (
             f"An answer may have at most {MAX_VALUES} values, and this one is padded to its longest row. Send fewer "

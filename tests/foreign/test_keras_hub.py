@@ -105,6 +105,7 @@ def test_backbone(tmp_path):
 # === bert_masked_lm_test, bert_text_classifier_test ===
 
 
+@pytest.mark.usefixtures("eager")
 @pytest.mark.parametrize("kind", ["masked words", "classifier"])
 def test_tasks(bert, kind, tmp_path):
     """Called, trained, and saved."""

@@ -8,7 +8,7 @@ import pytest
 from tests.hostile.inputs import large
 from tests.hostile.test_memory import LIMIT, SIZES, peak
 from tests.hostile.test_readers import check_reader
-from tests.hostile.test_requests import check_request, server  # noqa: F401  a fixture
+from tests.hostile.test_requests import check_request
 from tests.hostile.test_text import SWITCHES, check_tokenizer, tokenizer
 from tests.subprocesses import fork
 
@@ -37,7 +37,7 @@ def test_readers(case):
 
 
 @cases("request")
-def test_requests(server, case):  # noqa: F811
+def test_requests(server, case):
     check_request(server, case["path"], written(case["body"]))
 
 

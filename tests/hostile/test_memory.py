@@ -81,6 +81,7 @@ def of_worst(rounds, seed):
     return found
 
 
+@pytest.mark.long
 def test_the_worst_texts_need_linear_memory():
     for name, (pattern, memory) in fork(
         of_worst, 60 * max(1, FACTOR), random.randrange(2**32) if FACTOR else 0

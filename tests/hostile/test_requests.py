@@ -54,11 +54,6 @@ class Server:
         return said[0]["status"], json.loads(answer)
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    return Server(tmp_path_factory.mktemp("exports"))
-
-
 def check_request(server, path, body, method="POST"):
     status, answer = server.ask(path, body, method)
     if status != 200:

@@ -152,7 +152,8 @@ def _number(table: Table, column: Column | None, row: int, value: Any, scale: fl
 
 
 def _choice(table: Table, choices: int, row: int, value: Any) -> int:
-    if str(value) not in map(str, range(choices)):
+    digits = str(value)
+    if not (digits.isascii() and digits.isdigit() and len(digits) < 10 and int(digits) < choices):
         raise ValueError(
             f"{table.place(row)}: the right choice is not a number from 0 to {choices - 1}. Correct "
             f"it. Received: {value!r}"
