@@ -63,7 +63,7 @@ def similar(lengths: np.ndarray) -> list[np.ndarray]:
     """The places of rows in groups of similar length, the longest first.
 
     >>> [group.tolist() for group in similar(np.array([20, 500, 21, 19, 450]))]
-    [[1], [4], [2, 0, 3]]
+    [[1, 4], [2, 0, 3]]
     """
     order = np.argsort(-lengths, kind="stable")
     groups, start = [], 0

@@ -10,7 +10,6 @@ from keras_bert.installation import has_tensorflow
 from keras_bert.lazy import Lazy
 
 _arrays: ContextVar[bool] = ContextVar("arrays", default=False)
-_has_text = cache(has_tensorflow)
 
 
 @contextmanager
@@ -25,7 +24,13 @@ def arrays() -> Iterator[None]:
 
 def in_graph() -> bool:
     """Whether text runs in TensorFlow, so that it can be part of a graph."""
-    return not _arrays.get() and _has_text("tensorflow_text")
+    return not _arrays.get() and has_text()
+
+
+@cache
+def has_text() -> bool:
+    """Whether TensorFlow Text is installed."""
+    return has_tensorflow("tensorflow_text")
 
 
 def tensors() -> Any:
