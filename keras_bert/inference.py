@@ -26,7 +26,7 @@ def inference(model: Any, engine: str = "auto", dtype: str = "float32") -> "Infe
         model: a `Bert`, a task or a `Pretrainer`.
         engine: "tensorflow", or "onnxruntime", which is faster in float32 on CPUs, most of all for short texts; it
             needs `pip install "keras3-bert[onnxruntime]"`. "auto" is ONNX Runtime for float32 and int8 where it is
-            installed, and otherwise TensorFlow; docs/fast.md has the measurements.
+            installed, and otherwise TensorFlow.
         dtype: "float32"; "bfloat16", for TensorFlow on CPUs with AVX512-BF16; or "int8", for ONNX Runtime.
 
     >>> import keras_bert
