@@ -8,6 +8,8 @@ import sys
 import zipfile
 from pathlib import Path
 
+import h5py
+
 DOWNLOAD = "2020_02_20/uncased_L-2_H-128_A-2"
 
 # Of each command, the words after `keras-bert`. They run in a folder with `inputs`, and write below `out`.
@@ -93,8 +95,9 @@ def contents(folder: Path) -> dict[str, object]:
     """Every file below a folder by its name, with what must be the same in each run.
 
     Not compared: TensorBoard's files, of which a resumed run has one for each start; the time stamps in TensorFlow's
-    record of its checkpoints, in the members of a .keras file and in a manifest; speeds; and the graphs of a SavedModel
-    and the map of its objects, which TensorFlow writes in a new order each time.
+    record of its checkpoints, in the members of a .keras file and in a manifest; the names in a .keras file that Keras
+    makes by counting; speeds; and the graphs of a SavedModel and the map of its objects, which TensorFlow writes in a
+    new order each time.
     """
     return dict(
         entry
@@ -129,7 +132,10 @@ def _entry(name: str, path: Path) -> tuple[str, object] | None:
 def _members(data: bytes) -> dict[str, bytes]:
     with zipfile.ZipFile(io.BytesIO(data)) as opened:
         found = {name: opened.read(name) for name in opened.namelist()}
-    return found | {"metadata.json": b""}  # it has the date
+    arrays: dict[str, bytes] = {}
+    with h5py.File(io.BytesIO(found.pop("model.weights.h5"))) as file:
+        file.visititems(lambda name, x: arrays.update({name: x[()].tobytes()} if isinstance(x, h5py.Dataset) else {}))
+    return found | arrays | {"metadata.json": b""}
 
 
 def _variables(prefix: Path) -> dict[str, bytes]:

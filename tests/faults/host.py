@@ -9,6 +9,9 @@ import json
 import os
 import sys
 
+import safetensors.numpy  # noqa: F401
+import tokenizers  # noqa: F401
+
 import keras_bert.exports.export
 import keras_bert.pretraining.run.pretrain
 import keras_bert.serving.write_kit

@@ -14,13 +14,13 @@ WEIGHTS = {
     "vocab": 4,
     "examples": 6,
     "examples-on-two": 1,
-    "convert-hf": 3,
-    "convert-google": 3,
-    "convert-keras-bert": 3,
+    "convert-hf": 4,
+    "convert-google": 4,
+    "convert-keras-bert": 4,
     "download": 6,
-    "pretrain": 3,
-    "finetune": 3,
-    "export": 3,
+    "pretrain": 2,
+    "finetune": 2,
+    "export": 2,
 }
 KINDS = ("kill", "kill", "term", "full", "clock", "unreadable")
 
