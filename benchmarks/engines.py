@@ -1,0 +1,215 @@
+"""Compare the engines of keras_bert.inference with ONNX Runtime as others use it, and with HuggingFace on torch.
+
+python benchmarks/engines.py                     about 5 minutes on 2 cores
+python benchmarks/engines.py --sizes minilm --rounds 21
+
+All contestants get the same ids and run in turn, each in a process of its own. "plain ORT" is a HuggingFace model
+written by torch.onnx (dynamo, dynamic shapes), its int8 the one of `quantize_dynamic(per_channel=True)`.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from encoder_peers import SHAPES, batch
+from interleave import Contestant
+
+BATCHES = {
+    "1 x 16": (1, 16, None),
+    "1 x 64": (1, 64, None),
+    "1 x 128": (1, 128, None),
+    "8 x 128": (8, 128, None),
+    "ragged 32 x 128": (32, 128, 28),
+}
+Run = Callable[[dict[str, np.ndarray]], Any]
+FROZEN = {"KERAS_BACKEND": "tensorflow", "TF_ONEDNN_ASSUME_FROZEN_WEIGHTS": "1"}
+
+
+def ours(size: str, engine: str, dtype: str) -> Run:
+    import keras
+    import tensorflow as tf
+
+    from keras_bert import Bert, BertConfig, Preprocessor, Vocabulary
+    from keras_bert.model import with_dtype
+    from keras_bert.onnx_graph.onnx_runner import OnnxRunner
+    from keras_bert.text.tokenized_rows import TokenizedRows
+
+    layers, hidden, heads = SHAPES[size]
+    config = BertConfig(
+        hidden_size=hidden, num_hidden_layers=layers, num_attention_heads=heads, intermediate_size=4 * hidden
+    )
+    vocabulary = Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", *(f"p{number}" for number in range(30518))])
+    bert = Bert(config, Preprocessor(vocabulary, seq_length=128))
+    model = keras.Model(bert.input, bert.output["sequence_output"])
+    if engine == "tensorflow":
+        copy = with_dtype(bert, dtype)
+        graph = tf.function(lambda inputs: copy(inputs, training=False)["sequence_output"])
+        return lambda inputs: graph({name: tf.constant(x) for name, x in inputs.items()}).numpy()
+    run = OnnxRunner(model, int8=dtype == "int8")
+
+    def by_length(inputs: dict[str, np.ndarray]) -> Any:
+        lengths = inputs["input_mask"].sum(1)
+        if (lengths == lengths[0]).all():
+            return run.on_inputs(inputs)
+        rows = [ids[1 : length - 1] for ids, length in zip(inputs["input_word_ids"], lengths, strict=True)]
+        ragged = tf.RaggedTensor.from_row_lengths(np.concatenate(rows), lengths - 2)
+        return run(TokenizedRows([ragged], bert.preprocessor.packer), np.arange(len(rows)))
+
+    return by_length
+
+
+def plain(size: str, file: str) -> Run:
+    import onnxruntime
+
+    session = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
+    names = dict(zip(("input_ids", "attention_mask", "token_type_ids"), ("word_ids", "mask", "type_ids"), strict=True))
+    return lambda inputs: session.run(
+        None, {name: inputs[f"input_{other}"].astype("int64") for name, other in names.items()}
+    )
+
+
+def hugging_face(size: str, dtype: str) -> Run:
+    import torch
+
+    model = _hugging_face(size).to(getattr(torch, dtype))
+
+    def run(inputs: dict[str, np.ndarray]) -> Any:
+        ids, mask, types = (
+            torch.from_numpy(inputs[f"input_{name}"]).long() for name in ("word_ids", "mask", "type_ids")
+        )
+        with torch.inference_mode():
+            return model(input_ids=ids, attention_mask=mask, token_type_ids=types)
+
+    return run
+
+
+def _hugging_face(size: str) -> Any:
+    import transformers
+
+    layers, hidden, heads = SHAPES[size]
+    config = transformers.BertConfig(
+        hidden_size=hidden, num_hidden_layers=layers, num_attention_heads=heads, intermediate_size=4 * hidden
+    )
+    return transformers.BertModel(config).eval()
+
+
+def export(size: str, file: str) -> None:
+    """Write FILE, and FILE.int8, as most people do."""
+    import torch
+    from onnxruntime.quantization import quantize_dynamic
+
+    model = _hugging_face(size)
+
+    class Positional(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.model = model
+
+        def forward(self, ids: Any, mask: Any, types: Any) -> Any:
+            return self.model(input_ids=ids, attention_mask=mask, token_type_ids=types).last_hidden_state
+
+    ids = torch.ones(2, 16, dtype=torch.long)
+    axes = {0: torch.export.Dim("batch"), 1: torch.export.Dim("length", max=512)}
+    names = ["input_ids", "attention_mask", "token_type_ids"]
+    shapes, options = (axes, axes, axes), {"dynamo": True, "external_data": False, "verbose": False}
+    torch.onnx.export(Positional(), (ids, ids, ids * 0), file, input_names=names, dynamic_shapes=shapes, **options)
+    quantize_dynamic(file, f"{file}.int8", per_channel=True)
+
+
+FIELD: dict[str, tuple[Callable[..., Run], str, dict[str, str]]] = {
+    "ours, ORT int8": (lambda size, file: ours(size, "onnxruntime", "int8"), "int8", {}),
+    "ours, ORT float32": (lambda size, file: ours(size, "onnxruntime", "float32"), "float32", {}),
+    "ours, TF bfloat16": (lambda size, file: ours(size, "tensorflow", "bfloat16"), "bfloat16", FROZEN),
+    "ours, TF float32": (lambda size, file: ours(size, "tensorflow", "float32"), "float32", FROZEN),
+    "plain ORT int8": (lambda size, file: plain(size, f"{file}.int8"), "int8", {}),
+    "plain ORT float32": (lambda size, file: plain(size, file), "float32", {}),
+    "HF bfloat16": (lambda size, file: hugging_face(size, "bfloat16"), "bfloat16", {}),
+    "HF float32": (lambda size, file: hugging_face(size, "float32"), "float32", {}),
+}
+
+
+class Timed(Contestant):
+    """A contestant that is asked for a batch by its name."""
+
+    def time(self, title: str) -> float:
+        assert self.process.stdin is not None
+        self.process.stdin.write(f"{title}\n")
+        self.process.stdin.flush()
+        return self._answer()["seconds"]
+
+
+def worker(name: str, size: str, file: str) -> None:
+    run = FIELD[name][0](size, file)
+    batches = {title: batch(*numbers) for title, numbers in BATCHES.items()}
+    print('{"ready": 1}', flush=True)
+    for line in sys.stdin:
+        inputs = batches[line.strip()]
+        start = time.perf_counter()
+        run(inputs)
+        print(json.dumps({"seconds": time.perf_counter() - start}), flush=True)
+    import resource
+
+    print(json.dumps({"peak_gib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20}), flush=True)
+
+
+def compare(size: str, rounds: int) -> None:
+    print(f"\n{size}: median ms of {rounds} rounds (fewer for the longest), and the peak memory in GiB")
+    with tempfile.TemporaryDirectory() as folder:
+        file = os.path.join(folder, "plain.onnx")
+        subprocess.run([sys.executable, __file__, "export", size, file], check=True, capture_output=True)
+        field = [
+            Timed(__file__, name, {"size": size, "file": file}, environment)
+            for name, (_, _, environment) in FIELD.items()
+        ]
+        print(f"  {'':20}" + "".join(f"{title:>16}" for title in BATCHES))
+        medians: dict[str, dict[str, float]] = {one.name: {} for one in field}
+        for title in BATCHES:
+            times: dict[str, list[float]] = {one.name: [] for one in field}
+            for one in field:
+                one.time(title)
+                one.time(title)
+            few = title in ("8 x 128", "ragged 32 x 128")
+            for _ in range(max(3, rounds // 5) if few else rounds):
+                for one in field:
+                    times[one.name].append(one.time(title))
+            for name, seconds in times.items():
+                medians[name][title] = statistics.median(seconds)
+        for one in field:
+            memory = one.close()["peak_gib"]
+            numbers = "".join(f"{medians[one.name][title] * 1e3:16.1f}" for title in BATCHES)
+            print(f"  {one.name:20}{numbers}{memory:8.2f}", flush=True)
+    best: dict[str, float] = {}
+    for rival in ("plain ORT", "HF"):
+        for title in BATCHES:
+            one, other = (
+                min(found[title] for name, found in medians.items() if name.startswith(who)) for who in ("ours", rival)
+            )
+            best[title] = other / one
+        print(f"  our best against the best of {rival}: " + ", ".join(f"{title} {x:.2f}x" for title, x in best.items()))
+
+
+def main() -> None:
+    if sys.argv[1:2] == ["worker"]:
+        worker(sys.argv[2], **json.loads(sys.argv[3]))
+        return
+    if sys.argv[1:2] == ["export"]:
+        export(*sys.argv[2:4])
+        return
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--sizes", nargs="*", default=list(SHAPES)[::-1])
+    options = parser.parse_args()
+    for size in options.sizes:
+        compare(size, options.rounds)
+
+
+if __name__ == "__main__":
+    main()
