@@ -42,6 +42,7 @@ class Bert(Model):
             trains on a small device.
         pooling: the defaults of `embed`.
 
+    >>> import numpy as np
     >>> bert = Bert(BertConfig.from_size("tiny"))
     >>> ids = np.array([[101, 7592, 102]])
     >>> outputs = bert({"input_word_ids": ids, "input_mask": ids * 0 + 1, "input_type_ids": ids * 0})
