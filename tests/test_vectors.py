@@ -109,6 +109,7 @@ def test_the_graph_is_traced_once_and_has_only_the_blocks_it_needs(bert):
         assert len(runner.graphs) == 1  # a concrete function, which is never traced again
 
 
+@pytest.mark.long
 def test_texts_are_pooled_as_the_model_says_unless_the_user_decides(bert):
     other = Bert.from_config(bert.get_config() | {"pooling": {"pooling": "cls", "normalize": True, "max_length": 10}})
     other.set_weights(bert.get_weights())

@@ -23,6 +23,7 @@ def corpus(tmp_path):
     return path
 
 
+@pytest.mark.long
 def test_learns_and_saves(corpus, tmp_path):
     output = tmp_path / "vocab.txt"
     options = ["--size", "120", "--output", output, "--unused", "3", "--alphabet", "60"]

@@ -29,6 +29,7 @@ TEXTS = ["w1 w2 É", "", "w3 " * 20]
 CUSTOM_OPS = {"FastWordpieceTokenizeWithOffsets", "TFText>FastWordpieceTokenizeWithOffsets", "NormalizeUTF8"}
 
 
+@pytest.mark.long
 def test_fresh_process(exported, bert, tmp_path):
     """With TensorFlow and TensorFlow Text alone, moved, in another folder, without any vocabulary's file."""
     shutil.copytree(exported, tmp_path / "moved", ignore=shutil.ignore_patterns("vocab.txt"))

@@ -56,6 +56,7 @@ def close(found, expected):
 # === ExportModelTest and ExportModelWithMLMTest ===
 
 
+@pytest.mark.long
 def test_tokenization_data(layer):
     assert layer.resolved_object.do_lower_case.numpy()
     vocabulary = tf.io.gfile.GFile(layer.resolved_object.vocab_file.asset_path.numpy()).read()

@@ -207,6 +207,7 @@ def test_uncertainty_quantification_with_sngp_bert(handles):
     assert np.all((probabilities >= 0.5) & (probabilities <= 1))
 
 
+@pytest.mark.long
 def test_bert_experts(handles):
     preprocess, bert = hub.load(handles["preprocess"]), hub.load(handles["encoder"])
     outputs = bert(preprocess(EXAMPLES))

@@ -52,6 +52,7 @@ def test_the_same_draws_give_googles_pairs(seed):
     assert [(a[0], a[-1] + 1, b[0], b[-1] + 1, int(label)) for a, b, label in want] == [*map(tuple, got.tolist())]
 
 
+@pytest.mark.long
 def test_statistics_are_googles():
     documents = lengths(documents=400, seed=3)
     want = [

@@ -75,6 +75,7 @@ def test_writing_resumes_after_an_interruption(source, dynamic, tmp_path, monkey
     assert contents(tmp_path / "a") == contents(dynamic)
 
 
+@pytest.mark.long
 def test_two_at_once_in_one_directory(tmp_path):
     """The second one is refused, and the first one is not disturbed."""
     vocabulary = Vocabulary([*SPECIAL, "a"])

@@ -107,6 +107,7 @@ def test_an_interrupted_validation_is_repeated(one, tmp_path, monkeypatch):
     assert [(x["step"], "validation_masked_lm_loss" in x) for x in records] == [(4, False), (6, False), (6, True)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("number", "ends"), [(signal.SIGTERM, SystemExit), (signal.SIGINT, KeyboardInterrupt)])
 def test_a_signal_saves_and_stops(one, tmp_path, number, ends):
     before = signal.getsignal(number)
