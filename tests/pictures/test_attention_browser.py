@@ -1,12 +1,12 @@
 """The attention page in Chromium: what it shows, what click, key and pointer do, and that it asks no network."""
 
 import json
-import shutil
 from urllib.parse import urlsplit
 
 import pytest
 
 from keras_bert.pictures import attention_page
+from tests.chromium import chromium
 from tests.pictures import small
 
 pytestmark = pytest.mark.network  # chromedriver listens on loopback
@@ -16,18 +16,8 @@ PAIR = ("The cat sat.", "영화를 보았다 </script><b>")
 
 @pytest.fixture(scope="module")
 def browser():
-    programs = {name: shutil.which(name) for name in ("chromium", "chromedriver")}
-    if not all(programs.values()):
-        pytest.skip("chromium and chromedriver are not on this machine: apt-get install chromium chromium-driver")
-    webdriver = pytest.importorskip("selenium.webdriver", reason="pip install selenium")
-    options = webdriver.ChromeOptions()
-    options.binary_location = programs["chromium"]
-    for option in ("--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1300,900"):
-        options.add_argument(option)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    browser = webdriver.Chrome(options, webdriver.ChromeService(programs["chromedriver"]))
-    yield browser
-    browser.quit()
+    with chromium(1300) as driver:
+        yield driver
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 import contextlib
 import json
 import os
-import shutil
 import socket
 import threading
 import time
@@ -17,6 +16,7 @@ from keras_bert.serving.connections import server
 from keras_bert.serving.page import make_page
 from keras_bert.serving.served_version import ServedVersion, batcher
 from keras_bert.serving.server import application
+from tests.chromium import chromium
 
 AXE = os.environ.get("AXE_CORE") or Path(__file__).parents[2] / "node_modules" / "axe-core" / "axe.min.js"
 
@@ -67,21 +67,9 @@ def running(models, port=0):
 
 
 @contextlib.contextmanager
-def chromium():
-    programs = {name: shutil.which(name) for name in ("chromium", "chromedriver")}
-    if not all(programs.values()):
-        pytest.skip("chromium and chromedriver are not on this machine: apt-get install chromium chromium-driver")
-    webdriver = pytest.importorskip("selenium.webdriver", reason="pip install selenium")
-    options = webdriver.ChromeOptions()
-    options.binary_location = programs["chromium"]
-    for option in ("--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1200,900"):
-        options.add_argument(option)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    browser = webdriver.Chrome(options, webdriver.ChromeService(programs["chromedriver"]))
-    try:
-        yield PageInBrowser(browser)
-    finally:
-        browser.quit()
+def page_in_browser():
+    with chromium(1200) as driver:
+        yield PageInBrowser(driver)
 
 
 class PageInBrowser:

@@ -16,7 +16,7 @@ from keras_bert.serving.page import make_page
 from keras_bert.serving.served_version import find_models
 from keras_bert.serving.server import application
 from keras_bert_cli import app
-from tests.serving.browser import chromium, running
+from tests.serving.browser import page_in_browser, running
 from tests.serving.exported import LABELS, NAME
 
 TEXT = "#fields textarea"
@@ -91,7 +91,7 @@ def url(models):
 
 @pytest.fixture(scope="module")
 def browser():
-    with chromium() as browser:
+    with page_in_browser() as browser:
         yield browser
 
 

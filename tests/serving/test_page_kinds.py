@@ -11,7 +11,7 @@ from keras_bert.exports.text_part import answers_to_texts, vectors_of_texts
 from keras_bert.pretraining.fill_mask import mask_tokenizer
 from keras_bert.tasks.task import Task
 from tests.parity.oracles import randomize
-from tests.serving.browser import Traced, chromium, pieces_of, running
+from tests.serving.browser import Traced, page_in_browser, pieces_of, running
 from tests.tasks.small import small_bert, small_task
 
 pytestmark = [pytest.mark.network, pytest.mark.long]
@@ -21,7 +21,7 @@ LENGTH = 16
 
 @pytest.fixture(scope="module")
 def browser():
-    with chromium() as browser:
+    with page_in_browser() as browser:
         yield browser
 
 
