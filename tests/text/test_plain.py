@@ -1,6 +1,7 @@
 """The engine in Python and numpy against the one in TensorFlow: the same ids, offsets, rows, windows and answers."""
 
 import json
+import os
 import random
 
 import keras
@@ -263,11 +264,18 @@ def test_what_needs_tensorflow_says_so():
     assert "`keras_bert.strategy` needs TensorFlow" in errors[1]
 
 
+IN_SOAK = pytest.mark.skipif("HOSTILE" not in os.environ, reason="takes minutes; `make soak` runs it")
+
+
 @pytest.mark.long
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="once is enough")
 @pytest.mark.parametrize(
     ("backend", "missing"),
-    [("jax", "tensorflow,tensorflow_text"), ("torch", "tensorflow,tensorflow_text"), ("tensorflow", "tensorflow_text")],
+    [
+        ("jax", "tensorflow,tensorflow_text"),
+        pytest.param("torch", "tensorflow,tensorflow_text", marks=IN_SOAK),
+        pytest.param("tensorflow", "tensorflow_text", marks=IN_SOAK),
+    ],
 )
 def test_every_task_answers_the_same(backend, missing, tmp_path):
     """Vectors, answers, scores and training of all tasks, in processes with and without these packages."""
