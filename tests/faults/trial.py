@@ -61,7 +61,7 @@ class Host:
         return Path(f"{folder}.log").read_text()
 
     def recovers(self, fault: Fault) -> str:
-        """How the command recovered; an AssertionError tells how it did not."""
+        """How the command recovered; an AssertionError shows how it did not."""
         expected = self._expected(fault.command)
         what = "inputs" if fault.kind == "unreadable" else "out"
         step = random.Random(str(fault)).randint(1, self._count(fault.command, what))
