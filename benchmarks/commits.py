@@ -1,4 +1,4 @@
-"""Compare this checkout with another one of the same project: has a change made anything slower??
+"""Compare this checkout with another one of the same project: has a change made anything slower?
 
     git worktree add ../before COMMIT
     python benchmarks/commits.py --before ../before            about four minutes on two cores

@@ -32,7 +32,7 @@ def to_onnx(model: keras.Model, *, int8: bool = False) -> Any:
 
 
 def plain_model(model: keras.Model) -> keras.Model:
-    """The same layers as a Keras model without a class of ours, whose config lists them; of a `Bert` two outputs."""
+    """The layers of a model as a plain `keras.Model`, whose config lists them. A `Bert` keeps two of its outputs."""
     outputs = model.output
     if isinstance(model, Bert):
         outputs = {name: outputs[name] for name in ("pooled_output", "sequence_output")}
