@@ -12,6 +12,7 @@ from keras_bert.pretraining.pretrainer import Pretrainer
 from keras_bert.tasks import metrics as _metrics  # F1 and Matthews
 from keras_bert.tasks.multiple_choice import MultipleChoice
 from keras_bert.tasks.question_answerer import QuestionAnswerer
+from keras_bert.tasks.sentence_embedder import SentenceEmbedder
 from keras_bert.tasks.task import Task
 from keras_bert.tasks.text_classifier import TextClassifier
 from keras_bert.tasks.text_regressor import TextRegressor
@@ -32,6 +33,7 @@ __all__ = [
     "Preprocessor",
     "Pretrainer",
     "QuestionAnswerer",
+    "SentenceEmbedder",
     "Task",
     "TextClassifier",
     "TextRegressor",

@@ -8,7 +8,7 @@ import typer
 from keras_bert_cli import options
 from keras_bert_cli.contents import command
 
-TaskName = Literal["classify", "regress", "tag", "answer", "choose"]  # the `command` of each task
+TaskName = Literal["classify", "regress", "tag", "answer", "choose", "embed"]  # the `command` of each task
 
 
 @command(
@@ -21,7 +21,8 @@ def finetune(
     kind: Annotated[
         TaskName,
         typer.Argument(
-            help="classify texts, regress (score texts), tag words, answer questions, or choose among answers.",
+            help="classify texts, regress (score texts), tag words, answer questions, choose among answers, or "
+            "embed texts, which learns from pairs, scored pairs or labels: --text twice or once, or three times with a negative.",
             metavar="TASK",
         ),
     ],
