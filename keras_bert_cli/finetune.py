@@ -22,7 +22,7 @@ def finetune(
         TaskName,
         typer.Argument(
             help="classify texts, regress (score texts), tag words, answer questions, choose among answers, or "
-            "embed texts, which learns from pairs, scored pairs or labels: --text twice or once, or three times with a negative.",
+            "embed texts.",
             metavar="TASK",
         ),
     ],
