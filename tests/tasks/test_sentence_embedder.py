@@ -19,7 +19,7 @@ from keras_bert.weights.convert import convert
 from tests.tasks.runs import run, train, write
 from tests.tasks.small import NO_DROPOUT, PAIRS, TEXTS, small_bert
 
-RECIPE = FinetuneRecipe(learning_rate=0.01, epochs=8, batch_size=4)
+RECIPE = FinetuneRecipe(learning_rate=0.02, epochs=3, batch_size=4)
 QUERIES = ["good", "bad", "rome", "anna"]
 POSITIVES = ["the film was good", "the film was bad", "lives in rome", "who lives"]
 NEGATIVES = ["bad", "good", "the film", "the film was good"]
@@ -28,8 +28,7 @@ NEGATIVES = ["bad", "good", "the film", "the film was good"]
 # === Vectors ===
 
 
-@pytest.mark.parametrize("pooling", ["mean", "cls", "max"])
-@pytest.mark.parametrize("normalize", [True, False])
+@pytest.mark.parametrize(("pooling", "normalize"), [("mean", True), ("cls", False), ("max", True)])
 def test_embed_is_that_of_the_bert(pooling, normalize):
     bert = small_bert()
     expected = bert.embed(TEXTS, pooling=pooling, normalize=normalize)
@@ -79,7 +78,7 @@ def test_learns(x, y, options):
     score = task.best_score
     assert after[score] >= before[score]
     assert after[score] == pytest.approx(history[f"val_{score}"][-1])
-    assert after["loss"] == pytest.approx(history["val_loss"][-1], rel=1e-5)
+    assert after["loss"] == pytest.approx(history["val_loss"][-1], abs=1e-5)
 
 
 @pytest.mark.usefixtures("eager")
@@ -105,13 +104,14 @@ def test_sim_cse():
 def test_scores_do_not_depend_on_the_batch_size():
     task = SentenceEmbedder(small_bert())
     texts = [f"{'good ' * (i % 9)}{'film ' * (i % 4)}was" for i in range(36)]
+    others = [*texts[1:], texts[0]]
     for x, y in (
-        ((texts, texts[::-1]), None),
-        ((texts, texts[::-1]), np.linspace(0, 1, 36)),
+        ((texts, others), None),
+        ((texts, others), np.linspace(0, 1, 36)),
         (texts, [i % 3 for i in range(36)]),
     ):
-        one, *others = (task.evaluate(x, y, batch_size, verbose=0, return_dict=True) for batch_size in (1, 4, 32, 300))
-        for other in others:
+        one, *rest = (task.evaluate(x, y, batch_size, verbose=0, return_dict=True) for batch_size in (1, 4, 32, 300))
+        for other in rest:
             assert other == pytest.approx(one, abs=1e-6)
 
 
@@ -213,6 +213,7 @@ def test_saved_and_loaded(tmp_path):
     assert keras_bert.load(tmp_path / "task.keras").pooling == Pooling("max", False, 16)
 
 
+@pytest.mark.long
 def test_converted(tmp_path):
     """Our folder, and a folder that sentence-transformers loads."""
     task = SentenceEmbedder(small_bert(seq_length=8), "cls")
@@ -247,6 +248,7 @@ def test_exported(tmp_path):
 # === The command line ===
 
 
+@pytest.mark.long
 def test_finetune_embed(bert, tmp_path):
     """Pairs, pairs with scores, pairs with negatives, and texts with labels, by the columns that are named."""
     words = ["good", "bad", "anna", "paul", "seoul", "paris"]

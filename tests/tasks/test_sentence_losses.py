@@ -42,7 +42,7 @@ def test_values_and_gradients(ours, theirs, texts, targets):
         with tf.GradientTape() as tape:
             tape.watch(x)
             loss = ours(targets, x, np.ones(12))
-        assert float(loss) == pytest.approx(float(expected), rel=1e-5)
+        assert float(loss) == pytest.approx(expected.item(), rel=1e-5)
         gradient = tape.gradient(loss, x).numpy().reshape(vectors.shape)
         for number, column in enumerate(columns):
             assert np.abs(gradient[:, number] - column.grad.numpy()).max() <= 1e-5
