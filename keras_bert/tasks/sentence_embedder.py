@@ -258,7 +258,7 @@ class SentenceEmbedder(Task):
             return retrieval_scores(examples.decoding, vectors)
         lengths = np.linalg.norm(vectors, axis=-1)  # [n, 2]
         cosines = (vectors[:, 0] * vectors[:, 1]).sum(-1) / np.maximum(lengths[:, 0] * lengths[:, 1], 1e-12)
-        return number_scores(numbers(y, "score"), cosines)
+        return number_scores(numbers(y, "score").tolist(), cosines.tolist())
 
     # === Answers ===
 
