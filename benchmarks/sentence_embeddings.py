@@ -31,13 +31,14 @@ def main() -> None:
     parser.add_argument("--only", choices=["stsb", "korsts"])
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--epochs", type=int, default=4)
-    parser.add_argument("--learning-rate", type=float, default=2e-5)
+    parser.add_argument("--learning-rate", type=float, help="by default 2e-5, and 5e-4 from random weights")
     parser.add_argument("--limit", type=int, help="train on this many rows")
     arguments = parser.parse_args()
-    settings = {"epochs": arguments.epochs, "learning_rate": arguments.learning_rate, "limit": arguments.limit}
     with tempfile.TemporaryDirectory() as folder:
         for task in [arguments.only] if arguments.only else ["stsb", "korsts"]:
             start = finetuning_data.start(task, None, folder)
+            rate = arguments.learning_rate or {"stsb": 2e-5, "korsts": 5e-4}[task]
+            settings = {"epochs": arguments.epochs, "learning_rate": rate, "limit": arguments.limit}
             print(f"{task}, Spearman on its dev set: {settings}", flush=True)
             contestants = ("start", "ours", "theirs") if task == "stsb" else ("start", "ours")
             for name in contestants:
