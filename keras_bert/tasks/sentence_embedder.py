@@ -292,4 +292,6 @@ def _has_column(path: str | os.PathLike, reading: Reading, name: str) -> bool:
     """Whether the header of a file has a column of this name."""
     if reading.header is False:
         return False
-    return name in (read_table(path, format=reading.format, header=True).names or ())
+    skip = ("header", "skip_empty", "skip_bad")  # options of rows, not of the header
+    options = {option: value for option, value in reading.table_options.items() if option not in skip}
+    return name in (read_table(path, header=True, **options).names or ())
