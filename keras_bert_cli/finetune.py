@@ -34,11 +34,15 @@ def finetune(
     label: options.Label = "label",
     choices: options.Choices = [],  # noqa: B006
     separator: options.Separator = None,
+    positive: options.Positive = None,
     scale: Annotated[
         float, typer.Option(help="Divide each score by this number, such as 5 if the scores are from 0 to 5.")
     ] = 1.0,
     header: options.Header = None,
-    skip_empty: Annotated[bool, typer.Option("--skip-empty", help="Drop rows with an empty text.")] = False,
+    delimiter: options.Delimiter = None,
+    encoding: options.Encoding = "utf-8",
+    skip_empty: options.SkipEmpty = False,
+    skip_bad: options.SkipBad = False,
     epochs: Annotated[int, typer.Option(min=1, help="Passes over the training file.")] = 3,
     batch_size: options.BatchSize = 32,
     learning_rate: Annotated[
@@ -61,6 +65,10 @@ def finetune(
         int | None,
         typer.Option(min=1, max=options.MOST, help="Train the head and low-rank updates (LoRA) of this rank."),
     ] = None,
+    best_by: Annotated[
+        str | None,
+        typer.Option(help="Score by which an epoch is the best, such as f1_macro.", show_default="the task's"),
+    ] = None,
     strategy: options.Strategy = "one",
     grid: Annotated[
         bool,
@@ -81,6 +89,5 @@ def finetune(
     given["reading"] = Reading(**options.fields_of(Reading, given))
     settings = FinetuneSettings(**options.fields_of(FinetuneSettings, given))
     metrics = finetune_grid(settings, output) if grid else run(settings, output)
-    for name, value in metrics["valid"].items():
-        typer.echo(f"{name}\t{value:.4f}")
+    options.print_scores(metrics["valid"], metrics)
     typer.echo(f"{output}: epoch {metrics['best_epoch']}, the best by {metrics['chosen_by']}")

@@ -65,7 +65,7 @@ class TokenTagger(Task):
 
     command: str = "tag"
     formats: tuple[str, ...] = ("conll", "conllu", "klue-ner")
-    reading_fields: tuple[str, ...] = ("format",)
+    reading_fields: tuple[str, ...] = ("format", "encoding")
     usage: str = 'task.tag("a text")'
     heads: tuple[str, ...] = ("tagger",)
     example_ranks: tuple[int, ...] = (0, 1)
@@ -100,10 +100,10 @@ class TokenTagger(Task):
     def read_rows(cls, path: str | os.PathLike, reading: Reading, *, labels: bool = True) -> Rows:
         reading.check_format(cls.command, cls.formats)
         if reading.format == "klue-ner":
-            return read_klue_ner(path)
+            return read_klue_ner(path, encoding=reading.encoding)
         if reading.format == "conllu" or (reading.format is None and Path(path).suffix.lower() == ".conllu"):
-            return read_conllu(path, tag="upos" if labels else None)
-        return read_conll(path, tag=-1 if labels else None)
+            return read_conllu(path, tag="upos" if labels else None, encoding=reading.encoding)
+        return read_conll(path, tag=-1 if labels else None, encoding=reading.encoding)
 
     @classmethod
     def labels_of(cls, rows: Rows) -> Iterator[tuple[int, str]]:

@@ -46,10 +46,43 @@ def test_evaluate(finished, files):
     output, _ = finished
     metrics = json.loads((output / "metrics.json").read_text())
     result = run("evaluate", output, "--data", files[1], "--json")
-    assert json.loads(result.stdout) == pytest.approx(metrics["valid"])
+    said = json.loads(result.stdout)
+    assert {name: said[name] for name in metrics["valid"]} == pytest.approx(metrics["valid"])
+    assert (said["labels"], said["positive"]) == (metrics["labels"], "yes")
     other = write(files[1].with_name("other.tsv"), [["x", "y"], ["the film is good", "maybe"]])
     with pytest.raises(ValueError, match=r"other.tsv:2 has the label 'maybe'.*'no', 'yes'. Received: 'maybe'"):
         run("evaluate", output, "--data", other, "--text", "x", "--label", "y")
+
+
+def test_imbalance_is_shown(bert, tmp_path, caplog):
+    """Of 64 rows two have the rare label, and no row is predicted to have it."""
+    rows = [["the film is good", "usual"]] * 62 + [["the actor is bad", "rare"]] * 2
+    path = write(tmp_path / "a.tsv", [["text", "label"], *rows])
+    said = train(bert, "classify", path, path, tmp_path / "run", "--epochs", 1, "--lr", 1e-9, "--positive", "rare")
+    metrics = json.loads((tmp_path / "run/metrics.json").read_text())
+    by_label = metrics["labels"]
+    assert (by_label["rare"]["support"], by_label["usual"]["support"]) == (2, 62)
+    one = "usual" if by_label["usual"]["predicted"] else "rare"  # the head is random
+    assert f"Every row is predicted as '{one}', although" in caplog.text
+    assert metrics["positive"] == "rare"
+    assert metrics["valid"]["f1"] == pytest.approx(by_label["rare"]["f1"])
+    assert metrics["valid"]["f1_macro"] == pytest.approx((by_label["rare"]["f1"] + by_label["usual"]["f1"]) / 2)
+    for shown in (said, run("evaluate", tmp_path / "run", "--data", path).stdout):
+        assert re.search(r"^ +[\d.]+ +[\d.]+ +[\d.]+ +2  rare$", shown, re.MULTILINE)
+        assert "f1 is that of the label 'rare'" in shown
+    assert "of the label 'usual'" in run("evaluate", tmp_path / "run", "--data", path, "--positive", "usual").stdout
+    card = (tmp_path / "run/README.md").read_text()
+    assert "| `rare` | " in card
+    assert "| label of f1 | `rare` |" in card
+
+
+def test_best_by(bert, files, tmp_path):
+    train(bert, "classify", *files, tmp_path / "run", "--epochs", 1, "--best-by", "f1_macro")
+    assert json.loads((tmp_path / "run/metrics.json").read_text())["chosen_by"] == "f1_macro"
+    with pytest.raises(ValueError, match=r"`best_by` must be one of accuracy, f1, f1_macro, matthews.*'fame'"):
+        train(bert, "classify", *files, tmp_path / "other", "--best-by", "fame")
+    with pytest.raises(ValueError, match=r"--positive\) is 'maybe', which is not a label.*'no', 'yes'"):
+        train(bert, "classify", *files, tmp_path / "other", "--positive", "maybe")
 
 
 @pytest.mark.parametrize("strategy", ["auto", "mirrored"])
@@ -110,14 +143,22 @@ def test_predict_reads_the_header_as_training_did(bert, files, tmp_path):
     assert len(run("predict", tmp_path / "run", bare, "--no-header").stdout.splitlines()) == 1
 
 
-def test_predict_reads_labelled_lines_as_training_did(bert, tmp_path):
+def test_predict_never_takes_a_word_for_a_label_unless_that_is_asked(bert, tmp_path, caplog):
+    caplog.set_level("INFO", logger="keras_bert")
     lines = tmp_path / "lines.txt"
     lines.write_text("".join(f"{label} {text}\n" for text, label in reviews(32, 0)))
     train(bert, "classify", lines, lines, tmp_path / "run", "--epochs", 1)
     finished = FinishedTask.load(tmp_path / "run")
     expected = [answer["score"] for answer in finished.predict_lines(enumerate(text for text, _ in reviews(32, 0)))]
-    said = run("predict", tmp_path / "run", lines).stdout.splitlines()
+    said = run("predict", tmp_path / "run", lines, "--format", "label-text").stdout.splitlines()
     assert [json.loads(line)["score"] for line in said] == pytest.approx(expected, abs=1e-5)
+    caplog.clear()
+    plain = tmp_path / "plain.txt"
+    plain.write_text("good film\nbad film\n\ngood\n")
+    said = run("predict", tmp_path / "run", plain).stdout
+    assert said == run("predict", tmp_path / "run", input=plain.read_text()).stdout
+    assert len(said.splitlines()) == 4
+    assert re.search(r"Each line of .*plain.txt is one row of texts.*--format tsv or .* or label-text", caplog.text)
 
 
 def test_standard_input_is_read_as_files_are(finished):

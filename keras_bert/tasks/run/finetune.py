@@ -9,10 +9,13 @@ from typing import Any
 
 import keras
 
+from keras_bert.checks import check_choice
 from keras_bert.inputs import check_length
 from keras_bert.installation import has_tensorflow
 from keras_bert.storage import check_new_folder, lock, write_json
 from keras_bert.tasks.labels import check_known
+from keras_bert.tasks.metrics.by_label import one_sided
+from keras_bert.tasks.metrics.scores import scores
 from keras_bert.tasks.readers import Rows
 from keras_bert.tasks.run.best_epoch import METRICS, BestEpoch, begun
 from keras_bert.tasks.run.model_card import write_card, write_curve
@@ -67,7 +70,10 @@ def _run(settings: FinetuneSettings, folder: Path, train: Rows, valid: Rows) -> 
     keras.utils.set_random_seed(settings.seed)
     with _scope(settings.strategy):
         task = settings.task.from_rows(load_encoder(settings), train, settings)
-    best = BestEpoch(folder, valid, batch_size=settings.batch_size, **task.report_options(settings.reading))
+    options = task.report_options(settings.reading)
+    if settings.best_by is not None and (known := scores(task, valid[:8].x, valid[:8].y, **options)):
+        check_choice("best_by", settings.best_by, tuple(known))  # now, and not after the first epoch
+    best = BestEpoch(folder, valid, best_by=settings.best_by, batch_size=settings.batch_size, **options)
     if best.done:
         logger.info("Resuming after epoch %d of %d in %s", best.done, settings.epochs, folder)
     if best.done < settings.epochs:
@@ -81,6 +87,8 @@ def _run(settings: FinetuneSettings, folder: Path, train: Rows, valid: Rows) -> 
             verbose=1 if Console().is_interactive else 0,
         )
     metrics = best.finish(folder / MODEL) | {"rows": {"train": len(train), "valid": len(valid)}}
+    for sentence in one_sided(metrics.get("labels", {}), len(valid)):
+        logger.warning("%s", sentence)
     write_json(folder / METRICS, metrics)
     write_json(folder / LABELS, list(task.labels))
     write_curve(folder / "curve.png", metrics)

@@ -16,7 +16,10 @@ NAMES = {  # of settings whose field has another name
     "text": "text column",
     "label": "label column",
     "choices": "choice columns",
+    "positive": "label of f1",
+    "best_by": "best epoch by",
     "skip_empty": "empty texts dropped",
+    "skip_bad": "unreadable rows dropped",
     "header": "header row",
 }
 
@@ -52,7 +55,7 @@ This is epoch {metrics["best_epoch"]} of {len(metrics["epochs"])}, the best by {
 file. Examples that took no part in this choice may score lower.
 
 {_table(("score", "value"), [(name, f"{value:.4f}") for name, value in metrics["valid"].items()])}
-
+{_labels(metrics)}
 ![training](curve.png)
 {_grid(metrics)}
 ## How it was trained
@@ -106,6 +109,18 @@ def _as_text(value: Any) -> str:
     if value is True:
         return "yes"
     return f"{value:g}" if isinstance(value, float) else f"`{value}`" if isinstance(value, str) else str(value)
+
+
+def _labels(metrics: dict[str, Any]) -> str:
+    """The scores of each label, if the task has labels."""
+    if not metrics.get("labels"):
+        return ""
+    names = ("precision", "recall", "f1")
+    rows = [
+        (f"`{label}`", *(f"{found[name]:.4f}" for name in names), f"{found['support']:,}")
+        for label, found in metrics["labels"].items()
+    ]
+    return f"\n{_table(('label', *names, 'rows'), rows)}\n"
 
 
 def _grid(metrics: dict[str, Any]) -> str:

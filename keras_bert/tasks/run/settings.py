@@ -35,6 +35,7 @@ class FinetuneSettings:
     lora: int | None = None  # rank
     strategy: str = "one"  # as in keras_bert.strategy
     cosine: bool = False  # regress: compare the embeddings of two texts
+    best_by: str | None = None  # the score that decides which epoch is best; None: the task's own
 
     def __post_init__(self) -> None:
         for name in ("epochs", "batch_size", "learning_rate"):
