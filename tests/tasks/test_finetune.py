@@ -148,6 +148,7 @@ def test_predict_never_takes_a_word_for_a_label_unless_that_is_asked(bert, tmp_p
     lines = tmp_path / "lines.txt"
     lines.write_text("".join(f"{label} {text}\n" for text, label in reviews(32, 0)))
     train(bert, "classify", lines, lines, tmp_path / "run", "--epochs", 1)
+    assert not re.search("column|header", (tmp_path / "run/README.md").read_text())  # such lines have none
     finished = FinishedTask.load(tmp_path / "run")
     expected = [answer["score"] for answer in finished.predict_lines(enumerate(text for text, _ in reviews(32, 0)))]
     said = run("predict", tmp_path / "run", lines, "--format", "label-text").stdout.splitlines()

@@ -18,6 +18,7 @@ from keras_bert.tasks.metrics.by_label import one_sided
 from keras_bert.tasks.metrics.scores import scores
 from keras_bert.tasks.readers import Rows
 from keras_bert.tasks.run.best_epoch import METRICS, BestEpoch, begun
+from keras_bert.tasks.run.epoch_log import EpochLog
 from keras_bert.tasks.run.model_card import write_card, write_curve
 from keras_bert.tasks.run.settings import FILE, FinetuneSettings
 from keras_bert.training.strategy import is_distributed, strategy
@@ -77,14 +78,15 @@ def _run(settings: FinetuneSettings, folder: Path, train: Rows, valid: Rows) -> 
     if best.done:
         logger.info("Resuming after epoch %d of %d in %s", best.done, settings.epochs, folder)
     if best.done < settings.epochs:
+        interactive = Console().is_interactive
         task.fit(
             train.x,
             train.y,
             recipe=settings.recipe,
-            callbacks=[best],
+            callbacks=[best] if interactive else [best, EpochLog()],
             initial_epoch=best.done,
             seed=settings.seed,
-            verbose=1 if Console().is_interactive else 0,
+            verbose=int(interactive),
         )
     metrics = best.finish(folder / MODEL) | {"rows": {"train": len(train), "valid": len(valid)}}
     for sentence in one_sided(metrics.get("labels", {}), len(valid)):

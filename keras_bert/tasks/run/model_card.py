@@ -94,6 +94,8 @@ def _settings(settings: FinetuneSettings) -> list[tuple[str, str]]:
     if settings.freeze is not None:
         values["freeze"] = "the whole encoder" if settings.freeze < 0 else f"embeddings and {settings.freeze} blocks"
     unused = {field.name for field in dataclasses.fields(Reading)} - set(settings.task.reading_fields)
+    if settings.labelled_lines:  # which have no columns to name
+        unused |= {"text", "label", "header"}
     left_out = {"kind", "train", "valid", "reading", *unused}
     shown = {name: value for name, value in values.items() if name not in left_out and _is_set(value)}
     return [(NAMES.get(name, name.replace("_", " ")), _as_text(value)) for name, value in shown.items()]
