@@ -46,9 +46,7 @@ def evaluate(
 
     The options from --format to --skip-bad and --engine are for tasks, --strategy, --seed and --damaged for weights.
     """
-    from keras_bert.storage import is_remote
-
-    if not is_remote(data) and not Path(data).exists():
+    if "://" not in data and not Path(data).exists():
         raise FileNotFoundError(f"--data does not exist. Name a file or a folder. Received: {data!r}")
     from keras_bert.tasks.run.finetune import MODEL
 

@@ -13,10 +13,13 @@ from keras_bert_cli.contents import command
 
 @command("predict", example="echo '다시 보고 싶은 영화' | keras-bert predict nsmc")
 def predict(
-    source: Annotated[Path, typer.Argument(help="The folder of a finetune run, or the .keras file of a task.")],
+    source: Annotated[
+        Path, typer.Argument(exists=True, help="The folder of a finetune run, or the .keras file of a task.")
+    ],
     file: Annotated[
         Path,
         typer.Argument(
+            exists=True,
             dir_okay=False,
             allow_dash=True,
             help="A file like those of the training, a .txt file with one row per line, or - for standard input.",

@@ -30,6 +30,13 @@ class Rows:
         x = tuple(column[part] for column in self.x) if isinstance(self.x, tuple) else self.x[part]
         return Rows(x, self.y[part], self.path, self.ids[part])
 
+    def take(self, numbers: Sequence[int]) -> "Rows":
+        """The rows with these numbers."""
+        columns = self.x if isinstance(self.x, tuple) else (self.x,)
+        taken = tuple([column[number] for number in numbers] for column in columns)
+        y, ids = ([values[number] for number in numbers] for values in (self.y, self.ids))
+        return Rows(taken if isinstance(self.x, tuple) else taken[0], y, self.path, ids)
+
     def place(self, row: int) -> str:
         """The place of a row, for error messages: `file:line`."""
         return f"{self.path}:{self.ids[row]}"

@@ -9,7 +9,9 @@ from typing import Any
 
 import keras
 
+from keras_bert.bert import Bert
 from keras_bert.checks import check_choice
+from keras_bert.config import BertConfig
 from keras_bert.inputs import check_length
 from keras_bert.installation import has_tensorflow
 from keras_bert.storage import check_new_folder, lock, write_json
@@ -21,6 +23,9 @@ from keras_bert.tasks.run.best_epoch import METRICS, BestEpoch, begun
 from keras_bert.tasks.run.epoch_log import EpochLog
 from keras_bert.tasks.run.model_card import write_card, write_curve
 from keras_bert.tasks.run.settings import FILE, FinetuneSettings
+from keras_bert.tasks.run.split_rows import split_rows
+from keras_bert.text.preprocessor import Preprocessor
+from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.training.strategy import is_distributed, strategy
 from keras_bert.weights.load import load
 
@@ -42,8 +47,12 @@ def finetune(settings: FinetuneSettings, output: Path) -> dict[str, Any]:
         )
     check_new_folder(output)
     task = settings.task
-    train, valid = (task.read_rows(path, settings.reading) for path in (settings.train, settings.valid))
+    train = task.read_rows(settings.train, settings.reading)
     task.check_rows(train)
+    if settings.split is not None:
+        train, valid = split_rows(task, train, settings.split)
+    else:
+        valid = task.read_rows(settings.valid, settings.reading)  # type: ignore[arg-type]  # one of both is given
     check_known(task.labels_of(valid), valid, {label for _, label in task.labels_of(train)})
     folder = output.with_name(output.name + ".partial")
     with _locked(folder, settings):
@@ -54,15 +63,33 @@ def finetune(settings: FinetuneSettings, output: Path) -> dict[str, Any]:
     return metrics
 
 
-def load_encoder(settings: FinetuneSettings) -> Any:
+def load_encoder(settings: FinetuneSettings) -> Bert:
     """The encoder to start from, frozen or with LoRA if the settings say so."""
-    bert = load(settings.model, dtype=settings.dtype, seq_length=settings.length)
+    if settings.vocab is None:
+        bert = load(settings.model, dtype=settings.dtype, seq_length=settings.length)
+    else:
+        bert = _new_encoder(settings)
     check_length(settings.seq_length, bert.config.max_position_embeddings)
     if settings.lora is not None:
         bert.enable_lora(settings.lora)
     elif settings.freeze is not None:
         bert.freeze(None if settings.freeze < 0 else settings.freeze)
     return bert
+
+
+def _new_encoder(settings: FinetuneSettings) -> Bert:
+    """An encoder with random weights and the user's vocabulary."""
+    vocabulary = Vocabulary.from_file(str(settings.vocab))
+    config = BertConfig.from_size(str(settings.size), vocab_size=len(vocabulary))
+    preprocessor = Preprocessor(
+        vocabulary,
+        lowercase=not settings.cased,
+        strip_accents=False if settings.keep_accents else None,
+        split_cjk=not settings.no_split_cjk,
+        seq_length=settings.length,
+        max_length=config.max_position_embeddings,
+    )
+    return Bert(config, preprocessor, dtype=settings.dtype)
 
 
 def _run(settings: FinetuneSettings, folder: Path, train: Rows, valid: Rows) -> dict[str, Any]:

@@ -43,16 +43,19 @@ def write_card(path: Path, settings: FinetuneSettings, metrics: dict[str, Any]) 
     task, line = settings.task.__name__, settings.task.usage
     if len(settings.reading.text) == 2:
         line = line.replace('"a text"', '("a text", "another")')
-    rows = [(name, f"`{Path(getattr(settings, name)).name}`", f"{count:,}") for name, count in metrics["rows"].items()]
+    files = {"train": settings.train, "valid": settings.valid or settings.train}
+    rows = [(name, f"`{Path(files[name]).name}`", f"{count:,}") for name, count in metrics["rows"].items()]
+    held_out = "file" if settings.split is None else f"rows, a split of {settings.split:g} of the file"
+    start = f"`{settings.model}`" if settings.size is None else f"random weights of the size {settings.size}"
     path.write_text(
         f"""# {task} on {Path(settings.train).name}
 
-A `keras_bert.{task}`, fine-tuned from `{settings.model}` with keras3-bert {__version__}.
+A `keras_bert.{task}`, fine-tuned from {start} with keras3-bert {__version__}.
 
 ## How well it does
 
 This is epoch {metrics["best_epoch"]} of {len(metrics["epochs"])}, the best by {metrics["chosen_by"]} on the validation
-file. Examples that took no part in this choice may score lower.
+{held_out}. Examples that took no part in this choice may score lower.
 
 {_table(("score", "value"), [(name, f"{value:.4f}") for name, value in metrics["valid"].items()])}
 {_labels(metrics)}
@@ -96,7 +99,7 @@ def _settings(settings: FinetuneSettings) -> list[tuple[str, str]]:
     unused = {field.name for field in dataclasses.fields(Reading)} - set(settings.task.reading_fields)
     if settings.labelled_lines:  # which have no columns to name
         unused |= {"text", "label", "header"}
-    left_out = {"kind", "train", "valid", "reading", *unused}
+    left_out = {"kind", "train", "valid", "reading", *unused, *(() if settings.size is None else ("model",))}
     shown = {name: value for name, value in values.items() if name not in left_out and _is_set(value)}
     return [(NAMES.get(name, name.replace("_", " ")), _as_text(value)) for name, value in shown.items()]
 
