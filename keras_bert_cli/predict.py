@@ -19,7 +19,6 @@ def predict(
     file: Annotated[
         Path,
         typer.Argument(
-            exists=True,
             dir_okay=False,
             allow_dash=True,
             help="A file like those of the training, a .txt file with one row per line, or - for standard input.",
@@ -43,6 +42,8 @@ def predict(
     context, or a prompt and its choices. A line is never split into a label and a text unless --format label-text is
     given. A row with an empty text is answered too, so that there is an answer for each row.
     """
+    if str(file) != "-" and not file.is_file():
+        raise FileNotFoundError(f"There is no file {str(file)!r}. Name one, or - for standard input. Received: {file}")
     from keras_bert.tasks.run.finished_task import FinishedTask
 
     reading = {"format": format, "header": header, "text": text, "choices": choices}

@@ -195,6 +195,7 @@ def test_nothing_is_left(write):
         ['"open\tyes', 'close"\tno'],  # as many columns as without quotes, so the rows stay two
         ['"Great film"\tyes', "bad\tno"],  # nothing in the cell needs quotes, and other texts have none
         ['""""x\tyes'],
+        ['"""A ""good"" film"\tyes', "bad\tno"],  # quoted twice, as NSMC is, which everyone reads as it is
     ],
 )
 def test_quotes_that_are_parts_of_the_texts(lines):
@@ -210,6 +211,8 @@ CELLS = st.text(st.sampled_from("ab \"'\t\n,;\r1."), min_size=1, max_size=6)
 def test_what_a_csv_writer_wrote_is_read(tmp_path_factory, name, delimiter, without, texts):
     path = tmp_path_factory.mktemp("tables") / name
     texts = ["".join(letter for letter in text if letter not in without) or "x" for text in texts]
+    if delimiter == "\t":  # see test_quotes_that_are_parts_of_the_texts
+        texts = ["x" + text if text.startswith('"') else text for text in texts]
     file = io.StringIO()
     writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
     writer.writerows([("text", "label"), *((text, 1) for text in texts)])

@@ -44,8 +44,9 @@ def is_quoted(lines: list[str], delimiter: str) -> bool:
     """Whether the quotes in a file are around cells, and not parts of the texts.
 
     They are if each quote is part of a quoted cell, and this makes a difference: a cell contains a delimiter, a line
-    break or a doubled quote, or all cells that are not numbers are quoted. Rows that are even without this stay as they
-    are if the quotes would join them.
+    break or (after its begin) a doubled quote, or all cells that are not numbers are quoted. Rows that are even without
+    this stay as they are if the quotes would join them. If every cell with quotes begins with three of them, the texts
+    had quotes around them before, as those of NSMC, which everyone reads as they are in the file.
 
     >>> is_quoted(['"a ""good"" film"\\tyes', 'bad\\tno'], "\\t"), is_quoted(['"good" film\\tyes'], "\\t")
     (True, False)
@@ -61,7 +62,8 @@ def is_quoted(lines: list[str], delimiter: str) -> bool:
         return len({line.count(delimiter) for line in lines if line}) > 1
     header, _, body = rest.partition("\n")
     only_numbers_without = not re.search(r"[^\s\d.,eE+-]", (body or header).replace(delimiter, ""))
-    return any('""' in cell[1:-1] or "\r" in cell for cell in cells) or only_numbers_without
+    doubled = any('""' in cell[1:-1] and not cell.startswith('"""') for cell in cells)
+    return doubled or any("\r" in cell for cell in cells) or only_numbers_without
 
 
 def other_delimiter(lines: list[str], delimiter: str) -> str:

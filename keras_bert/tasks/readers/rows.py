@@ -67,7 +67,7 @@ def lines_of(file: Iterable[bytes], name: str, encoding: str = "utf-8") -> Itera
                     f"{name}, line 1, has a CR inside. Save the file with lines that end in LF or CRLF. "
                     f"Received: {name}:1"
                 )
-            if "\0" in text:  # UTF-16 without a mark
+            if "\0" in text and not (text[::2].strip("\0") and text[1::2].strip("\0")):  # UTF-16 without a mark
                 raise ValueError(
                     f"{name}, line 1, has NUL characters, as files in UTF-16 do when they are read as {encoding}. Name "
                     f"the file's encoding with --encoding (encoding=...), often utf-16-le. Received: {name}:1"
