@@ -134,22 +134,20 @@ class TextClassifier(Task):
         return {} if reading.positive is None else {"positive": reading.positive}
 
     def report(self, y: Any, answers: list[Classification], positive: str | None = None) -> dict[str, float]:
-        true, predicted = self.target_ids(y), self._predicted(answers)
+        ids = self.target_ids(y), self._predicted(answers)
         if self.multi_label:
-            return multi_label_scores(true, predicted)
-        true, predicted = ([self.labels[number] for number in ids] for ids in (true, predicted))
+            return multi_label_scores(*ids)
+        true, predicted = ([self.labels[number] for number in numbers] for numbers in ids)
         return label_scores(true, predicted, self.labels, positive)
 
-    def details(
-        self, y: Any, examples: LabelledRows, logits: list[np.ndarray], positive: str | None = None
-    ) -> dict[str, Any]:
+    def details(self, y: Any, examples: LabelledRows, logits: list[np.ndarray], **options: Any) -> dict[str, Any]:
         """The scores of each label, and the label that `f1` is of."""
         true, predicted = self.target_ids(y), self._predicted(self.decode(examples, logits))
         if self.multi_label:
             return {"labels": scores_by_label(true, predicted, self.labels)}
         rows = np.eye(len(self.labels))  # [C, C]
         found = {"labels": scores_by_label(rows[true], rows[predicted], self.labels)}
-        label = positive_label(self.labels, positive)
+        label = positive_label(self.labels, options.get("positive"))
         return found if label is None else {**found, "positive": label}
 
     def _predicted(self, answers: list[Classification]) -> np.ndarray:

@@ -87,14 +87,13 @@ def read_table(
         format = SUFFIXES.get(Path(path).suffix.lower())
         if delimiter and format not in DELIMITERS:
             format = "csv"
-    if format not in SUFFIXES.values():
+    if format is None or format not in SUFFIXES.values():
         raise ValueError(
             f"The format of {path} is unknown. Name it (tsv, csv, jsonl or label-text), or give the file such a "
             f"suffix. Received: format={format!r}"
         )
     if format == "jsonl":
-        names, rows = _jsonl(path, encoding, bad)
-        return _table(path, names, rows, bad)
+        return _table(path, *_jsonl(path, encoding, bad), bad)
     if format == "label-text":
         return _table(path, ["label", "text"], _label_text(path, encoding, bad), bad)
     delimiter = delimiter or DELIMITERS[format]
