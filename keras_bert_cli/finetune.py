@@ -22,6 +22,7 @@ class TaskOptions:
     formats: tuple[str, ...]
     options: tuple[str, ...]  # those that not all tasks have; except for `cosine`, the task's `reading_fields`
     example: str  # of the options
+    label: str = ""  # what the column of the label holds
 
 
 TASKS = {  # by the `command` of the task
@@ -31,12 +32,14 @@ TASKS = {  # by the `command` of the task
         (*TABLE_OPTIONS, "separator", "positive"),
         "--train nsmc-train.tsv --valid nsmc-test.tsv --text document --skip-empty --model hf://klue/bert-base "
         "--output nsmc",
+        "label",
     ),
     "regress": TaskOptions(
         "Score texts or text pairs with numbers.",
         TABLES,
         (*TABLE_OPTIONS, "scale", "cosine"),
         "--train train.csv --split 0.1 --text sentence1 --text sentence2 --label score --output similarity",
+        "score",
     ),
     "tag": TaskOptions(
         "Tag words: names, parts of speech.",
@@ -55,6 +58,7 @@ TASKS = {  # by the `command` of the task
         TABLES,
         (*TABLE_OPTIONS, "choices"),
         "--train train.csv --valid valid.csv --text start --choice end0 --choice end1 --output endings",
+        "number of the right choice, from 0",
     ),
 }
 OF_SOME = {option for task in TASKS.values() for option in task.options}
@@ -69,6 +73,8 @@ class TaskCommand(Command):
         for param in params:
             if param.name == "format":
                 param.help = f"{', '.join(task.formats[:-1])} or {task.formats[-1]}."
+            if param.name == "label":
+                param.help = f"Column with the {task.label}, by name or by number from 0."
         super().__init__(name, params=params, **settings)
 
 
