@@ -157,6 +157,8 @@ def finetune(
         raise typer.BadParameter("One of --valid and --split is needed, and not both. Give a file, or a share.")
     if size is not None and context.get_parameter_source("model").name != "DEFAULT":  # type: ignore[union-attr]
         raise typer.BadParameter("--size starts from random weights. Leave out --model, or --size and --vocab.")
+    if (size is None) != (vocab is None):
+        raise typer.BadParameter("--size and --vocab belong together. Give both for random weights, or neither.")
     first_look([path for path in (train, valid) if path], name, TASKS[name].formats, given)
 
     from keras_bert.tasks.readers import Reading

@@ -94,12 +94,15 @@ def _read(
     columns = [table.column(name) for name in names]
     targets = [] if label is None else table.column(label)
     lists = any(isinstance(target, list) for target in targets)
-    found: list[tuple[int, list[str], Any]] = []  # line, texts, target
+    kept: list[int] = []  # rows
+    y: list[Any] = []
     empty: list[int] = []  # lines
     for row, line in enumerate(table.lines):
         try:
-            texts = [_text(column[row], table, row, name) for name, column in zip(names, columns, strict=True)]
-            if missing := [name for name, one in zip(names, texts, strict=True) if not one.strip()]:
+            missing = [
+                name for name, column in zip(names, columns, strict=True) if not _has_text(table, row, name, column)
+            ]
+            if missing:
                 empty.append(line)
                 if skip_empty:
                     continue
@@ -108,11 +111,13 @@ def _read(
                         f"{table.place(row)}: column {missing[0]!r} has no text. Fill it in, or drop such rows with "
                         f"--skip-empty (skip_empty=True). Received: {columns[names.index(missing[0])][row]!r}"
                     )
-            found.append((line, texts, target_of(targets[row], table.place(row), lists) if label is not None else None))
+            if label is not None:
+                y.append(target_of(targets[row], table.place(row), lists))
+            kept.append(row)
         except ValueError as error:
             bad.add(line, error)
-    bad.report(len(found) + len(empty))
-    if not found:
+    bad.report(len(kept) + len(empty))
+    if not kept:
         raise ValueError(f"Every text in {table.path} is empty. Name another column. Received: text={text!r}")
     if empty and skip_empty:
         logger.warning("Dropped %d rows with an empty text, the first at %s:%d", len(empty), path, empty[0])
@@ -123,18 +128,18 @@ def _read(
             path,
             empty[0],
         )
-    chosen = tuple(list(column) for column in zip(*(texts for _, texts, _ in found), strict=True))
-    y = [] if label is None else [target for _, _, target in found]
-    return Rows(chosen if len(chosen) > 1 else chosen[0], y, table.path, [line for line, _, _ in found])
+    x = tuple([column[row] or "" for row in kept] for column in columns)
+    return Rows(x if len(x) > 1 else x[0], y, table.path, [table.lines[row] for row in kept])
 
 
-def _text(value: Any, table: Table, row: int, name: Column) -> str:
+def _has_text(table: Table, row: int, name: Column, column: list[Any]) -> bool:
+    value = column[row]
     if not isinstance(value, str) and value is not None:
         raise ValueError(
             f"{table.place(row)}: the text in column {name!r} is not a string. Put it in "
             f"quotes, or name another column. Received: {value!r}"
         )
-    return value or ""
+    return bool(value and value.strip())
 
 
 def _labels(value: Any, place: str, separator: str | None, lists: bool) -> Any:

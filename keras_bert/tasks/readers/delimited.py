@@ -54,7 +54,7 @@ def is_quoted(lines: list[str], delimiter: str) -> bool:
     if not any('"' in line for line in lines):
         return False
     text, ends = "\n".join(lines), rf"{re.escape(delimiter)}\n"
-    quoted = re.compile(rf'(?<![^{ends}])"[^"]*(?:""[^"]*)*"(?=[{ends}]|\Z)')
+    quoted = re.compile(rf'(?<![^{ends}])"(?:[^"]++|"")*+"(?=[{ends}]|\Z)')
     cells, rest = quoted.findall(text), quoted.sub("", text)
     if '"' in rest:
         return False
