@@ -17,7 +17,7 @@ from keras_bert.tasks.labelled_rows import LabelledRows, packer_of
 from keras_bert.tasks.losses import LOSSES, SentenceLoss
 from keras_bert.tasks.metrics.classification import number_scores
 from keras_bert.tasks.metrics.retrieval import neighbour_scores, retrieval_scores
-from keras_bert.tasks.readers import Reading, Rows, read_labels, read_scores
+from keras_bert.tasks.readers import TABLE_FIELDS, Reading, Rows, read_labels, read_scores
 from keras_bert.tasks.readers.table import read_table
 from keras_bert.tasks.sentence_rows import SentenceRows, form_of, make_targets
 from keras_bert.tasks.signature import Logits, Signature
@@ -59,7 +59,7 @@ class SentenceEmbedder(Task):
     """
 
     command: str = "embed"
-    reading_fields: tuple[str, ...] = ("format", "text", "label", "scale", "header", "skip_empty")
+    reading_fields: tuple[str, ...] = (*TABLE_FIELDS, "scale")
     usage: str = 'task.embed(["some text"])'
     form: str = "pairs"  # of the rows that it was last trained on
     chosen_loss: SentenceLoss | None = None

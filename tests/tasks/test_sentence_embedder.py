@@ -266,6 +266,8 @@ def test_finetune_embed(bert, tmp_path):
     }
     for number, (score, words) in enumerate(options.items()):
         assert score in train(bert, "embed", path, path, tmp_path / str(number), *words, "--epochs", 1)
+    command = ["finetune", "embed", "--train", path, "--split", 0.25, "--output", tmp_path / "held", "--model", bert]
+    assert "mrr" in run(*command, *pair, "--epochs", 1).output
     said = run("evaluate", tmp_path / "pairs", "--data", path, "--label", "score").output
     assert "spearman" in said
     answer = json.loads(run("predict", tmp_path / "pairs", input="the film\tis good\n").stdout)
