@@ -6,6 +6,8 @@ from typing import Any
 
 import keras
 
+from keras_bert.lazy import tf
+
 # === Keras: models ===
 
 
@@ -56,14 +58,11 @@ class WithoutSeparateDecay:
 
 def is_eager(tensor: Any) -> bool:
     """Whether a tensor of TensorFlow has a value. In graphs `tf.executing_eagerly()` says nothing about a tensor."""
-    import tensorflow as tf
-
     return isinstance(tensor, tf.__internal__.EagerTensor)
 
 
 def is_compiled_by_xla() -> bool:
     """Whether XLA will compile the graph that is being traced, so that shapes must be static."""
-    import tensorflow as tf
     from tensorflow.python.ops import control_flow_util
 
     return control_flow_util.GraphOrParentsInXlaContext(tf.compat.v1.get_default_graph())
@@ -74,8 +73,6 @@ def trackable() -> Any:
 
     `tf.Module` reserves `name`, `variables` and `trainable_variables`, which TF-Hub's API wants as plain attributes.
     """
-    import tensorflow as tf
-
     return tf.__internal__.tracking.AutoTrackable()
 
 

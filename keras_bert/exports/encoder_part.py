@@ -7,6 +7,7 @@ import keras
 
 from keras_bert import kernels
 from keras_bert.compat import trackable
+from keras_bert.lazy import tf
 from keras_bert.named_weights import by_layer
 
 
@@ -15,8 +16,6 @@ def encoder(model: Any, vocab_file: str | os.PathLike) -> tuple[Any, dict[str, A
 
     vocab_file: saved as an asset, beside the rule `do_lower_case`, for users who tokenize text themselves.
     """
-    import tensorflow as tf
-
     bert = getattr(model, "bert", model)
     root = traced(bert, training=True)
     root.vocab_file = tf.saved_model.Asset(os.fspath(vocab_file))
@@ -38,8 +37,6 @@ def traced(model: keras.Model, *, training: bool) -> Any:
     training: also trace the call with training=True, and keep custom gradients and trainable variables, for an encoder;
     a SavedModel that takes text is not trained further.
     """
-    import tensorflow as tf
-
     @tf.function(autograph=False)
     def call(inputs: dict[str, tf.Tensor], training: bool = False) -> Any:
         outputs = model(inputs, training=training)
@@ -77,13 +74,9 @@ def signature(model: keras.Model, call: Any, outputs: tuple[str, ...]) -> Any:
 
 def trace(function: Any, inputs: dict[str, Any]) -> Any:
     """A signature: the function, traced with these inputs by their names."""
-    import tensorflow as tf
-
     return tf.function(function, autograph=False).get_concrete_function(**inputs)
 
 
 def specs(model: keras.Model) -> dict[str, Any]:
     """The `tf.TensorSpec` of each of the model's inputs, for any batch and length."""
-    import tensorflow as tf
-
     return {name: tf.TensorSpec(x.shape, tf.int32, name) for name, x in model.input.items()}

@@ -19,6 +19,7 @@ from keras_bert.exports.preprocess_part import preprocess
 from keras_bert.exports.text_part import answers_to_texts, vectors_of_texts
 from keras_bert.exports.warm_up import write_warm_up
 from keras_bert.installation import need_tensorflow
+from keras_bert.lazy import tf
 from keras_bert.model import with_dtype
 from keras_bert.pretraining.fill_mask import mask_tokenizer
 from keras_bert.pretraining.pretrainer import Pretrainer
@@ -152,8 +153,6 @@ def _save(make: Callable[[], tuple[Any, dict[str, Any]]], folder: Path, *, gradi
 
     gradients: save the custom gradients of our kernels too, hundreds of functions, for a part that is trained further.
     """
-    import tensorflow as tf
-
     options = tf.saved_model.SaveOptions(experimental_custom_gradients=gradients)
     with kernels.portable(custom_gradients=gradients):
         with saving_with(options):

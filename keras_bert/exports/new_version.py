@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from keras_bert.lazy import tf
 from keras_bert.storage import is_remote, lock
 
 PARTS = ("preprocess", "encoder", "text")  # the folders of one export, each with numbered versions
@@ -24,8 +25,6 @@ def new_version(directory: str | os.PathLike, version: int, overwrite: bool) -> 
 
     A version is all of its parts: `overwrite` removes every part of the version that it replaces.
     """
-    import tensorflow as tf
-
     directory = os.fspath(directory)
     places = {part: os.path.join(directory, part, str(version)) for part in PARTS}
     for folder in (directory, *map(os.path.dirname, places.values())):
@@ -49,8 +48,6 @@ def new_version(directory: str | os.PathLike, version: int, overwrite: bool) -> 
 
 
 def _check_free(version: int, places: dict[str, str], overwrite: bool) -> None:
-    import tensorflow as tf
-
     taken = [place for place in places.values() if tf.io.gfile.exists(place)]
     if taken and not overwrite:
         raise FileExistsError(
@@ -121,8 +118,6 @@ def _upload(made: Path, places: dict[str, str]) -> None:
     the folder of a version with its first file, but it loads only what models.config names, which the command line
     writes after all files.
     """
-    import tensorflow as tf
-
     for part, place in places.items():
         if tf.io.gfile.exists(place):
             tf.io.gfile.rmtree(place)

@@ -5,15 +5,13 @@ Shapes are derived from those of the texts, so that a caller with static shapes,
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from keras_bert.compat import trackable
 from keras_bert.exports.encoder_part import trace
 from keras_bert.exports.pieces_signatures import pieces_signatures
+from keras_bert.lazy import tf
 from keras_bert.text.preprocessor import Preprocessor
-
-if TYPE_CHECKING:
-    import tensorflow as tf
 
 _SPECIAL = {  # TF-Hub's name, ours
     "padding_id": "[PAD]",
@@ -28,8 +26,6 @@ def preprocess(preprocessor: Preprocessor, seq_length: int, tokenizer: Any = Non
 
     tokenizer: for the signatures of pieces, if it is not the preprocessor's own.
     """
-    import tensorflow as tf
-
     packer = replace(preprocessor.packer, max_length=max(seq_length, preprocessor.packer.max_length))
 
     def texts(name: str = "text") -> tf.TensorSpec:
@@ -113,14 +109,10 @@ def _column(texts: "tf.Tensor") -> "tf.Tensor":
 
     Its graph promises a vector, so TensorFlow would leave out a reshape to one.
     """
-    import tensorflow as tf
-
     return tf.reshape(texts, [-1, 1])[:, 0]
 
 
 def _with_batch(ragged: "tf.RaggedTensor", texts: "tf.Tensor") -> "tf.RaggedTensor":
     """The same rows; shape inference also knows that there are as many as texts."""
-    import tensorflow as tf
-
     splits = tf.concat([tf.zeros([1], tf.int64), tf.reshape(ragged.row_splits[1:], [tf.size(texts)])], 0)  # [B + 1]
     return tf.RaggedTensor.from_row_splits(ragged.values, splits, validate=False)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_bert import kernels
+from keras_bert.lazy import tf
 from keras_bert.onnx_graph.convert import plain_model, to_onnx
 from keras_bert.storage import new_folder
 from keras_bert.weights.our_export import EXTRA, write_settings
@@ -58,8 +59,6 @@ def _write_litert(model: Any, path: Path, *, int8: bool) -> None:
             "LiteRT files are made with the TensorFlow backend. Save the model with model.save(path), and export it in "
             f"a process with KERAS_BACKEND=tensorflow. Received: backend {kernels.BACKEND!r}"
         )
-    import tensorflow as tf
-
     options = {"optimizations": [tf.lite.Optimize.DEFAULT]} if int8 else {}
     with kernels.static_shapes():
         plain_model(model).export(str(path), format="litert", verbose=False, **options)

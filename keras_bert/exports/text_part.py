@@ -12,6 +12,7 @@ from keras_bert.compat import trackable
 from keras_bert.exports.encoder_part import specs, trace, traced, tracked
 from keras_bert.exports.pieces_signatures import piece_names
 from keras_bert.exports.pretrainer_signatures import pretrainer_signatures
+from keras_bert.lazy import tf
 from keras_bert.pretraining.pretrainer import Pretrainer
 from keras_bert.tasks.signature import Signature, pack_texts, text_signatures
 from keras_bert.tasks.task import Task
@@ -28,8 +29,6 @@ def vectors_of_texts(
     `embedding` is what `bert.embed` returns for texts that fit. The object called on texts returns only that, float32
     [B, D], as TF-Hub's API for text embeddings wants it. attention: see `_attention`.
     """
-    import tensorflow as tf
-
     bert = getattr(model, "bert", model)
     pooling = getattr(bert, "pooling", None) or Pooling()
     embedding = features(bert, (-1,), "concat", pooling.pooling, pooling.normalize)
@@ -62,8 +61,6 @@ def answers_to_texts(
 
     The object called on strings returns the answers by name, as `serving_default` does.
     """
-    import tensorflow as tf
-
     root = traced(task, training=False)
     run = root.__call__
     asked = task.signatures(lambda rows: run(rows, training=False), seq_length)
@@ -84,8 +81,6 @@ def _attention(bert: Any, seq_length: int, wanted: bool) -> dict[str, Signature]
     """
     if not wanted:
         return {}
-    import tensorflow as tf
-
     def attention(text: tf.Tensor) -> dict[str, tf.Tensor]:
         rows, truncated = pack_texts(bert.preprocessor, [text], seq_length)
         longest = tf.reduce_max(tf.reduce_sum(rows["input_mask"], axis=1))  # TF Serving may join requests to a batch

@@ -6,6 +6,7 @@ from typing import Any
 import keras
 
 from keras_bert.bert import Bert
+from keras_bert.installation import need
 from keras_bert.onnx_graph.graph import Graph, Value
 from keras_bert.onnx_graph.keras_ops import OPS
 from keras_bert.onnx_graph.layers import LAYERS
@@ -20,7 +21,7 @@ def to_onnx(model: keras.Model, *, int8: bool = False) -> Any:
     Its inputs are the model's; its outputs have the names of the model's, or are called `output` if there is only one.
     Weights are read once, in float32, whatever the policy is, and with the changes of LoRA.
     """
-    _check_installed()
+    need("onnx", "An ONNX graph", "onnxruntime")
     plain = plain_model(model)
     graph = Graph(int8=int8)
     inputs = {name: Value(name, x.dtype, x.shape) for name, x in plain.input.items()}
@@ -37,15 +38,6 @@ def plain_model(model: keras.Model) -> keras.Model:
     if isinstance(model, Bert):
         outputs = {name: outputs[name] for name in ("pooled_output", "sequence_output")}
     return keras.Model(model.input, outputs)
-
-
-def _check_installed() -> None:
-    try:
-        import onnx  # noqa: F401
-    except ImportError:
-        raise ImportError(
-            'The package onnx is missing, which writes ONNX graphs. Run: pip install "keras3-bert[onnxruntime]"'
-        ) from None
 
 
 def _walk(graph: Graph, model: keras.Model, config: dict[str, Any], inputs: Any) -> Any:

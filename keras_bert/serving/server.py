@@ -4,6 +4,8 @@ import re
 from http import HTTPMethod
 from typing import TYPE_CHECKING, Any
 
+from keras_bert.installation import need
+from keras_bert.lazy import tf
 from keras_bert.serving.batcher import Overloaded
 from keras_bert.serving.classify_requests import read_examples, write_results
 from keras_bert.serving.memory_limit import MemoryLimit
@@ -35,15 +37,12 @@ def application(
 
     max_pieces: the most pieces of a request. memory: while its limit is exceeded, requests are refused.
     """
-    try:
-        from starlette.applications import Starlette
-        from starlette.exceptions import HTTPException
-        from starlette.requests import ClientDisconnect, Request
-        from starlette.responses import HTMLResponse, JSONResponse
-        from starlette.routing import Route
-    except ImportError:
-        raise ImportError('The server needs starlette. Run: pip install "keras3-bert[serving]".') from None
-    import tensorflow as tf
+    need("starlette", "The server", "serving")
+    from starlette.applications import Starlette
+    from starlette.exceptions import HTTPException
+    from starlette.requests import ClientDisconnect, Request
+    from starlette.responses import HTMLResponse, JSONResponse
+    from starlette.routing import Route
 
     async def answer(request: Request) -> HTMLResponse | JSONResponse:
         full = request.method == "POST" and memory is not None and memory.is_exceeded()

@@ -8,6 +8,7 @@ import keras
 import numpy as np
 
 from keras_bert.config import BertConfig
+from keras_bert.installation import need
 from keras_bert.storage import new_folder, read_json, write_json
 from keras_bert.text.rules import TextRules
 from keras_bert.text.vocabulary import Vocabulary
@@ -149,10 +150,7 @@ def from_backbone(backbone: Any) -> Checkpoint:
 
 def to_backbone(checkpoint: Checkpoint, **kwargs: Any) -> Any:
     """A live `keras_hub.models.BertBackbone` with the checkpoint's encoder."""
-    try:
-        import keras_hub
-    except ImportError:
-        raise ImportError("KerasHub is not installed. Run: pip install 'keras3-bert[keras-nlp]'") from None
+    keras_hub = need("keras_hub", "`to_backbone`", "keras-nlp")
     backbone = keras_hub.models.BertBackbone(**_their_config(checkpoint.config), **kwargs)
     for name, entry in write(ENCODER, checkpoint.weights, checkpoint.config).items():
         _variable(backbone, name).assign(entry.read())
