@@ -68,12 +68,15 @@ def is_compiled_by_xla() -> bool:
     return control_flow_util.GraphOrParentsInXlaContext(tf.compat.v1.get_default_graph())
 
 
-def trackable() -> Any:
-    """An empty object to hang functions and variables on, to be saved as a SavedModel.
+def trackable(call: Any) -> Any:
+    """An object to hang functions and variables on, to be saved as a SavedModel; once it is loaded, it does `call`.
 
     `tf.Module` reserves `name`, `variables` and `trainable_variables`, which TF-Hub's API wants as plain attributes.
+    Before it is saved, Python ignores its `__call__`.
     """
-    return tf.__internal__.tracking.AutoTrackable()
+    root = tf.__internal__.tracking.AutoTrackable()
+    root.__call__ = call
+    return root
 
 
 def saving_with(options: Any) -> AbstractContextManager[Any]:

@@ -18,6 +18,9 @@ MODEL = "A name that `keras-bert models` lists, a local path in any supported fo
 Model = Annotated[str, typer.Option("--model", "-m", help=MODEL)]
 CacheDir = Annotated[str | None, typer.Option(help="Folder for downloads.")]
 LocalOnly = Annotated[bool, typer.Option("--local-only", help="Never use the network.")]
+SeqLength = Annotated[
+    int | None, typer.Option(help="Number of pieces to truncate texts to.", show_default="the model's")
+]
 
 # === Running ===
 

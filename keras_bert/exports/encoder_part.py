@@ -37,6 +37,7 @@ def traced(model: keras.Model, *, training: bool) -> Any:
     training: also trace the call with training=True, and keep custom gradients and trainable variables, for an encoder;
     a SavedModel that takes text is not trained further.
     """
+
     @tf.function(autograph=False)
     def call(inputs: dict[str, tf.Tensor], training: bool = False) -> Any:
         outputs = model(inputs, training=training)
@@ -45,8 +46,7 @@ def traced(model: keras.Model, *, training: bool) -> Any:
     with kernels.portable(custom_gradients=training):
         for mode in (False, True) if training else (False,):
             call.get_concrete_function(specs(model), training=mode)
-    root = trackable()
-    root.__call__ = call
+    root = trackable(call)
     root.variables = [variable.value for variable in model.variables]
     root.trainable_variables = [variable.value for variable in model.trainable_variables if training]
     root.regularization_losses = []

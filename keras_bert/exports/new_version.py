@@ -4,12 +4,12 @@ import ctypes
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from keras_bert.lazy import tf
-from keras_bert.storage import is_remote, lock
+from keras_bert.storage import exists, is_remote, lock
 
 PARTS = ("preprocess", "encoder", "text")  # the folders of one export, each with numbered versions
 
@@ -34,7 +34,7 @@ def new_version(directory: str | os.PathLike, version: int, overwrite: bool) -> 
                 f"Received: {folder}, which is a file"
             )
     if is_remote(directory):
-        _check_free(version, places, overwrite)
+        check_free(version, places.values(), overwrite)
         with tempfile.TemporaryDirectory() as made:
             yield Path(made)
             _upload(Path(made), places)
@@ -42,13 +42,14 @@ def new_version(directory: str | os.PathLike, version: int, overwrite: bool) -> 
     os.makedirs(directory, exist_ok=True)
     _remove_dead(directory)
     with _partial_folder(directory, version) as made:
-        _check_free(version, places, overwrite)
+        check_free(version, places.values(), overwrite)
         yield made
         _put_all([(made / part / str(version), Path(place)) for part, place in places.items()])
 
 
-def _check_free(version: int, places: dict[str, str], overwrite: bool) -> None:
-    taken = [place for place in places.values() if tf.io.gfile.exists(place)]
+def check_free(version: int, places: Iterable[str | os.PathLike], overwrite: bool) -> None:
+    """Raise an error if a folder of this version exists, unless it may be replaced."""
+    taken = [place for place in places if exists(place)]
     if taken and not overwrite:
         raise FileExistsError(
             f"Version {version} of this export exists. Give a higher version, or overwrite=True (--overwrite) to "

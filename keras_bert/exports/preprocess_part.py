@@ -3,7 +3,6 @@
 Shapes are derived from those of the texts, so that a caller with static shapes, such as a TPU, gets static ones back.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -84,24 +83,17 @@ def preprocess(preprocessor: Preprocessor, seq_length: int, tokenizer: Any = Non
     def pair(text: tf.Tensor, text_pair: tf.Tensor) -> dict[str, tf.Tensor]:
         return packed(text, text_pair)
 
-    special = _callable(get_special_tokens_dict)
-    root = _callable(call)
+    special = trackable(get_special_tokens_dict)
+    root = trackable(call)
     root.variables, root.trainable_variables, root.regularization_losses = [], [], []
-    root.tokenize = _callable(tokenize)
-    root.tokenize_with_offsets = _callable(tokenize_with_offsets)
+    root.tokenize = trackable(tokenize)
+    root.tokenize_with_offsets = trackable(tokenize_with_offsets)
     root.tokenize.get_special_tokens_dict = special
     root.tokenize_with_offsets.get_special_tokens_dict = special
-    root.bert_pack_inputs = _callable(bert_pack_inputs)
+    root.bert_pack_inputs = trackable(bert_pack_inputs)
     pieces = pieces_signatures(preprocessor, tokenizer or preprocessor, seq_length)
     traced = {name: trace(signature.function, signature.inputs) for name, signature in pieces.items()}
     return root, {"serving_default": serving_default, "pair": pair, **traced}
-
-
-def _callable(function: Callable[..., Any]) -> Any:
-    """An object that can be called once it is loaded; before it is saved, Python ignores its `__call__`."""
-    module = trackable()
-    module.__call__ = function
-    return module
 
 
 def _column(texts: "tf.Tensor") -> "tf.Tensor":

@@ -30,7 +30,7 @@ def vectors_of_texts(
     [B, D], as TF-Hub's API for text embeddings wants it. attention: see `_attention`.
     """
     bert = getattr(model, "bert", model)
-    pooling = getattr(bert, "pooling", None) or Pooling()
+    pooling = bert.pooling or Pooling()
     embedding = features(bert, (-1,), "concat", pooling.pooling, pooling.normalize)
     root = traced(keras.Model(bert.input, {**bert.output, "embedding": embedding}), training=False)
     run = root.__call__
@@ -66,8 +66,7 @@ def answers_to_texts(
     asked = task.signatures(lambda rows: run(rows, training=False), seq_length)
     signatures = _traced(asked | _attention(task.bert, seq_length, attention))
     signatures["logits"] = trace(lambda **rows: {"logits": run(rows, training=False)}, specs(task))
-    root.logits = trackable()
-    root.logits.__call__ = run
+    root.logits = trackable(run)
     root.__call__ = signatures["serving_default"]
     root.vocab_file = tf.saved_model.Asset(os.fspath(vocab_file))
     return root, signatures
@@ -81,6 +80,7 @@ def _attention(bert: Any, seq_length: int, wanted: bool) -> dict[str, Signature]
     """
     if not wanted:
         return {}
+
     def attention(text: tf.Tensor) -> dict[str, tf.Tensor]:
         rows, truncated = pack_texts(bert.preprocessor, [text], seq_length)
         longest = tf.reduce_max(tf.reduce_sum(rows["input_mask"], axis=1))  # TF Serving may join requests to a batch
