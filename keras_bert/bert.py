@@ -3,7 +3,6 @@
 import contextlib
 import dataclasses
 from collections.abc import Iterable
-from functools import cached_property
 from typing import Any
 
 import keras
@@ -210,10 +209,10 @@ class Bert(Model):
         """
         return attention(self, texts)
 
-    @cached_property
-    def attention_maps(self) -> keras.Model:
-        """From the inputs of the model to a map [B, A, S, S] for each layer."""
-        return map_model(self)
+    def attention_maps(self, inputs: dict[str, Any]) -> list[Any]:
+        """A map [B, A, S, S] for each layer, of inputs that are packed already."""
+        # The model of the maps is no attribute of this one: Keras would build it whenever it saves this one.
+        return self.own_runners.get("attention_maps", self, lambda: map_model(self)).on_inputs(inputs)
 
     # === Layers by name ===
 

@@ -85,7 +85,7 @@ def _attention(bert: Any, seq_length: int, wanted: bool) -> dict[str, Signature]
         rows, truncated = pack_texts(bert.preprocessor, [text], seq_length)
         longest = tf.reduce_max(tf.reduce_sum(rows["input_mask"], axis=1))  # TF Serving may join requests to a batch
         rows = {name: x[:, :longest] for name, x in rows.items()}
-        maps = tf.stack([tf.cast(x, tf.float32) for x in bert.attention_maps(rows, training=False)], axis=1)
+        maps = tf.stack([tf.cast(x, tf.float32) for x in bert.attention_maps(rows)], axis=1)
         return {
             "piece": tf.gather(tf.constant(piece_names(bert.preprocessor.vocabulary)), rows["input_word_ids"]),
             "attention": tf.round(maps * 1024) / 1024,  # [1, L, A, S, S]

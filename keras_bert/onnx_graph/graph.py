@@ -59,14 +59,11 @@ class Graph:
         array = np.asarray(value)
         return self.weight(f"constant_{array.dtype}_{array.tolist()}", array)
 
-    def product(self, x: str, kernel: np.ndarray, name: str) -> str:
-        """The product of x and a kernel [K, M] that goes by this name, in float32."""
-        return self("MatMul", x, self.weight(name, kernel))
-
     def int8_product(self, x: str, kernel: np.ndarray, name: str) -> str:
-        """The same in int8: a scale for each column of the kernel, and one for x, which is found when the graph runs.
+        """The product of x and a kernel [K, M] that goes by this name, in int8.
 
-        ONNX Runtime fuses these nodes into one.
+        There is a scale for each column of the kernel, and one for x, which is found when the graph runs. ONNX Runtime
+        fuses these nodes into one.
         """
         small, factor, zero = self.several("DynamicQuantizeLinear", x, count=3)
         return self._scaled(small, zero, factor, *self._levels(kernel, name))

@@ -217,17 +217,8 @@ class Preprocessor(keras.layers.Layer):
     # === Config ===
 
     def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {
-            "vocabulary": list(self.vocabulary.tokens),
-            "lowercase": self.lowercase,
-            "strip_accents": self.strip_accents,
-            "split_cjk": self.split_cjk,
-            "seq_length": self.seq_length,
-            "truncation": self.truncation,
-            "special_tokens_in_text": self.special_tokens_in_text,
-            "max_length": self.max_length,
-            "max_word_length": self.max_word_length,
-        }
+        settings = {name: getattr(self, name) for name in (*FIXED, "seq_length")}
+        return super().get_config() | settings | {"vocabulary": list(self.vocabulary.tokens)}
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> "Preprocessor":

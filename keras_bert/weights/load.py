@@ -2,12 +2,12 @@
 
 import contextlib
 import dataclasses
-import importlib.util
 import os
 from pathlib import Path
 from typing import Any
 
 from keras_bert.bert import Bert
+from keras_bert.installation import has_tensorflow
 from keras_bert.layers.dense import blank_weights
 from keras_bert.text.preprocessor import Preprocessor
 from keras_bert.weights import (
@@ -120,9 +120,8 @@ def read(path: Path) -> Checkpoint:
 
 def _read_release(release: zoo.Release, root: Path, local_only: bool) -> Checkpoint:
     """A release from its package, from Google's storage where TensorFlow can read it, or else as safetensors."""
-    has_tensorflow = importlib.util.find_spec("tensorflow") is not None
     folder = download.package(release.package) if release.package else None
-    if folder is None and release.google and has_tensorflow and not _is_cached(release, root):
+    if folder is None and release.google and has_tensorflow() and not _is_cached(release, root):
         folder = download.google(release.google, root, local_only=local_only)
     elif folder is None:
         folder = download.hugging_face(release.hugging_face, root, local_only=local_only)
