@@ -113,6 +113,11 @@ class PageInBrowser:
         box.clear()
         box.send_keys(text)
 
+    def put(self, selector, text):
+        """Replace what is in a box in one step. Unlike `type`, this can write any character."""
+        code = "const [box, text] = arguments; box.value = JSON.parse(text); box.dispatchEvent(new InputEvent('input'))"
+        self.js(code, self.find(selector), json.dumps(text))
+
     def choose(self, title):
         self.js(
             "[...document.querySelectorAll('#tools label')].find((one) => one.textContent === arguments[0]).click()",

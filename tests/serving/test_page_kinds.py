@@ -86,11 +86,7 @@ def test_entities(opened):
     task = randomize(small_task("tagger"))
     text = "😀 Anna lives in Rome. 서울에서 the film 😀 was  good"
     with opened(task) as page:
-        page.js(
-            "const box = document.querySelector('textarea'); box.value = arguments[0];"
-            "box.dispatchEvent(new InputEvent('input'))",
-            text,
-        )
+        page.put("textarea", text)
         asked(page, text)
         expected = task.tag(text)
         assert expected
@@ -105,11 +101,7 @@ def test_answers_to_a_question(opened):
     question, context = "where lives anna?", "😀 Anna lives in Rome. The film was good."
     with opened(task) as page:
         write(page, 1, question)
-        page.js(
-            "const box = document.querySelectorAll('textarea')[1]; box.value = arguments[0];"
-            "box.dispatchEvent(new InputEvent('input'))",
-            context,
-        )
+        page.put("#fields label:nth-child(2) textarea", context)
         asked(page, context)
         page.until(lambda: question in page.text("#answer-request pre"))
         page.until(lambda: context in page.text("#pieces-request pre"))
