@@ -43,22 +43,18 @@ def plain_model(model: keras.Model) -> keras.Model:
 def _walk(graph: Graph, model: keras.Model, config: dict[str, Any], inputs: Any) -> Any:
     """Add the nodes of a functional model to the graph, and return the names of its outputs, structured as they are."""
     entries = {entry["name"]: entry for entry in config["layers"]}
-    names = {entry: value.name for entry, value in inputs.items()}  # of the inputs
-    made: dict[tuple[str, int], list[str]] = {(name, 0): [value] for name, value in names.items()}
+    made: dict[tuple[str, int], list[str]] = {(entry, 0): [value.name] for entry, value in inputs.items()}
     calls = {
         (name, number): node for name, entry in entries.items() for number, node in enumerate(entry["inbound_nodes"])
     }
     after = {call: {(one[0], one[1]) for one in _references(node)} for call, node in calls.items()}
     wanted = _needed({(one[0], one[1]) for one in _references(config["output_layers"])}, after)
 
-    def value(history: list[Any], shape: Any = (), dtype: str = "float32") -> Value:
-        name, number, index = history
-        return Value(made[name, number][index], dtype, tuple(shape))
-
     def argument(x: Any) -> Any:
         kind = x.get("class_name") if isinstance(x, dict) else None
         if kind == _TENSOR:
-            return value(x["config"]["keras_history"], x["config"]["shape"], x["config"]["dtype"])
+            name, number, index = x["config"]["keras_history"]
+            return Value(made[name, number][index], x["config"]["dtype"], tuple(x["config"]["shape"]))
         if kind == _SLICE:
             return slice(*(x["config"][part] for part in ("start", "stop", "step")))
         if kind == _ELLIPSIS:
