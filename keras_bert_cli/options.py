@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -157,8 +158,6 @@ def check_new_file(path: Path | None, option: str) -> None:
 
 def standard_input() -> Iterator[tuple[int, str]]:
     """The lines of standard input with their numbers."""
-    import sys
-
     from keras_bert.tasks.readers.rows import lines_of
 
     if sys.stdin is None:
