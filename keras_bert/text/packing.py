@@ -6,6 +6,7 @@ This uses only core TensorFlow ops, so that exported graphs run anywhere: TF Ser
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from keras_bert.checks import check_choice
 from keras_bert.text.tensors import tf
 
 TRUNCATIONS = ("longest_first", "only_first", "only_second", "waterfall")
@@ -32,8 +33,7 @@ class Packer:
     max_length: int = 512
 
     def __post_init__(self) -> None:
-        if self.truncation not in TRUNCATIONS:
-            raise ValueError(f"`truncation` must be one of {TRUNCATIONS}. Received: truncation={self.truncation!r}")
+        check_choice("truncation", self.truncation, TRUNCATIONS)
         check_seq_length(self.max_length, segments=1, name="max_length")
 
     def pack(
