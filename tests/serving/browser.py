@@ -1,10 +1,8 @@
-"""A server in a thread, Chromium, and what tests of the page look at."""
+"""Chromium, and what tests of the page look at."""
 
 import contextlib
 import json
 import os
-import socket
-import threading
 import time
 from pathlib import Path
 
@@ -12,11 +10,11 @@ import pytest
 
 from keras_bert.exports.encoder_part import trace
 from keras_bert.exports.pieces_signatures import pieces_signatures
-from keras_bert.serving.connections import server
 from keras_bert.serving.page import make_page
 from keras_bert.serving.served_version import ServedVersion, batcher
 from keras_bert.serving.server import application
 from tests.chromium import chromium
+from tests.serving.in_process import running
 
 AXE = os.environ.get("AXE_CORE") or Path(__file__).parents[2] / "node_modules" / "axe-core" / "axe.min.js"
 
@@ -50,20 +48,10 @@ def pieces_of(preprocessor, tokenizer, seq_length):
 
 
 @contextlib.contextmanager
-def running(models, port=0):
+def serving_page(models, port=0):
     """Serve these models with their page; yields the address."""
-    place = socket.create_server(("127.0.0.1", port))
-    one = server(application(models, make_page(models)), stop_seconds=1.0)
-    thread = threading.Thread(target=one.run, kwargs={"sockets": [place]})
-    thread.start()
-    try:
-        while not one.started:
-            time.sleep(0.01)
-        yield f"http://127.0.0.1:{place.getsockname()[1]}/"
-    finally:
-        one.should_exit = True
-        thread.join()
-        place.close()
+    with running(application(models, make_page(models)), port) as (host, port):
+        yield f"http://{host}:{port}/"
 
 
 @contextlib.contextmanager

@@ -16,7 +16,7 @@ from keras_bert.serving.page import make_page
 from keras_bert.serving.served_version import find_models
 from keras_bert.serving.server import application
 from keras_bert_cli import app
-from tests.serving.browser import page_in_browser, running
+from tests.serving.browser import page_in_browser, serving_page
 from tests.serving.exported import LABELS, NAME
 
 TEXT = "#fields textarea"
@@ -85,7 +85,7 @@ def test_play_refuses_what_is_no_model(tmp_path):
 
 @pytest.fixture(scope="module")
 def url(models):
-    with running(models) as url:
+    with serving_page(models) as url:
         yield url
 
 
@@ -253,12 +253,12 @@ def test_half_a_surrogate_pair_and_nothing(browser, url):
 
 @pytest.mark.network
 def test_a_server_that_stops(models, browser):
-    with running(models) as url:
+    with serving_page(models) as url:
         browser.open(url)
         browser.until(lambda: browser.text("#said"))
     browser.type(TEXT, "w7")
     browser.until(lambda: "does not answer" in browser.text("#error"))
-    with running(models, int(url.rpartition(":")[2].strip("/"))):
+    with serving_page(models, int(url.rpartition(":")[2].strip("/"))):
         browser.until(lambda: '"w7"' in browser.text("#answer-request pre"))
         browser.until(lambda: browser.text("#error") == "")
         assert "%" in browser.text("#said")
@@ -267,7 +267,7 @@ def test_a_server_that_stops(models, browser):
 
 @pytest.mark.network
 def test_an_export_without_pieces(models, browser):
-    with running({NAME: models[NAME]}) as url:
+    with serving_page({NAME: models[NAME]}) as url:
         browser.open(url)
         browser.until(lambda: "%" in browser.text("#said"))
         assert "Export the model again" in browser.text("#pieces-about")

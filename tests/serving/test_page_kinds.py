@@ -11,7 +11,7 @@ from keras_bert.exports.text_part import answers_to_texts, vectors_of_texts
 from keras_bert.pretraining.fill_mask import mask_tokenizer
 from keras_bert.tasks.task import Task
 from tests.parity.oracles import randomize
-from tests.serving.browser import Traced, page_in_browser, pieces_of, running
+from tests.serving.browser import Traced, page_in_browser, pieces_of, serving_page
 from tests.tasks.small import small_bert, small_task
 
 pytestmark = [pytest.mark.network, pytest.mark.long]
@@ -39,7 +39,7 @@ def opened(browser, tmp_path):
         text = Traced("text", signatures)
         text.root = root  # which holds the variables
         models = {"small": {1: text}, "small-preprocess": {1: pieces_of(preprocessor, tokenizer, LENGTH)}}
-        with running(models) as url:
+        with serving_page(models) as url:
             browser.open(url, width=900)
             browser.until(lambda: browser.text("#said") or browser.text("#answer pre"))
             yield browser
