@@ -9,6 +9,7 @@ from keras_bert import kernels
 from keras_bert.compat import trackable
 from keras_bert.lazy import tf
 from keras_bert.named_weights import by_layer
+from keras_bert.tasks.signature import Signature
 
 
 def encoder(model: Any, vocab_file: str | os.PathLike) -> tuple[Any, dict[str, Any]]:
@@ -75,6 +76,11 @@ def signature(model: keras.Model, call: Any, outputs: tuple[str, ...]) -> Any:
 def trace(function: Any, inputs: dict[str, Any]) -> Any:
     """A signature: the function, traced with these inputs by their names."""
     return tf.function(function, autograph=False).get_concrete_function(**inputs)
+
+
+def trace_all(signatures: dict[str, Signature]) -> dict[str, Any]:
+    """The signatures of a part, as they are saved."""
+    return {name: trace(signature.function, signature.inputs) for name, signature in signatures.items()}
 
 
 def specs(model: keras.Model) -> dict[str, Any]:

@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from keras_bert.compat import trackable
-from keras_bert.exports.encoder_part import trace
+from keras_bert.exports.encoder_part import trace_all
 from keras_bert.exports.pieces_signatures import pieces_signatures
 from keras_bert.lazy import tf
+from keras_bert.tasks.signature import Signature, strings
 from keras_bert.text.preprocessor import Preprocessor
 
 _SPECIAL = {  # TF-Hub's name, ours
@@ -27,16 +28,15 @@ def preprocess(preprocessor: Preprocessor, seq_length: int, tokenizer: Any = Non
     """
     packer = replace(preprocessor.packer, max_length=max(seq_length, preprocessor.packer.max_length))
 
-    def texts(name: str = "text") -> tf.TensorSpec:
-        return tf.TensorSpec([None], tf.string, name)
+    texts = tf.TensorSpec([None], tf.string, "text")
 
     # === tokenize ===
 
-    @tf.function(input_signature=[texts()], autograph=False)
+    @tf.function(input_signature=[texts], autograph=False)
     def tokenize(text: tf.Tensor) -> tf.RaggedTensor:
         return _with_batch(preprocessor.tokenize(_column(text)), text)
 
-    @tf.function(input_signature=[texts()], autograph=False)
+    @tf.function(input_signature=[texts], autograph=False)
     def tokenize_with_offsets(text: tf.Tensor) -> list[tf.RaggedTensor]:
         return [_with_batch(part, text) for part in preprocessor.tokenize_with_offsets(_column(text))]
 
@@ -72,16 +72,15 @@ def preprocess(preprocessor: Preprocessor, seq_length: int, tokenizer: Any = Non
         return packed(text)
 
     for mode in (False, True):
-        call.get_concrete_function(texts(), training=mode)
+        call.get_concrete_function(texts, training=mode)
 
     # Of any rank, as in Model Garden's export: a single text, not in a list, is a row too.
-    @tf.function(input_signature=[tf.TensorSpec(None, tf.string, "text")], autograph=False)
-    def serving_default(text: tf.Tensor) -> dict[str, tf.Tensor]:
-        return packed(tf.reshape(text, [-1]))
-
-    @tf.function(input_signature=[texts("text"), texts("text_pair")], autograph=False)
-    def pair(text: tf.Tensor, text_pair: tf.Tensor) -> dict[str, tf.Tensor]:
-        return packed(text, text_pair)
+    any_rank = {"text": tf.TensorSpec(None, tf.string, "text")}
+    signatures = {
+        "serving_default": Signature(lambda text: packed(tf.reshape(text, [-1])), any_rank),
+        "pair": Signature(lambda text, text_pair: packed(text, text_pair), strings("text", "text_pair")),
+        **pieces_signatures(preprocessor, tokenizer or preprocessor, seq_length),
+    }
 
     special = trackable(get_special_tokens_dict)
     root = trackable(call)
@@ -91,9 +90,7 @@ def preprocess(preprocessor: Preprocessor, seq_length: int, tokenizer: Any = Non
     root.tokenize.get_special_tokens_dict = special
     root.tokenize_with_offsets.get_special_tokens_dict = special
     root.bert_pack_inputs = trackable(bert_pack_inputs)
-    pieces = pieces_signatures(preprocessor, tokenizer or preprocessor, seq_length)
-    traced = {name: trace(signature.function, signature.inputs) for name, signature in pieces.items()}
-    return root, {"serving_default": serving_default, "pair": pair, **traced}
+    return root, trace_all(signatures)
 
 
 def _column(texts: "tf.Tensor") -> "tf.Tensor":

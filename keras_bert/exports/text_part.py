@@ -9,7 +9,7 @@ from typing import Any
 import keras
 
 from keras_bert.compat import trackable
-from keras_bert.exports.encoder_part import specs, trace, traced, tracked
+from keras_bert.exports.encoder_part import specs, trace, trace_all, traced, tracked
 from keras_bert.exports.pieces_signatures import piece_names
 from keras_bert.exports.pretrainer_signatures import pretrainer_signatures
 from keras_bert.lazy import tf
@@ -51,7 +51,7 @@ def vectors_of_texts(
     if isinstance(model, Pretrainer):
         root.heads = tracked(model)
         signatures |= pretrainer_signatures(model, encode, seq_length)
-    return root, _traced(signatures | _attention(bert, seq_length, attention))
+    return root, trace_all(signatures | _attention(bert, seq_length, attention))
 
 
 def answers_to_texts(
@@ -64,7 +64,7 @@ def answers_to_texts(
     root = traced(task, training=False)
     run = root.__call__
     asked = task.signatures(lambda rows: run(rows, training=False), seq_length)
-    signatures = _traced(asked | _attention(task.bert, seq_length, attention))
+    signatures = trace_all(asked | _attention(task.bert, seq_length, attention))
     signatures["logits"] = trace(lambda **rows: {"logits": run(rows, training=False)}, specs(task))
     root.logits = trackable(run)
     root.__call__ = signatures["serving_default"]
@@ -93,7 +93,3 @@ def _attention(bert: Any, seq_length: int, wanted: bool) -> dict[str, Signature]
         }
 
     return {"attention": Signature(attention, {"text": tf.TensorSpec([1], tf.string, "text")})}
-
-
-def _traced(signatures: dict[str, Signature]) -> dict[str, Any]:
-    return {name: trace(signature.function, signature.inputs) for name, signature in signatures.items()}

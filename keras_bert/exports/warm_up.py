@@ -19,25 +19,20 @@ def write_warm_up(folder: Path, name: str, signatures: dict[str, Any]) -> None:
     logs = need("tensorflow_serving.apis.prediction_log_pb2", "Writing requests for TF Serving", "serving")
     with tf.io.TFRecordWriter(str(folder / PATH)) as file:
         for signature, function in signatures.items():
-            concrete = function.get_concrete_function() if hasattr(function, "get_concrete_function") else function
-            fixed = {spec.shape[0] for spec in _inputs(concrete) if spec.shape.rank} - {None}
+            specs = [*function.structured_input_signature[0], *function.structured_input_signature[1].values()]
+            fixed = {spec.shape[0] for spec in specs if spec.shape.rank} - {None}
             for size in fixed or _SIZES:
                 log = logs.PredictionLog()
-                if is_classify(concrete):
+                if is_classify(function):
                     request = log.classify_log.request
                     request.input.example_list.examples.extend(map(_example, np.resize(_TEXTS, size)))
                 else:
                     request = log.predict_log.request
-                    for spec in _inputs(concrete):
+                    for spec in specs:
                         request.inputs[spec.name].CopyFrom(tf.make_tensor_proto(_rows(spec, size)))
                 request.model_spec.name = name
                 request.model_spec.signature_name = signature
                 file.write(log.SerializeToString())
-
-
-def _inputs(function: Any) -> list[Any]:
-    positional, named = function.structured_input_signature
-    return [*positional, *named.values()]
 
 
 def _example(text: str) -> Any:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from keras_bert.exports.encoder_part import trace
+from keras_bert.exports.encoder_part import trace_all
 from keras_bert.exports.pieces_signatures import pieces_signatures
 from keras_bert.serving.page import make_page
 from keras_bert.serving.served_version import ServedVersion, batcher
@@ -43,8 +43,7 @@ class _Named:
 
 def pieces_of(preprocessor, tokenizer, seq_length):
     """The part `preprocess`, as far as the page needs it."""
-    found = pieces_signatures(preprocessor, tokenizer, seq_length)
-    return Traced("preprocess", {name: trace(one.function, one.inputs) for name, one in found.items()})
+    return Traced("preprocess", trace_all(pieces_signatures(preprocessor, tokenizer, seq_length)))
 
 
 @contextlib.contextmanager
