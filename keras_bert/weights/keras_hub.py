@@ -68,13 +68,11 @@ VOCABULARY = Path("assets", "tokenizer", "vocabulary.txt")
 _MAKER = "keras_bert"
 
 
-def recognise(path: Path) -> bool:
-    return path.is_dir() and str(read_json(path / "config.json").get("class_name", "")).endswith("Backbone")
-
-
-def read_checkpoint(folder: Path) -> Checkpoint:
-    """Read a preset folder, with the head of a task that was saved with it."""
+def read_checkpoint(folder: Path) -> Checkpoint | None:
+    """A preset, with the head of a task that was saved with it; None where the folder is in another format."""
     data = read_json(folder / "config.json")
+    if not str(data.get("class_name", "")).endswith("Backbone"):
+        return None
     if data["class_name"] != "BertBackbone":
         raise ValueError(
             f"{folder} is a KerasHub preset of another model than BERT. Load it with keras_hub. "
