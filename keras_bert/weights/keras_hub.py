@@ -173,10 +173,7 @@ def _live_names(layers: int) -> dict[str, str]:
 
 
 def _stored(variable: Any) -> Stored:
-    def load() -> np.ndarray:
-        return np.asarray(keras.ops.convert_to_numpy(keras.ops.cast(variable, "float32")))
-
-    return Stored(tuple(variable.shape), load)
+    return Stored(tuple(variable.shape), lambda: keras.ops.convert_to_numpy(keras.ops.cast(variable, "float32")))
 
 
 # === Writing ===
