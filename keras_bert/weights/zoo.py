@@ -47,7 +47,9 @@ def _release(row: dict[str, Any]) -> Release:
         max_position_embeddings=row["max_position_embeddings"],
         hidden_act=row["hidden_act"],
     )
-    same = {name: row.get(name) for name in ("name", "language", "google", "hugging_face", "package", "sha256")}
+    same: dict[str, Any] = {
+        name: row.get(name) for name in ("name", "language", "google", "hugging_face", "package", "sha256")
+    }
     return Release(**same, aliases=tuple(row["aliases"]), rules=TextRules(lowercase=not row["cased"]), config=config)
 
 
