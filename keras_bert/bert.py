@@ -210,7 +210,14 @@ class Bert(Model):
         return attention(self, texts)
 
     def attention_maps(self, inputs: dict[str, Any]) -> list[Any]:
-        """A map [B, A, S, S] for each layer, of inputs that are packed already."""
+        """A map [B, A, S, S] for each layer, of inputs that are packed already.
+
+        >>> bert = Bert(BertConfig.from_size("tiny", vocab_size=6))
+        >>> ones = keras.ops.ones((1, 4), "int32")
+        >>> maps = bert.attention_maps({"input_word_ids": ones, "input_mask": ones, "input_type_ids": 0 * ones})
+        >>> len(maps), tuple(maps[0].shape)
+        (2, (1, 2, 4, 4))
+        """
         # The model of the maps is no attribute of this one: Keras would build it whenever it saves this one.
         return self.own_runners.get("attention_maps", self, lambda: map_model(self)).on_inputs(inputs)
 
