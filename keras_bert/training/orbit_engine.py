@@ -6,6 +6,7 @@ import orbit
 import tensorflow as tf
 from orbit.utils import loop_fns
 
+from keras_bert.compat import summed_gradients
 from keras_bert.training.measure import Measure
 
 
@@ -29,6 +30,10 @@ class Trainer(orbit.StandardTrainer):
         self.scales_loss = hasattr(optimizer, "dynamic_scale")
 
     # === Many steps ===
+
+    def train(self, num_steps: Any) -> Any:
+        with summed_gradients(self.optimizer):  # `replica_step` sums them before it clips them
+            return super().train(num_steps)
 
     def create_train_loop_fn(self) -> Any:
         loop = tf.function(loop_fns.create_tf_while_loop_fn_with_state(self.train_step))
@@ -66,8 +71,7 @@ class Trainer(orbit.StandardTrainer):
         gradients, totals = replicas.all_reduce("sum", (gradients, totals))
         scale = self.optimizer.dynamic_scale.value if self.scales_loss else 1.0
         gradients, norm = tf.clip_by_global_norm(gradients, self.clip_norm * scale)
-        share = 1 / replicas.num_replicas_in_sync  # apply sums over the replicas again
-        self.optimizer.apply([gradient * share for gradient in gradients], self.model.trainable_variables)
+        self.optimizer.apply(gradients, self.model.trainable_variables)
 
         measures = {name: Measure(totals[name], counts[name]) for name in counts}
         measures["gradient_norm"] = Measure(norm / scale, 1.0)
