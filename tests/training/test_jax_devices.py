@@ -82,7 +82,10 @@ def test_each_gradient_is_summed_once_in_float32(dtype):
 
 
 def test_masked_vectors_stay_on_their_device():
-    """Where the compiler splits a batch over devices, as in Keras's `fit`, only gradients are summed."""
+    """Where the compiler splits a batch over devices, as in Keras's `fit`, only gradients are summed.
+
+    The word table has two, of its use at the input and in the head. The masked vectors are 19 times as many numbers.
+    """
     sent, parameters = json.loads(
         python(
             """
@@ -114,7 +117,7 @@ def test_masked_vectors_stay_on_their_device():
             **EIGHT,
         ).splitlines()[-1]
     )
-    assert parameters <= sum(size for _, size in sent) < 1.2 * parameters
+    assert parameters <= sum(size for _, size in sent) < 1.5 * parameters
 
 
 @pytest.fixture(scope="module")
