@@ -38,6 +38,7 @@ test: .venv/dev
 
 # Kills, replicas, real models and fresh processes.
 test-long: .venv/dev
+	KERAS_BACKEND=jax $(QUICK) $(PYTEST) -m long tests/training/test_jax_engine.py
 	KERAS_BACKEND=tensorflow $(PYTEST) -m long -rs
 
 # Runs the whole suite on TensorFlow with other Pythons, each in its own environment below build/. This takes long. With
