@@ -51,10 +51,11 @@ def test_weights_are_those_of_one_device():
 
 @pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
 def test_each_gradient_is_summed_once_in_float32(dtype):
-    sent, parameters = json.loads(
+    dtypes, sent, parameters = json.loads(
         python(
             """
             import json
+            import re
             import sys
             import keras_bert
             from keras_bert.training import jax_engine
@@ -70,14 +71,18 @@ def test_each_gradient_is_summed_once_in_float32(dtype):
             options = {"strategy": strategy, "accumulate": 1, "clip_norm": 1.0}
             trainer = jax_engine.Trainer(model, optimizer, data, None, **options)
             state = tuple([variable.value for variable in some] for some in trainer.variables)
-            compiled = trainer.compiled_step.lower(state, next(iter(data))).compile().as_text()
-            print(json.dumps([collectives(compiled), sum(x.value.size for x in model.trainable_variables)]))
+            lowered = trainer.compiled_step.lower(state, next(iter(data)))
+            # As written: the compiler for CPUs has no products in bfloat16, so that all it sums is float32.
+            sums = re.findall(r'"stablehlo.all_reduce".*?[}][)] : [(]([^)]*)[)]', lowered.as_text(), re.DOTALL)
+            dtypes = sorted(set(re.findall(r"tensor<(?:[0-9]+x)*([a-z0-9]+)>", " ".join(sums))))
+            parameters = sum(variable.value.size for variable in model.trainable_variables)
+            print(json.dumps([dtypes, collectives(lowered.compile().as_text()), parameters]))
             """,
             dtype,
             **EIGHT,
         ).splitlines()[-1]
     )
-    assert {kind for kind, _ in sent} == {"f32"}
+    assert dtypes == ["f32"]
     assert parameters <= sum(size for _, size in sent) < parameters + 20  # and a few losses and counts
 
 
