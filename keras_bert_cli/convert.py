@@ -1,6 +1,7 @@
 """`keras-bert convert`: a model in any format, written in another."""
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any, Literal
 
 import typer
@@ -29,8 +30,6 @@ def convert(
     local_only: LocalOnly = False,
 ) -> None:
     """Convert a model to another format, load the result, and compare the outputs of both."""
-    from tempfile import TemporaryDirectory
-
     from keras_bert.weights.convert import convert
     from keras_bert.weights.share import check_can_push
 
@@ -67,6 +66,7 @@ def _push(folder: Path, name: str, checkpoint: Any, source: Path, languages: lis
 
     scores: dict[str, Any] = {}
     if (source / "metrics.json").is_file() and (source / "settings.json").is_file():
-        valid = Path(read_json(source / "settings.json")["valid"]).name
+        settings = read_json(source / "settings.json")
+        valid = Path(settings["valid"] or settings["train"]).name
         scores = {"scores": read_json(source / "metrics.json")["valid"], "data": valid}
     return push(folder, name, model_card(checkpoint, name, languages=languages, **scores), private=private)
