@@ -23,7 +23,7 @@ demo: .venv/demo
 
 # The core tests run on every backend, the whole suite on TensorFlow.
 CORE = tests/test_config.py tests/test_bert.py tests/test_bert_keras.py tests/test_bert_text.py tests/test_kernels.py \
-	tests/parity/test_encoder.py tests/parity/test_training.py tests/parity/test_pretrainer.py \
+	tests/parity/test_encoder.py tests/parity/test_training.py tests/parity/test_pretrainer.py tests/training/test_jax_engine.py \
 	tests/pretraining/test_pretrainer.py::test_fit tests/pretraining/test_fill_mask.py::test_fill_mask \
 	tests/tasks/test_backends.py
 PYTEST = .venv/bin/python -m pytest -q -n 2 --dist loadfile --durations=10
@@ -38,6 +38,7 @@ test: .venv/dev
 
 # Kills, replicas, real models and fresh processes.
 test-long: .venv/dev
+	KERAS_BACKEND=jax $(QUICK) $(PYTEST) -m long tests/training/test_jax_engine.py
 	KERAS_BACKEND=tensorflow $(PYTEST) -m long -rs
 
 # Runs the whole suite on TensorFlow with other Pythons, each in its own environment below build/. This takes long. With

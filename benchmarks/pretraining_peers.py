@@ -29,9 +29,8 @@ def keras_bert(case: dict[str, Any]) -> Run:
     from keras_bert.config import BertConfig
     from keras_bert.pretraining.pretrainer import Pretrainer
     from keras_bert.training.optimizer import AdamW
-    from keras_bert.training.orbit_engine import Trainer
+    from keras_bert.training.orbit_engine import Trainer, distribute
     from keras_bert.training.strategy import strategy
-    from keras_bert.training.train import distribute
 
     data = {name: x.astype("int32") for name, x in batch(*case["batch"]).items()}
     ones = np.ones_like(data["ids"])

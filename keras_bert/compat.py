@@ -1,7 +1,7 @@
 """Private APIs of Keras and TensorFlow. All uses are here, and tests/test_compat.py fails if one of them changes."""
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import keras
@@ -41,6 +41,20 @@ def moments_of(optimizer: Any, variable: Any) -> tuple[Any, Any]:
 def decays(optimizer: Any, variable: Any) -> bool:
     """Whether weight decay applies to a variable: whether `exclude_from_weight_decay` has not excluded it."""
     return optimizer._use_weight_decay(variable)
+
+
+@contextmanager
+def summed_gradients(optimizer: Any) -> Iterator[None]:
+    """A block in which `apply` takes gradients that are already summed over the replicas of a tf.distribute strategy.
+
+    Keras sums them in `apply`, after it has clipped them, and has no public way to leave that out.
+    """
+    inner = getattr(optimizer, "inner_optimizer", optimizer)  # inside loss scaling
+    set_untracked(inner, "_all_reduce_sum_gradients", lambda gradients_and_variables: gradients_and_variables)
+    try:
+        yield
+    finally:
+        object.__delattr__(inner, "_all_reduce_sum_gradients")
 
 
 class WithoutSeparateDecay:

@@ -127,6 +127,16 @@ def lookup(table: Any, ids: Any) -> Any:
     return fast.lookup(tf.convert_to_tensor(table), ids)
 
 
+def at_positions(x: Any, positions: Any) -> Any:
+    """The vectors [B*P, H] at positions [B, P] of a batch [B, S, H]."""
+    batch, length, hidden = ops.shape(x)
+    if BACKEND == "jax":  # of a flat batch, the compiler would sum the vectors of all devices on each of them
+        vectors = ops.take_along_axis(x, ops.expand_dims(positions, -1), 1)  # [B, P, H]
+        return ops.reshape(vectors, (-1, hidden))  # [B*P, H]
+    rows = positions + length * ops.arange(batch, dtype=positions.dtype)[:, None]  # [B, P]
+    return lookup(ops.reshape(x, (-1, hidden)), ops.reshape(rows, (-1,)))  # [B*P, H]
+
+
 # === GELU ===
 
 
@@ -174,12 +184,20 @@ def dropout(x: Any, rate: float, seed: Any) -> Any:
     if BACKEND == "tensorflow":
         return fast.keep(x, fast.random_bits(tf.shape(x), bits, seed) >= threshold, tf.constant(scale, x.dtype))
     if BACKEND == "jax":
-        keep = jax.random.bits(seed, x.shape, f"uint{bits}") >= threshold
+        keep = _random_bits(x.shape, bits, seed) >= threshold
     else:
         start = (int(seed[0]) * 1_000_003 + int(seed[1])) % 2**32  # torch's CPU generator has seeds of 32 bits
         generator = torch.Generator(x.device).manual_seed(start)
         keep = torch.randint(2**bits, x.shape, generator=generator, device=x.device, dtype=torch.int32) >= threshold
     return ops.where(keep, x * scale, ops.zeros((), x.dtype))
+
+
+def _random_bits(shape: tuple[int, ...], bits: int, seed: Any) -> Any:
+    """Random numbers of 8 or 16 bits from JAX: each draw of 32 bits serves neighbours on the last axis."""
+    key = jax.random.fold_in(jax.random.key(seed[0]), seed[1])  # of any of JAX's generators; some need four words
+    draws = -(-shape[-1] * bits // 32)
+    parts = jax.lax.bitcast_convert_type(jax.random.bits(key, (*shape[:-1], draws), "uint32"), f"uint{bits}")
+    return ops.reshape(parts, (*shape[:-1], draws * 32 // bits))[..., : shape[-1]]
 
 
 # === Attention ===
@@ -222,4 +240,7 @@ def attention(query: Any, key: Any, value: Any, bias: Any) -> Any:
     mask = ops.equal(bias, 0)  # [B, 1, 1, S]
     batch, length = ops.shape(bias)[0], ops.shape(bias)[-1]
     mask = ops.broadcast_to(mask, (batch, 1, length, length))  # [B, 1, S, S]
-    return ops.swapaxes(ops.dot_product_attention(query, key, value, mask=mask), 1, 2)  # [B, A, S, D]
+    # On TPUs, Keras hands the mask of the first row to its kernel for all rows, unless the mask is being traced.
+    flash = False if BACKEND == "jax" and jax.default_backend() == "tpu" else None
+    context = ops.dot_product_attention(query, key, value, mask=mask, flash_attention=flash)  # [B, S, A, D]
+    return ops.swapaxes(context, 1, 2)  # [B, A, S, D]

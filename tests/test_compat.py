@@ -1,5 +1,7 @@
 """The private APIs of Keras and TensorFlow still do what keras_bert/compat.py uses them for."""
 
+from contextlib import nullcontext
+
 import keras
 import numpy as np
 import pytest
@@ -77,6 +79,21 @@ def tf():
     import tensorflow as tf
 
     return tf
+
+
+@pytest.mark.parametrize("wrap", [lambda optimizer: optimizer, keras.optimizers.LossScaleOptimizer])
+def test_summed_gradients_are_not_summed_again(tf, monkeypatch, wrap):
+    summed = []
+    context = type(tf.distribute.get_replica_context())
+    all_reduce = context.all_reduce
+    monkeypatch.setattr(context, "all_reduce", lambda *given: summed.append(1) or all_reduce(*given))
+    model, optimizer = small_model(), wrap(keras.optimizers.SGD(0.1))
+    optimizer.build(model.trainable_variables)
+    for block, times in ((nullcontext(), 1), (compat.summed_gradients(optimizer), 0), (nullcontext(), 1)):
+        summed.clear()
+        with block:
+            optimizer.apply([keras.ops.ones(variable.shape) for variable in model.trainable_variables])
+        assert len(summed) == times
 
 
 def test_is_eager(tf):

@@ -1,6 +1,8 @@
 """What the kernels guarantee: fused ops, one trace, cheap gradients, unbiased dropout."""
 
 import collections
+import re
+import types
 
 import keras
 import numpy as np
@@ -14,6 +16,7 @@ from tests.parity.oracles import array, ragged_batch, randomize
 from tests.subprocesses import python
 
 on_tensorflow = pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="TensorFlow's own way to be fast")
+on_jax = pytest.mark.skipif(keras.backend.backend() != "jax", reason="JAX's own way to be fast")
 CONFIG = BertConfig(vocab_size=64, hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32)
 
 
@@ -200,6 +203,51 @@ def test_dropout_of_neighbours_is_independent():
 def test_dropout_of_odd_and_empty_shapes():
     for shape in ((0, 3), (1, 1), (3, 5, 7)):
         assert Dropout(0.5)(keras.ops.ones(shape), training=True).shape == shape
+
+
+@on_jax
+@pytest.mark.parametrize(("rate", "bits"), [(0.1, 8), (0.003, 16)])
+def test_one_draw_of_32_bits_serves_several_elements(rate, bits):
+    import jax
+
+    x, seed = np.ones((6, 64), "float32"), np.array([3, 4], "uint32")
+    drawn = str(jax.make_jaxpr(lambda x, seed: kernels.dropout(x, rate, seed))(x, seed))
+    assert re.findall(r"random_bits\[bit_width=(\d+) shape=\((\d+), (\d+)\)", drawn) == [("32", "6", str(2 * bits))]
+
+
+@on_jax
+@pytest.mark.parametrize("kind", ["rbg", "unsafe_rbg"])
+def test_dropout_with_another_generator(kind):
+    import jax
+
+    layer, x = Dropout(0.5, seed=3), keras.ops.ones((1000, 100))
+    with jax.default_prng_impl(kind):
+        first, second = (array(layer(x, training=True)) for _ in range(2))
+    assert (first == 0).mean() == pytest.approx(0.5, abs=0.01)
+    assert (first != second).mean() == pytest.approx(0.5, abs=0.01)
+
+
+# === Attention ===
+
+
+@on_jax
+def test_each_row_has_its_own_mask_on_a_tpu(monkeypatch):
+    """Keras hands the first row's mask to the kernel of TPUs for all rows. The kernel here does what theirs would."""
+    import jax
+    from keras.src.backend.jax import nn
+
+    bert = randomize(Bert(CONFIG), scale=0.3)
+    inputs = ragged_batch(CONFIG, (3, 9))
+    expected = array(bert(inputs)["sequence_output"])
+
+    def kernel(query, key, value, custom_mask, **_):
+        scores = query @ key.swapaxes(-1, -2) / query.shape[-1] ** 0.5
+        return jax.nn.softmax(jax.numpy.where(custom_mask, scores, -1e9)) @ value  # [B, A, S, D]
+
+    monkeypatch.setattr(nn, "wrap_flash_attention", kernel)
+    monkeypatch.setattr(jax, "default_backend", lambda: "tpu")
+    monkeypatch.setattr(jax, "devices", lambda *_: [types.SimpleNamespace(platform="tpu")])
+    assert np.abs(array(bert(inputs)["sequence_output"]) - expected).max() <= 1e-5
 
 
 # === Norms ===

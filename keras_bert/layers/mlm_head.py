@@ -33,9 +33,7 @@ class GatherPositions(Plain):
     """The vectors [B*P, H] at positions [B, P] of a batch [B, S, H]."""
 
     def call(self, sequence: Any, positions: Any) -> Any:
-        batch, length, hidden = ops.shape(sequence)
-        rows = positions + length * ops.arange(batch, dtype=positions.dtype)[:, None]  # [B, P]
-        return kernels.lookup(ops.reshape(sequence, (-1, hidden)), ops.reshape(rows, (-1,)))  # [B*P, H]
+        return kernels.at_positions(sequence, positions)
 
     def compute_output_spec(self, sequence: KerasTensor, positions: KerasTensor) -> KerasTensor:
         return KerasTensor((None, sequence.shape[-1]), dtype=sequence.dtype)

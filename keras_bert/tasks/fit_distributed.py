@@ -9,9 +9,9 @@ import tensorflow as tf
 
 from keras_bert.compat import compiled_metrics
 from keras_bert.tasks.labelled_rows import LabelledRows
-from keras_bert.training.orbit_engine import Trainer
+from keras_bert.training.orbit_engine import Trainer, distribute
 from keras_bert.training.strategy import check_batch_size
-from keras_bert.training.train import distribute, mean_measures
+from keras_bert.training.train import mean_measures
 
 logger = logging.getLogger("keras_bert")
 

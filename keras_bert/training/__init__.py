@@ -1,1 +1,1 @@
-"""Training: one loop for pretraining and fine-tuning under tf.distribute, its checkpoints, and the optimizers."""
+"""Training: one loop with an engine for TensorFlow and one for JAX, checkpoints, and the optimizers."""

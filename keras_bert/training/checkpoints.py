@@ -12,6 +12,8 @@ from keras_bert.training.strategy import is_chief
 
 logger = logging.getLogger("keras_bert")
 
+NAMES = {"tensorflow": "ckpt-", "jax": "step_"}  # how the checkpoints of each backend begin
+
 
 class Checkpoints:
     """The checkpoints of a run, in a directory on any file system that tf.io.gfile knows.
@@ -46,7 +48,7 @@ class Checkpoints:
     @property
     def latest(self) -> str | None:
         """The path of the last complete checkpoint."""
-        return latest_checkpoint(self.directory)
+        return latest_checkpoint(self.directory, "tensorflow")
 
     def restore(self) -> bool:
         """Restore the state of the last checkpoint; False if there is none."""
@@ -63,7 +65,7 @@ class Checkpoints:
 
     def save(self, step: int) -> None:
         """Write a checkpoint; if that fails, the last one is kept."""
-        if self.latest is not None and _number(self.latest) == step:
+        if self.latest is not None and step_of(self.latest) == step:
             return  # overwriting it would leave none for a moment
         try:
             self.manager.save(checkpoint_number=step)
@@ -92,18 +94,36 @@ class Checkpoints:
         """Remove the files of checkpoints that were not finished: those after the last complete one."""
         if not tf.io.gfile.isdir(self.directory):
             return
-        last = -1 if self.latest is None else _number(self.latest)
+        last = -1 if self.latest is None else step_of(self.latest)
         for name in tf.io.gfile.listdir(self.directory):
             path = f"{self.directory}/{name.rstrip('/')}"
-            if name.startswith("ckpt-") and _number(path) > last:
+            if name.startswith("ckpt-") and step_of(path) > last:
                 (tf.io.gfile.rmtree if tf.io.gfile.isdir(path) else tf.io.gfile.remove)(path)
 
 
-def latest_checkpoint(directory: str) -> str | None:
+def latest_checkpoint(directory: str, backend: str | None = None) -> str | None:
     """The path of the last complete checkpoint in a directory; None if there is none.
 
-    `tf.train.latest_checkpoint` looks for the files with a pattern and finds none if the path contains `[`.
+    backend: "tensorflow" or "jax", if a checkpoint of the other one is an error.
     """
+    path = _latest_of_tensorflow(directory) or _latest_of_jax(directory)
+    if path and backend and not path.rpartition("/")[2].startswith(NAMES[backend]):
+        (other,) = NAMES.keys() - {backend}
+        raise ValueError(
+            f"The checkpoint {path} was written under the backend {other}, and only that one can resume from it. Start "
+            f"again with KERAS_BACKEND={other}, or choose another directory. Received: backend {backend!r}"
+        )
+    return path
+
+
+def _latest_of_jax(directory: str) -> str | None:
+    """Orbax gives a folder its name when all in it is written."""
+    steps = [step_of(name) for name in storage.names_in(directory) if re.fullmatch(r"step_\d+", name)]
+    return f"{directory}/step_{max(steps)}" if steps else None
+
+
+def _latest_of_tensorflow(directory: str) -> str | None:
+    """`tf.train.latest_checkpoint` looks for the files with a pattern and finds none if the path contains `[`."""
     record = f"{directory}/checkpoint"  # TensorFlow writes it when all files of a checkpoint are written
     if not storage.exists(record):
         return None
@@ -117,9 +137,9 @@ def latest_checkpoint(directory: str) -> str | None:
     return path
 
 
-def _number(path: str) -> int:
-    """The step of a checkpoint, or of one of its files, such as ckpt-100.index or ckpt-100_temp."""
-    found = re.match(r"ckpt-(\d+)", path.rpartition("/")[2])
+def step_of(path: str) -> int:
+    """The step of a checkpoint, or of one of its files, such as ckpt-100.index or step_100."""
+    found = re.match(r"(?:ckpt-|step_)(\d+)", path.rpartition("/")[2])
     assert found is not None
     return int(found[1])
 

@@ -4,11 +4,18 @@ import os
 import re
 from typing import Any
 
+import keras
+
 from keras_bert.lazy import tf
+from keras_bert.training.strategy import replicas
 
 # Dense bfloat16 FLOP/s of a device (float16 before Ampere), by a part of its name; longer names come first.
 PEAKS = {
     "v6e": 918e12,
+    "TPU v6 lite": 918e12,  # JAX's names of TPUs; it counts whole chips from v4 on
+    "TPU v5 lite": 197e12,
+    "TPU v5": 459e12,
+    "TPU v4": 275e12,
     "v5p": 459e12,
     "v5litepod": 197e12,
     "v4": 275e12 / 2,  # a core: TensorFlow counts two a chip up to v4
@@ -31,13 +38,15 @@ PEAKS = {
 
 def device_peak(strategy: Any) -> float | None:
     """FLOP/s of all replicas together; None if the device is not known, such as a CPU."""
-    if isinstance(strategy, tf.distribute.TPUStrategy):
+    if keras.backend.backend() == "jax":
+        name = strategy.device_mesh.backend_mesh.devices[0].device_kind
+    elif isinstance(strategy, tf.distribute.TPUStrategy):
         name = os.environ.get("TPU_ACCELERATOR_TYPE", "")  # such as v5litepod-8
     else:
         gpus = tf.config.list_physical_devices("GPU")
         name = tf.config.experimental.get_device_details(gpus[0]).get("device_name", "") if gpus else ""
     peak = peak_of(name)
-    return peak and peak * strategy.num_replicas_in_sync
+    return peak and peak * replicas(strategy)
 
 
 def peak_of(name: str) -> float | None:

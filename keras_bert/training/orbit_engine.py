@@ -1,12 +1,20 @@
-"""Trainer and Evaluator: steps on every replica of a tf.distribute strategy, many steps in one graph, with Orbit."""
+"""Trainer and Evaluator of TensorFlow: steps on every replica of a strategy, many in one graph, with Orbit.
 
+`jax_engine.py` is the same for JAX.
+"""
+
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import orbit
 import tensorflow as tf
 from orbit.utils import loop_fns
 
+from keras_bert.compat import summed_gradients
+from keras_bert.training.checkpoints import Checkpoints as Checkpoints
+from keras_bert.training.checkpoints import native
 from keras_bert.training.measure import Measure
+from keras_bert.training.strategy import check_batch_size
 
 
 class Trainer(orbit.StandardTrainer):
@@ -22,13 +30,17 @@ class Trainer(orbit.StandardTrainer):
         super().__init__(dataset)
         self.model = model
         self.optimizer = optimizer
-        self.step = step
+        self.step = native(step)
         self.strategy = strategy
         self.accumulate = accumulate
         self.clip_norm = clip_norm
         self.scales_loss = hasattr(optimizer, "dynamic_scale")
 
     # === Many steps ===
+
+    def train(self, num_steps: Any) -> Any:
+        with summed_gradients(self.optimizer):  # `replica_step` sums them before it clips them
+            return super().train(tf.convert_to_tensor(num_steps))
 
     def create_train_loop_fn(self) -> Any:
         loop = tf.function(loop_fns.create_tf_while_loop_fn_with_state(self.train_step))
@@ -66,8 +78,7 @@ class Trainer(orbit.StandardTrainer):
         gradients, totals = replicas.all_reduce("sum", (gradients, totals))
         scale = self.optimizer.dynamic_scale.value if self.scales_loss else 1.0
         gradients, norm = tf.clip_by_global_norm(gradients, self.clip_norm * scale)
-        share = 1 / replicas.num_replicas_in_sync  # apply sums over the replicas again
-        self.optimizer.apply([gradient * share for gradient in gradients], self.model.trainable_variables)
+        self.optimizer.apply(gradients, self.model.trainable_variables)
 
         measures = {name: Measure(totals[name], counts[name]) for name in counts}
         measures["gradient_norm"] = Measure(norm / scale, 1.0)
@@ -121,6 +132,9 @@ class Evaluator(orbit.StandardEvaluator):
         self.model = model
         self.strategy = strategy
 
+    def evaluate(self) -> Any:
+        return super().evaluate(tf.constant(-1))
+
     def eval_begin(self) -> Any:
         return 0.0
 
@@ -140,3 +154,38 @@ class Evaluator(orbit.StandardEvaluator):
         self._names = list(measures)
         sums = tf.stack([tf.stack(measure) for measure in measures.values()])
         return tf.distribute.get_replica_context().all_reduce("sum", sums)
+
+
+# === Devices ===
+
+
+def distribute(batches: Any, strategy: Any, batch_size: int, start: int = 0) -> Any:
+    """The batches from step `start` on, in which each replica has its rows of each global batch."""
+    check_batch_size(batch_size, strategy)
+
+    def of_worker(context: Any) -> Any:
+        dataset = batches(start, (context.input_pipeline_id, context.num_input_pipelines))
+        if context.num_replicas_in_sync > context.num_input_pipelines:
+            share = batch_size // context.num_replicas_in_sync
+            dataset = dataset.rebatch(share, drop_remainder=True)  # a TPU needs static shapes
+        return dataset.prefetch(tf.data.AUTOTUNE)
+
+    return strategy.distribute_datasets_from_function(of_worker)
+
+
+def check_scope(variables: Iterable[Any], strategy: Any) -> None:
+    """Raise an error for a variable that was built outside the strategy's scope."""
+    for variable in variables:
+        if not strategy.extended.variable_created_in_scope(native(variable)):
+            raise ValueError(
+                f"{variable.path} was not built in the strategy's scope. Build the model and the optimizer under "
+                f"`with strategy.scope():`. Received: {variable.path}"
+            )
+
+
+def agreement(strategy: Any) -> Callable[[Any], bool]:
+    """A function: whether a flag is set on any worker. All must stop at the same step, or they block each other."""
+    if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
+        return bool
+    total = tf.function(lambda flag: strategy.reduce("SUM", strategy.run(lambda: flag), axis=None))
+    return lambda flag: bool(total(tf.constant(float(bool(flag)))) > 0)

@@ -1,5 +1,6 @@
 """strategy: the devices a model trains on, and what they require."""
 
+import contextlib
 import json
 import logging
 import os
@@ -17,21 +18,26 @@ NAMES = ("auto", "tpu", "tpu:NAME", "multi_worker", "mirrored", "one")
 
 
 def strategy(name: str = "auto") -> Any:
-    """A `tf.distribute.Strategy`; the log shows which one and why. Build the model inside its `scope()`.
+    """A `tf.distribute.Strategy`, on JAX a `keras.distribution.DataParallel`. Build the model inside its `scope()`.
 
-    name: "auto" is the first of these that the machine has.
-        "tpu": the TPU named by TPU_NAME, or else the chips of this TPU VM. "tpu:NAME": a TPU by its name.
-        "multi_worker": the processes that TF_CONFIG lists, of which this is one.
+    The log shows which devices were chosen, and why.
+
+    name: "auto" is the first of these that the machine has; on JAX it is all devices.
+        "tpu": the TPU named by TPU_NAME, or else the chips of this TPU VM. "tpu:NAME": a TPU by its name, not on JAX.
+        "multi_worker": the processes that TF_CONFIG lists, of which this is one. On JAX, those that
+            `jax.distributed.initialize` finds.
         "mirrored": all GPUs of this machine, or its logical CPUs if there are several.
         "one": one GPU or the CPU.
 
-    >>> strategy("one").num_replicas_in_sync
+    >>> replicas(strategy("one"))
     1
     """
-    need_tensorflow("`keras_bert.strategy`")
     kind, _, tpu_name = name.partition(":")
     if kind not in NAMES or (tpu_name and kind != "tpu"):
         raise ValueError(f"`strategy` must be one of {', '.join(NAMES)}. Received: {name!r}")
+    if keras.backend.backend() == "jax":
+        return _jax_strategy(name)
+    need_tensorflow("`keras_bert.strategy`")
     if kind == "tpu" or (kind == "auto" and _tpu()):
         return _tpu_strategy(tpu_name or _tpu())
     if kind == "multi_worker" or (kind == "auto" and len(_workers()) > 1):
@@ -44,8 +50,17 @@ def strategy(name: str = "auto") -> Any:
     return tf.distribute.get_strategy()  # the default strategy, which models can use without its scope
 
 
+def replicas(strategy: Any) -> int:
+    """The number of devices that share a batch."""
+    return strategy.num_model_replicas if _is_of_jax(strategy) else strategy.num_replicas_in_sync
+
+
 def is_chief(strategy: Any) -> bool:
     """Whether this process writes what all workers share: the chief, or the first worker if there is no chief."""
+    if _is_of_jax(strategy):
+        import jax
+
+        return jax.process_index() == 0
     resolver = strategy.cluster_resolver
     if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy) or not resolver.task_type:
         return True
@@ -55,28 +70,55 @@ def is_chief(strategy: Any) -> bool:
 
 def is_distributed(strategy: Any) -> bool:
     """Whether a strategy is of several devices or of a TPU, which need steps of their own."""
-    return strategy.num_replicas_in_sync > 1 or isinstance(strategy, tf.distribute.TPUStrategy)
+    if _is_of_jax(strategy):
+        return replicas(strategy) > 1
+    return replicas(strategy) > 1 or isinstance(strategy, tf.distribute.TPUStrategy)
 
 
 def check_backend() -> None:
-    """Raise an error under another backend than TensorFlow."""
+    """Raise an error under a backend that cannot pretrain."""
     need_tensorflow("Pretraining", "tensorflow_text")
-    if keras.backend.backend() != "tensorflow":
+    backend = keras.backend.backend()
+    if backend not in ("tensorflow", "jax"):
         raise RuntimeError(
-            "Pretraining and evaluating pretrained weights need the TensorFlow backend. Start again with "
-            f"KERAS_BACKEND=tensorflow; any backend loads the result. Received: backend {keras.backend.backend()!r}"
+            "Pretraining and evaluating pretrained weights need the TensorFlow or the JAX backend. Start again with "
+            f"KERAS_BACKEND=tensorflow or jax; any backend loads the result. Received: backend {backend!r}"
         )
+    if backend == "jax":
+        with contextlib.suppress(RuntimeError):  # it has started already
+            tf.config.set_visible_devices([], "GPU")  # it only reads the examples, and would take all memory
 
 
 def check_batch_size(batch_size: int, strategy: Any, accumulate: int = 1) -> None:
     """Raise an error for a global batch that cannot be split evenly."""
-    parts = strategy.num_replicas_in_sync * accumulate
+    devices = replicas(strategy)
+    parts = devices * accumulate
     if batch_size < 1 or batch_size % parts:
         raise ValueError(
-            f"`batch_size` must be a multiple of {parts}: {strategy.num_replicas_in_sync} replicas times "
+            f"`batch_size` must be a multiple of {parts}: {devices} replicas times "
             f"accumulate={accumulate}. Use {max(1, round(batch_size / parts)) * parts}. "
             f"Received: batch_size={batch_size}"
         )
+
+
+def _is_of_jax(strategy: Any) -> bool:
+    return isinstance(strategy, keras.distribution.DataParallel)
+
+
+def _jax_strategy(name: str) -> Any:
+    import jax
+
+    if name == "multi_worker" and not jax.distributed.is_initialized():
+        keras.distribution.initialize()
+    found = jax.local_devices() if name in ("one", "mirrored") else jax.devices()
+    if name.startswith("tpu") and (name != "tpu" or found[0].platform != "tpu"):
+        raise ValueError(
+            "On the JAX backend, the strategy 'tpu' means the chips of this TPU VM. Run on one, or use another "
+            f"strategy. Received: strategy {name!r}, on which JAX found {found[0].device_kind}"
+        )
+    devices = [f"{device.platform}:{device.id}" for device in (found[:1] if name == "one" else found)]
+    logger.info("Running on %s: %s.", f"{len(devices)} devices" if devices[1:] else "one device", ", ".join(devices))
+    return keras.distribution.DataParallel(devices=devices, auto_shard_dataset=False)
 
 
 def _tpu() -> str | None:

@@ -4,19 +4,21 @@ import logging
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any
 
-import tensorflow as tf
+import keras
 
-from keras_bert.training.checkpoints import Checkpoints, native
 from keras_bert.training.device_peak import device_peak
 from keras_bert.training.metrics_log import MetricsLog
 from keras_bert.training.strategy import check_batch_size, is_chief
 
+ENGINE = "jax_engine" if keras.backend.backend() == "jax" else "orbit_engine"  # they have the same names
+
 try:
-    from keras_bert.training.orbit_engine import Evaluator, Trainer
+    engine: Any = import_module(f"keras_bert.training.{ENGINE}")
 except ModuleNotFoundError as error:
     raise ImportError(
         f"Pretraining and training on several devices need Orbit. Run: pip install 'keras3-bert[pretrain]'. "
@@ -66,24 +68,25 @@ def train(
     where: returns the place of a step's data, which is named if the loss is not finite.
     """
     check_batch_size(batch_size, strategy, accumulate)
-    _check_scope([*model.trainable_variables, optimizer.iterations], strategy)
+    engine.check_scope([*model.trainable_variables, optimizer.iterations], strategy)
     with strategy.scope():
-        step = tf.Variable(0, dtype=tf.int64, aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA)
+        step = keras.Variable(0, dtype="int", trainable=False, aggregation="only_first_replica")
         if not optimizer.built:
             optimizer.build(model.trainable_variables)
     checkpoints = None
     if directory is not None:
         state = {"step": [step], "model": model.variables, "optimizer": optimizer.variables}
-        checkpoints = Checkpoints(
+        checkpoints = engine.Checkpoints(
             f"{directory}/checkpoints", state, strategy=strategy, keep=keep, keep_every_hours=keep_every_hours
         )
         checkpoints.restore()
-    now = int(step.read_value())
+    now = int(step.numpy())
     if now >= steps:
         return
 
-    dataset = distribute(batches, strategy, batch_size, start=now)
-    trainer = Trainer(model, optimizer, dataset, step, strategy=strategy, accumulate=accumulate, clip_norm=clip_norm)
+    dataset = engine.distribute(batches, strategy, batch_size, start=now)
+    options = {"strategy": strategy, "accumulate": accumulate, "clip_norm": clip_norm}
+    trainer = engine.Trainer(model, optimizer, dataset, step, **options)
     validated = validation and mean_measures(model, validation, strategy=strategy, batch_size=batch_size)
     log = MetricsLog(
         directory if is_chief(strategy) else None,
@@ -92,12 +95,12 @@ def train(
         peak=device_peak(strategy),
         flops_per_token=flops_per_token,
     )
-    on_any_worker = _agreement(strategy)
+    on_any_worker = engine.agreement(strategy)
     with log, _signals(directory is not None) as asked_to_stop:
         while now < steps:
             goal = min(now + steps_per_loop, steps, _next(now, checkpoint_every), _next(now, validate_every))
             began = time.perf_counter()
-            means = trainer.train(tf.constant(goal - now))
+            means = trainer.train(goal - now)
             seconds = time.perf_counter() - began
             if (bad := means.pop("first_bad")) >= 0:
                 raise _not_finite(bad, means, where(bad), checkpoints)
@@ -116,31 +119,7 @@ def train(
 
 def mean_measures(model: Any, batches: Any, *, strategy: Any, batch_size: int) -> Callable[[], dict[str, float]]:
     """A function: the means of a model's measures over all batches; `batches` is as in `train`, but with an end."""
-    evaluator = Evaluator(model, distribute(batches, strategy, batch_size), strategy=strategy)
-    return lambda: evaluator.evaluate(tf.constant(-1))
-
-
-def distribute(batches: Batches, strategy: Any, batch_size: int, start: int = 0) -> Any:
-    """The dataset in which each replica has its rows of each global batch, starting at step `start`."""
-    check_batch_size(batch_size, strategy)
-
-    def of_worker(context: Any) -> Any:
-        dataset = batches(start, (context.input_pipeline_id, context.num_input_pipelines))
-        if context.num_replicas_in_sync > context.num_input_pipelines:
-            share = batch_size // context.num_replicas_in_sync
-            dataset = dataset.rebatch(share, drop_remainder=True)  # a TPU needs static shapes
-        return dataset.prefetch(tf.data.AUTOTUNE)
-
-    return strategy.distribute_datasets_from_function(of_worker)
-
-
-def _check_scope(variables: Iterable[Any], strategy: Any) -> None:
-    for variable in variables:
-        if not strategy.extended.variable_created_in_scope(native(variable)):
-            raise ValueError(
-                f"{variable.path} was not built in the strategy's scope. Build the model and the optimizer under "
-                f"`with strategy.scope():`. Received: {variable.path}"
-            )
+    return engine.Evaluator(model, engine.distribute(batches, strategy, batch_size), strategy=strategy).evaluate
 
 
 def _next(step: int, every: int) -> int:
@@ -169,15 +148,7 @@ def _signals(wanted: bool) -> Iterator[list[int]]:
             signal.signal(number, handler)
 
 
-def _agreement(strategy: Any) -> Callable[[Any], bool]:
-    """A function: whether a flag is set on any worker. All must stop at the same step, or they block each other."""
-    if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
-        return bool
-    total = tf.function(lambda flag: strategy.reduce("SUM", strategy.run(lambda: flag), axis=None))
-    return lambda flag: bool(total(tf.constant(float(bool(flag)))) > 0)
-
-
-def _not_finite(step: int, means: dict[str, float], data: str, checkpoints: Checkpoints | None) -> FloatingPointError:
+def _not_finite(step: int, means: dict[str, float], data: str, checkpoints: Any) -> FloatingPointError:
     last = checkpoints.latest if checkpoints else None
     received = ", ".join(f"{name}={mean:.4g}" for name, mean in means.items())
     return FloatingPointError(

@@ -22,6 +22,10 @@ from keras_bert.training.device_peak import PEAKS, peak_of
         ("v5litepod-8", "v5litepod"),
         ("v5p-8", "v5p"),
         ("v4-8", "v4"),
+        ("TPU v5 lite", "TPU v5 lite"),
+        ("TPU v5p", "v5p"),
+        ("TPU v4", "TPU v4"),
+        ("TPU v3", "v3"),
     ],
 )
 def test_known_devices(name, known):

@@ -115,3 +115,28 @@ def in_float16():
 
 def test_float16_scales_its_loss_on_replicas():
     fork(in_float16)
+
+
+class Counted(tf.distribute.ReductionToOneDevice):
+    """Counts the bytes that each replica gives to be summed, when the graph is made."""
+
+    summed = 0
+
+    def batch_reduce_implementation(self, reduce_op, value_destination_pairs, options):
+        for value, _ in value_destination_pairs:
+            first = value.values[0]
+            self.summed += first.shape.num_elements() * first.dtype.size
+        return super().batch_reduce_implementation(reduce_op, value_destination_pairs, options)
+
+
+def counting():
+    two_devices()
+    counted = Counted()
+    devices = [device.name for device in tf.config.list_logical_devices("CPU")]
+    model = trained(tf.distribute.MirroredStrategy(devices, counted), 2)
+    parameters = 4 * sum(variable.shape.num_elements() for variable in model.trainable_variables)
+    assert parameters < counted.summed < 1.02 * parameters + 100  # and a few losses and counts
+
+
+def test_each_gradient_is_summed_over_the_replicas_once():
+    fork(counting)

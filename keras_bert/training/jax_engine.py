@@ -1,0 +1,193 @@
+"""Trainer and Evaluator of JAX: steps on every device of a mesh. `orbit_engine.py` is the same for TensorFlow."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import keras
+import numpy as np
+from jax.experimental import multihost_utils
+from jax.sharding import NamedSharding, PartitionSpec
+from keras import ops
+
+from keras_bert.training.jax_checkpoints import Checkpoints as Checkpoints
+from keras_bert.training.measure import Measure
+from keras_bert.training.strategy import check_batch_size
+
+AXIS = "batch"  # the axis of the mesh, as Keras names it
+SAME, SPLIT = PartitionSpec(), PartitionSpec(AXIS)
+
+
+class Trainer:
+    """Trains a model with `measures` and `objective` (see `train`) on the batches of `distribute`.
+
+    `train(n)` runs n steps and returns the means over them, with "first_bad": the first step whose loss or gradient was
+    not finite, or -1.
+    """
+
+    def __init__(
+        self, model: Any, optimizer: Any, dataset: Any, step: Any, *, strategy: Any, accumulate: int, clip_norm: float
+    ) -> None:
+        self.model = model
+        self.optimizer = optimizer
+        self.step = step
+        self.accumulate = accumulate
+        self.clip_norm = clip_norm
+        self.scales_loss = hasattr(optimizer, "dynamic_scale")
+        self.batches = iter(dataset)
+        self.variables = [model.trainable_variables, model.non_trainable_variables, optimizer.variables]
+        self.compiled_step = jax.jit(_on_each_device(self.replica_step, strategy), donate_argnums=0)
+
+    # === Many steps ===
+
+    def train(self, num_steps: int) -> dict[str, float]:
+        state, outputs = tuple(map(_values, self.variables)), []
+        try:
+            for _ in range(num_steps):  # the host reads the next batch while the devices compute
+                state, *output = self.compiled_step(state, next(self.batches))
+                outputs.append(output)
+        finally:  # what the variables held was given to the first step, to be overwritten
+            for some, values in zip(self.variables, state, strict=True):
+                for variable, value in zip(some, values, strict=True):
+                    variable.assign(value)
+        measured, finite = zip(*jax.device_get(outputs), strict=True)
+        begin = int(self.step.numpy())
+        self.step.assign(begin + num_steps)
+        bad = np.flatnonzero(np.logical_not(finite))
+        return {**_means(self._names, sum(measured)), "first_bad": begin + int(bad[0]) if len(bad) else -1}
+
+    # === One step, on each device ===
+
+    def replica_step(self, state: Any, batch: Any) -> tuple[Any, Any, Any]:
+        weights, others, moments = state
+        # The seeds are the same on all devices. Their draws must differ.
+        place = jax.lax.axis_index(AXIS).astype("uint32") * np.uint32(0x9E3779B9)
+        others = [x.at[0].add(place) if x.dtype == "uint32" else x for x in others]
+        # Only the counts of this pass are used. They depend on the data, not on the model, which JAX leaves out.
+        measures, _ = self._measures(weights, others, batch, training=False)
+        counts = jax.lax.psum({name: measure.count for name, measure in measures.items()}, AXIS)
+
+        with keras.StatelessScope(list(zip(self.optimizer.variables, moments, strict=True))):
+            scale = self.optimizer.scale_loss(1.0)
+        gradients, totals, others = self._accumulated(weights, others, batch, counts, scale)
+        gradients, totals = jax.lax.psum((gradients, totals), AXIS)
+        norm = jnp.sqrt(sum(jnp.sum(jnp.square(gradient)) for gradient in gradients)) / scale
+        share = jnp.where(jnp.isfinite(norm), self.clip_norm / jnp.maximum(norm, self.clip_norm), jnp.nan)
+        clipped = [gradient * share for gradient in gradients]
+        weights, moments = self.optimizer.stateless_apply(moments, clipped, weights)
+        others = [x.at[0].subtract(place) if x.dtype == "uint32" else x for x in others]
+
+        sums = {name: Measure(totals[name], counts[name]) for name in measures}
+        sums["gradient_norm"] = Measure(norm, 1.0)
+        tokens = jnp.count_nonzero(batch[0]["input_mask"]).astype("float32")
+        sums["tokens"] = Measure(jax.lax.psum(tokens, AXIS), 1.0)
+        self._names = list(sums)
+        finite = jnp.isfinite(jnp.stack([totals[name] for name in self.model.objective])).all()
+        if not self.scales_loss:  # an optimizer that scales the loss checks gradients itself, and skips bad steps
+            finite &= jnp.isfinite(norm)
+        return (weights, others, moments), _stack(sums), finite
+
+    def _accumulated(self, weights: Any, others: Any, batch: Any, counts: Any, scale: Any) -> tuple[Any, Any, Any]:
+        """The gradients and totals of this device's batch, summed over its parts, and the seeds after it."""
+        if self.accumulate == 1:
+            return self._gradients(weights, others, batch, counts, scale)
+        parts = jax.tree.map(lambda x: x.reshape(self.accumulate, -1, *x.shape[1:]), batch)  # each [accumulate, B, ...]
+
+        def add(sums: Any, part: Any) -> tuple[Any, None]:
+            *more, others = self._gradients(weights, sums[2], part, counts, scale)
+            return (*jax.tree.map(jnp.add, list(sums[:2]), more), others), None
+
+        zeros = jax.tree.map(jnp.zeros_like, (weights, counts))
+        return jax.lax.scan(add, (*zeros, others), parts)[0]
+
+    def _gradients(self, weights: Any, others: Any, batch: Any, counts: Any, scale: Any) -> tuple[Any, Any, Any]:
+        """This part's share of the gradients of the mean loss over the global batch, its totals, and the seeds."""
+
+        def loss(weights: Any) -> tuple[Any, Any]:
+            measures, after = self._measures(weights, others, batch, training=True)
+            shares = [ops.divide_no_nan(measures[name].total, counts[name]) for name in self.model.objective]
+            return sum(shares) * scale, ({name: measure.total for name, measure in measures.items()}, after)
+
+        gradients, (totals, others) = jax.grad(loss, has_aux=True)(weights)
+        return gradients, totals, others
+
+    def _measures(self, weights: Any, others: Any, batch: Any, training: bool) -> tuple[dict[str, Measure], list[Any]]:
+        """The measures of a batch, and the seeds after it."""
+        variables = [*self.variables[0], *self.variables[1]]
+        with keras.StatelessScope(list(zip(variables, [*weights, *others], strict=True))) as scope:
+            measures = self.model.measures(batch, training=training)
+        return measures, [scope.get_current_value(variable) for variable in self.variables[1]]
+
+
+class Evaluator:
+    """Evaluates a model with `measures` on the batches of `distribute`."""
+
+    def __init__(self, model: Any, dataset: Any, *, strategy: Any) -> None:
+        self.model = model
+        self.dataset = dataset
+        self.compiled_step = jax.jit(_on_each_device(self.replica_step, strategy))
+
+    def evaluate(self) -> dict[str, float]:
+        values = _values(self.model.variables)
+        sums = sum(np.asarray(self.compiled_step(values, batch)) for batch in self.dataset)
+        return _means(self._names, sums)
+
+    def replica_step(self, values: Any, batch: Any) -> Any:
+        with keras.StatelessScope(list(zip(self.model.variables, values, strict=True))):
+            measures = self.model.measures(batch, training=False)
+        self._names = list(measures)
+        return jax.lax.psum(_stack(measures), AXIS)
+
+
+# === Devices ===
+
+
+@dataclass(frozen=True)
+class Batches:
+    """The batches of a tf.data.Dataset, each split over the devices."""
+
+    dataset: Any
+    sharding: NamedSharding
+
+    def __iter__(self) -> Iterator[Any]:
+        for batch in self.dataset.as_numpy_iterator():
+            yield jax.tree.map(lambda x: jax.make_array_from_process_local_data(self.sharding, x), batch)
+
+
+def distribute(batches: Any, strategy: Any, batch_size: int, start: int = 0) -> Batches:
+    """The batches from step `start` on, in which each device has its rows of each global batch."""
+    check_batch_size(batch_size, strategy)
+    dataset = batches(start, (jax.process_index(), jax.process_count()))
+    return Batches(dataset.prefetch(4), NamedSharding(strategy.device_mesh.backend_mesh, SPLIT))
+
+
+def check_scope(variables: Any, strategy: Any) -> None:
+    """Nothing to check: JAX copies variables from outside the scope to the devices."""
+
+
+def agreement(strategy: Any) -> Callable[[Any], bool]:
+    """A function: whether a flag is set in any process. All must stop at the same step, or they block each other."""
+    if jax.process_count() == 1:
+        return bool
+    return lambda flag: bool(multihost_utils.process_allgather(np.array(bool(flag))).any())
+
+
+def _on_each_device(step: Callable, strategy: Any) -> Callable:
+    """A function of the same values on all devices, and of a batch of which each has its rows."""
+    mesh = strategy.device_mesh.backend_mesh
+    # With check_vma, JAX would sum gradients by itself, before they are float32 again under a mixed policy.
+    return jax.shard_map(step, mesh=mesh, in_specs=(SAME, SPLIT), out_specs=SAME, check_vma=False)
+
+
+def _values(variables: Any) -> list[Any]:
+    return [variable.value for variable in variables]
+
+
+def _stack(measures: dict[str, Measure]) -> Any:
+    return jnp.stack([jnp.stack([*map(jnp.float32, measure)]) for measure in measures.values()])  # [measures, 2]
+
+
+def _means(names: list[str], sums: Any) -> dict[str, float]:
+    return {name: float(total / count) if count else 0.0 for name, (total, count) in zip(names, sums, strict=True)}

@@ -1,0 +1,176 @@
+"""Equal weights on one and on eight devices of JAX, and what the devices send each other; in processes of their own."""
+
+import json
+import os
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+
+import keras_bert
+from keras_bert.pretraining import write_examples
+from keras_bert.training.metrics_log import read_metrics
+from keras_bert.weights import our_folder
+from keras_bert.weights.checkpoint import Checkpoint
+from tests.parity.oracles import randomize
+from tests.pretraining.corpus import VOCABULARY, corpus
+from tests.subprocesses import python
+from tests.training.small_training import weights
+
+pytestmark = pytest.mark.long
+EIGHT = {"KERAS_BACKEND": "jax", "XLA_FLAGS": "--xla_force_host_platform_device_count=8"}
+
+
+def test_weights_are_those_of_one_device():
+    python(
+        """
+        import numpy as np
+        import keras_bert
+        from keras_bert.training.train import train
+        from tests.training.small_training import BATCH, batches, small_pretrainer, weights
+
+        def trained(name, dropout=0.0, steps=50, **options):
+            strategy = keras_bert.strategy(name)
+            with strategy.scope():
+                model = small_pretrainer(dropout)
+                optimizer = keras_bert.AdamW(1e-2)
+            train(model, optimizer, batches, strategy=strategy, steps=steps, batch_size=BATCH, **options)
+            return weights(model)
+
+        one = trained("one")
+        np.testing.assert_allclose(trained("auto"), one, rtol=0, atol=1e-5)
+        np.testing.assert_allclose(trained("auto", accumulate=2), one, rtol=0, atol=1e-5)
+        assert np.abs(one - weights(small_pretrainer())).max() > 0.05
+        assert np.abs(trained("auto", 0.1, 5) - trained("one", 0.1, 5)).max() > 1e-3  # each device draws its own
+        """,
+        **EIGHT,
+    )
+
+
+@pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
+def test_each_gradient_is_summed_once_in_float32(dtype):
+    dtypes, sent, parameters = json.loads(
+        python(
+            """
+            import json
+            import re
+            import sys
+            import keras_bert
+            from keras_bert.training import jax_engine
+            from tests.training.collectives import collectives
+            from tests.training.small_training import BATCH, batches, small_pretrainer
+
+            strategy = keras_bert.strategy("auto")
+            with strategy.scope():
+                model = small_pretrainer(0.1, sys.argv[1])
+                optimizer = keras_bert.AdamW(1e-2)
+                optimizer.build(model.trainable_variables)
+            data = jax_engine.distribute(batches, strategy, BATCH)
+            options = {"strategy": strategy, "accumulate": 1, "clip_norm": 1.0}
+            trainer = jax_engine.Trainer(model, optimizer, data, None, **options)
+            state = tuple([variable.value for variable in some] for some in trainer.variables)
+            lowered = trainer.compiled_step.lower(state, next(iter(data)))
+            # As written: the compiler for CPUs has no products in bfloat16, so that all it sums is float32.
+            sums = re.findall(r'"stablehlo.all_reduce".*?[}][)] : [(]([^)]*)[)]', lowered.as_text(), re.DOTALL)
+            dtypes = sorted(set(re.findall(r"tensor<(?:[0-9]+x)*([a-z0-9]+)>", " ".join(sums))))
+            parameters = sum(variable.value.size for variable in model.trainable_variables)
+            print(json.dumps([dtypes, collectives(lowered.compile().as_text()), parameters]))
+            """,
+            dtype,
+            **EIGHT,
+        ).splitlines()[-1]
+    )
+    assert dtypes == ["f32"]
+    assert parameters <= sum(size for _, size in sent) < parameters + 20  # and a few losses and counts
+
+
+def test_masked_vectors_stay_on_their_device():
+    """Where the compiler splits a batch over devices, as in Keras's `fit`, only gradients are summed.
+
+    The word table has two, of its use at the input and in the head. The masked vectors are 19 times as many numbers.
+    """
+    sent, parameters = json.loads(
+        python(
+            """
+            import json
+            import jax
+            import keras
+            import numpy as np
+            from jax.sharding import Mesh, NamedSharding, PartitionSpec
+            from tests.training.collectives import collectives
+            from tests.training.small_training import small_pretrainer
+
+            model, ids = small_pretrainer(), np.ones((512, 6), "int32")
+            x = {name: ids for name in model.input}
+            y = {"mlm_logits": ids, "nsp_logits": ids[:, 0]}
+            weight = {name: x.astype("float32") for name, x in y.items()}
+
+            def loss(values, batch):
+                with keras.StatelessScope(list(zip(model.trainable_variables, values))):
+                    measures = model.measures(batch)
+                return sum(measures[name].total for name in model.objective)
+
+            mesh = Mesh(np.array(jax.devices()), ("batch",))
+            same, split = (NamedSharding(mesh, PartitionSpec(*axes)) for axes in ((), ("batch",)))
+            step = jax.jit(jax.grad(loss), in_shardings=(same, split), out_shardings=same)
+            values = [variable.value for variable in model.trainable_variables]
+            compiled = step.lower(values, (x, y, weight)).compile().as_text()
+            print(json.dumps([collectives(compiled), sum(value.size for value in values)]))
+            """,
+            **EIGHT,
+        ).splitlines()[-1]
+    )
+    assert parameters <= sum(size for _, size in sent) < 1.5 * parameters
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Examples, and a model to start from: the backends draw other first weights."""
+    folder = tmp_path_factory.mktemp("runs")
+    texts = corpus(folder / "corpus", files=2, documents=12)
+    write_examples([texts], folder / "examples", vocabulary=VOCABULARY, seq_length=16, workers=1)
+    keras.utils.set_random_seed(0)
+    config = keras_bert.BertConfig(
+        vocab_size=len(VOCABULARY),
+        hidden_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=32,
+        max_position_embeddings=16,
+    )
+    bert = keras_bert.Bert(config, keras_bert.Preprocessor(VOCABULARY, seq_length=16))
+    our_folder.write_checkpoint(Checkpoint.of(randomize(keras_bert.Pretrainer(bert))), folder / "source")
+    return folder
+
+
+def run(folder, output, *options, exit_code=0, **environment):
+    """The losses and the final weights of a run in a process of its own; see one_run.py."""
+    command = [sys.executable, "-W", "ignore", "-m", "tests.training.one_run", folder, output, *map(str, options)]
+    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2", "JAX_PLATFORMS": "cpu", **environment}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == exit_code, done.stderr
+    if exit_code == 0:
+        records = read_metrics(f"{folder}/{output}/metrics.jsonl")
+        return [record["masked_lm_loss"] for record in records], weights(keras_bert.Pretrainer.load(folder / output))
+
+
+def test_a_run_equals_one_on_tensorflow(folder):
+    pytest.importorskip("orbax.checkpoint")
+    expected_losses, expected = run(folder, "tensorflow", "one", 1, 0, KERAS_BACKEND="tensorflow")
+    losses, found = run(folder, "eight", "auto", 2, 0, **EIGHT)
+    assert len(losses) == 40
+    np.testing.assert_allclose(losses, expected_losses, rtol=1e-5)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=2e-6)
+    assert np.abs(found - weights(keras_bert.Pretrainer.load(folder / "source"))).max() > 1e-3
+
+
+def test_a_killed_run_resumes_with_the_same_bits(folder):
+    pytest.importorskip("orbax.checkpoint")
+    _, expected = run(folder, "unkilled", "auto", 2, 0.1, **EIGHT)
+    for step in (5, 27):
+        run(folder, "killed", "auto", 2, 0.1, step, exit_code=-9, **EIGHT)
+    losses, found = run(folder, "killed", "auto", 2, 0.1, **EIGHT)
+    assert len(losses) == 40
+    np.testing.assert_array_equal(found, expected)
