@@ -2,6 +2,7 @@
 
 import logging
 import re
+import time
 from typing import Any
 
 import keras
@@ -43,6 +44,7 @@ class Checkpoints:
         if not is_chief(strategy):
             own = f"{own}/worker-{strategy.cluster_resolver.task_id}"
         checkpoint = tf.train.Checkpoint(**self.variables)
+        _forget_the_future(own)
         self.manager = tf.train.CheckpointManager(checkpoint, own, keep, keep_every_hours)
 
     @property
@@ -99,6 +101,19 @@ class Checkpoints:
             path = f"{self.directory}/{name.rstrip('/')}"
             if name.startswith("ckpt-") and step_of(path) > last:
                 (tf.io.gfile.rmtree if tf.io.gfile.isdir(path) else tf.io.gfile.remove)(path)
+
+
+def _forget_the_future(directory: str) -> None:
+    """Where the clock was set back, the manager would keep all earlier checkpoints for ever, as of a time to come."""
+    state = tf.train.get_checkpoint_state(directory)
+    if state and state.last_preserved_timestamp >= time.time():
+        tf.compat.v1.train.update_checkpoint_state(
+            directory,
+            state.model_checkpoint_path,
+            all_model_checkpoint_paths=state.all_model_checkpoint_paths,
+            all_model_checkpoint_timestamps=[time.time()] * len(state.all_model_checkpoint_paths),
+            last_preserved_timestamp=0,
+        )
 
 
 def latest_checkpoint(directory: str, backend: str | None = None) -> str | None:

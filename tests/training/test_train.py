@@ -3,6 +3,7 @@
 import os
 import resource
 import signal
+import time
 
 import keras
 import numpy as np
@@ -163,6 +164,14 @@ def test_a_full_disk_keeps_the_last_checkpoint(one, tmp_path):
 def test_checkpoints_are_kept_by_number(one, tmp_path):
     run(one, 12, directory=str(tmp_path), checkpoint_every=2, keep=3)
     assert sorted(path.stem for path in tmp_path.glob("checkpoints/*.index")) == ["ckpt-10", "ckpt-12", "ckpt-8"]
+
+
+def test_checkpoints_are_kept_by_number_if_the_clock_is_set_back(one, tmp_path, monkeypatch):
+    run(one, 4, directory=tmp_path, checkpoint_every=1, keep=2)
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now - 365 * 24 * 3600)
+    run(one, 6, directory=tmp_path, checkpoint_every=1, keep=2)
+    assert {path.stem for path in (tmp_path / "checkpoints").glob("ckpt-*")} == {"ckpt-5", "ckpt-6"}
 
 
 def test_a_checkpoint_of_another_model_is_refused(one, tmp_path):
