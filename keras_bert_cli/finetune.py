@@ -53,6 +53,17 @@ def finetune(
     cosine: Annotated[
         bool, typer.Option("--cosine", help="For regress: score a pair by the cosine of its texts' vectors.")
     ] = False,
+    long: Annotated[
+        Literal["truncate", "head-tail", "windows"] | None,
+        typer.Option(help="For classify and regress: how to read texts of more than --seq-length pieces."),
+    ] = None,
+    pool: Annotated[
+        Literal["mean", "max", "attention"] | None, typer.Option(help="How --long windows pools their vectors.")
+    ] = None,
+    max_windows: Annotated[
+        int | None,
+        typer.Option(min=1, max=options.MOST, help="Windows of a text that training reads.", show_default="8"),
+    ] = None,
     freeze: Annotated[bool, typer.Option("--freeze", help="Train only the head.")] = False,
     freeze_blocks: Annotated[
         int | None, typer.Option(min=0, help="Freeze the embeddings and this many encoder blocks.")

@@ -14,10 +14,10 @@ from keras_bert.tasks.columns import as_batch, rows_of
 from keras_bert.tasks.heads import check_bert, head_layer
 from keras_bert.tasks.labelled_rows import LabelledRows
 from keras_bert.tasks.labels import check_labels, class_weights, label_ids, sorted_labels, stored_labels
+from keras_bert.tasks.long_text_task import LongTextTask, text_vectors
 from keras_bert.tasks.metrics import label_scores, multi_label_scores
 from keras_bert.tasks.readers import Rows
 from keras_bert.tasks.signature import Logits, Signature, classify_signatures
-from keras_bert.tasks.task import Task
 from keras_bert.text.tensors import tf
 
 
@@ -39,7 +39,7 @@ class Classification:
 
 
 @keras.saving.register_keras_serializable("keras_bert")
-class TextClassifier(Task):
+class TextClassifier(LongTextTask):
     """A Dense layer on the pooled output (Devlin et al. 2018, section 4.1): logits [B, C].
 
     `x` is a column of texts, or a tuple of two columns for pairs; `y` has label names or ids. With `multi_label` each
@@ -49,6 +49,12 @@ class TextClassifier(Task):
     Args:
         labels: names, in the order of the logits.
         multi_label: whether a text can have several labels.
+        long: how a text is read that is longer than the preprocessor's seq_length. "truncate" reads its first pieces;
+            "head-tail" the first quarter and the last three quarters of what fits (Sun et al. 2019, "How to Fine-Tune BERT
+            for Text Classification"); "windows" all of a single text, in windows of seq_length pieces that overlap by a
+            quarter, whose vectors are pooled. The inputs are then [B, K, S], K windows for each text.
+        pool: of windows: "mean", "max", or "attention", a mean with learned weights.
+        max_windows: in training, read at most this many windows of a text, spread evenly over it. Answers read all.
         freeze: train only the head.
 
     >>> import keras_bert
@@ -71,23 +77,28 @@ class TextClassifier(Task):
         labels: Sequence[str],
         *,
         multi_label: bool = False,
+        long: str = "truncate",
+        pool: str = "mean",
+        max_windows: int = 8,
         freeze: bool = False,
         name: str | None = None,
     ) -> None:
         check_bert(bert)
         labels = check_labels(labels, least=1 if multi_label else 2)
+        inputs, vectors = text_vectors(bert, long, pool)
 
         # === Layers ===
         dropout = Dropout(bert.config.hidden_dropout_prob, dtype=bert.dtype_policy, name="classifier_dropout")
         classifier = head_layer(len(labels), bert, name="classifier")
 
         # === Functional model ===
-        logits = classifier(dropout(bert.output["pooled_output"]))  # [B, C]
-        super().__init__(bert, bert.input, logits, freeze=freeze, name=name)
+        logits = classifier(dropout(vectors))  # [B, C]
+        super().__init__(bert, inputs, logits, freeze=freeze, name=name)
 
         # === Config ===
         self.labels = labels
         self.multi_label = multi_label
+        self._set_long(long, pool, max_windows)
 
     @classmethod
     def settings(cls, head: Any) -> dict[str, Any]:
@@ -102,6 +113,11 @@ class TextClassifier(Task):
                 yield row, label
 
     @classmethod
+    def check_settings(cls, settings: Any) -> None:
+        cls._check_long(settings)
+        super().check_settings(settings)
+
+    @classmethod
     def check_rows(cls, rows: Rows) -> None:
         if isinstance(rows.y[0], str):
             super().check_rows(rows)
@@ -113,7 +129,7 @@ class TextClassifier(Task):
     @classmethod
     def from_rows(cls, bert: Bert, rows: Rows, settings: Any) -> "TextClassifier":
         labels = sorted_labels(label for _, label in cls.labels_of(rows))
-        return cls(bert, labels, multi_label=isinstance(rows.y[0], list))
+        return cls(bert, labels, multi_label=isinstance(rows.y[0], list), **cls._long_options(settings))
 
     @property
     def best_score(self) -> str:
@@ -178,7 +194,7 @@ class TextClassifier(Task):
 
     def signatures(self, logits: Logits, seq_length: int) -> dict[str, Signature]:
         signatures = super().signatures(logits, seq_length)
-        return signatures | classify_signatures(signatures["serving_default"], signatures["pair"])
+        return signatures | classify_signatures(signatures["serving_default"], signatures.get("pair"))
 
     def answers_in_graph(self, logits: Any, texts: tuple[Any, ...]) -> dict[str, Any]:
         labels = tf.constant(self.labels)  # [C]

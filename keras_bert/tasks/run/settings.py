@@ -35,6 +35,9 @@ class FinetuneSettings:
     lora: int | None = None  # rank
     strategy: str = "one"  # as in keras_bert.strategy
     cosine: bool = False  # regress: compare the embeddings of two texts
+    long: str | None = None  # these three as in TextClassifier; None: its own default
+    pool: str | None = None
+    max_windows: int | None = None
 
     def __post_init__(self) -> None:
         for name in ("epochs", "batch_size", "learning_rate"):
@@ -59,6 +62,12 @@ class FinetuneSettings:
                 "freeze and lora were both given, and LoRA freezes the encoder by itself. Give one of them. "
                 f"Received: freeze={self.freeze}, lora={self.lora}"
             )
+        for name in ("long", "pool", "max_windows"):
+            if getattr(self, name) and name not in self.task.run_fields:
+                raise ValueError(
+                    f"{name} was given, and the task {self.kind} does not have it. Leave it out. "
+                    f"Received: {name}={getattr(self, name)!r}"
+                )
         self.task.check_settings(self)
 
     @property
