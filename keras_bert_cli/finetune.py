@@ -64,6 +64,17 @@ def finetune(
         int | None,
         typer.Option(min=1, max=options.MOST, help="Windows of a text that training reads.", show_default="8"),
     ] = None,
+    calibrate: Annotated[
+        bool,
+        typer.Option(
+            "--calibrate",
+            help="For classify: at the end, set the temperature or the thresholds of labels on the validation file.",
+        ),
+    ] = False,
+    abstain_below: Annotated[
+        float | None,
+        typer.Option(min=0, max=1, help="For classify: give no label that is less likely than this.", show_default="0"),
+    ] = None,
     freeze: Annotated[bool, typer.Option("--freeze", help="Train only the head.")] = False,
     freeze_blocks: Annotated[
         int | None, typer.Option(min=0, help="Freeze the embeddings and this many encoder blocks.")
@@ -94,4 +105,6 @@ def finetune(
     metrics = finetune_grid(settings, output) if grid else run(settings, output)
     for name, value in metrics["valid"].items():
         typer.echo(f"{name}\t{value:.4f}")
+    for name, value in metrics.get("calibration", {}).get("set", {}).items():
+        typer.echo(f"{name}\t{value}")
     typer.echo(f"{output}: epoch {metrics['best_epoch']}, the best by {metrics['chosen_by']}")

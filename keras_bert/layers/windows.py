@@ -53,8 +53,9 @@ class WindowPooling(keras.layers.Layer):
         if self.pool == "max":
             return ops.max(ops.where(real, vectors, _NOWHERE), axis=1)  # [B, H]
         scores = ops.matmul(vectors, self.query) if self.pool == "attention" else vectors[..., :1] * 0  # [B, K, 1]
-        weights = ops.softmax(ops.where(real, scores, _NOWHERE), axis=1)  # [B, K, 1]
-        return ops.sum(weights * vectors, axis=1)  # [B, H]
+        scores = ops.where(real, scores, _NOWHERE)
+        powers = ops.exp(scores - ops.max(scores, axis=1, keepdims=True))  # [B, K, 1]; ops.softmax warns where K is 1
+        return ops.sum(powers * vectors, axis=1) / ops.sum(powers, axis=1)  # [B, H]
 
     def compute_output_spec(self, vectors: KerasTensor, padding: dict[str, KerasTensor]) -> KerasTensor:
         return KerasTensor((padding["slots"].shape[0], vectors.shape[-1]), dtype=self.compute_dtype)

@@ -44,8 +44,8 @@ class LongTextTask(Task):
     """What `TextClassifier` and `TextRegressor` share: the three ways to read a text that is too long.
 
     long: "truncate" reads the first pieces. "head-tail" reads the first quarter and the last three quarters of what
-    fits, see `text.packing.Packer`. "windows" reads all of a single text, in windows of seq_length pieces that overlap by
-    a quarter, and pools their vectors.
+    fits, see `text.packing.Packer`. "windows" reads all of a single text, in windows of seq_length pieces that overlap
+    by a quarter, and pools their vectors.
     """
 
     long: str = "truncate"
@@ -74,6 +74,12 @@ class LongTextTask(Task):
         """Those of the three arguments that `FinetuneSettings` have."""
         given = {name: getattr(settings, name) for name in ("long", "pool", "max_windows")}
         return {name: value for name, value in given.items() if value is not None}
+
+    @property
+    def own_settings(self) -> tuple[str, ...]:
+        """Settings with another value than the default, which formats of other packages cannot hold."""
+        names = ("long", "temperature", "thresholds", "abstain_below")
+        return tuple(name for name in names if getattr(self, name, None) != getattr(type(self), name, None))
 
     # === Rows ===
 
@@ -132,6 +138,7 @@ class LongTextTask(Task):
         if self.long != "windows":
             return super().signatures(logits, seq_length)
         packer, encoder = replace(self.packer, max_length=seq_length), _encoder(self.bert)
+        size = self.bert.config.hidden_size
 
         def vectors(rows: dict[str, Any]) -> Any:
             return tf.cast(encoder(rows, training=False), tf.float32)
@@ -139,10 +146,10 @@ class LongTextTask(Task):
         def answer(text: Any) -> dict[str, Any]:
             windows, number = text_windows(self.bert.preprocessor.tokenize(text).merge_dims(1, 2), packer)
             rows = packer.pack([windows], "longest")  # [W, S]
-            found = in_batches(vectors, rows, (self.bert.config.hidden_size,))  # [W, H]
+            found = tf.ensure_shape(in_batches(vectors, rows, (size,)), (None, size))  # [W, H]
             by_text = tf.RaggedTensor.from_value_rowids(found, number, nrows=tf.size(text))  # [B, (windows), H]
-            of_texts = tf.map_fn(self._head, by_text, fn_output_signature=tf.TensorSpec(self.output_shape[1:]))  # [B, C]
-            return {**self.answers_in_graph(of_texts, (text,)), "truncated": tf.fill(tf.shape(text), False)}
+            logits = tf.map_fn(self._head, by_text, fn_output_signature=tf.TensorSpec(self.output_shape[1:]))  # [B, C]
+            return {**self.answers_in_graph(logits, (text,)), "truncated": tf.fill(tf.shape(text), False)}
 
         return {"serving_default": Signature(answer, strings("text"))}
 

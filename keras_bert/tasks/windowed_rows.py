@@ -19,7 +19,8 @@ logger = logging.getLogger("keras_bert")
 class WindowedRows(LabelledRows):
     """Long texts with what is to be learned from them. `segments` has their windows, one text after another.
 
-    counts: the windows of each text, [n]. most: a text of a batch has at most so many, spread evenly over it; None: all.
+    counts: the windows of each text, [n]. most: a text of a batch has at most so many, spread evenly over it; None: no
+    limit.
     """
 
     counts: Any = None
@@ -57,7 +58,8 @@ class WindowedRows(LabelledRows):
             most = int(min(self.counts.max(), self.most or self.counts.max()))
         number = tf.range(most)[tf.newaxis]  # [1, K]
         real = number < kept[:, tf.newaxis]  # [B, K]
-        spread = number * (counts - 1)[:, tf.newaxis] // tf.maximum(kept - 1, 1)[:, tf.newaxis]  # the first and the last
+        # Spread evenly from the first to the last.
+        spread = number * (counts - 1)[:, tf.newaxis] // tf.maximum(kept - 1, 1)[:, tf.newaxis]  # [B, K]
         window = first[:, tf.newaxis] + tf.where(real, spread, 0)  # [B, K]
         x = TokenizedRows.pack(self, tf.reshape(window, [-1]), width)  # [B * K, S]
         real = tf.reshape(real, [-1, 1])

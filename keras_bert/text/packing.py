@@ -20,8 +20,8 @@ HEAD = 4  # with head_tail, one piece in so many is from the beginning
 class Packer:
     """Packs ragged segments of ids. `max_length` limits the rows where seq_length is "longest".
 
-    head_tail: of a segment that is too long, keep the first quarter and the last three quarters of what fits, as "How to
-    Fine-Tune BERT for Text Classification" does (Sun et al. 2019: 128 and 382 pieces of 510), and not only the first.
+    head_tail: of a segment that is too long, keep the first quarter and the last three quarters of what fits, as in
+    "How to Fine-Tune BERT for Text Classification" (Sun et al. 2019: 128 and 382 pieces of 510).
 
     >>> import tensorflow as tf
     >>> packer = Packer(start=2, end=3, pad=0)

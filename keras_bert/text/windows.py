@@ -1,4 +1,4 @@
-"""Windows: a text that is longer than the model, in overlapping parts; a context, as in google-research/bert's run_squad."""
+"""Windows: a text that is longer than the model, in overlapping parts; for questions, as in Google's run_squad."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -79,7 +79,7 @@ def split(
 ) -> tuple["tf.RaggedTensor", "tf.Tensor", "tf.Tensor"]:
     """Overlapping parts of rows of ids [B, (pieces)]: W >= B parts; an empty row has an empty one.
 
-    room, step: for each row, int32 [B], the most pieces of a part, and how many pieces after a part the next one begins.
+    room, step: for each row, int32 [B], the most pieces of a part, and how many pieces later the next part begins.
     Returns the parts [W, (pieces)], the row of each [W], and of each of their pieces its place in `rows.values`.
     """
     tf = tensors()

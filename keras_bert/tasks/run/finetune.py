@@ -15,6 +15,7 @@ from keras_bert.storage import check_new_folder, lock, write_json
 from keras_bert.tasks.labels import check_known
 from keras_bert.tasks.readers import Rows
 from keras_bert.tasks.run.best_epoch import METRICS, BestEpoch, begun
+from keras_bert.tasks.run.calibrated import calibrated
 from keras_bert.tasks.run.model_card import write_card, write_curve
 from keras_bert.tasks.run.settings import FILE, FinetuneSettings
 from keras_bert.training.strategy import is_distributed, strategy
@@ -81,6 +82,8 @@ def _run(settings: FinetuneSettings, folder: Path, train: Rows, valid: Rows) -> 
             verbose=1 if Console().is_interactive else 0,
         )
     metrics = best.finish(folder / MODEL) | {"rows": {"train": len(train), "valid": len(valid)}}
+    if settings.calibrate:
+        metrics["calibration"] = calibrated(folder / MODEL, valid, settings.batch_size)
     write_json(folder / METRICS, metrics)
     write_json(folder / LABELS, list(task.labels))
     write_curve(folder / "curve.png", metrics)

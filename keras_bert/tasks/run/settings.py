@@ -38,6 +38,8 @@ class FinetuneSettings:
     long: str | None = None  # these three as in TextClassifier; None: its own default
     pool: str | None = None
     max_windows: int | None = None
+    calibrate: bool = False  # classify: set the temperature or the thresholds on the validation rows at the end
+    abstain_below: float | None = None  # as in TextClassifier
 
     def __post_init__(self) -> None:
         for name in ("epochs", "batch_size", "learning_rate"):
@@ -62,7 +64,7 @@ class FinetuneSettings:
                 "freeze and lora were both given, and LoRA freezes the encoder by itself. Give one of them. "
                 f"Received: freeze={self.freeze}, lora={self.lora}"
             )
-        for name in ("long", "pool", "max_windows"):
+        for name in ("long", "pool", "max_windows", "calibrate", "abstain_below"):
             if getattr(self, name) and name not in self.task.run_fields:
                 raise ValueError(
                     f"{name} was given, and the task {self.kind} does not have it. Leave it out. "
