@@ -160,7 +160,7 @@ def _same(graph: Graph, config: Any, x: Value, *_: Any) -> str:
 
 
 def _window_pooling(graph: Graph, config: Any, vectors: Value, padding: dict[str, Value]) -> str:
-    size, layer = vectors.shape[-1], config["layer"]
+    size, layer = int(vectors.shape[-1] or 0), config["layer"]
     shape = graph("Concat", shape_of(graph, padding["slots"].name), graph.constant([size]), axis=0)
     by_text = graph("Reshape", vectors.name, shape)  # [B, K, H]
     real = graph("Unsqueeze", padding["rows"].name, graph.constant([-1]))  # [B, K, 1]

@@ -78,6 +78,8 @@ class TextClassifier(LongTextTask):
     >>> history = task.fit(["good", "bad"], ["positive", "negative"], epochs=1, verbose=0)
     >>> task.classify("good").label in task.labels
     True
+    >>> sorted(task.calibrate(["good", "bad"] * 10, ["positive", "positive", "negative", "negative"] * 5))
+    ['temperature']
     """
 
     command: str = "classify"
@@ -268,8 +270,8 @@ class TextClassifier(LongTextTask):
         return answers[0] if one else answers
 
     def decode(self, examples: LabelledRows, logits: list[np.ndarray]) -> list[Classification]:
-        logits = np.reshape(logits, (len(logits), len(self.labels)))  # [n, C]
-        scores = ops.sigmoid(logits) if self.multi_label else ops.softmax(logits / self.temperature)
+        of_texts = np.reshape(logits, (len(logits), len(self.labels)))  # [n, C]
+        scores = ops.sigmoid(of_texts) if self.multi_label else ops.softmax(of_texts / self.temperature)
         scores = ops.convert_to_numpy(scores)
         named = [dict(zip(self.labels, row.tolist(), strict=True)) for row in scores]
         thresholds = self._thresholds() if self.multi_label else {}
