@@ -26,6 +26,10 @@ class WindowedRows(LabelledRows):
     counts: Any = None
     most: int | None = None
 
+    def __post_init__(self) -> None:
+        if len(self):
+            _ = self.lengths  # which is asked for inside graphs, where it cannot be computed
+
     def __len__(self) -> int:
         return len(self.counts)
 
