@@ -17,8 +17,14 @@ from keras_bert.tasks.labelled_rows import LabelledRows
 from keras_bert.tasks.labels import check_labels, class_weights, label_ids, sorted_labels, stored_labels
 from keras_bert.tasks.long_text_task import LongTextTask, text_vectors
 from keras_bert.tasks.metrics import label_scores, multi_label_scores
+<<<<<<< HEAD
 from keras_bert.tasks.metrics.calibration import best_temperature, best_thresholds, calibration_error
 from keras_bert.tasks.readers import Rows
+=======
+from keras_bert.tasks.metrics.by_label import scores_by_label
+from keras_bert.tasks.metrics.classification import positive_label
+from keras_bert.tasks.readers import TABLE_FIELDS, Reading, Rows
+>>>>>>> main
 from keras_bert.tasks.signature import Logits, Signature, classify_signatures
 from keras_bert.text.tensors import tf
 from keras_bert.wording import listed
@@ -83,6 +89,7 @@ class TextClassifier(LongTextTask):
     """
 
     command: str = "classify"
+    reading_fields: tuple[str, ...] = (*TABLE_FIELDS, "separator", "positive")
     usage: str = 'task.classify("a text")'
     heads: tuple[str, ...] = ("classifier",)
     run_fields: tuple[str, ...] = (*LongTextTask.run_fields, "calibrate", "abstain_below")
@@ -169,16 +176,32 @@ class TextClassifier(LongTextTask):
     @classmethod
     def from_rows(cls, bert: Bert, rows: Rows, settings: Any) -> "TextClassifier":
         labels = sorted_labels(label for _, label in cls.labels_of(rows))
+<<<<<<< HEAD
         options = {**cls._long_options(settings), "abstain_below": settings.abstain_below or 0.0}
         return cls(bert, labels, multi_label=isinstance(rows.y[0], list), **options)
+=======
+        positive, several = settings.reading.positive, isinstance(rows.y[0], list)
+        positive_label(labels, positive)  # an error now, and not after the first epoch
+        if several and positive is not None:
+            raise ValueError(
+                "positive (--positive) was given where a text can have several labels. Leave it out: the F1 of each "
+                f"label is reported. Received: positive={positive!r}"
+            )
+        return cls(bert, labels, multi_label=several)
+>>>>>>> main
 
     @property
     def best_score(self) -> str:
         return "f1_micro" if self.multi_label else "accuracy"
 
-    def report(self, y: Any, answers: list[Classification]) -> dict[str, float]:
-        true = self.target_ids(y)
+    @classmethod
+    def report_options(cls, reading: Reading) -> dict[str, Any]:
+        return {} if reading.positive is None else {"positive": reading.positive}
+
+    def report(self, y: Any, answers: list[Classification], positive: str | None = None) -> dict[str, float]:
+        ids = self.target_ids(y), self._predicted(answers)
         if self.multi_label:
+<<<<<<< HEAD
             return multi_label_scores(true, self.target_ids([answer.above() for answer in answers]))
         names = [self.labels[number] for number in true]
         likely = [max(answer.scores, key=lambda label: answer.scores[label]) for answer in answers]
@@ -194,6 +217,25 @@ class TextClassifier(LongTextTask):
     def as_json(self, answer: Any) -> dict[str, Any]:
         found = {"label": answer.label, "score": answer.score, "scores": answer.scores}
         return {**found, "labels": list(answer.above())} if self.multi_label else found
+=======
+            return multi_label_scores(*ids)
+        true, predicted = ([self.labels[number] for number in numbers] for numbers in ids)
+        return label_scores(true, predicted, self.labels, positive)
+
+    def details(self, y: Any, examples: LabelledRows, logits: list[np.ndarray], **options: Any) -> dict[str, Any]:
+        """The scores of each label, and the label that `f1` is of."""
+        true, predicted = self.target_ids(y), self._predicted(self.decode(examples, logits))
+        if self.multi_label:
+            return {"labels": scores_by_label(true, predicted, self.labels)}
+        rows = np.eye(len(self.labels))  # [C, C]
+        found = {"labels": scores_by_label(rows[true], rows[predicted], self.labels)}
+        label = positive_label(self.labels, options.get("positive"))
+        return found if label is None else {**found, "positive": label}
+
+    def _predicted(self, answers: list[Classification]) -> np.ndarray:
+        """The answers as `target_ids` has them."""
+        return self.target_ids([answer.above(0.5) if self.multi_label else answer.label for answer in answers])
+>>>>>>> main
 
     # === Training ===
 

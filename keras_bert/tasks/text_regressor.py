@@ -15,7 +15,7 @@ from keras_bert.tasks.heads import check_bert, encode_rows, head_layer
 from keras_bert.tasks.labelled_rows import LabelledRows
 from keras_bert.tasks.long_text_task import LongTextTask, text_vectors
 from keras_bert.tasks.metrics import number_scores
-from keras_bert.tasks.readers import Reading, Rows, read_scores
+from keras_bert.tasks.readers import TABLE_FIELDS, Reading, Rows, read_scores
 from keras_bert.tasks.signature import Logits, Signature, pack_texts, strings
 from keras_bert.text.tensors import tf
 from keras_bert.text.tokenized_rows import pieces
@@ -47,7 +47,7 @@ class TextRegressor(LongTextTask):
     """
 
     command: str = "regress"
-    reading_fields: tuple[str, ...] = ("format", "text", "label", "scale", "header", "skip_empty")
+    reading_fields: tuple[str, ...] = (*TABLE_FIELDS, "scale")
     usage: str = 'task.score("a text")'
     heads: tuple[str, ...] = ("regressor",)
 

@@ -12,6 +12,7 @@ from keras_bert import TextClassifier
 from keras_bert.tasks.metrics.calibration import best_temperature, best_thresholds, calibration_error
 from keras_bert.tasks.metrics.scores import scores
 from keras_bert.tasks.run.settings import FinetuneSettings
+from keras_bert.weights.checkpoint import Checkpoint
 from tests.parity.oracles import randomize
 from tests.tasks.runs import reviews, run, train, write
 from tests.tasks.small import NO_DROPOUT, TEXTS, small_bert
@@ -109,6 +110,7 @@ def test_temperature(tmp_path):
     expected = powers / powers.sum(1, keepdims=True)
     np.testing.assert_allclose([list(one.scores.values()) for one in after], expected, atol=1e-6)
     assert np.array_equal(task.predict(texts), logits)
+    assert "setting temperature" in Checkpoint.of(task).left_out  # of other formats
     error = scores(task, texts, labels)["calibration_error"]
     assert error < found["calibration_error"] / 2
     task.save(tmp_path / "task.keras")

@@ -192,6 +192,7 @@ def memory_of_long_texts():
     return found, np.diff(peaks).tolist()
 
 
+@pytest.mark.long
 def test_very_long_texts_take_bounded_memory():
     """A text of 5,000,000 characters is 220,000 windows here; of each, only the vector is kept."""
     (nothing, some, many), (first, second) = fork(memory_of_long_texts)

@@ -26,11 +26,14 @@ class BestEpoch(Validation):
     Args:
         folder: of the run.
         rows: the validation rows.
+        best_by: the score that decides which epoch is best; None: the task's own.
         options: of `Validation`.
     """
 
-    def __init__(self, folder: Path, rows: Rows, **options: Any) -> None:
+    def __init__(self, folder: Path, rows: Rows, *, best_by: str | None = None, **options: Any) -> None:
         super().__init__(rows.x, rows.y, **options)
+        self.best_by = best_by
+        self.details: dict[str, Any] = {}  # of the latest validation
         self.folder = folder
         self.record: dict[str, Any] = read_json(folder / METRICS) or {"epochs": []}
 
@@ -69,6 +72,10 @@ class BestEpoch(Validation):
             best = ", the best so far" if self.record["best_epoch"] == self.done else ""
             logger.info("Epoch %d: %s%s", self.done, shown, best)
 
+    def report(self, logits: list[np.ndarray]) -> dict[str, float]:
+        self.details = self.model.details(self.columns[1], self.examples, logits, **self.options)
+        return super().report(logits)
+
     def finish(self, path: Path) -> dict[str, Any]:
         """Keep only the best model, without its optimizer and under this name, and return the record of the run."""
         if not path.exists():
@@ -80,7 +87,7 @@ class BestEpoch(Validation):
 
     def _append(self, epoch: dict[str, Any]) -> None:
         """Add an epoch to the record. Of two equally good epochs the earlier one is the best."""
-        epochs, name = [*self.record["epochs"], epoch], self.model.best_score
+        epochs, name = [*self.record["epochs"], epoch], self.best_by or self.model.best_score
         if name not in epoch["scores"]:
             raise ValueError(
                 f"{type(self.model).__name__}.best_score names {name!r}, which its report and its metrics do not have. "
@@ -88,10 +95,13 @@ class BestEpoch(Validation):
             )
         values = [one["scores"][name] for one in epochs]
         best = values.index(max(values))
+        if best + 1 < len(epochs):  # an earlier epoch is still the best
+            self.details = {name: self.record[name] for name in self.details if name in self.record}
         self.record = {
             "chosen_by": name,
             "best_epoch": best + 1,
             "valid": epochs[best]["scores"],
+            **self.details,
             "epochs": epochs,
         }
 

@@ -9,15 +9,27 @@ from typing import Any
 
 import keras
 
+from keras_bert.bert import Bert
+from keras_bert.checks import check_choice
+from keras_bert.config import BertConfig
 from keras_bert.inputs import check_length
 from keras_bert.installation import has_tensorflow
 from keras_bert.storage import check_new_folder, lock, write_json
 from keras_bert.tasks.labels import check_known
+from keras_bert.tasks.metrics.by_label import one_sided
+from keras_bert.tasks.metrics.scores import scores
 from keras_bert.tasks.readers import Rows
 from keras_bert.tasks.run.best_epoch import METRICS, BestEpoch, begun
+<<<<<<< HEAD
 from keras_bert.tasks.run.calibrated import calibrated
+=======
+from keras_bert.tasks.run.epoch_log import EpochLog
+>>>>>>> main
 from keras_bert.tasks.run.model_card import write_card, write_curve
 from keras_bert.tasks.run.settings import FILE, FinetuneSettings
+from keras_bert.tasks.run.split_rows import split_rows
+from keras_bert.text.preprocessor import Preprocessor
+from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.training.strategy import is_distributed, strategy
 from keras_bert.weights.load import load
 
@@ -39,8 +51,12 @@ def finetune(settings: FinetuneSettings, output: Path) -> dict[str, Any]:
         )
     check_new_folder(output)
     task = settings.task
-    train, valid = (task.read_rows(path, settings.reading) for path in (settings.train, settings.valid))
+    train = task.read_rows(settings.train, settings.reading)
     task.check_rows(train)
+    if settings.split is not None:
+        train, valid = split_rows(task, train, settings.split)
+    else:
+        valid = task.read_rows(settings.valid, settings.reading)  # type: ignore[arg-type]  # one of both is given
     check_known(task.labels_of(valid), valid, {label for _, label in task.labels_of(train)})
     folder = output.with_name(output.name + ".partial")
     with _locked(folder, settings):
@@ -51,9 +67,12 @@ def finetune(settings: FinetuneSettings, output: Path) -> dict[str, Any]:
     return metrics
 
 
-def load_encoder(settings: FinetuneSettings) -> Any:
+def load_encoder(settings: FinetuneSettings) -> Bert:
     """The encoder to start from, frozen or with LoRA if the settings say so."""
-    bert = load(settings.model, dtype=settings.dtype, seq_length=settings.length)
+    if settings.vocab is None:
+        bert = load(settings.model, dtype=settings.dtype, seq_length=settings.length)
+    else:
+        bert = _new_encoder(settings)
     check_length(settings.seq_length, bert.config.max_position_embeddings)
     if settings.lora is not None:
         bert.enable_lora(settings.lora)
@@ -62,28 +81,52 @@ def load_encoder(settings: FinetuneSettings) -> Any:
     return bert
 
 
+def _new_encoder(settings: FinetuneSettings) -> Bert:
+    """An encoder with random weights and the user's vocabulary."""
+    vocabulary = Vocabulary.from_file(str(settings.vocab))
+    config = BertConfig.from_size(str(settings.size), vocab_size=len(vocabulary))
+    preprocessor = Preprocessor(
+        vocabulary,
+        lowercase=not settings.cased,
+        strip_accents=False if settings.keep_accents else None,
+        split_cjk=not settings.no_split_cjk,
+        seq_length=settings.length,
+        max_length=config.max_position_embeddings,
+    )
+    return Bert(config, preprocessor, dtype=settings.dtype)
+
+
 def _run(settings: FinetuneSettings, folder: Path, train: Rows, valid: Rows) -> dict[str, Any]:
     from rich.console import Console
 
     keras.utils.set_random_seed(settings.seed)
     with _scope(settings.strategy):
         task = settings.task.from_rows(load_encoder(settings), train, settings)
-    best = BestEpoch(folder, valid, batch_size=settings.batch_size, **task.report_options(settings.reading))
+    options = task.report_options(settings.reading)
+    if settings.best_by is not None and (known := scores(task, valid[:8].x, valid[:8].y, **options)):
+        check_choice("best_by", settings.best_by, tuple(known))  # now, and not after the first epoch
+    best = BestEpoch(folder, valid, best_by=settings.best_by, batch_size=settings.batch_size, **options)
     if best.done:
         logger.info("Resuming after epoch %d of %d in %s", best.done, settings.epochs, folder)
     if best.done < settings.epochs:
+        interactive = Console().is_interactive
         task.fit(
             train.x,
             train.y,
             recipe=settings.recipe,
-            callbacks=[best],
+            callbacks=[best] if interactive else [best, EpochLog()],
             initial_epoch=best.done,
             seed=settings.seed,
-            verbose=1 if Console().is_interactive else 0,
+            verbose=int(interactive),
         )
     metrics = best.finish(folder / MODEL) | {"rows": {"train": len(train), "valid": len(valid)}}
+<<<<<<< HEAD
     if settings.calibrate:
         metrics["calibration"] = calibrated(folder / MODEL, valid, settings.batch_size)
+=======
+    for sentence in one_sided(metrics.get("labels", {}), len(valid)):
+        logger.warning("%s", sentence)
+>>>>>>> main
     write_json(folder / METRICS, metrics)
     write_json(folder / LABELS, list(task.labels))
     write_curve(folder / "curve.png", metrics)

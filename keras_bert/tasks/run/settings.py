@@ -22,7 +22,7 @@ class FinetuneSettings:
 
     kind: str  # the `command` of a task, such as "classify"
     train: str
-    valid: str
+    valid: str | None = None  # None: `split` says which share of the training rows is held out
     model: str = "base"  # any source that keras_bert.load accepts
     reading: Reading = dataclasses.field(default_factory=Reading)
     epochs: int = 3
@@ -35,11 +35,21 @@ class FinetuneSettings:
     lora: int | None = None  # rank
     strategy: str = "one"  # as in keras_bert.strategy
     cosine: bool = False  # regress: compare the embeddings of two texts
+<<<<<<< HEAD
     long: str | None = None  # these three as in TextClassifier; None: its own default
     pool: str | None = None
     max_windows: int | None = None
     calibrate: bool = False  # classify: set the temperature or the thresholds on the validation rows at the end
     abstain_below: float | None = None  # as in TextClassifier
+=======
+    best_by: str | None = None  # the score that decides which epoch is best; None: the task's own
+    split: float | None = None
+    size: str | None = None  # of random weights to start from, in place of `model`, with the vocabulary `vocab`
+    vocab: str | None = None
+    cased: bool = False  # with `vocab`; so are the next two
+    keep_accents: bool = False
+    no_split_cjk: bool = False
+>>>>>>> main
 
     def __post_init__(self) -> None:
         for name in ("epochs", "batch_size", "learning_rate"):
@@ -47,6 +57,17 @@ class FinetuneSettings:
                 raise ValueError(
                     f"{name} must be above 0 and finite. Use another value. Received: {name}={getattr(self, name)}"
                 )
+        if (self.valid is None) == (self.split is None) or not (self.split is None or 0 < self.split < 1):
+            raise ValueError(
+                "valid and split are both given or both missing, or split is not between 0 and 1. Give a validation "
+                f"file, or the share of the training rows to hold out. Received: valid={self.valid!r}, "
+                f"split={self.split}"
+            )
+        if (self.size is None) != (self.vocab is None):
+            raise ValueError(
+                "size and vocab belong together. Give both (--size, --vocab) to start from random weights with your "
+                f"own vocabulary. Received: size={self.size!r}, vocab={self.vocab!r}"
+            )
         columns = (*self.reading.text, *self.reading.choices, self.reading.label)
         if len(set(columns)) < len(columns):
             raise ValueError(
@@ -106,7 +127,7 @@ class FinetuneSettings:
             ) from None
 
     def to_json(self, path: Path) -> None:
-        """Write the settings with the digests of both files, so that a run never resumes with other files."""
+        """Write the settings with the digests of its files, so that a run never resumes with other files."""
         write_json(path, self._record())
 
     def check_same(self, path: Path) -> None:
@@ -119,4 +140,5 @@ class FinetuneSettings:
             )
 
     def _record(self) -> dict[str, Any]:
-        return dataclasses.asdict(self) | {"sha256": [sha256_of(self.train), sha256_of(self.valid)]}
+        files = (self.train, self.valid, self.vocab)
+        return dataclasses.asdict(self) | {"sha256": [sha256_of(file) for file in files if file is not None]}
