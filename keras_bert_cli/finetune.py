@@ -2,7 +2,7 @@
 
 import dataclasses
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -12,6 +12,7 @@ from keras_bert_cli.first_look import first_look
 
 TABLES = ("tsv", "csv", "jsonl", "label-text")
 TABLE_OPTIONS = ("format", "text", "label", "header", "delimiter", "encoding", "skip_empty", "skip_bad")
+LONG_OPTIONS = ("long", "pool", "max_windows")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,7 +21,7 @@ class TaskOptions:
 
     help: str
     formats: tuple[str, ...]
-    options: tuple[str, ...]  # those that not all tasks have; except for `cosine`, the task's `reading_fields`
+    options: tuple[str, ...]  # those of only some tasks: its `reading_fields` and `run_fields`, and `cosine`
     example: str  # of the options
     label: str = ""  # what the column of the label holds
 
@@ -29,7 +30,7 @@ TASKS = {  # by the `command` of the task
     "classify": TaskOptions(
         "Label texts or text pairs.",
         TABLES,
-        (*TABLE_OPTIONS, "separator", "positive"),
+        (*TABLE_OPTIONS, "separator", "positive", *LONG_OPTIONS, "calibrate", "abstain_below"),
         "--train nsmc-train.tsv --valid nsmc-test.tsv --text document --skip-empty --model hf://klue/bert-base "
         "--output nsmc",
         "label",
@@ -37,7 +38,7 @@ TASKS = {  # by the `command` of the task
     "regress": TaskOptions(
         "Score texts or text pairs with numbers.",
         TABLES,
-        (*TABLE_OPTIONS, "scale", "cosine"),
+        (*TABLE_OPTIONS, "scale", "cosine", *LONG_OPTIONS),
         "--train train.csv --split 0.1 --text sentence1 --text sentence2 --label score --output similarity",
         "score",
     ),
@@ -127,13 +128,10 @@ def finetune(
     ] = None,
     seed: Annotated[int, options.seed("the new head, the dropout and the order of the rows")] = 0,
     dtype: Annotated[str, options.TRAINING_DTYPE] = "float32",
-<<<<<<< HEAD
-    cosine: Annotated[
-        bool, typer.Option("--cosine", help="For regress: score a pair by the cosine of its texts' vectors.")
-    ] = False,
+    cosine: Annotated[bool, typer.Option("--cosine", help="Score a pair by the cosine of its texts' vectors.")] = False,
     long: Annotated[
         Literal["truncate", "head-tail", "windows"] | None,
-        typer.Option(help="For classify and regress: how to read texts of more than --seq-length pieces."),
+        typer.Option(help="How to read texts of more than --seq-length pieces."),
     ] = None,
     pool: Annotated[
         Literal["mean", "max", "attention"] | None, typer.Option(help="How --long windows pools their vectors.")
@@ -146,16 +144,13 @@ def finetune(
         bool,
         typer.Option(
             "--calibrate",
-            help="For classify: at the end, set the temperature or the thresholds of labels on the validation file.",
+            help="At the end, set the temperature or the thresholds of labels on the validation file.",
         ),
     ] = False,
     abstain_below: Annotated[
         float | None,
-        typer.Option(min=0, max=1, help="For classify: give no label that is less likely than this.", show_default="0"),
+        typer.Option(min=0, max=1, help="Give no label that is less likely than this.", show_default="0"),
     ] = None,
-=======
-    cosine: Annotated[bool, typer.Option("--cosine", help="Score a pair by the cosine of its texts' vectors.")] = False,
->>>>>>> main
     freeze: Annotated[bool, typer.Option("--freeze", help="Train only the head.")] = False,
     freeze_blocks: Annotated[
         int | None, typer.Option(min=0, help="Freeze the embeddings and this many encoder blocks.")
@@ -197,14 +192,9 @@ def finetune(
     given["reading"] = Reading(**options.fields_of(Reading, given))
     settings = FinetuneSettings(kind=name, **options.fields_of(FinetuneSettings, given))
     metrics = finetune_grid(settings, output) if grid else run(settings, output)
-<<<<<<< HEAD
-    for name, value in metrics["valid"].items():
-        typer.echo(f"{name}\t{value:.4f}")
+    options.print_scores(metrics["valid"], metrics)
     for name, value in metrics.get("calibration", {}).get("set", {}).items():
         typer.echo(f"{name}\t{value}")
-=======
-    options.print_scores(metrics["valid"], metrics)
->>>>>>> main
     typer.echo(f"{output}: epoch {metrics['best_epoch']}, the best by {metrics['chosen_by']}")
 
 

@@ -11,20 +11,23 @@ from keras import ops
 
 from keras_bert.bert import Bert
 from keras_bert.layers.norm import Dropout
-from keras_bert.tasks.columns import as_batch, rows_of
+from keras_bert.tasks.columns import as_batch
 from keras_bert.tasks.heads import check_bert, head_layer
 from keras_bert.tasks.labelled_rows import LabelledRows
-from keras_bert.tasks.labels import check_labels, class_weights, label_ids, sorted_labels, stored_labels
+from keras_bert.tasks.labels import (
+    check_labels,
+    class_weights,
+    label_ids,
+    several_labels,
+    sorted_labels,
+    stored_labels,
+)
 from keras_bert.tasks.long_text_task import LongTextTask, text_vectors
 from keras_bert.tasks.metrics import label_scores, multi_label_scores
-<<<<<<< HEAD
-from keras_bert.tasks.metrics.calibration import best_temperature, best_thresholds, calibration_error
-from keras_bert.tasks.readers import Rows
-=======
 from keras_bert.tasks.metrics.by_label import scores_by_label
+from keras_bert.tasks.metrics.calibration import best_temperature, best_thresholds, calibration_error
 from keras_bert.tasks.metrics.classification import positive_label
 from keras_bert.tasks.readers import TABLE_FIELDS, Reading, Rows
->>>>>>> main
 from keras_bert.tasks.signature import Logits, Signature, classify_signatures
 from keras_bert.text.tensors import tf
 from keras_bert.wording import listed
@@ -176,10 +179,6 @@ class TextClassifier(LongTextTask):
     @classmethod
     def from_rows(cls, bert: Bert, rows: Rows, settings: Any) -> "TextClassifier":
         labels = sorted_labels(label for _, label in cls.labels_of(rows))
-<<<<<<< HEAD
-        options = {**cls._long_options(settings), "abstain_below": settings.abstain_below or 0.0}
-        return cls(bert, labels, multi_label=isinstance(rows.y[0], list), **options)
-=======
         positive, several = settings.reading.positive, isinstance(rows.y[0], list)
         positive_label(labels, positive)  # an error now, and not after the first epoch
         if several and positive is not None:
@@ -187,8 +186,8 @@ class TextClassifier(LongTextTask):
                 "positive (--positive) was given where a text can have several labels. Leave it out: the F1 of each "
                 f"label is reported. Received: positive={positive!r}"
             )
-        return cls(bert, labels, multi_label=several)
->>>>>>> main
+        options = {**cls._long_options(settings), "abstain_below": settings.abstain_below or 0.0}
+        return cls(bert, labels, multi_label=several, **options)
 
     @property
     def best_score(self) -> str:
@@ -201,12 +200,10 @@ class TextClassifier(LongTextTask):
     def report(self, y: Any, answers: list[Classification], positive: str | None = None) -> dict[str, float]:
         ids = self.target_ids(y), self._predicted(answers)
         if self.multi_label:
-<<<<<<< HEAD
-            return multi_label_scores(true, self.target_ids([answer.above() for answer in answers]))
-        names = [self.labels[number] for number in true]
-        likely = [max(answer.scores, key=lambda label: answer.scores[label]) for answer in answers]
-        found = label_scores(names, likely, self.labels)
-        right = np.array([name == label for name, label in zip(names, likely, strict=True)])
+            return multi_label_scores(*ids)
+        true, predicted = ([self.labels[number] for number in numbers] for numbers in ids)
+        found = label_scores(true, predicted, self.labels, positive)
+        right = ids[0] == ids[1]
         found["calibration_error"] = calibration_error(right, [answer.score for answer in answers])
         if self.abstain_below:
             answered = np.array([answer.label is not None for answer in answers])
@@ -217,10 +214,6 @@ class TextClassifier(LongTextTask):
     def as_json(self, answer: Any) -> dict[str, Any]:
         found = {"label": answer.label, "score": answer.score, "scores": answer.scores}
         return {**found, "labels": list(answer.above())} if self.multi_label else found
-=======
-            return multi_label_scores(*ids)
-        true, predicted = ([self.labels[number] for number in numbers] for numbers in ids)
-        return label_scores(true, predicted, self.labels, positive)
 
     def details(self, y: Any, examples: LabelledRows, logits: list[np.ndarray], **options: Any) -> dict[str, Any]:
         """The scores of each label, and the label that `f1` is of."""
@@ -233,9 +226,10 @@ class TextClassifier(LongTextTask):
         return found if label is None else {**found, "positive": label}
 
     def _predicted(self, answers: list[Classification]) -> np.ndarray:
-        """The answers as `target_ids` has them."""
-        return self.target_ids([answer.above(0.5) if self.multi_label else answer.label for answer in answers])
->>>>>>> main
+        """The answers as `target_ids` has them; the most likely label also where the answer is that none is sure."""
+        if self.multi_label:
+            return self.target_ids([answer.above() for answer in answers])
+        return self.target_ids([max(answer.scores, key=lambda label: answer.scores[label]) for answer in answers])
 
     # === Training ===
 
@@ -264,7 +258,7 @@ class TextClassifier(LongTextTask):
     def target_ids(self, y: Any) -> Any:
         if y is None:
             return None
-        return _several(y, self.labels) if self.multi_label else label_ids(y, self.labels)
+        return several_labels(y, self.labels) if self.multi_label else label_ids(y, self.labels)
 
     def class_weight_ids(self, class_weight: Any) -> dict[int, float] | None:
         if class_weight is None or self.multi_label:
@@ -344,34 +338,3 @@ class TextClassifier(LongTextTask):
             thresholds = tf.constant(list(self._thresholds().values()), tf.float64)  # [C]
             found["above"] = tf.cast(scores, tf.float64) >= thresholds  # [B, C]
         return found
-
-
-def _several(y: Any, labels: tuple[str, ...]) -> np.ndarray:
-    """0 and 1 of each label, float32 [n, C]."""
-    if getattr(y, "ndim", 1) == 2:
-        matrix = np.asarray(y)
-        if matrix.shape[1] != len(labels) or not np.isin(matrix, (0, 1)).all():
-            raise ValueError(
-                f"y is a matrix that does not have 0 or 1 for each of the {len(labels)} labels. Correct it, or pass "
-                f"lists of labels. Received: shape {matrix.shape}"
-            )
-        return matrix.astype("float32")
-    rows = rows_of(y, "label")
-    if rows and all(_is_matrix_row(row, len(labels)) for row in rows):
-        return np.array(rows, "float32")
-    found = np.zeros((len(rows), len(labels)), "float32")
-    for number, row in enumerate(rows):
-        if isinstance(row, str) or not hasattr(row, "__iter__"):
-            raise TypeError(
-                f"Row {number} has no list of labels, which a task with multi_label needs. Pass a list, empty if no "
-                f"label holds. Received: {row!r}"
-            )
-        found[number, label_ids(list(row), labels, where=f"row {number}")] = 1
-    return found
-
-
-def _is_matrix_row(row: Any, count: int) -> bool:
-    """Whether a list is a row of a matrix of 0 and 1, as datasets and tf.data have them, and not a list of ids."""
-    if isinstance(row, str) or not hasattr(row, "__len__") or len(row) != count:
-        return False
-    return all(not isinstance(value, str | bytes) and value in (0, 1) for value in row)

@@ -20,11 +20,8 @@ from keras_bert.tasks.metrics.by_label import one_sided
 from keras_bert.tasks.metrics.scores import scores
 from keras_bert.tasks.readers import Rows
 from keras_bert.tasks.run.best_epoch import METRICS, BestEpoch, begun
-<<<<<<< HEAD
 from keras_bert.tasks.run.calibrated import calibrated
-=======
 from keras_bert.tasks.run.epoch_log import EpochLog
->>>>>>> main
 from keras_bert.tasks.run.model_card import write_card, write_curve
 from keras_bert.tasks.run.settings import FILE, FinetuneSettings
 from keras_bert.tasks.run.split_rows import split_rows
@@ -120,13 +117,10 @@ def _run(settings: FinetuneSettings, folder: Path, train: Rows, valid: Rows) -> 
             verbose=int(interactive),
         )
     metrics = best.finish(folder / MODEL) | {"rows": {"train": len(train), "valid": len(valid)}}
-<<<<<<< HEAD
     if settings.calibrate:
         metrics["calibration"] = calibrated(folder / MODEL, valid, settings.batch_size)
-=======
     for sentence in one_sided(metrics.get("labels", {}), len(valid)):
         logger.warning("%s", sentence)
->>>>>>> main
     write_json(folder / METRICS, metrics)
     write_json(folder / LABELS, list(task.labels))
     write_curve(folder / "curve.png", metrics)

@@ -116,7 +116,6 @@ def _as_text(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else f"`{value}`" if isinstance(value, str) else str(value)
 
 
-<<<<<<< HEAD
 def _calibration(metrics: dict[str, Any]) -> str:
     """What `--calibrate` set, and the scores before and after."""
     if "calibration" not in metrics:
@@ -134,7 +133,8 @@ These were set on the validation file after training, so other examples may scor
 
 {_table(("score", "before", "after"), rows)}
 """
-=======
+
+
 def _labels(metrics: dict[str, Any]) -> str:
     """The scores of each label, if the task has labels."""
     if not metrics.get("labels"):
@@ -145,7 +145,6 @@ def _labels(metrics: dict[str, Any]) -> str:
         for label, found in metrics["labels"].items()
     ]
     return f"\n{_table(('label', *names, 'rows'), rows)}\n"
->>>>>>> main
 
 
 def _grid(metrics: dict[str, Any]) -> str:

@@ -35,13 +35,11 @@ class FinetuneSettings:
     lora: int | None = None  # rank
     strategy: str = "one"  # as in keras_bert.strategy
     cosine: bool = False  # regress: compare the embeddings of two texts
-<<<<<<< HEAD
     long: str | None = None  # these three as in TextClassifier; None: its own default
     pool: str | None = None
     max_windows: int | None = None
     calibrate: bool = False  # classify: set the temperature or the thresholds on the validation rows at the end
     abstain_below: float | None = None  # as in TextClassifier
-=======
     best_by: str | None = None  # the score that decides which epoch is best; None: the task's own
     split: float | None = None
     size: str | None = None  # of random weights to start from, in place of `model`, with the vocabulary `vocab`
@@ -49,7 +47,6 @@ class FinetuneSettings:
     cased: bool = False  # with `vocab`; so are the next two
     keep_accents: bool = False
     no_split_cjk: bool = False
->>>>>>> main
 
     def __post_init__(self) -> None:
         for name in ("epochs", "batch_size", "learning_rate"):
