@@ -1,13 +1,10 @@
 """Windows: a text that is longer than the model, in overlapping parts; for questions, as in Google's run_squad."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from keras_bert.text.packing import Packer, check_seq_length, place
 from keras_bert.text.row_ids import row_ids
-from keras_bert.text.tensors import tensors
-
-if TYPE_CHECKING:
-    import tensorflow as tf
+from keras_bert.text.tensors import tf
 
 OVERLAP = 4  # one piece in so many is in two windows of a text
 
@@ -41,7 +38,6 @@ def windows(
     >>> rows["start"].numpy().tolist()[1]
     [-1, -1, -1, 4, 6, 8, -1]
     """
-    tf = tensors()
     check_seq_length(seq_length, segments=2)
     if min(seq_length, stride, max_question_length) < 1 or seq_length < max_question_length + 4:
         raise ValueError(
@@ -82,7 +78,6 @@ def split(
     room, step: for each row, int32 [B], the most pieces of a part, and how many pieces later the next part begins.
     Returns the parts [W, (pieces)], the row of each [W], and of each of their pieces its place in `rows.values`.
     """
-    tf = tensors()
     lengths = tf.cast(rows.row_lengths(), tf.int32)  # [B]
     count = 1 + tf.maximum(0, (lengths - room + step - 1) // step)  # [B]
     row = row_ids(count)  # [W]
@@ -105,7 +100,6 @@ def text_windows(rows: "tf.RaggedTensor", packer: Packer) -> tuple["tf.RaggedTen
     >>> windows, text.numpy()
     (<tf.RaggedTensor [[1, 2, 3, 4], [4, 5, 6], []]>, array([0, 0, 1], dtype=int32))
     """
-    tf = tensors()
     room = packer.max_length - 2
     if room < 1:
         raise ValueError(
@@ -123,7 +117,6 @@ def _has_most_context(source: "tf.Tensor", window: "tf.Tensor", sizes: "tf.Tenso
     Google's score is the smaller number of pieces to the left or right, plus a hundredth of the window's length. It is
     float64 as there, because rounding decides some of the ties.
     """
-    tf = tensors()
     size = tf.gather(sizes, window)
     left = tf.range(tf.size(window)) - tf.gather(tf.cumsum(sizes, exclusive=True), window)
     score = tf.cast(tf.minimum(left, size - 1 - left), tf.float64) + 0.01 * tf.cast(size, tf.float64)

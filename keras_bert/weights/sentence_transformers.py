@@ -74,7 +74,7 @@ def write_pooling(folder: Path, pooling: Pooling, config: BertConfig) -> None:
         {"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{kind}"}
         for i, (kind, path) in enumerate(paths.items())
     ]
-    (folder / "modules.json").write_text(json.dumps(modules, indent=2) + "\n", encoding="utf-8")
+    write_json(folder / "modules.json", modules)
     for path in list(paths.values())[1:]:
         (folder / path).mkdir()
     modes = {key: mode == pooling.pooling for key, mode in _POOLING.items()}
