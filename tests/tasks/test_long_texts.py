@@ -274,14 +274,17 @@ def test_serve(tmp_path):
     import urllib.request
 
     from keras_bert.exports.text_part import answers_to_texts
-    from tests.serving.browser import Traced, running
+    from keras_bert.serving.server import application
+    from tests.serving.browser import Traced
+    from tests.serving.in_process import running
 
     task, text = classifier("max", abstain_below=0.99), "the film was good " * 750
     task.bert.preprocessor.vocabulary.save(tmp_path / "vocab.txt")
     root, signatures = answers_to_texts(task, LENGTH, tmp_path / "vocab.txt")
     served = Traced("text", signatures)
     served.root = root  # which holds the variables
-    with running({"long": {1: served}}) as url:
+    with running(application({"long": {1: served}})) as address:
+        url = "http://{}:{}/".format(*address)
         body = json.dumps({"instances": [text]}).encode()
         with urllib.request.urlopen(f"{url}v1/models/long:predict", body, timeout=60) as answer:
             (found,) = json.load(answer)["predictions"]
