@@ -2,7 +2,7 @@
 
 import dataclasses
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -12,6 +12,7 @@ from keras_bert_cli.first_look import first_look
 
 TABLES = ("tsv", "csv", "jsonl", "label-text")
 TABLE_OPTIONS = ("format", "text", "label", "header", "delimiter", "encoding", "skip_empty", "skip_bad")
+LONG_OPTIONS = ("long", "pool", "max_windows")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,7 +21,7 @@ class TaskOptions:
 
     help: str
     formats: tuple[str, ...]
-    options: tuple[str, ...]  # those that not all tasks have; except for `cosine`, the task's `reading_fields`
+    options: tuple[str, ...]  # those of only some tasks: its `reading_fields` and `run_fields`, and `cosine`
     example: str  # of the options
     label: str = ""  # what the column of the label holds
     texts_without_label: tuple[int, ...] = ()  # so many columns of texts need no label
@@ -30,7 +31,7 @@ TASKS = {  # by the `command` of the task
     "classify": TaskOptions(
         "Label texts or text pairs.",
         TABLES,
-        (*TABLE_OPTIONS, "separator", "positive"),
+        (*TABLE_OPTIONS, "separator", "positive", *LONG_OPTIONS, "calibrate", "abstain_below"),
         "--train nsmc-train.tsv --valid nsmc-test.tsv --text document --skip-empty --model hf://klue/bert-base "
         "--output nsmc",
         "label",
@@ -38,7 +39,7 @@ TASKS = {  # by the `command` of the task
     "regress": TaskOptions(
         "Score texts or text pairs with numbers.",
         TABLES,
-        (*TABLE_OPTIONS, "scale", "cosine"),
+        (*TABLE_OPTIONS, "scale", "cosine", *LONG_OPTIONS),
         "--train train.csv --split 0.1 --text sentence1 --text sentence2 --label score --output similarity",
         "score",
     ),
@@ -137,6 +138,28 @@ def finetune(
     seed: Annotated[int, options.seed("the new head, the dropout and the order of the rows")] = 0,
     dtype: Annotated[str, options.TRAINING_DTYPE] = "float32",
     cosine: Annotated[bool, typer.Option("--cosine", help="Score a pair by the cosine of its texts' vectors.")] = False,
+    long: Annotated[
+        Literal["truncate", "head-tail", "windows"] | None,
+        typer.Option(help="How to read texts of more than --seq-length pieces."),
+    ] = None,
+    pool: Annotated[
+        Literal["mean", "max", "attention"] | None, typer.Option(help="How --long windows pools their vectors.")
+    ] = None,
+    max_windows: Annotated[
+        int | None,
+        typer.Option(min=1, max=options.MOST, help="Windows of a text that training reads.", show_default="8"),
+    ] = None,
+    calibrate: Annotated[
+        bool,
+        typer.Option(
+            "--calibrate",
+            help="At the end, set the temperature or the thresholds of labels on the validation file.",
+        ),
+    ] = False,
+    abstain_below: Annotated[
+        float | None,
+        typer.Option(min=0, max=1, help="Give no label that is less likely than this.", show_default="0"),
+    ] = None,
     freeze: Annotated[bool, typer.Option("--freeze", help="Train only the head.")] = False,
     freeze_blocks: Annotated[
         int | None, typer.Option(min=0, help="Freeze the embeddings and this many encoder blocks.")
@@ -181,6 +204,8 @@ def finetune(
     settings = FinetuneSettings(kind=name, **options.fields_of(FinetuneSettings, given))
     metrics = finetune_grid(settings, output) if grid else run(settings, output)
     options.print_scores(metrics["valid"], metrics)
+    for name, value in metrics.get("calibration", {}).get("set", {}).items():
+        typer.echo(f"{name}\t{value}")
     typer.echo(f"{output}: epoch {metrics['best_epoch']}, the best by {metrics['chosen_by']}")
 
 

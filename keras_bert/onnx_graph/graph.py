@@ -134,6 +134,6 @@ def quantized(array: np.ndarray, axis: int) -> tuple[np.ndarray, np.ndarray]:
 def _info(name: str, value: Value) -> Any:
     axes = ("batch", *(f"{name}_{axis}" for axis in range(1, len(value.shape))))
     if value.dtype == "int32":  # the inputs; all have one length
-        axes = ("batch", *("length" for _ in value.shape[1:]))
+        axes = ("batch", *("windows" for _ in value.shape[1:-1]), "length")
     shape = [axis if size is None else size for axis, size in zip(axes, value.shape, strict=True)]
     return onnx.helper.make_tensor_value_info(name, code(value.dtype), shape)

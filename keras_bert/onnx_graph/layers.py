@@ -138,7 +138,7 @@ def _attention(graph: Graph, config: Any, qkv: Value, padding: dict[str, Value])
 # === Heads ===
 
 
-def _flat_rows(graph: Graph, config: Any, x: Value) -> str:
+def _flat_rows(graph: Graph, config: Any, x: Value, *_: Any) -> str:
     return graph("Reshape", x.name, shape_with(graph, x.name, [-1], last=1))  # [B * rows, S]
 
 
@@ -159,6 +159,20 @@ def _same(graph: Graph, config: Any, x: Value, *_: Any) -> str:
     return x.name
 
 
+def _window_pooling(graph: Graph, config: Any, vectors: Value, padding: dict[str, Value]) -> str:
+    size, layer = int(vectors.shape[-1] or 0), config["layer"]
+    shape = graph("Concat", shape_of(graph, padding["slots"].name), graph.constant([size]), axis=0)
+    by_text = graph("Reshape", vectors.name, shape)  # [B, K, H]
+    real = graph("Unsqueeze", padding["rows"].name, graph.constant([-1]))  # [B, K, 1]
+    if config["pool"] == "max":
+        real_only = graph("Where", real, by_text, graph.constant(_NOWHERE))
+        return graph("ReduceMax", real_only, graph.constant([1]), keepdims=0)  # [B, H]
+    query = _array(layer.query) if config["pool"] == "attention" else np.zeros((size, 1), "float32")
+    scores = graph("MatMul", by_text, graph.weight(f"{config['name']}/query", query))  # [B, K, 1]
+    weights = graph("Softmax", graph("Where", real, scores, graph.constant(_NOWHERE)), axis=1)
+    return graph("ReduceSum", graph("Mul", weights, by_text), graph.constant([1]), keepdims=0)  # [B, H]
+
+
 LAYERS = {
     "Padding": _padding,
     "Pack": _same,
@@ -174,6 +188,8 @@ LAYERS = {
     "Activation": lambda graph, config, x: _activate(graph, config, x.name),
     "UnitNormalization": lambda graph, config, x: normalized(graph, x, config["axis"]),
     "FlatRows": _flat_rows,
+    "RealWindows": _flat_rows,
+    "WindowPooling": _window_pooling,
     "GatherPositions": _gather_positions,
     "Logits": _logits,
 }

@@ -18,6 +18,7 @@ class FileTask(TextTrainer):
     command: str = ""  # the word on the command line, such as "classify"
     formats: tuple[str, ...] = TABLES  # of files; the first is the default if the suffix does not decide
     reading_fields: tuple[str, ...] = (*TABLE_FIELDS, "separator")
+    run_fields: tuple[str, ...] = ()  # of `FinetuneSettings` that only some tasks have
     usage: str = 'list(task.answers_as_json(["a text"]))'  # a line of Python for the model card
     default_seq_length: int = 128  # of a run of the command line
     labels: tuple[str, ...] = ()

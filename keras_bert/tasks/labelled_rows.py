@@ -23,11 +23,16 @@ class LabelledRows(TokenizedRows):
 
     targets, weights: dense [n, ...], or ragged [R, (pieces)] where each piece has its own.
     decoding: what the task's `decode` needs beside the logits, such as the texts and the places of their pieces.
+    advice: for the log, if rows are too long.
     """
 
     targets: Any = None
     weights: Any = None
     decoding: Any = None
+    advice: str = ""
+
+    def warn_of_cuts(self, limit: str = "the preprocessor's seq_length", advice: str = "") -> None:
+        super().warn_of_cuts(limit, advice or self.advice)
 
     def pack(self, index: Any, width: int | str = "longest") -> Any:
         """The batch of the examples with these indices, int32 [B]: `x`, or Keras's triple where there are targets.
@@ -36,12 +41,16 @@ class LabelledRows(TokenizedRows):
         """
         with tf.device("CPU:0"):
             real, index = tf.cast(index >= 0, tf.float32), tf.maximum(index, 0)
-            x = super().pack(index, width)
+            x = self.inputs(index, width)
             if self.targets is None:
                 return x
             shape = tf.shape(x["input_mask"])
             targets, weights = self.targets_of(index, shape)  # each [B] or [B, ...]
             return x, targets, weights * tf.reshape(real, [-1] + [1] * (len(weights.shape) - 1))
+
+    def inputs(self, index: Any, width: int | str) -> dict[str, Any]:
+        """The model's inputs for the examples with these indices."""
+        return super().pack(index, width)
 
     def targets_of(self, index: Any, shape: Any) -> tuple[Any, Any]:
         """The targets and the weights of these examples, whose inputs have this shape."""

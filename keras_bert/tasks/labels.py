@@ -114,3 +114,34 @@ def class_weights(class_weight: Any, labels: tuple[str, ...]) -> np.ndarray:
         )
     found[label_ids(list(class_weight), labels)] = not_negative(list(class_weight.values()), "class weight")
     return found
+
+
+def several_labels(y: Any, labels: tuple[str, ...]) -> np.ndarray:
+    """0 and 1 of each label, float32 [n, C]."""
+    if getattr(y, "ndim", 1) == 2:
+        matrix = np.asarray(y)
+        if matrix.shape[1] != len(labels) or not np.isin(matrix, (0, 1)).all():
+            raise ValueError(
+                f"y is a matrix that does not have 0 or 1 for each of the {len(labels)} labels. Correct it, or pass "
+                f"lists of labels. Received: shape {matrix.shape}"
+            )
+        return matrix.astype("float32")
+    rows = rows_of(y, "label")
+    if rows and all(_is_matrix_row(row, len(labels)) for row in rows):
+        return np.array(rows, "float32")
+    found = np.zeros((len(rows), len(labels)), "float32")
+    for number, row in enumerate(rows):
+        if isinstance(row, str) or not hasattr(row, "__iter__"):
+            raise TypeError(
+                f"Row {number} has no list of labels, which a task with multi_label needs. Pass a list, empty if no "
+                f"label holds. Received: {row!r}"
+            )
+        found[number, label_ids(list(row), labels, where=f"row {number}")] = 1
+    return found
+
+
+def _is_matrix_row(row: Any, count: int) -> bool:
+    """Whether a list is a row of a matrix of 0 and 1, as datasets and tf.data have them, and not a list of ids."""
+    if isinstance(row, str) or not hasattr(row, "__len__") or len(row) != count:
+        return False
+    return all(not isinstance(value, str | bytes) and value in (0, 1) for value in row)

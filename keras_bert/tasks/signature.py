@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from keras_bert.text.tensors import tf
 
 if TYPE_CHECKING:
+    from keras_bert.text.packing import Packer
     from keras_bert.text.preprocessor import Preprocessor
 
 CLASSIFY_INPUTS, CLASSIFY_OUTPUTS = {"inputs"}, {"classes", "scores"}  # the names that TF Serving's Classify requires
@@ -36,13 +37,19 @@ def text_signatures(answer: Callable[..., dict[str, Any]]) -> dict[str, Signatur
 
 
 def pack_texts(
-    preprocessor: "Preprocessor", columns: Sequence["tf.Tensor"], seq_length: int, *, rows: int = 1
+    preprocessor: "Preprocessor",
+    columns: Sequence["tf.Tensor"],
+    seq_length: int,
+    *,
+    rows: int = 1,
+    packer: "Packer | None" = None,
 ) -> tuple[dict[str, "tf.Tensor"], "tf.Tensor"]:
     """Rows as long as the longest of the batch, at most `seq_length`, and whether an example was truncated, bool [B].
 
-    rows: of each example. If there are several, the result has the shape [B, rows, S].
+    rows: of each example. If there are several, the result has the shape [B, rows, S]. packer: in place of the
+    preprocessor's.
     """
-    packer = replace(preprocessor.packer, max_length=seq_length)
+    packer = replace(packer or preprocessor.packer, max_length=seq_length)
     segments = [preprocessor.tokenize(column).merge_dims(1, 2) for column in columns]
     packed, cut = packer.pack(segments, "longest"), tf.reduce_any(packer.cut(segments, "longest"), axis=1)
     if rows == 1:
@@ -54,9 +61,10 @@ def pack_texts(
 # === TF Serving's Classify: serialized tf.train.Examples in, classes with scores out ===
 
 
-def classify_signatures(text: Signature, pair: Signature) -> dict[str, Signature]:
+def classify_signatures(text: Signature, pair: Signature | None) -> dict[str, Signature]:
     """`classify` reads the feature `text` of each tf.train.Example, `classify_pair` also `text_pair`."""
-    return {"classify": _classify(text), "classify_pair": _classify(pair)}
+    found = {"classify": _classify(text)}
+    return found if pair is None else {**found, "classify_pair": _classify(pair)}
 
 
 def _classify(signature: Signature) -> Signature:

@@ -12,6 +12,7 @@ from keras_bert.tasks.labelled_rows import LabelledRows, packer_of
 from keras_bert.tasks.readers import Reading
 from keras_bert.tasks.signature import Logits, Signature, pack_texts, text_signatures
 from keras_bert.tasks.targets import checked_targets
+from keras_bert.text.packing import Packer
 from keras_bert.text.tokenized_rows import pieces
 
 
@@ -56,6 +57,11 @@ class Task(FileTask):
 
     # === Rows ===
 
+    @property
+    def packer(self) -> Packer:
+        """What makes a row of the model's inputs from the ids of its texts."""
+        return packer_of(self.bert)
+
     def examples(self, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None) -> LabelledRows:
         """The tokenized rows of columns, with targets and weights if `y` is given."""
         texts = [column(values) for values in (x if isinstance(x, tuple) else (x,))]
@@ -66,7 +72,7 @@ class Task(FileTask):
             )
         check_lengths(**dict(zip(("texts", "second_texts"), texts, strict=False)))
         segments = [pieces(self.bert.preprocessor, one) for one in texts]
-        return self.with_targets(LabelledRows(segments, packer_of(self.bert)), y, sample_weight, class_weight)
+        return self.with_targets(LabelledRows(segments, self.packer), y, sample_weight, class_weight)
 
     def with_targets(self, examples: LabelledRows, y: Any, sample_weight: Any, class_weight: Any) -> LabelledRows:
         """The same examples with one target and one weight each, if `y` is given."""
@@ -174,7 +180,7 @@ class Task(FileTask):
         """
 
         def answer(*texts: Any) -> dict[str, Any]:
-            rows, truncated = pack_texts(self.bert.preprocessor, texts, seq_length)
+            rows, truncated = pack_texts(self.bert.preprocessor, texts, seq_length, packer=self.packer)
             answers = self.answers_in_graph(logits(rows), texts)
             if not isinstance(answers, dict):
                 raise TypeError(

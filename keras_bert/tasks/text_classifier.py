@@ -1,7 +1,8 @@
 """TextClassifier: one label, or several, of a text or of a pair of texts."""
 
+import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import keras
@@ -10,38 +11,54 @@ from keras import ops
 
 from keras_bert.bert import Bert
 from keras_bert.layers.norm import Dropout
-from keras_bert.tasks.columns import as_batch, rows_of
+from keras_bert.tasks.columns import as_batch
 from keras_bert.tasks.heads import check_bert, head_layer
 from keras_bert.tasks.labelled_rows import LabelledRows
-from keras_bert.tasks.labels import check_labels, class_weights, label_ids, sorted_labels, stored_labels
+from keras_bert.tasks.labels import (
+    check_labels,
+    class_weights,
+    label_ids,
+    several_labels,
+    sorted_labels,
+    stored_labels,
+)
+from keras_bert.tasks.long_text_task import LongTextTask, text_vectors
 from keras_bert.tasks.metrics import label_scores, multi_label_scores
 from keras_bert.tasks.metrics.by_label import scores_by_label
+from keras_bert.tasks.metrics.calibration import best_temperature, best_thresholds, calibration_error
 from keras_bert.tasks.metrics.classification import positive_label
 from keras_bert.tasks.readers import TABLE_FIELDS, Reading, Rows
 from keras_bert.tasks.signature import Logits, Signature, classify_signatures
-from keras_bert.tasks.task import Task
 from keras_bert.text.tensors import tf
+from keras_bert.wording import listed
+
+logger = logging.getLogger("keras_bert")
 
 
 @dataclass(frozen=True)
 class Classification:
     """The most likely label of a text with its probability, and the probability of each label.
 
-    >>> Classification("good", 0.9, {"bad": 0.6, "good": 0.9}).above(0.5)
-    ('bad', 'good')
+    label: None if the classifier has `abstain_below`, and no label is as likely as that.
+    thresholds: of the labels, for texts that can have several; 0.5 where it has none.
+
+    >>> Classification("good", 0.9, {"bad": 0.6, "good": 0.9}).above(0.7)
+    ('good',)
     """
 
-    label: str
+    label: str | None
     score: float
     scores: dict[str, float]
+    thresholds: dict[str, float] = field(default_factory=dict, repr=False)
 
-    def above(self, threshold: float = 0.5) -> tuple[str, ...]:
-        """The labels that are at least this likely, for texts that can have several labels."""
-        return tuple(label for label, score in self.scores.items() if score >= threshold)
+    def above(self, threshold: float | None = None) -> tuple[str, ...]:
+        """The labels that are at least this likely, by default as likely as their thresholds."""
+        least = self.thresholds if threshold is None else dict.fromkeys(self.scores, threshold)
+        return tuple(label for label, score in self.scores.items() if score >= least.get(label, 0.5))
 
 
 @keras.saving.register_keras_serializable("keras_bert")
-class TextClassifier(Task):
+class TextClassifier(LongTextTask):
     """A Dense layer on the pooled output (Devlin et al. 2018, section 4.1): logits [B, C].
 
     `x` is a column of texts, or a tuple of two columns for pairs; `y` has label names or ids. With `multi_label` each
@@ -51,6 +68,15 @@ class TextClassifier(Task):
     Args:
         labels: names, in the order of the logits.
         multi_label: whether a text can have several labels.
+        long: how a text is read that is longer than the preprocessor's seq_length. "truncate" reads its first pieces;
+            "head-tail" the first quarter and the last three quarters of what fits (Sun et al. 2019, "How to Fine-Tune
+            BERT for Text Classification"); "windows" all of a single text, in windows of seq_length pieces that overlap
+            by a quarter, whose vectors are pooled. The inputs are then [B, K, S], K windows for each text.
+        pool: of windows: "mean", "max", or "attention", a mean with learned weights.
+        max_windows: in training, read at most this many windows of a text, spread evenly over it. Answers read all.
+        temperature: what logits are divided by, so that probabilities are right as often as they say; see `calibrate`.
+        thresholds: with `multi_label`, the probability from which a text has a label, for each label; by default 0.5.
+        abstain_below: return None, "" in an export, in place of a label that is less likely than this.
         freeze: train only the head.
 
     >>> import keras_bert
@@ -61,12 +87,18 @@ class TextClassifier(Task):
     >>> history = task.fit(["good", "bad"], ["positive", "negative"], epochs=1, verbose=0)
     >>> task.classify("good").label in task.labels
     True
+    >>> sorted(task.calibrate(["good", "bad"] * 10, ["positive", "positive", "negative", "negative"] * 5))
+    ['temperature']
     """
 
     command: str = "classify"
     reading_fields: tuple[str, ...] = (*TABLE_FIELDS, "separator", "positive")
     usage: str = 'task.classify("a text")'
     heads: tuple[str, ...] = ("classifier",)
+    run_fields: tuple[str, ...] = (*LongTextTask.run_fields, "calibrate", "abstain_below")
+    temperature: float = 1.0
+    thresholds: tuple[float, ...] | None = None
+    abstain_below: float = 0.0
 
     def __init__(
         self,
@@ -74,23 +106,49 @@ class TextClassifier(Task):
         labels: Sequence[str],
         *,
         multi_label: bool = False,
+        long: str = "truncate",
+        pool: str = "mean",
+        max_windows: int = 8,
+        temperature: float = 1.0,
+        thresholds: Sequence[float] | None = None,
+        abstain_below: float = 0.0,
         freeze: bool = False,
         name: str | None = None,
     ) -> None:
         check_bert(bert)
         labels = check_labels(labels, least=1 if multi_label else 2)
+        inputs, vectors = text_vectors(bert, long, pool)
 
         # === Layers ===
         dropout = Dropout(bert.config.hidden_dropout_prob, dtype=bert.dtype_policy, name="classifier_dropout")
         classifier = head_layer(len(labels), bert, name="classifier")
 
         # === Functional model ===
-        logits = classifier(dropout(bert.output["pooled_output"]))  # [B, C]
-        super().__init__(bert, bert.input, logits, freeze=freeze, name=name)
+        logits = classifier(dropout(vectors))  # [B, C]
+        super().__init__(bert, inputs, logits, freeze=freeze, name=name)
 
         # === Config ===
         self.labels = labels
         self.multi_label = multi_label
+        self._set_long(long, pool, max_windows)
+        self.temperature = temperature
+        self.thresholds = None if thresholds is None else tuple(thresholds)
+        self.abstain_below = abstain_below
+        self._check_calibration()
+
+    def _check_calibration(self) -> None:
+        values = {"temperature": self.temperature, "thresholds": self.thresholds, "abstain_below": self.abstain_below}
+        if self.thresholds is not None and not (self.multi_label and len(self.thresholds) == len(self.labels)):
+            rule = f"thresholds must be one number for each of the {len(self.labels)} labels, with multi_label=True"
+        elif self.abstain_below and self.multi_label:
+            rule = "abstain_below is for a single label; with multi_label, a text may have no label. Leave it out"
+        elif not 0 < self.temperature < float("inf"):  # refuses NaN too
+            rule = "temperature must be above 0 and finite"
+        elif not all(0 <= value <= 1 for value in (*(self.thresholds or ()), self.abstain_below)):
+            rule = "thresholds and abstain_below must be between 0 and 1"
+        else:
+            return
+        raise ValueError(f"{rule}. Received: {values}")
 
     @classmethod
     def settings(cls, head: Any) -> dict[str, Any]:
@@ -103,6 +161,11 @@ class TextClassifier(Task):
         for row, value in enumerate(rows.y):
             for label in [value] if isinstance(value, str) else value:
                 yield row, label
+
+    @classmethod
+    def check_settings(cls, settings: Any) -> None:
+        cls._check_long(settings)
+        super().check_settings(settings)
 
     @classmethod
     def check_rows(cls, rows: Rows) -> None:
@@ -123,7 +186,8 @@ class TextClassifier(Task):
                 "positive (--positive) was given where a text can have several labels. Leave it out: the F1 of each "
                 f"label is reported. Received: positive={positive!r}"
             )
-        return cls(bert, labels, multi_label=several)
+        options = {**cls._long_options(settings), "abstain_below": settings.abstain_below or 0.0}
+        return cls(bert, labels, multi_label=several, **options)
 
     @property
     def best_score(self) -> str:
@@ -138,7 +202,18 @@ class TextClassifier(Task):
         if self.multi_label:
             return multi_label_scores(*ids)
         true, predicted = ([self.labels[number] for number in numbers] for numbers in ids)
-        return label_scores(true, predicted, self.labels, positive)
+        found = label_scores(true, predicted, self.labels, positive)
+        right = ids[0] == ids[1]
+        found["calibration_error"] = calibration_error(right, [answer.score for answer in answers])
+        if self.abstain_below:
+            answered = np.array([answer.label is not None for answer in answers])
+            found["answered"] = float(answered.mean())
+            found["accuracy_answered"] = float(right[answered].mean()) if answered.any() else 0.0
+        return found
+
+    def as_json(self, answer: Any) -> dict[str, Any]:
+        found = {"label": answer.label, "score": answer.score, "scores": answer.scores}
+        return {**found, "labels": list(answer.above())} if self.multi_label else found
 
     def details(self, y: Any, examples: LabelledRows, logits: list[np.ndarray], **options: Any) -> dict[str, Any]:
         """The scores of each label, and the label that `f1` is of."""
@@ -151,8 +226,10 @@ class TextClassifier(Task):
         return found if label is None else {**found, "positive": label}
 
     def _predicted(self, answers: list[Classification]) -> np.ndarray:
-        """The answers as `target_ids` has them."""
-        return self.target_ids([answer.above(0.5) if self.multi_label else answer.label for answer in answers])
+        """The answers as `target_ids` has them; the most likely label also where the answer is that none is sure."""
+        if self.multi_label:
+            return self.target_ids([answer.above() for answer in answers])
+        return self.target_ids([max(answer.scores, key=lambda label: answer.scores[label]) for answer in answers])
 
     # === Training ===
 
@@ -181,12 +258,44 @@ class TextClassifier(Task):
     def target_ids(self, y: Any) -> Any:
         if y is None:
             return None
-        return _several(y, self.labels) if self.multi_label else label_ids(y, self.labels)
+        return several_labels(y, self.labels) if self.multi_label else label_ids(y, self.labels)
 
     def class_weight_ids(self, class_weight: Any) -> dict[int, float] | None:
         if class_weight is None or self.multi_label:
             return super().class_weight_ids(class_weight)
         return dict(enumerate(class_weights(class_weight, self.labels).tolist()))
+
+    # === Calibration ===
+
+    def calibrate(self, x: Any, y: Any = None, batch_size: int = 32) -> dict[str, Any]:
+        """Set the temperature, or with `multi_label` the thresholds, by rows that were not trained on.
+
+        The temperature is that with the lowest loss (Guo et al. 2017, "On Calibration of Modern Neural Networks"). It
+        changes no label. Each threshold is that with the highest F1 of its label. Where there are too few rows, the
+        value stays, and the log says so. Both are saved with the task. Returns what was set.
+        """
+        examples = self.labelled_examples(self._columns(x, y), held_out=True)
+        logits, true = self.stack_logits(self.logits(examples, batch_size)), np.asarray(examples.targets)  # [n, C]
+        if not self.multi_label:
+            temperature = best_temperature(logits, true)
+            if temperature is None:
+                logger.warning(
+                    "The temperature stays %g: of the %d rows all are answered right, or they are too few.",
+                    self.temperature, len(true),
+                )  # fmt: skip
+            self.temperature = temperature or self.temperature
+            return {"temperature": self.temperature}
+        found = best_thresholds(ops.convert_to_numpy(ops.sigmoid(logits)), true)
+        if few := [label for label, threshold in zip(self.labels, found, strict=True) if threshold is None]:
+            logger.warning("The thresholds of labels with too few rows for or against stay: %s.", listed(few, 8))
+        before = self._thresholds()
+        values = {label: old if new is None else new for (label, old), new in zip(before.items(), found, strict=True)}
+        self.thresholds = tuple(values.values())
+        return {"thresholds": values}
+
+    def _thresholds(self) -> dict[str, float]:
+        """The threshold of each label."""
+        return dict(zip(self.labels, self.thresholds or (0.5,) * len(self.labels), strict=True))
 
     # === Answers ===
 
@@ -197,55 +306,35 @@ class TextClassifier(Task):
         return answers[0] if one else answers
 
     def decode(self, examples: LabelledRows, logits: list[np.ndarray]) -> list[Classification]:
-        scores = np.reshape(logits, (len(logits), len(self.labels)))  # [n, C]
-        scores = ops.convert_to_numpy(ops.sigmoid(scores) if self.multi_label else ops.softmax(scores))
+        of_texts = np.reshape(logits, (len(logits), len(self.labels)))  # [n, C]
+        scores = ops.sigmoid(of_texts) if self.multi_label else ops.softmax(of_texts / self.temperature)
+        scores = ops.convert_to_numpy(scores)
         named = [dict(zip(self.labels, row.tolist(), strict=True)) for row in scores]
+        thresholds = self._thresholds() if self.multi_label else {}
         best = [self.labels[number] for number in scores.argmax(1)]
-        return [Classification(label, row[label], row) for label, row in zip(best, named, strict=True)]
+        sure = (scores.max(1) >= self.abstain_below).tolist()
+        return [
+            Classification(label if known else None, row[label], row, thresholds)
+            for label, known, row in zip(best, sure, named, strict=True)
+        ]
 
     # === Export ===
 
     def signatures(self, logits: Logits, seq_length: int) -> dict[str, Signature]:
         signatures = super().signatures(logits, seq_length)
-        return signatures | classify_signatures(signatures["serving_default"], signatures["pair"])
+        return signatures | classify_signatures(signatures["serving_default"], signatures.get("pair"))
 
     def answers_in_graph(self, logits: Any, texts: tuple[Any, ...]) -> dict[str, Any]:
         labels = tf.constant(self.labels)  # [C]
-        scores = tf.sigmoid(logits) if self.multi_label else tf.nn.softmax(logits)  # [B, C]
-        return {
-            "label": tf.gather(labels, tf.argmax(scores, axis=1)),
-            "score": tf.reduce_max(scores, axis=1),
+        scores = tf.sigmoid(logits) if self.multi_label else tf.nn.softmax(logits / self.temperature)  # [B, C]
+        label, score = tf.gather(labels, tf.argmax(scores, axis=1)), tf.reduce_max(scores, axis=1)
+        found = {
+            "label": tf.where(score >= self.abstain_below, label, "") if self.abstain_below else label,
+            "score": score,
             "labels": tf.repeat(labels[tf.newaxis], tf.shape(scores)[0], axis=0),  # [B, C]
             "scores": scores,
         }
-
-
-def _several(y: Any, labels: tuple[str, ...]) -> np.ndarray:
-    """0 and 1 of each label, float32 [n, C]."""
-    if getattr(y, "ndim", 1) == 2:
-        matrix = np.asarray(y)
-        if matrix.shape[1] != len(labels) or not np.isin(matrix, (0, 1)).all():
-            raise ValueError(
-                f"y is a matrix that does not have 0 or 1 for each of the {len(labels)} labels. Correct it, or pass "
-                f"lists of labels. Received: shape {matrix.shape}"
-            )
-        return matrix.astype("float32")
-    rows = rows_of(y, "label")
-    if rows and all(_is_matrix_row(row, len(labels)) for row in rows):
-        return np.array(rows, "float32")
-    found = np.zeros((len(rows), len(labels)), "float32")
-    for number, row in enumerate(rows):
-        if isinstance(row, str) or not hasattr(row, "__iter__"):
-            raise TypeError(
-                f"Row {number} has no list of labels, which a task with multi_label needs. Pass a list, empty if no "
-                f"label holds. Received: {row!r}"
-            )
-        found[number, label_ids(list(row), labels, where=f"row {number}")] = 1
-    return found
-
-
-def _is_matrix_row(row: Any, count: int) -> bool:
-    """Whether a list is a row of a matrix of 0 and 1, as datasets and tf.data have them, and not a list of ids."""
-    if isinstance(row, str) or not hasattr(row, "__len__") or len(row) != count:
-        return False
-    return all(not isinstance(value, str | bytes) and value in (0, 1) for value in row)
+        if self.multi_label:
+            thresholds = tf.constant(list(self._thresholds().values()), tf.float64)  # [C]
+            found["above"] = tf.cast(scores, tf.float64) >= thresholds  # [B, C]
+        return found

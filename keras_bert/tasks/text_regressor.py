@@ -12,11 +12,11 @@ from keras_bert.checks import check_choice
 from keras_bert.layers.norm import Dropout
 from keras_bert.tasks.columns import as_batch, check_lengths, column, numbers, two_columns
 from keras_bert.tasks.heads import check_bert, encode_rows, head_layer
-from keras_bert.tasks.labelled_rows import LabelledRows, packer_of
+from keras_bert.tasks.labelled_rows import LabelledRows
+from keras_bert.tasks.long_text_task import LongTextTask, text_vectors
 from keras_bert.tasks.metrics import number_scores
 from keras_bert.tasks.readers import TABLE_FIELDS, Reading, Rows, read_scores
 from keras_bert.tasks.signature import Logits, Signature, pack_texts, strings
-from keras_bert.tasks.task import Task
 from keras_bert.text.tensors import tf
 from keras_bert.text.tokenized_rows import pieces
 
@@ -24,7 +24,7 @@ PAIRS = ("together", "cosine")
 
 
 @keras.saving.register_keras_serializable("keras_bert")
-class TextRegressor(Task):
+class TextRegressor(LongTextTask):
     """A number [B, 1] for each text or pair, by a Dense layer on the pooled output; trained on squared errors.
 
     `x` is a column of texts, or a tuple of two columns for pairs; `y` has numbers.
@@ -34,6 +34,7 @@ class TextRegressor(Task):
             text by itself, takes the mean of its tokens as its vector, and returns the cosine of the two vectors
             (Reimers and Gurevych 2019), so that texts can be embedded once and compared often. `y` must then be between
             -1 and 1, and the inputs are [B, 2, S].
+        long, pool, max_windows: as in `TextClassifier`; "windows" only without "cosine".
         freeze: train only the head.
 
     >>> import keras_bert
@@ -50,9 +51,25 @@ class TextRegressor(Task):
     usage: str = 'task.score("a text")'
     heads: tuple[str, ...] = ("regressor",)
 
-    def __init__(self, bert: Bert, *, pairs: str = "together", freeze: bool = False, name: str | None = None) -> None:
+    def __init__(
+        self,
+        bert: Bert,
+        *,
+        pairs: str = "together",
+        long: str = "truncate",
+        pool: str = "mean",
+        max_windows: int = 8,
+        freeze: bool = False,
+        name: str | None = None,
+    ) -> None:
         check_bert(bert)
         check_choice("pairs", pairs, PAIRS)
+        if pairs == "cosine" and long == "windows":
+            raise ValueError(
+                'pairs="cosine" compares two rows, and long="windows" reads a text in several. Use long="head-tail". '
+                f"Received: pairs={pairs!r}, long={long!r}"
+            )
+        inputs, vectors = text_vectors(bert, long, pool)
 
         # === Layers ===
         dropout = Dropout(bert.config.hidden_dropout_prob, dtype=bert.dtype_policy, name="regressor_dropout")
@@ -60,8 +77,7 @@ class TextRegressor(Task):
 
         # === Functional model ===
         if pairs == "together":
-            inputs = bert.input
-            logits = regressor(dropout(bert.output["pooled_output"]))  # [B, 1]
+            logits = regressor(dropout(vectors))  # [B, 1]
         else:
             inputs, tokens = encode_rows(bert, "sequence_output", rows=2)  # [2B, S, H], zero at padding
             vectors = ops.reshape(ops.sum(ops.cast(tokens, "float32"), axis=1), (-1, 2, tokens.shape[-1]))  # [B, 2, H]
@@ -71,6 +87,7 @@ class TextRegressor(Task):
 
         # === Config ===
         self.pairs = pairs
+        self._set_long(long, pool, max_windows)
         if pairs == "cosine":
             self.heads = ()
 
@@ -84,12 +101,13 @@ class TextRegressor(Task):
 
     @classmethod
     def check_settings(cls, settings: Any) -> None:
+        cls._check_long(settings)
         if len(settings.reading.text) != 2:
             super().check_settings(settings)
 
     @classmethod
     def from_rows(cls, bert: Bert, rows: Rows, settings: Any) -> "TextRegressor":
-        return cls(bert, pairs="cosine" if settings.cosine else "together")
+        return cls(bert, pairs="cosine" if settings.cosine else "together", **cls._long_options(settings))
 
     def as_json(self, answer: Any) -> dict[str, Any]:
         return {"score": float(answer)}
@@ -110,7 +128,7 @@ class TextRegressor(Task):
         check_lengths(texts=first, second_texts=second)
         in_turn = [text for pair in zip(first, second, strict=True) for text in pair]
         segments = [pieces(self.bert.preprocessor, in_turn)]
-        return self.with_targets(LabelledRows(segments, packer_of(self.bert), 2), y, sample_weight, class_weight)
+        return self.with_targets(LabelledRows(segments, self.packer, 2), y, sample_weight, class_weight)
 
     def target_ids(self, y: Any) -> Any:
         if y is None:
@@ -152,7 +170,7 @@ class TextRegressor(Task):
 
         def compare(text: tf.Tensor, text_pair: tf.Tensor) -> dict[str, tf.Tensor]:
             texts = tf.reshape(tf.stack([text, text_pair], axis=1), [-1])  # [B * 2]
-            rows, truncated = pack_texts(self.bert.preprocessor, [texts], seq_length, rows=2)
+            rows, truncated = pack_texts(self.bert.preprocessor, [texts], seq_length, rows=2, packer=self.packer)
             return {"score": logits(rows)[:, 0], "truncated": truncated}
 
         return {"serving_default": Signature(compare, strings("text", "text_pair"))}

@@ -55,11 +55,12 @@ class TokenizedRows:
         """The indices of the examples, the longest first."""
         return np.argsort(-self.lengths, kind="stable")
 
-    def warn_of_cuts(self, limit: str = "the preprocessor's seq_length") -> None:
-        """Log how many rows lose pieces; `limit` is the name of the setting that decides."""
+    def warn_of_cuts(self, limit: str = "the preprocessor's seq_length", advice: str = "") -> None:
+        """Log how many rows lose pieces; `limit` is the name of the setting that decides, and `advice` what to do."""
         if cut := int((self._uncut > self.packer.max_length).sum()):
             length = self.packer.max_length
-            logger.warning("%d of %d rows are cut to %d pieces; %s is the limit.", cut, len(self._uncut), length, limit)
+            said = "%d of %d rows are cut to %d pieces; %s is the limit."
+            logger.warning(f"{said} {advice}".rstrip(), cut, len(self._uncut), length, limit)
 
     def by_length(self, size: int | None = None, *, tokens: int | None = None) -> list[np.ndarray]:
         """The indices of batches, the longest examples first, so that what does not fit into memory fails at once.

@@ -1,10 +1,12 @@
-"""Windows: a context that is longer than the model, in overlapping parts, as in google-research/bert's run_squad."""
+"""Windows: a text that is longer than the model, in overlapping parts; for questions, as in Google's run_squad."""
 
 from typing import Any
 
 from keras_bert.text.packing import Packer, check_seq_length, place
 from keras_bert.text.row_ids import row_ids
 from keras_bert.text.tensors import tf
+
+OVERLAP = 4  # one piece in so many is in two windows of a text
 
 
 def windows(
@@ -44,28 +46,20 @@ def windows(
             f"seq_length={seq_length}, max_question_length={max_question_length}, stride={stride}"
         )
     question = question[:, :max_question_length]
-    lengths = tf.cast(context.row_lengths(), tf.int32)  # [B]
     room = seq_length - 3 - tf.cast(question.row_lengths(), tf.int32)  # [B]
     step = tf.minimum(stride, room)  # [B]; a longer stride would skip pieces
-    count = 1 + tf.maximum(0, (lengths - room + step - 1) // step)  # [B]; an empty context has one window
-
-    example = row_ids(count)  # [W]
-    number = tf.range(tf.shape(example)[0]) - tf.gather(tf.cumsum(count, exclusive=True), example)  # [W]
-    first = number * tf.gather(step, example)  # [W]
-    size = tf.minimum(tf.gather(room, example), tf.gather(lengths, example) - first)  # [W]
-    pieces = tf.ragged.range(first, first + size)  # [W, (pieces)], counted from the first piece of the context
-    row = tf.gather(tf.cast(context.row_starts(), tf.int32), example)  # [W]
+    shown, example, source = split(context, room, step)  # [W, (pieces)], [W], a place for each piece
+    size = tf.cast(shown.row_lengths(), tf.int32)  # [W]
     window = row_ids(size)  # the window of each piece
-    source = pieces.values + tf.gather(row, window)  # places among the pieces of all contexts
 
     asked = tf.gather(question, example)
-    packed = packer.pack([asked, pieces.with_values(tf.gather(context.values, source))], seq_length)
+    packed = packer.pack([asked, shown], seq_length)
     behind = 2 + tf.cast(asked.row_lengths(), tf.int32)  # [W], the column where the window begins
 
     def dense(values: Any, empty: int) -> Any:
         values = tf.cast(values, tf.int32)
         onto = tf.fill(tf.shape(packed["input_mask"]), empty)
-        return tf.ensure_shape(place(pieces.with_values(values), size, behind, onto), (None, seq_length))
+        return tf.ensure_shape(place(shown.with_values(values), size, behind, onto), (None, seq_length))
 
     best = _has_most_context(source, window, size, tf.size(context.values))
     return packed | {
@@ -74,6 +68,47 @@ def windows(
         "end": dense(tf.gather(end.values, source), -1),
         "best": dense(best, 0) == 1,
     }
+
+
+def split(
+    rows: "tf.RaggedTensor", room: "tf.Tensor", step: "tf.Tensor"
+) -> tuple["tf.RaggedTensor", "tf.Tensor", "tf.Tensor"]:
+    """Overlapping parts of rows of ids [B, (pieces)]: W >= B parts; an empty row has an empty one.
+
+    room, step: for each row, int32 [B], the most pieces of a part, and how many pieces later the next part begins.
+    Returns the parts [W, (pieces)], the row of each [W], and of each of their pieces its place in `rows.values`.
+    """
+    lengths = tf.cast(rows.row_lengths(), tf.int32)  # [B]
+    count = 1 + tf.maximum(0, (lengths - room + step - 1) // step)  # [B]
+    row = row_ids(count)  # [W]
+    number = tf.range(tf.shape(row)[0]) - tf.gather(tf.cumsum(count, exclusive=True), row)  # [W]
+    first = number * tf.gather(step, row)  # [W]
+    size = tf.minimum(tf.gather(room, row), tf.gather(lengths, row) - first)  # [W]
+    parts = tf.ragged.range(first, first + size)  # [W, (pieces)], counted from the first piece of the row
+    start = tf.gather(tf.cast(rows.row_starts(), tf.int32), row)  # [W]
+    source = parts.values + tf.gather(start, row_ids(size))
+    return parts.with_values(tf.gather(rows.values, source)), row, source
+
+
+def text_windows(rows: "tf.RaggedTensor", packer: Packer) -> tuple["tf.RaggedTensor", "tf.Tensor"]:
+    """The windows of single texts, ids [W, (pieces)], and the text of each, [W].
+
+    A window has as many pieces as fit into `packer.max_length`, and the last quarter of them is in the next one too.
+
+    >>> import tensorflow as tf
+    >>> windows, text = text_windows(tf.ragged.constant([[1, 2, 3, 4, 5, 6], []]), Packer(2, 3, 0, max_length=6))
+    >>> windows, text.numpy()
+    (<tf.RaggedTensor [[1, 2, 3, 4], [4, 5, 6], []]>, array([0, 0, 1], dtype=int32))
+    """
+    room = packer.max_length - 2
+    if room < 1:
+        raise ValueError(
+            "`seq_length` must be at least 3, for a piece between [CLS] and [SEP]. Raise it. "
+            f"Received: seq_length={packer.max_length}"
+        )
+    every = tf.ones_like(tf.cast(rows.row_lengths(), tf.int32))  # [B]
+    found, text, _ = split(rows, room * every, (room - room // OVERLAP) * every)
+    return found, text
 
 
 def _has_most_context(source: "tf.Tensor", window: "tf.Tensor", sizes: "tf.Tensor", total: "tf.Tensor") -> "tf.Tensor":

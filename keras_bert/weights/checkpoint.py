@@ -78,6 +78,9 @@ class Checkpoint:
             checkpoint.vocabulary = bert.preprocessor.vocabulary
             checkpoint.rules = TextRules.of(bert.preprocessor)
             checkpoint.text_settings = text_settings_of(bert.preprocessor)
+        checkpoint.left_out |= {
+            f"setting {name}": "only keras_bert has it" for name in getattr(model, "own_settings", ())
+        }
         checkpoint.pooling = bert.pooling
         return checkpoint
 

@@ -160,7 +160,7 @@ def test_the_tasks_of_finetune(commands):
     assert set(TASKS) == set(commands["finetune"].commands) == set(tasks)
     everywhere = {param.name for param in commands["finetune"].commands["answer"].params} - {"format"}
     for name, task in tasks.items():
-        own = {"cosine"} if name == "regress" else set()
+        own = {*task.run_fields, *(["cosine"] if name == "regress" else [])}
         assert TASKS[name].formats == task.formats
         assert set(TASKS[name].options) == set(task.reading_fields) | own
         params = {param.name: param for param in commands["finetune"].commands[name].params}

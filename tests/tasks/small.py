@@ -40,6 +40,7 @@ NO_DROPOUT = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
 TEXTS = ["the film was good .", "bad", "the film was bad , the film was bad .", "good good good"]
 PAIRS = (TEXTS, ["good", "the film was bad", "bad", "film"])
 QUESTIONS = (["where lives anna?", "who lives in rome?"], ["Anna lives in Rome.", "Anna lives in Rome."])
+# Without "windows", a classifier whose inputs have another rank.
 KINDS = ("classifier", "several", "regressor", "cosine", "tagger", "pieces", "answerer", "choice", "embedder")
 
 
@@ -55,6 +56,9 @@ def small_task(kind, bert=None, **options):
         return TextClassifier(bert, labels=("negative", "positive"), **options)
     if kind == "several":
         return TextClassifier(bert, labels=("film", "good", "bad"), multi_label=True, **options)
+    if kind == "windows":
+        bert.preprocessor.seq_length = 6
+        return TextClassifier(bert, labels=("negative", "positive"), long="windows", pool="attention", **options)
     if kind == "regressor":
         return TextRegressor(bert, **options)
     if kind == "cosine":
@@ -73,6 +77,7 @@ def columns(kind):
     """What a task of this kind learns: x and y."""
     return {
         "classifier": (TEXTS, ["positive", "negative", "negative", "positive"]),
+        "windows": (TEXTS, ["positive", "negative", "negative", "positive"]),
         "several": (TEXTS, [["film", "good"], ["bad"], ["film", "bad"], []]),
         "regressor": (PAIRS, [1.0, 0.0, 0.5, -2.0]),
         "cosine": (PAIRS, [1.0, 0.0, 0.5, -1.0]),
@@ -87,7 +92,7 @@ def columns(kind):
 def answers(kind, task):
     """What a task of this kind tells of its examples."""
     x = columns(kind)[0]
-    if kind in ("classifier", "several"):
+    if kind in ("classifier", "several", "windows"):
         return task.classify(x)
     if kind in ("regressor", "cosine"):
         return task.score(x).tolist()

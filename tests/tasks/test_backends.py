@@ -11,6 +11,7 @@ pytestmark = pytest.mark.usefixtures("eager")
 
 SCORES = {
     "classifier": "matthews",
+    "windows": "matthews",
     "cosine": "spearman",
     "tagger": "entity_f1",
     "answerer": "exact_match",

@@ -56,7 +56,7 @@ def differences(kinds):
 
 @pytest.mark.long
 def test_two_replicas():
-    kinds = ("classifier", "tagger", "choice")  # a weight a text, a weight a piece, several rows an example
+    kinds = ("classifier", "tagger", "choice", "windows")  # a weight a text, a piece; several rows an example
     found = fork(differences, kinds)
     assert [*found] == [*kinds]
     for kind, values in found.items():

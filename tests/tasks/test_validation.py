@@ -77,6 +77,7 @@ def many_rows(kind, count=40):
     numbers = rng.uniform(-1, 1, count).tolist()
     return {
         "classifier": (texts, [i % 2 for i in range(count)]),
+        "windows": (texts, [i % 2 for i in range(count)]),
         "several": (texts, [[name for name in ("film", "good", "bad") if name in row] for row in words]),
         "regressor": ((texts, others), numbers),
         "cosine": ((texts, others), numbers),
@@ -89,7 +90,7 @@ def many_rows(kind, count=40):
 
 
 @pytest.mark.usefixtures("eager")
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*KINDS, "windows"])
 @pytest.mark.parametrize("compiled", [False, True])
 def test_evaluate_does_not_depend_on_the_batch_size(kind, compiled):
     task = randomize(small_task(kind, small_bert(num_hidden_layers=2)), scale=0.4)  # so that the answers differ

@@ -29,7 +29,7 @@ MASKED = ["w1 [MASK] w2", "[MASK] w3 [MASK]"]
 
 def save_all(folder):
     """One task of each kind, and a pretrained model."""
-    for kind in KINDS:
+    for kind in (*KINDS, "windows"):
         small_task(kind, small_bert(**NO_DROPOUT)).save(f"{folder}/{kind}.keras")
     our_folder.write_checkpoint(small.checkpoint("mlm", "nsp"), f"{folder}/pretrained")
 
@@ -42,7 +42,7 @@ def all_answers(folder):
     found["is_next"] = vars(pretrainer.is_next("w1 w2", "w3"))
     bert = keras_bert.load(f"{folder}/pretrained")
     found["attention"] = bert.attention(TEXTS).maps.tolist()
-    for kind in KINDS:
+    for kind in (*KINDS, "windows"):
         task = keras.models.load_model(f"{folder}/{kind}.keras")
         found["embed"] = task.bert.embed(LONG).tolist()
         found["pieces"] = [dataclasses.astuple(one) for one in task.bert.embed(LONG, pooling=None)]

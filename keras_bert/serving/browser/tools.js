@@ -32,7 +32,7 @@ function toolsFor(signatures) {
     body: (values) => withPair(values), texts: bothTexts,
     draw(place, answer) {
       drawBars(place, answer.labels.map((label, i) => ({ label, score: answer.scores[i] })));
-      return `${answer.label} · ${percent(answer.score)}${cutNote(answer)}`;
+      return `${answer.label || "(not sure)"} · ${percent(answer.score)}${cutNote(answer)}`;
     },
   });
   else if (gives("type", "start", "end", "count")) tools.push({

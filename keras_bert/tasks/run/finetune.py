@@ -20,6 +20,7 @@ from keras_bert.tasks.metrics.by_label import one_sided
 from keras_bert.tasks.metrics.scores import scores
 from keras_bert.tasks.readers import Rows
 from keras_bert.tasks.run.best_epoch import METRICS, BestEpoch, begun
+from keras_bert.tasks.run.calibrated import calibrated
 from keras_bert.tasks.run.epoch_log import EpochLog
 from keras_bert.tasks.run.model_card import write_card, write_curve
 from keras_bert.tasks.run.settings import FILE, FinetuneSettings
@@ -116,6 +117,8 @@ def _run(settings: FinetuneSettings, folder: Path, train: Rows, valid: Rows) -> 
             verbose=int(interactive),
         )
     metrics = best.finish(folder / MODEL) | {"rows": {"train": len(train), "valid": len(valid)}}
+    if settings.calibrate:
+        metrics["calibration"] = calibrated(folder / MODEL, valid, settings.batch_size)
     for sentence in one_sided(metrics.get("labels", {}), len(valid)):
         logger.warning("%s", sentence)
     write_json(folder / METRICS, metrics)

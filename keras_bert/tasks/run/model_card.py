@@ -60,7 +60,7 @@ This is epoch {metrics["best_epoch"]} of {len(metrics["epochs"])}, the best by {
 {_table(("score", "value"), [(name, f"{value:.4f}") for name, value in metrics["valid"].items()])}
 {_labels(metrics)}
 ![training](curve.png)
-{_grid(metrics)}
+{_calibration(metrics)}{_grid(metrics)}
 ## How it was trained
 
 {_table(("file", "name", "rows"), rows)}
@@ -114,6 +114,25 @@ def _as_text(value: Any) -> str:
     if value is True:
         return "yes"
     return f"{value:g}" if isinstance(value, float) else f"`{value}`" if isinstance(value, str) else str(value)
+
+
+def _calibration(metrics: dict[str, Any]) -> str:
+    """What `--calibrate` set, and the scores before and after."""
+    if "calibration" not in metrics:
+        return ""
+    found = metrics["calibration"]
+    values = found["set"].get("thresholds", found["set"])
+    heading = "threshold of the label" if "thresholds" in found["set"] else "setting"
+    rows = [(name, f"{metrics['valid'][name]:.4f}", f"{value:.4f}") for name, value in found["valid"].items()]
+    return f"""
+## Calibration
+
+These were set on the validation file after training, so other examples may score lower.
+
+{_table((heading, "value"), [(name, f"{value:.4f}") for name, value in values.items()])}
+
+{_table(("score", "before", "after"), rows)}
+"""
 
 
 def _labels(metrics: dict[str, Any]) -> str:

@@ -35,6 +35,11 @@ class FinetuneSettings:
     lora: int | None = None  # rank
     strategy: str = "one"  # as in keras_bert.strategy
     cosine: bool = False  # regress: compare the embeddings of two texts
+    long: str | None = None  # these three as in TextClassifier; None: its own default
+    pool: str | None = None
+    max_windows: int | None = None
+    calibrate: bool = False  # classify: set the temperature or the thresholds on the validation rows at the end
+    abstain_below: float | None = None  # as in TextClassifier
     best_by: str | None = None  # the score that decides which epoch is best; None: the task's own
     split: float | None = None
     size: str | None = None  # of random weights to start from, in place of `model`, with the vocabulary `vocab`
@@ -77,6 +82,12 @@ class FinetuneSettings:
                 "freeze and lora were both given, and LoRA freezes the encoder by itself. Give one of them. "
                 f"Received: freeze={self.freeze}, lora={self.lora}"
             )
+        for name in ("long", "pool", "max_windows", "calibrate", "abstain_below"):
+            if getattr(self, name) and name not in self.task.run_fields:
+                raise ValueError(
+                    f"{name} was given, and the task {self.kind} does not have it. Leave it out. "
+                    f"Received: {name}={getattr(self, name)!r}"
+                )
         self.task.check_settings(self)
 
     @property

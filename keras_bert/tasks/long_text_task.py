@@ -1,0 +1,158 @@
+"""LongTextTask: what a task does with a text that is too long for a row: cut it, keep both ends, or read windows."""
+
+from dataclasses import replace
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_bert.bert import Bert
+from keras_bert.checks import check_choice
+from keras_bert.layers.padding import Padding
+from keras_bert.layers.windows import POOLS, RealWindows, WindowPooling
+from keras_bert.tasks.columns import column, count_of
+from keras_bert.tasks.decoding.in_batches import in_batches
+from keras_bert.tasks.labelled_rows import LabelledRows
+from keras_bert.tasks.signature import Logits, Signature, strings
+from keras_bert.tasks.task import Task
+from keras_bert.tasks.windowed_rows import WindowedRows
+from keras_bert.text.packing import Packer
+from keras_bert.text.tensors import tf
+from keras_bert.text.tokenized_rows import pieces
+from keras_bert.text.windows import text_windows
+
+LONG = ("truncate", "head-tail", "windows")
+CHUNK = 64  # texts whose windows have vectors at a time
+ADVICE = 'long="head-tail" (--long) also keeps the end of a text, and long="windows" reads all of it.'
+
+
+def text_vectors(bert: Bert, long: str, pool: str) -> tuple[dict[str, Any], Any]:
+    """The inputs of a task, and a vector of each text [B, H]: the pooled output, or what its windows' are pooled to."""
+    check_choice("long", long, LONG)
+    check_choice("pool", pool, POOLS)
+    if long != "windows":
+        return bert.input, bert.output["pooled_output"]
+    inputs = {name: keras.Input((None, None), dtype="int32", name=name) for name in bert.input}  # [B, K, S]
+    padding = Padding(name="window_padding")(ops.max(inputs["input_mask"], axis=-1))  # of [B, K]
+    windows = {name: RealWindows(name=f"{name}_windows")(x, padding) for name, x in inputs.items()}  # [W, S]
+    pooling = WindowPooling(pool, dtype="float32", name="window_pooling")
+    return inputs, pooling(_encoder(bert)(windows), padding)  # [B, H]
+
+
+class LongTextTask(Task):
+    """What `TextClassifier` and `TextRegressor` share: the three ways to read a text that is too long.
+
+    long: "truncate" reads the first pieces. "head-tail" reads the first quarter and the last three quarters of what
+    fits, see `text.packing.Packer`. "windows" reads all of a single text, in windows of seq_length pieces that overlap
+    by a quarter, and pools their vectors.
+    """
+
+    long: str = "truncate"
+    pool: str = "mean"
+    max_windows: int = 8
+    run_fields: tuple[str, ...] = ("long", "pool", "max_windows")
+
+    def _set_long(self, long: str, pool: str, max_windows: int) -> None:
+        """Keep the arguments of the constructor."""
+        self.long = long
+        self.pool = pool
+        self.max_windows = count_of("max_windows", max_windows, 1)
+
+    # === Files and the command line ===
+
+    @classmethod
+    def _check_long(cls, settings: Any) -> None:
+        if settings.long != "windows" and (settings.pool or settings.max_windows):
+            raise ValueError(
+                "pool and max_windows are for long texts that are read in windows. Add --long windows, or leave them "
+                f"out. Received: long={settings.long!r}, pool={settings.pool!r}, max_windows={settings.max_windows}"
+            )
+
+    @classmethod
+    def _long_options(cls, settings: Any) -> dict[str, Any]:
+        """Those of the three arguments that `FinetuneSettings` have."""
+        given = {name: getattr(settings, name) for name in ("long", "pool", "max_windows")}
+        return {name: value for name, value in given.items() if value is not None}
+
+    @property
+    def own_settings(self) -> tuple[str, ...]:
+        """Settings with another value than the default, which formats of other packages cannot hold."""
+        names = ("long", "temperature", "thresholds", "abstain_below")
+        return tuple(name for name in names if getattr(self, name, None) != getattr(type(self), name, None))
+
+    # === Rows ===
+
+    @property
+    def packer(self) -> Packer:
+        return replace(super().packer, head_tail=self.long == "head-tail")
+
+    def examples(self, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None) -> LabelledRows:
+        if self.long != "windows":
+            rows = super().examples(x, y, sample_weight, class_weight)
+            return replace(rows, advice=ADVICE) if self.long == "truncate" else rows
+        if isinstance(x, tuple) and len(x) != 1:
+            raise ValueError(
+                'A pair of texts was given, and long="windows" reads single texts. Join both texts of a pair, or use '
+                f'long="head-tail". Received: {len(x)} columns'
+            )
+        texts = column(x[0] if isinstance(x, tuple) else x)
+        ids = pieces(self.bert.preprocessor, texts)
+        with tf.device("CPU:0"):
+            windows, text = text_windows(ids, self.packer)
+        counts = np.bincount(np.asarray(text), minlength=len(texts))
+        most = None if y is None else self.max_windows
+        rows = WindowedRows([windows], self.packer, counts=counts, most=most)
+        return self.with_targets(rows, y, sample_weight, class_weight)
+
+    def held_out_examples(self, x: Any, y: Any, sample_weight: Any = None) -> LabelledRows:
+        rows = super().held_out_examples(x, y, sample_weight)
+        return replace(rows, most=None) if isinstance(rows, WindowedRows) else rows
+
+    # === Logits ===
+
+    def logits(self, examples: LabelledRows, batch_size: int = 32) -> list[np.ndarray]:
+        if not isinstance(examples, WindowedRows):
+            return super().logits(examples, batch_size)
+        count_of("batch_size", batch_size, 32)
+        run = self.runners.get("windows", self, lambda: _encoder(self.bert))
+        found = []
+        for start in range(0, len(examples), CHUNK):
+            rows, counts = examples.windows(slice(start, start + CHUNK))
+            vectors = np.zeros((len(rows), self.bert.config.hidden_size), "float32")
+            for index in rows.by_length(batch_size):
+                vectors[index] = run(rows, index)
+            of_texts = np.split(vectors, np.cumsum(counts)[:-1])
+            found += [ops.convert_to_numpy(self._head(ops.convert_to_tensor(one))) for one in of_texts]
+        return found
+
+    def _head(self, vectors: Any) -> Any:
+        """The logits [C] of a text from the vectors of its windows [K, H]."""
+        pooling, head = self.get_layer("window_pooling"), self.get_layer(self.heads[0])
+        real = ops.ones(ops.shape(vectors)[:1], dtype="bool")  # [K]
+        return head(pooling.pooled(vectors[None], real[None]))[0]
+
+    # === Export ===
+
+    def signatures(self, logits: Logits, seq_length: int) -> dict[str, Signature]:
+        if self.long != "windows":
+            return super().signatures(logits, seq_length)
+        packer, encoder = replace(self.packer, max_length=seq_length), _encoder(self.bert)
+        size = self.bert.config.hidden_size
+
+        def vectors(rows: dict[str, Any]) -> Any:
+            return tf.cast(encoder(rows, training=False), tf.float32)
+
+        def answer(text: Any) -> dict[str, Any]:
+            windows, number = text_windows(self.bert.preprocessor.tokenize(text).merge_dims(1, 2), packer)
+            rows = packer.pack([windows], "longest")  # [W, S]
+            found = tf.ensure_shape(in_batches(vectors, rows, (size,)), (None, size))  # [W, H]
+            by_text = tf.RaggedTensor.from_value_rowids(found, number, nrows=tf.size(text))  # [B, (windows), H]
+            logits = tf.map_fn(self._head, by_text, fn_output_signature=tf.TensorSpec(self.output_shape[1:]))  # [B, C]
+            return {**self.answers_in_graph(logits, (text,)), "truncated": tf.fill(tf.shape(text), False)}
+
+        return {"serving_default": Signature(answer, strings("text"))}
+
+
+def _encoder(bert: Bert) -> keras.Model:
+    return keras.Model(bert.input, bert.output["pooled_output"], name="encoder")

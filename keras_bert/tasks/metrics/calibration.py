@@ -1,0 +1,73 @@
+"""Calibration: how far probabilities are from frequencies, and the temperature and thresholds that fit best."""
+
+from typing import Any
+
+import numpy as np
+
+BINS = 15  # as in Guo et al. 2017
+LEAST = 20  # rows, below which a temperature is not fitted
+LEAST_OF_LABEL = 5  # rows with a label, and rows without it, below which it gets no threshold of its own
+MOST = 20.0  # the temperature is between this and its inverse
+
+
+def calibration_error(right: Any, confidence: Any, bins: int = BINS) -> float:
+    """The expected calibration error: the mean over bins of equal width of |accuracy - confidence|, weighted by rows.
+
+    right: whether each answer is right. confidence: its probability. (Guo et al. 2017, "On Calibration of Modern Neural
+    Networks".)
+
+    >>> calibration_error([True, False, True, True], [0.75, 0.75, 0.75, 0.75])
+    0.0
+    """
+    confidence = np.asarray(confidence, "float64")
+    number = np.clip(np.ceil(confidence * bins).astype(int) - 1, 0, bins - 1)
+    gaps = np.bincount(number, np.asarray(right, "float64") - confidence, minlength=bins)  # times the rows of the bin
+    return float(np.abs(gaps).sum() / len(confidence))
+
+
+def best_temperature(logits: Any, labels: Any) -> float | None:
+    """The temperature by which to divide logits [n, C], so that the labels [n] have the lowest mean loss.
+
+    None if it cannot be known: there are few rows, or each is answered right, where any lower temperature is better.
+
+    >>> logits = [[2.0, 0.0]] * 30
+    >>> round(best_temperature(logits, [0] * 20 + [1] * 10), 3)  # for probabilities of 2/3 and 1/3
+    2.885
+    """
+    from scipy.optimize import minimize_scalar
+    from scipy.special import log_softmax
+
+    logits, labels = np.asarray(logits, "float64"), np.asarray(labels, "int64")
+    if len(labels) < LEAST or (logits.argmax(1) == labels).all():
+        return None
+
+    def loss(log_temperature: float) -> float:
+        chances = log_softmax(logits / np.exp(log_temperature), axis=1)
+        return -float(np.mean(chances[np.arange(len(labels)), labels]))
+
+    bounds = (-np.log(MOST), np.log(MOST))
+    found = minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": 1e-6})
+    return float(np.exp(found.x))
+
+
+def best_thresholds(scores: Any, true: Any) -> list[float | None]:
+    """For each label the threshold with the highest F1, from scores and 0 or 1, both [n, C]; None with few rows.
+
+    It is halfway between the lowest score that counts and the next one. Of equally good thresholds, the highest.
+
+    >>> best_thresholds([[0.9], [0.5], [0.4], [0.2], [0.1]] * 5, [[1], [1], [0], [0], [0]] * 5)
+    [0.45]
+    """
+    columns = zip(np.asarray(scores, "float64").T, np.asarray(true, "float64").T, strict=True)
+    return [_best_threshold(of_label, known) for of_label, known in columns]
+
+
+def _best_threshold(scores: np.ndarray, true: np.ndarray) -> float | None:
+    if min(true.sum(), len(true) - true.sum()) < LEAST_OF_LABEL:
+        return None
+    order = np.argsort(-scores, kind="stable")
+    scores, hits = scores[order], np.cumsum(true[order])
+    f1 = 2 * hits / (np.arange(1, len(scores) + 1) + hits[-1])  # if so many of the highest scores count
+    f1[:-1][scores[:-1] == scores[1:]] = -1  # equal scores count together
+    last = int(f1.argmax())
+    return float((scores[last] + (scores[last + 1] if last + 1 < len(scores) else 0.0)) / 2)

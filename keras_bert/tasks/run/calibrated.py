@@ -1,0 +1,18 @@
+"""The last step of a run with `--calibrate`: the finished classifier is calibrated on the validation rows."""
+
+from pathlib import Path
+from typing import Any
+
+from keras_bert.tasks.metrics.scores import scores
+from keras_bert.tasks.readers import Rows
+from keras_bert.weights.keras_file import read_keras
+
+
+def calibrated(path: Path, rows: Rows, batch_size: int) -> dict[str, Any]:
+    """Calibrate the classifier in a file; returns what was `set`, and the scores of the rows with it."""
+    task = read_keras(path, compile=False)
+    found = task.calibrate(rows.x, rows.y, batch_size)
+    new = path.with_name("calibrated.keras")
+    task.save(new)
+    new.replace(path)
+    return {"set": found, "valid": scores(task, rows.x, rows.y, batch_size=batch_size)}
