@@ -13,7 +13,15 @@ from keras_bert.layers.norm import Dropout
 from keras_bert.tasks.columns import as_batch, rows_of
 from keras_bert.tasks.heads import check_bert, head_layer
 from keras_bert.tasks.labelled_rows import LabelledRows
-from keras_bert.tasks.labels import check_labels, class_weights, label_ids, sorted_labels, stored_labels
+from keras_bert.tasks.labels import (
+    check_labels,
+    class_weights,
+    label_ids,
+    label_weights,
+    sorted_labels,
+    stored_labels,
+)
+from keras_bert.tasks.losses import WeighedBinaryCrossentropy
 from keras_bert.tasks.metrics import label_scores, multi_label_scores
 from keras_bert.tasks.readers import Rows
 from keras_bert.tasks.signature import Logits, Signature, classify_signatures
@@ -154,10 +162,25 @@ class TextClassifier(Task):
             return None
         return _several(y, self.labels) if self.multi_label else label_ids(y, self.labels)
 
-    def class_weight_ids(self, class_weight: Any) -> dict[int, float] | None:
-        if class_weight is None or self.multi_label:
-            return super().class_weight_ids(class_weight)
-        return dict(enumerate(class_weights(class_weight, self.labels).tolist()))
+    @property
+    def weighs_labels_in_loss(self) -> bool:
+        return self.multi_label
+
+    def recipe_loss(self, label_smoothing: float = 0.0, class_weight: Any = None, targets: Any = None) -> Any:
+        if not self.multi_label:
+            return super().recipe_loss(label_smoothing)
+        if not label_smoothing and class_weight is None:
+            return self.default_loss()
+        weights = label_weights(class_weight, self.labels, targets)
+        return WeighedBinaryCrossentropy(weights.tolist(), label_smoothing=label_smoothing)
+
+    def class_weight_ids(self, class_weight: Any, targets: Any = None) -> dict[int, float] | None:
+        if class_weight is None:
+            return None
+        if not self.multi_label:
+            return dict(enumerate(class_weights(class_weight, self.labels, targets).tolist()))
+        label_weights(class_weight, self.labels, targets)  # an error if it is wrong
+        return None
 
     # === Answers ===
 

@@ -3,7 +3,7 @@
 import contextlib
 import logging
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from keras_bert.storage import check_new_folder, lock, write_json
 from keras_bert.tasks.labels import check_known
 from keras_bert.tasks.readers import Rows
 from keras_bert.tasks.run.best_epoch import METRICS, BestEpoch, begun
+from keras_bert.tasks.run.import_callback import callback_of
 from keras_bert.tasks.run.model_card import write_card, write_curve
 from keras_bert.tasks.run.settings import FILE, FinetuneSettings
 from keras_bert.training.strategy import is_distributed, strategy
@@ -25,11 +26,14 @@ logger = logging.getLogger("keras_bert")
 MODEL, LABELS = "model.keras", "labels.json"
 
 
-def finetune(settings: FinetuneSettings, output: Path) -> dict[str, Any]:
+def finetune(settings: FinetuneSettings, output: Path, *, floors: Sequence[float] = ()) -> dict[str, Any]:
     """Train as `settings` say, and return what is in metrics.json.
 
     The run works in `output` + ".partial", which becomes `output` at the end: model.keras, labels.json, settings.json,
-    metrics.json, curve.png, README.md. After an interruption the same call resumes after the last complete epoch.
+    metrics.json, metrics.jsonl, tensorboard/, curve.png, README.md. After an interruption the same call resumes after
+    the last complete epoch.
+
+    floors: the run ends after an epoch if its best score is below the number for it.
     """
     if settings.strategy != "one" and keras.backend.backend() != "tensorflow":
         raise ValueError(
@@ -37,13 +41,14 @@ def finetune(settings: FinetuneSettings, output: Path) -> dict[str, Any]:
             f"KERAS_BACKEND=tensorflow. Received: strategy={settings.strategy!r}, backend {keras.backend.backend()!r}"
         )
     check_new_folder(output)
+    callbacks = [callback_of(path) for path in settings.callbacks]
     task = settings.task
     train, valid = (task.read_rows(path, settings.reading) for path in (settings.train, settings.valid))
     task.check_rows(train)
     check_known(task.labels_of(valid), valid, {label for _, label in task.labels_of(train)})
     folder = output.with_name(output.name + ".partial")
     with _locked(folder, settings):
-        metrics = _run(settings, folder, train, valid)
+        metrics = _run(settings, folder, train, valid, callbacks, floors)
     if output.exists():
         output.rmdir()  # it is empty, see check_new_folder
     folder.rename(output)
@@ -61,21 +66,24 @@ def load_encoder(settings: FinetuneSettings) -> Any:
     return bert
 
 
-def _run(settings: FinetuneSettings, folder: Path, train: Rows, valid: Rows) -> dict[str, Any]:
+def _run(
+    settings: FinetuneSettings, folder: Path, train: Rows, valid: Rows, callbacks: list[Any], floors: Sequence[float]
+) -> dict[str, Any]:
     from rich.console import Console
 
-    keras.utils.set_random_seed(settings.seed)
+    keras.utils.set_random_seed(settings.seed if settings.head_seed is None else settings.head_seed)
     with _scope(settings.strategy):
         task = settings.task.from_rows(load_encoder(settings), train, settings)
-    best = BestEpoch(folder, valid, batch_size=settings.batch_size, **task.report_options(settings.reading))
+    options = {"batch_size": settings.batch_size, "patience": settings.patience, "floors": floors}
+    best = BestEpoch(folder, valid, **options, **task.report_options(settings.reading))
     if best.done:
         logger.info("Resuming after epoch %d of %d in %s", best.done, settings.epochs, folder)
-    if best.done < settings.epochs:
+    if best.done < settings.epochs and not best.stopped:
         task.fit(
             train.x,
             train.y,
             recipe=settings.recipe,
-            callbacks=[best],
+            callbacks=[best.averages, best, *callbacks],
             initial_epoch=best.done,
             seed=settings.seed,
             verbose=1 if Console().is_interactive else 0,

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from keras_bert.checks import check_choice
+from keras_bert.checks import check_at_least, check_choice
 from keras_bert.policy import TRAINABLE_DTYPES
 from keras_bert.storage import read_json, sha256_of, write_json
 from keras_bert.tasks.finetune_recipe import FinetuneRecipe
@@ -35,6 +35,14 @@ class FinetuneSettings:
     lora: int | None = None  # rank
     strategy: str = "one"  # as in keras_bert.strategy
     cosine: bool = False  # regress: compare the embeddings of two texts
+    layer_decay: float = 1.0  # this and the next four as in FinetuneRecipe
+    ema: float = 0.0
+    label_smoothing: float = 0.0
+    accumulate: int = 1
+    class_weight: Any = None
+    patience: int | None = None  # stop after so many epochs that are no better than the best
+    head_seed: int | None = None  # of the new weights and the dropout; None: as seed, which the order depends on too
+    callbacks: tuple[str, ...] = ()  # by import path, as callback_of takes them
 
     def __post_init__(self) -> None:
         for name in ("epochs", "batch_size", "learning_rate"):
@@ -42,6 +50,8 @@ class FinetuneSettings:
                 raise ValueError(
                     f"{name} must be above 0 and finite. Use another value. Received: {name}={getattr(self, name)}"
                 )
+        if self.patience is not None:
+            check_at_least(self, 1, "patience")
         columns = (*self.reading.text, *self.reading.choices, self.reading.label)
         if len(set(columns)) < len(columns):
             raise ValueError(
@@ -60,6 +70,7 @@ class FinetuneSettings:
                 f"Received: freeze={self.freeze}, lora={self.lora}"
             )
         self.task.check_settings(self)
+        self.recipe  # noqa: B018 - an error if its values are wrong
 
     @property
     def task(self) -> type[Task]:
@@ -74,7 +85,8 @@ class FinetuneSettings:
     @property
     def recipe(self) -> FinetuneRecipe:
         """How the weights are trained."""
-        return FinetuneRecipe(learning_rate=self.learning_rate, epochs=self.epochs, batch_size=self.batch_size)
+        fields = {field.name for field in dataclasses.fields(FinetuneRecipe)}
+        return FinetuneRecipe(**{name: value for name, value in vars(self).items() if name in fields})
 
     @property
     def labelled_lines(self) -> bool:
