@@ -138,7 +138,9 @@ def finetune(
     if seeds and (grid or search):
         raise typer.BadParameter("--seeds trains with one setting. Use --search seed=0,1,2 to try several of both.")
     if (average and not seeds) or (prune and not (grid or search)):
-        raise typer.BadParameter("--average needs --seeds, and --prune needs --grid or --search.")
+        raise typer.BadParameter(
+            "--average or --prune was given by itself. Use --average with --seeds, and --prune with --grid or --search."
+        )
     given = context.params | {"train": str(train), "valid": str(valid), "freeze": -1 if freeze else freeze_blocks}
     given["reading"] = Reading(**options.fields_of(Reading, given))
     settings = FinetuneSettings(**options.fields_of(FinetuneSettings, given))

@@ -74,8 +74,8 @@ def _run(
     keras.utils.set_random_seed(settings.seed if settings.head_seed is None else settings.head_seed)
     with _scope(settings.strategy):
         task = settings.task.from_rows(load_encoder(settings), train, settings)
-    options = {"batch_size": settings.batch_size, "patience": settings.patience, "floors": floors}
-    best = BestEpoch(folder, valid, **options, **task.report_options(settings.reading))
+    options = {"batch_size": settings.batch_size, **task.report_options(settings.reading)}
+    best = BestEpoch(folder, valid, patience=settings.patience, floors=floors, **options)
     if best.done:
         logger.info("Resuming after epoch %d of %d in %s", best.done, settings.epochs, folder)
     if best.done < settings.epochs and not best.stopped:
