@@ -41,7 +41,7 @@ class AveragedWeights(keras.callbacks.Callback):
         pairs = averages_of(self.model.optimizer)
         self._trained = [(variable, ops.convert_to_numpy(variable).copy()) for variable, _ in pairs]
         for variable, average in pairs:
-            variable.assign(average)
+            variable.assign(ops.convert_to_numpy(average).copy())  # JAX gives away the memory of weights in a step
 
     def take_out(self) -> None:
         """Put the trained weights back."""
