@@ -55,9 +55,10 @@ def export(
     if format != Format.SAVEDMODEL:
         from keras_bert.exports.runtime_folder import write_runtime_folder
 
-        if attention or seq_length or "://" in output:
+        options = {"--attention": attention, "--seq-length": seq_length, "a remote --output": "://" in output}
+        if given := [option for option, value in options.items() if value]:
             raise ValueError(
-                "--attention, --seq-length and buckets are only for --format savedmodel. Leave them out. "
+                f"Only --format savedmodel can have {' and '.join(given)}. Leave it out. "
                 f"Received: --format {format.value}"
             )
         folder = write_runtime_folder(model, directory, format.value, version=version, dtype=dtype, overwrite=overwrite)

@@ -59,8 +59,8 @@ def bound(host: str, port: int) -> Iterator[socket.socket]:
             place.bind((host, port))
         except OSError as error:
             raise OSError(
-                f"Could not listen on --host {host} --port {port}: {error.strerror}. "
-                "Give another port, or 0 for a free one."
+                f"The server could not listen: {error.strerror}. Give another port, or 0 for a free one. "
+                f"Received: --host {host} --port {port}"
             ) from None
         yield place
 

@@ -29,6 +29,7 @@ def _links(page: str) -> list[str]:
     return re.findall(r"\]\((?!http)([^)#]+)", page)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="only TensorFlow takes text in a functional model")
 def test_code_blocks_run(minilm, tmp_path, monkeypatch, capsys):
     """And print what the page shows. The classifier of the first screen is right on 90 % of the new messages; how many

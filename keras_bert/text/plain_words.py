@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from keras_bert.text.character_sets import (
     ACCENTS,
@@ -142,22 +142,32 @@ class PlainWordPiece:
         self._first = {piece: id for piece, id in pieces.items() if piece}
         self._inner = {piece[2:]: id for piece, id in pieces.items() if len(piece) > 2 and piece.startswith("##")}
         self._unknown = pieces[stand_ins.get("[UNK]", "[UNK]")]
-        self._longest = max(map(len, pieces))
+        self._first_lengths, self._inner_lengths = _lengths(self._first), _lengths(self._inner)
 
     def __call__(self, word: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The ids of the pieces of a word, and the character after the last one of each."""
-        size, longest = len(word), self._longest
+        size = len(word)
         unknown = (self._unknown,), (size,)
         if size > self._most:
             return unknown
-        ids, ends, begin, known = [], [], 0, self._first
+        ids, ends, begin, known, lengths = [], [], 0, self._first, self._first_lengths
         while begin < size:
-            end = begin + longest if begin + longest < size else size
-            while (id := known.get(word[begin:end])) is None:
-                end -= 1
-                if end == begin:
-                    return unknown
+            left = size - begin
+            for length in lengths.get(word[begin], ()):
+                if length <= left and (id := known.get(word[begin : begin + length])) is not None:
+                    break
+            else:
+                return unknown
+            begin += length
             ids.append(id)
-            ends.append(end)
-            begin, known = end, self._inner
+            ends.append(begin)
+            known, lengths = self._inner, self._inner_lengths
         return tuple(ids), tuple(ends)
+
+
+def _lengths(pieces: Iterable[str]) -> dict[str, tuple[int, ...]]:
+    """By their first character, the lengths that pieces have, the longest first."""
+    found: dict[str, set[int]] = {}
+    for piece in pieces:
+        found.setdefault(piece[0], set()).add(len(piece))
+    return {first: tuple(sorted(lengths, reverse=True)) for first, lengths in found.items()}

@@ -257,8 +257,8 @@ def text_columns(texts: Any) -> list[Any]:
 def _check_equal_lengths(lengths: list[Any]) -> None:
     if None not in lengths and len(set(lengths)) > 1:
         raise ValueError(
-            "The columns of pairs must have the same length. Drop or repeat rows of one. "
-            f"Received: {' and '.join(map(str, lengths))} texts"
+            "The two columns of pairs must have the same number of rows. Remove the extra rows of the longer one. "
+            f"Received: {' and '.join(map(str, lengths))} rows"
         )
 
 

@@ -85,9 +85,10 @@ class Checkpoint:
         """An error if the vocabulary and the word table are of different lengths."""
         if self.vocabulary is not None and len(self.vocabulary) != self.config.vocab_size:
             raise ValueError(
-                f"{self.source} has {self.config.vocab_size} word vectors and another number of pieces in its "
-                "vocabulary. Use the vocab.txt that came with the weights; if the table was padded, append lines "
-                f"[unused...] for the rest. Received: {len(self.vocabulary)} pieces"
+                f"{self.source} has {self.config.vocab_size} word vectors, but its vocabulary has "
+                f"{len(self.vocabulary)} pieces. Use the vocab.txt that came with the weights; if there are more "
+                "vectors than pieces, append a line [unused0], [unused1] and so on for each. "
+                f"Received: {len(self.vocabulary)} pieces"
             )
         return self
 

@@ -16,6 +16,7 @@ from tests.parity.oracles import randomize
 hub = pytest.importorskip("tensorflow_hub", reason="pip install 'tensorflow-hub' 'setuptools<81'")
 tf_keras = pytest.importorskip("tf_keras", reason="pip install tf_keras")
 
+pytestmark = pytest.mark.long
 HIDDEN = 16
 ZEROS = {name: np.zeros((2, 10), "int32") for name in INPUTS}
 ONE = dict(zip(INPUTS, np.array([[[14, 12, 4, 5, 9]], [[1] * 5], [[0] * 5]], "int32"), strict=True))

@@ -36,6 +36,7 @@ def test_readers(case):
     check_reader(case["name"], written(case["content"]))
 
 
+@pytest.mark.long
 @cases("request")
 def test_requests(server, case):
     check_request(server, case["path"], written(case["body"]))

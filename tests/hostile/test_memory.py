@@ -4,6 +4,7 @@ import ctypes
 import random
 import sys
 
+import numpy as np
 import pytest
 
 from tests.hostile.inputs import SPECIAL, large
@@ -15,6 +16,7 @@ if not sys.platform.startswith("linux"):
 
 SIZES = (64_000, 256_000, 1_000_000)  # bytes
 LIMIT = 200  # bytes of memory for each
+STRING = 24  # bytes of a string in a tensor of TensorFlow, without its characters
 
 
 def status(name):
@@ -24,13 +26,24 @@ def status(name):
 
 
 def peak(call, texts, size):
-    """The bytes of memory that a call needs for each byte of its texts."""
+    """The bytes of memory that a call needs for each byte of its texts, beyond the answer that it returns.
+
+    The answer of a tagger is as wide as its longest row: one text of 300,000 entities among 255 short ones fills 256
+    times as many cells. `serve` refuses such a request.
+    """
     ctypes.CDLL(None).malloc_trim(0)
     with open("/proc/self/clear_refs", "w") as file:
         file.write("5")  # resets the peak
     before = status("VmRSS")
-    call(texts)
-    return (status("VmHWM") - before) / size
+    answer = call(texts)
+    return (status("VmHWM") - before - cells(answer)) / size
+
+
+def cells(answer):
+    """The bytes of the tensors of an export's answer."""
+    if not isinstance(answer, dict):
+        return 0
+    return sum(int(np.prod(tensor.shape)) * (tensor.dtype.size or STRING) for tensor in answer.values())
 
 
 def drawn(draw):
@@ -68,22 +81,77 @@ def search(call, rounds, seed):
     return worst
 
 
-def of_worst(rounds, seed):
-    """For each function of the tokenizer: the worst pattern, and its bytes of memory for each byte at three sizes."""
-    from tests.hostile.test_text import tokenizer
-
+def of_worst(calls, rounds, seed):
+    """For each function: the worst pattern found, and its bytes of memory for each byte at three sizes."""
     found = {}
-    ours = tokenizer(True, True, True)
-    for call in (ours.tokenize, ours.tokenize_with_offsets):
-        call(["a b", "\u302e\u0301"])
+    for name, call in calls.items():
+        call(["a b", "\u302e\u0301"])  # so that graphs are built before
         batch, rows = search(call, rounds, seed)
-        found[call.__name__] = (batch, rows), [peak(call, large(batch, size, rows), size) for size in SIZES]
+        found[name] = (batch, rows), [peak(call, large(batch, size, rows), size) for size in SIZES]
     return found
 
 
-@pytest.mark.long
-def test_the_worst_texts_need_linear_memory():
-    for name, (pattern, memory) in fork(
-        of_worst, 60 * max(1, FACTOR), random.randrange(2**32) if FACTOR else 0
-    ).items():
+def of_tokenizer(rounds, seed):
+    from tests.hostile.test_text import tokenizer
+
+    ours = tokenizer(True, True, True)
+    return of_worst({call.__name__: call for call in (ours.tokenize, ours.tokenize_with_offsets)}, rounds, seed)
+
+
+def of_exports(folder, rounds, seed):
+    """The same of each signature that takes text, and of a request to `serve`."""
+    import tensorflow as tf
+
+    import keras_bert
+    from keras_bert.serving.served_version import find_models
+    from tests.hostile.test_text import VOCABULARY
+    from tests.serving.in_process import serving
+    from tests.weights import small
+
+    config = small.dataclasses.replace(
+        small.CONFIG, vocab_size=len(VOCABULARY), num_hidden_layers=1, max_position_embeddings=384
+    )
+    bert = keras_bert.Bert(config, keras_bert.Preprocessor(VOCABULARY, seq_length=384))
+    models = {
+        "encoder": bert,
+        "classifier": keras_bert.TextClassifier(bert, labels=("bad", "good")),
+        "tagger": keras_bert.TokenTagger(bert, labels=("O", "B-A", "I-A")),
+        "answerer": keras_bert.QuestionAnswerer(bert),
+    }
+    calls = {}
+    for name, model in models.items():
+        keras_bert.export(model, folder / name)
+        preprocess, text = (tf.saved_model.load(f"{folder / name}/{part}/1") for part in ("preprocess", "text"))
+        calls[f"{name}: preprocess"] = preprocess
+        calls[f"{name}: tokenize_with_offsets"] = preprocess.tokenize_with_offsets
+        function = text.signatures["serving_default"]
+        names = list(function.structured_input_signature[1])
+        calls[f"{name}: text"] = lambda texts, ask=function, names=names: ask(
+            **{one: tf.constant(texts) for one in names}
+        )
+    calls = {name: call for name, call in calls.items() if name.startswith("encoder: ") or name.endswith("text")}
+    found = of_worst(calls, rounds, seed)
+    with serving(find_models(folder / "classifier"), "classifier") as post:
+        found |= of_worst({"serve": lambda texts: post({"instances": texts})}, rounds, seed)
+    return found
+
+
+def check(found):
+    for name, (pattern, memory) in found.items():
         assert max(memory) <= LIMIT, f"{name} of {pattern}: {memory} bytes a byte at {SIZES}"
+
+
+def seed():
+    return random.randrange(2**32) if FACTOR else 0
+
+
+@pytest.mark.long
+def test_the_worst_texts_of_a_tokenizer_need_linear_memory():
+    check(fork(of_tokenizer, 60 * max(1, FACTOR), seed()))
+
+
+@pytest.mark.long
+@pytest.mark.network
+def test_the_worst_texts_of_an_export_need_linear_memory(tmp_path):
+    pytest.importorskip("uvicorn", reason="pip install 'keras3-bert[serving]'")
+    check(fork(of_exports, tmp_path, 6 * max(1, FACTOR), seed()))

@@ -1,13 +1,8 @@
 """The limits of a request's work and of the server's memory."""
 
 import asyncio
-import contextlib
-import http.client
-import json
 import logging
-import socket
 import sys
-import threading
 import time
 import unicodedata
 from types import SimpleNamespace
@@ -20,9 +15,9 @@ from keras_bert.serving.batcher import Batcher, Overloaded
 from keras_bert.serving.work_limit import MAX_PIECES, MAX_VALUES, refusal
 from tests.parity import unicode_strings
 from tests.serving.exported import NAME
+from tests.serving.in_process import serving
 
 pytest.importorskip("uvicorn", reason="pip install 'keras3-bert[serving]'")
-PREDICT = f"/v1/models/{NAME}:predict"
 
 
 def outputs(*shapes):
@@ -54,38 +49,12 @@ def test_a_text_never_has_more_pieces_than_bytes():
             assert max(len(text), len(parts)) <= len(character.encode()), ascii(character)
 
 
-@contextlib.contextmanager
-def serving(models, **limits):
-    """Sends a POST to a server of this process."""
-    from keras_bert.serving.connections import server
-    from keras_bert.serving.server import application
-
-    place = socket.create_server(("127.0.0.1", 0))
-    running = server(application(models, **limits))
-    thread = threading.Thread(target=running.run, kwargs={"sockets": [place]})
-    thread.start()
-
-    def post(body):
-        with contextlib.closing(http.client.HTTPConnection(*place.getsockname(), timeout=60)) as connection:
-            connection.request("POST", PREDICT, json.dumps(body))
-            answer = connection.getresponse()
-            return answer.status, json.load(answer)
-
-    try:
-        while not running.started:
-            time.sleep(0.01)
-        yield post
-    finally:
-        running.should_exit = True
-        thread.join(20)
-
-
 @pytest.mark.network
 def test_a_request_with_too_many_pieces(kit):
     from keras_bert.serving.served_version import find_models
 
     models = find_models(kit)
-    with serving(models, max_pieces=1000) as post:
+    with serving(models, NAME, max_pieces=1000) as post:
         assert post({"instances": ["w1 " * 1000, "w1"]})[0] == 413
         assert "at most 1000 pieces" in post({"instances": ["w1 " * 600] * 2})[1]["error"]
         assert post({"instances": ["w1 " * 500] * 2})[0] == 200  # more bytes than the limit, but not more pieces
@@ -99,7 +68,7 @@ def test_a_request_with_too_many_pieces(kit):
 def test_a_server_that_is_short_of_memory():
     short = [True]
     models = {NAME: {1: SimpleNamespace(signatures={})}}
-    with serving(models, memory=SimpleNamespace(is_exceeded=lambda: short[0])) as post:
+    with serving(models, NAME, memory=SimpleNamespace(is_exceeded=lambda: short[0])) as post:
         status, answer = post({"instances": ["a" * (3 << 20)]})
         assert (status, "--memory-limit" in answer["error"]) == (503, True)
         short[0] = False
