@@ -169,7 +169,7 @@ def test_a_search(bert, files, tmp_path):
 
 
 def test_what_a_search_refuses():
-    for words in (["layer_decay"], ["colour=red"], ["epochs=1", "epochs=2"], ["epochs="]):
+    for words in (["layer_decay"], ["colour=red"], ["epochs=1", "epochs=2"], ["epochs="], ["ema=much"]):
         with pytest.raises(ValueError, match=r"The search .* Use one of batch_size, .* Received: "):
             grid_of(words)
 

@@ -129,10 +129,13 @@ def test_class_weights_of_a_recipe_are_those_of_fit():
         task_and_weights(FinetuneRecipe(class_weight="even"))
 
 
-def test_class_weights_of_several_labels_are_in_the_loss():
+def test_class_weights_of_several_labels_are_in_the_loss(tmp_path):
     task, (x, y) = small_task("several"), columns("several")
     task.fit(x, y, recipe=FinetuneRecipe(class_weight={"bad": 5.0}, epochs=1), verbose=0)
-    assert task.loss.label_weights == [1.0, 1.0, 5.0]
+    task.save(tmp_path / "task.keras")
+    again = keras.models.load_model(tmp_path / "task.keras")
+    assert again.loss.label_weights == task.loss.label_weights == [1.0, 1.0, 5.0]
+    assert again.recipe == task.recipe
     task.fit(x, y, class_weight="balanced", epochs=1, verbose=0)
     assert task.loss.label_weights == pytest.approx([1.0, 3.0, 1.0])
     task.compile("sgd", task.recipe_loss(class_weight={"bad": 5.0}))

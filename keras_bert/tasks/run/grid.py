@@ -40,12 +40,14 @@ def grid_of(given: Iterable[str]) -> dict[str, tuple[Any, ...]]:
     for word in given:
         name, _, values = word.partition("=")
         name = name.replace("-", "_")
-        if name not in SEARCHED or name in grid or not values:
+        found = tuple(map(_value, values.split(",")))
+        is_number = name not in ("class_weight", "model")
+        if name not in SEARCHED or name in grid or (is_number and any(isinstance(value, str) for value in found)):
             raise ValueError(
                 f"The search {word!r} must be the name of an option, =, and values with commas between them; each name "
                 f"once. Use one of {', '.join(SEARCHED)}. Received: {word!r}"
             )
-        grid[name] = tuple(map(_value, values.split(",")))
+        grid[name] = found
     return grid
 
 
