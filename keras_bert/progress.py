@@ -1,8 +1,12 @@
-"""Progress bars for long work, on standard error, and only if that is an interactive terminal."""
+"""Progress of long work: bars on standard error if that is an interactive terminal, and log lines elsewhere."""
 
+import logging
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
+
+logger = logging.getLogger("keras_bert")
 
 Item = TypeVar("Item")
 
@@ -41,3 +45,30 @@ def bar(title: str, total: int | None) -> Iterator[Callable[[int], None]]:
     with Progress(console=console, disable=not console.is_interactive, transient=True) as shown:
         task = shown.add_task(escape(title), total=total)
         yield lambda step: shown.advance(task, step)
+
+
+class ProgressLog:
+    """Log lines on work that takes minutes, for logs in which no bar can move.
+
+    There is at most one line in `seconds`, and at most one for each hundredth of the work.
+
+    Args:
+        total: how many steps there are; None if that is not known.
+    """
+
+    def __init__(self, title: str, total: int | None, *, seconds: float = 30.0) -> None:
+        self.title = title
+        self.total = total
+        self.seconds = seconds
+        self.begin = self.latest = time.monotonic()
+        self.logged = 0  # steps
+
+    def at(self, done: int, note: Callable[[], str]) -> None:
+        """Log that so many steps are done, with a note, if it is time for a line."""
+        now, total = time.monotonic(), self.total or 0
+        if now - self.latest < self.seconds or done - self.logged < total / 100 or done == total:
+            return
+        self.latest, self.logged = now, done
+        left = (now - self.begin) / done * (total - done)
+        of = f" of {total} ({100 * done // total} %), about {left / 60:.0f} minutes left" if total else ""
+        logger.info("%s: step %d%s, %s", self.title, done, of, note())

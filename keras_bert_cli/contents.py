@@ -34,7 +34,7 @@ class _PlainIfNarrow:
         super().format_help(ctx, formatter)  # type: ignore[misc]
 
 
-class _Command(_PlainIfNarrow, TyperCommand):
+class Command(_PlainIfNarrow, TyperCommand):
     table_width = 100
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -49,6 +49,17 @@ class _Command(_PlainIfNarrow, TyperCommand):
                 said = found["msg"].partition(", unable to parse")[0].replace("Input should", "It should")
                 error.message = own if own != found["msg"] else f"{said}. Received: {found['input']!r}"
             raise
+
+
+class _Group(_PlainIfNarrow, TyperGroup):
+    table_width = 60
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Accept options before the name of the command too."""
+        if args and args[0].startswith("-") and (name := next((word for word in args if word in self.commands), None)):
+            args.remove(name)
+            args = [name, *args]
+        return super().parse_args(ctx, args)
 
 
 class _Contents(_PlainIfNarrow, TyperGroup):
@@ -75,8 +86,18 @@ app = typer.Typer(
 
 def command(name: str, *, example: str, **settings: Any) -> Callable:
     """Registers a function as the command of this name, with an example at the end of its help."""
-    panel = next(panel for panel, names in CONTENTS.items() if name in names)
-    return app.command(name, cls=_Command, rich_help_panel=panel, epilog=f"Example: {example}", **settings)
+    return app.command(name, cls=Command, rich_help_panel=_panel(name), epilog=f"Example: {example}", **settings)
+
+
+def group(name: str, *, example: str, help: str) -> typer.Typer:
+    """Registers a command that has commands of its own, as `finetune classify`."""
+    commands = typer.Typer(cls=_Group, no_args_is_help=True, help=help, epilog=f"Example: {example}")
+    app.add_typer(commands, name=name, rich_help_panel=_panel(name))
+    return commands
+
+
+def _panel(name: str) -> str:
+    return next(panel for panel, names in CONTENTS.items() if name in names)
 
 
 def _print_version(wanted: bool) -> None:

@@ -67,6 +67,7 @@ def _push(folder: Path, name: str, checkpoint: Any, source: Path, languages: lis
 
     scores: dict[str, Any] = {}
     if (source / "metrics.json").is_file() and (source / "settings.json").is_file():
-        valid = Path(read_json(source / "settings.json")["valid"]).name
+        settings = read_json(source / "settings.json")
+        valid = Path(settings["valid"] or settings["train"]).name
         scores = {"scores": read_json(source / "metrics.json")["valid"], "data": valid}
     return push(folder, name, model_card(checkpoint, name, languages=languages, **scores), private=private)

@@ -25,10 +25,12 @@ def evaluate(
     label: options.TrainedLabel = None,
     choices: options.TrainedChoices = [],  # noqa: B006
     separator: options.TrainedSeparator = None,
+    positive: options.TrainedPositive = None,
     header: options.TrainedHeader = None,
-    skip_empty: Annotated[
-        bool | None, typer.Option(help="Drop rows with an empty text.", show_default=options.AS_TRAINED)
-    ] = None,
+    delimiter: options.TrainedDelimiter = None,
+    encoding: options.TrainedEncoding = None,
+    skip_empty: options.TrainedSkipEmpty = None,
+    skip_bad: options.TrainedSkipBad = None,
     batch_size: options.BatchSize = 32,
     strategy: options.Strategy = "one",
     dtype: Annotated[
@@ -42,11 +44,9 @@ def evaluate(
 ) -> None:
     """Evaluate a finished task on the rows of a file, or pretrained weights on masked words and next sentences.
 
-    The options from --format to --skip-empty and --engine are for tasks, --strategy, --seed and --damaged for weights.
+    The options from --format to --skip-bad and --engine are for tasks, --strategy, --seed and --damaged for weights.
     """
-    from keras_bert.storage import is_remote
-
-    if not is_remote(data) and not Path(data).exists():
+    if "://" not in data and not Path(data).exists():
         raise FileNotFoundError(f"--data does not exist. Name a file or a folder. Received: {data!r}")
     from keras_bert.tasks.run.finetune import MODEL
 
@@ -57,9 +57,11 @@ def evaluate(
         reading = options.given(options.fields_of(Reading, context.params))
         finished = FinishedTask.load(Path(source), **reading)
         finished = dataclasses.replace(finished, task=options.asked_by(finished.task, engine, dtype))
-        scores = finished.evaluate(Path(data), batch_size=batch_size)
-        lines = "\n".join(f"{name}\t{value:.4f}" for name, value in scores.items())
-        typer.echo(json.dumps(scores) if as_json else lines)
+        scores, details = finished.report(Path(data), batch_size=batch_size)
+        if as_json:
+            typer.echo(json.dumps(scores | details, ensure_ascii=False))
+        else:
+            options.print_scores(scores, details)
         return
     if (Path(source) / MODEL).is_file():
         raise IsADirectoryError(f"--data must be a file of rows, since {source} is a task. Received: the folder {data}")

@@ -1,14 +1,81 @@
-"""`keras-bert finetune`: train a task on files."""
+"""`keras-bert finetune TASK`: train a task on files. Each task is a command with the options that it has."""
 
+import dataclasses
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
 from keras_bert_cli import options
-from keras_bert_cli.contents import command
+from keras_bert_cli.contents import Command, group
+from keras_bert_cli.first_look import first_look
 
-TaskName = Literal["classify", "regress", "tag", "answer", "choose"]  # the `command` of each task
+TABLES = ("tsv", "csv", "jsonl", "label-text")
+TABLE_OPTIONS = ("format", "text", "label", "header", "delimiter", "encoding", "skip_empty", "skip_bad")
+
+
+@dataclasses.dataclass(frozen=True)
+class TaskOptions:
+    """What the help of a task says, without importing the task."""
+
+    help: str
+    formats: tuple[str, ...]
+    options: tuple[str, ...]  # those that not all tasks have; except for `cosine`, the task's `reading_fields`
+    example: str  # of the options
+    label: str = ""  # what the column of the label holds
+
+
+TASKS = {  # by the `command` of the task
+    "classify": TaskOptions(
+        "Label texts or text pairs.",
+        TABLES,
+        (*TABLE_OPTIONS, "separator", "positive"),
+        "--train nsmc-train.tsv --valid nsmc-test.tsv --text document --skip-empty --model hf://klue/bert-base "
+        "--output nsmc",
+        "label",
+    ),
+    "regress": TaskOptions(
+        "Score texts or text pairs with numbers.",
+        TABLES,
+        (*TABLE_OPTIONS, "scale", "cosine"),
+        "--train train.csv --split 0.1 --text sentence1 --text sentence2 --label score --output similarity",
+        "score",
+    ),
+    "tag": TaskOptions(
+        "Tag words: names, parts of speech.",
+        ("conll", "conllu", "klue-ner"),
+        ("format", "encoding"),
+        "--train train.conll --valid valid.conll --output names",
+    ),
+    "answer": TaskOptions(
+        "Answer questions from a context.",
+        ("squad", "korquad"),
+        ("format",),
+        "--train train-v1.1.json --valid dev-v1.1.json --output squad",
+    ),
+    "choose": TaskOptions(
+        "Choose among answers to a prompt.",
+        TABLES,
+        (*TABLE_OPTIONS, "choices"),
+        "--train train.csv --valid valid.csv --text start --choice end0 --choice end1 --output endings",
+        "number of the right choice, from 0",
+    ),
+}
+OF_SOME = {option for task in TASKS.values() for option in task.options}
+
+
+class TaskCommand(Command):
+    """A command with the options of its task."""
+
+    def __init__(self, name: str, *, params: list[Any], **settings: Any) -> None:
+        task = TASKS[name]
+        params = [param for param in params if param.name not in OF_SOME or param.name in task.options]
+        for param in params:
+            if param.name == "format":
+                param.help = f"{', '.join(task.formats[:-1])} or {task.formats[-1]}."
+            if param.name == "label":
+                param.help = f"Column with the {task.label}, by name or by number from 0."
+        super().__init__(name, params=params, **settings)
 
 
 def class_weights(given: list[str]) -> Any:
@@ -25,34 +92,44 @@ def class_weights(given: list[str]) -> Any:
     return weights
 
 
-@command(
-    "finetune",
-    example="keras-bert finetune classify --train nsmc-train.tsv --valid nsmc-test.tsv --text document "
-    "--skip-empty --model hf://klue/bert-base --output nsmc",
-)
 def finetune(
     context: typer.Context,
-    kind: Annotated[
-        TaskName,
-        typer.Argument(
-            help="classify texts, regress (score texts), tag words, answer questions, or choose among answers.",
-            metavar="TASK",
-        ),
-    ],
     train: Annotated[Path, typer.Option(help="File of rows to learn from.", exists=True, dir_okay=False)],
-    valid: Annotated[Path, typer.Option(help="File of rows that picks the best epoch.", exists=True, dir_okay=False)],
     output: Annotated[Path, typer.Option("--output", "-o", help="A new or empty folder.")],
+    valid: Annotated[
+        Path | None, typer.Option(help="File of rows that picks the best epoch.", exists=True, dir_okay=False)
+    ] = None,
+    split: Annotated[
+        float | None,
+        typer.Option(
+            min=0, max=1, help="In place of --valid: the share of the training rows to hold out, such as 0.1."
+        ),
+    ] = None,
     model: options.Model = "base",
+    size: Annotated[
+        str | None,
+        typer.Option(help="In place of --model: random weights of size tiny, mini, small, medium, base or large."),
+    ] = None,
+    vocab: Annotated[
+        Path | None, typer.Option(help="The vocabulary for --size, one piece per line.", exists=True, dir_okay=False)
+    ] = None,
+    cased: options.Cased = False,
+    keep_accents: options.KeepAccents = False,
+    no_split_cjk: options.NoSplitCjk = False,
     format: options.Format = None,
     text: options.Text = ["text"],  # noqa: B006 - Typer copies it
     label: options.Label = "label",
     choices: options.Choices = [],  # noqa: B006
     separator: options.Separator = None,
+    positive: options.Positive = None,
     scale: Annotated[
         float, typer.Option(help="Divide each score by this number, such as 5 if the scores are from 0 to 5.")
     ] = 1.0,
     header: options.Header = None,
-    skip_empty: Annotated[bool, typer.Option("--skip-empty", help="Drop rows with an empty text.")] = False,
+    delimiter: options.Delimiter = None,
+    encoding: options.Encoding = "utf-8",
+    skip_empty: options.SkipEmpty = False,
+    skip_bad: options.SkipBad = False,
     epochs: Annotated[int, typer.Option(min=1, help="Passes over the training file.")] = 3,
     batch_size: options.BatchSize = 32,
     learning_rate: Annotated[
@@ -64,9 +141,7 @@ def finetune(
     ] = None,
     seed: Annotated[int, options.seed("the new head, the dropout and the order of the rows")] = 0,
     dtype: Annotated[str, options.TRAINING_DTYPE] = "float32",
-    cosine: Annotated[
-        bool, typer.Option("--cosine", help="For regress: score a pair by the cosine of its texts' vectors.")
-    ] = False,
+    cosine: Annotated[bool, typer.Option("--cosine", help="Score a pair by the cosine of its texts' vectors.")] = False,
     freeze: Annotated[bool, typer.Option("--freeze", help="Train only the head.")] = False,
     freeze_blocks: Annotated[
         int | None, typer.Option(min=0, help="Freeze the embeddings and this many encoder blocks.")
@@ -95,6 +170,10 @@ def finetune(
     ] = [],  # noqa: B006
     patience: Annotated[
         int | None, typer.Option(min=1, help="Stop after this many epochs that are no better than the best.")
+    ] = None,
+    best_by: Annotated[
+        str | None,
+        typer.Option(help="Score by which an epoch is the best, such as f1_macro.", show_default="the task's"),
     ] = None,
     strategy: options.Strategy = "one",
     seeds: Annotated[
@@ -126,33 +205,51 @@ def finetune(
         ),
     ] = [],  # noqa: B006
 ) -> None:
-    """Train a task on files. If it is interrupted, the same command resumes after the last finished epoch."""
-    from keras_bert.tasks.readers import Reading
-    from keras_bert.tasks.run.finetune import finetune as run
-    from keras_bert.tasks.run.grid import GRID, finetune_grid, grid_of
-    from keras_bert.tasks.run.seeds import finetune_seeds
-    from keras_bert.tasks.run.settings import FinetuneSettings
-
+    name = context.command.name or ""
+    given = context.params | {"freeze": -1 if freeze else freeze_blocks}
+    given |= {option: path and str(path) for option, path in (("train", train), ("valid", valid), ("vocab", vocab))}
     if freeze and freeze_blocks is not None:
         raise typer.BadParameter("--freeze already freezes all blocks. Use either --freeze or --freeze-blocks.")
+    if (valid is None) == (split is None):
+        raise typer.BadParameter("One of --valid and --split is needed, and not both. Give a file, or a share.")
+    if size is not None and context.get_parameter_source("model").name != "DEFAULT":  # type: ignore[union-attr]
+        raise typer.BadParameter("--size starts from random weights. Leave out --model, or --size and --vocab.")
+    if (size is None) != (vocab is None):
+        raise typer.BadParameter("--size and --vocab belong together. Give both for random weights, or neither.")
     if seeds and (grid or search):
         raise typer.BadParameter("--seeds trains with one setting. Use --search seed=0,1,2 to try several of both.")
     if (average and not seeds) or (prune and not (grid or search)):
         raise typer.BadParameter(
             "--average or --prune was given by itself. Use --average with --seeds, and --prune with --grid or --search."
         )
-    given = context.params | {"train": str(train), "valid": str(valid), "freeze": -1 if freeze else freeze_blocks}
+    first_look([path for path in (train, valid) if path], name, TASKS[name].formats, given)
+
+    from keras_bert.tasks.readers import Reading
+    from keras_bert.tasks.run.finetune import finetune as run
+    from keras_bert.tasks.run.grid import GRID, finetune_grid, grid_of
+    from keras_bert.tasks.run.seeds import finetune_seeds
+    from keras_bert.tasks.run.settings import FinetuneSettings
+
     given["reading"] = Reading(**options.fields_of(Reading, given))
-    settings = FinetuneSettings(**options.fields_of(FinetuneSettings, given))
+    settings = FinetuneSettings(kind=name, **options.fields_of(FinetuneSettings, given))
     if grid or search:
         metrics = finetune_grid(settings, output, (GRID if grid else {}) | grid_of(search), prune=prune)
     elif seeds:
         metrics = finetune_seeds(settings, output, seeds, average=average)
     else:
         metrics = run(settings, output)
-    for name, value in metrics["valid"].items():
-        typer.echo(f"{name}\t{value:.4f}")
+    options.print_scores(metrics["valid"], metrics)
     for name, (mean, spread) in metrics.get("spread", {}).items():
         typer.echo(f"{name} of {seeds} seeds\t{mean:.4f} +- {spread:.4f}")
     kept = f"epoch {metrics['best_epoch']}, the best by {metrics['chosen_by']}"
     typer.echo(f"{output}: {'the average of the weights' if average else kept}")
+
+
+_commands = group(
+    "finetune",
+    example=f"keras-bert finetune classify {TASKS['classify'].example}",
+    help="Train a task on files. If it is interrupted, the same command resumes after the last finished epoch.",
+)
+for _name, _task in TASKS.items():
+    _example = f"Example: keras-bert finetune {_name} {_task.example}"
+    _commands.command(_name, cls=TaskCommand, help=_task.help, epilog=_example)(finetune)

@@ -110,17 +110,32 @@ _choices = partial(
 _separator = partial(
     typer.Option, help="Text between the labels of a row that may have several labels. JSONL lists need none."
 )
+_positive = partial(typer.Option, metavar="LABEL", help="Label that the score f1 is of.")
+_delimiter = partial(typer.Option, help="Character between the columns of a tsv or csv file. Write tab for a tab.")
+_encoding = partial(typer.Option, help="Encoding of the file, such as latin-1, cp949 or utf-16.")
 _header = partial(typer.Option, help="Whether the first row holds the names of the columns.")
+_EMPTY = "Drop rows with an empty text."
+_BAD = "Drop rows that cannot be read or have no label; their number is in the log."
 Format = Annotated[str | None, _format(show_default="by the name of the file")]
 Text = Annotated[list[str], _text()]
 Label = Annotated[str, _label()]
 Choices = Annotated[list[str], _choices()]
 Header = Annotated[bool | None, _header(show_default="yes if a column is given by name")]
+Delimiter = Annotated[str | None, _delimiter(show_default="a tab or a comma, by the format")]
+Encoding = Annotated[str, _encoding()]
+SkipEmpty = Annotated[bool, typer.Option("--skip-empty", help=_EMPTY)]
+SkipBad = Annotated[bool, typer.Option("--skip-bad", help=_BAD)]
 TrainedFormat = Annotated[str | None, _format(show_default=AS_TRAINED)]
 TrainedText = Annotated[list[str], _text(show_default=AS_TRAINED)]
 TrainedLabel = Annotated[str | None, _label(show_default=AS_TRAINED)]
 TrainedChoices = Annotated[list[str], _choices(show_default=AS_TRAINED)]
 TrainedHeader = Annotated[bool | None, _header(show_default="yes if a column is given by name, else as in training")]
+TrainedDelimiter = Annotated[str | None, _delimiter(show_default=AS_TRAINED)]
+TrainedEncoding = Annotated[str | None, _encoding(show_default=AS_TRAINED)]
+TrainedSkipEmpty = Annotated[bool | None, typer.Option(help=_EMPTY, show_default=AS_TRAINED)]
+TrainedSkipBad = Annotated[bool | None, typer.Option(help=_BAD, show_default=AS_TRAINED)]
+Positive = Annotated[str | None, _positive(show_default="the second of two")]
+TrainedPositive = Annotated[str | None, _positive(show_default=AS_TRAINED)]
 Separator = Annotated[str | None, _separator()]
 TrainedSeparator = Annotated[str | None, _separator(show_default=AS_TRAINED)]
 
@@ -152,7 +167,15 @@ def check_new_file(path: Path | None, option: str) -> None:
     output_file(path)
 
 
-def standard_input() -> Iterator[tuple[int, str]]:
+def print_scores(scores: Mapping[str, float], details: Mapping[str, Any]) -> None:
+    """A line for each score, and the table of the labels if there is one."""
+    from keras_bert.tasks.metrics.by_label import table_lines
+
+    for line in (*(f"{name}\t{value:.4f}" for name, value in scores.items()), *table_lines(details)):
+        typer.echo(line)
+
+
+def standard_input(encoding: str = "utf-8") -> Iterator[tuple[int, str]]:
     """The lines of standard input with their numbers."""
     import sys
 
@@ -160,4 +183,4 @@ def standard_input() -> Iterator[tuple[int, str]]:
 
     if sys.stdin is None:
         raise OSError("Standard input is closed. Pipe text into the command, or name a file instead of '-'.")
-    return lines_of(sys.stdin.buffer, "standard input")
+    return lines_of(sys.stdin.buffer, "standard input", encoding)

@@ -13,7 +13,9 @@ from keras_bert_cli.contents import command
 
 @command("predict", example="echo '다시 보고 싶은 영화' | keras-bert predict nsmc")
 def predict(
-    source: Annotated[Path, typer.Argument(help="The folder of a finetune run, or the .keras file of a task.")],
+    source: Annotated[
+        Path, typer.Argument(exists=True, help="The folder of a finetune run, or the .keras file of a task.")
+    ],
     file: Annotated[
         Path,
         typer.Argument(
@@ -26,6 +28,10 @@ def predict(
     text: options.TrainedText = [],  # noqa: B006 - Typer copies it
     choices: options.TrainedChoices = [],  # noqa: B006
     header: options.TrainedHeader = None,
+    delimiter: options.TrainedDelimiter = None,
+    encoding: options.TrainedEncoding = None,
+    skip_empty: options.SkipEmpty = False,
+    skip_bad: options.SkipBad = False,
     batch_size: options.BatchSize = 32,
     engine: options.Engine = None,
     dtype: options.InferenceDtype = None,
@@ -33,19 +39,20 @@ def predict(
     """Print a task's answers as JSON Lines, in the order of the rows.
 
     In a .txt file and on standard input, tabs separate the texts of a row: both texts of a pair, a question and its
-    context, or a prompt and its choices.
+    context, or a prompt and its choices. A line is never split into a label and a text unless --format label-text is
+    given. A row with an empty text is answered too, so that there is an answer for each row.
     """
-    from keras_bert.tasks.readers.rows import lines
+    if str(file) != "-" and not file.is_file():
+        raise FileNotFoundError(f"There is no file {str(file)!r}. Name one, or - for standard input. Received: {file}")
     from keras_bert.tasks.run.finished_task import FinishedTask
 
     reading = {"format": format, "header": header, "text": text, "choices": choices}
-    finished = FinishedTask.load(source, **options.given(reading))
+    reading = options.given(reading | {"delimiter": delimiter, "encoding": encoding})
+    finished = FinishedTask.load(source, **reading, skip_empty=skip_empty, skip_bad=skip_bad)
     finished = dataclasses.replace(finished, task=options.asked_by(finished.task, engine, dtype))
     if str(file) == "-":
-        answers = finished.predict_lines(options.standard_input(), batch_size=batch_size)
-    elif file.suffix.lower() == ".txt" and format is None and not finished.labelled_lines:
-        answers = finished.predict_lines(lines(file), batch_size=batch_size)
+        answers = finished.predict_lines(options.standard_input(encoding or "utf-8"), batch_size=batch_size)
     else:
-        answers = finished.predict(file, batch_size=batch_size)
+        answers = finished.predict(file, batch_size=batch_size, plain=finished.is_plain(file, format or delimiter))
     for answer in answers:
         typer.echo(json.dumps(answer, ensure_ascii=False))

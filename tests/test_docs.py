@@ -62,7 +62,7 @@ HOOKS = {
 # Nor do these, which the author of a task writes: examples/own_task.py shows how.
 CONTRACT = {
     "decode", "answers_in_graph", "signatures", "report", "best_score", "read_rows", "read_lines", "from_rows",
-    "labels_of", "answers", "answers_as_json", "as_json",
+    "details", "labels_of", "answers", "answers_as_json", "as_json",
 }  # fmt: skip
 KERAS = (keras.Model, keras.layers.Layer, keras.optimizers.Optimizer)  # they document what overrides theirs
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from keras_bert.progress import bar, progress
+from keras_bert import progress as module
+from keras_bert.progress import ProgressLog, bar, progress
 
 
 @pytest.fixture(params=["a film", "films [1].txt", "[/b].txt"])
@@ -20,3 +21,31 @@ def test_titles_are_shown_as_they_are(title, capsys):
     with bar(title, total=3) as advance:
         advance(3)
     assert title in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("total", "lines"), [(1000, {19}), (None, {19, 20}), (30, {14}), (10, {9})])
+def test_log_lines_come_now_and_then(monkeypatch, caplog, total, lines):
+    """Ten minutes of steps: a line in 30 seconds, and none at the end, which the caller reports."""
+    caplog.set_level("INFO", "keras_bert")
+    now = 0.0
+    monkeypatch.setattr(module.time, "monotonic", lambda: now)
+    log = ProgressLog("Epoch 1", total)
+    steps = total or 1000
+    for step in range(steps):
+        now += 600 / steps
+        log.at(step + 1, lambda: "loss 0.5")
+    assert len(caplog.messages) in lines
+    assert caplog.messages[0].startswith("Epoch 1: step ")
+    assert caplog.messages[0].endswith(", loss 0.5")
+    assert ("minutes left" in caplog.messages[0]) is (total is not None)
+
+
+def test_no_more_log_lines_than_hundredths(monkeypatch, caplog):
+    caplog.set_level("INFO", "keras_bert")
+    now = 0.0
+    monkeypatch.setattr(module.time, "monotonic", lambda: now)
+    log = ProgressLog("Epoch 1", 10_000)
+    for step in range(10_000):
+        now += 10  # 28 hours
+        log.at(step + 1, lambda: "loss 0.5")
+    assert len(caplog.messages) == 99

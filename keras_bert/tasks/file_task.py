@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from keras_bert.bert import Bert
-from keras_bert.tasks.readers import TABLES, Reading, Rows, read_labels, tab_columns
+from keras_bert.tasks.readers import TABLE_FIELDS, TABLES, Reading, Rows, read_labels, tab_columns
 from keras_bert.tasks.text_trainer import TextTrainer
 
 
@@ -17,7 +17,7 @@ class FileTask(TextTrainer):
 
     command: str = ""  # the word on the command line, such as "classify"
     formats: tuple[str, ...] = TABLES  # of files; the first is the default if the suffix does not decide
-    reading_fields: tuple[str, ...] = ("format", "text", "label", "separator", "header", "skip_empty")
+    reading_fields: tuple[str, ...] = (*TABLE_FIELDS, "separator")
     usage: str = 'list(task.answers_as_json(["a text"]))'  # a line of Python for the model card
     default_seq_length: int = 128  # of a run of the command line
     labels: tuple[str, ...] = ()

@@ -19,9 +19,10 @@ def check_labels(labels: Any, least: int = 2) -> tuple[str, ...]:
             'labels must be names, as in ("negative", "positive"). For two unnamed labels write ("0", "1"). '
             f"Received: labels={labels!r}"
         )
-    names = tuple(labels)
+    whole = (int, np.integer)
+    names = tuple(str(name) if isinstance(name, whole) and not isinstance(name, bool) else name for name in labels)
     if not all(isinstance(name, str) for name in names):
-        raise TypeError(f"labels must be strings. Only labels in y may be ids. Received: labels={names}")
+        raise TypeError(f"labels must be strings or whole numbers. Convert them with str(). Received: labels={names}")
     if len(set(names)) < max(least, len(names)):
         raise ValueError(
             f"labels must have at least {least} names, no two alike. Correct them. Received: labels={names}"
@@ -80,6 +81,8 @@ def _label_id(value: Any, ids: dict[str, int], row: int, where: str) -> int:
                 f"it, or build the task with this label too. Received: {value!r}"
             )
         return ids[value]
+    if isinstance(value, float) and value.is_integer():  # pandas makes floats of a column with gaps
+        value = int(value)
     if is_missing(value) or not isinstance(value, bool | int | np.integer | np.bool_):
         raise TypeError(
             f"The label at {place} is neither a name nor a whole number. Write a name or an id from 0 to "
@@ -141,6 +144,11 @@ def _named_weights(class_weight: Any, labels: tuple[str, ...]) -> np.ndarray:
         raise TypeError(
             f"class_weight must be a dict or 'balanced'. Write it as in {{{labels[0]!r}: 2.0}}. Received: "
             f"class_weight={class_weight!r}"
+        )
+    if unknown := [name for name in class_weight if isinstance(name, str) and name not in labels]:
+        raise ValueError(
+            f"class_weight names the label {unknown[0]!r}, which the task does not have. Use one of "
+            f"{listed(list(map(repr, labels)), 8)}. Received: class_weight={class_weight!r}"
         )
     found[label_ids(list(class_weight), labels)] = not_negative(list(class_weight.values()), "class weight")
     return found

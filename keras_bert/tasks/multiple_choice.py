@@ -15,7 +15,7 @@ from keras_bert.tasks.columns import check_lengths, column, rows_of, two_columns
 from keras_bert.tasks.heads import check_bert, encode_rows, head_layer
 from keras_bert.tasks.labelled_rows import LabelledRows, packer_of
 from keras_bert.tasks.labels import label_ids
-from keras_bert.tasks.readers import Reading, Rows, read_choices, tab_columns
+from keras_bert.tasks.readers import TABLE_FIELDS, Reading, Rows, read_choices, tab_columns
 from keras_bert.tasks.signature import Logits, Signature, pack_texts, strings
 from keras_bert.tasks.task import Task
 from keras_bert.text.tensors import tf
@@ -52,7 +52,7 @@ class MultipleChoice(Task):
     """
 
     command: str = "choose"
-    reading_fields: tuple[str, ...] = ("format", "text", "choices", "label", "header", "skip_empty")
+    reading_fields: tuple[str, ...] = (*TABLE_FIELDS, "choices")
     usage: str = 'task.choose("a prompt", ["a choice", "another"])'
     heads: tuple[str, ...] = ("choice",)
     table: tuple[tuple[str, ...], str] = (("prompt", "choices"), "label")

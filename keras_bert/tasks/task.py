@@ -164,6 +164,10 @@ class Task(FileTask):
             )
         return found
 
+    def details(self, y: Any, examples: LabelledRows, logits: list[np.ndarray], **options: Any) -> dict[str, Any]:
+        """What else is known of the answers in these logits, as JSON can hold it, such as the scores of each label."""
+        return {}
+
     @classmethod
     def report_options(cls, reading: Reading) -> dict[str, Any]:
         """Options of `report` that depend on the file that `y` comes from."""

@@ -23,7 +23,9 @@ from keras_bert.tasks.labels import (
 )
 from keras_bert.tasks.losses import WeighedBinaryCrossentropy
 from keras_bert.tasks.metrics import label_scores, multi_label_scores
-from keras_bert.tasks.readers import Rows
+from keras_bert.tasks.metrics.by_label import scores_by_label
+from keras_bert.tasks.metrics.classification import positive_label
+from keras_bert.tasks.readers import TABLE_FIELDS, Reading, Rows
 from keras_bert.tasks.signature import Logits, Signature, classify_signatures
 from keras_bert.tasks.task import Task
 from keras_bert.text.tensors import tf
@@ -70,6 +72,7 @@ class TextClassifier(Task):
     """
 
     command: str = "classify"
+    reading_fields: tuple[str, ...] = (*TABLE_FIELDS, "separator", "positive")
     usage: str = 'task.classify("a text")'
     heads: tuple[str, ...] = ("classifier",)
 
@@ -121,17 +124,43 @@ class TextClassifier(Task):
     @classmethod
     def from_rows(cls, bert: Bert, rows: Rows, settings: Any) -> "TextClassifier":
         labels = sorted_labels(label for _, label in cls.labels_of(rows))
-        return cls(bert, labels, multi_label=isinstance(rows.y[0], list))
+        positive, several = settings.reading.positive, isinstance(rows.y[0], list)
+        positive_label(labels, positive)  # an error now, and not after the first epoch
+        if several and positive is not None:
+            raise ValueError(
+                "positive (--positive) was given where a text can have several labels. Leave it out: the F1 of each "
+                f"label is reported. Received: positive={positive!r}"
+            )
+        return cls(bert, labels, multi_label=several)
 
     @property
     def best_score(self) -> str:
         return "f1_micro" if self.multi_label else "accuracy"
 
-    def report(self, y: Any, answers: list[Classification]) -> dict[str, float]:
-        true = self.target_ids(y)
+    @classmethod
+    def report_options(cls, reading: Reading) -> dict[str, Any]:
+        return {} if reading.positive is None else {"positive": reading.positive}
+
+    def report(self, y: Any, answers: list[Classification], positive: str | None = None) -> dict[str, float]:
+        ids = self.target_ids(y), self._predicted(answers)
         if self.multi_label:
-            return multi_label_scores(true, self.target_ids([answer.above(0.5) for answer in answers]))
-        return label_scores([self.labels[number] for number in true], [answer.label for answer in answers], self.labels)
+            return multi_label_scores(*ids)
+        true, predicted = ([self.labels[number] for number in numbers] for numbers in ids)
+        return label_scores(true, predicted, self.labels, positive)
+
+    def details(self, y: Any, examples: LabelledRows, logits: list[np.ndarray], **options: Any) -> dict[str, Any]:
+        """The scores of each label, and the label that `f1` is of."""
+        true, predicted = self.target_ids(y), self._predicted(self.decode(examples, logits))
+        if self.multi_label:
+            return {"labels": scores_by_label(true, predicted, self.labels)}
+        rows = np.eye(len(self.labels))  # [C, C]
+        found = {"labels": scores_by_label(rows[true], rows[predicted], self.labels)}
+        label = positive_label(self.labels, options.get("positive"))
+        return found if label is None else {**found, "positive": label}
+
+    def _predicted(self, answers: list[Classification]) -> np.ndarray:
+        """The answers as `target_ids` has them."""
+        return self.target_ids([answer.above(0.5) if self.multi_label else answer.label for answer in answers])
 
     # === Training ===
 

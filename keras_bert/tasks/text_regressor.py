@@ -14,7 +14,7 @@ from keras_bert.tasks.columns import as_batch, check_lengths, column, numbers, t
 from keras_bert.tasks.heads import check_bert, encode_rows, head_layer
 from keras_bert.tasks.labelled_rows import LabelledRows, packer_of
 from keras_bert.tasks.metrics import number_scores
-from keras_bert.tasks.readers import Reading, Rows, read_scores
+from keras_bert.tasks.readers import TABLE_FIELDS, Reading, Rows, read_scores
 from keras_bert.tasks.signature import Logits, Signature, pack_texts, strings
 from keras_bert.tasks.task import Task
 from keras_bert.text.tensors import tf
@@ -46,7 +46,7 @@ class TextRegressor(Task):
     """
 
     command: str = "regress"
-    reading_fields: tuple[str, ...] = ("format", "text", "label", "scale", "header", "skip_empty")
+    reading_fields: tuple[str, ...] = (*TABLE_FIELDS, "scale")
     usage: str = 'task.score("a text")'
     heads: tuple[str, ...] = ("regressor",)
 

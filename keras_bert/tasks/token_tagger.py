@@ -18,6 +18,7 @@ from keras_bert.tasks.decoding.decode_entities import decode_entities, entity_de
 from keras_bert.tasks.decoding.entities import Entity, Run, encode, has_entities, stray_label
 from keras_bert.tasks.decoding.in_batches import in_batches
 from keras_bert.tasks.decoding.units import Units, split_rows, units_of
+from keras_bert.tasks.decoding.whole_words import continues
 from keras_bert.tasks.heads import check_bert, head_layer
 from keras_bert.tasks.labelled_rows import LabelledRows, packer_of
 from keras_bert.tasks.labels import check_labels, class_weights, label_ids, sorted_labels, stored_labels
@@ -49,6 +50,8 @@ class TokenTagger(Task):
         labels: in the order of the logits. O, B-PER, I-PER (BIO; also BIOES and IO) are labels of entities; any others,
             such as NOUN, are a tag for each word.
         unit: "word" or "piece".
+        whole_words: a period, hyphen, & or slash between letters is a part of a word in a text too, as in annotated
+            files: U.N. is one word. `fit` on lists of words sets it.
         freeze: train only the head.
 
     >>> import keras_bert
@@ -65,15 +68,16 @@ class TokenTagger(Task):
 
     command: str = "tag"
     formats: tuple[str, ...] = ("conll", "conllu", "klue-ner")
-    reading_fields: tuple[str, ...] = ("format",)
+    reading_fields: tuple[str, ...] = ("format", "encoding")
     usage: str = 'task.tag("a text")'
     heads: tuple[str, ...] = ("tagger",)
     example_ranks: tuple[int, ...] = (0, 1)
     length_axis: int | None = 0
 
     def __init__(
-        self, bert: Bert, labels: Sequence[str], *, unit: str = "word", freeze: bool = False, name: str | None = None
-    ) -> None:
+        self, bert: Bert, labels: Sequence[str], *, unit: str = "word", whole_words: bool = False,
+        freeze: bool = False, name: str | None = None,
+    ) -> None:  # fmt: skip
         check_bert(bert)
         labels = check_labels(labels)
         check_choice("unit", unit, UNITS)
@@ -89,6 +93,7 @@ class TokenTagger(Task):
         # === Config ===
         self.labels = labels
         self.unit = unit
+        self.whole_words = whole_words
 
     @classmethod
     def settings(cls, head: Any) -> dict[str, Any]:
@@ -100,10 +105,10 @@ class TokenTagger(Task):
     def read_rows(cls, path: str | os.PathLike, reading: Reading, *, labels: bool = True) -> Rows:
         reading.check_format(cls.command, cls.formats)
         if reading.format == "klue-ner":
-            return read_klue_ner(path)
+            return read_klue_ner(path, encoding=reading.encoding)
         if reading.format == "conllu" or (reading.format is None and Path(path).suffix.lower() == ".conllu"):
-            return read_conllu(path, tag="upos" if labels else None)
-        return read_conll(path, tag=-1 if labels else None)
+            return read_conllu(path, tag="upos" if labels else None, encoding=reading.encoding)
+        return read_conll(path, tag=-1 if labels else None, encoding=reading.encoding)
 
     @classmethod
     def labels_of(cls, rows: Rows) -> Iterator[tuple[int, str]]:
@@ -147,7 +152,7 @@ class TokenTagger(Task):
 
     def examples(self, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None) -> LabelledRows:
         packer = packer_of(self.bert)
-        units = units_of(self.bert.preprocessor, x, self.unit)
+        units = units_of(self.bert.preprocessor, x, self.unit, self.whole_words)
         rows = units.rows(packer.max_length - 2)
         if y is None:
             return LabelledRows([rows], packer, decoding=units)
@@ -177,6 +182,7 @@ class TokenTagger(Task):
                 "All words have the same label, and two different labels are needed to learn anything. Add rows with "
                 f"another label. Received: only {[self.labels[number] for number in learned]}"
             )
+        self.whole_words = self.whole_words or examples.decoding.given_words
 
     def _targets(self, units: Units, y: list[Any]) -> np.ndarray:
         """The label of each piece, -1 where it weighs nothing, int32 [all pieces]."""
@@ -314,6 +320,8 @@ class TokenTagger(Task):
             number = tf.range(tf.size(pieces.values))  # of each piece
             word = row_ids(ids.values.row_lengths())  # the word of each piece
             is_unit = tf.concat([tf.ones_like(word[:1]), word[1:] - word[:-1]], 0) > 0  # [P]
+            if self.whole_words:
+                is_unit &= ~tf.gather(continues(preprocessor.vocabulary, ids, start, end), word)
             row = row_ids(pieces.row_lengths())
             found = decode_entities(
                 scheme,

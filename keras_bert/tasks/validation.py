@@ -78,7 +78,11 @@ class Validation(keras.callbacks.Callback):
         means = means_of(self.model, self.examples, logits)
         if not self.scored:
             return means, {}
-        return means, self.model.report_logits(self.columns[1], self.examples, logits, **self.options)
+        return means, self.report(logits)
+
+    def report(self, logits: list[np.ndarray]) -> dict[str, float]:
+        """The scores of the answers in these logits."""
+        return self.model.report_logits(self.columns[1], self.examples, logits, **self.options)
 
     def add_to(self, logs: dict[str, Any], means: dict[str, float], scores: dict[str, float]) -> None:
         """Add both to the logs of an epoch. Where a metric and a score have the same name, the metric is added."""

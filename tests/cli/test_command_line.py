@@ -11,7 +11,6 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
-from typing import get_args
 
 import keras
 import pytest
@@ -22,7 +21,7 @@ import keras_bert
 import keras_bert_cli as cli
 from keras_bert import progress
 from keras_bert_cli.contents import CONTENTS
-from keras_bert_cli.finetune import TaskName
+from keras_bert_cli.finetune import TASKS
 from tests.tasks.small import small_task
 
 ROOT = Path(__file__).parents[2]
@@ -41,15 +40,17 @@ def test_help_is_a_table_of_contents(run):
     assert places == sorted(places)
     assert re.findall(r"^│ ([a-z][a-z-]+)  ", shown, re.MULTILINE) == COMMANDS
     files = {path.stem.replace("_", "-") for path in (ROOT / "keras_bert_cli").glob("[a-z]*.py")}
-    assert files - {"contents", "options"} == set(COMMANDS)
+    assert files - {"contents", "first-look", "options"} == set(COMMANDS)
 
 
 def _parse(commands, line):
     """Raises an error for a command or an option that does not exist."""
     name, *words = shlex.split(line.split(" && ")[0].removesuffix(" &"), comments=True)[1:]
     if not name.startswith("-"):
-        parser = commands[name].make_parser(typer.Context(commands[name]))
-        parser.parse_args(words)
+        found = commands[name]
+        if getattr(found, "commands", None) and words and words[0] in found.commands:  # finetune classify
+            found, words = found.commands[words[0]], words[1:]
+        found.make_parser(typer.Context(found)).parse_args(words)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -153,9 +154,25 @@ def test_a_list_for_programs(run):
     assert models == json.loads(json.dumps(korean))
 
 
-def test_the_tasks_of_finetune():
+def test_the_tasks_of_finetune(commands):
     """They are written in the command line too, since its help does not import the package."""
-    assert set(get_args(TaskName)) == set(keras_bert.Task.commands())
+    tasks = keras_bert.Task.commands()
+    assert set(TASKS) == set(commands["finetune"].commands) == set(tasks)
+    everywhere = {param.name for param in commands["finetune"].commands["answer"].params} - {"format"}
+    for name, task in tasks.items():
+        own = {"cosine"} if name == "regress" else set()
+        assert TASKS[name].formats == task.formats
+        assert set(TASKS[name].options) == set(task.reading_fields) | own
+        params = {param.name: param for param in commands["finetune"].commands[name].params}
+        assert set(params) == everywhere | set(task.reading_fields) | own
+        assert task.formats[-1] in params["format"].help
+        _parse(commands, commands["finetune"].commands[name].epilog.removeprefix("Example: "))
+
+
+def test_options_before_the_task(run):
+    code, _, err = run("finetune", "--train", "none.tsv", "classify")
+    assert code == 2
+    assert "none.tsv" in err
 
 
 def test_wrong_usage(run):
@@ -298,6 +315,7 @@ COMPLETION = {"_KERAS_BERT_COMPLETE": "complete_bash", "COMP_WORDS": "keras-bert
         (["models", "--language", "korean"], {}, "klue/bert-base"),
         (["--help"], {}, "keras-bert COMMAND --help"),
         *((([name, "--help"]), {}, f"keras-bert {name} ") for name in COMMANDS),
+        *((["finetune", name, "--help"], {}, f"keras-bert finetune {name} ") for name in TASKS),
         ([], COMPLETION, "fill-mask\nfinetune"),
     ],
 )

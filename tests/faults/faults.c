@@ -146,16 +146,22 @@ int unlinkat(int folder, const char *path, int flags) { if (below(folder, path))
 int mkdir(const char *path, mode_t mode) { if (below(AT_FDCWD, path)) REFUSE(change(1), -1); return REAL(mkdir)(path, mode); }
 int rmdir(const char *path) { if (below(AT_FDCWD, path)) REFUSE(change(0), -1); return REAL(rmdir)(path); }
 
-/* The clock jumps a year back if the step is odd, and forward if it is even. */
-static time_t jump(void) { return kind == CLOCK && fired ? (at % 2 ? -1 : 1) * 31536000L : 0; }
+/* The clock jumps a year back if the step is odd, and forward if it is even. Only Python sees that: a thread of a library
+   that waits until a time of this clock would wait a year, because the kernel's clock does not jump. */
+static time_t jump(void *caller) {
+    Dl_info library;
+    if (kind != CLOCK || !fired || !dladdr(caller, &library) || !strstr(library.dli_fname, "python")) return 0;
+    if (strstr(library.dli_fname, "site-packages")) return 0;
+    return (at % 2 ? -1 : 1) * 31536000L;
+}
 int clock_gettime(clockid_t clock, struct timespec *now) {
     int result = REAL(clock_gettime)(clock, now);
-    if (clock == CLOCK_REALTIME) now->tv_sec += jump();
+    if (clock == CLOCK_REALTIME) now->tv_sec += jump(__builtin_return_address(0));
     return result;
 }
 int gettimeofday(struct timeval *now, void *zone) {
     int (*get)(struct timeval *, void *) = real("gettimeofday");
     int result = get(now, zone);
-    now->tv_sec += jump();
+    now->tv_sec += jump(__builtin_return_address(0));
     return result;
 }

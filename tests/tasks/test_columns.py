@@ -110,6 +110,13 @@ def test_of_numerals_a_number_is_a_name():
         task.target_ids([1, 0])
 
 
+def test_labels_as_pandas_and_numpy_have_them():
+    assert TextClassifier(small_bert(), labels=[0, np.int64(1)]).labels == ("0", "1")
+    assert small_task("classifier").target_ids([1.0, np.float64(0.0)]).tolist() == [1, 0]  # a column that had gaps
+    with pytest.raises(TypeError, match=r"labels must be strings or whole numbers.*Received: labels=\(0.5, 'a'\)"):
+        TextClassifier(small_bert(), labels=(0.5, "a"))
+
+
 def test_a_matrix_of_labels_stays_one():
     import pandas
     import tensorflow as tf
@@ -146,7 +153,7 @@ def test_bad_columns():
         "Pass at least one": ([], []),
         "y is missing": (["a"],),
         "'great'.*row 1": (["a", "b"], ["positive", "great"]),
-        "whole number": (["a", "b"], [0.0, 1.0]),
+        "whole number": (["a", "b"], [0.5, 1.0]),
         "0 to 1": (["a", "b"], [0, 2]),
         "two different labels": (["a", "b"], [1, 1]),
         "Put a single text in a list": (np.array("one"), ["positive"]),
@@ -161,7 +168,10 @@ def test_bad_columns():
     for ask in (task.predict, task.classify, lambda x, batch_size: task.evaluate(x, [0], batch_size)):
         with pytest.raises(ValueError, match="batch_size must be at least 1"):
             ask(["a"], batch_size=0)
-    wrong_weights = {"must be a dict": "even", "finite": {"negative": float("nan")}, "below 0": {"negative": -2}}
+    wrong_weights = {"must be a dict": "even", "class_weight names the label 'TYPO'": {"TYPO": 3}} | {
+        "finite": {"negative": float("nan")},
+        "below 0": {"negative": -2},
+    }
     for message, weights in wrong_weights.items():
         with pytest.raises((ValueError, TypeError), match=message):
             task.fit(["a", "b"], [0, 1], class_weight=weights, verbose=0)

@@ -1,16 +1,24 @@
 """`keras-bert finetune`, `evaluate` and `predict`: files in, a finished directory out, which is asked and scored."""
 
+import functools
 import json
 import re
+import subprocess
+import sys
 
 import keras
 import numpy as np
 import pytest
 
+from keras_bert.progress import ProgressLog
+from keras_bert.tasks.readers import Rows
+from keras_bert.tasks.run import epoch_log
 from keras_bert.tasks.run.finetune import finetune, load_encoder
 from keras_bert.tasks.run.finished_task import FinishedTask
 from keras_bert.tasks.run.settings import FinetuneSettings
-from tests.tasks.runs import reviews, run, train, write
+from keras_bert.tasks.run.split_rows import split_rows
+from keras_bert.tasks.task import Task
+from tests.tasks.runs import WORDS, reviews, run, train, write
 
 
 def test_finished_directory(finished):
@@ -49,10 +57,43 @@ def test_evaluate(finished, files):
     output, _ = finished
     metrics = json.loads((output / "metrics.json").read_text())
     result = run("evaluate", output, "--data", files[1], "--json")
-    assert json.loads(result.stdout) == pytest.approx(metrics["valid"])
+    said = json.loads(result.stdout)
+    assert {name: said[name] for name in metrics["valid"]} == pytest.approx(metrics["valid"])
+    assert (said["labels"], said["positive"]) == (metrics["labels"], "yes")
     other = write(files[1].with_name("other.tsv"), [["x", "y"], ["the film is good", "maybe"]])
     with pytest.raises(ValueError, match=r"other.tsv:2 has the label 'maybe'.*'no', 'yes'. Received: 'maybe'"):
         run("evaluate", output, "--data", other, "--text", "x", "--label", "y")
+
+
+def test_imbalance_is_shown(bert, tmp_path, caplog):
+    """Of 64 rows two have the rare label, and no row is predicted to have it."""
+    rows = [["the film is good", "usual"]] * 62 + [["the actor is bad", "rare"]] * 2
+    path = write(tmp_path / "a.tsv", [["text", "label"], *rows])
+    said = train(bert, "classify", path, path, tmp_path / "run", "--epochs", 1, "--lr", 1e-9, "--positive", "rare")
+    metrics = json.loads((tmp_path / "run/metrics.json").read_text())
+    by_label = metrics["labels"]
+    assert (by_label["rare"]["support"], by_label["usual"]["support"]) == (2, 62)
+    one = "usual" if by_label["usual"]["predicted"] else "rare"  # the head is random
+    assert f"Every row is predicted as '{one}', although" in caplog.text
+    assert metrics["positive"] == "rare"
+    assert metrics["valid"]["f1"] == pytest.approx(by_label["rare"]["f1"])
+    assert metrics["valid"]["f1_macro"] == pytest.approx((by_label["rare"]["f1"] + by_label["usual"]["f1"]) / 2)
+    for shown in (said, run("evaluate", tmp_path / "run", "--data", path).stdout):
+        assert re.search(r"^ +[\d.]+ +[\d.]+ +[\d.]+ +2  rare$", shown, re.MULTILINE)
+        assert "f1 is that of the label 'rare'" in shown
+    assert "of the label 'usual'" in run("evaluate", tmp_path / "run", "--data", path, "--positive", "usual").stdout
+    card = (tmp_path / "run/README.md").read_text()
+    assert "| `rare` | " in card
+    assert "| label of f1 | `rare` |" in card
+
+
+def test_best_by(bert, files, tmp_path):
+    train(bert, "classify", *files, tmp_path / "run", "--epochs", 1, "--best-by", "f1_macro")
+    assert json.loads((tmp_path / "run/metrics.json").read_text())["chosen_by"] == "f1_macro"
+    with pytest.raises(ValueError, match=r"`best_by` must be one of accuracy, f1, f1_macro, matthews.*'fame'"):
+        train(bert, "classify", *files, tmp_path / "other", "--best-by", "fame")
+    with pytest.raises(ValueError, match=r"--positive\) is 'maybe', which is not a label.*'no', 'yes'"):
+        train(bert, "classify", *files, tmp_path / "other", "--positive", "maybe")
 
 
 @pytest.mark.parametrize("strategy", ["auto", "mirrored"])
@@ -113,14 +154,23 @@ def test_predict_reads_the_header_as_training_did(bert, files, tmp_path):
     assert len(run("predict", tmp_path / "run", bare, "--no-header").stdout.splitlines()) == 1
 
 
-def test_predict_reads_labelled_lines_as_training_did(bert, tmp_path):
+def test_predict_never_takes_a_word_for_a_label_unless_that_is_asked(bert, tmp_path, caplog):
+    caplog.set_level("INFO", logger="keras_bert")
     lines = tmp_path / "lines.txt"
     lines.write_text("".join(f"{label} {text}\n" for text, label in reviews(32, 0)))
     train(bert, "classify", lines, lines, tmp_path / "run", "--epochs", 1)
+    assert not re.search("column|header", (tmp_path / "run/README.md").read_text())  # such lines have none
     finished = FinishedTask.load(tmp_path / "run")
     expected = [answer["score"] for answer in finished.predict_lines(enumerate(text for text, _ in reviews(32, 0)))]
-    said = run("predict", tmp_path / "run", lines).stdout.splitlines()
+    said = run("predict", tmp_path / "run", lines, "--format", "label-text").stdout.splitlines()
     assert [json.loads(line)["score"] for line in said] == pytest.approx(expected, abs=1e-5)
+    caplog.clear()
+    plain = tmp_path / "plain.txt"
+    plain.write_text("good film\nbad film\n\ngood\n")
+    said = run("predict", tmp_path / "run", plain).stdout
+    assert said == run("predict", tmp_path / "run", input=plain.read_text()).stdout
+    assert len(said.splitlines()) == 4
+    assert re.search(r"Each line of .*plain.txt is one row of texts.*--format tsv or .* or label-text", caplog.text)
 
 
 def test_standard_input_is_read_as_files_are(finished):
@@ -148,6 +198,100 @@ def test_damaged_settings(tmp_path, damaged):
 def test_freeze(bert, freeze, trained):
     encoder = load_encoder(FinetuneSettings("classify", "", "", model=str(bert), freeze=freeze))
     assert {weight.path[: len("layer_0")] for weight in encoder.trainable_weights} == trained
+
+
+def test_split(bert, tmp_path, caplog):
+    """A rare label stays in both parts, the card has the share, and the same file gives the same parts."""
+    caplog.set_level("INFO", "keras_bert")
+    rows = [*reviews(90, 0), *[["in seoul", "rare"]] * 10, ["in paris", "single"]]
+    path = write(tmp_path / "a.tsv", [["text", "label"], *rows])
+    arguments = ["--train", path, "--model", bert, "--epochs", 1, "--batch-size", 32, "--seq-length", 32]
+    assert run("finetune", "classify", *arguments, "--split", 0.2, "--output", tmp_path / "run").exit_code == 0
+    metrics = json.loads((tmp_path / "run/metrics.json").read_text())
+    assert sum(metrics["rows"].values()) == 101
+    assert metrics["rows"]["valid"] in (19, 20)
+    assert [metrics["labels"][label]["support"] for label in ("rare", "single")] == [2, 0]
+    assert "Of the 101 rows of" in caplog.text
+    card = (tmp_path / "run/README.md").read_text()
+    assert "a split of 0.2 of the file" in card
+    assert "| split | 0.2 |" in card
+    for given in ([], ["--split", 0.2, "--valid", path]):
+        result = run("finetune", "classify", *arguments, *given, "--output", tmp_path / "other")
+        assert result.exit_code == 2
+    with pytest.raises(ValueError, match=r"split is not between 0 and 1.*split=0.0"):
+        run("finetune", "classify", *arguments, "--split", 0, "--output", tmp_path / "other")
+
+
+@pytest.mark.parametrize(
+    ("task", "y"),
+    [
+        ("classify", ["a", "b"] * 30 + ["c"]),
+        ("classify", [["a"], ["a", "b"], []] * 20 + [["c"]]),
+        ("regress", [row / 7 for row in range(61)]),
+        ("choose", [0, 1, 2] * 20 + [0]),
+        ("tag", [["O", "B-X"], ["O"]] * 30 + [["B-Y"]]),
+        ("tag", [[(0, 1, "X")], []] * 30 + [[(0, 1, "Y")]]),
+        ("answer", [{"text": ["a"], "answer_start": [0]}, {"text": [], "answer_start": []}] * 30 + [{"text": []}]),
+    ],
+)
+def test_split_rows(task, y):
+    rows = Rows(([str(row) for row in range(61)], ["x"] * 61), y, "a.tsv", list(range(2, 63)))
+    kept, held_out = split_rows(Task.named(task), rows, 0.25)
+    assert sorted([*kept.ids, *held_out.ids]) == rows.ids
+    assert [int(text) + 2 for text in held_out.x[0]] == held_out.ids
+    assert abs(len(held_out) - 61 / 4) < 2
+    assert held_out.y == [y[line - 2] for line in held_out.ids]
+    labels = {label for _, label in Task.named(task).labels_of(rows)}
+    assert {label for _, label in Task.named(task).labels_of(kept)} == labels
+    if task == "classify" and isinstance(y[0], str):
+        assert abs(held_out.y.count("a") - 7.5) <= 1
+    if task == "regress":
+        assert np.mean(held_out.y) == pytest.approx(np.mean(y), abs=0.3)
+    with pytest.raises(ValueError, match=r"leaves no row of a.tsv to validate on"):
+        split_rows(Task.named(task), rows, 0.001)
+
+
+def test_random_weights_with_a_vocabulary(tmp_path):
+    vocabulary = tmp_path / "vocab.txt"
+    vocabulary.write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]))
+    settings = FinetuneSettings("classify", "", "", size="tiny", vocab=str(vocabulary), cased=True, seq_length=16)
+    encoder = load_encoder(settings)
+    assert (encoder.config.vocab_size, encoder.config.hidden_size) == (5 + len(WORDS), 128)
+    assert not encoder.preprocessor.lowercase
+    assert encoder.preprocessor.vocabulary["film"] == 7
+    with pytest.raises(ValueError, match=r"size and vocab belong together.*size='tiny', vocab=None"):
+        FinetuneSettings("classify", "", "", size="tiny")
+    path = write(tmp_path / "a.tsv", [["text", "label"], *reviews(16, 0)])
+    arguments = ["--train", path, "--valid", path, "--output", tmp_path / "run", "--epochs", 1, "--seq-length", 16]
+    assert run("finetune", "classify", *arguments, "--model", "base", "--size", "tiny").exit_code == 2
+    assert run("finetune", "classify", *arguments, "--size", "tiny", "--vocab", vocabulary).exit_code == 0
+    assert "from random weights of the size tiny" in (tmp_path / "run/README.md").read_text()
+
+
+def test_files_are_looked_at_before_keras_is_imported(tmp_path):
+    """A wrong file is an error at once, and the package can still be imported afterwards."""
+    good = write(tmp_path / "a.tsv", [["text", "label"], ["good", "yes"], ["bad", "no"]])
+    for name, data, message in (
+        ("a.doc", b"x", "The format of .*a.doc is unknown"),
+        ("b.csv", "text,label\n영화,1\n".encode("cp949"), r"b.csv, line 2, is not UTF-8.*cp949"),
+        ("c.csv", b"film,label\nx,1\n", "c.csv has no column 'text'"),
+    ):
+        (tmp_path / name).write_bytes(data)
+        words = ["finetune", "classify", "--train", str(good), "--valid", str(tmp_path / name), "--output", "run"]
+        command = [sys.executable, "-X", "importtime", "-m", "keras_bert_cli", *words]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 1
+        assert re.search(rf"^keras-bert: .*{message}", done.stderr, re.MULTILINE)
+        assert not re.findall(r"\| +(?:keras|tensorflow|torch|jax)$", done.stderr, re.MULTILINE)
+
+
+def test_log_lines_within_an_epoch(bert, files, tmp_path, caplog, monkeypatch):
+    caplog.set_level("INFO", "keras_bert")
+    monkeypatch.setattr(epoch_log, "ProgressLog", functools.partial(ProgressLog, seconds=0))
+    train(bert, "classify", *files, tmp_path / "run", "--epochs", 1)
+    lines = [line for line in caplog.messages if line.startswith("Epoch 1: step")]
+    assert len(lines) == 9  # of 10 steps
+    assert re.fullmatch(r"Epoch 1: step 3 of 10 \(30 %\), about \d+ minutes left, loss \d\.\d{4}", lines[2])
 
 
 # === The grid ===

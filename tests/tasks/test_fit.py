@@ -82,7 +82,7 @@ def test_a_score_before_training_is_no_compile_of_the_user():
     before = task.evaluate(TEXTS, labels, verbose=0, return_dict=True)
     history = task.fit(TEXTS, labels, verbose=0).history
     assert (task.optimizer.name, len(history["loss"])) == ("paper_finetuning", 3)
-    assert set(before) == {"loss", "accuracy", "f1", "matthews"}
+    assert set(before) == {"loss", "accuracy", "f1", "f1_macro", "matthews"}
 
 
 @pytest.mark.usefixtures("eager")

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from keras_bert.tasks import metrics
+from keras_bert.tasks.metrics.by_label import one_sided, scores_by_label
 from keras_bert.tasks.metrics.scores import scores
 from tests.tasks.small import small_task
 
@@ -31,12 +32,42 @@ def test_label_scores(labels):
     if labels == 2:
         assert scores["f1"] == pytest.approx(f1[1])
         assert scores["matthews"] == pytest.approx(np.corrcoef(true, predicted)[0, 1])
-    else:
-        assert scores["f1_macro"] == pytest.approx(np.mean(f1))
+    assert scores["f1_macro"] == pytest.approx(np.mean(f1))
+    of_first = metrics.label_scores([names[i] for i in true], [names[i] for i in predicted], names, positive=names[0])
+    assert of_first == pytest.approx(scores | {"f1": f1[0]})
+    with pytest.raises(ValueError, match=r"--positive\) is 'other', which is not a label.*'label 0', 'label 1'"):
+        metrics.label_scores([names[0]], [names[0]], names, positive="other")
+
+
+def test_scores_by_label():
+    """Against scikit-learn, for rows with one label and with several."""
+    from sklearn.metrics import precision_recall_fscore_support
+
+    rng = np.random.default_rng(0)
+    one = np.eye(4)[rng.integers(0, 3, 50)], np.eye(4)[rng.integers(0, 4, 50)]  # no row has the last label
+    for true, predicted in (one, rng.integers(0, 2, (2, 50, 4))):
+        found = scores_by_label(true, predicted, ["a", "b", "c", "d"])
+        expected = precision_recall_fscore_support(true, predicted, average=None, zero_division=0)
+        assert list(found) == ["a", "b", "c", "d"]
+        for name, column in zip(("precision", "recall", "f1", "support"), expected, strict=True):
+            assert [row[name] for row in found.values()] == pytest.approx(column)
+        assert [row["predicted"] for row in found.values()] == predicted.sum(0).tolist()
+
+
+def test_a_label_that_is_always_or_never_predicted():
+    always = scores_by_label(np.eye(2)[[0, 0, 1]], np.eye(2)[[0, 0, 0]], ["no", "yes"])
+    assert [line.partition(". ")[0] for line in one_sided(always, 3)] == [
+        "Every row is predicted as 'no', although 1 of 3 do not have this label"
+    ]
+    never = scores_by_label(np.eye(3)[[0, 1, 2]], np.eye(3)[[0, 1, 0]], ["a", "b", "c"])
+    assert one_sided(never, 3)[0].startswith("No row is predicted as 'c', although")
+    right = scores_by_label(np.eye(3)[[0, 1]], np.eye(3)[[0, 1]], ["a", "b", "c"])
+    assert not one_sided(right, 2)
 
 
 def test_label_scores_of_one_label_alone():
-    assert metrics.label_scores(["a"] * 3, ["a"] * 3, ["a", "b"]) == {"accuracy": 1.0, "f1": 0.0, "matthews": 0.0}
+    expected = {"accuracy": 1.0, "f1": 0.0, "f1_macro": 0.5, "matthews": 0.0}
+    assert metrics.label_scores(["a"] * 3, ["a"] * 3, ["a", "b"]) == expected
 
 
 def test_multi_label_scores():

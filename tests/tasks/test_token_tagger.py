@@ -164,3 +164,50 @@ def test_bad_examples():
         task.tag_words(["Anna"])
     with pytest.raises(ValueError, match="`unit` must be one of word, piece"):
         TokenTagger(small_bert(), labels=LABELS, unit="letter")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "the U.N. met in Rome .",
+        "Jean-Luc and AT&T .",
+        "a - b",
+        "( end . )",
+        "wait . . .",
+        "Dr . X",
+        "either/or 3.5 , 10",
+        "",
+    ],
+)
+def test_words_of_a_text_as_annotators_keep_them(words):
+    """The units of a text without spaces before its marks are the words themselves."""
+    text = re.sub(r" (?=[.,)])|(?<=\() ", "", words)
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", ".", "-", "&", "/", ",", "(", ")", "rome"]
+    units = units_of(Preprocessor(Vocabulary(pieces)), [text, "the U.N."], "word", whole_words=True)
+    for number, expected in enumerate((words.split(), ["the", "U.N."])):
+        begins = units.firsts(number)
+        ends = [units.end[last - 1] for last in [*begins[1:], units.splits[number + 1]]][: len(begins)]
+        found = [units.texts[number][units.start[a] : b] for a, b in zip(begins, ends, strict=True)]
+        assert found == expected
+
+
+def test_a_tagger_trained_on_words_keeps_them_in_texts(tmp_path):
+    import keras
+    import tensorflow as tf
+
+    words, tags = [["U.N.", "film"], ["good"]], [["B-PER", "O"], ["O"]]
+    task = small_task("tagger")
+    assert not task.whole_words
+    task.fit(words, tags, epochs=1, verbose=0)
+    task.save(tmp_path / "task.keras")
+    task = keras.models.load_model(tmp_path / "task.keras")
+    task.get_layer("tagger").bias.assign([0.0, 99.0, 0.0, 0.0, 0.0])  # each unit is a person of its own
+    expected = [("U.N.", 0, 4), ("film", 5, 9)]
+    assert [(one.text, one.start, one.end) for one in task.tag("U.N. film")] == expected
+    answer = task.signatures(lambda packed: task(packed, training=False), 16)["serving_default"].function
+    found = {name: value.numpy()[0].tolist() for name, value in answer(tf.constant(["U.N. film"])).items()}
+    assert found["count"] == 2
+    assert list(zip(found["text"], found["start"], found["end"], strict=True)) == [(b"U.N.", 0, 4), (b"film", 5, 9)]
+    untrained = small_task("tagger")
+    untrained.fit(["U.N. film"], [[(0, 1, "PER")]], epochs=1, verbose=0)
+    assert not untrained.whole_words  # it learned texts, whose words end at a mark

@@ -9,6 +9,7 @@ import numpy as np
 
 from keras_bert.tasks.columns import column, rows_of
 from keras_bert.tasks.decoding.entities import Run
+from keras_bert.tasks.decoding.whole_words import continues
 from keras_bert.text.row_ids import row_ids
 from keras_bert.text.tensors import tf
 from keras_bert.text.tokenized_rows import tokenize
@@ -121,8 +122,8 @@ def split_rows(pieces: "tf.RaggedTensor", room: int) -> "tf.RaggedTensor":
     return tf.RaggedTensor.from_row_lengths(pieces.values, tf.cast(sizes, tf.int64), validate=False)
 
 
-def units_of(preprocessor: Any, x: Any, unit: str) -> Units:
-    """The units of a column of texts or of lists of words."""
+def units_of(preprocessor: Any, x: Any, unit: str, whole_words: bool = False) -> Units:
+    """The units of a column of texts or of lists of words; with `whole_words`, U.N. in a text is one word."""
     rows = rows_of(x, "text")
     if rows and not isinstance(rows[0], str | bytes) and hasattr(rows[0], "__iter__"):
         return _of_words(preprocessor, rows, unit)
@@ -134,6 +135,10 @@ def units_of(preprocessor: Any, x: Any, unit: str) -> Units:
     first = np.ones(int(pieces.sum()), bool)
     if unit == "word":
         first = _begins(pieces)
+        if whole_words:
+            with tf.device("CPU:0"):
+                joined = np.asarray(continues(preprocessor.vocabulary, ids, start, end))  # of each word
+            first[np.flatnonzero(first)[joined]] = False
     splits = np.append(0, np.cumsum(pieces))[np.append(0, np.cumsum(words))]
     flat = [np.asarray(part.flat_values) for part in (ids, start, end)]
     return Units(texts, flat[0], splits, first, flat[1], flat[2], np.repeat(own_words, pieces), False, words.tolist())

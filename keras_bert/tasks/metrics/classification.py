@@ -6,10 +6,15 @@ from typing import Any
 import numpy as np
 
 from keras_bert.tasks.columns import check_scored
+from keras_bert.wording import listed
 
 
-def label_scores(true: Sequence[Any], predicted: Sequence[Any], labels: Sequence[Any]) -> dict[str, float]:
-    """Accuracy, Matthews correlation, and F1: of the second of two labels, or else the mean over all labels.
+def label_scores(
+    true: Sequence[Any], predicted: Sequence[Any], labels: Sequence[Any], positive: Any = None
+) -> dict[str, float]:
+    """Accuracy, the mean of the F1 of all labels, Matthews correlation, and the F1 of one label.
+
+    positive: the label that `f1` is of. By default the second of two; with more labels there is no `f1` then.
 
     >>> scores = label_scores(["no", "yes", "yes"], ["no", "yes", "no"], labels=["no", "yes"])
     >>> round(scores["accuracy"], 3), round(scores["f1"], 3), round(scores["matthews"], 3)
@@ -20,14 +25,26 @@ def label_scores(true: Sequence[Any], predicted: Sequence[Any], labels: Sequence
     check_scored(true, predicted)
     names = [str(label) for label in labels]
     true, predicted = [str(label) for label in true], [str(label) for label in predicted]
-    if len(names) == 2:
-        f1 = {"f1": f1_score(true, predicted, pos_label=names[1], zero_division=0)}
-    else:
-        f1 = {"f1_macro": f1_score(true, predicted, labels=names, average="macro", zero_division=0)}
+    f1 = {}
+    if (one := positive_label(names, positive)) is not None:
+        f1["f1"] = f1_score([label == one for label in true], [label == one for label in predicted], zero_division=0)
+    f1["f1_macro"] = f1_score(true, predicted, labels=names, average="macro", zero_division=0)
     alone = len({*true, *predicted}) == 1  # sklearn would warn, and give 0 too
     matthews = 0.0 if alone else matthews_corrcoef(true, predicted)
     scores = {"accuracy": accuracy_score(true, predicted), **f1, "matthews": matthews}
     return {name: float(score) for name, score in scores.items()}
+
+
+def positive_label(labels: Sequence[str], positive: Any = None) -> str | None:
+    """The label that `f1` is of, if there is one."""
+    if positive is None:
+        return labels[1] if len(labels) == 2 else None
+    if str(positive) not in labels:
+        raise ValueError(
+            f"positive (--positive) is {str(positive)!r}, which is not a label of the task. Name one of "
+            f"{listed(list(map(repr, labels)), 8)}. Received: positive={positive!r}"
+        )
+    return str(positive)
 
 
 def multi_label_scores(true: Any, predicted: Any) -> dict[str, float]:

@@ -4,10 +4,11 @@ import logging
 import math
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from keras_bert.tasks.columns import LARGEST
+from keras_bert.tasks.readers.bad_rows import BadRows
 from keras_bert.tasks.readers.rows import Rows
 from keras_bert.tasks.readers.table import Column, Table, read_table
 
@@ -27,16 +28,19 @@ def read_labels(
 
     Args:
         text: a column, by name or number, or two columns for pairs.
-        label: the column of the label; None if the file has none.
+        label: the column of the label; None to read only texts, to be answered. Empty texts are then rows too.
         separator: separates the labels of one text. `y` then holds lists, as it does where a JSONL file has lists.
         options: of every reader of tables: `format` ("tsv", "csv", "jsonl" or "label-text"; by default from the
-            suffix), `header` (by default True if a column is given by name) and `skip_empty` (drop rows with an empty
-            text).
+            suffix), `header` (by default True if a column is given by name), `delimiter`, `encoding`, `skip_empty`
+            (drop rows with an empty text) and `skip_bad` (drop rows that cannot be read or have no label).
 
     >>> examples = read_labels("train.tsv", ("premise", "hypothesis"), "gold_label")    # doctest: +SKIP
     """
-    table, x = _read(path, text, label, **options)
-    return Rows(x, [] if label is None else _labels(table, label, separator), table.path, table.lines)
+
+    def labels(value: Any, place: str, lists: bool) -> Any:
+        return _labels(value, f"{place}: column {label!r}", separator, lists)
+
+    return _read(path, text, label, labels, **options)
 
 
 def read_scores(
@@ -50,86 +54,112 @@ def read_scores(
     """Texts or pairs with numbers, divided by `scale`, for a `TextRegressor`; options as of `read_labels`."""
     if not 0 < scale < math.inf:  # nor NaN
         raise ValueError(f"scale must be a number above 0. Scores are divided by it. Received: scale={scale}")
-    table, x = _read(path, text, score, **options)
-    values = [] if score is None else table.column(score)
-    y = [_number(table, score, row, value, scale) for row, value in enumerate(values)]
-    return Rows(x, y, table.path, table.lines)
+
+    def number(value: Any, place: str, lists: bool) -> float:
+        return _number(value, f"{place}: the score in column {score!r}", scale)
+
+    return _read(path, text, score, number, **options)
 
 
 def read_choices(
     path: str | os.PathLike, prompt: Column, choices: Sequence[Column], label: Column | None = "label", **options: Any
 ) -> Rows:
     """Prompts, each with its choices and the number of the right one, from 0, for a `MultipleChoice`."""
-    table, (prompts, *columns) = _read(path, (prompt, *choices), label, **options)
-    y = [] if label is None else [_choice(table, len(choices), *pair) for pair in enumerate(table.column(label))]
-    return Rows((prompts, [list(row) for row in zip(*columns, strict=True)]), y, table.path, table.lines)
+
+    def choice(value: Any, place: str, lists: bool) -> int:
+        return _choice(value, place, len(choices))
+
+    rows = _read(path, (prompt, *choices), label, choice, **options)
+    prompts, *columns = rows.x
+    return Rows((prompts, [list(row) for row in zip(*columns, strict=True)]), rows.y, rows.path, rows.ids)
 
 
 def _read(
     path: str | os.PathLike,
     text: Column | Sequence[Column],
     label: Column | None,
+    target_of: Callable[[Any, str, bool], Any],
     *,
-    format: str | None = None,
     header: bool | None = None,
     skip_empty: bool = False,
-) -> tuple[Table, Any]:
-    texts = (text,) if isinstance(text, str | int) else tuple(text)
+    skip_bad: bool = False,
+    **options: Any,
+) -> Rows:
+    """The rows of a table. `target_of` makes `y` of a cell, of its place, and of whether the column holds lists."""
+    names = (text,) if isinstance(text, str | int) else tuple(text)
     if header is None:
-        header = any(isinstance(column, str) for column in (*texts, label))
-    table = read_table(path, format=format, header=header)
-    columns = [table.column(column) for column in texts]
-    full = [row for row in range(len(table.rows)) if all(_has_text(table, texts, columns, row, skip_empty))]
-    if not full:
+        header = any(isinstance(column, str) for column in (*names, label))
+    bad = BadRows(path, skip_bad)
+    table = read_table(path, header=header, bad=bad, **options)
+    columns = [table.column(name) for name in names]
+    targets = [] if label is None else table.column(label)
+    lists = any(isinstance(target, list) for target in targets)
+    kept: list[int] = []  # rows
+    y: list[Any] = []
+    empty: list[int] = []  # lines
+    for row, line in enumerate(table.lines):
+        try:
+            missing = [
+                name for name, column in zip(names, columns, strict=True) if not _has_text(table, row, name, column)
+            ]
+            if missing:
+                empty.append(line)
+                if skip_empty:
+                    continue
+                if label is not None:
+                    raise ValueError(
+                        f"{table.place(row)}: column {missing[0]!r} has no text. Fill it in, or drop such rows with "
+                        f"--skip-empty (skip_empty=True). Received: {columns[names.index(missing[0])][row]!r}"
+                    )
+            if label is not None:
+                y.append(target_of(targets[row], table.place(row), lists))
+            kept.append(row)
+        except ValueError as error:
+            bad.add(line, error)
+    bad.report(len(kept) + len(empty))
+    if not kept:
         raise ValueError(f"Every text in {table.path} is empty. Name another column. Received: text={text!r}")
-    if len(full) < len(table.rows):
-        empty = next(row for row in range(len(table.rows)) if row >= len(full) or full[row] != row)
-        left_out = len(table.rows) - len(full)
-        logger.warning("Dropped %d rows with an empty text, the first at %s:%d", left_out, path, table.lines[empty])
-    table = Table(table.path, table.names, [table.rows[row] for row in full], [table.lines[row] for row in full])
-    chosen = tuple([column[row] for row in full] for column in columns)
-    return table, chosen if len(texts) > 1 else chosen[0]
+    if empty and skip_empty:
+        logger.warning("Dropped %d rows with an empty text, the first at %s:%d", len(empty), path, empty[0])
+    elif empty and label is None:
+        logger.warning(
+            "%d rows have an empty text and are answered too, the first at %s:%d. Use --skip-empty to drop them.",
+            len(empty),
+            path,
+            empty[0],
+        )
+    x = tuple([column[row] or "" for row in kept] for column in columns)
+    return Rows(x if len(x) > 1 else x[0], y, table.path, [table.lines[row] for row in kept])
 
 
-def _has_text(table: Table, names: Sequence[Column], columns: list[list[Any]], row: int, skip_empty: bool) -> Any:
-    for name, column in zip(names, columns, strict=True):
-        text = column[row]
-        if not isinstance(text, str) and text is not None:
+def _has_text(table: Table, row: int, name: Column, column: list[Any]) -> bool:
+    value = column[row]
+    if not isinstance(value, str) and value is not None:
+        raise ValueError(
+            f"{table.place(row)}: the text in column {name!r} is not a string. Put it in "
+            f"quotes, or name another column. Received: {value!r}"
+        )
+    return bool(value and value.strip())
+
+
+def _labels(value: Any, place: str, separator: str | None, lists: bool) -> Any:
+    """The label of a row, or the list of its labels."""
+    if lists:
+        if not isinstance(value, list):
             raise ValueError(
-                f"{table.place(row)}: the text in column {name!r} is not a string. Put it in "
-                f"quotes, or name another column. Received: {text!r}"
+                f"{place} has no list of labels, as other rows have. Put the label in a list. Received: {value!r}"
             )
-        if not (text or "").strip() and not skip_empty:
-            raise ValueError(
-                f"{table.place(row)}: column {name!r} has no text. Fill it in, or drop such rows "
-                f"with --skip-empty (skip_empty=True). Received: {text!r}"
-            )
-        yield bool((text or "").strip())
-
-
-def _labels(table: Table, column: Column, separator: str | None) -> list[Any]:
-    """The label of each row, or the list of its labels."""
-    values = table.column(column)
-    lists = any(isinstance(value, list) for value in values)
-    found: list[Any] = []
-    for row, value in enumerate(values):
-        place = f"{table.place(row)}: column {column!r}"
-        if lists:
-            if not isinstance(value, list):
-                raise ValueError(
-                    f"{place} has no list of labels, as other rows have. Put the label in a list. Received: {value!r}"
-                )
-            found.append([_label(name, place) for name in value])
-        elif separator is not None:
-            found.append([name.strip() for name in _label(value, place).split(separator) if name.strip()])
-        else:
-            found.append(_label(value, place))
-    return found
+        return [_label(name, place) for name in value]
+    if separator is not None:
+        return [name.strip() for name in _label(value, place).split(separator) if name.strip()]
+    return _label(value, place)
 
 
 def _label(value: Any, place: str) -> str:
     if value is None or not str(value).strip():
-        raise ValueError(f"{place} has no label. Fill it in, or drop the row. Received: {value!r}")
+        raise ValueError(
+            f"{place} has no label. Fill it in, or drop such rows with --skip-bad (skip_bad=True). Received: {value!r}"
+        )
     if not isinstance(value, str | int) or DECIMAL.fullmatch(str(value)):
         raise ValueError(
             f"{place} has a label that is neither a name nor a whole number. For scores, train a TextRegressor "
@@ -138,24 +168,24 @@ def _label(value: Any, place: str) -> str:
     return str(value).strip()
 
 
-def _number(table: Table, column: Column | None, row: int, value: Any, scale: float) -> float:
+def _number(value: Any, place: str, scale: float) -> float:
     try:
         number = float(value) / scale
     except (TypeError, ValueError, OverflowError):  # the last: a whole number of 400 digits
         number = math.nan
     if not abs(number) <= LARGEST:  # nor NaN
         raise ValueError(
-            f"{table.place(row)}: the score in column {column!r} is not a finite float32 number. "
-            f"Correct it, or drop the row. Received: {value!r}"
+            f"{place} is not a finite float32 number. Correct it, or drop such rows with --skip-bad (skip_bad=True). "
+            f"Received: {value!r}"
         )
     return number
 
 
-def _choice(table: Table, choices: int, row: int, value: Any) -> int:
+def _choice(value: Any, place: str, choices: int) -> int:
     digits = str(value)
     if not (digits.isascii() and digits.isdigit() and len(digits) < 10 and int(digits) < choices):
         raise ValueError(
-            f"{table.place(row)}: the right choice is not a number from 0 to {choices - 1}. Correct "
-            f"it. Received: {value!r}"
+            f"{place}: the right choice is not a number from 0 to {choices - 1}. Correct it, or drop such rows with "
+            f"--skip-bad (skip_bad=True). Received: {value!r}"
         )
     return int(value)

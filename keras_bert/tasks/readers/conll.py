@@ -11,12 +11,12 @@ CONLLU_COLUMNS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "depre
 Line = tuple[int, list[str]]  # its number and columns
 
 
-def read_conll(path: str | os.PathLike, *, word: int = 0, tag: int | None = -1) -> Rows:
+def read_conll(path: str | os.PathLike, *, word: int = 0, tag: int | None = -1, encoding: str = "utf-8") -> Rows:
     """Sentences separated by blank lines. A line is a word and its other columns, separated by tabs, or else by spaces.
 
     word, tag: numbers of the columns, from 0; -1 is the last. With tag=None only the words are read.
     """
-    rows = list(_lines(path))
+    rows = list(_lines(path, encoding))
     found = _sentences(path, rows, word, tag)
     stray = stray_label(dict.fromkeys(label for labels in found.y for label in labels))
     if tag is not None and stray is not None:
@@ -28,7 +28,7 @@ def read_conll(path: str | os.PathLike, *, word: int = 0, tag: int | None = -1) 
     return found
 
 
-def read_conllu(path: str | os.PathLike, *, tag: str | None = "upos") -> Rows:
+def read_conllu(path: str | os.PathLike, *, tag: str | None = "upos", encoding: str = "utf-8") -> Rows:
     """Words of a CoNLL-U file with one of its other columns: the part of speech, unless `tag` names another.
 
     Only syntactic words are read, as in Universal Dependencies' own scoring: words written together (`3-4`) and words
@@ -36,13 +36,13 @@ def read_conllu(path: str | os.PathLike, *, tag: str | None = "upos") -> Rows:
     """
     if tag is not None and tag not in CONLLU_COLUMNS:
         raise ValueError(f"tag must be a column of CoNLL-U: {', '.join(CONLLU_COLUMNS)}. Name one. Received: {tag!r}")
-    rows = ((number, row) for number, row in _lines(path, "#") if not row or row[0].isdigit())
+    rows = ((number, row) for number, row in _lines(path, encoding, "#") if not row or row[0].isdigit())
     return _sentences(path, rows, 1, None if tag is None else CONLLU_COLUMNS.index(tag), width=len(CONLLU_COLUMNS))
 
 
-def read_klue_ner(path: str | os.PathLike) -> Rows:
+def read_klue_ner(path: str | os.PathLike, *, encoding: str = "utf-8") -> Rows:
     """Texts of a KLUE-NER file, which has a tag for each character, and their entities as (start, end, type)."""
-    characters = _sentences(path, _lines(path, "##"), 0, 1, width=2, spaces=True)
+    characters = _sentences(path, _lines(path, encoding, "##"), 0, 1, width=2, spaces=True)
     texts = ["".join(sentence) for sentence in characters.x]
     y = []
     for row, (sentence, tags) in enumerate(zip(characters.x, characters.y, strict=True)):
@@ -55,8 +55,8 @@ def read_klue_ner(path: str | os.PathLike) -> Rows:
     return Rows(texts, y, characters.path, characters.ids)
 
 
-def _lines(path: str | os.PathLike, comment: str | None = None) -> Iterator[Line]:
-    for number, line in lines(path):
+def _lines(path: str | os.PathLike, encoding: str, comment: str | None = None) -> Iterator[Line]:
+    for number, line in lines(path, encoding):
         if comment is None or not line.startswith(comment):
             # A tab may separate a space from its tag, so only a line without tabs is split at spaces.
             yield number, [] if not line.strip() else line.split("\t") if "\t" in line else line.split()

@@ -3,9 +3,12 @@
 import dataclasses
 from typing import Any
 
+from keras_bert.tasks.readers.delimited import checked_delimiter
+from keras_bert.tasks.readers.rows import checked_encoding
 from keras_bert.tasks.readers.table import Column
 
 TABLES = ("tsv", "csv", "jsonl", "label-text")
+TABLE_FIELDS = ("format", "text", "label", "header", "delimiter", "encoding", "skip_empty", "skip_bad")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -18,8 +21,12 @@ class Reading:
     choices: tuple[Column, ...] = ()
     separator: str | None = None  # between the labels of one text; None: one label, or a list of labels in JSONL
     scale: float = 1.0  # scores are divided by it
+    positive: str | None = None  # the label that the score f1 is of; None: the second of two
     header: bool | None = None  # whether the first row names the columns; None: it does if a column is given by name
-    skip_empty: bool = False
+    delimiter: str | None = None  # between the cells of a TSV or CSV file; None: a tab or a comma
+    encoding: str = "utf-8"
+    skip_empty: bool = False  # drop rows with an empty text
+    skip_bad: bool = False  # drop rows that cannot be read or have no label
 
     def __post_init__(self) -> None:
         for name in ("text", "choices"):  # JSON makes lists of them
@@ -29,6 +36,9 @@ class Reading:
                 "separator is empty. Give at least one character, or leave it out where each text has one label. "
                 "Received: separator=''"
             )
+        if self.delimiter is not None:
+            object.__setattr__(self, "delimiter", checked_delimiter(self.delimiter))
+        checked_encoding(self.encoding)
 
     @property
     def texts(self) -> Column | tuple[Column, ...]:
@@ -43,7 +53,8 @@ class Reading:
     @property
     def table_options(self) -> dict[str, Any]:
         """The options of every reader of tables."""
-        return {"format": self.format, "header": self.header, "skip_empty": self.skip_empty}
+        names = ("format", "header", "delimiter", "encoding", "skip_empty", "skip_bad")
+        return {name: getattr(self, name) for name in names}
 
     def check_format(self, command: str, formats: tuple[str, ...]) -> None:
         """Refuse a format that a task cannot read."""

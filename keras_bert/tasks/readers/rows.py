@@ -1,10 +1,14 @@
 """Rows: the two columns that `fit` takes, and the place of each row in its file."""
 
+import codecs
 import dataclasses
+import io
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
+
+LIKELY = {"cp949": "Korean", "cp1252": "Western European", "shift_jis": "Japanese", "gb18030": "Chinese"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,36 +30,95 @@ class Rows:
         x = tuple(column[part] for column in self.x) if isinstance(self.x, tuple) else self.x[part]
         return Rows(x, self.y[part], self.path, self.ids[part])
 
+    def take(self, numbers: Sequence[int]) -> "Rows":
+        """The rows with these numbers."""
+        columns = self.x if isinstance(self.x, tuple) else (self.x,)
+        taken = tuple([column[number] for number in numbers] for column in columns)
+        y, ids = ([values[number] for number in numbers] for values in (self.y, self.ids))
+        return Rows(taken if isinstance(self.x, tuple) else taken[0], y, self.path, ids)
+
     def place(self, row: int) -> str:
         """The place of a row, for error messages: `file:line`."""
         return f"{self.path}:{self.ids[row]}"
 
 
-def lines(path: str | os.PathLike) -> Iterator[tuple[int, str]]:
-    """The lines of a UTF-8 file, numbered from 1, without a byte order mark and without LF or CRLF at the end."""
+def lines(path: str | os.PathLike, encoding: str = "utf-8") -> Iterator[tuple[int, str]]:
+    """The lines of a text file, numbered from 1, without a byte order mark and without LF or CRLF at the end."""
     with Path(path).open("rb") as file:
-        yield from lines_of(file, str(path))
+        yield from lines_of(file, str(path), encoding)
 
 
-def lines_of(file: Iterable[bytes], name: str) -> Iterator[tuple[int, str]]:
+def lines_of(file: Iterable[bytes], name: str, encoding: str = "utf-8") -> Iterator[tuple[int, str]]:
     """The same for an open file or a pipe, which errors call `name`."""
+    encoding = checked_encoding(encoding)
+    if "\n".encode(encoding) != b"\n":  # UTF-16, for example, where the byte of LF is a part of other characters too
+        file, encoding = _as_utf8(b"".join(file), name, encoding), "utf-8"
     number = 0
     for number, line in enumerate(file, 1):
         try:
-            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+            text = line.decode(encoding)
         except UnicodeDecodeError:
-            raise ValueError(
-                f"{name}, line {number}, is not UTF-8. Save the file as UTF-8; older Korean files are often CP949. "
-                f"Received: {name}:{number}"
-            ) from None
+            raise _wrong_encoding(name, number, line, encoding) from None
         text = text.removesuffix("\n").removesuffix("\r")
-        if number == 1 and "\r" in text:  # otherwise the whole of such a file would be one line
-            raise ValueError(
-                f"{name}, line 1, has a CR inside. Save the file with lines that end in LF or CRLF. Received: {name}:1"
-            )
+        if number == 1:
+            text = text.removeprefix("\ufeff")
+            if "\r" in text:  # otherwise the whole of such a file would be one line
+                raise ValueError(
+                    f"{name}, line 1, has a CR inside. Save the file with lines that end in LF or CRLF. "
+                    f"Received: {name}:1"
+                )
+            if "\0" in text and not (text[::2].strip("\0") and text[1::2].strip("\0")):  # UTF-16 without a mark
+                raise ValueError(
+                    f"{name}, line 1, has NUL characters, as files in UTF-16 do when they are read as {encoding}. Name "
+                    f"the file's encoding with --encoding (encoding=...), often utf-16-le. Received: {name}:1"
+                )
         yield number, text
     if not number:
         raise ValueError(f"{name} is empty. Give a file with at least one line. Received: {name}")
+
+
+def checked_encoding(encoding: str) -> str:
+    """The name that Python uses for an encoding of text.
+
+    >>> checked_encoding("Latin1"), checked_encoding("utf_8_sig")
+    ('iso8859-1', 'utf-8')
+    """
+    try:
+        "".encode(encoding)
+        return codecs.lookup(encoding).name.removesuffix("-sig")  # the mark is removed in any case
+    except (LookupError, ValueError):  # unknown, not an encoding of text, or a name with NUL
+        raise ValueError(
+            f"There is no encoding {encoding!r}. Use one of Python's, such as utf-8, cp949, latin-1 or utf-16. "
+            f"Received: encoding={encoding!r}"
+        ) from None
+
+
+def _as_utf8(data: bytes, name: str, encoding: str) -> io.BytesIO:
+    try:
+        return io.BytesIO(data.decode(encoding).encode())
+    except UnicodeDecodeError as error:
+        number = data[: error.start].decode(encoding, "ignore").count("\n") + 1
+        raise _wrong_encoding(name, number, data[error.start : error.end], encoding) from None
+
+
+def _wrong_encoding(name: str, number: int, line: bytes, encoding: str) -> ValueError:
+    """The error for a line that is in another encoding, with those that it may be in."""
+    if line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        likely = ["utf-16"]
+    else:
+        likely = [f"{one} ({who})" for one, who in LIKELY.items() if one != encoding and _decodes(line, one)]
+    return ValueError(
+        f"{name}, line {number}, is not {encoding.upper()}. Name the file's encoding with --encoding (encoding=...): "
+        f"this line may be {' or '.join(likely) or 'latin-1'}. Received: {name}:{number}"
+    )
+
+
+def _decodes(line: bytes, encoding: str) -> bool:
+    try:
+        line.decode(encoding)
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def tab_columns(lines: Sequence[tuple[int, str]], width: int) -> list[list[str]]:

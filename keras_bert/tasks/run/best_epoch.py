@@ -15,7 +15,7 @@ from keras_bert.storage import read_json, write_json
 from keras_bert.tasks.readers import Rows
 from keras_bert.tasks.validation import Validation
 from keras_bert.training.averaged_weights import AveragedWeights
-from keras_bert.training.metrics_log import SECONDS_BETWEEN_LINES, MetricsFiles
+from keras_bert.training.metrics_log import MetricsFiles
 
 logger = logging.getLogger("keras_bert")
 
@@ -30,21 +30,31 @@ class BestEpoch(Validation):
     Args:
         folder: of the run.
         rows: the validation rows.
+        best_by: the score that decides which epoch is best; None: the task's own.
         patience: stop after so many epochs that are no better than the best; None: never.
         floors: stop after an epoch whose best score is below the number for it.
         options: of `Validation`.
     """
 
     def __init__(
-        self, folder: Path, rows: Rows, *, patience: int | None = None, floors: Sequence[float] = (), **options: Any
+        self,
+        folder: Path,
+        rows: Rows,
+        *,
+        best_by: str | None = None,
+        patience: int | None = None,
+        floors: Sequence[float] = (),
+        **options: Any,
     ) -> None:
         super().__init__(rows.x, rows.y, **options)
+        self.best_by = best_by
+        self.details: dict[str, Any] = {}  # of the latest validation
         self.folder = folder
         self.patience = patience
         self.floors = floors
         self.averages = AveragedWeights()  # comes before this callback
         self.files: Any = None
-        self._began = self._last_line = 0.0
+        self._began = 0.0
         self.record: dict[str, Any] = read_json(folder / METRICS) or {"epochs": []}
 
     @property
@@ -73,13 +83,7 @@ class BestEpoch(Validation):
         self.files.close()
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
-        self._began = self._last_line = time.perf_counter()
-
-    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        if not self.params["verbose"] and time.perf_counter() - self._last_line > SECONDS_BETWEEN_LINES:
-            self._last_line = time.perf_counter()
-            steps, loss = self.params["steps"], float((logs or {})["loss"])
-            logger.info("Epoch %d: batch %d of %d, loss %.4f", self.done + 1, batch + 1, steps, loss)
+        self._began = time.perf_counter()
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         logs = {} if logs is None else logs
@@ -112,6 +116,10 @@ class BestEpoch(Validation):
             self.model.stop_training = True
             logger.info("Stopped after epoch %d; the best is epoch %d.", self.done, self.record["best_epoch"])
 
+    def report(self, logits: list[np.ndarray]) -> dict[str, float]:
+        self.details = self.model.details(self.columns[1], self.examples, logits, **self.options)
+        return super().report(logits)
+
     def finish(self, path: Path) -> dict[str, Any]:
         """Keep only the best model, without its optimizer and under this name, and return the record of the run."""
         if not path.exists():
@@ -123,7 +131,7 @@ class BestEpoch(Validation):
 
     def _append(self, epoch: dict[str, Any]) -> None:
         """Add an epoch to the record. Of two equally good epochs the earlier one is the best."""
-        epochs, name = [*self.record["epochs"], epoch], self.model.best_score
+        epochs, name = [*self.record["epochs"], epoch], self.best_by or self.model.best_score
         if name not in epoch["scores"]:
             raise ValueError(
                 f"{type(self.model).__name__}.best_score names {name!r}, which its report and its metrics do not have. "
@@ -131,10 +139,13 @@ class BestEpoch(Validation):
             )
         values = [one["scores"][name] for one in epochs]
         best = values.index(max(values))
+        if best + 1 < len(epochs):  # an earlier epoch is still the best
+            self.details = {name: self.record[name] for name in self.details if name in self.record}
         self.record = {
             "chosen_by": name,
             "best_epoch": best + 1,
             "valid": epochs[best]["scores"],
+            **self.details,
             "epochs": epochs,
         }
 

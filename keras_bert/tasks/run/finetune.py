@@ -9,15 +9,24 @@ from typing import Any
 
 import keras
 
+from keras_bert.bert import Bert
+from keras_bert.checks import check_choice
+from keras_bert.config import BertConfig
 from keras_bert.inputs import check_length
 from keras_bert.installation import has_tensorflow
 from keras_bert.storage import check_new_folder, lock, write_json
 from keras_bert.tasks.labels import check_known
+from keras_bert.tasks.metrics.by_label import one_sided
+from keras_bert.tasks.metrics.scores import scores
 from keras_bert.tasks.readers import Rows
 from keras_bert.tasks.run.best_epoch import METRICS, BestEpoch, begun
+from keras_bert.tasks.run.epoch_log import EpochLog
 from keras_bert.tasks.run.import_callback import callback_of
 from keras_bert.tasks.run.model_card import write_card, write_curve
 from keras_bert.tasks.run.settings import FILE, FinetuneSettings
+from keras_bert.tasks.run.split_rows import split_rows
+from keras_bert.text.preprocessor import Preprocessor
+from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.training.strategy import is_distributed, strategy
 from keras_bert.weights.load import load
 
@@ -42,10 +51,7 @@ def finetune(settings: FinetuneSettings, output: Path, *, floors: Sequence[float
         )
     check_new_folder(output)
     callbacks = [callback_of(path) for path in settings.callbacks]
-    task = settings.task
-    train, valid = (task.read_rows(path, settings.reading) for path in (settings.train, settings.valid))
-    task.check_rows(train)
-    check_known(task.labels_of(valid), valid, {label for _, label in task.labels_of(train)})
+    train, valid = read_files(settings)
     folder = output.with_name(output.name + ".partial")
     with _locked(folder, settings):
         metrics = _run(settings, folder, train, valid, callbacks, floors)
@@ -55,15 +61,46 @@ def finetune(settings: FinetuneSettings, output: Path, *, floors: Sequence[float
     return metrics
 
 
-def load_encoder(settings: FinetuneSettings) -> Any:
+def read_files(settings: FinetuneSettings) -> tuple[Rows, Rows]:
+    """The rows to learn from, and those that decide which epoch is best."""
+    task = settings.task
+    train = task.read_rows(settings.train, settings.reading)
+    task.check_rows(train)
+    if settings.split is not None:
+        train, valid = split_rows(task, train, settings.split)
+    else:
+        valid = task.read_rows(settings.valid, settings.reading)  # type: ignore[arg-type]  # one of both is given
+    check_known(task.labels_of(valid), valid, {label for _, label in task.labels_of(train)})
+    return train, valid
+
+
+def load_encoder(settings: FinetuneSettings) -> Bert:
     """The encoder to start from, frozen or with LoRA if the settings say so."""
-    bert = load(settings.model, dtype=settings.dtype, seq_length=settings.length)
+    if settings.vocab is None:
+        bert = load(settings.model, dtype=settings.dtype, seq_length=settings.length)
+    else:
+        bert = _new_encoder(settings)
     check_length(settings.seq_length, bert.config.max_position_embeddings)
     if settings.lora is not None:
         bert.enable_lora(settings.lora)
     elif settings.freeze is not None:
         bert.freeze(None if settings.freeze < 0 else settings.freeze)
     return bert
+
+
+def _new_encoder(settings: FinetuneSettings) -> Bert:
+    """An encoder with random weights and the user's vocabulary."""
+    vocabulary = Vocabulary.from_file(str(settings.vocab))
+    config = BertConfig.from_size(str(settings.size), vocab_size=len(vocabulary))
+    preprocessor = Preprocessor(
+        vocabulary,
+        lowercase=not settings.cased,
+        strip_accents=False if settings.keep_accents else None,
+        split_cjk=not settings.no_split_cjk,
+        seq_length=settings.length,
+        max_length=config.max_position_embeddings,
+    )
+    return Bert(config, preprocessor, dtype=settings.dtype)
 
 
 def _run(
@@ -74,21 +111,27 @@ def _run(
     keras.utils.set_random_seed(settings.seed if settings.head_seed is None else settings.head_seed)
     with _scope(settings.strategy):
         task = settings.task.from_rows(load_encoder(settings), train, settings)
-    options = {"batch_size": settings.batch_size, **task.report_options(settings.reading)}
+    options = task.report_options(settings.reading)
+    if settings.best_by is not None and (known := scores(task, valid[:8].x, valid[:8].y, **options)):
+        check_choice("best_by", settings.best_by, tuple(known))  # now, and not after the first epoch
+    options |= {"best_by": settings.best_by, "batch_size": settings.batch_size}
     best = BestEpoch(folder, valid, patience=settings.patience, floors=floors, **options)
     if best.done:
         logger.info("Resuming after epoch %d of %d in %s", best.done, settings.epochs, folder)
     if best.done < settings.epochs and not best.stopped:
+        interactive = Console().is_interactive
         task.fit(
             train.x,
             train.y,
             recipe=settings.recipe,
-            callbacks=[best.averages, best, *callbacks],
+            callbacks=[best.averages, best, *([] if interactive else [EpochLog()]), *callbacks],
             initial_epoch=best.done,
             seed=settings.seed,
-            verbose=1 if Console().is_interactive else 0,
+            verbose=int(interactive),
         )
     metrics = best.finish(folder / MODEL) | {"rows": {"train": len(train), "valid": len(valid)}}
+    for sentence in one_sided(metrics.get("labels", {}), len(valid)):
+        logger.warning("%s", sentence)
     write_json(folder / METRICS, metrics)
     write_json(folder / LABELS, list(task.labels))
     write_curve(folder / "curve.png", metrics)

@@ -2,17 +2,21 @@
 
 import dataclasses
 import itertools
+import logging
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from keras_bert.tasks.labels import check_known
-from keras_bert.tasks.metrics.scores import scores
-from keras_bert.tasks.readers import Reading
+from keras_bert.tasks.metrics.by_label import one_sided
+from keras_bert.tasks.readers import Reading, Rows
+from keras_bert.tasks.readers.rows import lines
 from keras_bert.tasks.run.finetune import MODEL
 from keras_bert.tasks.run.settings import FILE, FinetuneSettings
 from keras_bert.tasks.task import Task
 from keras_bert.weights.keras_file import read_keras
+
+logger = logging.getLogger("keras_bert")
 
 CHUNK = 256  # lines that are read before the first of them is answered
 
@@ -23,7 +27,6 @@ class FinishedTask:
 
     task: Task
     reading: Reading
-    labelled_lines: bool = False  # whether a .txt file has lines of a label, a space and a text, as in training
 
     @classmethod
     def load(cls, source: Path, **reading: Any) -> "FinishedTask":
@@ -45,17 +48,47 @@ class FinishedTask:
         columns = (*reading.get("text", ()), *reading.get("choices", ()), reading.get("label"))
         if any(isinstance(column, str) for column in columns):  # otherwise there is a header if there was in training
             reading = {"header": True, **reading}
-        labelled_lines = settings is not None and settings.labelled_lines
-        return cls(task, dataclasses.replace(learned, **reading), labelled_lines)
+        return cls(task, dataclasses.replace(learned, **reading))
 
     def evaluate(self, path: Path, *, batch_size: int = 32) -> dict[str, float]:
         """The scores on the rows of a file."""
-        rows = self.task.read_rows(path, self.reading)
-        check_known(self.task.labels_of(rows), rows, self.task.labels)
-        return scores(self.task, rows.x, rows.y, batch_size=batch_size, **self.task.report_options(self.reading))
+        return self.report(path, batch_size=batch_size)[0]
 
-    def predict(self, path: Path, *, batch_size: int = 32) -> Iterator[dict[str, Any]]:
-        """The answer to each row of a file as JSON; SQuAD's questions have their ids in it."""
+    def report(self, path: Path, *, batch_size: int = 32) -> tuple[dict[str, float], dict[str, Any]]:
+        """The scores on the rows of a file, and the details that the task has of them, such as those of each label."""
+        return self.report_rows(self.task.read_rows(path, self.reading), batch_size=batch_size)
+
+    def report_rows(self, rows: Rows, *, batch_size: int = 32) -> tuple[dict[str, float], dict[str, Any]]:
+        """The same of rows."""
+        check_known(self.task.labels_of(rows), rows, self.task.labels)
+        examples = self.task.examples(rows.x)
+        logits, options = self.task.logits(examples, batch_size), self.task.report_options(self.reading)
+        details = self.task.details(rows.y, examples, logits, **options)
+        for sentence in one_sided(details.get("labels", {}), len(rows)):
+            logger.warning("%s", sentence)
+        return self.task.report_logits(rows.y, examples, logits, **options), details
+
+    def is_plain(self, path: Path, asked: str | None) -> bool:
+        """Whether a file that is to be answered has plain lines of texts; no if a format was asked for.
+
+        Lines of a label and a text look the same, so the format of the training file does not decide.
+        """
+        return asked is None and (path.suffix.lower() == ".txt" or self.reading.format == "label-text")
+
+    def predict(self, path: Path, *, batch_size: int = 32, plain: bool = False) -> Iterator[dict[str, Any]]:
+        """The answer to each row of a file as JSON; SQuAD's questions have their ids in it.
+
+        plain: the file has a row of texts on each line, as `predict_lines` reads it.
+        """
+        if plain:
+            logger.info(
+                "Each line of %s is one row of texts, separated by tabs. If the file has another form, name it: "
+                "--format %s.",
+                path,
+                " or ".join(self.task.formats),
+            )
+            yield from self.predict_lines(lines(path, self.reading.encoding), batch_size=batch_size)
+            return
         rows = self.task.read_rows(path, self.reading, labels=False)
         for id, answer in zip(rows.ids, self.task.answers_as_json(rows.x, batch_size), strict=True):
             yield {"id": id, **answer} if isinstance(id, str) else answer

@@ -17,7 +17,10 @@ NAMES = {  # of settings whose field has another name
     "text": "text column",
     "label": "label column",
     "choices": "choice columns",
+    "positive": "label of f1",
+    "best_by": "best epoch by",
     "skip_empty": "empty texts dropped",
+    "skip_bad": "unreadable rows dropped",
     "header": "header row",
     "ema": "momentum of averaged weights",
     "accumulate": "batches per step",
@@ -43,19 +46,22 @@ def write_card(path: Path, settings: FinetuneSettings, metrics: dict[str, Any]) 
     task, line = settings.task.__name__, settings.task.usage
     if len(settings.reading.text) == 2:
         line = line.replace('"a text"', '("a text", "another")')
-    rows = [(name, f"`{Path(getattr(settings, name)).name}`", f"{count:,}") for name, count in metrics["rows"].items()]
+    files = {"train": settings.train, "valid": settings.valid or settings.train}
+    rows = [(name, f"`{Path(files[name]).name}`", f"{count:,}") for name, count in metrics["rows"].items()]
+    held_out = "file" if settings.split is None else f"rows, a split of {settings.split:g} of the file"
+    start = f"`{settings.model}`" if settings.size is None else f"random weights of the size {settings.size}"
     path.write_text(
         f"""# {task} on {Path(settings.train).name}
 
-A `keras_bert.{task}`, fine-tuned from `{settings.model}` with keras3-bert {__version__}.
+A `keras_bert.{task}`, fine-tuned from {start} with keras3-bert {__version__}.
 
 ## How well it does
 
 This is {_origin(metrics)} on the validation
-file. Examples that took no part in this choice may score lower.
+{held_out}. Examples that took no part in this choice may score lower.
 
 {_table(("score", "value"), [(name, f"{value:.4f}") for name, value in metrics["valid"].items()])}
-
+{_labels(metrics)}
 ![training](curve.png)
 {_runs(metrics)}
 ## How it was trained
@@ -95,7 +101,9 @@ def _settings(settings: FinetuneSettings) -> list[tuple[str, str]]:
         values["freeze"] = "the whole encoder" if settings.freeze < 0 else f"embeddings and {settings.freeze} blocks"
     unused = {field.name for field in dataclasses.fields(Reading)} - set(settings.task.reading_fields)
     unused |= set(OPTIONS) - set(settings.recipe.options())
-    left_out = {"kind", "train", "valid", "reading", *unused}
+    if settings.labelled_lines:  # which have no columns to name
+        unused |= {"text", "label", "header"}
+    left_out = {"kind", "train", "valid", "reading", *unused, *(() if settings.size is None else ("model",))}
     shown = {name: value for name, value in values.items() if name not in left_out and _is_set(value)}
     return [(NAMES.get(name, name.replace("_", " ")), _as_text(value)) for name, value in shown.items()]
 
@@ -112,6 +120,18 @@ def _as_text(value: Any) -> str:
     if value is True:
         return "yes"
     return f"{value:g}" if isinstance(value, float) else f"`{value}`" if isinstance(value, str) else str(value)
+
+
+def _labels(metrics: dict[str, Any]) -> str:
+    """The scores of each label, if the task has labels."""
+    if not metrics.get("labels"):
+        return ""
+    names = ("precision", "recall", "f1")
+    rows = [
+        (f"`{label}`", *(f"{found[name]:.4f}" for name in names), f"{found['support']:,}")
+        for label, found in metrics["labels"].items()
+    ]
+    return f"\n{_table(('label', *names, 'rows'), rows)}\n"
 
 
 def _origin(metrics: dict[str, Any]) -> str:

@@ -13,7 +13,7 @@ from keras import ops
 
 from keras_bert.storage import check_new_folder, read_json, write_json
 from keras_bert.tasks.run.best_epoch import METRICS
-from keras_bert.tasks.run.finetune import MODEL
+from keras_bert.tasks.run.finetune import MODEL, read_files
 from keras_bert.tasks.run.finished_task import FinishedTask
 from keras_bert.tasks.run.grid import each_run, finish
 from keras_bert.tasks.run.settings import FinetuneSettings
@@ -53,8 +53,9 @@ def _averaged(runs: Sequence[Path], best: Path, settings: FinetuneSettings) -> P
     shutil.copytree(best, folder)
     average_weights([run / MODEL for run in runs]).save(folder / MODEL)
     metrics = read_json(folder / METRICS)
-    valid = FinishedTask.load(folder).evaluate(Path(settings.valid), batch_size=settings.batch_size)
-    write_json(folder / METRICS, metrics | {"valid": valid, "averaged": len(runs)})
+    _, rows = read_files(settings)
+    valid, details = FinishedTask.load(folder).report_rows(rows, batch_size=settings.batch_size)
+    write_json(folder / METRICS, metrics | details | {"valid": valid, "averaged": len(runs)})
     return folder
 
 

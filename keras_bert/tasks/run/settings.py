@@ -22,7 +22,7 @@ class FinetuneSettings:
 
     kind: str  # the `command` of a task, such as "classify"
     train: str
-    valid: str
+    valid: str | None = None  # None: `split` says which share of the training rows is held out
     model: str = "base"  # any source that keras_bert.load accepts
     reading: Reading = dataclasses.field(default_factory=Reading)
     epochs: int = 3
@@ -43,6 +43,13 @@ class FinetuneSettings:
     patience: int | None = None  # stop after so many epochs that are no better than the best
     head_seed: int | None = None  # of the new weights and the dropout; None: as seed, which the order depends on too
     callbacks: tuple[str, ...] = ()  # by import path, as callback_of takes them
+    best_by: str | None = None  # the score that decides which epoch is best; None: the task's own
+    split: float | None = None
+    size: str | None = None  # of random weights to start from, in place of `model`, with the vocabulary `vocab`
+    vocab: str | None = None
+    cased: bool = False  # with `vocab`; so are the next two
+    keep_accents: bool = False
+    no_split_cjk: bool = False
 
     def __post_init__(self) -> None:
         for name in ("epochs", "batch_size", "learning_rate"):
@@ -52,6 +59,17 @@ class FinetuneSettings:
                 )
         if self.patience is not None:
             check_at_least(self, 1, "patience")
+        if (self.valid is None) == (self.split is None) or not (self.split is None or 0 < self.split < 1):
+            raise ValueError(
+                "valid and split are both given or both missing, or split is not between 0 and 1. Give a validation "
+                f"file, or the share of the training rows to hold out. Received: valid={self.valid!r}, "
+                f"split={self.split}"
+            )
+        if (self.size is None) != (self.vocab is None):
+            raise ValueError(
+                "size and vocab belong together. Give both (--size, --vocab) to start from random weights with your "
+                f"own vocabulary. Received: size={self.size!r}, vocab={self.vocab!r}"
+            )
         columns = (*self.reading.text, *self.reading.choices, self.reading.label)
         if len(set(columns)) < len(columns):
             raise ValueError(
@@ -107,7 +125,7 @@ class FinetuneSettings:
             ) from None
 
     def to_json(self, path: Path) -> None:
-        """Write the settings with the digests of both files, so that a run never resumes with other files."""
+        """Write the settings with the digests of its files, so that a run never resumes with other files."""
         write_json(path, self._record())
 
     def check_same(self, path: Path) -> None:
@@ -120,4 +138,5 @@ class FinetuneSettings:
             )
 
     def _record(self) -> dict[str, Any]:
-        return dataclasses.asdict(self) | {"sha256": [sha256_of(self.train), sha256_of(self.valid)]}
+        files = (self.train, self.valid, self.vocab)
+        return dataclasses.asdict(self) | {"sha256": [sha256_of(file) for file in files if file is not None]}

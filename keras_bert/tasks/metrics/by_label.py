@@ -1,0 +1,58 @@
+"""The scores of each label: a table for people and programs, and what it warns of."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from keras_bert.wording import listed
+
+ByLabel = Mapping[str, Mapping[str, float]]
+
+
+def scores_by_label(true: Any, predicted: Any, labels: Sequence[str]) -> dict[str, dict[str, float]]:
+    """Precision, recall and F1 of each label, how many rows have it (support) and how many are predicted to have it.
+
+    true, predicted: 0 and 1 of each label, [n, C].
+
+    >>> scores_by_label([[1, 0], [1, 0], [0, 1]], [[1, 0], [0, 1], [0, 1]], ["no", "yes"])["yes"]
+    {'precision': 0.5, 'recall': 1.0, 'f1': 0.6666666666666666, 'support': 1, 'predicted': 2}
+    """
+    true, predicted = np.asarray(true, bool), np.asarray(predicted, bool)
+    counts = zip(labels, (true & predicted).sum(0), true.sum(0), predicted.sum(0), strict=True)
+    return {
+        label: {
+            "precision": float(hits / max(found, 1)),
+            "recall": float(hits / max(wanted, 1)),
+            "f1": float(2 * hits / max(wanted + found, 1)),
+            "support": int(wanted),
+            "predicted": int(found),
+        }
+        for label, hits, wanted, found in counts
+    }
+
+
+def one_sided(by_label: ByLabel, rows: int) -> list[str]:
+    """What to know if a label is predicted for all rows, or for none although rows have it."""
+    said = [
+        f"Every row is predicted as {label!r}, although {rows - found['support']} of {rows} do not have this label."
+        for label, found in by_label.items()
+        if found["predicted"] == rows > found["support"]
+    ]
+    never = [repr(label) for label, found in by_label.items() if found["support"] and not found["predicted"]]
+    if never and not said:
+        said = [f"No row is predicted as {listed(never)}, although there are rows with it."]
+    return [f"{one} Accuracy hides this; f1_macro shows it. Rare labels need more rows or a weight." for one in said]
+
+
+def table_lines(details: Mapping[str, Any]) -> list[str]:
+    """The table as lines of text, and of which label `f1` is; no lines for a task without labels."""
+    if not details.get("labels"):
+        return []
+    lines = ["precision  recall      f1  support  label"]
+    for label, found in details["labels"].items():
+        numbers = "{precision:9.4f}  {recall:6.4f}  {f1:6.4f}  {support:7d}".format(**found)
+        lines.append(f"{numbers}  {label}")
+    if "positive" in details:
+        lines.append(f"The score f1 is that of the label {details['positive']!r}; --positive chooses it.")
+    return lines

@@ -1,0 +1,64 @@
+"""A look at data files before Keras is imported, which takes many seconds: format, encoding and columns.
+
+What it finds are the errors of the readers in `keras_bert/tasks/readers`, which later read the rows.
+"""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from keras_bert_cli.options import fields_of
+
+LARGEST = 100_000_000  # bytes; a larger file would take seconds itself
+
+
+def first_look(paths: list[Path], command: str, formats: tuple[str, ...], options: dict[str, Any]) -> None:
+    """Raise the error of a file of this task, or of those of its `options` that say how to read it."""
+    with _without_the_package():
+        from keras_bert.tasks.readers.bad_rows import BadRows
+        from keras_bert.tasks.readers.reading import TABLES, Reading
+        from keras_bert.tasks.readers.rows import lines
+        from keras_bert.tasks.readers.table import read_table
+
+        reading = Reading(**fields_of(Reading, options))
+        reading.check_format(command, formats)
+        columns = (*reading.text, *reading.choices, reading.label)
+        header = reading.header if reading.header is not None else any(isinstance(one, str) for one in columns)
+        for path in paths:
+            if os.path.getsize(path) > LARGEST:
+                continue
+            if formats == TABLES:
+                names = {"format", "delimiter", "encoding"}
+                given = {name: value for name, value in reading.table_options.items() if name in names}
+                table = read_table(path, header=header, bad=BadRows(path, reading.skip_bad), **given)
+                for column in columns:
+                    table.column(column)
+            elif "encoding" in options:
+                for _ in lines(path, reading.encoding):
+                    pass
+
+
+@contextmanager
+def _without_the_package() -> Iterator[None]:
+    """Within it, modules of `keras_bert` that need only the standard library can be imported without the package.
+
+    Its __init__ imports Keras. Empty modules with the same paths replace it, and are removed again.
+    """
+    if "keras_bert" in sys.modules:
+        yield
+        return
+    root = Path(str(find_spec("keras_bert").origin)).parent  # type: ignore[union-attr]
+    for name in ("keras_bert", "keras_bert.tasks", "keras_bert.tasks.readers"):
+        package = ModuleType(name)
+        package.__path__ = [str(root.joinpath(*name.split(".")[1:]))]
+        sys.modules[name] = package
+    try:
+        yield
+    finally:
+        for name in [name for name in sys.modules if name.partition(".")[0] == "keras_bert"]:
+            del sys.modules[name]
