@@ -13,6 +13,7 @@ from keras_bert.tasks import metrics as _metrics  # F1 and Matthews
 from keras_bert.tasks.finetune_recipe import FinetuneRecipe
 from keras_bert.tasks.multiple_choice import MultipleChoice
 from keras_bert.tasks.question_answerer import QuestionAnswerer
+from keras_bert.tasks.sentence_embedder import SentenceEmbedder
 from keras_bert.tasks.task import Task
 from keras_bert.tasks.text_classifier import TextClassifier
 from keras_bert.tasks.text_regressor import TextRegressor
@@ -34,6 +35,7 @@ __all__ = [
     "Preprocessor",
     "Pretrainer",
     "QuestionAnswerer",
+    "SentenceEmbedder",
     "Task",
     "TextClassifier",
     "TextRegressor",

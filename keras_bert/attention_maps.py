@@ -31,7 +31,7 @@ def attention(bert: Any, texts: Any) -> Attention:
     rows = zip(inputs["input_word_ids"].tolist(), lengths, strict=True)
     pieces = [[token(id) for id in ids[:length]] for ids, length in rows]
     # Without predict, whose graph would be used again after quantize() or enable_lora().
-    maps = [ops.convert_to_numpy(ops.cast(x, "float32")) for x in bert.attention_maps(inputs, training=False)]
+    maps = [ops.convert_to_numpy(ops.cast(x, "float32")) for x in bert.attention_maps(inputs)]
     return Attention(pieces, np.stack(maps))  # [L, B, A, S, S]
 
 

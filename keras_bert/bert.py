@@ -3,7 +3,6 @@
 import contextlib
 import dataclasses
 from collections.abc import Iterable
-from functools import cached_property
 from typing import Any
 
 import keras
@@ -210,10 +209,17 @@ class Bert(Model):
         """
         return attention(self, texts)
 
-    @cached_property
-    def attention_maps(self) -> keras.Model:
-        """From the inputs of the model to a map [B, A, S, S] for each layer."""
-        return map_model(self)
+    def attention_maps(self, inputs: dict[str, Any]) -> list[Any]:
+        """A map [B, A, S, S] for each layer, of inputs that are packed already.
+
+        >>> bert = Bert(BertConfig.from_size("tiny", vocab_size=6))
+        >>> ones = keras.ops.ones((1, 4), "int32")
+        >>> maps = bert.attention_maps({"input_word_ids": ones, "input_mask": ones, "input_type_ids": 0 * ones})
+        >>> len(maps), tuple(maps[0].shape)
+        (2, (1, 2, 4, 4))
+        """
+        # The model of the maps is no attribute of this one: Keras would build it whenever it saves this one.
+        return self.own_runners.get("attention_maps", self, lambda: map_model(self)).on_inputs(inputs)
 
     # === Layers by name ===
 

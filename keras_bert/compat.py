@@ -7,6 +7,8 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_bert.lazy import tf
+
 # === Keras: models ===
 
 
@@ -99,27 +101,25 @@ class CountsUpdates:
 
 def is_eager(tensor: Any) -> bool:
     """Whether a tensor of TensorFlow has a value. In graphs `tf.executing_eagerly()` says nothing about a tensor."""
-    import tensorflow as tf
-
     return isinstance(tensor, tf.__internal__.EagerTensor)
 
 
 def is_compiled_by_xla() -> bool:
     """Whether XLA will compile the graph that is being traced, so that shapes must be static."""
-    import tensorflow as tf
     from tensorflow.python.ops import control_flow_util
 
     return control_flow_util.GraphOrParentsInXlaContext(tf.compat.v1.get_default_graph())
 
 
-def trackable() -> Any:
-    """An empty object to hang functions and variables on, to be saved as a SavedModel.
+def trackable(call: Any) -> Any:
+    """An object to hang functions and variables on, to be saved as a SavedModel; once it is loaded, it does `call`.
 
     `tf.Module` reserves `name`, `variables` and `trainable_variables`, which TF-Hub's API wants as plain attributes.
+    Before it is saved, Python ignores its `__call__`.
     """
-    import tensorflow as tf
-
-    return tf.__internal__.tracking.AutoTrackable()
+    root = tf.__internal__.tracking.AutoTrackable()
+    root.__call__ = call
+    return root
 
 
 def saving_with(options: Any) -> AbstractContextManager[Any]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from keras_bert.checks import check_choice
 from keras_bert.model import Model, with_dtype
 from keras_bert.onnx_graph.convert import plain_model
 from keras_bert.onnx_graph.onnx_runner import OnnxRunners
@@ -107,9 +108,8 @@ def _chosen(model: Any, engine: str, dtype: str) -> str:
             "`model` must be a Bert, a task or a Pretrainer. Load one with keras_bert.load, for example. "
             f"Received: {type(model).__name__}"
         )
-    for name, value, known in (("engine", engine, ENGINES), ("dtype", dtype, DTYPES)):
-        if value not in known:
-            raise ValueError(f"`{name}` must be one of {', '.join(known)}. Received: {name}={value!r}")
+    check_choice("engine", engine, ENGINES)
+    check_choice("dtype", dtype, DTYPES)
     if engine == "auto":
         engine = "tensorflow" if dtype == "bfloat16" or not (dtype == "int8" or _installed()) else "onnxruntime"
     if engine == "onnxruntime" and dtype == "bfloat16":

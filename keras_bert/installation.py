@@ -1,7 +1,9 @@
 """What is installed. `keras_bert/__init__.py` imports it first, so that it is checked first."""
 
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, distribution
 from importlib.util import find_spec
+from typing import Any
 
 
 def _refuse_old_package() -> None:
@@ -33,6 +35,22 @@ def need_tensorflow(what: str, *more: str) -> None:
             f"{what} needs TensorFlow, which cannot be imported. Run: pip install {names}. "
             f"Received: no module {missing[0]!r}"
         )
+
+
+def need(module: str, what: str, extra: str) -> Any:
+    """A module of an optional package; without it, an error with the extra that installs it. `what` needs it.
+
+    >>> need("no_such", "Reading .zst files", "pretrain")
+    Traceback (most recent call last):
+    ImportError: Reading .zst files needs the package no_such. Run: pip install 'keras3-bert[pretrain]'. Received: ...
+    """
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise ImportError(
+            f"{what} needs the package {module.partition('.')[0]}. Run: pip install 'keras3-bert[{extra}]'. "
+            f"Received: {error}"
+        ) from None
 
 
 _refuse_old_package()

@@ -23,10 +23,10 @@ class Model(keras.Model):
 
         Those of another engine, while `keras_bert.inference` asks the model.
         """
-        return engine.get() or self._own_runners
+        return engine.get() or self.own_runners
 
     @cached_property
-    def _own_runners(self) -> Runners:
+    def own_runners(self) -> Runners:
         return Runners()
 
     def make_train_function(self, force: bool = False) -> Any:

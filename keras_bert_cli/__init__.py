@@ -24,6 +24,7 @@ from keras_bert_cli import (  # noqa: F401 - each registers its command
     play,
     predict,
     pretrain,
+    search,
     serve,
     verify,
     vocab,

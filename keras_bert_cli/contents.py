@@ -14,7 +14,7 @@ from typer.core import TyperCommand, TyperGroup
 # Each command has a file of its name in this folder. --help lists them in this order, which is that of a model's life.
 CONTENTS = {
     "Text": ("vocab",),
-    "Vectors": ("embed", "attention"),
+    "Vectors": ("embed", "search", "attention"),
     "Pretraining": ("examples", "pretrain", "fill-mask"),
     "Tasks": ("finetune", "evaluate", "predict"),
     "Serving": ("export", "verify", "serve", "play"),

@@ -1,6 +1,7 @@
 """`keras-bert convert`: a model in any format, written in another."""
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any, Literal
 
 import typer
@@ -29,8 +30,6 @@ def convert(
     local_only: LocalOnly = False,
 ) -> None:
     """Convert a model to another format, load the result, and compare the outputs of both."""
-    from tempfile import TemporaryDirectory
-
     from keras_bert.weights.convert import convert
     from keras_bert.weights.share import check_can_push
 

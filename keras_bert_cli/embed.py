@@ -79,7 +79,7 @@ def embed(
     options.check_new_file(plot, "--plot")
     if projector is not None:
         check_new_folder(projector)
-    texts, labels = _read(file, text, label_column)
+    texts, labels = read_texts(file, text, label_column)
     if plot is not None:
         check_map(len(texts), labels, plot)
     bert = options.asked_by(load(model, cache_dir=cache_dir, local_only=local_only), engine, dtype)
@@ -101,7 +101,7 @@ def embed(
         typer.echo(f"{written}: {len(vectors)} texts x {vectors.shape[1]}")
 
 
-def _read(file: Path, text: str | int, label: str | int | None) -> tuple[list[str], list[str] | None]:
+def read_texts(file: Path, text: str | int, label: str | int | None = None) -> tuple[list[str], list[str] | None]:
     """The texts, and their labels if a column of labels was named."""
     from keras_bert.tasks.readers.rows import lines
     from keras_bert.tasks.readers.table import read_table

@@ -1,21 +1,12 @@
 """`keras-bert export`: a model as SavedModels, with the files that serve them."""
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
 from keras_bert_cli.contents import command
-from keras_bert_cli.options import MODEL, CacheDir, LocalOnly
-
-
-class Format(StrEnum):
-    """What runs the exported model."""
-
-    SAVEDMODEL = "savedmodel"
-    ONNX = "onnx"
-    LITERT = "litert"
+from keras_bert_cli.options import MODEL, CacheDir, LocalOnly, SeqLength
 
 
 @command("export", example="keras-bert export runs/sentiment --name sentiment")
@@ -26,13 +17,12 @@ def export(
         str, typer.Option("--output", "-o", help="Folder in which to make the model's folder, or gs://bucket/path.")
     ] = "saved_models",
     version: Annotated[int, typer.Option(min=1, help="Version to write.")] = 1,
-    seq_length: Annotated[
-        int | None, typer.Option(help="Number of pieces to truncate texts to.", show_default="the model's")
-    ] = None,
+    seq_length: SeqLength = None,
     dtype: Annotated[str | None, typer.Option(help='Such as "bfloat16" or "int8".', show_default="the model's")] = None,
     format: Annotated[
-        Format, typer.Option(help="savedmodel takes text; onnx and litert take ids, for ONNX Runtime and LiteRT.")
-    ] = Format.SAVEDMODEL,
+        Literal["savedmodel", "onnx", "litert"],
+        typer.Option(help="savedmodel takes text; onnx and litert take ids, for ONNX Runtime and LiteRT."),
+    ] = "savedmodel",
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the version if it exists.")] = False,
     attention: Annotated[
         bool,
@@ -52,16 +42,15 @@ def export(
         raise ValueError(f"--name must be letters, digits, - and _, since it is part of URLs. Received: {name!r}")
     model = load_any(source, cache_dir=cache_dir, local_only=local_only)
     directory = f"{output.rstrip('/')}/{name}"
-    if format != Format.SAVEDMODEL:
+    if format != "savedmodel":
         from keras_bert.exports.runtime_folder import write_runtime_folder
 
         options = {"--attention": attention, "--seq-length": seq_length, "a remote --output": "://" in output}
         if given := [option for option, value in options.items() if value]:
             raise ValueError(
-                f"Only --format savedmodel can have {' and '.join(given)}. Leave it out. "
-                f"Received: --format {format.value}"
+                f"Only --format savedmodel can have {' and '.join(given)}. Leave it out. Received: --format {format}"
             )
-        folder = write_runtime_folder(model, directory, format.value, version=version, dtype=dtype, overwrite=overwrite)
+        folder = write_runtime_folder(model, directory, format, version=version, dtype=dtype, overwrite=overwrite)
         typer.echo(f"{folder}\t{type(model).__name__}\tversion {version}")
         return
     export(

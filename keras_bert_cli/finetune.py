@@ -23,6 +23,7 @@ class TaskOptions:
     options: tuple[str, ...]  # those that not all tasks have; except for `cosine`, the task's `reading_fields`
     example: str  # of the options
     label: str = ""  # what the column of the label holds
+    texts_without_label: tuple[int, ...] = ()  # so many columns of texts need no label
 
 
 TASKS = {  # by the `command` of the task
@@ -59,6 +60,14 @@ TASKS = {  # by the `command` of the task
         (*TABLE_OPTIONS, "choices"),
         "--train train.csv --valid valid.csv --text start --choice end0 --choice end1 --output endings",
         "number of the right choice, from 0",
+    ),
+    "embed": TaskOptions(
+        "Train vectors of texts on pairs, on pairs with scores or negatives, or on labels.",
+        TABLES,
+        (*TABLE_OPTIONS, "scale"),
+        "--train pairs.tsv --valid valid.tsv --text query --text answer --model minilm --output faq",
+        "score or label",
+        (2, 3),
     ),
 }
 OF_SOME = {option for task in TASKS.values() for option in task.options}
@@ -222,7 +231,9 @@ def finetune(
         raise typer.BadParameter(
             "--average or --prune was given by itself. Use --average with --seeds, and --prune with --grid or --search."
         )
-    first_look([path for path in (train, valid) if path], name, TASKS[name].formats, given)
+    task = TASKS[name]
+    labelled = len(text) not in task.texts_without_label or label != "label"  # unless another column was named
+    first_look([path for path in (train, valid) if path], name, task.formats, given, labelled=labelled)
 
     from keras_bert.tasks.readers import Reading
     from keras_bert.tasks.run.finetune import finetune as run

@@ -17,8 +17,13 @@ from keras_bert_cli.options import fields_of
 LARGEST = 100_000_000  # bytes; a larger file would take seconds itself
 
 
-def first_look(paths: list[Path], command: str, formats: tuple[str, ...], options: dict[str, Any]) -> None:
-    """Raise the error of a file of this task, or of those of its `options` that say how to read it."""
+def first_look(
+    paths: list[Path], command: str, formats: tuple[str, ...], options: dict[str, Any], labelled: bool = True
+) -> None:
+    """Raise the error of a file of this task, or of those of its `options` that say how to read it.
+
+    labelled: whether the file must have the column of the label.
+    """
     with _without_the_package():
         from keras_bert.tasks.readers.bad_rows import BadRows
         from keras_bert.tasks.readers.reading import TABLES, Reading
@@ -36,7 +41,7 @@ def first_look(paths: list[Path], command: str, formats: tuple[str, ...], option
                 names = {"format", "delimiter", "encoding"}
                 given = {name: value for name, value in reading.table_options.items() if name in names}
                 table = read_table(path, header=header, bad=BadRows(path, reading.skip_bad), **given)
-                for column in columns:
+                for column in columns if labelled else reading.text:
                     table.column(column)
             elif "encoding" in options:
                 for _ in lines(path, reading.encoding):

@@ -1,6 +1,5 @@
 """`keras-bert models`: the names that `keras_bert.load` knows."""
 
-import importlib.util
 import json
 from pathlib import Path
 from typing import Annotated, Any
@@ -50,14 +49,11 @@ def models(
 
 def _known() -> list[dict[str, Any]]:
     """What `keras_bert.list_models()` returns, without the seconds that importing the package takes."""
-    package = importlib.util.find_spec("keras_bert")
-    assert package is not None
-    assert package.submodule_search_locations is not None
-    table = Path(package.submodule_search_locations[0], "weights", "models.json")
+    table = Path(__file__).parents[1] / "keras_bert" / "weights" / "models.json"
     models = json.loads(table.read_text(encoding="utf-8"))
     fields = ("name", "aliases", "language", "cased", "layers", "hidden", "heads", "parameters")
-    sources = (f"Google {model['google']}" if model["google"] else f"hf://{model['hugging_face']}" for model in models)
     return [
-        {field: model[field] for field in fields} | {"source": source}
-        for model, source in zip(models, sources, strict=True)
+        {field: model[field] for field in fields}
+        | {"source": f"Google {model['google']}" if model["google"] else f"hf://{model['hugging_face']}"}
+        for model in models
     ]

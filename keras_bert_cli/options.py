@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -18,6 +19,9 @@ MODEL = "A name that `keras-bert models` lists, a local path in any supported fo
 Model = Annotated[str, typer.Option("--model", "-m", help=MODEL)]
 CacheDir = Annotated[str | None, typer.Option(help="Folder for downloads.")]
 LocalOnly = Annotated[bool, typer.Option("--local-only", help="Never use the network.")]
+SeqLength = Annotated[
+    int | None, typer.Option(help="Number of pieces to truncate texts to.", show_default="the model's")
+]
 
 # === Running ===
 
@@ -177,8 +181,6 @@ def print_scores(scores: Mapping[str, float], details: Mapping[str, Any]) -> Non
 
 def standard_input(encoding: str = "utf-8") -> Iterator[tuple[int, str]]:
     """The lines of standard input with their numbers."""
-    import sys
-
     from keras_bert.tasks.readers.rows import lines_of
 
     if sys.stdin is None:

@@ -4,17 +4,17 @@ import gc
 import re
 import signal
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
 import typer
 
 from keras_bert_cli.contents import command
 from keras_bert_cli.export import load_any
-from keras_bert_cli.options import MODEL, CacheDir, LocalOnly
+from keras_bert_cli.options import MODEL, CacheDir, LocalOnly, SeqLength
 from keras_bert_cli.serve import Host, Port, bound, run_server
 
 
@@ -23,16 +23,14 @@ def play(
     source: Annotated[str, typer.Argument(metavar="MODEL", help=MODEL)],
     port: Port = 8501,
     host: Host = "127.0.0.1",
-    seq_length: Annotated[
-        int | None, typer.Option(help="Number of pieces to truncate texts to.", show_default="the model's")
-    ] = None,
+    seq_length: SeqLength = None,
     cache_dir: CacheDir = None,
     local_only: LocalOnly = False,
 ) -> None:
     """Try a model on a page in the browser: export it into a temporary folder, and serve it until Ctrl-C."""
     from keras_bert.exports.export import export
 
-    with _unwound_by_sigterm(), bound(host, port) as place, tempfile.TemporaryDirectory(prefix="keras-bert-") as made:
+    with _unwound_by_sigterm(), bound(host, port) as place, TemporaryDirectory(prefix="keras-bert-play-") as made:
         folder = Path(made) / _name(source)
         model = load_any(source, cache_dir=cache_dir, local_only=local_only)
         typer.echo("Exporting the model into a temporary folder ...", err=True)

@@ -47,10 +47,9 @@ def serve(
 @contextmanager
 def bound(host: str, port: int) -> Iterator[socket.socket]:
     """A socket that is bound to the port but does not listen yet, for a server whose packages are there."""
-    try:
-        import keras_bert.serving.connections  # noqa: F401
-    except ImportError:
-        raise ImportError('The server needs uvicorn. Run: pip install "keras3-bert[serving]"') from None
+    from keras_bert.installation import need
+
+    need("uvicorn", "The server", "serving")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # asyncio sets TCP_NODELAY, which sends answers at once, only if the protocol is named.
     with socket.socket(family, proto=socket.IPPROTO_TCP) as place:

@@ -35,6 +35,13 @@ def test_save_and_load(bert, inputs, tmp_path):
     assert same(bert(inputs), loaded(inputs))
 
 
+def test_saving_does_not_build_the_attention_maps(bert, tmp_path, monkeypatch):
+    built = []
+    monkeypatch.setattr("keras_bert.bert.map_model", built.append)
+    bert.save(tmp_path / "bert.keras")
+    assert built == []
+
+
 def test_lora_survives_saving(bert, inputs, tmp_path):
     bert.enable_lora(2)
     assert {weight.path.split("/")[-2] for weight in bert.trainable_weights} == {

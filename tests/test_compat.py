@@ -133,11 +133,10 @@ def test_is_compiled_by_xla(tf):
 
 
 def test_a_trackable_is_saved_with_plain_attributes(tf, tmp_path):
-    root = compat.trackable()
-    root.variables = [tf.Variable(3.0)]
-    root.trainable_variables = []
-    root.__call__ = tf.function(lambda x: x * root.variables[0], input_signature=[tf.TensorSpec([])])
-    root.part = compat.trackable()
+    variable = tf.Variable(3.0)
+    root = compat.trackable(tf.function(lambda x: x * variable, input_signature=[tf.TensorSpec([])]))
+    root.variables, root.trainable_variables = [variable], []
+    root.part = compat.trackable(root.__call__)
     root.part.name = tf.Variable("a")
     tf.saved_model.save(root, str(tmp_path))
     loaded = tf.saved_model.load(str(tmp_path))
@@ -154,18 +153,17 @@ def test_functions_are_traced_once_for_saving(tf, tmp_path):
         return x
 
     options = tf.saved_model.SaveOptions(experimental_custom_gradients=True)
-    root = compat.trackable()
     with compat.saving_with(options):
         call.get_concrete_function()
-        root.__call__ = call
+        root = compat.trackable(call)
     tf.saved_model.save(root, str(tmp_path), options=options)
     assert len(traced) == 1
 
 
 def test_the_protocol_buffers(tf, tmp_path):
-    root = compat.trackable()
-    root.words = tf.Variable(1.0)
-    root.__call__ = tf.function(lambda x: {"y": x * root.words}, input_signature=[tf.TensorSpec([None], name="x")])
+    words = tf.Variable(1.0)
+    root = compat.trackable(tf.function(lambda x: {"y": x * words}, input_signature=[tf.TensorSpec([None], name="x")]))
+    root.words = words
     tf.saved_model.save(root, str(tmp_path), signatures={"serving_default": root.__call__})
     signature = compat.read_saved_model((tmp_path / "saved_model.pb").read_bytes()).meta_graphs[0].signature_def
     assert list(signature["serving_default"].inputs) == ["x"]

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO
 
+from keras_bert.installation import need
 from keras_bert.lazy import tf
 from keras_bert.storage import is_remote, matching, open_file
 
@@ -66,13 +67,7 @@ def open_bytes(path: str, seen: Callable[[int], None]) -> Iterator[BinaryIO]:
         stream = bz2.BZ2File(raw)
         errors.append(OSError)  # "Invalid data stream"
     elif suffix == ".zst":
-        try:
-            import zstandard
-        except ImportError as error:
-            raise ImportError(
-                "Reading .zst files needs the package zstandard. Run: pip install 'keras3-bert[pretrain]'. "
-                f"Received: {path}"
-            ) from error
+        zstandard = need("zstandard", "Reading .zst files", "pretrain")
         stream = io.BufferedReader(_ZstandardFile(raw, zstandard.ZstdDecompressor()), _BUFFER)
         errors.append(zstandard.ZstdError)
     with raw:

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from typing import Any
 from xml.etree import ElementTree
 
+from keras_bert.installation import need
+
 # A dump lists its namespaces in its own language; these names work in every wiki.
 _NAMESPACES = ("File", "Image", "Media", "Category")
 _LISTS = frozenset(("li", "dt", "dd"))
@@ -58,14 +60,7 @@ def plain_text(markup: str, namespaces: tuple[str, ...] = _NAMESPACES) -> str:
     >>> plain_text("'''Seoul''' is in [[South Korea|Korea]].{{ref}}\\n\\n== History ==\\n* a list\\nIt is old.")
     'Seoul is in Korea.\\nIt is old.'
     """
-    try:
-        import mwparserfromhell
-    except ImportError as error:
-        raise ImportError(
-            "Reading a Wikipedia dump needs the package mwparserfromhell. Run: pip install 'keras3-bert[pretrain]'. "
-            f"Received: {error}"
-        ) from error
-
+    mwparserfromhell = need("mwparserfromhell", "Reading a Wikipedia dump", "pretrain")
     names = frozenset(name.lower() for name in namespaces)
     text = _MAGIC_WORDS.sub("", "".join(_prose(mwparserfromhell.parse(markup), names)))
     lines = (_EMPTY_BRACKETS.sub("", _LEFT_OVER.sub("", line)) for line in text.split("\n"))

@@ -7,7 +7,9 @@ import keras
 
 from keras_bert import kernels
 from keras_bert.compat import trackable
+from keras_bert.lazy import tf
 from keras_bert.named_weights import by_layer
+from keras_bert.tasks.signature import Signature
 
 
 def encoder(model: Any, vocab_file: str | os.PathLike) -> tuple[Any, dict[str, Any]]:
@@ -15,8 +17,6 @@ def encoder(model: Any, vocab_file: str | os.PathLike) -> tuple[Any, dict[str, A
 
     vocab_file: saved as an asset, beside the rule `do_lower_case`, for users who tokenize text themselves.
     """
-    import tensorflow as tf
-
     bert = getattr(model, "bert", model)
     root = traced(bert, training=True)
     root.vocab_file = tf.saved_model.Asset(os.fspath(vocab_file))
@@ -38,7 +38,6 @@ def traced(model: keras.Model, *, training: bool) -> Any:
     training: also trace the call with training=True, and keep custom gradients and trainable variables, for an encoder;
     a SavedModel that takes text is not trained further.
     """
-    import tensorflow as tf
 
     @tf.function(autograph=False)
     def call(inputs: dict[str, tf.Tensor], training: bool = False) -> Any:
@@ -48,8 +47,7 @@ def traced(model: keras.Model, *, training: bool) -> Any:
     with kernels.portable(custom_gradients=training):
         for mode in (False, True) if training else (False,):
             call.get_concrete_function(specs(model), training=mode)
-    root = trackable()
-    root.__call__ = call
+    root = trackable(call)
     root.variables = [variable.value for variable in model.variables]
     root.trainable_variables = [variable.value for variable in model.trainable_variables if training]
     root.regularization_losses = []
@@ -77,13 +75,14 @@ def signature(model: keras.Model, call: Any, outputs: tuple[str, ...]) -> Any:
 
 def trace(function: Any, inputs: dict[str, Any]) -> Any:
     """A signature: the function, traced with these inputs by their names."""
-    import tensorflow as tf
-
     return tf.function(function, autograph=False).get_concrete_function(**inputs)
+
+
+def trace_all(signatures: dict[str, Signature]) -> dict[str, Any]:
+    """The signatures of a part, as they are saved."""
+    return {name: trace(signature.function, signature.inputs) for name, signature in signatures.items()}
 
 
 def specs(model: keras.Model) -> dict[str, Any]:
     """The `tf.TensorSpec` of each of the model's inputs, for any batch and length."""
-    import tensorflow as tf
-
     return {name: tf.TensorSpec(x.shape, tf.int32, name) for name, x in model.input.items()}

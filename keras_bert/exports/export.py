@@ -19,14 +19,13 @@ from keras_bert.exports.preprocess_part import preprocess
 from keras_bert.exports.text_part import answers_to_texts, vectors_of_texts
 from keras_bert.exports.warm_up import write_warm_up
 from keras_bert.installation import need_tensorflow
+from keras_bert.lazy import tf
 from keras_bert.model import with_dtype
 from keras_bert.pretraining.fill_mask import mask_tokenizer
 from keras_bert.pretraining.pretrainer import Pretrainer
 from keras_bert.tasks.task import Task
 from keras_bert.weights.our_export import EXTRA, write_settings
 from keras_bert.weights.tokenizer_files import VOCABULARY
-
-_OWNER = {False: "encoder", True: "text"}  # the part with every weight of the model, the head included
 
 
 def export(
@@ -67,9 +66,8 @@ def export(
     TensorShape([1, 128])
     """
     need_tensorflow("`keras_bert.export`", "tensorflow_text")
-    bert = _check(model, version, seq_length, dtype)
-    length = seq_length or bert.preprocessor.seq_length
-    length = min(bert.preprocessor.max_length, bert.config.max_position_embeddings) if length == "longest" else length
+    bert = _check(model, version, dtype)
+    length = _length(bert, seq_length)
     facts = facts_of(model, source, metrics)
     model = model if dtype is None else _with_dtype(model, dtype)
     bert = getattr(model, "bert", model)
@@ -79,12 +77,13 @@ def export(
         "dtype": "int8" if dtype == "int8" else bert.dtype_policy.name,
     }
     with tempfile.TemporaryDirectory() as made, new_version(directory, version, overwrite) as staged:
+        owner = "text" if isinstance(model, Task) else "encoder"  # which has every weight, the head included
         vocab_file = Path(made) / VOCABULARY
         bert.preprocessor.vocabulary.save(vocab_file)
         for part, make in _parts(model, length, vocab_file, attention).items():
             folder = staged / part / str(version)
             signatures = _save(make, folder, gradients=part == "encoder")
-            write_settings(model if part == _OWNER[isinstance(model, Task)] else bert, folder / EXTRA)
+            write_settings(model if part == owner else bert, folder / EXTRA)
             if serving is not None:
                 write_warm_up(folder, served_name(serving, part), signatures)
             write_manifest(folder, {"part": part, **facts})
@@ -106,7 +105,7 @@ def _parts(
     }
 
 
-def _check(model: Any, version: int, seq_length: int | None, dtype: Any) -> Bert:
+def _check(model: Any, version: int, dtype: Any) -> Bert:
     if keras.backend.backend() != "tensorflow":
         raise RuntimeError(
             "`export` needs the TensorFlow backend. Save the model with model.save(path), and export it in a process "
@@ -129,14 +128,20 @@ def _check(model: Any, version: int, seq_length: int | None, dtype: Any) -> Bert
         raise ValueError(
             f'`dtype` must be "int8" or a Keras policy, such as "bfloat16". Received: dtype={dtype!r}'
         ) from None
+    return bert
+
+
+def _length(bert: Bert, seq_length: int | None) -> int:
     positions = bert.config.max_position_embeddings
     length = bert.preprocessor.seq_length if seq_length is None else seq_length
-    if length != "longest" and (isinstance(length, bool | str) or not 3 <= length <= positions):
+    if length == "longest":
+        return min(bert.preprocessor.max_length, positions)
+    if isinstance(length, bool | str) or not 3 <= length <= positions:
         raise ValueError(
             f"`seq_length` must be a whole number from 3 to the model's {positions} positions. "
             f"Received: seq_length={length!r}"
         )
-    return bert
+    return length
 
 
 def _with_dtype(model: Any, dtype: Any) -> Any:
@@ -152,8 +157,6 @@ def _save(make: Callable[[], tuple[Any, dict[str, Any]]], folder: Path, *, gradi
 
     gradients: save the custom gradients of our kernels too, hundreds of functions, for a part that is trained further.
     """
-    import tensorflow as tf
-
     options = tf.saved_model.SaveOptions(experimental_custom_gradients=gradients)
     with kernels.portable(custom_gradients=gradients):
         with saving_with(options):

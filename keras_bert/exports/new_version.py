@@ -4,11 +4,12 @@ import ctypes
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from keras_bert.storage import is_remote, lock
+from keras_bert.lazy import tf
+from keras_bert.storage import exists, is_remote, lock
 
 PARTS = ("preprocess", "encoder", "text")  # the folders of one export, each with numbered versions
 
@@ -24,8 +25,6 @@ def new_version(directory: str | os.PathLike, version: int, overwrite: bool) -> 
 
     A version is all of its parts: `overwrite` removes every part of the version that it replaces.
     """
-    import tensorflow as tf
-
     directory = os.fspath(directory)
     places = {part: os.path.join(directory, part, str(version)) for part in PARTS}
     for folder in (directory, *map(os.path.dirname, places.values())):
@@ -35,7 +34,7 @@ def new_version(directory: str | os.PathLike, version: int, overwrite: bool) -> 
                 f"Received: {folder}, which is a file"
             )
     if is_remote(directory):
-        _check_free(version, places, overwrite)
+        check_free(version, places.values(), overwrite)
         with tempfile.TemporaryDirectory() as made:
             yield Path(made)
             _upload(Path(made), places)
@@ -43,15 +42,14 @@ def new_version(directory: str | os.PathLike, version: int, overwrite: bool) -> 
     os.makedirs(directory, exist_ok=True)
     _remove_dead(directory)
     with _partial_folder(directory, version) as made:
-        _check_free(version, places, overwrite)
+        check_free(version, places.values(), overwrite)
         yield made
         _put_all([(made / part / str(version), Path(place)) for part, place in places.items()])
 
 
-def _check_free(version: int, places: dict[str, str], overwrite: bool) -> None:
-    import tensorflow as tf
-
-    taken = [place for place in places.values() if tf.io.gfile.exists(place)]
+def check_free(version: int, places: Iterable[str | os.PathLike], overwrite: bool) -> None:
+    """Raise an error if a folder of this version exists, unless it may be replaced."""
+    taken = [place for place in places if exists(place)]
     if taken and not overwrite:
         raise FileExistsError(
             f"Version {version} of this export exists. Give a higher version, or overwrite=True (--overwrite) to "
@@ -121,8 +119,6 @@ def _upload(made: Path, places: dict[str, str]) -> None:
     the folder of a version with its first file, but it loads only what models.config names, which the command line
     writes after all files.
     """
-    import tensorflow as tf
-
     for part, place in places.items():
         if tf.io.gfile.exists(place):
             tf.io.gfile.rmtree(place)

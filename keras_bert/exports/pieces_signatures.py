@@ -1,19 +1,16 @@
 """Signatures that show how texts are split: pieces, their ids and offsets, and which of them the model reads."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from keras_bert.lazy import tf
 from keras_bert.tasks.signature import Signature, strings
 from keras_bert.text.packing import kept_lengths
+from keras_bert.text.preprocessor import Preprocessor
 from keras_bert.text.row_ids import row_ids
 from keras_bert.text.vocabulary import Vocabulary
 
-if TYPE_CHECKING:
-    import tensorflow as tf
 
-    from keras_bert.text.preprocessor import Preprocessor
-
-
-def pieces_signatures(preprocessor: "Preprocessor", tokenizer: Any, seq_length: int) -> dict[str, Signature]:
+def pieces_signatures(preprocessor: Preprocessor, tokenizer: Any, seq_length: int) -> dict[str, Signature]:
     """`pieces` for a text, `pieces_pair` for two: columns [B, P] with their pieces, without [CLS] and [SEP].
 
     `text`: 0 or 1. `piece`, `id`. `start`, `end`: characters of the text, `start_byte`, `end_byte`: its bytes. `kept`:
@@ -23,8 +20,6 @@ def pieces_signatures(preprocessor: "Preprocessor", tokenizer: Any, seq_length: 
 
     tokenizer: has the method `tokenize_with_offsets`.
     """
-    import tensorflow as tf
-
     names = piece_names(preprocessor.vocabulary)
 
     def pieces(*texts: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -68,8 +63,6 @@ def piece_names(vocabulary: Vocabulary) -> list[bytes]:
 
 def _byte_of_character(text: "tf.Tensor", row: "tf.Tensor") -> Any:
     """A function from characters of these rows to the bytes where they begin; bytes of invalid UTF-8 count as bytes."""
-    import tensorflow as tf
-
     _, begins = tf.strings.unicode_decode_with_offsets(text, "UTF-8", errors="ignore")  # [B, (characters)]
     ends = tf.cast(tf.strings.length(text), begins.dtype)[:, tf.newaxis]
     bytes = tf.concat([begins, tf.RaggedTensor.from_tensor(ends)], axis=1)  # [B, (characters + 1)]

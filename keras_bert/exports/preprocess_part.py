@@ -3,17 +3,15 @@
 Shapes are derived from those of the texts, so that a caller with static shapes, such as a TPU, gets static ones back.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from keras_bert.compat import trackable
-from keras_bert.exports.encoder_part import trace
+from keras_bert.exports.encoder_part import trace_all
 from keras_bert.exports.pieces_signatures import pieces_signatures
+from keras_bert.lazy import tf
+from keras_bert.tasks.signature import Signature, strings
 from keras_bert.text.preprocessor import Preprocessor
-
-if TYPE_CHECKING:
-    import tensorflow as tf
 
 _SPECIAL = {  # TF-Hub's name, ours
     "padding_id": "[PAD]",
@@ -28,20 +26,17 @@ def preprocess(preprocessor: Preprocessor, seq_length: int, tokenizer: Any = Non
 
     tokenizer: for the signatures of pieces, if it is not the preprocessor's own.
     """
-    import tensorflow as tf
-
     packer = replace(preprocessor.packer, max_length=max(seq_length, preprocessor.packer.max_length))
 
-    def texts(name: str = "text") -> tf.TensorSpec:
-        return tf.TensorSpec([None], tf.string, name)
+    texts = tf.TensorSpec([None], tf.string, "text")
 
     # === tokenize ===
 
-    @tf.function(input_signature=[texts()], autograph=False)
+    @tf.function(input_signature=[texts], autograph=False)
     def tokenize(text: tf.Tensor) -> tf.RaggedTensor:
         return _with_batch(preprocessor.tokenize(_column(text)), text)
 
-    @tf.function(input_signature=[texts()], autograph=False)
+    @tf.function(input_signature=[texts], autograph=False)
     def tokenize_with_offsets(text: tf.Tensor) -> list[tf.RaggedTensor]:
         return [_with_batch(part, text) for part in preprocessor.tokenize_with_offsets(_column(text))]
 
@@ -77,35 +72,25 @@ def preprocess(preprocessor: Preprocessor, seq_length: int, tokenizer: Any = Non
         return packed(text)
 
     for mode in (False, True):
-        call.get_concrete_function(texts(), training=mode)
+        call.get_concrete_function(texts, training=mode)
 
     # Of any rank, as in Model Garden's export: a single text, not in a list, is a row too.
-    @tf.function(input_signature=[tf.TensorSpec(None, tf.string, "text")], autograph=False)
-    def serving_default(text: tf.Tensor) -> dict[str, tf.Tensor]:
-        return packed(tf.reshape(text, [-1]))
+    any_rank = {"text": tf.TensorSpec(None, tf.string, "text")}
+    signatures = {
+        "serving_default": Signature(lambda text: packed(tf.reshape(text, [-1])), any_rank),
+        "pair": Signature(lambda text, text_pair: packed(text, text_pair), strings("text", "text_pair")),
+        **pieces_signatures(preprocessor, tokenizer or preprocessor, seq_length),
+    }
 
-    @tf.function(input_signature=[texts("text"), texts("text_pair")], autograph=False)
-    def pair(text: tf.Tensor, text_pair: tf.Tensor) -> dict[str, tf.Tensor]:
-        return packed(text, text_pair)
-
-    special = _callable(get_special_tokens_dict)
-    root = _callable(call)
+    special = trackable(get_special_tokens_dict)
+    root = trackable(call)
     root.variables, root.trainable_variables, root.regularization_losses = [], [], []
-    root.tokenize = _callable(tokenize)
-    root.tokenize_with_offsets = _callable(tokenize_with_offsets)
+    root.tokenize = trackable(tokenize)
+    root.tokenize_with_offsets = trackable(tokenize_with_offsets)
     root.tokenize.get_special_tokens_dict = special
     root.tokenize_with_offsets.get_special_tokens_dict = special
-    root.bert_pack_inputs = _callable(bert_pack_inputs)
-    pieces = pieces_signatures(preprocessor, tokenizer or preprocessor, seq_length)
-    traced = {name: trace(signature.function, signature.inputs) for name, signature in pieces.items()}
-    return root, {"serving_default": serving_default, "pair": pair, **traced}
-
-
-def _callable(function: Callable[..., Any]) -> Any:
-    """An object that can be called once it is loaded; before it is saved, Python ignores its `__call__`."""
-    module = trackable()
-    module.__call__ = function
-    return module
+    root.bert_pack_inputs = trackable(bert_pack_inputs)
+    return root, trace_all(signatures)
 
 
 def _column(texts: "tf.Tensor") -> "tf.Tensor":
@@ -113,14 +98,10 @@ def _column(texts: "tf.Tensor") -> "tf.Tensor":
 
     Its graph promises a vector, so TensorFlow would leave out a reshape to one.
     """
-    import tensorflow as tf
-
     return tf.reshape(texts, [-1, 1])[:, 0]
 
 
 def _with_batch(ragged: "tf.RaggedTensor", texts: "tf.Tensor") -> "tf.RaggedTensor":
     """The same rows; shape inference also knows that there are as many as texts."""
-    import tensorflow as tf
-
     splits = tf.concat([tf.zeros([1], tf.int64), tf.reshape(ragged.row_splits[1:], [tf.size(texts)])], 0)  # [B + 1]
     return tf.RaggedTensor.from_row_splits(ragged.values, splits, validate=False)

@@ -7,6 +7,7 @@ from typing import Any
 import keras
 
 from keras_bert.exports.pieces_signatures import piece_names
+from keras_bert.lazy import tf
 from keras_bert.pretraining.fill_mask import MASK, mask_tokenizer
 from keras_bert.pretraining.pretrainer import POSITIONS, Pretrainer
 from keras_bert.tasks.decoding.in_batches import in_batches
@@ -19,8 +20,6 @@ def pretrainer_signatures(
     pretrainer: Pretrainer, encode: Callable[[dict[str, Any]], dict[str, Any]], seq_length: int
 ) -> dict[str, Signature]:
     """`fill_mask` and, where there is a head for it, `is_next`. encode: runs the exported encoder on packed rows."""
-    import tensorflow as tf
-
     signatures = {}
     preprocessor, outputs = pretrainer.bert.preprocessor, pretrainer.bert.output
     if MASK in preprocessor.vocabulary:
@@ -42,8 +41,6 @@ def _fill_mask(pretrainer: Pretrainer, encode: Any, seq_length: int) -> Signatur
 
     `start`, `end` [B, M]: the characters of each [MASK]. Those that were truncated with the text are left out.
     """
-    import tensorflow as tf
-
     preprocessor, vocabulary = pretrainer.bert.preprocessor, pretrainer.bert.preprocessor.vocabulary
     tokenizer = mask_tokenizer(preprocessor)
     packer = replace(preprocessor.packer, max_length=seq_length)

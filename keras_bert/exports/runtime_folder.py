@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from keras_bert import kernels
+from keras_bert.exports.new_version import check_free
+from keras_bert.lazy import tf
 from keras_bert.onnx_graph.convert import plain_model, to_onnx
 from keras_bert.storage import new_folder
 from keras_bert.weights.our_export import EXTRA, write_settings
@@ -32,11 +34,7 @@ def write_runtime_folder(
     if dtype not in DTYPES:
         raise ValueError(f'`dtype` of this format must be "float32" or "int8". Received: dtype={dtype!r}')
     folder = Path(directory) / format / str(version)
-    if folder.exists() and not overwrite:
-        raise FileExistsError(
-            f"Version {version} of this export exists. Give a higher version, or overwrite=True (--overwrite) to "
-            f"replace it. Received: {folder}, which exists"
-        )
+    check_free(version, [folder], overwrite)
     finished = folder.with_name(f".{version}.finished")
     with new_folder(finished) as made:
         write_settings(model, made / EXTRA)
@@ -58,8 +56,6 @@ def _write_litert(model: Any, path: Path, *, int8: bool) -> None:
             "LiteRT files are made with the TensorFlow backend. Save the model with model.save(path), and export it in "
             f"a process with KERAS_BACKEND=tensorflow. Received: backend {kernels.BACKEND!r}"
         )
-    import tensorflow as tf
-
     options = {"optimizations": [tf.lite.Optimize.DEFAULT]} if int8 else {}
     with kernels.static_shapes():
         plain_model(model).export(str(path), format="litert", verbose=False, **options)

@@ -9,9 +9,10 @@ from typing import Any
 import keras
 
 from keras_bert.compat import trackable
-from keras_bert.exports.encoder_part import specs, trace, traced, tracked
+from keras_bert.exports.encoder_part import specs, trace, trace_all, traced, tracked
 from keras_bert.exports.pieces_signatures import piece_names
 from keras_bert.exports.pretrainer_signatures import pretrainer_signatures
+from keras_bert.lazy import tf
 from keras_bert.pretraining.pretrainer import Pretrainer
 from keras_bert.tasks.signature import Signature, pack_texts, text_signatures
 from keras_bert.tasks.task import Task
@@ -28,10 +29,8 @@ def vectors_of_texts(
     `embedding` is what `bert.embed` returns for texts that fit. The object called on texts returns only that, float32
     [B, D], as TF-Hub's API for text embeddings wants it. attention: see `_attention`.
     """
-    import tensorflow as tf
-
     bert = getattr(model, "bert", model)
-    pooling = getattr(bert, "pooling", None) or Pooling()
+    pooling = bert.pooling or Pooling()
     embedding = features(bert, (-1,), "concat", pooling.pooling, pooling.normalize)
     root = traced(keras.Model(bert.input, {**bert.output, "embedding": embedding}), training=False)
     run = root.__call__
@@ -52,7 +51,7 @@ def vectors_of_texts(
     if isinstance(model, Pretrainer):
         root.heads = tracked(model)
         signatures |= pretrainer_signatures(model, encode, seq_length)
-    return root, _traced(signatures | _attention(bert, seq_length, attention))
+    return root, trace_all(signatures | _attention(bert, seq_length, attention))
 
 
 def answers_to_texts(
@@ -62,15 +61,12 @@ def answers_to_texts(
 
     The object called on strings returns the answers by name, as `serving_default` does.
     """
-    import tensorflow as tf
-
     root = traced(task, training=False)
     run = root.__call__
     asked = task.signatures(lambda rows: run(rows, training=False), seq_length)
-    signatures = _traced(asked | _attention(task.bert, seq_length, attention))
+    signatures = trace_all(asked | _attention(task.bert, seq_length, attention))
     signatures["logits"] = trace(lambda **rows: {"logits": run(rows, training=False)}, specs(task))
-    root.logits = trackable()
-    root.logits.__call__ = run
+    root.logits = trackable(run)
     root.__call__ = signatures["serving_default"]
     root.vocab_file = tf.saved_model.Asset(os.fspath(vocab_file))
     return root, signatures
@@ -84,13 +80,12 @@ def _attention(bert: Any, seq_length: int, wanted: bool) -> dict[str, Signature]
     """
     if not wanted:
         return {}
-    import tensorflow as tf
 
     def attention(text: tf.Tensor) -> dict[str, tf.Tensor]:
         rows, truncated = pack_texts(bert.preprocessor, [text], seq_length)
         longest = tf.reduce_max(tf.reduce_sum(rows["input_mask"], axis=1))  # TF Serving may join requests to a batch
         rows = {name: x[:, :longest] for name, x in rows.items()}
-        maps = tf.stack([tf.cast(x, tf.float32) for x in bert.attention_maps(rows, training=False)], axis=1)
+        maps = tf.stack([tf.cast(x, tf.float32) for x in bert.attention_maps(rows)], axis=1)
         return {
             "piece": tf.gather(tf.constant(piece_names(bert.preprocessor.vocabulary)), rows["input_word_ids"]),
             "attention": tf.round(maps * 1024) / 1024,  # [1, L, A, S, S]
@@ -98,7 +93,3 @@ def _attention(bert: Any, seq_length: int, wanted: bool) -> dict[str, Signature]
         }
 
     return {"attention": Signature(attention, {"text": tf.TensorSpec([1], tf.string, "text")})}
-
-
-def _traced(signatures: dict[str, Signature]) -> dict[str, Any]:
-    return {name: trace(signature.function, signature.inputs) for name, signature in signatures.items()}

@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from keras_bert.installation import need
+from keras_bert.lazy import tf
 from keras_bert.tasks.signature import is_classify
 
 PATH = Path("assets.extra") / "tf_serving_warmup_requests"
@@ -14,41 +16,26 @@ _TEXTS = ("A short text.", "Another text, which is somewhat longer than the firs
 
 def write_warm_up(folder: Path, name: str, signatures: dict[str, Any]) -> None:
     """Write PredictionLog records for every signature of a SavedModel that is served under this name."""
-    try:
-        from tensorflow_serving.apis import prediction_log_pb2
-    except ImportError:
-        raise ImportError(
-            'Requests for warming up need tensorflow-serving-api. Run: pip install "keras3-bert[serving]". '
-            "Received: no package tensorflow-serving-api"
-        ) from None
-    import tensorflow as tf
-
+    logs = need("tensorflow_serving.apis.prediction_log_pb2", "Writing requests for TF Serving", "serving")
     with tf.io.TFRecordWriter(str(folder / PATH)) as file:
         for signature, function in signatures.items():
-            concrete = function.get_concrete_function() if hasattr(function, "get_concrete_function") else function
-            fixed = {spec.shape[0] for spec in _inputs(concrete) if spec.shape.rank} - {None}
+            specs = [*function.structured_input_signature[0], *function.structured_input_signature[1].values()]
+            fixed = {spec.shape[0] for spec in specs if spec.shape.rank} - {None}
             for size in fixed or _SIZES:
-                log = prediction_log_pb2.PredictionLog()
-                if is_classify(concrete):
+                log = logs.PredictionLog()
+                if is_classify(function):
                     request = log.classify_log.request
                     request.input.example_list.examples.extend(map(_example, np.resize(_TEXTS, size)))
                 else:
                     request = log.predict_log.request
-                    for spec in _inputs(concrete):
+                    for spec in specs:
                         request.inputs[spec.name].CopyFrom(tf.make_tensor_proto(_rows(spec, size)))
                 request.model_spec.name = name
                 request.model_spec.signature_name = signature
                 file.write(log.SerializeToString())
 
 
-def _inputs(function: Any) -> list[Any]:
-    positional, named = function.structured_input_signature
-    return [*positional, *named.values()]
-
-
 def _example(text: str) -> Any:
-    import tensorflow as tf
-
     example = tf.train.Example()
     for name in ("text", "text_pair"):  # a signature reads one or both
         example.features.feature[name].bytes_list.value.append(text.encode())
@@ -56,8 +43,6 @@ def _example(text: str) -> Any:
 
 
 def _rows(spec: Any, size: int) -> Any:
-    import tensorflow as tf
-
     shape = (size, *(dimension or 8 for dimension in (spec.shape[1:] if spec.shape.rank else ())))
     if spec.dtype == tf.string:
         return np.resize(np.array(_TEXTS, object), shape)

@@ -6,6 +6,7 @@ from typing import Any
 import keras
 
 from keras_bert.bert import Bert
+from keras_bert.installation import need
 from keras_bert.onnx_graph.graph import Graph, Value
 from keras_bert.onnx_graph.keras_ops import OPS
 from keras_bert.onnx_graph.layers import LAYERS
@@ -20,7 +21,7 @@ def to_onnx(model: keras.Model, *, int8: bool = False) -> Any:
     Its inputs are the model's; its outputs have the names of the model's, or are called `output` if there is only one.
     Weights are read once, in float32, whatever the policy is, and with the changes of LoRA.
     """
-    _check_installed()
+    need("onnx", "An ONNX graph", "onnxruntime")
     plain = plain_model(model)
     graph = Graph(int8=int8)
     inputs = {name: Value(name, x.dtype, x.shape) for name, x in plain.input.items()}
@@ -39,34 +40,21 @@ def plain_model(model: keras.Model) -> keras.Model:
     return keras.Model(model.input, outputs)
 
 
-def _check_installed() -> None:
-    try:
-        import onnx  # noqa: F401
-    except ImportError:
-        raise ImportError(
-            'The package onnx is missing, which writes ONNX graphs. Run: pip install "keras3-bert[onnxruntime]"'
-        ) from None
-
-
 def _walk(graph: Graph, model: keras.Model, config: dict[str, Any], inputs: Any) -> Any:
     """Add the nodes of a functional model to the graph, and return the names of its outputs, structured as they are."""
     entries = {entry["name"]: entry for entry in config["layers"]}
-    names = {entry: value.name for entry, value in inputs.items()}  # of the inputs
-    made: dict[tuple[str, int], list[str]] = {(name, 0): [value] for name, value in names.items()}
+    made: dict[tuple[str, int], list[str]] = {(entry, 0): [value.name] for entry, value in inputs.items()}
     calls = {
         (name, number): node for name, entry in entries.items() for number, node in enumerate(entry["inbound_nodes"])
     }
     after = {call: {(one[0], one[1]) for one in _references(node)} for call, node in calls.items()}
     wanted = _needed({(one[0], one[1]) for one in _references(config["output_layers"])}, after)
 
-    def value(history: list[Any], shape: Any = (), dtype: str = "float32") -> Value:
-        name, number, index = history
-        return Value(made[name, number][index], dtype, tuple(shape))
-
     def argument(x: Any) -> Any:
         kind = x.get("class_name") if isinstance(x, dict) else None
         if kind == _TENSOR:
-            return value(x["config"]["keras_history"], x["config"]["shape"], x["config"]["dtype"])
+            name, number, index = x["config"]["keras_history"]
+            return Value(made[name, number][index], x["config"]["dtype"], tuple(x["config"]["shape"]))
         if kind == _SLICE:
             return slice(*(x["config"][part] for part in ("start", "stop", "step")))
         if kind == _ELLIPSIS:

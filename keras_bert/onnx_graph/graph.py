@@ -1,9 +1,14 @@
 """Graph: an ONNX graph in the making, node by node, in the operators of the standard."""
 
+from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from keras_bert.lazy import Lazy
+from keras_bert.version import __version__
+
+onnx: Any = Lazy(lambda: import_module("onnx"))
 OPSET = 23  # the first with Attention; ONNX Runtime reads it from 1.23 on
 _IR = 11  # the file format that belongs to it
 _LEVELS = 127  # of an int8 weight, to either side of 0
@@ -39,19 +44,15 @@ class Graph:
 
     def several(self, op: str, *inputs: str, count: int, **attributes: Any) -> list[str]:
         """Add a node with this many outputs, and return their names."""
-        from onnx import helper
-
         outputs = [f"{op}_{len(self.nodes)}_{number}" for number in range(count)]
-        self.nodes.append(helper.make_node(op, inputs, outputs, **attributes))
+        self.nodes.append(onnx.helper.make_node(op, inputs, outputs, **attributes))
         return outputs
 
     def weight(self, name: str, array: np.ndarray) -> str:
         """A weight under its name in the Keras model; a second use of the name is the same weight."""
-        from onnx import numpy_helper
-
         if name not in self._constants:
             self._constants[name] = name
-            self.weights.append(numpy_helper.from_array(array, name))
+            self.weights.append(onnx.numpy_helper.from_array(array, name))
         return name
 
     def constant(self, value: Any) -> str:
@@ -59,14 +60,11 @@ class Graph:
         array = np.asarray(value)
         return self.weight(f"constant_{array.dtype}_{array.tolist()}", array)
 
-    def product(self, x: str, kernel: np.ndarray, name: str) -> str:
-        """The product of x and a kernel [K, M] that goes by this name, in float32."""
-        return self("MatMul", x, self.weight(name, kernel))
-
     def int8_product(self, x: str, kernel: np.ndarray, name: str) -> str:
-        """The same in int8: a scale for each column of the kernel, and one for x, which is found when the graph runs.
+        """The product of x and a kernel [K, M] that goes by this name, in int8.
 
-        ONNX Runtime fuses these nodes into one.
+        There is a scale for each column of the kernel, and one for x, which is found when the graph runs. ONNX Runtime
+        fuses these nodes into one.
         """
         small, factor, zero = self.several("DynamicQuantizeLinear", x, count=3)
         return self._scaled(small, zero, factor, *self._levels(kernel, name))
@@ -101,30 +99,24 @@ class Graph:
 
     def model(self, inputs: dict[str, Value], outputs: dict[str, Value]) -> Any:
         """The finished `onnx.ModelProto`; `outputs` has the value of the graph to return under each name."""
-        from onnx import helper
-
-        from keras_bert.version import __version__
-
         for name, value in outputs.items():
-            self.nodes.append(helper.make_node("Identity", [value.name], [name]))
-        graph = helper.make_graph(
+            self.nodes.append(onnx.helper.make_node("Identity", [value.name], [name]))
+        graph = onnx.helper.make_graph(
             self.nodes,
             "keras_bert",
             [_info(name, value) for name, value in inputs.items()],
             [_info(name, value) for name, value in outputs.items()],
             self.weights,
         )
-        opset = [helper.make_opsetid("", OPSET)]
-        return helper.make_model(
+        opset = [onnx.helper.make_opsetid("", OPSET)]
+        return onnx.helper.make_model(
             graph, opset_imports=opset, ir_version=_IR, producer_name="keras_bert", producer_version=__version__
         )
 
 
 def code(dtype: str) -> int:
     """ONNX's number of a dtype."""
-    from onnx import helper
-
-    return helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    return onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
 
 
 def quantized(array: np.ndarray, axis: int) -> tuple[np.ndarray, np.ndarray]:
@@ -140,10 +132,8 @@ def quantized(array: np.ndarray, axis: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _info(name: str, value: Value) -> Any:
-    from onnx import helper
-
     axes = ("batch", *(f"{name}_{axis}" for axis in range(1, len(value.shape))))
     if value.dtype == "int32":  # the inputs; all have one length
         axes = ("batch", *("length" for _ in value.shape[1:]))
     shape = [axis if size is None else size for axis, size in zip(axes, value.shape, strict=True)]
-    return helper.make_tensor_value_info(name, code(value.dtype), shape)
+    return onnx.helper.make_tensor_value_info(name, code(value.dtype), shape)

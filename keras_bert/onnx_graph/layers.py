@@ -105,7 +105,7 @@ def _product(graph: Graph, x: str, kernel: np.ndarray, name: str) -> tuple[str, 
     """The product, and what the bias must add to it."""
     weight = f"{name}/kernel"
     if not graph.int8 or not name.startswith("layer_"):  # heads and the pooler stay exact, and take little time
-        return graph.product(x, kernel, weight), 0
+        return graph("MatMul", x, graph.weight(weight, kernel)), 0
     if name.endswith(("attention_qkv", "attention_output")):
         return graph.int8_product(x, kernel, weight), 0
     # In the feed-forward network some tokens have far larger numbers than the others.

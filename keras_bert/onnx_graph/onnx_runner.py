@@ -7,6 +7,7 @@ from typing import Any
 import keras
 import numpy as np
 
+from keras_bert.installation import need
 from keras_bert.onnx_graph.convert import to_onnx
 from keras_bert.text.numpy_tensors import RaggedTensor
 from keras_bert.text.tensors import arrays
@@ -88,13 +89,7 @@ def _packed(rows: TokenizedRows, index: np.ndarray) -> dict[str, Any]:
 
 
 def _session(model: Any) -> Any:
-    try:
-        import onnxruntime
-    except ImportError:
-        raise ImportError(
-            'The package onnxruntime is missing, which runs the model with engine="onnxruntime". Run: '
-            'pip install "keras3-bert[onnxruntime]"'
-        ) from None
+    onnxruntime = need("onnxruntime", 'engine="onnxruntime"', "onnxruntime")
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3  # errors
     # On CPUs that would saturate in the sums of int8 products, take the slower products that do not.

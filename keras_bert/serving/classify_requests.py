@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from keras_bert.lazy import tf
 from keras_bert.serving.predict_requests import BadRequest, Request, check_rows, chosen, parse, plain, shown, text_of
 from keras_bert.tasks.signature import is_classify
 
@@ -34,8 +35,6 @@ def write_results(request: Request, outputs: Mapping[str, np.ndarray]) -> dict[s
 
 
 def _example(row: dict[str, Any]) -> Any:
-    import tensorflow as tf
-
     example = tf.train.Example()
     for name, value in row.items():
         try:

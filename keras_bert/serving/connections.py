@@ -25,10 +25,7 @@ def server(
     server is stopped; after that, their connections are cut.
     """
 
-    class Connection(_Connection):
-        pass
-
-    Connection.request_seconds, Connection.stop_seconds = request_seconds, stop_seconds
+    connection = type("Connection", (_Connection,), {"request_seconds": request_seconds, "stop_seconds": stop_seconds})
 
     async def may_be_cut(scope: Any, receive: Any, send: Any) -> None:
         try:
@@ -41,7 +38,7 @@ def server(
     return uvicorn.Server(
         uvicorn.Config(
             may_be_cut,
-            http=Connection,
+            http=connection,
             ws="none",
             access_log=False,
             timeout_graceful_shutdown=stop_seconds,  # type: ignore[arg-type]  # asyncio's, which takes fractions

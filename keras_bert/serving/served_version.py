@@ -9,6 +9,7 @@ from typing import Any
 
 from keras_bert.exports.manifest import MANIFEST
 from keras_bert.exports.new_version import PARTS, served_name
+from keras_bert.lazy import tf
 from keras_bert.serving.batcher import Batcher
 from keras_bert.serving.predict_requests import BadRequest, Request
 from keras_bert.serving.work_limit import TooMuchWork, most_pieces, refusal
@@ -51,7 +52,6 @@ class ServedVersion:
     tokenize: Any = None
 
     def __init__(self, folder: Path) -> None:
-        import tensorflow as tf
         import tensorflow_text  # noqa: F401  registers its ops
 
         try:  # kept, since the signatures hold its variables weakly
@@ -79,8 +79,6 @@ class ServedVersion:
 
     def _pieces(self, rows: list[list[bytes]]) -> list[int]:
         """The number of pieces of the texts of each row."""
-        import tensorflow as tf
-
         ids = self.tokenize(tf.constant([text for row in rows for text in row], tf.string))
         counts = iter(ids.merge_dims(1, 2).row_lengths().numpy().tolist())
         return [sum(islice(counts, len(row))) for row in rows]
@@ -105,8 +103,6 @@ def batcher(function: Any) -> Batcher:
 
 
 def _runner(function: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    import tensorflow as tf
-
     specs = function.structured_input_signature[1]
 
     def run(columns: dict[str, Any]) -> dict[str, Any]:

@@ -4,6 +4,8 @@ import re
 from http import HTTPMethod
 from typing import TYPE_CHECKING, Any
 
+from keras_bert.installation import need
+from keras_bert.lazy import tf
 from keras_bert.serving.batcher import Overloaded
 from keras_bert.serving.classify_requests import read_examples, write_results
 from keras_bert.serving.memory_limit import MemoryLimit
@@ -22,6 +24,7 @@ _PATH = re.compile(
     r"/v1/models/(?P<name>[^/:]+)(/(?P<kind>versions|labels)/(?P<value>[^/:]+))?(?P<verb>:\w+|/metadata)?"
 )
 _VERBS = {":predict": (read_request, write_answer), ":classify": (read_examples, write_results)}
+_STATUS = {BadRequest: 400, TooMuchWork: 413, Overloaded: 503}
 
 
 def application(
@@ -35,15 +38,12 @@ def application(
 
     max_pieces: the most pieces of a request. memory: while its limit is exceeded, requests are refused.
     """
-    try:
-        from starlette.applications import Starlette
-        from starlette.exceptions import HTTPException
-        from starlette.requests import ClientDisconnect, Request
-        from starlette.responses import HTMLResponse, JSONResponse
-        from starlette.routing import Route
-    except ImportError:
-        raise ImportError('The server needs starlette. Run: pip install "keras3-bert[serving]".') from None
-    import tensorflow as tf
+    need("starlette", "The server", "serving")
+    from starlette.applications import Starlette
+    from starlette.exceptions import HTTPException
+    from starlette.requests import ClientDisconnect, Request
+    from starlette.responses import HTMLResponse, JSONResponse
+    from starlette.routing import Route
 
     async def answer(request: Request) -> HTMLResponse | JSONResponse:
         full = request.method == "POST" and memory is not None and memory.is_exceeded()
@@ -92,24 +92,18 @@ def application(
         match error:
             case HTTPException():
                 status, message = error.status_code, error.detail
-            case BadRequest():
-                status, message = 400, str(error)
             case tf.errors.InvalidArgumentError():
                 status, message = 400, _reason(error.message)
             case ClientDisconnect():
                 status, message = 499, "The client left."  # nobody reads it
-            case TooMuchWork():
-                status, message = 413, str(error)
-            case Overloaded():
-                status, message = 503, str(error)
+            case BadRequest() | TooMuchWork() | Overloaded():
+                status, message = _STATUS[type(error)], str(error)
             case _:  # the server logs it too
                 status, message = 500, f"The server failed. See its log. Received: {type(error).__name__}"
         shown = message.encode("utf-8", "backslashreplace").decode()  # it may quote half of a surrogate pair
         return JSONResponse({"error": shown}, status, getattr(error, "headers", None))
 
-    kinds = (
-        HTTPException, BadRequest, tf.errors.InvalidArgumentError, ClientDisconnect, TooMuchWork, Overloaded, Exception,
-    )  # fmt: skip
+    kinds = (HTTPException, ClientDisconnect, tf.errors.InvalidArgumentError, *_STATUS, Exception)
     return Starlette(
         routes=[Route("/{path:path}", answer, methods=list(HTTPMethod))],
         exception_handlers=dict.fromkeys(kinds, refused),

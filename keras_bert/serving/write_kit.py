@@ -12,7 +12,7 @@ from string import Template
 
 from keras_bert.compat import read_saved_model
 from keras_bert.exports.new_version import PARTS, served_name
-from keras_bert.storage import is_remote
+from keras_bert.storage import is_remote, make_folder, names_in, read_bytes, write_text
 
 FOLDER = "serving"
 _FLAGS = (
@@ -40,8 +40,6 @@ def write_kit(directory: str | os.PathLike, name: str) -> None:
     For a bucket, models.config names the bucket's folders, which TF Serving reads itself; otherwise it names the
     folders of the container.
     """
-    import tensorflow as tf
-
     directory = os.fspath(directory)
     base = directory if is_remote(directory) else "/models"
     found = {part: _versions(f"{directory}/{part}") for part in PARTS}
@@ -55,20 +53,15 @@ def write_kit(directory: str | os.PathLike, name: str) -> None:
         "command": " ".join(flags),
         **_asked(f"{directory}/text/{found['text'][0]}"),
     }
-    tf.io.gfile.makedirs(f"{directory}/{FOLDER}")
+    make_folder(f"{directory}/{FOLDER}")
     for template in files("keras_bert.serving").joinpath("templates").iterdir():
         text = Template(template.read_text(encoding="utf-8")).substitute(values)
-        with tf.io.gfile.GFile(f"{directory}/{FOLDER}/{template.name.removesuffix('.template')}", "w") as file:
-            file.write(text)
+        write_text(f"{directory}/{FOLDER}/{template.name.removesuffix('.template')}", text)
 
 
 def _versions(folder: str) -> list[int]:
     """The newest two versions, the older one first."""
-    import tensorflow as tf
-
-    names = tf.io.gfile.listdir(folder) if tf.io.gfile.isdir(folder) else []
-    numbers = [name.rstrip("/") for name in names]  # a bucket's folders end in a slash
-    return sorted(int(number) for number in numbers if number.isdecimal())[-2:]
+    return sorted(int(name) for name in names_in(folder) if name.isdecimal())[-2:]
 
 
 def _model(path: str, name: str, versions: list[int]) -> str:
@@ -89,10 +82,7 @@ def _label(name: str) -> str:
 
 def _asked(folder: str) -> dict[str, str]:
     """How a client asks a SavedModel about one row: its arguments, and the columns that it makes from them."""
-    import tensorflow as tf
-
-    with tf.io.gfile.GFile(f"{folder}/saved_model.pb", "rb") as file:
-        graph = read_saved_model(file.read()).meta_graphs[0]
+    graph = read_saved_model(read_bytes(f"{folder}/saved_model.pb")).meta_graphs[0]
     inputs = graph.signature_def["serving_default"].inputs
     sizes = {name: [one.size for one in inputs[name].tensor_shape.dim[1:]] for name in _SAMPLES if name in inputs}
     samples = [one for name, size in sizes.items() for one in islice(cycle(_SAMPLES[name]), math.prod(size))]

@@ -77,6 +77,6 @@ def literal_path(path: str | os.PathLike) -> str:
 def _links(process: int) -> str:
     """A temporary folder of this process. A forked process gets its own, so that neither removes the other's."""
     usual = tempfile.gettempdir()
-    folder = tempfile.mkdtemp(prefix="keras-bert-", dir="/tmp" if _PATTERN & set(usual) else usual)
+    folder = tempfile.mkdtemp(prefix="keras-bert-links-", dir="/tmp" if _PATTERN & set(usual) else usual)
     atexit.register(lambda: shutil.rmtree(folder, ignore_errors=True) if os.getpid() == process else None)
     return folder

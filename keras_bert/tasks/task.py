@@ -9,7 +9,7 @@ import numpy as np
 from keras_bert.tasks.columns import check_lengths, column, weights
 from keras_bert.tasks.file_task import FileTask
 from keras_bert.tasks.labelled_rows import LabelledRows, packer_of
-from keras_bert.tasks.losses import SmoothedCrossentropy
+from keras_bert.tasks.losses.label_losses import SmoothedCrossentropy
 from keras_bert.tasks.readers import Reading
 from keras_bert.tasks.signature import Logits, Signature, pack_texts, text_signatures
 from keras_bert.tasks.targets import checked_targets

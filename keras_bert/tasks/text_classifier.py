@@ -21,7 +21,7 @@ from keras_bert.tasks.labels import (
     sorted_labels,
     stored_labels,
 )
-from keras_bert.tasks.losses import WeighedBinaryCrossentropy
+from keras_bert.tasks.losses.label_losses import WeighedBinaryCrossentropy
 from keras_bert.tasks.metrics import label_scores, multi_label_scores
 from keras_bert.tasks.metrics.by_label import scores_by_label
 from keras_bert.tasks.metrics.classification import positive_label

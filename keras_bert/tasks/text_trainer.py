@@ -246,6 +246,10 @@ class TextTrainer(TextPredictor):
         """Whether this task was built under a strategy of several devices or for a TPU."""
         return keras.backend.backend() == "tensorflow" and is_distributed(self.distribute_strategy)
 
+    def held_out_loss(self, examples: LabelledRows, y: Any, logits: Any, weight: Any) -> Any:
+        """The loss of a batch of `examples`, as a number."""
+        return self.compute_loss(None, y, logits, weight, training=False)
+
     def labelled_examples(self, columns: Any, class_weight: Any = None, *, held_out: bool = False) -> LabelledRows:
         """The examples of columns x, y and sample_weight, to learn from or to be scored."""
         x, y, sample_weight = columns

@@ -111,7 +111,7 @@ def means_of(task: Any, examples: Any, logits: list[np.ndarray]) -> dict[str, fl
         by_weight = getattr(task.loss, "reduction", None) == "mean_with_sample_weight"
         count = float(ops.sum(weight)) if by_weight else len(index)
         if count:
-            loss = float(task.compute_loss(None, y, batch, weight, training=False))
+            loss = float(task.held_out_loss(examples, y, batch, weight))
             totals += loss * count, count
         found = task.compute_metrics(None, y, batch, weight)
     if task.is_distributed:

@@ -6,7 +6,7 @@ from itertools import chain
 import numpy as np
 
 from keras_bert.text.numpy_ragged import RaggedTensor
-from keras_bert.text.plain_words import PlainNormalizer, PlainWordPiece
+from keras_bert.text.plain_words import PlainNormalizer, PlainWordPiece, Table
 
 MOST_CHUNKS, MOST_CHARACTERS = 200_000, 4_000_000  # that are kept from one batch to the next
 
@@ -26,7 +26,7 @@ class ChunkTable:
 
     def _clear(self) -> None:
         self._numbers = _Numbers()
-        self._pieces = _Pieces(self._wordpiece)
+        self._pieces = Table(self._wordpiece)  # the ids and the ends of the pieces of each word
         self._characters = 0
         self.ids = self.starts = self.ends = np.zeros(0, "int32")
         self.rows = RaggedTensor(RaggedTensor(np.zeros(0, "int64"), [0]), [0])
@@ -43,7 +43,7 @@ class ChunkTable:
 
     def _add(self, chunks: list[str]) -> None:
         words = self._normalizer.words(chunks)
-        flat = [self._pieces[word] for of_chunk in words for word in of_chunk]  # the ids and ends of each word
+        flat = [self._pieces[word] for of_chunk in words for word in of_chunk]
         ids = np.fromiter(chain.from_iterable(ids for ids, _ in flat), "int32")
         self.ids = np.append(self.ids, ids)
         if self._spans:
@@ -67,17 +67,6 @@ class ChunkTable:
                 yield min(part), max(part) + 1  # marks that NFD moves are not in order
                 first = last
             begin += len(word)
-
-
-class _Pieces(dict[str, tuple[tuple[int, ...], tuple[int, ...]]]):
-    """The ids and the ends of the pieces of each word."""
-
-    def __init__(self, wordpiece: PlainWordPiece) -> None:
-        super().__init__()
-        self._wordpiece = wordpiece
-
-    def __missing__(self, word: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        return self.setdefault(word, self._wordpiece(word))
 
 
 class _Numbers(dict[str, int]):

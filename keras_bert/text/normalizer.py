@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import Any
 
+from keras_bert.lazy import tf
 from keras_bert.text.character_sets import ACCENTS, CASED, CJK, DROPPED, IGNORABLE, PUNCTUATION, SPACES, STAND_INS
 
 # Marks that stay in a word (category Mc, or young) but that NFD may move past another mark.
@@ -56,8 +57,6 @@ class Normalizer:
 
     def decode(self, texts: Any) -> Any:
         """The texts without invalid UTF-8, and with the stand-in of each special token in its place."""
-        import tensorflow as tf
-
         valid = tf.reduce_all(tf.strings.regex_full_match(texts, f"[{_UTF8}]*"))
         repair = partial(tf.strings.unicode_transcode, texts, "UTF-8", "UTF-8", errors="ignore")
         texts = tf.cond(valid, lambda: texts, repair)
@@ -70,7 +69,6 @@ class Normalizer:
 
     def normalize(self, texts: Any) -> Any:
         """Decoded texts as words that are separated by spaces."""
-        import tensorflow as tf
         import tensorflow_text as tf_text
 
         alone = PUNCTUATION + CJK * self.split_cjk + STAND_INS * bool(self.stand_ins)
@@ -99,8 +97,6 @@ class Normalizer:
         return letters if self.strip_accents else letters | dict(_DOTTED_LETTERS)
 
     def _replace_rare(self, texts: Any) -> Any:
-        import tensorflow as tf
-
         def lower_letters(texts: Any) -> Any:
             for upper, lower in self._letters.items():
                 texts = tf.strings.regex_replace(texts, upper, lower)
@@ -117,8 +113,6 @@ class Normalizer:
 
 def _lower_sigma(texts: Any) -> Any:
     """Σ as ς after a cased letter unless one follows, otherwise as σ. ICU's own rule ends with Unicode 13."""
-    import tensorflow as tf
-
     final = f"([{CASED}][{IGNORABLE}]*)Σ([{IGNORABLE}]*(?:[^{CASED}{IGNORABLE}]|$))"
     return tf.strings.regex_replace(tf.strings.regex_replace(texts, final, r"\1ς\2"), "Σ", "σ")
 
@@ -129,8 +123,6 @@ def _without_long_runs_of_marks(texts: Any) -> Any:
     Accents can be removed before NFD, because the other marks keep their order. More than 200 other marks make a word
     that is too long to be looked up, so their order does not matter: U+034F, which is removed later, splits the run.
     """
-    import tensorflow as tf
-
     texts = tf.strings.regex_replace(texts, f"[{_sorted_accents()}]+", "")
     return tf.strings.regex_replace(texts, f"[{MOVING_MARKS}]{{200}}", "\\0\u034f")
 
@@ -138,7 +130,6 @@ def _without_long_runs_of_marks(texts: Any) -> Any:
 @cache
 def _sorted_accents() -> str:
     """The accents that NFD sorts. It moves each of them in front of U+0345, whose place is last."""
-    import tensorflow as tf
     import tensorflow_text as tf_text
 
     with tf.init_scope(), tf.device("CPU:0"):
@@ -151,7 +142,5 @@ def _sorted_accents() -> str:
 
 def _where_any(texts: Any, characters: str, change: Callable[[Any], Any]) -> Any:
     """The changed batch if any text has one of these rare characters, otherwise the batch."""
-    import tensorflow as tf
-
     without = tf.reduce_all(tf.strings.regex_full_match(texts, f"[^{characters}]*"))
     return tf.cond(without, lambda: texts, lambda: change(texts))

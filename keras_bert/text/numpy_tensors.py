@@ -20,6 +20,7 @@ int32, int64, float32, float64, string = np.int32, np.int64, np.float32, np.floa
 bool = np.bool_
 newaxis = None
 ragged = SimpleNamespace(range=ragged_range, constant=ragged_constant)
+ones_like, pad, sort, reduce_max, reduce_any = np.ones_like, np.pad, np.sort, np.max, np.any  # with the same arguments
 
 
 def _array(x: Any, like: Any = None) -> np.ndarray:
@@ -98,10 +99,6 @@ def zeros(shape: Any, dtype: Any = float32) -> np.ndarray:
     return np.zeros(tuple(shape), dtype)
 
 
-def ones_like(x: Any, dtype: Any = None) -> np.ndarray:
-    return np.ones_like(x, dtype=dtype)
-
-
 def range(*limits: Any, dtype: Any = int32) -> np.ndarray:
     return np.arange(*limits, dtype=dtype)
 
@@ -134,10 +131,6 @@ def concat(values: Sequence[Any], axis: int) -> Any:
         lengths = np.concatenate([x.row_lengths() for x in values])
         return RaggedTensor(concat([x.values for x in values], 0), splits_of(lengths))
     return np.concatenate(_arrays(values), axis)
-
-
-def pad(x: Any, paddings: Any, constant_values: Any = 0) -> np.ndarray:
-    return np.pad(x, paddings, constant_values=constant_values)
 
 
 # === Numbers ===
@@ -173,20 +166,8 @@ def reduce_sum(x: Any, axis: Any = None, keepdims: Any = False) -> np.ndarray:
     return np.sum(x, axis, dtype=x.dtype, keepdims=keepdims)
 
 
-def reduce_max(x: Any, axis: Any = None, keepdims: Any = False) -> np.ndarray:
-    return np.max(x, axis, keepdims=keepdims)
-
-
-def reduce_any(x: Any, axis: Any = None) -> np.ndarray:
-    return np.any(x, axis)
-
-
 def argmax(x: Any, axis: int, output_type: Any = int64) -> np.ndarray:
     return np.argmax(x, axis).astype(output_type)
-
-
-def sort(x: Any, axis: int = -1) -> np.ndarray:
-    return np.sort(x, axis)
 
 
 def argsort(x: Any, direction: str = "ASCENDING", stable: Any = False) -> np.ndarray:

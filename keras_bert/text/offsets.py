@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from keras_bert.lazy import tf
 from keras_bert.text.normalizer import MOVING_MARKS, Normalizer
 from keras_bert.text.row_ids import row_ids
 
@@ -16,8 +17,6 @@ class Aligner:
     """
 
     def __init__(self, normalizer: Normalizer) -> None:
-        import tensorflow as tf
-
         self._normalizer = normalizer
         with tf.init_scope(), tf.device("CPU:0"):
             self._widths = tf.concat(
@@ -38,8 +37,6 @@ class Aligner:
         texts: [B], decoded by the normalizer. words: the words of all texts, flat and in order.
         starts, ends: the bytes [start, end) of each piece in the concatenated words. rows: the text of each piece.
         """
-        import tensorflow as tf
-
         characters = tf.strings.unicode_decode(texts, "UTF-8")  # [B, (characters)]
         points = characters.values  # [N]
         widths = tf.cast(tf.gather(self._widths, points), tf.int32)
@@ -74,8 +71,6 @@ class Aligner:
 
     def _measure(self, points: range) -> Any:
         """How many bytes of words each of these characters leaves as a text of its own."""
-        import tensorflow as tf
-
         characters = tf.strings.unicode_encode(tf.range(points.start, points.stop)[:, None], "UTF-8")
         left = tf.strings.regex_replace(self._normalizer.normalize(characters), r"[ \t\n\r]+", "")
         return tf.cast(tf.strings.length(left), tf.uint8)
@@ -86,8 +81,6 @@ class Aligner:
         Equal code points keep their order. So the n-th of them in the words is the n-th of them that the characters
         leave when each is normalized as a text of its own.
         """
-        import tensorflow as tf
-
         distinct, places = tf.unique(points)
         alone = self._normalizer.normalize(tf.strings.unicode_encode(distinct[:, None], "UTF-8"))
         alone = tf.strings.unicode_decode(tf.strings.regex_replace(alone, r"[ \t\n\r]+", ""), "UTF-8")

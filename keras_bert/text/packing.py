@@ -5,12 +5,9 @@ This uses only core TensorFlow ops, so that exported graphs run anywhere: TF Ser
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from keras_bert.text.tensors import tensors
-
-if TYPE_CHECKING:
-    import tensorflow as tf
+from keras_bert.checks import check_choice
+from keras_bert.text.tensors import tf
 
 TRUNCATIONS = ("longest_first", "only_first", "only_second", "waterfall")
 
@@ -36,15 +33,13 @@ class Packer:
     max_length: int = 512
 
     def __post_init__(self) -> None:
-        if self.truncation not in TRUNCATIONS:
-            raise ValueError(f"`truncation` must be one of {TRUNCATIONS}. Received: truncation={self.truncation!r}")
+        check_choice("truncation", self.truncation, TRUNCATIONS)
         check_seq_length(self.max_length, segments=1, name="max_length")
 
     def pack(
         self, segments: Sequence["tf.RaggedTensor"], seq_length: "int | str | tf.Tensor"
     ) -> dict[str, "tf.Tensor"]:
         """The rows as int32 [B, S]. S is `seq_length`, or the longest row's length rounded up to a multiple of 8."""
-        tf = tensors()
         _, kept = self._lengths(segments, seq_length)  # [B, K]
         starts = 1 + tf.cumsum(kept + 1, axis=1, exclusive=True)  # [B, K]
         total = starts[:, -1] + kept[:, -1] + 1  # [B]
@@ -76,7 +71,6 @@ class Packer:
     def _lengths(
         self, segments: Sequence["tf.RaggedTensor"], seq_length: "int | str | tf.Tensor"
     ) -> tuple["tf.Tensor", "tf.Tensor"]:
-        tf = tensors()
         if tf.is_tensor(seq_length):  # an argument of an exported graph
             limit = _checked_tensor(seq_length, len(segments))
         else:
@@ -91,7 +85,6 @@ def kept_lengths(lengths: "tf.Tensor", room: int, truncation: str) -> "tf.Tensor
     "longest_first" removes pieces from the longest segment until all fit, as google-research/bert does. This is
     like handing out the room one piece at a time in turn. "waterfall" fills the room from the first segment on.
     """
-    tf = tensors()
     count = lengths.shape[1]
     if truncation == "longest_first":
         ascending = tf.sort(lengths, axis=1)
@@ -124,7 +117,6 @@ def kept_lengths(lengths: "tf.Tensor", room: int, truncation: str) -> "tf.Tensor
 
 def place(rows: "tf.RaggedTensor", kept: "tf.Tensor", start: "tf.Tensor", onto: "tf.Tensor") -> "tf.Tensor":
     """Write the first `kept` values of each row into a dense [B, S], from column `start` on."""
-    tf = tensors()
     column = tf.range(tf.shape(onto)[1])[tf.newaxis] - start[:, tf.newaxis]  # [B, S]
     inside = (column >= 0) & (column < kept[:, tf.newaxis])
     # The extra value at the end is gathered where there is nothing to write.
@@ -146,7 +138,6 @@ def check_seq_length(seq_length: int | str, segments: int, name: str = "seq_leng
 
 
 def _checked_tensor(seq_length: "tf.Tensor", segments: int) -> "tf.Tensor":
-    tf = tensors()
     rule = f"`seq_length` must be at least {segments + 1}, for [CLS] and a [SEP] after each text."
     fits = tf.debugging.assert_greater_equal(seq_length, segments + 1, rule)
     with tf.control_dependencies([] if fits is None else [fits]):

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from keras_bert.text.chunk_table import ChunkTable
-from keras_bert.text.numpy_ragged import RaggedTensor
+from keras_bert.text.numpy_ragged import RaggedTensor, splits_of
 from keras_bert.text.numpy_tensors import constant, string
 from keras_bert.text.plain_words import PlainNormalizer, PlainWordPiece
 from keras_bert.text.ragged_rows import ragged_rows
@@ -77,7 +77,7 @@ class PlainTokenizer(Tokenizer):
         chunks = [text.translate(cleaned).split() for text in decoded]
         numbers = table.numbers(list(chain.from_iterable(chunks)))
         found = table.rows.gather(numbers)  # [chunks, (words), (pieces)]
-        edges = np.append(0, np.cumsum([len(of_text) for of_text in chunks], dtype="int64"))
+        edges = splits_of([len(of_text) for of_text in chunks])
         of_pieces = np.repeat(np.arange(len(numbers)), found.merge_dims(1, 2).row_lengths())
         return RaggedTensor(found.values, found.row_splits[edges]), of_pieces
 
@@ -85,7 +85,7 @@ class PlainTokenizer(Tokenizer):
         """Where each chunk begins in the cleaned texts, one after another; the place of each of their characters in the
         decoded texts [M]; the place of these in the given texts [N + 1]; and where each text begins in the last."""
         points = np.frombuffer("".join(decoded).encode("utf-32-le"), "<u4")  # [N]
-        begins = np.append(0, np.cumsum([len(text) for text in decoded], dtype="int64"))  # [B + 1]
+        begins = splits_of([len(text) for text in decoded])  # [B + 1]
         for point in set(points[self._kinds[points] == _UNSEEN].tolist()):
             one = self._plain_normalizer.cleaned[point]
             self._kinds[point] = _DROPPED if one is None else _SPACE if one.isspace() else _KEPT
@@ -97,7 +97,7 @@ class PlainTokenizer(Tokenizer):
         lengths = np.ones(len(points), "int64")
         for token, stand_in in self._normalizer.stand_ins.items():
             lengths[points == ord(stand_in)] = len(token)
-        given = np.append(0, np.cumsum(lengths))
+        given = splits_of(lengths)
         return np.flatnonzero(~is_space & may_begin[:-1]), origin, given, given[begins[:-1]]
 
     # Built when first used, because that takes a moment.

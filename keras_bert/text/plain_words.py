@@ -3,6 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from keras_bert.text.character_sets import (
     ACCENTS,
@@ -26,14 +27,14 @@ Marked = list[tuple[str, int]]  # characters, each with the place in the chunk t
 
 
 class Table(dict):
-    """A table for `str.translate` that is filled as characters are met."""
+    """What a rule says about each key, found when it is first asked for."""
 
-    def __init__(self, rule: Callable[[str], str | None]) -> None:
+    def __init__(self, rule: Callable[[Any], Any]) -> None:
         super().__init__()
         self._rule = rule
 
-    def __missing__(self, point: int) -> str | None:
-        return self.setdefault(point, self._rule(chr(point)))
+    def __missing__(self, key: Any) -> Any:
+        return self.setdefault(key, self._rule(key))
 
 
 class PlainNormalizer:
@@ -53,10 +54,16 @@ class PlainNormalizer:
         dropped = CharacterSet(DROPPED + STAND_INS * (not self.stand_ins))
         spaces = CharacterSet(SPACES)
         by_itself = CharacterSet(PUNCTUATION + CJK * split_cjk + STAND_INS * bool(self.stand_ins))
-        self.cleaned = Table(lambda one: None if one in dropped else " " if one in spaces else one)
-        self._separated = Table(
-            lambda one: None if strip_accents and one in _ACCENTS else f" {one} " if one in by_itself else one
-        )
+
+        def clean(point: int) -> str | None:
+            one = chr(point)
+            return None if one in dropped else " " if one in spaces else one
+
+        def separate(point: int) -> str | None:
+            one = chr(point)
+            return None if strip_accents and one in _ACCENTS else f" {one} " if one in by_itself else one
+
+        self.cleaned, self._separated = Table(clean), Table(separate)  # for `str.translate`
         self._special = re.compile("|".join(map(re.escape, sorted(self.stand_ins, key=len, reverse=True))))
 
     def decode(self, text: bytes) -> str:

@@ -12,7 +12,7 @@ from keras_bert.installation import need_tensorflow
 from keras_bert.text.packing import Packer, check_seq_length
 from keras_bert.text.plain_tokenizer import PlainTokenizer, make_tokenizer
 from keras_bert.text.ragged_rows import ragged_rows
-from keras_bert.text.tensors import in_graph, tensors
+from keras_bert.text.tensors import in_graph, tf
 from keras_bert.text.texts import as_texts
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.text.windows import windows
@@ -129,7 +129,6 @@ class Preprocessor(keras.layers.Layer):
         return super().__call__(tuple(texts) if isinstance(texts, list) else texts, **context)
 
     def call(self, texts: Any) -> dict[str, Any]:
-        tf = tensors()
         columns = text_columns(texts)
         with tf.device("CPU:0"):  # there are no string ops elsewhere
             packed = self.packer.pack(self._segments(columns), self.seq_length)
@@ -163,7 +162,6 @@ class Preprocessor(keras.layers.Layer):
 
     def pack(self, segments: Sequence[Any], seq_length: int | str | None = None) -> dict[str, Any]:
         """Packed rows. Each segment is the ids of a batch, as `tokenize` returns them or ragged [B, (pieces)]."""
-        tf = tensors()
         if not segments:
             raise ValueError("`segments` must not be empty. Pass [ids] or [ids_a, ids_b]. Received: no segments")
         with tf.device("CPU:0"):
@@ -178,7 +176,6 @@ class Preprocessor(keras.layers.Layer):
         >>> keras.ops.convert_to_numpy(preprocessor.is_cut(["a b", "a b c"]))
         array([[False], [ True]])
         """
-        tf = tensors()
         with tf.device("CPU:0"):
             segments = self._segments(text_columns(texts))
             cut = self.packer.cut(segments, self.seq_length if seq_length is None else seq_length)
@@ -194,7 +191,6 @@ class Preprocessor(keras.layers.Layer):
         max_question_length: int = 64,
     ) -> dict[str, Any]:
         """Rows of a question and a part of its context, as many as the context needs; see `text.windows.windows`."""
-        tf = tensors()
         if seq_length is None:
             seq_length = self.max_length if isinstance(self.seq_length, str) else self.seq_length
         with tf.device("CPU:0"):
@@ -216,23 +212,13 @@ class Preprocessor(keras.layers.Layer):
 
     def _segments(self, columns: list[Any]) -> list[Any]:
         """The ids of each column, ragged [B, (pieces)]."""
-        tf = tensors()
         return [self.tokenize(tf.reshape(column, [-1])).merge_dims(1, 2) for column in columns]
 
     # === Config ===
 
     def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {
-            "vocabulary": list(self.vocabulary.tokens),
-            "lowercase": self.lowercase,
-            "strip_accents": self.strip_accents,
-            "split_cjk": self.split_cjk,
-            "seq_length": self.seq_length,
-            "truncation": self.truncation,
-            "special_tokens_in_text": self.special_tokens_in_text,
-            "max_length": self.max_length,
-            "max_word_length": self.max_word_length,
-        }
+        settings = {name: getattr(self, name) for name in (*FIXED, "seq_length")}
+        return super().get_config() | settings | {"vocabulary": list(self.vocabulary.tokens)}
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> "Preprocessor":
@@ -264,6 +250,6 @@ def _check_equal_lengths(lengths: list[Any]) -> None:
 
 def _hand_over(packed: dict[str, Any]) -> dict[str, Any]:
     """Tensors as arrays of the backend, except inside a graph, which can only be that of tf.data."""
-    if in_graph() and (keras.backend.backend() == "tensorflow" or tensors().inside_function()):
+    if in_graph() and (keras.backend.backend() == "tensorflow" or tf.inside_function()):
         return packed
     return {name: keras.ops.convert_to_tensor(np.asarray(value)) for name, value in packed.items()}

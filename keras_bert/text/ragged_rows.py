@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from keras_bert.text.tensors import tensors
+from keras_bert.text.tensors import tf
 
 
 def ragged_rows(ids: Any, rule: str, ranks: tuple[int, ...], ragged_rank: int | None = None) -> tuple[Any, int]:
@@ -10,7 +10,6 @@ def ragged_rows(ids: Any, rule: str, ranks: tuple[int, ...], ragged_rank: int | 
 
     rule: the beginning of the error for other values. ragged_rank: of nested lists, if it must not be guessed.
     """
-    tf = tensors()
     if isinstance(ids, list | tuple):
         try:
             ids = tf.ragged.constant(ids, tf.int32, ragged_rank=ragged_rank)

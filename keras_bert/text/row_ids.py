@@ -1,11 +1,8 @@
 """The row of each value from the lengths of the rows, in memory that is linear in the values."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from keras_bert.text.tensors import tensors
-
-if TYPE_CHECKING:
-    import tensorflow as tf
+from keras_bert.text.tensors import tf
 
 
 def row_ids(lengths: Any) -> "tf.Tensor":
@@ -16,7 +13,6 @@ def row_ids(lengths: Any) -> "tf.Tensor":
     >>> row_ids([2, 0, 3]).numpy().tolist()
     [0, 0, 2, 2, 2]
     """
-    tf = tensors()
     ends = tf.cumsum(tf.cast(lengths, tf.int32))  # [rows]
     total = tf.reduce_max(tf.concat([[0], ends], 0))
     ended = tf.math.unsorted_segment_sum(

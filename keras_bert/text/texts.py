@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Set
 from typing import Any
 
-from keras_bert.text.tensors import tensors
+from keras_bert.text.tensors import tf
 
 
 def as_texts(texts: Any) -> Any:
@@ -12,7 +12,6 @@ def as_texts(texts: Any) -> Any:
     >>> as_texts("one text").shape, as_texts(["two", "texts"]).shape
     (TensorShape([]), TensorShape([2]))
     """
-    tf = tensors()
     if tf.is_tensor(texts):
         return _checked(texts)
     texts = texts.numpy() if hasattr(texts, "numpy") else texts

@@ -4,16 +4,13 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import keras
 import numpy as np
 
 from keras_bert.text.packing import Packer
-from keras_bert.text.tensors import arrays, in_graph, tensors
-
-if TYPE_CHECKING:
-    import tensorflow as tf
+from keras_bert.text.tensors import arrays, in_graph, tf
 
 logger = logging.getLogger("keras_bert")
 
@@ -83,7 +80,6 @@ class TokenizedRows:
 
         The longest row decides S unless `width` does; on backends that compile each shape, S is a multiple of 16.
         """
-        tf = tensors()
         count = self.rows_per_example
         with tf.device("CPU:0"):
             index = tf.convert_to_tensor(index)
@@ -97,7 +93,6 @@ class TokenizedRows:
             return x
 
     def _widened(self, x: dict[str, Any]) -> dict[str, Any]:
-        tf = tensors()
         width = tf.shape(x["input_mask"])[1]
         wider = tf.minimum((width + 15) // 16 * 16, self.packer.max_length) - width
         pad = {"input_word_ids": self.packer.pad}
@@ -108,7 +103,6 @@ class TokenizedRows:
 
 def tokenize(preprocessor: Any, texts: Any, *, offsets: bool = False) -> tuple[Any, ...]:
     """Ragged ids [n, (words), (pieces)] of a column of texts, and with `offsets` the starts and ends of the pieces."""
-    tf = tensors()
 
     def split(chunk: Any) -> tuple[Any, ...]:
         return preprocessor.tokenize_with_offsets(chunk) if offsets else (preprocessor.tokenize(chunk),)
@@ -126,7 +120,6 @@ def pieces(preprocessor: Any, texts: Any) -> Any:
     """
     if not in_graph() or len(texts) > FEW or not hasattr(preprocessor, "plain_tokenizer"):
         return tokenize(preprocessor, texts)[0].merge_dims(1, 2)
-    tf = tensors()
     column = [text.encode("utf-8", "replace") if isinstance(text, str) else text for text in np.asarray(texts).tolist()]
     with arrays():
         ids = preprocessor.plain_tokenizer.tokenize(column).merge_dims(1, 2)

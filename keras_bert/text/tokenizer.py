@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from keras_bert.lazy import tf
 from keras_bert.text.normalizer import Normalizer
 from keras_bert.text.offsets import Aligner
 from keras_bert.text.ragged_rows import ragged_rows
@@ -60,8 +61,6 @@ class Tokenizer:
 
     def tokenize(self, texts: Any) -> Any:
         """The ids of a batch of texts, ragged int32 [B, (words), (pieces)]; for one text, [(words), (pieces)]."""
-        import tensorflow as tf
-
         texts = as_texts(texts)
         with tf.device("CPU:0"):  # there are no string ops elsewhere
             words = self._words(self._normalizer.decode(_batch(texts)))
@@ -77,8 +76,6 @@ class Tokenizer:
         >>> Tokenizer(vocabulary).tokenize_with_offsets("  Café!")[1:]
         (<tf.RaggedTensor [[2, 5], [6]]>, <tf.RaggedTensor [[5, 6], [7]]>)
         """
-        import tensorflow as tf
-
         texts = as_texts(texts)
         with tf.device("CPU:0"):
             decoded = self._normalizer.decode(_batch(texts))
@@ -113,8 +110,6 @@ class Tokenizer:
         >>> Tokenizer(vocabulary).detokenize([[2, 4, 5, 6, 3, 0, 0]]).numpy().tolist()
         [b'[CLS] embed . [SEP]']
         """
-        import tensorflow as tf
-
         with tf.device("CPU:0"):
             rows, rank = ragged_rows(ids, IDS, (1, 2, 3))
             unknown = tf.boolean_mask(rows.values, (rows.values < 0) | (rows.values >= len(self.vocabulary)))[:1]
@@ -136,8 +131,6 @@ class Tokenizer:
         return f"`ids` must be from 0 to {len(self.vocabulary) - 1}, the last id of the vocabulary. Received:"
 
     def _words(self, decoded: Any) -> Any:
-        import tensorflow as tf
-
         return tf.strings.split(self._normalizer.normalize(decoded))  # [B, (words)]
 
     # Built when first used, because that takes a moment, and outside of any graph that is being traced.
@@ -152,8 +145,6 @@ class Tokenizer:
 
     @cached_property
     def _pieces(self) -> Any:
-        import tensorflow as tf
-
         with tf.init_scope(), tf.device("CPU:0"):
             return tf.constant([token.encode("utf-8", "replace") for token in self.vocabulary.tokens])
 
@@ -168,6 +159,4 @@ def _like(texts: Any, ragged: Any) -> Any:
 
 
 def _nest(values: Any, splits: Any, words: Any) -> Any:
-    import tensorflow as tf
-
     return tf.RaggedTensor.from_nested_row_splits(values, [words.row_splits, splits], validate=False)

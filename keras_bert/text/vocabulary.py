@@ -2,9 +2,8 @@
 
 import os
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 
-from keras_bert.storage import write_text
+from keras_bert.storage import read_bytes, write_text
 from keras_bert.text.vocabulary_learner import Learner
 
 REQUIRED = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
@@ -45,7 +44,7 @@ class Vocabulary:
 
         As in Google's reader, no other character ends a line, so that pieces such as U+2028 and U+0085 are possible.
         """
-        data = Path(path).read_bytes()
+        data = read_bytes(path)
         try:
             text = data.decode("utf-8")
         except UnicodeDecodeError as error:

@@ -13,17 +13,19 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from keras_bert.checks import check_at_least
 from keras_bert.corpus.documents import read_texts
+from keras_bert.lazy import tf
 from keras_bert.progress import progress
 from keras_bert.text.normalizer import Normalizer
 from keras_bert.text.plain_words import PlainNormalizer
 from keras_bert.text.tensors import in_graph
+from keras_bert.text.wordpiece import MAX_CHARACTERS
 
 logger = logging.getLogger(__name__)
 
 BLOCK_BYTES = 1 << 16
 MAX_LETTERS = 4_000_000  # of all distinct words together; the trainer needs up to 250 bytes for each
-MAX_WORD_LENGTH = 200  # longer ones are [UNK] to the tokenizer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,9 +42,7 @@ class Learner:
     seed: int
 
     def __post_init__(self) -> None:
-        for name in ("size", "min_count", "sample_bytes"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"`{name}` must be at least 1. Received: {name}={getattr(self, name)}")
+        check_at_least(self, 1, "size", "min_count", "sample_bytes")
 
     def pieces(self, sources: Iterable[str | os.PathLike], reserved: int) -> list[str]:
         """At most `size` minus `reserved` pieces: first words and beginnings of words, then those with ##."""
@@ -59,12 +59,12 @@ class Learner:
                 "The texts have no word to learn from. Pass more text, lower min_count (--min-count) or raise "
                 f"alphabet (--alphabet). Received: min_count={self.min_count}, alphabet={self.alphabet}"
             )
-        first = sorted({word[0] for word in words})
+        whole = {letter for word in words for letter in word}
         inner = sorted({f"##{letter}" for word in words for letter in word[1:]})
-        if len(first) + len(inner) > room:
+        if (least := reserved + len(whole) + len(inner)) > self.size:
             raise ValueError(
-                f"`size` must be at least {reserved + len(first) + len(inner)}: {reserved} reserved pieces, and each "
-                f"letter at the start and inside of words. Raise size or lower alphabet. Received: size={self.size}"
+                f"`size` must be at least {least}: {reserved} reserved pieces, each letter, and each letter inside of "
+                f"words with ##. Raise size or lower alphabet. Received: size={self.size}"
             )
         pieces = self.merge(words, inner, room)
         if len(pieces) < room:
@@ -95,7 +95,7 @@ class Learner:
         letters, crowded = 0, False
         for found in progress(counted, "Counting words", len(blocks)):
             for word, number in found:
-                if len(word) <= MAX_WORD_LENGTH:
+                if len(word) <= MAX_CHARACTERS:  # a longer one is [UNK] to the tokenizer
                     letters += 0 if word in counts else len(word)
                     counts[word] = counts.get(word, 0) + number
             if letters > 2 * MAX_LETTERS:
@@ -139,8 +139,6 @@ class Learner:
 
 def _counted(blocks: list[bytes], *rules: Any) -> Iterator[Iterable[tuple[str, int]]]:
     """The words of each block with their counts."""
-    import tensorflow as tf
-
     normalizer = Normalizer(*rules)
 
     def count(block: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:

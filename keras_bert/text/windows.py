@@ -1,13 +1,10 @@
 """Windows: a context that is longer than the model, in overlapping parts, as in google-research/bert's run_squad."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from keras_bert.text.packing import Packer, check_seq_length, place
 from keras_bert.text.row_ids import row_ids
-from keras_bert.text.tensors import tensors
-
-if TYPE_CHECKING:
-    import tensorflow as tf
+from keras_bert.text.tensors import tf
 
 
 def windows(
@@ -39,7 +36,6 @@ def windows(
     >>> rows["start"].numpy().tolist()[1]
     [-1, -1, -1, 4, 6, 8, -1]
     """
-    tf = tensors()
     check_seq_length(seq_length, segments=2)
     if min(seq_length, stride, max_question_length) < 1 or seq_length < max_question_length + 4:
         raise ValueError(
@@ -86,7 +82,6 @@ def _has_most_context(source: "tf.Tensor", window: "tf.Tensor", sizes: "tf.Tenso
     Google's score is the smaller number of pieces to the left or right, plus a hundredth of the window's length. It is
     float64 as there, because rounding decides some of the ties.
     """
-    tf = tensors()
     size = tf.gather(sizes, window)
     left = tf.range(tf.size(window)) - tf.gather(tf.cumsum(sizes, exclusive=True), window)
     score = tf.cast(tf.minimum(left, size - 1 - left), tf.float64) + 0.01 * tf.cast(size, tf.float64)

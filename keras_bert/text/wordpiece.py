@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from keras_bert.lazy import tf
+
 MAX_CHARACTERS = 200  # of a word; Google's tokenizer makes a longer one [UNK]
 _MAX_BYTES = 256  # of a piece, in tf_text
 
@@ -22,7 +24,6 @@ class WordPiece:
     def __init__(
         self, tokens: Sequence[str], stand_ins: Mapping[str, str] | None = None, most: int = MAX_CHARACTERS
     ) -> None:
-        import tensorflow as tf
         from tensorflow_text import FastWordpieceTokenizer
 
         stand_ins = stand_ins or {}
@@ -48,8 +49,6 @@ class WordPiece:
 
     def __call__(self, words: Any) -> tuple[Any, Any, Any]:
         """For a flat tensor of words: the ids, their row splits by word, and the byte where each piece begins."""
-        import tensorflow as tf
-
         words = tf.convert_to_tensor(words)
         longest = tf.reduce_max(tf.concat([[0], tf.strings.length(words)], 0))
         words = tf.cond(longest > self._most, lambda: self._without_long(words), lambda: words)
@@ -57,6 +56,4 @@ class WordPiece:
         return ids.values, ids.row_splits, tf.cast(starts.values, tf.int32)
 
     def _without_long(self, words: Any) -> Any:
-        import tensorflow as tf
-
         return tf.where(tf.strings.length(words, unit="UTF8_CHAR") > self._most, self._unknown, words)

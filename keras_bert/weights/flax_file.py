@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from keras_bert.installation import need
 from keras_bert.weights.tables import Stored
 
 _ARRAY = 1  # Flax's extension type for (shape, dtype, bytes)
@@ -16,10 +17,7 @@ _MOST_NAMES, _MOST_DEPTH, _MOST_CHARACTERS = 4096, 16, 1024
 
 def stored_weights(path: Path) -> dict[str, Stored]:
     """The file's arrays by their names, joined by dots."""
-    try:
-        import msgpack
-    except ImportError:
-        raise ImportError(f"Only msgpack can read {path}. Run: pip install 'keras3-bert[flax]'") from None
+    msgpack = need("msgpack", f"Reading {path}", "flax")
     size = path.stat().st_size
     # Without these limits a few bytes that announce long lists would take all memory.
     limits = {"max_buffer_size": size + 1, "max_ext_len": size, "max_bin_len": 0, "max_array_len": 0}

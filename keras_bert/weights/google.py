@@ -50,15 +50,11 @@ _STEPS = ("global_step", "beta1_power", "beta2_power")
 _SLOTS = ("/adam_m", "/adam_v", "/Adam", "/Adam_1")
 
 
-def recognise(path: Path) -> bool:
+def read_checkpoint(path: Path) -> Checkpoint | None:
+    """A checkpoint beside its bert_config.json, with its heads; None where the path is in another format."""
     prefix = tensor_bundle.prefix_at(path)
-    return prefix is not None and not tensor_bundle.reader(prefix).has_tensor(tensor_bundle.GRAPH)
-
-
-def read_checkpoint(path: Path) -> Checkpoint:
-    """Read a checkpoint beside its bert_config.json, with its pretraining and fine-tuning heads."""
-    prefix = tensor_bundle.prefix_at(path)
-    assert prefix is not None
+    if prefix is None or tensor_bundle.reader(prefix).has_tensor(tensor_bundle.GRAPH):
+        return None
     file = prefix.parent / CONFIG
     if not file.is_file():
         raise FileNotFoundError(

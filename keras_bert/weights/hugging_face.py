@@ -73,15 +73,13 @@ BUFFERS = ("embeddings.position_ids", "embeddings.token_type_ids")
 ACTIVATIONS = {"gelu_erf": "gelu", "gelu_tanh": "gelu_pytorch_tanh"}
 
 
-def recognise(path: Path) -> bool:
-    config = transformer_folder(_folder(path)) / "config.json"
-    return _folder(path).is_dir() and config.is_file() and "class_name" not in read_json(config)
-
-
-def read_checkpoint(path: Path) -> Checkpoint:
-    """Read a folder that transformers or sentence-transformers wrote; a file of another architecture is an error."""
+def read_checkpoint(path: Path) -> Checkpoint | None:
+    """A folder that transformers or sentence-transformers wrote; None where the path is in another format."""
     path = _folder(path)
     folder = transformer_folder(path)
+    config = folder / "config.json"
+    if not path.is_dir() or not config.is_file() or "class_name" in read_json(config):
+        return None
     return _checkpoint(path, folder, stored_weights(folder), "HuggingFace folder")
 
 

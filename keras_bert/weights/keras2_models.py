@@ -5,11 +5,12 @@ from pathlib import Path
 from keras_bert.weights import hugging_face, keras_variables, model_garden, old_packages, tf_flax_names
 from keras_bert.weights.checkpoint import Checkpoint
 
-recognise = keras_variables.recognise
 
-
-def read_checkpoint(path: Path) -> Checkpoint:
+def read_checkpoint(path: Path) -> Checkpoint | None:
+    """The model at a path; None where it is in another format."""
     variables = keras_variables.read(path)
+    if variables is None:
+        return None
     if "layer_0_attention_qkv/kernel" in variables.stored:
         raise ValueError(
             f"{path} is a tf.train.Checkpoint of a Bert, without its config. Build the Bert, restore it with the "

@@ -15,10 +15,6 @@ from keras_bert.weights.tables import finite
 from keras_bert.weights.weights_h5 import WEIGHTS
 
 
-def recognise(path: Path) -> bool:
-    return keras_file(path) is not None
-
-
 def keras_file(path: Path) -> Path | None:
     """The .keras file that a path is, or that is the only one in it; None for a folder with our weights."""
     if path.is_dir():
@@ -26,9 +22,11 @@ def keras_file(path: Path) -> Path | None:
     return path if path.suffix == ".keras" and path.is_file() else None
 
 
-def read_checkpoint(path: Path) -> Checkpoint:
+def read_checkpoint(path: Path) -> Checkpoint | None:
+    """The checkpoint at a path; None where it is in another format."""
     file = keras_file(path)
-    assert file is not None
+    if file is None:
+        return None
     checkpoint = Checkpoint.of(read_keras(file))
     checkpoint.source, checkpoint.format = str(file), ".keras file"
     return checkpoint

@@ -8,6 +8,7 @@ import keras
 import numpy as np
 
 from keras_bert.config import BertConfig
+from keras_bert.installation import need
 from keras_bert.storage import new_folder, read_json, write_json
 from keras_bert.text.rules import TextRules
 from keras_bert.text.vocabulary import Vocabulary
@@ -67,13 +68,11 @@ VOCABULARY = Path("assets", "tokenizer", "vocabulary.txt")
 _MAKER = "keras_bert"
 
 
-def recognise(path: Path) -> bool:
-    return path.is_dir() and str(read_json(path / "config.json").get("class_name", "")).endswith("Backbone")
-
-
-def read_checkpoint(folder: Path) -> Checkpoint:
-    """Read a preset folder, with the head of a task that was saved with it."""
+def read_checkpoint(folder: Path) -> Checkpoint | None:
+    """A preset, with the head of a task that was saved with it; None where the folder is in another format."""
     data = read_json(folder / "config.json")
+    if not str(data.get("class_name", "")).endswith("Backbone"):
+        return None
     if data["class_name"] != "BertBackbone":
         raise ValueError(
             f"{folder} is a KerasHub preset of another model than BERT. Load it with keras_hub. "
@@ -149,10 +148,7 @@ def from_backbone(backbone: Any) -> Checkpoint:
 
 def to_backbone(checkpoint: Checkpoint, **kwargs: Any) -> Any:
     """A live `keras_hub.models.BertBackbone` with the checkpoint's encoder."""
-    try:
-        import keras_hub
-    except ImportError:
-        raise ImportError("KerasHub is not installed. Run: pip install 'keras3-bert[keras-nlp]'") from None
+    keras_hub = need("keras_hub", "`to_backbone`", "keras-nlp")
     backbone = keras_hub.models.BertBackbone(**_their_config(checkpoint.config), **kwargs)
     for name, entry in write(ENCODER, checkpoint.weights, checkpoint.config).items():
         _variable(backbone, name).assign(entry.read())
@@ -177,10 +173,7 @@ def _live_names(layers: int) -> dict[str, str]:
 
 
 def _stored(variable: Any) -> Stored:
-    def load() -> np.ndarray:
-        return np.asarray(keras.ops.convert_to_numpy(keras.ops.cast(variable, "float32")))
-
-    return Stored(tuple(variable.shape), load)
+    return Stored(tuple(variable.shape), lambda: keras.ops.convert_to_numpy(keras.ops.cast(variable, "float32")))
 
 
 # === Writing ===

@@ -66,18 +66,15 @@ def h5_file(path: Path) -> Path | None:
     return path if path.is_file() and weights_h5.is_h5(path) else None
 
 
-def recognise(path: Path) -> bool:
-    if is_saved_model(path) or h5_file(path):
-        return True
-    prefix = tensor_bundle.prefix_at(path)
-    return prefix is not None and tensor_bundle.reader(prefix).has_tensor(tensor_bundle.GRAPH)
-
-
-def read(path: Path) -> Variables:
+def read(path: Path) -> Variables | None:
+    """The variables at a path; None where it is in another format."""
     if file := h5_file(path):
         return _of_h5(path, file)
-    prefix = path / "variables" / "variables" if is_saved_model(path) else tensor_bundle.prefix_at(path)
-    assert prefix is not None
+    if is_saved_model(path):
+        return _of_checkpoint(path, path / "variables" / "variables")
+    prefix = tensor_bundle.prefix_at(path)
+    if prefix is None or not tensor_bundle.reader(prefix).has_tensor(tensor_bundle.GRAPH):
+        return None
     return _of_checkpoint(path, prefix)
 
 

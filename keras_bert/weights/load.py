@@ -2,12 +2,12 @@
 
 import contextlib
 import dataclasses
-import importlib.util
 import os
 from pathlib import Path
 from typing import Any
 
 from keras_bert.bert import Bert
+from keras_bert.installation import has_tensorflow
 from keras_bert.layers.dense import blank_weights
 from keras_bert.text.preprocessor import Preprocessor
 from keras_bert.weights import (
@@ -24,6 +24,7 @@ from keras_bert.weights import (
 from keras_bert.weights.checkpoint import Checkpoint
 from keras_bert.weights.safetensors_files import WHOLE
 from keras_bert.weights.tables import encoder_shapes
+from keras_bert.weights.tensor_bundle import prefix_at
 
 FORMATS = (our_folder, keras_file, our_export, hugging_face, keras_hub, google, keras2_models)  # asked in this order
 HUGGING_FACE = "hf://"
@@ -81,7 +82,7 @@ def read_source(source: Any, *, cache_dir: str | os.PathLike | None = None, loca
     path = Path(source)
     if path.suffix == ".zip" and path.is_file():
         path = download.unzip(path, root)
-    if not path.exists() and not google.recognise(path):
+    if not path.exists() and prefix_at(path) is None:
         raise ValueError(
             "`source` is neither a known name nor a path that exists. Close names: "
             f"{', '.join(zoo.close_names(str(source)))}. Use one of keras_bert.list_models(), a path or hf://org/name. "
@@ -93,8 +94,8 @@ def read_source(source: Any, *, cache_dir: str | os.PathLike | None = None, loca
 def read(path: Path) -> Checkpoint:
     """The checkpoint at a path; the files there show its format."""
     for form in FORMATS:
-        if form.recognise(path):
-            return form.read_checkpoint(path).check()
+        if checkpoint := form.read_checkpoint(path):
+            return checkpoint.check()
     if (path / "run.json").is_file():
         raise ValueError(
             f"{path} is a pretraining run that is not finished, so it has no model yet. Resume it with the same "
@@ -120,9 +121,8 @@ def read(path: Path) -> Checkpoint:
 
 def _read_release(release: zoo.Release, root: Path, local_only: bool) -> Checkpoint:
     """A release from its package, from Google's storage where TensorFlow can read it, or else as safetensors."""
-    has_tensorflow = importlib.util.find_spec("tensorflow") is not None
     folder = download.package(release.package) if release.package else None
-    if folder is None and release.google and has_tensorflow and not _is_cached(release, root):
+    if folder is None and release.google and has_tensorflow() and not _is_cached(release, root):
         folder = download.google(release.google, root, local_only=local_only)
     elif folder is None:
         folder = download.hugging_face(release.hugging_face, root, local_only=local_only)

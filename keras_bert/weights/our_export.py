@@ -27,10 +27,6 @@ TASK = "task.json"
 _PARTS = ("encoder", "text")  # of an export; either holds the weights
 
 
-def recognise(path: Path) -> bool:
-    return _find(path) is not None
-
-
 def _find(path: Path) -> Path | None:
     """The SavedModel at a path: the path itself, the newest version in it, or that of its encoder or text."""
     for folder in (path, *_newest(path), *(version for part in _PARTS for version in _newest(path / part))):
@@ -84,9 +80,11 @@ def read_task(path: Path) -> Any:
 # === Only the weights ===
 
 
-def read_checkpoint(path: Path) -> Checkpoint:
+def read_checkpoint(path: Path) -> Checkpoint | None:
+    """The checkpoint at a path; None where it is in another format."""
     folder = _find(path)
-    assert folder is not None
+    if folder is None:
+        return None
     extra = folder / EXTRA
     config = BertConfig.from_json(extra / CONFIG)
     stored = _named_weights(folder)

@@ -29,11 +29,10 @@ def _numbered(name: str) -> str:
     return f"{layer}/{'0' if layer == 'mlm_bias' else _NUMBERS[weight]}"
 
 
-def recognise(path: Path) -> bool:
-    return (path / CONFIG).is_file() and (path / WEIGHTS).is_file()
-
-
-def read_checkpoint(path: Path) -> Checkpoint:
+def read_checkpoint(path: Path) -> Checkpoint | None:
+    """The checkpoint at a path; None where it is in another format."""
+    if not (path / CONFIG).is_file() or not (path / WEIGHTS).is_file():
+        return None
     config = BertConfig.from_json(path / CONFIG)
     heads = {head: _table(head_shapes(head, config)) for head in HEADS}
     stored = _by_layer(path / WEIGHTS)

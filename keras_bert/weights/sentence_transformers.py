@@ -17,6 +17,7 @@ _POOLING = {  # a key in the pooling module's config.json, and the name of its p
     **{f"pooling_mode_{mode}": mode for mode in ("mean_sqrt_len_tokens", "weightedmean_tokens", "lasttoken")},
 }
 _SETTINGS = "sentence_bert_config.json"
+_PROMPTS = "config_sentence_transformers.json"
 
 
 def transformer_folder(folder: Path) -> Path:
@@ -56,7 +57,7 @@ def read_pooling(folder: Path, positions: int, left_out: dict[str, str]) -> Pool
         reason = f"its modules {', '.join(others)} come after BERT"
     elif len(chosen) > 1 or chosen[0] not in ("mean", "cls", "max"):
         reason = f"keras_bert has no pooling by {' and '.join(chosen)}"
-    elif prompt := read_json(folder / "config_sentence_transformers.json").get("default_prompt_name"):
+    elif prompt := read_json(folder / _PROMPTS).get("default_prompt_name"):
         reason = f"it puts the prompt {prompt!r} in front of each text"
     if reason:
         left_out["modules.json"] = f"{reason}; embed uses its own defaults"
@@ -74,10 +75,11 @@ def write_pooling(folder: Path, pooling: Pooling, config: BertConfig) -> None:
         {"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{kind}"}
         for i, (kind, path) in enumerate(paths.items())
     ]
-    (folder / "modules.json").write_text(json.dumps(modules, indent=2) + "\n", encoding="utf-8")
+    write_json(folder / "modules.json", modules)
     for path in list(paths.values())[1:]:
         (folder / path).mkdir()
     modes = {key: mode == pooling.pooling for key, mode in _POOLING.items()}
     write_json(folder / "1_Pooling" / "config.json", {"word_embedding_dimension": config.hidden_size, **modes})
+    write_json(folder / _PROMPTS, {"similarity_fn_name": "cosine", "prompts": {}, "default_prompt_name": None})
     length = pooling.max_length or config.max_position_embeddings
     write_json(folder / _SETTINGS, {"max_seq_length": length, "do_lower_case": False})

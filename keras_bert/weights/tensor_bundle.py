@@ -7,6 +7,7 @@ from typing import Any
 
 from keras_bert.compat import read_object_graph
 from keras_bert.installation import need_tensorflow
+from keras_bert.lazy import tf
 from keras_bert.storage import literal_path, only_file
 from keras_bert.weights.tables import Stored
 
@@ -27,8 +28,6 @@ def prefix_at(path: Path) -> Path | None:
 
 def reader(prefix: Path) -> Any:
     need_tensorflow(f"The checkpoint {prefix}")
-    import tensorflow as tf
-
     try:
         return tf.train.load_checkpoint(literal_path(prefix))
     except (tf.errors.OpError, ValueError, RuntimeError) as error:
@@ -66,8 +65,6 @@ def _check_data(prefix: Path) -> None:
 
 def write_arrays(prefix: Path, arrays: Mapping[str, Stored]) -> None:
     """Write prefix.index and prefix.data-00000-of-00001, as TF1's Saver does."""
-    import tensorflow as tf
-
     names = sorted(arrays)
     tf.raw_ops.SaveV2(
         prefix=str(prefix),

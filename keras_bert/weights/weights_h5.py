@@ -1,6 +1,7 @@
 """HDF5 files of Keras (.weights.h5, and Keras 2's .h5) as flat names and lazy arrays."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,8 @@ def stored_weights(path: Path) -> dict[str, Stored]:
         if not name.startswith(("optimizer/", "_averages/")) and "seed_generator" not in name:
             stored[name] = Stored(tuple(entry.shape), partial(_read, path, name))
 
-    _visit(path, visit)
+    with _opened(path) as file:
+        file.visititems(visit)
     return stored
 
 
@@ -44,7 +46,7 @@ def is_h5(path: Path) -> bool:
 
 def attribute(path: Path, name: str) -> str:
     """A text that belongs to the whole file; "" without it."""
-    with _open(path) as file:
+    with _opened(path) as file:
         value = file.attrs.get(name, "")
     return value.decode("utf-8") if isinstance(value, bytes) else str(value)
 
@@ -57,37 +59,26 @@ def layer_names(path: Path) -> dict[str, str]:
         if name.endswith("/vars") and len(entry) and "name" in entry.attrs:
             names[name.removesuffix("/vars")] = str(entry.attrs["name"])
 
-    _visit(path, visit)
+    with _opened(path) as file:
+        file.visititems(visit)
     return names
 
 
-def _visit(path: Path, visit: Callable[[str, Any], None]) -> None:
-    with _open(path) as file:
-        try:
-            file.visititems(visit)
-        except (OSError, RuntimeError, KeyError) as error:  # h5py's for a damaged tree
-            raise _damaged(path, error) from None
-
-
-def _read(path: Path, name: str) -> np.ndarray:
-    with _open(path) as file:
-        try:
-            return np.asarray(file[name])
-        except (OSError, RuntimeError, KeyError) as error:
-            raise _damaged(path, error) from None
-
-
-def _open(path: Path) -> Any:
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
+    """The open file; what h5py raises for a damaged one becomes an error that names it."""
     import h5py
 
     try:
-        return h5py.File(path, "r")
-    except OSError as error:
-        raise _damaged(path, error) from None
+        with h5py.File(path, "r") as file:
+            yield file
+    except (OSError, RuntimeError, KeyError) as error:
+        raise ValueError(f"{path} is damaged or incomplete. Save or download it again. Received: {error}") from None
 
 
-def _damaged(path: Path, error: Exception) -> ValueError:
-    return ValueError(f"{path} is damaged or incomplete. Save or download it again. Received: {error}")
+def _read(path: Path, name: str) -> np.ndarray:
+    with _opened(path) as file:
+        return np.asarray(file[name])
 
 
 def write_weights(path: Path, groups: Iterable[tuple[str, str, list[Stored]]]) -> None:

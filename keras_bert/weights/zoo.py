@@ -47,19 +47,10 @@ def _release(row: dict[str, Any]) -> Release:
         max_position_embeddings=row["max_position_embeddings"],
         hidden_act=row["hidden_act"],
     )
-    rules = TextRules(lowercase=not row["cased"])
-    aliases = tuple(row["aliases"])
-    return Release(
-        row["name"],
-        aliases,
-        row["language"],
-        rules,
-        config,
-        row["google"],
-        row["hugging_face"],
-        row.get("package"),
-        row.get("sha256"),
-    )
+    same: dict[str, Any] = {
+        name: row.get(name) for name in ("name", "language", "google", "hugging_face", "package", "sha256")
+    }
+    return Release(**same, aliases=tuple(row["aliases"]), rules=TextRules(lowercase=not row["cased"]), config=config)
 
 
 # A file of its own, so that `keras-bert models` can list the models without importing the package.

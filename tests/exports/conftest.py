@@ -10,6 +10,7 @@ from tests.weights import small
 if keras.backend.backend() != "tensorflow":
     pytest.skip("SavedModels are TensorFlow's", allow_module_level=True)
 
+PARTS = ("preprocess", "encoder", "text")
 SEQ_LENGTH = 12
 
 
@@ -29,3 +30,8 @@ def exported(bert, tmp_path_factory):
     folder = tmp_path_factory.mktemp("saved_models") / "small"
     keras_bert.export(bert, folder)
     return folder
+
+
+@pytest.fixture(scope="session")
+def little():
+    return make(num_hidden_layers=1)

@@ -5,7 +5,6 @@ import json
 import re
 import shlex
 import shutil
-import socket
 import sys
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
@@ -24,6 +23,7 @@ from keras_bert.serving.write_kit import write_kit
 from keras_bert.tasks.task import Task
 from keras_bert.weights.our_export import write_settings
 from tests.exports.conftest import SEQ_LENGTH, make
+from tests.serving.in_process import running
 
 TEXTS = ["w1 w2 É", "w0", "W3, w4!"]
 PAIRS = ["w5", "w6 w7 w8", "w9"]
@@ -267,7 +267,8 @@ COLUMNS = {
 @pytest.fixture(scope="module")
 def ports(exports):
     """Of `keras-bert serve`'s application and of a gRPC service, which know every kind by its name."""
-    grpc, uvicorn = pytest.importorskip("grpc"), pytest.importorskip("uvicorn")
+    pytest.importorskip("uvicorn")
+    grpc = pytest.importorskip("grpc")
     apis = pytest.importorskip("tensorflow_serving.apis.prediction_service_pb2_grpc")
     from tensorflow_serving.apis import predict_pb2
 
@@ -284,16 +285,12 @@ def ports(exports):
             return response
 
     models = {name: {1: served} for name, (_, _, served) in exports.items()}
-    rest = uvicorn.Server(uvicorn.Config(application(models), log_level="warning"))
     service = grpc.server(ThreadPoolExecutor(1))
     apis.add_PredictionServiceServicer_to_server(Service(), service)
     port = service.add_insecure_port("127.0.0.1:0")
     service.start()
-    with socket.create_server(("127.0.0.1", 0)) as place, ThreadPoolExecutor(1) as thread:
-        running = thread.submit(rest.run, sockets=[place])
-        yield {"rest": place.getsockname()[1], "grpc": port}
-        rest.should_exit = True
-        running.result()
+    with running(application(models)) as (_, rest):
+        yield {"rest": rest, "grpc": port}
     service.stop(None)
 
 

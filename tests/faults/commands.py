@@ -54,30 +54,15 @@ def run(name: str) -> int:
 
 def prepare() -> int:
     """Write `inputs`: a corpus, its vocabulary, examples of it, a model, and labelled reviews."""
-    import keras
-
-    import keras_bert
     from keras_bert.pretraining import write_examples
-    from keras_bert.weights import our_folder
-    from keras_bert.weights.checkpoint import Checkpoint
     from tests.pretraining.corpus import VOCABULARY, corpus
+    from tests.pretraining.small_source import write_source
 
     texts = corpus(Path("inputs"), files=2, documents=12)
     for name, length in (("examples", 16), ("longer", 24)):
         options = {"seq_length": length, "shard_size": 3000, "workers": 1}
         write_examples([texts], f"inputs/{name}", vocabulary=VOCABULARY, **options)
-    keras.utils.set_random_seed(0)
-    config = keras_bert.BertConfig(
-        vocab_size=len(VOCABULARY),
-        hidden_size=8,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=16,
-        max_position_embeddings=24,
-        initializer_range=0.3,
-    )
-    bert = keras_bert.Bert(config, keras_bert.Preprocessor(VOCABULARY, seq_length=16))
-    our_folder.write_checkpoint(Checkpoint.of(bert), Path("inputs/source"))
+    write_source(Path("inputs/source"), VOCABULARY, positions=24)
     chance = random.Random(0)
     for name, count in (("train", 24), ("valid", 8)):
         rows = [(f"{chance.choice('abc')} {label}", label) for label in chance.choices("de", k=count)]

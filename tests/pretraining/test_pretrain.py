@@ -18,6 +18,7 @@ from keras_bert.pretraining.examples.read_examples import ExampleReader
 from keras_bert.pretraining.run.run_directory import finished_model, run_directory, write_model
 from keras_bert.weights import our_folder
 from keras_bert.weights.checkpoint import Checkpoint
+from tests.pretraining.small_source import write_source
 from tests.training.small_training import weights
 
 WORDS = [f"w{i}" for i in range(40)]
@@ -35,18 +36,7 @@ def folder(tmp_path_factory):
     texts = ["\n".join(" ".join(rng.choice(WORDS, 6)) + " ." for _ in range(12)) for _ in range(30)]
     for length in (12, 16):
         _write(texts, folder / str(length), VOCABULARY, length)
-    keras.utils.set_random_seed(1)
-    config = keras_bert.BertConfig(
-        vocab_size=len(VOCABULARY),
-        hidden_size=8,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=16,
-        max_position_embeddings=16,
-        initializer_range=0.2,
-    )
-    bert = keras_bert.Bert(config, keras_bert.Preprocessor(VOCABULARY, seq_length=16))
-    our_folder.write_checkpoint(Checkpoint.of(bert), folder / "source")
+    write_source(folder / "source", VOCABULARY, positions=16)
     return folder
 
 

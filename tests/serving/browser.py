@@ -1,22 +1,20 @@
-"""A server in a thread, Chromium, and what tests of the page look at."""
+"""Chromium, and what tests of the page look at."""
 
 import contextlib
 import json
 import os
-import socket
-import threading
 import time
 from pathlib import Path
 
 import pytest
 
-from keras_bert.exports.encoder_part import trace
+from keras_bert.exports.encoder_part import trace_all
 from keras_bert.exports.pieces_signatures import pieces_signatures
-from keras_bert.serving.connections import server
 from keras_bert.serving.page import make_page
 from keras_bert.serving.served_version import ServedVersion, batcher
 from keras_bert.serving.server import application
 from tests.chromium import chromium
+from tests.serving.in_process import running
 
 AXE = os.environ.get("AXE_CORE") or Path(__file__).parents[2] / "node_modules" / "axe-core" / "axe.min.js"
 
@@ -45,25 +43,14 @@ class _Named:
 
 def pieces_of(preprocessor, tokenizer, seq_length):
     """The part `preprocess`, as far as the page needs it."""
-    found = pieces_signatures(preprocessor, tokenizer, seq_length)
-    return Traced("preprocess", {name: trace(one.function, one.inputs) for name, one in found.items()})
+    return Traced("preprocess", trace_all(pieces_signatures(preprocessor, tokenizer, seq_length)))
 
 
 @contextlib.contextmanager
-def running(models, port=0):
+def serving_page(models, port=0):
     """Serve these models with their page; yields the address."""
-    place = socket.create_server(("127.0.0.1", port))
-    one = server(application(models, make_page(models)), stop_seconds=1.0)
-    thread = threading.Thread(target=one.run, kwargs={"sockets": [place]})
-    thread.start()
-    try:
-        while not one.started:
-            time.sleep(0.01)
-        yield f"http://127.0.0.1:{place.getsockname()[1]}/"
-    finally:
-        one.should_exit = True
-        thread.join()
-        place.close()
+    with running(application(models, make_page(models)), port) as (host, port):
+        yield f"http://{host}:{port}/"
 
 
 @contextlib.contextmanager
@@ -112,6 +99,11 @@ class PageInBrowser:
         box = self.find(selector)
         box.clear()
         box.send_keys(text)
+
+    def put(self, selector, text):
+        """Replace what is in a box in one step. Unlike `type`, this can write any character."""
+        code = "const [box, text] = arguments; box.value = JSON.parse(text); box.dispatchEvent(new InputEvent('input'))"
+        self.js(code, self.find(selector), json.dumps(text))
 
     def choose(self, title):
         self.js(

@@ -9,26 +9,35 @@ import time
 
 
 @contextlib.contextmanager
+def running(application, port=0):
+    """Runs an application in a thread; yields the address and the port."""
+    from keras_bert.serving.connections import server
+
+    place = socket.create_server(("127.0.0.1", port))
+    one = server(application, stop_seconds=1.0)
+    thread = threading.Thread(target=one.run, kwargs={"sockets": [place]})
+    thread.start()
+    try:
+        while not one.started:
+            time.sleep(0.01)
+        yield place.getsockname()
+    finally:
+        one.should_exit = True
+        thread.join(20)
+        place.close()
+
+
+@contextlib.contextmanager
 def serving(models, name, **limits):
     """Sends requests to `predict` of a model to a server of this process."""
-    from keras_bert.serving.connections import server
     from keras_bert.serving.server import application
 
-    place = socket.create_server(("127.0.0.1", 0))
-    running = server(application(models, **limits))
-    thread = threading.Thread(target=running.run, kwargs={"sockets": [place]})
-    thread.start()
+    with running(application(models, **limits)) as address:
 
-    def post(body):
-        with contextlib.closing(http.client.HTTPConnection(*place.getsockname(), timeout=60)) as connection:
-            connection.request("POST", f"/v1/models/{name}:predict", json.dumps(body))
-            answer = connection.getresponse()
-            return answer.status, json.load(answer)
+        def post(body):
+            with contextlib.closing(http.client.HTTPConnection(*address, timeout=60)) as connection:
+                connection.request("POST", f"/v1/models/{name}:predict", json.dumps(body))
+                answer = connection.getresponse()
+                return answer.status, json.load(answer)
 
-    try:
-        while not running.started:
-            time.sleep(0.01)
         yield post
-    finally:
-        running.should_exit = True
-        thread.join(20)

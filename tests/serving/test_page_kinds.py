@@ -11,7 +11,7 @@ from keras_bert.exports.text_part import answers_to_texts, vectors_of_texts
 from keras_bert.pretraining.fill_mask import mask_tokenizer
 from keras_bert.tasks.task import Task
 from tests.parity.oracles import randomize
-from tests.serving.browser import Traced, page_in_browser, pieces_of, running
+from tests.serving.browser import Traced, page_in_browser, pieces_of, serving_page
 from tests.tasks.small import small_bert, small_task
 
 pytestmark = [pytest.mark.network, pytest.mark.long]
@@ -39,7 +39,7 @@ def opened(browser, tmp_path):
         text = Traced("text", signatures)
         text.root = root  # which holds the variables
         models = {"small": {1: text}, "small-preprocess": {1: pieces_of(preprocessor, tokenizer, LENGTH)}}
-        with running(models) as url:
+        with serving_page(models) as url:
             browser.open(url, width=900)
             browser.until(lambda: browser.text("#said") or browser.text("#answer pre"))
             yield browser
@@ -86,11 +86,7 @@ def test_entities(opened):
     task = randomize(small_task("tagger"))
     text = "😀 Anna lives in Rome. 서울에서 the film 😀 was  good"
     with opened(task) as page:
-        page.js(
-            "const box = document.querySelector('textarea'); box.value = arguments[0];"
-            "box.dispatchEvent(new InputEvent('input'))",
-            text,
-        )
+        page.put("textarea", text)
         asked(page, text)
         expected = task.tag(text)
         assert expected
@@ -105,11 +101,7 @@ def test_answers_to_a_question(opened):
     question, context = "where lives anna?", "😀 Anna lives in Rome. The film was good."
     with opened(task) as page:
         write(page, 1, question)
-        page.js(
-            "const box = document.querySelectorAll('textarea')[1]; box.value = arguments[0];"
-            "box.dispatchEvent(new InputEvent('input'))",
-            context,
-        )
+        page.put("#fields label:nth-child(2) textarea", context)
         asked(page, context)
         page.until(lambda: question in page.text("#answer-request pre"))
         page.until(lambda: context in page.text("#pieces-request pre"))

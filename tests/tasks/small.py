@@ -3,6 +3,7 @@
 from keras_bert import Bert, BertConfig, Preprocessor, Vocabulary
 from keras_bert.tasks.multiple_choice import MultipleChoice
 from keras_bert.tasks.question_answerer import QuestionAnswerer
+from keras_bert.tasks.sentence_embedder import SentenceEmbedder
 from keras_bert.tasks.text_classifier import TextClassifier
 from keras_bert.tasks.text_regressor import TextRegressor
 from keras_bert.tasks.token_tagger import TokenTagger
@@ -39,7 +40,7 @@ NO_DROPOUT = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
 TEXTS = ["the film was good .", "bad", "the film was bad , the film was bad .", "good good good"]
 PAIRS = (TEXTS, ["good", "the film was bad", "bad", "film"])
 QUESTIONS = (["where lives anna?", "who lives in rome?"], ["Anna lives in Rome.", "Anna lives in Rome."])
-KINDS = ("classifier", "several", "regressor", "cosine", "tagger", "pieces", "answerer", "choice")
+KINDS = ("classifier", "several", "regressor", "cosine", "tagger", "pieces", "answerer", "choice", "embedder")
 
 
 def small_bert(seq_length=16, dtype=None, **changes):
@@ -63,6 +64,8 @@ def small_task(kind, bert=None, **options):
         return TokenTagger(bert, labels=("O", "B-PER", "I-PER", "B-LOC", "I-LOC"), unit=unit, **options)
     if kind == "answerer":
         return QuestionAnswerer(bert, **options)
+    if kind == "embedder":
+        return SentenceEmbedder(bert, **options)
     return MultipleChoice(bert, choices=3, **options)
 
 
@@ -77,6 +80,7 @@ def columns(kind):
         "pieces": (["Anna lives in Rome.", "서울에서"], [[(0, 4, "PER"), (14, 18, "LOC")], [(0, 2, "LOC")]]),
         "answerer": (QUESTIONS, ["Rome", ("Anna", 0)]),
         "choice": ((["the film was", "anna lives"], [["good", "rome", "who"], ["bad", "in", "in rome"]]), [0, 2]),
+        "embedder": (PAIRS, [1.0, 0.0, 0.5, -1.0]),
     }[kind]
 
 
@@ -89,4 +93,6 @@ def answers(kind, task):
         return task.score(x).tolist()
     if kind in ("tagger", "pieces"):
         return task.tag(x)
+    if kind == "embedder":
+        return [vectors.tolist() for vectors in task.answers(x)]
     return task.answer(*x, top_k=2) if kind == "answerer" else task.choose(*x)

@@ -15,6 +15,7 @@ SCORES = {
     "tagger": "entity_f1",
     "answerer": "exact_match",
     "choice": "accuracy",
+    "embedder": "spearman",
 }
 
 

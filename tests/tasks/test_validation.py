@@ -80,6 +80,7 @@ def many_rows(kind, count=40):
         "several": (texts, [[name for name in ("film", "good", "bad") if name in row] for row in words]),
         "regressor": ((texts, others), numbers),
         "cosine": ((texts, others), numbers),
+        "embedder": ((texts, others), numbers),
         "tagger": (words, [["B-LOC" if word == "rome" else "O" for word in row] for row in words]),
         "pieces": (texts, [[(0, len(row[0]), "PER")] for row in words]),
         "answerer": ((["who lives?"] * count, texts), [row[-1] for row in words]),

@@ -171,6 +171,15 @@ def test_control_over_size_count_and_alphabet(caplog):
     assert "Requested: 5000." in caplog.text
 
 
+def test_the_smallest_size():
+    """Each letter is a piece, even one that begins no word, and each letter inside of words is one with ##."""
+    assert learn(["ab ab"], size=8).tokens[5:] == ("a", "b", "##b")
+    with pytest.raises(ValueError, match=r"`size` must be at least 8: 5 reserved pieces.*Received: size=7"):
+        learn(["ab ab"], size=7)
+    with pytest.raises(ValueError, match=r"`size` must be at least .*Received: size=28"):
+        learn(size=28, alphabet=30)
+
+
 def test_all_letters_of_kept_words_are_pieces():
     vocabulary = learn(size=200)
     for token in vocabulary:

@@ -77,12 +77,12 @@ class ExampleSettings:
         return dataclasses.asdict(self) | {"dupe_factor": self.passes}
 
     @classmethod
-    def from_options(cls, options: dict[str, Any], function: str) -> "ExampleSettings":
-        """The settings given as keyword arguments of a function; None stands for the default."""
+    def from_options(cls, options: dict[str, Any]) -> "ExampleSettings":
+        """The settings given to `write_examples` as keyword arguments; None stands for the default."""
         known = [entry.name for entry in dataclasses.fields(cls)]
         if unknown := [name for name in options if name not in known]:
             raise TypeError(
-                f"{function}() has no argument `{unknown[0]}`. Use one of {', '.join(known)}. "
+                f"write_examples() has no argument `{unknown[0]}`. Use one of {', '.join(known)}. "
                 f"Received: {unknown[0]}={options[unknown[0]]!r}"
             )
         return cls(**{name: value for name, value in options.items() if value is not None})

@@ -113,7 +113,7 @@ def begin(directory: str, origin: dict[str, Any], settings: ExampleSettings, voc
     """Create the directory with everything but shards."""
     storage.make_folder(directory)
     storage.write_json(os.path.join(directory, UNFINISHED), origin)  # first, since it marks the directory
-    storage.write_text(os.path.join(directory, VOCABULARY), _lines(vocabulary))
+    vocabulary.save(os.path.join(directory, VOCABULARY))
     storage.write_json(os.path.join(directory, RULES), tokenizer_config(settings.rules, settings.seq_length))
 
 
@@ -212,7 +212,7 @@ def read_settings(directory: str) -> tuple[ExampleSettings, Vocabulary]:
             f"where {FORMAT} is needed"
         )
     path = os.path.join(directory, VOCABULARY)
-    vocabulary = Vocabulary(storage.read_text(path).removesuffix("\n").split("\n"))
+    vocabulary = Vocabulary.from_file(path)
     if _sha256(vocabulary) != digest:
         raise ValueError(
             f"{path} is not the vocabulary these examples were written with. Put that one back, or write the examples "
@@ -221,9 +221,5 @@ def read_settings(directory: str) -> tuple[ExampleSettings, Vocabulary]:
     return ExampleSettings(**found | {"masking": Masking(**found["masking"])}), vocabulary
 
 
-def _lines(vocabulary: Vocabulary) -> str:
-    return "".join(f"{token}\n" for token in vocabulary)
-
-
 def _sha256(vocabulary: Vocabulary) -> str:
-    return hashlib.sha256(_lines(vocabulary).encode()).hexdigest()
+    return hashlib.sha256("".join(f"{token}\n" for token in vocabulary).encode()).hexdigest()

@@ -9,6 +9,8 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from keras_bert.checks import check_at_least, check_share
 from keras_bert.lazy import tf
 from keras_bert.text.vocabulary import SPECIAL, Vocabulary
@@ -49,8 +51,6 @@ class Masker:
     """Masks rows of ids [B, S]. The same seed gives the same masks on any machine."""
 
     def __init__(self, masking: Masking, vocabulary: Vocabulary, seq_length: int) -> None:
-        import numpy as np
-
         if "[MASK]" not in vocabulary:
             raise ValueError(f"The vocabulary has no [MASK], which masking needs. Add it. Received: {vocabulary!r}")
         self.masking = masking

@@ -6,6 +6,8 @@ import struct
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
+
 from keras_bert.lazy import tf
 from keras_bert.storage import exists, matching, open_file, size_of
 
@@ -54,8 +56,6 @@ def count_records(path: str, examples: int | None, size: int | None, damaged: st
 
 def read_records(files: Sequence[tuple[str, int]]) -> Any:
     """The first records of each file, as many as given with its path, in one array of bytes."""
-    import numpy as np
-
     parts = []
     for path, count in files:
         try:

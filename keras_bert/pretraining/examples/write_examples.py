@@ -58,7 +58,7 @@ def write_examples(
     """
     need_tensorflow("`write_examples`", "tensorflow_text")
     start = time.perf_counter()
-    settings = ExampleSettings.from_options(options, "write_examples")
+    settings = ExampleSettings.from_options(options)
     if workers is not None and workers < 1:
         raise ValueError(f"`workers` must be at least 1. Received: workers={workers}")
     if not isinstance(vocabulary, Vocabulary):

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from keras_bert.corpus.documents import Document, read_documents
+from keras_bert.installation import need
 from keras_bert.pretraining.examples.example_settings import ExampleSettings
 from keras_bert.pretraining.examples.examples_directory import read_settings
 from keras_bert.pretraining.examples.shard_writer import ShardWriter
@@ -19,13 +20,9 @@ Placed = tuple[int, int, Document]  # the number of the file, and of the documen
 
 def new_pipeline(options: Sequence[str]) -> Any:
     """An empty pipeline; wrong options are an error."""
-    try:
-        import apache_beam as beam
-        from apache_beam.options.pipeline_options import PipelineOptions
-    except ImportError as error:
-        raise ImportError(
-            f"Writing examples with Beam needs apache-beam. Run: pip install 'keras3-bert[beam]'. Received: {error}"
-        ) from error
+    beam = need("apache_beam", "Writing examples with Beam", "beam")
+    from apache_beam.options.pipeline_options import PipelineOptions
+
     try:
         return beam.Pipeline(options=PipelineOptions(list(options)))
     except ValueError as error:

@@ -15,6 +15,7 @@ from keras_bert.training.checkpoints import latest_checkpoint
 from keras_bert.training.metrics_log import METRICS, read_metrics
 from keras_bert.weights import our_folder
 from keras_bert.weights.checkpoint import Checkpoint
+from keras_bert.weights.load import read
 
 SETTINGS = "run.json"
 LOCK = ".lock"
@@ -88,13 +89,13 @@ def write_model(pretrainer: Any, directory: str) -> None:
 def finished_model(directory: str) -> Iterator[Checkpoint]:
     """The model of `write_model`, whose arrays are read on use; a remote one is copied first."""
     if not storage.is_remote(directory):
-        yield our_folder.read_checkpoint(Path(directory))
+        yield read(Path(directory))
         return
     with tempfile.TemporaryDirectory() as folder:
         for name in storage.names_in(directory):
             if not tf.io.gfile.isdir(f"{directory}/{name}"):
                 tf.io.gfile.copy(f"{directory}/{name}", f"{folder}/{name}")
-        yield our_folder.read_checkpoint(Path(folder))
+        yield read(Path(folder))
 
 
 def draw_curve(directory: str) -> None:

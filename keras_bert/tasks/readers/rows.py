@@ -34,7 +34,7 @@ class Rows:
         """The rows with these numbers."""
         columns = self.x if isinstance(self.x, tuple) else (self.x,)
         taken = tuple([column[number] for number in numbers] for column in columns)
-        y, ids = ([values[number] for number in numbers] for values in (self.y, self.ids))
+        y, ids = ([values[number] for number in numbers] if values else [] for values in (self.y, self.ids))
         return Rows(taken if isinstance(self.x, tuple) else taken[0], y, self.path, ids)
 
     def place(self, row: int) -> str:

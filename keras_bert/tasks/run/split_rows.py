@@ -18,7 +18,10 @@ def split_rows(task: type[FileTask], rows: Rows, share: float) -> tuple[Rows, Ro
     least one row is left to learn from.
     """
     # Of shuffled rows that are then sorted by y, every (1 / share)-th row is held out.
-    order = sorted(np.random.default_rng(0).permutation(len(rows)).tolist(), key=lambda row: _stratum(rows.y[row]))
+    order = sorted(
+        np.random.default_rng(0).permutation(len(rows)).tolist(),
+        key=lambda row: _stratum(rows.y[row] if rows.y else None),
+    )
     steps = np.floor(np.arange(len(rows) + 1) * share + 0.5)
     held_out = {row for row, step in zip(order, np.diff(steps), strict=True) if step}
     labels = list(task.labels_of(rows))

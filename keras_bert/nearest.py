@@ -1,0 +1,46 @@
+"""Exact search: the vectors that are nearest to a query, by their cosines."""
+
+from typing import Any
+
+import numpy as np
+
+CHUNK = 16_384  # vectors at a time, so that an array on disk is never in memory as a whole
+
+
+def nearest(queries: Any, vectors: Any, top: int = 5) -> tuple[np.ndarray, np.ndarray]:
+    """The numbers of the `top` nearest vectors to each query, the nearest first, and their cosines; both [Q, top].
+
+    Of equally near vectors, the earlier one comes first. Fewer are returned if there are fewer vectors.
+
+    Args:
+        queries: [Q, H].
+        vectors: [n, H], also an array on disk: `np.load("vectors.npy", mmap_mode="r")`.
+
+    >>> numbers, cosines = nearest(np.array([[1.0, 0.0]]), np.array([[0.0, 2.0], [3.0, 0.0], [1.0, 1.0]]), top=2)
+    >>> numbers.tolist(), float(cosines[0, 0])
+    ([[1, 2]], 1.0)
+    """
+    if top < 1:
+        raise ValueError(f"`top` must be at least 1. Use 5, for example. Received: top={top}")
+    if np.ndim(queries) != 2 or np.ndim(vectors) != 2 or queries.shape[1] != vectors.shape[1]:
+        raise ValueError(
+            "`queries` and `vectors` must be two matrices of the same width. Embed both with the same model. "
+            f"Received: shapes {np.shape(queries)} and {np.shape(vectors)}"
+        )
+    queries = unit(queries)
+    numbers = np.zeros((len(queries), 0), "int64")
+    cosines = np.zeros((len(queries), 0), "float32")
+    for start in range(0, len(vectors), CHUNK):
+        found = queries @ unit(vectors[start : start + CHUNK]).T  # [Q, C]
+        new = np.broadcast_to(np.arange(start, start + found.shape[1]), found.shape)
+        cosines = np.concatenate([cosines, found], axis=1)
+        numbers = np.concatenate([numbers, new], axis=1)
+        best = np.argsort(-cosines, axis=1, kind="stable")[:, :top]
+        cosines, numbers = (np.take_along_axis(x, best, axis=1) for x in (cosines, numbers))
+    return numbers, cosines
+
+
+def unit(vectors: Any) -> np.ndarray:
+    """Vectors [n, H] at length 1, in float32."""
+    vectors = np.asarray(vectors, "float32")
+    return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)

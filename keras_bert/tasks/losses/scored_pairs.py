@@ -1,0 +1,71 @@
+"""Losses of pairs with scores: CosineMSE and CoSENT."""
+
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_bert.tasks.losses.sentence_loss import SentenceLoss, by_row, unit
+from keras_bert.tasks.sentence_rows import SentenceRows
+
+
+@keras.saving.register_keras_serializable("keras_bert")
+class CosineMSE(SentenceLoss):
+    """The squared difference of a score and the cosine of the two vectors (Reimers and Gurevych 2019)."""
+
+    form = "scores"
+
+    def check(self, rows: SentenceRows) -> None:
+        if np.abs(rows.targets).max() > 1:
+            row = int(np.abs(rows.targets).argmax())
+            raise ValueError(
+                f"The score at row {row} is no cosine, which is between -1 and 1. Scale the scores, as in y / 5 for "
+                f'scores from 0 to 5, or use loss="cosent". Received: {rows.targets[row]}'
+            )
+
+    def call(self, scores: Any, vectors: Any) -> Any:
+        return ops.square(_cosines(vectors, scores) - scores)  # [B]
+
+
+@keras.saving.register_keras_serializable("keras_bert")
+class CoSENT(SentenceLoss):
+    """A pair with a higher score gets a higher cosine than a pair with a lower one (Huang et al. 2024).
+
+    Only the order of the scores of a batch counts, so they may be in any range, and rows have no weights.
+
+    Args:
+        temperature: differences of cosines are divided by it; sentence-transformers calls its inverse the scale.
+    """
+
+    form = "scores"
+
+    def __init__(self, temperature: float = 0.05, **options: Any) -> None:
+        super().__init__(**options)
+        self.temperature = temperature
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "temperature": self.temperature}
+
+    def check(self, rows: SentenceRows) -> None:
+        if np.ptp(rows.targets) == 0:
+            raise ValueError(
+                "All scores are the same, and CoSENT learns from their order. Give pairs with different scores. "
+                f"Received: {rows.targets[0]} in {len(rows)} rows"
+            )
+        if np.ptp(rows.weights):
+            raise ValueError(
+                "CoSENT has one loss for a batch, so rows cannot have weights. Leave sample_weight out, or use "
+                'loss="cosine". Received: sample_weight'
+            )
+
+    def call(self, scores: Any, vectors: Any) -> Any:
+        cosines = _cosines(vectors, scores) / self.temperature  # [B]
+        wrong = ops.where(scores[:, None] > scores, cosines - cosines[:, None], -1e9)  # [B, B]
+        terms = ops.concatenate([ops.zeros((1,)), ops.reshape(wrong, (-1,))])  # [1 + B * B]
+        return ops.logsumexp(terms) + ops.zeros_like(scores)  # [B], the same for all
+
+
+def _cosines(vectors: Any, scores: Any) -> Any:
+    rows = unit(by_row(vectors, scores))  # [B, 2, H]
+    return ops.sum(rows[:, 0] * rows[:, 1], axis=-1)  # [B]

@@ -1,0 +1,30 @@
+"""SentenceLoss: what the losses of sentence vectors share."""
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_bert.tasks.sentence_rows import SentenceRows
+
+
+class SentenceLoss(keras.losses.Loss):
+    """A loss of the vectors of a batch, [B * C, H] or [B, C, H] for rows of C texts, and of their targets [B]."""
+
+    form = ""  # of the rows that it learns from, see `SentenceRows`
+
+    def __init__(self, name: str | None = None, reduction: str = "mean_with_sample_weight", **options: Any) -> None:
+        super().__init__(name=name, reduction=reduction, **options)
+
+    def check(self, rows: SentenceRows) -> None:
+        """Refuse rows from which this loss cannot learn."""
+
+
+def unit(vectors: Any) -> Any:
+    """The vectors at length 1, so that a product is a cosine."""
+    return ops.normalize(vectors, axis=-1, epsilon=1e-12)
+
+
+def by_row(vectors: Any, targets: Any) -> Any:
+    """The vectors of each row, [B, C, H]."""
+    return ops.reshape(vectors, (ops.shape(targets)[0], -1, vectors.shape[-1]))  # [B, C, H]

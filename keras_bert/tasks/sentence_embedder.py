@@ -1,0 +1,297 @@
+"""SentenceEmbedder: a vector for each text, trained so that texts that belong together are close to each other."""
+
+import logging
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_bert.bert import Bert
+from keras_bert.checks import check_choice
+from keras_bert.tasks.columns import check_lengths, column, count_of, numbers, weights
+from keras_bert.tasks.heads import check_bert
+from keras_bert.tasks.labelled_rows import LabelledRows, packer_of
+from keras_bert.tasks.losses import LOSSES, SentenceLoss
+from keras_bert.tasks.metrics.classification import number_scores
+from keras_bert.tasks.metrics.retrieval import neighbour_scores, retrieval_scores
+from keras_bert.tasks.readers import TABLE_FIELDS, Reading, Rows, read_labels, read_scores
+from keras_bert.tasks.readers.table import read_table
+from keras_bert.tasks.sentence_rows import SentenceRows, form_of, make_targets
+from keras_bert.tasks.signature import Logits, Signature
+from keras_bert.tasks.task import Task
+from keras_bert.text.tokenized_rows import pieces
+from keras_bert.vectors import Pooling, features
+
+logger = logging.getLogger("keras_bert")
+
+POOLING = ("mean", "cls", "max")
+BY_FORM = {"pairs": "ranking", "scores": "cosine", "labels": "triplet"}  # the loss of rows of a form
+BEST = {"pairs": "mrr", "scores": "spearman", "labels": "neighbour_accuracy"}
+
+
+@keras.saving.register_keras_serializable("keras_bert")
+class SentenceEmbedder(Task):
+    """A vector [B, H] for each text, as `bert.embed` returns it, trained on pairs, scores, labels or plain texts.
+
+    What is passed to `fit` decides what is learned: `fit((queries, positives))` and `fit((queries, positives,
+    negatives))` that each query is closest to its positive; `fit((a, b), scores)` that cosines are the scores;
+    `fit(texts, labels)` that texts of one label are close; `fit(texts)` that a text is closest to itself under another
+    dropout (SimCSE, Gao et al. 2021). `evaluate` and validation accept the same, and need not have the form of the
+    training: (a, b) with scores gives Spearman's correlation, pairs give recall and mean reciprocal rank (mrr), labels
+    the share of texts whose nearest neighbour has the same label. Held-out pairs without scores are the tuple
+    `((queries, positives), None)`. Texts are truncated to the preprocessor's seq_length.
+
+    Args:
+        pooling: "mean", "cls" or "max"; None is the Bert's own pooling, or else the mean.
+        normalize: whether the vectors have length 1.
+
+    Both are set as `bert.pooling` too, so that `bert.embed`, `keras-bert embed` and converted models do the same.
+
+    >>> import keras_bert
+    >>> vocabulary = keras_bert.Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "good", "bad"])
+    >>> config = keras_bert.BertConfig.from_size("tiny", vocab_size=6)
+    >>> bert = keras_bert.Bert(config, keras_bert.Preprocessor(vocabulary))
+    >>> SentenceEmbedder(bert).embed(["good", "bad good"]).shape
+    (2, 128)
+    """
+
+    command: str = "embed"
+    reading_fields: tuple[str, ...] = (*TABLE_FIELDS, "scale")
+    usage: str = 'task.embed(["some text"])'
+    form: str = "pairs"  # of the rows that it was last trained on
+    chosen_loss: SentenceLoss | None = None
+    cache_batch: int | None = None
+
+    def __init__(
+        self, bert: Bert, pooling: str | None = None, *, normalize: bool = True, name: str | None = None
+    ) -> None:
+        check_bert(bert)
+        own = bert.pooling.pooling if bert.pooling else "mean"
+        pooling = own if pooling is None else pooling
+        check_choice("pooling", pooling, POOLING)
+        vectors = features(bert, (-1,), "concat", pooling, normalize)  # [B, H]
+        super().__init__(bert, bert.input, vectors, name=name)
+
+        # === Config ===
+        self.pooling = pooling
+        self.normalize = normalize
+        limit = packer_of(bert).max_length if bert.has_preprocessor else None
+        limit = None if limit == bert.config.max_position_embeddings else limit
+        bert.pooling = Pooling(pooling, normalize, limit)
+
+    # === Files and the command line ===
+
+    @classmethod
+    def read_rows(cls, path: str | os.PathLike, reading: Reading, *, labels: bool = True) -> Rows:
+        """One column of texts has labels, three have none; two have scores if the file has the label's column."""
+        reading.check_format(cls.command, cls.formats)
+        count, label = len(reading.text), reading.label if labels else None
+        if count == 1:
+            return read_labels(path, reading.text[0], label, **reading.table_options)
+        if count == 3 or (label == "label" and not _has_column(path, reading, "label")):
+            logger.info("%s has pairs without scores: each text is learned as the match of its pair.", path)
+            label = None
+        return read_scores(path, reading.text, label, scale=reading.scale, **reading.table_options)
+
+    @classmethod
+    def check_settings(cls, settings: Any) -> None:
+        super().check_settings(settings)
+        if len(settings.reading.text) > 3:
+            raise ValueError(
+                "text names more than three columns. Name one for texts with labels, two for pairs, and three for "
+                f"pairs with negatives. Received: text={settings.reading.text}"
+            )
+
+    @classmethod
+    def from_rows(cls, bert: Bert, rows: Rows, settings: Any) -> "SentenceEmbedder":
+        return cls(bert)
+
+    def read_lines(self, lines: Sequence[tuple[int, str]], reading: Reading) -> Any:
+        return [line for _, line in lines]
+
+    def as_json(self, answer: Any) -> dict[str, Any]:
+        return {"vector": answer.tolist()}
+
+    # === Rows ===
+
+    def examples(self, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None) -> SentenceRows:
+        columns = [column(values) for values in (x if isinstance(x, tuple) else (x,))]
+        if len(columns) > 3:
+            raise ValueError(
+                "x must be texts, pairs, or pairs with negatives. Pass one column of texts, or a tuple of two or "
+                f"three. Received: {len(columns)} columns"
+            )
+        check_lengths(**dict(zip(("texts", "second_texts", "third_texts"), columns, strict=False)))
+        self.class_weight_ids(class_weight)  # an error if it is given
+        form = form_of(columns, y)
+        targets = weight = None
+        if form:
+            targets = make_targets(form, columns, y)
+            check_lengths(x=columns[0], y=targets)
+            weight = weights(sample_weight, len(targets))
+        in_turn = [text for row in zip(*columns, strict=True) for text in row]
+        segments = [pieces(self.bert.preprocessor, in_turn)]
+        return SentenceRows(segments, packer_of(self.bert), len(columns), targets, weight, columns, form)
+
+    def labelled_examples(self, columns: Any, class_weight: Any = None, *, held_out: bool = False) -> SentenceRows:
+        x, y, sample_weight = columns
+        y = [] if y is None else y
+        if not len(y) and not (isinstance(x, tuple) and len(x) > 1):
+            x = (*x, *x) if isinstance(x, tuple) else (x, x)
+            if held_out or not self.bert.config.hidden_dropout_prob:
+                raise ValueError(
+                    "Texts without labels are compared only with themselves under dropout. To evaluate, pass pairs, "
+                    "scores or labels; to train, use a Bert with dropout. Received: one column of texts, without y"
+                )
+        rows: Any = super().labelled_examples((x, y, sample_weight), class_weight, held_out=held_out)
+        if rows.form == "labels" and rows.targets.max() == len(rows) - 1:
+            raise ValueError(
+                "y has another label for each text, so nothing belongs together. Pass a label that several texts "
+                "have; pairs without scores are x=(queries, positives) with y=None. "
+                f"Received: {len(rows)} labels for {len(rows)} texts"
+            )
+        return rows
+
+    # === Training ===
+
+    def fit(
+        self,
+        x: Any = None,
+        y: Any = None,
+        *arguments: Any,
+        loss: SentenceLoss | str | None = None,
+        cache_batch: int | None = None,
+        **options: Any,
+    ) -> keras.callbacks.History:
+        """As that of other tasks.
+
+        Args:
+            loss: "ranking", "cosine", "cosent" or "triplet", or a loss of `keras_bert.tasks.losses` with its options.
+                By default the ranking for pairs, the cosine for scores and the triplet for labels.
+            cache_batch: compute this many texts at a time, and all of them twice, so that a large batch fits into
+                little memory (GradCache). The gradients are those of the whole batch. TensorFlow only.
+        """
+        if self.is_distributed:
+            raise ValueError(
+                "A SentenceEmbedder trains on one device, since each text is compared with all others of a batch. "
+                f"Build it outside of the strategy. Received: {type(self.distribute_strategy).__name__}"
+            )
+        if isinstance(loss, str):
+            check_choice("loss", loss, tuple(LOSSES))
+            loss = LOSSES[loss]()
+        if loss is not None and self.compiled and self.recipe is None:
+            raise ValueError(
+                "loss was passed to fit, and the model was compiled with another. Pass it to compile. "
+                f"Received: loss={type(loss).__name__}"
+            )
+        if cache_batch is not None and keras.backend.backend() != "tensorflow":
+            raise ValueError(
+                "cache_batch needs the TensorFlow backend. Leave it out, or set KERAS_BACKEND=tensorflow. "
+                f"Received: backend {keras.backend.backend()!r}"
+            )
+        cache_batch = cache_batch and count_of("cache_batch", cache_batch, 1)
+        if cache_batch != self.cache_batch and self.compiled:
+            self.train_function = None  # it was traced with the other step
+        self.chosen_loss, self.cache_batch = loss, cache_batch
+        return super().fit(x, y, *arguments, **options)
+
+    def check_learnable(self, examples: Any) -> None:
+        if not self.trainable_variables:
+            raise ValueError(
+                "There is nothing to train: a SentenceEmbedder has no head, and its encoder is frozen. Unfreeze some "
+                "blocks, or use bert.embed. Received: no trainable weights"
+            )
+        self.form = examples.form
+        loss = self.loss if self.compiled and self.recipe is None else self.default_loss()
+        if isinstance(loss, SentenceLoss):
+            if loss.form != examples.form:
+                raise ValueError(
+                    f"{type(loss).__name__} learns from {loss.form}, and these rows are {examples.form}. Use the loss "
+                    f"{BY_FORM[examples.form]!r}, or other columns. Received: {type(loss).__name__}"
+                )
+            loss.check(examples)
+
+    def train_step(self, *arguments: Any) -> Any:
+        if self.cache_batch is None:
+            return super().train_step(*arguments)
+        from keras_bert.tasks.gradient_cache import cached_gradients
+
+        x, y, weight = keras.utils.unpack_x_y_sample_weight(*arguments)
+
+        def loss(vectors: Any) -> Any:
+            return self.compute_loss(x, y, vectors, weight, training=True)
+
+        vectors, gradients = cached_gradients(
+            self, x, self.cache_batch, lambda vectors: self.optimizer.scale_loss(loss(vectors))
+        )
+        self.optimizer.apply(gradients, self.trainable_variables)
+        for metric in self.metrics:
+            if metric.name == "loss":
+                metric.update_state(loss(vectors), sample_weight=ops.shape(vectors)[0])
+        return self.compute_metrics(x, y, vectors, sample_weight=weight)
+
+    # === Loss and scores ===
+
+    def default_loss(self) -> SentenceLoss:
+        return self.chosen_loss or LOSSES[BY_FORM[self.form]]()
+
+    def held_out_loss(self, examples: Any, y: Any, logits: Any, weight: Any) -> Any:
+        """The compiled loss, or the default one where the rows are of another form than those of the training."""
+        if getattr(self.loss, "form", examples.form) == examples.form:
+            return super().held_out_loss(examples, y, logits, weight)
+        return LOSSES[BY_FORM[examples.form]]()(y, logits, weight)
+
+    @property
+    def best_score(self) -> str:
+        return BEST[self.form]
+
+    def report_logits(
+        self, y: Any, examples: LabelledRows, logits: list[np.ndarray], **options: Any
+    ) -> dict[str, float]:
+        vectors = np.stack(logits)  # [n, H], or [n, C, H]
+        if vectors.ndim == 2:
+            return neighbour_scores(make_targets("labels", [], y), vectors)
+        if y is None or not len(y):
+            return retrieval_scores(examples.decoding, vectors)
+        lengths = np.linalg.norm(vectors, axis=-1)  # [n, 2]
+        cosines = (vectors[:, 0] * vectors[:, 1]).sum(-1) / np.maximum(lengths[:, 0] * lengths[:, 1], 1e-12)
+        return number_scores(numbers(y, "score").tolist(), cosines.tolist())
+
+    # === Answers ===
+
+    def embed(self, texts: Any, batch_tokens: int = 4096) -> np.ndarray:
+        """A vector for each text, float32 [n, H].
+
+        batch_tokens: how many pieces, with padding, a batch may have.
+        """
+        texts = column([texts] if isinstance(texts, str) else texts)
+        options: Any = {"pooling": self.pooling, "normalize": self.normalize, "batch_tokens": batch_tokens}
+        return self.bert.embed(texts, max_length=packer_of(self.bert).max_length, **options)
+
+    def logits(self, examples: LabelledRows, batch_size: int = 32) -> list[np.ndarray]:
+        """The vector [H] of each row, or the vectors [C, H] of its C texts."""
+        count = examples.rows_per_example
+        vectors = super().logits(LabelledRows(examples.segments, examples.packer), batch_size)
+        if count == 1:
+            return vectors
+        return [np.stack(vectors[start : start + count]) for start in range(0, len(vectors), count)]
+
+    # === Export ===
+
+    def signatures(self, logits: Logits, seq_length: int) -> dict[str, Signature]:
+        return {"serving_default": super().signatures(logits, seq_length)["serving_default"]}
+
+    def answers_in_graph(self, logits: Any, texts: tuple[Any, ...]) -> dict[str, Any]:
+        return {"embedding": logits}
+
+
+def _has_column(path: str | os.PathLike, reading: Reading, name: str) -> bool:
+    """Whether the header of a file has a column of this name."""
+    if reading.header is False:
+        return False
+    skip = ("header", "skip_empty", "skip_bad")  # options of rows, not of the header
+    options = {option: value for option, value in reading.table_options.items() if option not in skip}
+    return name in (read_table(path, header=True, **options).names or ())

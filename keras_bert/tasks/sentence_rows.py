@@ -1,0 +1,66 @@
+"""SentenceRows: rows of one to three texts, each a row of the model's input."""
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from keras_bert.tasks.columns import is_missing, numbers, rows_of
+from keras_bert.tasks.labelled_rows import LabelledRows
+from keras_bert.text.tensors import tf
+
+
+@dataclass(frozen=True)
+class SentenceRows(LabelledRows):
+    """Rows whose texts are encoded one by one, so that a batch of B rows of C texts is packed as [B * C, S].
+
+    form: "pairs" of a query and its positive, perhaps with a negative, whose targets number the positives; two texts
+    with "scores"; texts with "labels", whose targets number the labels; or "", where there is nothing to learn.
+    decoding: the columns of texts.
+    """
+
+    form: str = ""
+
+    def pack(self, index: Any, width: int | str = "longest") -> Any:
+        packed = super().pack(index, width)
+        with tf.device("CPU:0"):
+            x, *targets = packed if isinstance(packed, tuple) else (packed,)
+            x = {name: tf.reshape(value, (-1, tf.shape(value)[-1])) for name, value in x.items()}  # [B * C, S]
+        return (x, *targets) if targets else x
+
+
+def form_of(columns: list[list[str]], y: Any) -> str:
+    """What rows of these columns teach; `y` is None if nothing is to be learned, and empty if there are no targets."""
+    if y is None:
+        return ""
+    if not len(y):
+        return "pairs"
+    if len(columns) == 3:
+        raise ValueError(
+            "y was given with three columns of texts, which are queries, positives and negatives and need none. Leave "
+            f"y out, or pass two columns. Received: y of {len(y)} values"
+        )
+    return "labels" if len(columns) == 1 else "scores"
+
+
+def make_targets(form: str, columns: list[list[str]], y: Any) -> np.ndarray:
+    """The targets of rows of this form, [n]."""
+    if form == "scores":
+        return numbers(y, "score")
+    if form == "pairs":
+        return numbered(columns[1])
+    labels = rows_of(y, "label")
+    if (row := next((row for row, label in enumerate(labels) if is_missing(label)), None)) is not None:
+        raise ValueError(f"Row {row} has no label. Fill it in, or drop the row. Received: {labels[row]!r}")
+    return numbered(labels)
+
+
+def numbered(values: Iterable[Hashable]) -> np.ndarray:
+    """A number for each value, from 0 in the order of their first occurrence.
+
+    >>> numbered("abca").tolist()
+    [0, 1, 2, 0]
+    """
+    known: dict[Hashable, int] = {}
+    return np.array([known.setdefault(value, len(known)) for value in values], "int32")

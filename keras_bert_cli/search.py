@@ -1,0 +1,82 @@
+"""`keras-bert search`: the texts of a file that are nearest to a query."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from keras_bert_cli import options
+from keras_bert_cli.contents import command
+from keras_bert_cli.embed import read_texts
+
+COMPARED = 8  # texts that are embedded again, to see whether a file has the vectors of this model
+
+
+@command("search", example='keras-bert search questions.txt --query "How do I reset it?" --model minilm --top 3')
+def search(
+    corpus: Annotated[
+        Path, typer.Argument(dir_okay=False, help="A file with one text per line, or a table (.tsv, .csv, .jsonl).")
+    ],
+    query: Annotated[list[str], typer.Option(help="What to look for. Give it again for several queries.")],
+    top: Annotated[int, typer.Option(min=1, max=options.MOST, help="How many texts to print for each query.")] = 5,
+    model: options.Model = "base",
+    vectors: Annotated[
+        Path | None,
+        typer.Option(help="A file, .npy, that keeps the vectors of the corpus: written if it is new, else read."),
+    ] = None,
+    text: Annotated[
+        str, typer.Option(callback=options.column, help="Column of a table with the text, by name or by number from 0.")
+    ] = "text",
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object per text found, with query, text, row and score.")
+    ] = False,
+    engine: options.Engine = None,
+    dtype: options.InferenceDtype = None,
+    cache_dir: options.CacheDir = None,
+    local_only: options.LocalOnly = False,
+) -> None:
+    """Print the texts of a file that are nearest to each query, with the cosines of their vectors.
+
+    The search is exact: each query is compared with every text. Rows are counted from 0.
+    """
+    import numpy as np
+
+    from keras_bert.nearest import nearest
+    from keras_bert.weights.load import load
+
+    options.check_new_file(vectors, "--vectors")
+    texts, _ = read_texts(corpus, text)
+    bert = options.asked_by(load(model, cache_dir=cache_dir, local_only=local_only), engine, dtype)
+    found = _vectors(bert, corpus, texts, vectors)
+    for asked, rows, scores in zip(query, *nearest(np.asarray(bert.embed(query)), found, top), strict=True):
+        if not as_json:
+            typer.echo(asked)
+        for row, score in zip(rows.tolist(), scores.tolist(), strict=True):
+            hit = {"query": asked, "score": round(score, 4), "row": row, "text": texts[row]}
+            typer.echo(json.dumps(hit, ensure_ascii=False) if as_json else f"{score:.4f}\t{row}\t{texts[row]}")
+
+
+def _vectors(bert: Any, corpus: Path, texts: list[str], file: Path | None) -> Any:
+    """The vectors of the texts, from a file if they are there."""
+    import numpy as np
+
+    from keras_bert.nearest import unit
+    from keras_bert.storage import new_file
+
+    if file is None or not file.exists():
+        vectors = bert.embed(texts)
+        if file is not None:
+            with new_file(str(file)) as temporary, open(temporary, "wb") as array:
+                np.save(array, vectors)
+        return vectors
+    vectors = np.load(file, mmap_mode="r")
+    rows = np.unique(np.linspace(0, len(texts) - 1, COMPARED).astype(int))
+    some = unit(bert.embed([texts[row] for row in rows]))
+    same = vectors.shape == (len(texts), some.shape[1]) and ((unit(vectors[rows]) * some).sum(-1) > 0.998).all()
+    if not same or corpus.stat().st_mtime > file.stat().st_mtime:
+        raise ValueError(
+            f"{file} has the vectors of other texts or of another model, or is older than {corpus}. Delete it, or "
+            f"name another file. Received: an array of shape {vectors.shape} for {len(texts)} texts"
+        )
+    return vectors

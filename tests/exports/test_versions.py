@@ -1,0 +1,152 @@
+"""A version of an export appears completely or not at all, on a disk and in a bucket, whatever was there before."""
+
+import os
+import signal
+import threading
+
+import pytest
+import tensorflow as tf
+
+import keras_bert
+from keras_bert.exports import new_version as placing
+from keras_bert.exports.new_version import new_version
+from tests.exports.conftest import PARTS
+from tests.subprocesses import FORKS
+
+
+def _files(folder):
+    return {file.relative_to(folder): file.stat().st_mtime_ns for file in folder.rglob("*")}
+
+
+def test_a_version_that_exists(exported, bert):
+    before = _files(exported)
+    with pytest.raises(FileExistsError, match=r"overwrite=True \(--overwrite\).*preprocess/1, which exists"):
+        keras_bert.export(bert, exported)
+    assert _files(exported) == before
+
+
+def _write(directory, version=1, parts=PARTS, content="", overwrite=False):
+    with new_version(directory, version, overwrite) as staged:
+        for part in parts:
+            folder = staged / part / str(version)
+            (folder / "variables").mkdir(parents=True)
+            for name in ("saved_model.pb", "variables/variables.index"):
+                (folder / name).write_text(content)
+
+
+def test_overwritten_in_one_step(tmp_path):
+    _write(tmp_path, content="old")
+    stop, gaps = threading.Event(), []
+
+    def watch():
+        while not stop.is_set():
+            gaps.extend(part for part in PARTS if not (tmp_path / part / "1" / "saved_model.pb").exists())
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        for _ in range(20):
+            _write(tmp_path, content="new", overwrite=True)
+    finally:
+        stop.set()
+        watcher.join()
+    assert not gaps
+    assert {file.read_text() for file in tmp_path.rglob("*.*") if file.is_file()} == {"new"}
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == sorted(PARTS)
+
+
+def test_versions_beside_one_another(tmp_path):
+    for version in (1, 2, 10):
+        _write(tmp_path, version)
+    assert sorted(entry.name for entry in (tmp_path / "encoder").iterdir()) == ["1", "10", "2"]
+
+
+def test_no_part_of_an_older_model_stays(tmp_path):
+    _write(tmp_path, content="old")
+    _write(tmp_path, content="new", parts=("preprocess", "text"), overwrite=True)
+    assert not (tmp_path / "encoder" / "1").exists()
+    with pytest.raises(FileExistsError):
+        _write(tmp_path)
+
+
+def test_failure_leaves_nothing(tmp_path):
+    _write(tmp_path, content="old")
+    before = _files(tmp_path)
+
+    def fail():
+        with new_version(tmp_path, 1, overwrite=True) as staged:
+            (staged / "text").mkdir()
+            raise OSError("in the middle")
+
+    with pytest.raises(OSError, match="in the middle"):
+        fail()
+    assert _files(tmp_path).keys() == before.keys()
+
+
+def test_two_exports_of_one_version_at_once(tmp_path):
+    """The second one is refused before it does its work; another version may be written at the same time."""
+    with new_version(tmp_path, 1, overwrite=False) as staged:
+        for overwrite in (False, True):
+            with pytest.raises(RuntimeError, match=f"{tmp_path} is in use by another process"):
+                _write(tmp_path, overwrite=overwrite)
+        _write(tmp_path, version=2)
+        (staged / "text" / "1").mkdir(parents=True)
+    assert sorted(entry.name for entry in (tmp_path / "text").iterdir()) == ["1", "2"]
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == sorted(PARTS)
+
+
+def _killed(directory):
+    with new_version(directory, 1, overwrite=False) as staged:
+        (staged / "text").mkdir()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_what_a_killed_export_left_is_removed(tmp_path):
+    """By the next export, whichever version that is."""
+    process = FORKS.Process(target=_killed, args=(tmp_path,))
+    process.start()
+    process.join()
+    assert [entry.name for entry in tmp_path.iterdir() if entry.is_dir()]
+    _write(tmp_path, version=2)
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == sorted(PARTS)
+
+
+def test_a_part_that_cannot_be_placed(tmp_path, monkeypatch):
+    """The parts before it go back to what they were."""
+    _write(tmp_path, content="old")
+    before = _files(tmp_path)
+    exchange = placing._exchange
+
+    def fail_for_text(new, place):
+        if "text" in place.parts[-2:]:
+            raise OSError("no such right")
+        exchange(new, place)
+
+    monkeypatch.setattr(placing, "_exchange", fail_for_text)
+    with pytest.raises(OSError, match="no such right"):
+        _write(tmp_path, content="new", overwrite=True)
+    assert _files(tmp_path).keys() == before.keys()
+    assert {file.read_text() for file in tmp_path.rglob("*.*") if file.is_file()} == {"old"}
+
+
+@pytest.mark.parametrize("place", ["export", "export/text"])
+def test_a_file_where_a_folder_goes(tmp_path, place):
+    """Refused before anything is written."""
+    file = tmp_path / place
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("mine")
+    before = _files(tmp_path)
+    with pytest.raises(NotADirectoryError, match="which is a file"):
+        _write(tmp_path / "export")
+    assert _files(tmp_path) == before
+
+
+def test_bucket():
+    """TensorFlow's file systems, gs:// among them; ram:// is one that every machine has."""
+    _write("ram://bucket/small", content="old")
+    with pytest.raises(FileExistsError, match="overwrite"):
+        _write("ram://bucket/small")
+    _write("ram://bucket/small", content="new", overwrite=True)
+    for part in PARTS:
+        for name in ("saved_model.pb", "variables/variables.index"):
+            assert tf.io.gfile.GFile(f"ram://bucket/small/{part}/1/{name}").read() == "new"

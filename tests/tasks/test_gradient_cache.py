@@ -1,0 +1,104 @@
+"""Cached gradients against those of the whole batch, with and without dropout; how much memory they need."""
+
+import sys
+
+import keras
+import numpy as np
+import pytest
+
+from keras_bert import Bert, BertConfig, SentenceEmbedder
+from keras_bert.tasks.losses import MultipleNegativesRanking
+from tests.parity.oracles import ragged_batch, randomize
+from tests.subprocesses import fork
+from tests.tasks.small import NO_DROPOUT, TEXTS, small_bert
+
+if keras.backend.backend() != "tensorflow":
+    pytest.skip("gradient caching is TensorFlow's", allow_module_level=True)
+
+import tensorflow as tf
+
+from keras_bert.tasks.gradient_cache import cached_gradients
+
+LOSS = MultipleNegativesRanking()
+
+
+def test_gradients_of_512_pairs():
+    """Also where the last part is smaller than the others."""
+    model = SentenceEmbedder(small_bert(**NO_DROPOUT))
+    x = ragged_batch(model.bert.config, tuple(3 + i % 9 for i in range(1024)))
+    targets = np.arange(512)
+    with tf.GradientTape() as tape:
+        vectors = model(x, training=True)
+        loss = LOSS(targets, vectors)
+    variables = [variable.value for variable in model.trainable_variables]
+    expected = tape.gradient(loss, variables)
+    cached = tf.function(lambda x: cached_gradients(model, x, 100, lambda found: LOSS(targets, found)))
+    found, gradients = cached({name: tf.constant(values) for name, values in x.items()})
+    assert np.abs(found - vectors).max() <= 1e-6
+    largest = max(float(tf.reduce_max(tf.abs(gradient))) for gradient in expected)
+    assert largest > 1e-3
+    for ours, theirs in zip(gradients, expected, strict=True):
+        assert np.abs(ours - theirs).max() <= 1e-5
+
+
+def test_dropout_is_the_same_in_both_passes():
+    """The gradients are those of one graph whose parts draw in the same order."""
+    model = SentenceEmbedder(small_bert(hidden_dropout_prob=0.3))
+    x = {name: tf.constant(values) for name, values in ragged_batch(model.bert.config, (5, 9, 3, 7, 8, 4)).items()}
+    before = [np.array(variable) for variable in model.variables]
+    found, gradients = cached_gradients(model, x, 2, lambda found: LOSS(np.arange(3), found))
+    for variable, value in zip(model.variables, before, strict=True):
+        variable.assign(value)
+    with tf.GradientTape() as tape:
+        parts = [model({name: values[i : i + 2] for name, values in x.items()}, training=True) for i in (0, 2, 4)]
+        loss = LOSS(np.arange(3), tf.concat(parts, 0))
+    expected = tape.gradient(loss, [variable.value for variable in model.trainable_variables])
+    assert np.abs(found - tf.concat(parts, 0)).max() <= 1e-6
+    assert np.abs(found - model(x, training=False)).max() > 1e-2
+    for ours, theirs in zip(gradients, expected, strict=True):
+        assert np.abs(ours - theirs).max() <= 1e-5
+
+
+@pytest.mark.usefixtures("eager")
+def test_fit_with_and_without():
+    """The same weights after a few steps, and the same losses."""
+    weights, losses = [], []
+    for cache_batch in (None, 3):
+        keras.utils.set_random_seed(0)
+        task = SentenceEmbedder(small_bert(**NO_DROPOUT))
+        x = (TEXTS, [f"{text} film" for text in TEXTS])
+        history = task.fit(x, batch_size=4, epochs=2, cache_batch=cache_batch, verbose=0).history
+        weights.append(task.get_weights())
+        losses.append(history["loss"])
+    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
+    assert losses[0][0] > losses[0][-1]
+    for one, other in zip(*weights, strict=True):
+        assert np.abs(one - other).max() <= 1e-4
+
+
+def step_memory(cache_batch):
+    """By how many bytes a step with 512 pairs raises the peak of this process."""
+    from tests.text.test_memory import status
+
+    config = BertConfig(
+        vocab_size=100, hidden_size=64, num_hidden_layers=4, num_attention_heads=2, intermediate_size=256,
+        max_position_embeddings=64,
+    )  # fmt: skip
+    model = SentenceEmbedder(randomize(Bert(config)))
+    model.compile("sgd", LOSS)
+    model.cache_batch = cache_batch
+    small, large = (ragged_batch(config, (32,) * 2 * pairs) for pairs in (2, 512))
+    model.train_on_batch(small, np.arange(2))
+    with open("/proc/self/clear_refs", "w") as file:
+        file.write("5")  # resets the peak
+    before = status("VmRSS")
+    model.train_on_batch(large, np.arange(512))
+    return status("VmHWM") - before
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the peak is read from /proc")
+def test_memory_of_512_pairs():
+    direct, cached = (fork(step_memory, cache_batch) for cache_batch in (None, 16))
+    print(f"peak of a step with 512 pairs: direct {direct / 2**20:.0f} MB, cached {cached / 2**20:.0f} MB")  # noqa: T201
+    assert cached <= direct / 4

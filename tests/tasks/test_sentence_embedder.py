@@ -1,0 +1,299 @@
+"""SentenceEmbedder: what it learns from each form of rows, its scores, and where it is kept."""
+
+import json
+
+import keras
+import numpy as np
+import pytest
+from sklearn.metrics import label_ranking_average_precision_score, top_k_accuracy_score
+from sklearn.neighbors import NearestNeighbors
+
+import keras_bert
+from keras_bert import SentenceEmbedder
+from keras_bert.tasks.finetune_recipe import FinetuneRecipe
+from keras_bert.tasks.losses import CoSENT, MultipleNegativesRanking
+from keras_bert.tasks.metrics.retrieval import neighbour_scores, retrieval_scores
+from keras_bert.tasks.run.finished_task import FinishedTask
+from keras_bert.vectors import Pooling
+from keras_bert.weights.convert import convert
+from tests.tasks.runs import run, train, write
+from tests.tasks.small import NO_DROPOUT, PAIRS, TEXTS, small_bert
+
+RECIPE = FinetuneRecipe(learning_rate=0.02, epochs=3, batch_size=4)
+QUERIES = ["good", "bad", "rome", "anna"]
+POSITIVES = ["the film was good", "the film was bad", "lives in rome", "who lives"]
+NEGATIVES = ["bad", "good", "the film", "the film was good"]
+
+
+# === Vectors ===
+
+
+@pytest.mark.parametrize(("pooling", "normalize"), [("mean", True), ("cls", False), ("max", True)])
+def test_embed_is_that_of_the_bert(pooling, normalize):
+    bert = small_bert()
+    expected = bert.embed(TEXTS, pooling=pooling, normalize=normalize)
+    task = SentenceEmbedder(bert, pooling, normalize=normalize)
+    for found in (task.embed(TEXTS), task.predict(TEXTS), task.bert.embed(TEXTS), task.answers(TEXTS)):
+        assert np.abs(found - expected).max() <= 1e-6
+    assert task.embed("good").shape == (1, 8)
+    assert task.embed([]).shape == (0, 8)
+    assert task.predict((TEXTS, TEXTS)).shape == (4, 2, 8)
+    with pytest.raises(ValueError, match="pooling='middle'"):
+        SentenceEmbedder(bert, "middle")
+
+
+def test_the_limit_is_that_of_the_preprocessor():
+    """Texts that are too long, empty texts, and the pooling of the Bert."""
+    bert = small_bert(seq_length=8)
+    bert.pooling = Pooling("cls")
+    task = SentenceEmbedder(bert)
+    assert bert.pooling == Pooling("cls", True, 8)
+    texts = ["", "good " * 50, "good " * 6]
+    found = task.embed(texts)
+    assert np.abs(found - task.predict(texts)).max() <= 1e-6
+    assert np.abs(found[1] - found[2]).max() <= 1e-6
+    assert np.isfinite(found).all()
+
+
+# === Learning ===
+
+
+@pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize(
+    ("x", "y", "options"),
+    [
+        ((QUERIES, POSITIVES), None, {}),
+        ((QUERIES, POSITIVES, NEGATIVES), None, {"loss": MultipleNegativesRanking(0.1, symmetric=True)}),
+        ((QUERIES, POSITIVES), [1.0, 0.0, 0.5, 0.2], {}),
+        ((QUERIES, POSITIVES), [5, 0, 3, 1], {"loss": "cosent"}),
+        ([*POSITIVES, *NEGATIVES], ["a", "a", "b", "b"] * 2, {"loss": "triplet", "batch_size": 8}),
+    ],
+)
+def test_learns(x, y, options):
+    task = SentenceEmbedder(small_bert(**NO_DROPOUT))
+    history = task.fit(x, y, recipe=RECIPE, verbose=0, validation_data=(x, y), **options).history
+    assert history["loss"][-1] < history["loss"][0]
+    before = SentenceEmbedder(small_bert(**NO_DROPOUT)).evaluate(x, y, return_dict=True, verbose=0)
+    after = task.evaluate(x, y, return_dict=True, verbose=0)
+    score = task.best_score
+    assert after[score] >= before[score]
+    assert after[score] == pytest.approx(history[f"val_{score}"][-1])
+    assert after["loss"] == pytest.approx(history["val_loss"][-1], abs=1e-5)
+
+
+@pytest.mark.usefixtures("eager")
+def test_sim_cse():
+    """A text is its own positive under another dropout: texts move apart."""
+    task = SentenceEmbedder(small_bert(hidden_dropout_prob=0.2))
+
+    def mean_cosine():
+        vectors = task.embed(TEXTS)
+        return (vectors @ vectors.T)[np.triu_indices(4, 1)].mean()
+
+    before = mean_cosine()
+    history = task.fit(TEXTS, recipe=RECIPE, verbose=0, validation_data=(PAIRS, [1.0, 0.0, 0.5, 0.2])).history
+    assert mean_cosine() < before
+    assert "val_spearman" in history
+    with pytest.raises(ValueError, match="a Bert with dropout"):
+        SentenceEmbedder(small_bert(**NO_DROPOUT)).fit(TEXTS, verbose=0)
+    with pytest.raises(ValueError, match="To evaluate, pass pairs"):
+        task.evaluate(TEXTS)
+
+
+@pytest.mark.usefixtures("eager")
+def test_scores_do_not_depend_on_the_batch_size():
+    task = SentenceEmbedder(small_bert())
+    texts = [f"{'good ' * (i % 9)}{'film ' * (i % 4)}was" for i in range(36)]
+    others = [*texts[1:], texts[0]]
+    for x, y in (
+        ((texts, others), None),
+        ((texts, others), np.linspace(0, 1, 36)),
+        (texts, [i % 3 for i in range(36)]),
+    ):
+        one, *rest = (task.evaluate(x, y, batch_size, verbose=0, return_dict=True) for batch_size in (1, 4, 32, 300))
+        for other in rest:
+            assert other == pytest.approx(one, abs=1e-6)
+
+
+# === Scores ===
+
+
+def test_retrieval_scores():
+    """Against scikit-learn, for queries that each have one positive."""
+    rng = np.random.default_rng(0)
+    vectors = rng.standard_normal((30, 3, 8))
+    columns = [[f"{name}{row}" for row in range(30)] for name in "qpn"]
+    found = retrieval_scores(columns, vectors)
+    unit = vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
+    cosines = unit[:, 0] @ np.concatenate([unit[:, 1], unit[:, 2]]).T
+    true = np.arange(30)
+    assert found["mrr"] == pytest.approx(label_ranking_average_precision_score(np.eye(30, 60), cosines))
+    for most in (1, 5, 10):
+        expected = top_k_accuracy_score(true, cosines, k=most, labels=range(60))
+        assert found[f"recall@{most}"] == pytest.approx(expected)
+
+
+def test_retrieval_of_equal_texts_and_equal_vectors():
+    """A query with two positives, of which one is the nearest; and vectors that are all the same find nothing."""
+    vectors = np.eye(4)[[[0, 0], [0, 1], [2, 2]]]
+    found = retrieval_scores([["a", "a", "b"], ["c", "d", "e"]], vectors)
+    assert (found["recall@1"], found["mrr"]) == (0.75, 1.0)
+    same = retrieval_scores([["a", "b"], ["c", "d"]], np.ones((2, 2, 3)))
+    assert (same["recall@1"], same["mrr"]) == (0.0, 0.5)
+
+
+def test_neighbour_scores():
+    rng = np.random.default_rng(0)
+    vectors, labels = rng.standard_normal((40, 5)), rng.integers(0, 3, 40)
+    neighbour = NearestNeighbors(n_neighbors=2, metric="cosine").fit(vectors).kneighbors(vectors)[1][:, 1]
+    assert neighbour_scores(labels, vectors)["neighbour_accuracy"] == np.mean(labels[neighbour] == labels)
+
+
+# === Bad input ===
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "options", "message"),
+    [
+        ((QUERIES, ["good"] * 4), None, {}, r"same positive, .*'good' in 4 rows"),
+        ((QUERIES, POSITIVES, POSITIVES), None, {}, r"negative at row 0 is the same text .*4 of 4 rows"),
+        ((QUERIES, POSITIVES, NEGATIVES), [0.5] * 4, {}, r"three columns of texts"),
+        ((QUERIES, POSITIVES, NEGATIVES, QUERIES), None, {}, r"Received: 4 columns"),
+        ((QUERIES, POSITIVES[:3]), None, {}, r"differ in length"),
+        ((QUERIES, POSITIVES), [5, 0, 3, 1], {}, r"row 0 is no cosine.*y / 5"),
+        ((QUERIES, POSITIVES), [0.5] * 4, {"loss": "cosent"}, r"All scores are the same"),
+        ((QUERIES, POSITIVES), [0, 1, 2, 3], {"loss": "cosent", "sample_weight": [1, 2, 1, 1]}, "one loss for"),
+        ((QUERIES, POSITIVES), [0.5, float("nan"), 0, 0], {}, r"score at row 1"),
+        ((QUERIES, POSITIVES), None, {"loss": "cosine"}, r"learns from scores, and these rows are pairs.*'ranking'"),
+        ((QUERIES, POSITIVES), None, {"loss": "softmax"}, r"loss='softmax'"),
+        (QUERIES, POSITIVES, {}, r"another label for each text.*4 labels for 4 texts"),
+        (QUERIES, ["a"] * 4, {}, r"Received: 1 labels, at most 4 texts of one"),
+        (QUERIES, ["a", None, "a", "b"], {}, r"Row 1 has no label"),
+        (QUERIES, ["a", "a", "b", "b"], {"class_weight": {"a": 2}}, r"class_weight"),
+        ((QUERIES, [*POSITIVES[:3], None]), None, {}, r"Row 3 has no text"),
+    ],
+)  # fmt: skip
+def test_bad_rows(x, y, options, message):
+    with pytest.raises(ValueError, match=message) as error:
+        SentenceEmbedder(small_bert()).fit(x, y, verbose=0, **options)
+    assert "\n" not in str(error.value)
+
+
+def test_bad_options():
+    task = SentenceEmbedder(small_bert())
+    task.bert.freeze()
+    with pytest.raises(ValueError, match="nothing to train"):
+        task.fit((QUERIES, POSITIVES), verbose=0)
+    task.compile("sgd", CoSENT())
+    with pytest.raises(ValueError, match="compiled with another"):
+        task.fit((QUERIES, POSITIVES), loss="ranking", verbose=0)
+    task.bert.unfreeze()
+    with pytest.raises(ValueError, match="CoSENT learns from scores"):
+        task.fit((QUERIES, POSITIVES), verbose=0)
+
+
+def test_several_devices_are_refused(monkeypatch):
+    monkeypatch.setattr(SentenceEmbedder, "is_distributed", True)
+    with pytest.raises(ValueError, match="trains on one device"):
+        SentenceEmbedder(small_bert()).fit((QUERIES, POSITIVES), verbose=0)
+
+
+# === Files ===
+
+
+@pytest.mark.usefixtures("eager")
+def test_saved_and_loaded(tmp_path):
+    task = SentenceEmbedder(small_bert(), "max", normalize=False)
+    task.fit((QUERIES, POSITIVES), loss=MultipleNegativesRanking(0.1), epochs=1, verbose=0)
+    task.save(tmp_path / "task.keras")
+    again = keras.models.load_model(tmp_path / "task.keras")
+    assert (again.pooling, again.normalize, again.loss.temperature) == ("max", False, 0.1)
+    assert np.array_equal(again.embed(TEXTS), task.embed(TEXTS))
+    assert np.array_equal(keras_bert.load(tmp_path / "task.keras").embed(TEXTS), task.embed(TEXTS))
+    assert keras_bert.load(tmp_path / "task.keras").pooling == Pooling("max", False, 16)
+
+
+@pytest.mark.long
+def test_converted(tmp_path):
+    """Our folder, and a folder that sentence-transformers loads."""
+    task = SentenceEmbedder(small_bert(seq_length=8), "cls")
+    task.save(tmp_path / "task.keras")
+    texts = [*TEXTS, "good " * 20]
+    expected = task.embed(texts)
+    for form in ("keras-bert", "hf"):
+        convert(tmp_path / "task.keras", form, tmp_path / form)
+        assert np.abs(keras_bert.load(tmp_path / form).embed(texts) - expected).max() <= 1e-6
+    library = pytest.importorskip("sentence_transformers")
+    theirs = library.SentenceTransformer(str(tmp_path / "hf"), device="cpu", local_files_only=True)
+    assert theirs.max_seq_length == 8
+    assert theirs.similarity_fn_name == "cosine"
+    assert np.abs(theirs.encode(texts) - expected).max() <= 1e-5
+
+
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="exports are TensorFlow's")
+def test_exported(tmp_path):
+    import tensorflow as tf
+
+    task = SentenceEmbedder(small_bert())
+    keras_bert.export(task, tmp_path / "texts")
+    served = tf.saved_model.load(tmp_path / "texts" / "text" / "1").signatures
+    assert set(served) == {"serving_default", "logits"}
+    found = served["serving_default"](text=tf.constant([*TEXTS, ""]))
+    assert np.abs(found["embedding"] - task.embed([*TEXTS, ""])).max() <= 1e-6
+    assert not found["truncated"].numpy().any()
+    again = SentenceEmbedder.load(tmp_path / "texts")
+    assert np.array_equal(again.embed(TEXTS), task.embed(TEXTS))
+
+
+# === The command line ===
+
+
+@pytest.mark.long
+def test_finetune_embed(bert, tmp_path):
+    """Pairs, pairs with scores, pairs with negatives, and texts with labels, by the columns that are named."""
+    words = ["good", "bad", "anna", "paul", "seoul", "paris"]
+    rows = [[word, f"the {word} film", f"{words[i - 1]} ran", word[0], i % 2] for i, word in enumerate(words)] * 8
+    path = write(tmp_path / "a.tsv", [["query", "match", "other", "kind", "score"], *rows])
+    pair = ["--text", "query", "--text", "match", "--batch-size", 8]
+    train(bert, "embed", path, path, tmp_path / "pairs", *pair, "--epochs", 4)
+    metrics = json.loads((tmp_path / "pairs/metrics.json").read_text())
+    assert metrics["chosen_by"] == "mrr"
+    assert metrics["valid"]["recall@1"] > 0.9
+    options = {
+        "spearman": [*pair, "--label", "score"],
+        "mrr": [*pair, "--text", "other"],
+        "neighbour_accuracy": ["--text", "match", "--label", "kind"],
+    }
+    for number, (score, words) in enumerate(options.items()):
+        assert score in train(bert, "embed", path, path, tmp_path / str(number), *words, "--epochs", 1)
+    command = ["finetune", "embed", "--train", path, "--split", 0.25, "--output", tmp_path / "held", "--model", bert]
+    assert "mrr" in run(*command, *pair, "--epochs", 1).output
+    said = run("evaluate", tmp_path / "pairs", "--data", path, "--label", "score").output
+    assert "spearman" in said
+    answer = json.loads(run("predict", tmp_path / "pairs", input="the film\tis good\n").stdout)
+    task = FinishedTask.load(tmp_path / "pairs").task
+    assert np.abs(np.array(answer["vector"]) - task.embed("the film\tis good")[0]).max() <= 1e-6
+    assert 'task.embed(["some text"])' in (tmp_path / "pairs/README.md").read_text()
+
+
+def test_search(bert, tmp_path):
+    corpus = tmp_path / "corpus.txt"
+    texts = ["the film is good", "anna ran", "paul is in seoul", "the film"]
+    corpus.write_text("\n".join(texts) + "\n")
+    words = ["search", corpus, "--query", "anna", "--query", "seoul", "--model", bert, "--top", 2]
+    plain = run(*words).stdout.splitlines()
+    vectors = keras_bert.load(bert).embed([*texts, "anna", "seoul"], normalize=True)
+    cosines = vectors[4:] @ vectors[:4].T
+    expected = []
+    for query, row in zip(("anna", "seoul"), cosines, strict=True):
+        expected += [query, *(f"{row[i]:.4f}\t{i}\t{texts[i]}" for i in np.argsort(-row)[:2])]
+    assert plain == expected
+    kept = tmp_path / "vectors.npy"
+    assert run(*words, "--vectors", kept).stdout.splitlines() == plain
+    assert np.load(kept).shape == (4, 16)
+    assert run(*words, "--vectors", kept).stdout.splitlines() == plain
+    hits = [json.loads(line) for line in run(*words, "--vectors", kept, "--json").stdout.splitlines()]
+    assert [hit["text"] for hit in hits[:2]] == [line.split("\t")[2] for line in plain[1:3]]
+    corpus.write_text("\n".join([*texts, "more"]) + "\n")
+    with pytest.raises(ValueError, match=r"of other texts.*\(4, 16\) for 5 texts"):
+        run(*words, "--vectors", kept)
