@@ -60,7 +60,8 @@ def ours(run: dict[str, Any], dataset: Any, train: Any, test: Any, labels: list[
         "answer": keras_bert.QuestionAnswerer,
     }
     task = classes[dataset.kind](bert, **settings)
-    recipe = FinetuneRecipe(learning_rate=1e-3 if frozen else run["learning_rate"], epochs=run["epochs"])
+    learning_rate = 1e-3 if frozen else run["learning_rate"]
+    recipe = FinetuneRecipe(learning_rate=learning_rate, epochs=run["epochs"], **run.get("recipe", {}))
     began = time.perf_counter()
     callbacks = [_keras_clock(clock)] if clock else []
     task.fit(train, recipe=recipe, seed=run["seed"], callbacks=callbacks, verbose=0)

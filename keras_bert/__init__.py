@@ -10,6 +10,7 @@ from keras_bert.exports.export import export
 from keras_bert.inference import inference
 from keras_bert.pretraining.pretrainer import Pretrainer
 from keras_bert.tasks import metrics as _metrics  # F1 and Matthews
+from keras_bert.tasks.finetune_recipe import FinetuneRecipe
 from keras_bert.tasks.multiple_choice import MultipleChoice
 from keras_bert.tasks.question_answerer import QuestionAnswerer
 from keras_bert.tasks.sentence_embedder import SentenceEmbedder
@@ -29,6 +30,7 @@ __all__ = [
     "AdamW",
     "Bert",
     "BertConfig",
+    "FinetuneRecipe",
     "MultipleChoice",
     "Preprocessor",
     "Pretrainer",

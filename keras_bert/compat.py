@@ -5,6 +5,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import keras
+from keras import ops
 
 from keras_bert.lazy import tf
 
@@ -32,9 +33,23 @@ def compiled_metrics(model: keras.Model) -> Iterator[Any]:
 # === Keras: optimizers ===
 
 
+def number_of(optimizer: Any, variable: Any) -> int:
+    """The place of a variable, or of the tf.Variable in it, among those that the optimizer was built with."""
+    return optimizer._get_variable_index(variable)
+
+
+def averages_of(optimizer: Any) -> list[tuple[Any, Any]]:
+    """Each trained variable with its moving average; none without `use_ema`."""
+    optimizer = getattr(optimizer, "inner_optimizer", optimizer)  # inside loss scaling
+    if not getattr(optimizer, "use_ema", False):
+        return []
+    pairs = zip(optimizer._trainable_variables, optimizer._model_variables_moving_average, strict=True)
+    return [(variable, average) for variable, average in pairs if average is not None]
+
+
 def moments_of(optimizer: Any, variable: Any) -> tuple[Any, Any]:
     """The first and the second moment of a variable in Keras's Adam or Lamb, which has them in private lists."""
-    index = optimizer._get_variable_index(variable)
+    index = number_of(optimizer, variable)
     return optimizer._momentums[index], optimizer._velocities[index]
 
 
@@ -63,8 +78,36 @@ class WithoutSeparateDecay:
     Keras's own decay would come on top. `weight_decay=None` would turn that off, but it must be in the config.
     """
 
+    decays_in_update = True
+
     def _apply_weight_decay(self, variables: Any) -> None:
-        pass
+        if not self.decays_in_update:
+            super()._apply_weight_decay(variables)  # type: ignore[misc]
+
+
+class CountsUpdates:
+    """A base for optimizers that count updates of the weights where the gradients of several batches make one update.
+
+    Keras's own schedule and moving averages count batches.
+    """
+
+    def _get_current_learning_rate(self) -> Any:
+        schedule = self._learning_rate  # type: ignore[attr-defined]
+        if isinstance(schedule, keras.optimizers.schedules.LearningRateSchedule):
+            return schedule(self.iterations)  # type: ignore[attr-defined]
+        return super()._get_current_learning_rate()  # type: ignore[misc]
+
+    def _update_model_variables_moving_average(self, variables: Any) -> None:
+        optimizer: Any = self
+        batches = optimizer.gradient_accumulation_steps
+        if not batches:
+            super()._update_model_variables_moving_average(variables)  # type: ignore[misc]
+            return
+        is_update = (optimizer._iterations + 1) % batches == 0
+        keep = ops.where(is_update, optimizer.ema_momentum, 1.0)
+        keep = ops.where(optimizer.iterations > 0, keep, 0.0)  # the first average is the weights themselves
+        for variable, average in averages_of(optimizer):
+            average.assign(keep * average + (1.0 - keep) * variable)
 
 
 # === TensorFlow ===

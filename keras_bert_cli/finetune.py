@@ -88,6 +88,20 @@ class TaskCommand(Command):
         super().__init__(name, params=params, **settings)
 
 
+def class_weights(given: list[str]) -> Any:
+    """What --class-weight says: "balanced", or the weight of each label."""
+    if not given or given == ["balanced"]:
+        return given[0] if given else None
+    weights = {}
+    for word in given:
+        label, _, weight = word.rpartition("=")
+        try:
+            weights[label] = float(weight)
+        except ValueError:
+            raise typer.BadParameter(f"It must be balanced, or LABEL=W as in spam=3. Received: {word!r}") from None
+    return weights
+
+
 def finetune(
     context: typer.Context,
     train: Annotated[Path, typer.Option(help="File of rows to learn from.", exists=True, dir_okay=False)],
@@ -168,17 +182,60 @@ def finetune(
         int | None,
         typer.Option(min=1, max=options.MOST, help="Train the head and low-rank updates (LoRA) of this rank."),
     ] = None,
+    layer_decay: Annotated[
+        float, typer.Option(min=0, max=1, help="Multiply the learning rate by this from each block to the one below.")
+    ] = 1.0,
+    ema: Annotated[
+        float, typer.Option(min=0, max=1, help="Momentum of a moving average of the weights, such as 0.99, to keep.")
+    ] = 0.0,
+    label_smoothing: Annotated[
+        float, typer.Option(min=0, max=1, help="Spread this share of each label evenly over all labels.")
+    ] = 0.0,
+    accumulate: Annotated[int, typer.Option(min=1, max=options.MOST, help="Batches that make one step together.")] = 1,
+    class_weight: Annotated[
+        list[str],
+        typer.Option(
+            callback=class_weights,
+            metavar="balanced|LABEL=W",
+            help="Give all labels the same total weight, or a label the weight W. Repeat it for more labels.",
+        ),
+    ] = [],  # noqa: B006
+    patience: Annotated[
+        int | None, typer.Option(min=1, help="Stop after this many epochs that are no better than the best.")
+    ] = None,
     best_by: Annotated[
         str | None,
         typer.Option(help="Score by which an epoch is the best, such as f1_macro.", show_default="the task's"),
     ] = None,
     strategy: options.Strategy = "one",
+    seeds: Annotated[
+        int | None, typer.Option(min=2, help="Train with this many seeds, report the spread, and keep the best.")
+    ] = None,
+    average: Annotated[bool, typer.Option("--average", help="With --seeds: keep the average of the weights.")] = False,
     grid: Annotated[
         bool,
         typer.Option(
             "--grid", help="Try batch sizes 16 and 32, learning rates 5e-5, 3e-5 and 2e-5, and 2, 3 and 4 epochs."
         ),
     ] = False,
+    search: Annotated[
+        list[str],
+        typer.Option(
+            metavar="NAME=VALUE,VALUE",
+            help="Try values of an option, such as learning_rate=2e-5,5e-5. Repeat it for all combinations.",
+        ),
+    ] = [],  # noqa: B006
+    prune: Annotated[
+        bool, typer.Option("--prune", help="With --grid or --search: end runs that are worse than most.")
+    ] = False,
+    callbacks: Annotated[
+        list[str],
+        typer.Option(
+            "--callback",
+            metavar="MODULE:NAME",
+            help="A Keras callback by its import path. MODULE:NAME={...} has its arguments in JSON.",
+        ),
+    ] = [],  # noqa: B006
 ) -> None:
     name = context.command.name or ""
     given = context.params | {"freeze": -1 if freeze else freeze_blocks}
@@ -191,22 +248,37 @@ def finetune(
         raise typer.BadParameter("--size starts from random weights. Leave out --model, or --size and --vocab.")
     if (size is None) != (vocab is None):
         raise typer.BadParameter("--size and --vocab belong together. Give both for random weights, or neither.")
+    if seeds and (grid or search):
+        raise typer.BadParameter("--seeds trains with one setting. Use --search seed=0,1,2 to try several of both.")
+    if (average and not seeds) or (prune and not (grid or search)):
+        raise typer.BadParameter(
+            "--average or --prune was given by itself. Use --average with --seeds, and --prune with --grid or --search."
+        )
     task = TASKS[name]
     labelled = len(text) not in task.texts_without_label or label != "label"  # unless another column was named
     first_look([path for path in (train, valid) if path], name, task.formats, given, labelled=labelled)
 
     from keras_bert.tasks.readers import Reading
     from keras_bert.tasks.run.finetune import finetune as run
-    from keras_bert.tasks.run.grid import finetune_grid
+    from keras_bert.tasks.run.grid import GRID, finetune_grid, grid_of
+    from keras_bert.tasks.run.seeds import finetune_seeds
     from keras_bert.tasks.run.settings import FinetuneSettings
 
     given["reading"] = Reading(**options.fields_of(Reading, given))
     settings = FinetuneSettings(kind=name, **options.fields_of(FinetuneSettings, given))
-    metrics = finetune_grid(settings, output) if grid else run(settings, output)
+    if grid or search:
+        metrics = finetune_grid(settings, output, (GRID if grid else {}) | grid_of(search), prune=prune)
+    elif seeds:
+        metrics = finetune_seeds(settings, output, seeds, average=average)
+    else:
+        metrics = run(settings, output)
     options.print_scores(metrics["valid"], metrics)
     for name, value in metrics.get("calibration", {}).get("set", {}).items():
         typer.echo(f"{name}\t{value}")
-    typer.echo(f"{output}: epoch {metrics['best_epoch']}, the best by {metrics['chosen_by']}")
+    for name, (mean, spread) in metrics.get("spread", {}).items():
+        typer.echo(f"{name} of {seeds} seeds\t{mean:.4f} +- {spread:.4f}")
+    kept = f"epoch {metrics['best_epoch']}, the best by {metrics['chosen_by']}"
+    typer.echo(f"{output}: {'the average of the weights' if average else kept}")
 
 
 _commands = group(

@@ -46,6 +46,8 @@ def test_moments_and_decay(kind):
     kernel, bias = model.trainable_variables
     assert compat.decays(optimizer, kernel)
     assert not compat.decays(optimizer, bias)
+    assert [compat.number_of(optimizer, variable) for variable in (kernel, bias)] == [0, 1]
+    assert compat.averages_of(optimizer) == []
     gradients = [keras.ops.ones(variable.shape) for variable in (kernel, bias)]
     optimizer.apply(gradients)
     for variable in (kernel, bias):
@@ -67,6 +69,32 @@ def test_without_separate_decay():
         optimizer.apply([keras.ops.zeros(variable.shape) for variable in model.trainable_variables])
         assert (not np.array_equal(before[0], model.get_weights()[0])) == moves
         assert optimizer.get_config()["weight_decay"] == 0.5
+
+
+def test_averages_of():
+    model = small_model()
+    optimizer = keras.optimizers.SGD(0.1, use_ema=True, ema_momentum=0.5)
+    optimizer.build(model.trainable_variables)
+    for _ in range(2):
+        optimizer.apply([keras.ops.ones(variable.shape) for variable in model.trainable_variables])
+    (kernel, average), _ = compat.averages_of(keras.optimizers.LossScaleOptimizer(optimizer))
+    assert kernel is model.trainable_variables[0]
+    np.testing.assert_allclose(array(average), array(kernel) + 0.05, rtol=1e-5)  # between both steps
+
+
+def test_counts_updates():
+    class Counting(compat.CountsUpdates, keras.optimizers.SGD):
+        """The schedule of Keras's own would count four batches."""
+
+    schedule = keras.optimizers.schedules.PolynomialDecay(1.0, 4, 0.0)
+    for kind, rate in ((keras.optimizers.SGD, 0.0), (Counting, 0.5)):
+        model = small_model()
+        optimizer = kind(schedule, gradient_accumulation_steps=2)
+        optimizer.build(model.trainable_variables)
+        for _ in range(4):
+            optimizer.apply([keras.ops.ones(variable.shape) for variable in model.trainable_variables])
+        assert float(optimizer.learning_rate) == rate
+    assert float(Counting(0.25).learning_rate) == 0.25
 
 
 # === TensorFlow ===

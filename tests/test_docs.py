@@ -56,7 +56,7 @@ HOOKS = {
     "examples", "labelled_examples", "held_out_examples", "with_targets", "target_ids", "class_weight_ids", "settings",
     "check_learnable", "check_rows", "check_settings", "objective", "measures", "measures_of", "is_distributed",
     "logits", "runners", "stack_logits", "target_scores", "report_logits", "report_options", "decode_words",
-    "has_preprocessor", "held_out_loss", "packer", "own_settings",
+    "recipe_loss", "weighs_labels_in_loss", "has_preprocessor", "held_out_loss", "packer", "own_settings",
 }  # fmt: skip
 # Nor do these, which the author of a task writes: examples/own_task.py shows how.
 CONTRACT = {

@@ -1,57 +1,115 @@
-"""The paper's fine-tuning recipe (Devlin et al. 2018, appendix A.3), for a task that was not compiled."""
+"""FinetuneRecipe: how `fit` trains a task that was not compiled, by default as in the paper."""
 
+import dataclasses
 import math
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
+from keras_bert.checks import check_share
 from keras_bert.tasks.columns import count_of
 from keras_bert.training.optimizer import AdamW, WarmupLinearDecay
+
+SHARES = ("layer_decay", "ema", "label_smoothing")
+OPTIONS = (*SHARES, "accumulate", "class_weight")  # which the paper does not have
 
 
 @dataclass(frozen=True)
 class FinetuneRecipe:
-    """AdamW with warm-up, linear decay to 0 and gradients clipped to a norm."""
+    """AdamW with warm-up, linear decay to 0 and gradients clipped to a norm (Devlin et al. 2018, appendix A.3).
+
+    The options after `epsilon` are not in that paper, and off by default. Pass a recipe to `fit`, or compile with its
+    `optimizer`.
+
+    Args:
+        warmup: the share of the steps in which the learning rate rises.
+        layer_decay: what the learning rate is multiplied by from one block to the one below (Howard and Ruder 2018,
+            Sun et al. 2019), such as 0.9.
+        ema: the momentum of a moving average of the weights, such as 0.99, whose values are validated and saved (Polyak
+            and Juditsky 1992); 0 keeps the weights of the last step.
+        label_smoothing: the share of each target that is spread evenly over all labels (Szegedy et al. 2016).
+        accumulate: how many batches make one step, by the mean of their gradients (Ott et al. 2018).
+        class_weight: how much each label weighs, by name; labels that are not named weigh 1. "balanced" gives all
+            labels of the training rows the same total (King and Zeng 2001). With `multi_label` it is the weight of
+            the texts that have the label.
+
+    >>> recipe = FinetuneRecipe(learning_rate=2e-5, layer_decay=0.9)
+    >>> optimizer = recipe.optimizer(steps=100)
+    >>> optimizer.epsilon, recipe.warmup_steps(100)
+    (1e-08, 10)
+    >>> recipe.describe("TextClassifier", steps=100)
+    "TextClassifier trains with the paper's recipe: AdamW, ... norm 1, layer_decay 0.9. To change this, ..."
+    """
 
     learning_rate: float = 3e-5
     epochs: int = 3
     batch_size: int = 32
-    warmup: float = 0.1  # of all steps
+    warmup: float = 0.1
     weight_decay: float = 0.01
     clipnorm: float = 1.0
     epsilon: float = 1e-8  # pretraining's 1e-6 would hold back weights with small gradients in so few steps
+    layer_decay: float = 1.0
+    ema: float = 0.0
+    label_smoothing: float = 0.0
+    accumulate: int = 1
+    class_weight: Any = None
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "batch_size"):
+        for name in ("epochs", "batch_size", "accumulate"):
             count_of(name, getattr(self, name), 1)
-        for name in ("learning_rate", "warmup", "weight_decay", "clipnorm", "epsilon"):
+        for name in ("learning_rate", "warmup", "weight_decay", "clipnorm", "epsilon", *SHARES):
             value = getattr(self, name)
             if not isinstance(value, Real) or not 0 <= float(value) < math.inf:  # refuses NaN too
                 raise ValueError(f"{name} must be a finite number of at least 0. Received: {name}={value!r}")
+        check_share(self, *SHARES)
 
     def optimizer(self, steps: int) -> AdamW:
-        """The optimizer of a run of this many steps."""
-        schedule = WarmupLinearDecay(self.learning_rate, warmup_steps=self.warmup_steps(steps), steps=steps)
+        """The optimizer of a run of this many batches, with its schedule."""
+        updates = self.updates(steps)
+        schedule = WarmupLinearDecay(self.learning_rate, warmup_steps=self.warmup_steps(steps), steps=updates)
         return AdamW(
             schedule,
             weight_decay=self.weight_decay,
             epsilon=self.epsilon,
             global_clipnorm=self.clipnorm,
+            layer_decay=self.layer_decay,
+            use_ema=self.ema > 0,
+            ema_momentum=self.ema or 0.99,
+            gradient_accumulation_steps=self.accumulate if self.accumulate > 1 else None,
             name="paper_finetuning",
         )
 
+    def updates(self, steps: int) -> int:
+        """How often the weights change in this many batches.
+
+        >>> FinetuneRecipe(accumulate=4).updates(steps=100)
+        25
+        """
+        return max(1, steps // self.accumulate)
+
     def warmup_steps(self, steps: int) -> int:
-        """How many of the steps raise the learning rate."""
-        return int(self.warmup * steps)
+        """How many of the updates raise the learning rate."""
+        return int(self.warmup * self.updates(steps))
 
     def describe(self, task: str, steps: int) -> str:
         """A line for the log."""
+        used = "".join(f", {name} {value}" for name, value in self.options().items())
         return (
             f"{task} trains with the paper's recipe: AdamW, learning rate {self.learning_rate:g} after "
-            f"{self.warmup_steps(steps)} warm-up steps, decaying to 0 over {steps} steps, gradients clipped to norm "
-            f"{self.clipnorm:g}. To change this, pass fit a recipe (keras_bert.tasks.finetune_recipe.FinetuneRecipe) "
+            f"{self.warmup_steps(steps)} warm-up steps, decaying to 0 over {self.updates(steps)} steps, gradients "
+            f"clipped to norm {self.clipnorm:g}{used}. To change this, pass fit a recipe (keras_bert.FinetuneRecipe) "
             "or call compile(); keras-bert finetune has --learning-rate, --epochs and --batch-size."
         )
+
+    def options(self) -> dict[str, Any]:
+        """The options after `epsilon` that are used.
+
+        >>> FinetuneRecipe(ema=0.99).options()
+        {'ema': 0.99}
+        """
+        fields = {field.name: field for field in dataclasses.fields(self)}
+        values = {name: getattr(self, name) for name in OPTIONS}
+        return {name: value for name, value in values.items() if value != fields[name].default}
 
 
 def steps_of(x: Any, batch_size: int, validation_split: float) -> int:

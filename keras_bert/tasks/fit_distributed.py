@@ -103,6 +103,12 @@ def _clip_norm(task: Any) -> float:
             "This optimizer clips each gradient separately, but several devices need clipping by the global norm. "
             f"Compile it with global_clipnorm. Received: clipnorm={optimizer.clipnorm}, clipvalue={optimizer.clipvalue}"
         )
+    if optimizer.use_ema or optimizer.gradient_accumulation_steps:
+        raise ValueError(
+            "On several devices weights are not averaged and batches make steps of their own. Leave ema and accumulate "
+            f"out. Received: use_ema={optimizer.use_ema}, "
+            f"gradient_accumulation_steps={optimizer.gradient_accumulation_steps}"
+        )
     return optimizer.global_clipnorm or 1e9
 
 

@@ -97,14 +97,52 @@ def _label_id(value: Any, ids: dict[str, int], row: int, where: str) -> int:
     return int(value)
 
 
-def class_weights(class_weight: Any, labels: tuple[str, ...]) -> np.ndarray:
-    """The weight of each label [C] from a dict by name or id; labels that it does not name weigh 1."""
+BALANCED = "balanced"
+
+
+def class_weights(class_weight: Any, labels: tuple[str, ...], targets: Any = None) -> np.ndarray:
+    """The weight of each label [C], from a dict by name or id; labels that it does not name weigh 1.
+
+    "balanced" gives all labels that occur in `targets`, ids [n], the same total, and the mean weight is 1.
+
+    >>> class_weights("balanced", ("bad", "good"), np.array([0, 0, 1])).tolist()
+    [0.75, 1.5]
+    """
+    if _is_balanced(class_weight, targets):
+        counts = np.bincount(targets, minlength=len(labels))
+        return (counts.sum() / np.count_nonzero(counts) / np.maximum(counts, 1)).astype("float32")
+    return _named_weights(class_weight, labels)
+
+
+def label_weights(class_weight: Any, labels: tuple[str, ...], targets: Any = None) -> np.ndarray:
+    """The same where a text can have several labels: how much more it weighs that a label holds than that it does not.
+
+    "balanced" gives the texts with a label in `targets`, 0 and 1 [n, C], the same total as those without it.
+
+    >>> label_weights("balanced", ("bad", "good"), np.array([[1, 1], [0, 1], [0, 0]])).tolist()
+    [2.0, 0.5]
+    """
+    if _is_balanced(class_weight, targets):
+        count = np.sum(targets, axis=0)
+        return np.where(count > 0, (len(targets) - count) / np.maximum(count, 1), 1.0).astype("float32")
+    return _named_weights(class_weight, labels)
+
+
+def _is_balanced(class_weight: Any, targets: Any) -> bool:
+    if isinstance(class_weight, str) and class_weight == BALANCED and targets is None:
+        raise ValueError(
+            "class_weight='balanced' needs the labels of all rows. Pass y, or the weight of each label. Received: no y"
+        )
+    return isinstance(class_weight, str) and class_weight == BALANCED
+
+
+def _named_weights(class_weight: Any, labels: tuple[str, ...]) -> np.ndarray:
     found = np.ones(len(labels), "float32")
     if class_weight is None:
         return found
     if not isinstance(class_weight, dict):
         raise TypeError(
-            f"class_weight must be a dict. Write it as in {{{labels[0]!r}: 2.0}}. Received: "
+            f"class_weight must be a dict or 'balanced'. Write it as in {{{labels[0]!r}: 2.0}}. Received: "
             f"class_weight={class_weight!r}"
         )
     if unknown := [name for name in class_weight if isinstance(name, str) and name not in labels]:

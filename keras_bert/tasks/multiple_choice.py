@@ -136,10 +136,11 @@ class MultipleChoice(Task):
 
     # === Answers ===
 
-    def choose(self, prompts: Any, choices: Sequence[Any], batch_size: int = 32) -> Any:
-        """A `Choice` for each prompt and its list of choices; for a single prompt, one."""
+    def choose(self, prompts: Any, choices: Any = None, batch_size: int = 32) -> Any:
+        """A `Choice` for each prompt and its list of choices, also of a table with both; for a single prompt, one."""
         one = isinstance(prompts, str)
-        answers = self.answers(([prompts], [choices]) if one else (prompts, choices), batch_size)
+        x = ([prompts], [choices]) if one else prompts if choices is None else (prompts, choices)
+        answers = self.answers(x, batch_size)
         return answers[0] if one else answers
 
     def decode(self, examples: LabelledRows, logits: list[np.ndarray]) -> list[Choice]:

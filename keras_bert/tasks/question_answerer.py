@@ -89,6 +89,7 @@ class QuestionAnswerer(Task):
     heads: tuple[str, ...] = ("qa",)
     table: tuple[tuple[str, ...], str] = (("question", "context"), "answers")
     length_axis: int | None = 1
+    has_even_labels: bool = False  # the positions of a row
     beyond_length: float = NOWHERE
 
     def __init__(
@@ -205,7 +206,7 @@ class QuestionAnswerer(Task):
     def answer(
         self,
         questions: Any,
-        contexts: Any,
+        contexts: Any = None,
         *,
         top_k: int = 1,
         max_answer_length: int = MAX_ANSWER_LENGTH,
@@ -213,20 +214,21 @@ class QuestionAnswerer(Task):
     ) -> Any:
         """An `Answer` to each question from its context; for a single question, one `Answer`.
 
-        top_k: the number of candidates to return, the best one and `top_k - 1` others. max_answer_length: in pieces.
+        questions: or, without `contexts`, a table with both columns. top_k: the number of candidates to return, the
+        best one and `top_k - 1` others. max_answer_length: in pieces.
         """
         one = isinstance(questions, str)
         if top_k < 1 or max_answer_length < 1:
             raise ValueError(
                 f"`top_k` and `max_answer_length` must be at least 1. Received: {top_k} and {max_answer_length}"
             )
-        x = ([questions], [contexts]) if one else (questions, contexts)
+        x = ([questions], [contexts]) if one else questions if contexts is None else (questions, contexts)
         answers = self.answers(x, batch_size, top_k=top_k, max_answer_length=max_answer_length)
         return answers[0] if one else answers
 
     def answers(self, x: Any, batch_size: int = 32, **options: int) -> list[Answer]:
         """As of every task, a few questions at a time. The options are those of `decode`."""
-        questions, contexts = _texts(x)
+        questions, contexts = _texts(self._columns(x, labels=False)[0])
         found: list[Answer] = []
         for first in range(0, len(questions), CHUNK):
             part = slice(first, first + CHUNK)

@@ -9,6 +9,7 @@ import numpy as np
 from keras_bert.tasks.columns import check_lengths, column, weights
 from keras_bert.tasks.file_task import FileTask
 from keras_bert.tasks.labelled_rows import LabelledRows, packer_of
+from keras_bert.tasks.losses.label_losses import SmoothedCrossentropy
 from keras_bert.tasks.readers import Reading
 from keras_bert.tasks.signature import Logits, Signature, pack_texts, text_signatures
 from keras_bert.tasks.targets import checked_targets
@@ -55,6 +56,8 @@ class Task(FileTask):
     >>> task.compile(keras_bert.AdamW(2e-5), task.default_loss(), weighted_metrics=task.default_metrics())
     """
 
+    has_even_labels: bool = True  # whether label_smoothing can spread a target over all labels
+
     # === Rows ===
 
     @property
@@ -76,10 +79,10 @@ class Task(FileTask):
 
     def with_targets(self, examples: LabelledRows, y: Any, sample_weight: Any, class_weight: Any) -> LabelledRows:
         """The same examples with one target and one weight each, if `y` is given."""
-        by_class = self.class_weight_ids(class_weight)
         if y is None:
             return examples
         targets = checked_targets(self, self.target_ids(y), own_loss=not self._keeps("default_loss"))
+        by_class = self.class_weight_ids(class_weight, targets)
         check_lengths(x=examples, y=targets)
         weight = weights(sample_weight, len(targets))
         if by_class is not None:
@@ -99,8 +102,8 @@ class Task(FileTask):
         """Whether a subclass leaves this method as it is here."""
         return getattr(cls, method) is getattr(Task, method)
 
-    def class_weight_ids(self, class_weight: Any) -> dict[int, float] | None:
-        """`class_weight` by label id."""
+    def class_weight_ids(self, class_weight: Any, targets: Any = None) -> dict[int, float] | None:
+        """`class_weight` by label id, for rows that have one; `targets` are those to balance."""
         if class_weight is not None:
             raise ValueError(
                 f"{type(self).__name__} has no single label for each text, which class_weight is for. Give "
@@ -116,6 +119,23 @@ class Task(FileTask):
     def default_loss(self) -> keras.losses.Loss:
         """The right loss for `compile`: the mean over everything that has a weight."""
         return keras.losses.SparseCategoricalCrossentropy(from_logits=True, reduction="mean_with_sample_weight")
+
+    @property
+    def weighs_labels_in_loss(self) -> bool:
+        """Whether class_weight is a matter of `recipe_loss`, and not of the weights of rows."""
+        return False
+
+    def recipe_loss(self, label_smoothing: float = 0.0, class_weight: Any = None, targets: Any = None) -> Any:
+        """`default_loss` with a recipe's options; class_weight changes it where it is not in the weights of rows."""
+        loss = self.default_loss()
+        if not label_smoothing:
+            return loss
+        if not self.has_even_labels or type(loss) is not keras.losses.SparseCategoricalCrossentropy:
+            raise ValueError(
+                f"{type(self).__name__} has no labels to smooth. Use label_smoothing=0. "
+                f"Received: label_smoothing={label_smoothing}"
+            )
+        return SmoothedCrossentropy(label_smoothing=label_smoothing)
 
     def default_metrics(self) -> list[keras.metrics.Metric]:
         """What `fit` shows if the task was not compiled: accuracy, unless the task has a loss of its own."""

@@ -18,11 +18,13 @@ from keras_bert.tasks.labels import (
     check_labels,
     class_weights,
     label_ids,
+    label_weights,
     several_labels,
     sorted_labels,
     stored_labels,
 )
 from keras_bert.tasks.long_text_task import LongTextTask, text_vectors
+from keras_bert.tasks.losses.label_losses import WeighedBinaryCrossentropy
 from keras_bert.tasks.metrics import label_scores, multi_label_scores
 from keras_bert.tasks.metrics.by_label import scores_by_label
 from keras_bert.tasks.metrics.calibration import best_temperature, best_thresholds, calibration_error
@@ -260,10 +262,25 @@ class TextClassifier(LongTextTask):
             return None
         return several_labels(y, self.labels) if self.multi_label else label_ids(y, self.labels)
 
-    def class_weight_ids(self, class_weight: Any) -> dict[int, float] | None:
-        if class_weight is None or self.multi_label:
-            return super().class_weight_ids(class_weight)
-        return dict(enumerate(class_weights(class_weight, self.labels).tolist()))
+    @property
+    def weighs_labels_in_loss(self) -> bool:
+        return self.multi_label
+
+    def recipe_loss(self, label_smoothing: float = 0.0, class_weight: Any = None, targets: Any = None) -> Any:
+        if not self.multi_label:
+            return super().recipe_loss(label_smoothing)
+        if not label_smoothing and class_weight is None:
+            return self.default_loss()
+        weights = label_weights(class_weight, self.labels, targets)
+        return WeighedBinaryCrossentropy(weights.tolist(), label_smoothing=label_smoothing)
+
+    def class_weight_ids(self, class_weight: Any, targets: Any = None) -> dict[int, float] | None:
+        if class_weight is None:
+            return None
+        if not self.multi_label:
+            return dict(enumerate(class_weights(class_weight, self.labels, targets).tolist()))
+        label_weights(class_weight, self.labels, targets)  # an error if it is wrong
+        return None
 
     # === Calibration ===
 

@@ -1,30 +1,19 @@
-"""TextTrainer: Keras's `fit`, `evaluate` and `predict` for models that take text."""
+"""TextTrainer: Keras's `compile`, `fit` and `evaluate` for models that take text."""
 
 import contextlib
 import dataclasses
 import logging
-import os
 from typing import Any
 
 import keras
-import numpy as np
 from keras import ops
 
-from keras_bert.tasks.columns import (
-    columns_of,
-    count_of,
-    is_packed,
-    is_table,
-    part_of,
-    rows_of,
-    split_columns,
-    table_columns,
-)
+from keras_bert.tasks.callback_order import in_order
+from keras_bert.tasks.columns import count_of, is_packed, part_of, rows_of, split_columns
 from keras_bert.tasks.finetune_recipe import FinetuneRecipe, steps_of
 from keras_bert.tasks.labelled_rows import LabelledRows
 from keras_bert.tasks.metrics.scores import Scores
-from keras_bert.tasks.readers import Reading, Rows
-from keras_bert.tasks.saved_task import SavedTask
+from keras_bert.tasks.text_predictor import TextPredictor, refuse_options
 from keras_bert.tasks.validation import Validation
 from keras_bert.text.tensors import tf
 from keras_bert.training.measure import Measure
@@ -33,28 +22,20 @@ from keras_bert.training.strategy import is_distributed
 logger = logging.getLogger("keras_bert")
 
 
-class TextTrainer(SavedTask):
-    """The part of a `Task` that trains on rows of text, evaluates and predicts; the rest of the task says how."""
+class TextTrainer(TextPredictor):
+    """The part of a `Task` that trains on rows of text and evaluates; the rest of the task says how."""
 
-    table: tuple[tuple[str, ...], str] = (("text",), "label")  # the columns x and y of a table
-    example_ranks: tuple[int, ...] = (0,)  # the ranks of the first tensor of x in an element of a tf.data
-    length_axis: int | None = None  # the axis of an example's logits that is as long as its row, if there is one
-    beyond_length: float = 0.0  # the logits after the end of a row that is shorter than others
     recipe: FinetuneRecipe | None = None  # what `fit` compiled the model with; None if the user compiled it
-
-    def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
-        if not isinstance(inputs, dict):
-            raise TypeError(
-                f"{type(self).__name__} was called on something other than packed inputs. Call it on a dict of "
-                f"{', '.join(self.input)}; for text, use predict(x) or the method that answers. "
-                f"Received: {type(inputs).__name__}"
-            )
-        return super().__call__(inputs, *args, **kwargs)
 
     # === Compiling ===
 
     def compile(self, *args: Any, **options: Any) -> None:
-        """As Keras's."""
+        """As Keras's, but without XLA on TensorFlow unless `jit_compile` asks for it.
+
+        XLA would compile again for each length of a batch, and compute the padding.
+        """
+        if keras.backend.backend() == "tensorflow":
+            options.setdefault("jit_compile", False)
         self.recipe = None
         super().compile(*args, **options)
 
@@ -74,14 +55,14 @@ class TextTrainer(SavedTask):
         if self.built:
             self.optimizer.build(self.trainable_variables)
 
-    def _compile_by(self, recipe: FinetuneRecipe, steps: int, level: int) -> None:
-        """Compile for a run of this many steps, and log it at this level."""
+    def _compile_by(
+        self, recipe: FinetuneRecipe, steps: int, level: int, class_weight: Any = None, targets: Any = None
+    ) -> None:
+        """Compile for a run of this many batches on these targets, and log it at this level."""
         logger.log(level, recipe.describe(type(self).__name__, steps))
         with self.distribute_strategy.scope() if self.is_distributed else contextlib.nullcontext():
-            # XLA would compile again for each length of a batch, and compute the padding.
-            jit_compile = False if keras.backend.backend() == "tensorflow" else "auto"
-            loss, metrics = self.default_loss(), self.default_metrics()
-            self.compile(recipe.optimizer(steps), loss, weighted_metrics=metrics, jit_compile=jit_compile)
+            loss = self.recipe_loss(recipe.label_smoothing, class_weight, targets)
+            self.compile(recipe.optimizer(steps), loss, weighted_metrics=self.default_metrics())
         self.recipe = recipe
 
     # === Training and evaluation ===
@@ -114,13 +95,17 @@ class TextTrainer(SavedTask):
                 metrics of it, and without `compile` also the scores that the task reports: val_spearman, val_entity_f1,
                 val_exact_match and so on. With `compile` the callback `keras_bert.tasks.metrics.scores.Scores(x, y)`
                 adds them.
-            class_weight: by label name or id.
+            class_weight: by label name or id, or "balanced"; by default as in the recipe.
+            callbacks: those that monitor a score, such as EarlyStopping("val_f1"), see the highest as the best, and run
+                after those that compute scores.
             seed: of the order of the examples, which changes in each epoch.
             recipe: compile with this recipe instead of the paper's.
         """
         # A compile by `fit` itself is repeated, unless training resumes.
         by_recipe = not self.compiled or (initial_epoch == 0 and (self.recipe or recipe) is not None)
         level = logging.INFO if recipe else logging.WARNING  # nobody asked for the paper's recipe
+        kept = recipe or (None if by_recipe else self.recipe)
+        class_weight = kept.class_weight if kept and class_weight is None else class_weight
         recipe = recipe or FinetuneRecipe()
         epochs = count_of("epochs", epochs, recipe.epochs if by_recipe else 1)
         rows = count_of("batch_size", batch_size, recipe.batch_size)
@@ -128,15 +113,24 @@ class TextTrainer(SavedTask):
         if isinstance(validation_data, tuple | list) and is_packed(tuple(validation_data)):
             held_out, *given = validation_data
             validation_data = (held_out, *map(self.target_ids, given[:1]), *given[1:])
+        if class_weight is not None and self.weighs_labels_in_loss and not (by_recipe or self.recipe):
+            raise ValueError(
+                f"class_weight was passed to a {type(self).__name__} that you compiled, and its loss has the "
+                "weights. Compile it with task.recipe_loss(class_weight=...), or pass fit a recipe. "
+                f"Received: class_weight={class_weight!r}"
+            )
         steps: int | None = options.get("steps_per_epoch")
         if is_packed(x):
-            class_weight = self.class_weight_ids(class_weight)
+            y = self.target_ids(y)
+            weight_of_id = self.class_weight_ids(class_weight, y)
             if by_recipe:
-                self._compile_by(recipe, epochs * (steps or steps_of(x, rows, validation_split)), level)
+                batches = epochs * (steps or steps_of(x, rows, validation_split))
+                self._compile_by(recipe, batches, level, class_weight, y)
+            callbacks = in_order(callbacks)
             options |= {"validation_split": validation_split, "validation_data": validation_data}
-            options |= {"class_weight": class_weight, "sample_weight": sample_weight, "callbacks": callbacks}
+            options |= {"class_weight": weight_of_id, "sample_weight": sample_weight, "callbacks": callbacks}
             options["shuffle"] = shuffle and isinstance(x, dict)
-            return super().fit(x, self.target_ids(y), batch_size, **options)
+            return super().fit(x, y, rows if isinstance(x, dict) else batch_size, **options)
 
         columns: Any = self._columns(x, y, sample_weight)
         if validation_split and validation_data is None:
@@ -144,10 +138,11 @@ class TextTrainer(SavedTask):
         examples = self.labelled_examples(columns, class_weight)
         self.check_learnable(examples)
         if by_recipe:
-            self._compile_by(recipe, epochs * (steps or -(-len(examples) // rows)), level)
-        callbacks = [callbacks] if isinstance(callbacks, keras.callbacks.Callback) else list(callbacks or ())
+            batches = epochs * (steps or -(-len(examples) // rows))
+            self._compile_by(recipe, batches, level, class_weight, examples.targets)
+        callbacks = in_order(callbacks)
         if validation_data is not None and not is_packed(validation_data):
-            callbacks.insert(0, self._validation(validation_data, rows, callbacks, options))
+            callbacks.insert(1, self._validation(validation_data, rows, callbacks, options))
             validation_data = None
         if self.is_distributed:
             from keras_bert.tasks import fit_distributed as distributed
@@ -213,11 +208,11 @@ class TextTrainer(SavedTask):
         rows = count_of("batch_size", batch_size, 32)
         by_name = options.pop("return_dict", False)
         if self.is_distributed:
-            _refuse(options, "On several devices")
+            refuse_options(options, "On several devices")
         if (steps := options.pop("steps", None)) is not None:
             columns = part_of(columns, slice(steps * rows))
         given = options.pop("callbacks", None)
-        _refuse(options, "On text")
+        refuse_options(options, "On text")
         callbacks = keras.callbacks.CallbackList(
             given, add_progbar=verbose != 0, model=self, verbose=verbose, epochs=1, steps=1
         )
@@ -251,25 +246,6 @@ class TextTrainer(SavedTask):
         """Whether this task was built under a strategy of several devices or for a TPU."""
         return keras.backend.backend() == "tensorflow" and is_distributed(self.distribute_strategy)
 
-    def _columns(self, x: Any, *given: Any, labels: bool = True) -> tuple[Any, Any, Any]:
-        if isinstance(x, str | os.PathLike):
-            if not os.path.isfile(x):
-                raise FileNotFoundError(
-                    "x is a string, which is the path of a file, and there is no such file. Put a single text in a "
-                    f"list. Received: x={x!r}"
-                )
-            x = self.read_rows(x, Reading(), labels=labels)
-        if isinstance(x, Rows) or is_table(x):
-            if given and given[0] is not None:
-                raise ValueError(
-                    "y was passed with a table, which has its own labels. Leave y out, or pass columns. "
-                    "Received: a table and y"
-                )
-            texts, label = self.table
-            x, y = (x.x, x.y) if isinstance(x, Rows) else table_columns(x, texts, label if labels else None)
-            given = (y if labels else None, *given[1:])
-        return columns_of(x, *given, ranks=self.example_ranks)
-
     def held_out_loss(self, examples: LabelledRows, y: Any, logits: Any, weight: Any) -> Any:
         """The loss of a batch of `examples`, as a number."""
         return self.compute_loss(None, y, logits, weight, training=False)
@@ -291,56 +267,10 @@ class TextTrainer(SavedTask):
         examples.warn_of_cuts()
         return examples
 
-    # === Prediction ===
-
-    def predict(self, x: Any, batch_size: int | None = None, verbose: Any = "auto", **options: Any) -> Any:
-        """Logits in the order of the examples; for tokens, `beyond_length` after the end of a row."""
-        if is_packed(x):
-            return super().predict(x, batch_size, verbose, **options)
-        _refuse(options, "On text")
-        rows = count_of("batch_size", batch_size, 32)
-        logits = self.logits(self.examples(self._columns(x, labels=False)[0]), rows)
-        return self.stack_logits(logits) if logits else np.zeros([size or 0 for size in self.output_shape], "float32")
-
-    def stack_logits(self, logits: list[np.ndarray]) -> np.ndarray:
-        """The logits of examples as one array; for tokens, padded to the longest row."""
-        if self.length_axis is None:
-            return np.stack(logits)
-        axis, shape = self.length_axis, list(logits[0].shape)
-        shape[axis] = max(row.shape[axis] for row in logits)
-        found = np.full((len(logits), *shape), self.beyond_length, "float32")
-        for place, row in zip(found, logits, strict=True):
-            np.moveaxis(place, axis, 0)[: row.shape[axis]] = np.moveaxis(row, axis, 0)
-        return found
-
-    def logits(self, examples: LabelledRows, batch_size: int = 32) -> list[np.ndarray]:
-        """The logits of each example, in their order; of tokens, as long as the batch that it was in."""
-        count_of("batch_size", batch_size, 32)
-        examples.warn_of_cuts()
-        run = self.runners.get("logits", self, lambda: self)
-        found: list[Any] = [None] * len(examples)
-        for index in examples.by_length(batch_size):
-            for number, logits in zip(index, run(examples, index), strict=True):
-                found[number] = logits
-        return found
-
-    def answers(self, x: Any, batch_size: int = 32) -> list[Any]:
-        """What `decode` returns for columns `x`."""
-        examples = self.examples(x)
-        return self.decode(examples, self.logits(examples, batch_size))
-
 
 def _inner(optimizer: Any) -> Any:
     """The optimizer inside the one that scales the loss, if there is one."""
     return getattr(optimizer, "inner_optimizer", optimizer)
-
-
-def _refuse(options: dict[str, Any], where: str) -> None:
-    if options:
-        raise TypeError(
-            f"{where} every row is read once, and {', '.join(options)} cannot be used. Leave it out. "
-            f"Received: {', '.join(options)}"
-        )
 
 
 def _weighted(values: Any, weight: Any) -> Measure:

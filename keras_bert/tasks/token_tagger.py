@@ -158,7 +158,7 @@ class TokenTagger(Task):
             return LabelledRows([rows], packer, decoding=units)
         targets = self._targets(units, rows_of(y, "list of labels"))
         weight = np.repeat(weights(sample_weight, len(units)), np.diff(units.splits))
-        weight *= class_weights(class_weight, self.labels)[targets] * (targets >= 0)
+        weight *= class_weights(class_weight, self.labels, targets[targets >= 0])[targets] * (targets >= 0)
         return LabelledRows(
             [rows],
             packer,

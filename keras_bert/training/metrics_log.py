@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from keras_bert import storage
+from keras_bert.installation import has_tensorflow
 from keras_bert.lazy import tf
 
 logger = logging.getLogger("keras_bert")
@@ -15,11 +16,38 @@ SECONDS_BETWEEN_LINES = 30
 METRICS = "metrics.jsonl"
 
 
+class MetricsFiles:
+    """`metrics.jsonl`, with an object for each record, and `tensorboard/`, if TensorFlow is installed.
+
+    start: the step the run resumes from; later records are removed.
+    """
+
+    def __init__(self, directory: str, *, start: int) -> None:
+        self.path = f"{directory}/{METRICS}"
+        self.writer = tf.summary.create_file_writer(f"{directory}/tensorboard") if has_tensorflow() else None
+        if storage.exists(self.path):
+            kept = [record for record in read_metrics(self.path) if record["step"] <= start]
+            storage.write_text(self.path, "".join(json.dumps(record) + "\n" for record in kept))
+
+    def write(self, record: dict[str, float]) -> None:
+        """Add a record, which has a step and what was measured there."""
+        with storage.open_file(self.path, "ab") as file:
+            file.write((json.dumps(record) + "\n").encode())
+        if self.writer:
+            with self.writer.as_default():
+                for name, value in record.items():
+                    tf.summary.scalar(name, value, step=record["step"])
+
+    def close(self) -> None:
+        """Finish the files of TensorBoard."""
+        if self.writer:
+            self.writer.close()
+
+
 class MetricsLog:
     """A line that is updated in place if standard error is a terminal, else a line in the log every half minute.
 
-    With a directory, also `metrics.jsonl`, with an object for each report, and `tensorboard/`. A resumed run removes
-    the records that came after its checkpoint.
+    With a directory, also the `MetricsFiles`.
 
     start: the step the run resumes from. steps: of all phases together.
     peak, flops_per_token: FLOP/s of the devices, and FLOP of a token, if known.
@@ -39,14 +67,10 @@ class MetricsLog:
 
         self.steps = steps
         self.share_of_a_token = flops_per_token / peak if peak and flops_per_token else None
-        self.metrics = f"{directory}/{METRICS}" if directory else None
-        self.writer = tf.summary.create_file_writer(f"{directory}/tensorboard") if directory else None
+        self.files = MetricsFiles(directory, start=start) if directory else None
         console = Console(stderr=True)
         self.live = Live(console=console, transient=True) if console.is_interactive else None
         self._last_line = time.perf_counter()
-        if self.metrics and storage.exists(self.metrics):
-            kept = [record for record in read_metrics(self.metrics) if record["step"] <= start]
-            storage.write_text(self.metrics, "".join(json.dumps(record) + "\n" for record in kept))
 
     def __enter__(self) -> "MetricsLog":
         if self.live:
@@ -56,8 +80,8 @@ class MetricsLog:
     def __exit__(self, *_: Any) -> None:
         if self.live:
             self.live.stop()
-        if self.writer:
-            self.writer.close()
+        if self.files:
+            self.files.close()
 
     def __call__(self, step: int, means: dict[str, float], *, loop_steps: int = 0, seconds: float = 0.0) -> None:
         """Report the means of the last `loop_steps` steps; 0 of them mean a validation."""
@@ -67,22 +91,14 @@ class MetricsLog:
             record["tokens_per_second"] = means["tokens"] * loop_steps / seconds
             if self.share_of_a_token:
                 record["share_of_peak"] = record["tokens_per_second"] * self.share_of_a_token
-        self._write(record)
+        if self.files:
+            self.files.write(record)
         line = _line(record, self.steps)
         if self.live and loop_steps:
             self.live.update(line)
         elif not loop_steps or time.perf_counter() - self._last_line > SECONDS_BETWEEN_LINES or step == self.steps:
             self._last_line = time.perf_counter()
             logger.info("%s", line)
-
-    def _write(self, record: dict[str, float]) -> None:
-        if self.metrics:
-            with tf.io.gfile.GFile(self.metrics, "a") as file:
-                file.write(json.dumps(record) + "\n")
-        if self.writer:
-            with self.writer.as_default():
-                for name, value in record.items():
-                    tf.summary.scalar(name, value, step=record["step"])
 
 
 def _line(record: dict[str, float], steps: int) -> str:

@@ -1,15 +1,20 @@
 """AdamW and Lamb with BERT's settings, and the schedule of the learning rate."""
 
+import re
+from collections.abc import Iterable
 from typing import Any
 
 import keras
 from keras import ops
 
-from keras_bert.compat import WithoutSeparateDecay, decays, moments_of
+from keras_bert.checks import check_share
+from keras_bert.compat import CountsUpdates, WithoutSeparateDecay, decays, moments_of, number_of, set_untracked
 from keras_bert.lazy import tf
 from keras_bert.policy import check_trainable
 
 NO_DECAY = ("bias", "gamma", "beta")  # names of the weights without decay: biases and layer norms
+BLOCK = re.compile(r"(?:^|/)layer_(\d+)_")
+EMBEDDINGS = re.compile(r"(?:^|/)(?:(?:word|position|type)_embeddings|embeddings_norm)/")
 
 
 @keras.saving.register_keras_serializable("keras_bert")
@@ -40,7 +45,7 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
         return {"peak": self.peak, "steps": self.steps, "warmup_steps": self.warmup_steps}
 
 
-class _OfBert:
+class _OfBert(CountsUpdates):
     """BERT's values, and no training of weights in half precision."""
 
     def __init__(
@@ -55,17 +60,35 @@ class _OfBert:
 
 
 @keras.saving.register_keras_serializable("keras_bert")
-class AdamW(_OfBert, keras.optimizers.AdamW):
+class AdamW(_OfBert, WithoutSeparateDecay, keras.optimizers.AdamW):
     """Keras's AdamW with BERT's values: weight decay 0.01 on all but biases and norms, epsilon 1e-6.
 
     On TensorFlow one op updates moments and weight in one pass over memory, where Keras uses a dozen ops.
+
+    Args:
+        layer_decay: below 1, lower layers change less; see `layer_multipliers`. Their weight decay is as much smaller.
 
     >>> optimizer = AdamW(3e-5)
     >>> float(optimizer.weight_decay)
     0.01
     """
 
+    def __init__(self, *args: Any, layer_decay: float = 1.0, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.layer_decay = layer_decay
+        check_share(self, "layer_decay")
+        self.decays_in_update = layer_decay != 1
+
+    def build(self, variables: Any) -> None:
+        super().build(variables)
+        paths = [getattr(variable, "path", variable.name) for variable in variables]
+        set_untracked(self, "_multipliers", layer_multipliers(paths, self.layer_decay))
+
     def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
+        if self.layer_decay != 1:
+            learning_rate = learning_rate * self._multipliers[number_of(self, variable)]
+            if decays(self, variable):
+                self.assign_sub(variable, variable * ops.cast(learning_rate * self.weight_decay, variable.dtype))
         if self.amsgrad or keras.backend.backend() != "tensorflow":
             super().update_step(gradient, variable, learning_rate)
             return
@@ -84,6 +107,31 @@ class AdamW(_OfBert, keras.optimizers.AdamW):
             epsilon=tf.constant(self.epsilon, dtype),
             grad=tf.cast(gradient, dtype),
         )
+
+    def get_config(self) -> dict[str, Any]:
+        return super().get_config() | {"layer_decay": self.layer_decay}
+
+
+def layer_multipliers(paths: Iterable[str], decay: float) -> list[float]:
+    """What the learning rate of each weight is multiplied by: 1 in the head and the pooler, and less further down.
+
+    `decay` in the highest of the trained blocks, its square in the one below, and so on down to the embeddings: the
+    discriminative fine-tuning of Howard and Ruder 2018, as Sun et al. 2019 and Clark et al. 2020 use it for BERT and
+    ELECTRA.
+
+    >>> paths = ["type_embeddings/embeddings", "layer_0_output/kernel", "layer_1_output/kernel", "classifier/kernel"]
+    >>> layer_multipliers(paths, 0.5)
+    [0.125, 0.25, 0.5, 1.0]
+    """
+    depths = [_depth(path) for path in paths]
+    highest = max((depth for depth in depths if depth is not None), default=0)
+    return [1.0 if depth is None else decay ** (highest + 1 - depth) for depth in depths]
+
+
+def _depth(path: str) -> int | None:
+    """How deep in the encoder a weight is: 0 for embeddings, from 1 for blocks; None outside."""
+    block = BLOCK.search(path)
+    return int(block[1]) + 1 if block else 0 if EMBEDDINGS.search(path) else None
 
 
 def _handle(variable: Any) -> Any:

@@ -32,7 +32,7 @@ def test_packed_inputs_keep_label_names():
     assert task.class_weight_ids({"negative": 3.0}) == {0: 3.0, 1: 1.0}
     task.fit(TEXTS, y, validation_data=(x, y), verbose=0)
     with pytest.raises(ValueError, match="Give sample_weight"):
-        small_task("several").fit(x, np.ones((4, 3)), class_weight={"bad": 2.0}, verbose=0)
+        small_task("regressor").fit(x, np.ones(4), class_weight={"bad": 2.0}, verbose=0)
 
 
 def test_columns_of_any_kind():
@@ -168,7 +168,7 @@ def test_bad_columns():
     for ask in (task.predict, task.classify, lambda x, batch_size: task.evaluate(x, [0], batch_size)):
         with pytest.raises(ValueError, match="batch_size must be at least 1"):
             ask(["a"], batch_size=0)
-    wrong_weights = {"must be a dict": "balanced", "class_weight names the label 'TYPO'": {"TYPO": 3}} | {
+    wrong_weights = {"must be a dict": "even", "class_weight names the label 'TYPO'": {"TYPO": 3}} | {
         "finite": {"negative": float("nan")},
         "below 0": {"negative": -2},
     }

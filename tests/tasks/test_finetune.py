@@ -24,7 +24,10 @@ from tests.tasks.runs import WORDS, reviews, run, train, write
 def test_finished_directory(finished):
     output, said = finished
     names = {path.name for path in output.iterdir()}
-    assert names == {"model.keras", "labels.json", "settings.json", "metrics.json", "curve.png", "README.md"}
+    assert names == {
+        "model.keras", "labels.json", "settings.json", "metrics.json", "curve.png", "README.md",
+        "metrics.jsonl", "tensorboard",
+    }  # fmt: skip
     assert not output.with_name("reviews.partial").exists()
     assert json.loads((output / "labels.json").read_text()) == ["no", "yes"]
     metrics = json.loads((output / "metrics.json").read_text())

@@ -167,3 +167,21 @@ def test_rows_that_are_wrong_are_refused_before_training():
         with pytest.raises(ValueError, match=message):
             task.fit(TEXTS, [0, 1, 0, 1], validation_data=held_out, verbose=0)
     assert not task.optimizer or not int(task.optimizer.iterations)
+
+
+@pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize("compiled", [False, True])
+def test_callbacks_that_monitor_a_score_need_neither_a_mode_nor_a_place(compiled):
+    """Keras knows the mode of val_loss, and neither that of a score nor, before `Scores`, its value."""
+    task, labels = small_task("classifier"), [0, 1, 0, 1]
+    stopping = keras.callbacks.EarlyStopping("val_matthews", patience=1)
+    plateau = keras.callbacks.ReduceLROnPlateau("val_loss")
+    callbacks, options = [stopping, plateau], {"validation_data": (TEXTS, labels)}
+    if compiled:
+        task.compile(keras.optimizers.SGD(1e-9), task.default_loss())
+        callbacks, options = [stopping, Scores(TEXTS, labels)], {}
+    history = task.fit(TEXTS, labels, epochs=5, callbacks=callbacks, verbose=0, **options).history
+    assert stopping.mode == "max"
+    assert plateau.mode == "auto"
+    assert len(history["val_matthews"]) == (stopping.stopped_epoch + 1 if stopping.stopped_epoch else 5)
+    assert stopping.best == max(history["val_matthews"])

@@ -18,7 +18,8 @@ class Scores(keras.callbacks.Callback):
     """Adds the `scores` of held-out rows to the logs of each epoch, as val_matthews, val_entity_f1 and so on.
 
     Use it with a task that you compiled; without `compile`, `fit` does the same for its `validation_data`. Values that
-    are in the logs already stay as they are.
+    are in the logs already stay as they are. Its place among the callbacks does not matter: `fit` runs it before those
+    that may monitor its scores.
 
     >>> task.fit(texts, labels, callbacks=[Scores(held_out_texts, held_out_labels)])    # doctest: +SKIP
     """

@@ -2,6 +2,8 @@
 
 import logging
 import math
+import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,8 @@ from keras import ops
 from keras_bert.storage import read_json, write_json
 from keras_bert.tasks.readers import Rows
 from keras_bert.tasks.validation import Validation
+from keras_bert.training.averaged_weights import AveragedWeights
+from keras_bert.training.metrics_log import MetricsFiles
 
 logger = logging.getLogger("keras_bert")
 
@@ -27,14 +31,30 @@ class BestEpoch(Validation):
         folder: of the run.
         rows: the validation rows.
         best_by: the score that decides which epoch is best; None: the task's own.
+        patience: stop after so many epochs that are no better than the best; None: never.
+        floors: stop after an epoch whose best score is below the number for it.
         options: of `Validation`.
     """
 
-    def __init__(self, folder: Path, rows: Rows, *, best_by: str | None = None, **options: Any) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        rows: Rows,
+        *,
+        best_by: str | None = None,
+        patience: int | None = None,
+        floors: Sequence[float] = (),
+        **options: Any,
+    ) -> None:
         super().__init__(rows.x, rows.y, **options)
         self.best_by = best_by
         self.details: dict[str, Any] = {}  # of the latest validation
         self.folder = folder
+        self.patience = patience
+        self.floors = floors
+        self.averages = AveragedWeights()  # comes before this callback
+        self.files: Any = None
+        self._began = 0.0
         self.record: dict[str, Any] = read_json(folder / METRICS) or {"epochs": []}
 
     @property
@@ -42,15 +62,33 @@ class BestEpoch(Validation):
         """The number of complete epochs."""
         return len(self.record["epochs"])
 
+    @property
+    def stopped(self) -> bool:
+        """Whether the epochs so far are the last ones."""
+        if not self.done:
+            return False
+        best = self.record["valid"][self.record["chosen_by"]]
+        is_below = self.done <= len(self.floors) and best < self.floors[self.done - 1]
+        return is_below or (self.patience is not None and self.done - self.record["best_epoch"] >= self.patience)
+
     def on_train_begin(self, logs: Any = None) -> None:
         super().on_train_begin(logs)
         if self.done:
             with np.load(self._state_file(self.done)) as stored:
                 for variable, name in zip(_state(self.model), stored.files, strict=True):
                     variable.assign(stored[name])
+        self.files = MetricsFiles(str(self.folder), start=self.done * self.params["steps"])
+
+    def on_train_end(self, logs: Any = None) -> None:
+        self.files.close()
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        self._began = time.perf_counter()
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         logs = {} if logs is None else logs
+        trained = {name: float(value) for name, value in logs.items() if not name.startswith("val_")}
+        seconds = time.perf_counter() - self._began
         _check_finite({"loss": float(logs["loss"])}, epoch)
         means, scores = self.validate()
         self.add_to(logs, means, scores)
@@ -61,8 +99,11 @@ class BestEpoch(Validation):
         self._append({"epoch": epoch + 1, **losses, "scores": scores})
         if self.record["best_epoch"] == self.done:
             self.model.save(self._best_model())
+        self.averages.take_out()
         with self._state_file(self.done).open("wb") as file:
             np.savez(file, *map(ops.convert_to_numpy, _state(self.model)))
+        self.averages.put_in()
+        self._write_metrics(trained, seconds, means | scores)
         write_json(self.folder / METRICS, self.record)
         self._state_file(self.done - 1).unlink(missing_ok=True)
         if before is not None and before != self._best_model():
@@ -71,6 +112,9 @@ class BestEpoch(Validation):
             shown = ", ".join(f"{name} {value:.4f}" for name, value in {**losses, **scores}.items())
             best = ", the best so far" if self.record["best_epoch"] == self.done else ""
             logger.info("Epoch %d: %s%s", self.done, shown, best)
+        if self.stopped:
+            self.model.stop_training = True
+            logger.info("Stopped after epoch %d; the best is epoch %d.", self.done, self.record["best_epoch"])
 
     def report(self, logits: list[np.ndarray]) -> dict[str, float]:
         self.details = self.model.details(self.columns[1], self.examples, logits, **self.options)
@@ -104,6 +148,12 @@ class BestEpoch(Validation):
             **self.details,
             "epochs": epochs,
         }
+
+    def _write_metrics(self, trained: dict[str, float], seconds: float, validated: dict[str, float]) -> None:
+        steps = self.params["steps"]
+        step = self.done * steps
+        self.files.write({"step": step, **trained, "seconds_per_step": seconds / steps})
+        self.files.write({"step": step, **{f"validation_{name}": value for name, value in validated.items()}})
 
     def _best_model(self) -> Path:
         return self.folder / f"epoch-{self.record['best_epoch']}.keras"

@@ -3,7 +3,7 @@
 import contextlib
 import logging
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from keras_bert.tasks.readers import Rows
 from keras_bert.tasks.run.best_epoch import METRICS, BestEpoch, begun
 from keras_bert.tasks.run.calibrated import calibrated
 from keras_bert.tasks.run.epoch_log import EpochLog
+from keras_bert.tasks.run.import_callback import callback_of
 from keras_bert.tasks.run.model_card import write_card, write_curve
 from keras_bert.tasks.run.settings import FILE, FinetuneSettings
 from keras_bert.tasks.run.split_rows import split_rows
@@ -35,11 +36,14 @@ logger = logging.getLogger("keras_bert")
 MODEL, LABELS = "model.keras", "labels.json"
 
 
-def finetune(settings: FinetuneSettings, output: Path) -> dict[str, Any]:
+def finetune(settings: FinetuneSettings, output: Path, *, floors: Sequence[float] = ()) -> dict[str, Any]:
     """Train as `settings` say, and return what is in metrics.json.
 
     The run works in `output` + ".partial", which becomes `output` at the end: model.keras, labels.json, settings.json,
-    metrics.json, curve.png, README.md. After an interruption the same call resumes after the last complete epoch.
+    metrics.json, metrics.jsonl, tensorboard/, curve.png, README.md. After an interruption the same call resumes after
+    the last complete epoch.
+
+    floors: the run ends after an epoch if its best score is below the number for it.
     """
     if settings.strategy != "one" and keras.backend.backend() != "tensorflow":
         raise ValueError(
@@ -47,6 +51,19 @@ def finetune(settings: FinetuneSettings, output: Path) -> dict[str, Any]:
             f"KERAS_BACKEND=tensorflow. Received: strategy={settings.strategy!r}, backend {keras.backend.backend()!r}"
         )
     check_new_folder(output)
+    callbacks = [callback_of(path) for path in settings.callbacks]
+    train, valid = read_files(settings)
+    folder = output.with_name(output.name + ".partial")
+    with _locked(folder, settings):
+        metrics = _run(settings, folder, train, valid, callbacks, floors)
+    if output.exists():
+        output.rmdir()  # it is empty, see check_new_folder
+    folder.rename(output)
+    return metrics
+
+
+def read_files(settings: FinetuneSettings) -> tuple[Rows, Rows]:
+    """The rows to learn from, and those that decide which epoch is best."""
     task = settings.task
     train = task.read_rows(settings.train, settings.reading)
     task.check_rows(train)
@@ -55,13 +72,7 @@ def finetune(settings: FinetuneSettings, output: Path) -> dict[str, Any]:
     else:
         valid = task.read_rows(settings.valid, settings.reading)  # type: ignore[arg-type]  # one of both is given
     check_known(task.labels_of(valid), valid, {label for _, label in task.labels_of(train)})
-    folder = output.with_name(output.name + ".partial")
-    with _locked(folder, settings):
-        metrics = _run(settings, folder, train, valid)
-    if output.exists():
-        output.rmdir()  # it is empty, see check_new_folder
-    folder.rename(output)
-    return metrics
+    return train, valid
 
 
 def load_encoder(settings: FinetuneSettings) -> Bert:
@@ -93,25 +104,28 @@ def _new_encoder(settings: FinetuneSettings) -> Bert:
     return Bert(config, preprocessor, dtype=settings.dtype)
 
 
-def _run(settings: FinetuneSettings, folder: Path, train: Rows, valid: Rows) -> dict[str, Any]:
+def _run(
+    settings: FinetuneSettings, folder: Path, train: Rows, valid: Rows, callbacks: list[Any], floors: Sequence[float]
+) -> dict[str, Any]:
     from rich.console import Console
 
-    keras.utils.set_random_seed(settings.seed)
+    keras.utils.set_random_seed(settings.seed if settings.head_seed is None else settings.head_seed)
     with _scope(settings.strategy):
         task = settings.task.from_rows(load_encoder(settings), train, settings)
     options = task.report_options(settings.reading)
     if settings.best_by is not None and (known := scores(task, valid[:8].x, valid[:8].y, **options)):
         check_choice("best_by", settings.best_by, tuple(known))  # now, and not after the first epoch
-    best = BestEpoch(folder, valid, best_by=settings.best_by, batch_size=settings.batch_size, **options)
+    options |= {"best_by": settings.best_by, "batch_size": settings.batch_size}
+    best = BestEpoch(folder, valid, patience=settings.patience, floors=floors, **options)
     if best.done:
         logger.info("Resuming after epoch %d of %d in %s", best.done, settings.epochs, folder)
-    if best.done < settings.epochs:
+    if best.done < settings.epochs and not best.stopped:
         interactive = Console().is_interactive
         task.fit(
             train.x,
             train.y,
             recipe=settings.recipe,
-            callbacks=[best] if interactive else [best, EpochLog()],
+            callbacks=[best.averages, best, *([] if interactive else [EpochLog()]), *callbacks],
             initial_epoch=best.done,
             seed=settings.seed,
             verbose=int(interactive),

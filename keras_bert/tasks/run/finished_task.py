@@ -9,7 +9,7 @@ from typing import Any
 
 from keras_bert.tasks.labels import check_known
 from keras_bert.tasks.metrics.by_label import one_sided
-from keras_bert.tasks.readers import Reading
+from keras_bert.tasks.readers import Reading, Rows
 from keras_bert.tasks.readers.rows import lines
 from keras_bert.tasks.run.finetune import MODEL
 from keras_bert.tasks.run.settings import FILE, FinetuneSettings
@@ -56,7 +56,10 @@ class FinishedTask:
 
     def report(self, path: Path, *, batch_size: int = 32) -> tuple[dict[str, float], dict[str, Any]]:
         """The scores on the rows of a file, and the details that the task has of them, such as those of each label."""
-        rows = self.task.read_rows(path, self.reading)
+        return self.report_rows(self.task.read_rows(path, self.reading), batch_size=batch_size)
+
+    def report_rows(self, rows: Rows, *, batch_size: int = 32) -> tuple[dict[str, float], dict[str, Any]]:
+        """The same of rows."""
         check_known(self.task.labels_of(rows), rows, self.task.labels)
         examples = self.task.examples(rows.x)
         logits, options = self.task.logits(examples, batch_size), self.task.report_options(self.reading)

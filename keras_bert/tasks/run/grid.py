@@ -1,14 +1,18 @@
-"""The grid of settings that the paper chooses from (Devlin et al. 2018, appendix A.3); the best run is kept."""
+"""Runs of several settings, the best of which is kept: the grid of Devlin et al. 2018, appendix A.3, or another."""
 
 import contextlib
 import dataclasses
 import itertools
+import json
 import logging
 import shutil
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from keras_bert.storage import check_new_folder, read_json, write_json
+from keras_bert.tasks.finetune_recipe import OPTIONS
 from keras_bert.tasks.run.best_epoch import METRICS
 from keras_bert.tasks.run.finetune import MODEL, finetune
 from keras_bert.tasks.run.model_card import write_card
@@ -16,39 +20,86 @@ from keras_bert.tasks.run.settings import FILE, FinetuneSettings
 
 logger = logging.getLogger("keras_bert")
 
+Grid = Mapping[str, tuple[Any, ...]]
 GRID: dict[str, tuple[Any, ...]] = {
     "batch_size": (16, 32),
     "learning_rate": (5e-5, 3e-5, 2e-5),
     "epochs": (2, 3, 4),
 }
+SEARCHED = (*GRID, *OPTIONS, "seed", "freeze", "lora", "seq_length", "patience", "model")
+COMPARED = 4  # runs before the first that is pruned
 
 
-def finetune_grid(settings: FinetuneSettings, output: Path, grid: dict[str, tuple[Any, ...]] = GRID) -> dict[str, Any]:
+def grid_of(given: Iterable[str]) -> dict[str, tuple[Any, ...]]:
+    """The grid that words such as learning_rate=2e-5,5e-5 describe, by the names of the settings.
+
+    >>> grid_of(["learning_rate=2e-5,5e-5", "class-weight=none,balanced"])
+    {'learning_rate': (2e-05, 5e-05), 'class_weight': (None, 'balanced')}
+    """
+    grid: dict[str, tuple[Any, ...]] = {}
+    for word in given:
+        name, _, values = word.partition("=")
+        name = name.replace("-", "_")
+        found = tuple(map(_value, values.split(",")))
+        is_number = name not in ("class_weight", "model")
+        if name not in SEARCHED or name in grid or (is_number and any(isinstance(value, str) for value in found)):
+            raise ValueError(
+                f"The search {word!r} must be the name of an option, =, and values with commas between them; each name "
+                f"once. Use one of {', '.join(SEARCHED)}. Received: {word!r}"
+            )
+        grid[name] = found
+    return grid
+
+
+def finetune_grid(
+    settings: FinetuneSettings, output: Path, grid: Grid = GRID, *, prune: bool = False
+) -> dict[str, Any]:
     """Train once for each combination of the grid, and keep the best run as `output`; otherwise as `finetune`.
 
     Repeating the call skips runs that are complete. Only the best run keeps its weights.
+
+    prune: end a run after an epoch in which its best score is below the median of the earlier runs with as many epochs,
+        if there are four of them (the median stopping rule of Golovin et al. 2017).
     """
     check_new_folder(output)
     folder = output.with_name(output.name + ".partial")
-    combinations = [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
-    runs: list[dict[str, Any]] = []
-    best = folder
-    for number, values in enumerate(combinations, 1):
-        run = folder / "-".join(f"{name}={value:g}" for name, value in values.items())
-        logger.info("Run %d of %d: %s", number, len(combinations), run.name)
-        try:
-            metrics = _run(dataclasses.replace(settings, **values), run)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                folder.rmdir()  # unless a run left something there
-            raise
+    best, runs = folder, list[dict[str, Any]]()
+    for run, values, metrics in each_run(settings, folder, grid, prune=prune):
         runs.append({**values, "score": metrics["valid"][metrics["chosen_by"]]})
         if runs[-1]["score"] > max((done["score"] for done in runs[:-1]), default=float("-inf")):
             (best / MODEL).unlink(missing_ok=True)
             best = run
         else:
             (run / MODEL).unlink(missing_ok=True)
-    metrics = read_json(best / METRICS) | {"grid": runs}
+    return finish(best, output, {"grid": runs})
+
+
+def each_run(
+    settings: FinetuneSettings, folder: Path, grid: Grid, *, prune: bool = False
+) -> Iterator[tuple[Path, dict[str, Any], dict[str, Any]]]:
+    """Train each combination in a folder of its own, unless it is there: the folder, the combination, the metrics."""
+    combinations = [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
+    chosen = [dataclasses.replace(settings, **values) for values in combinations]  # an error before the first run
+    histories: dict[int, list[list[float]]] = {}  # the best score so far in each epoch, by number of epochs
+    for number, (values, one) in enumerate(zip(combinations, chosen, strict=True), 1):
+        run = folder / "-".join(f"{name}={_word(value)}" for name, value in values.items())
+        logger.info("Run %d of %d: %s", number, len(combinations), run.name)
+        earlier = histories.setdefault(one.epochs, [])
+        floors = _medians(earlier) if prune else []
+        try:
+            metrics = _run(one, run, floors)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                folder.rmdir()  # unless a run left something there
+            raise
+        scores = (epoch["scores"][metrics["chosen_by"]] for epoch in metrics["epochs"])
+        earlier.append(list(itertools.accumulate(scores, max)))
+        yield run, values, metrics
+
+
+def finish(best: Path, output: Path, more: dict[str, Any]) -> dict[str, Any]:
+    """Make the folder of a run, with more in its metrics, the output, and delete the others."""
+    folder, metrics = best.parent, read_json(best / METRICS) | more
     write_json(best / METRICS, metrics)
     write_card(best / "README.md", FinetuneSettings.from_json(best / FILE), metrics)
     if output.exists():
@@ -58,8 +109,29 @@ def finetune_grid(settings: FinetuneSettings, output: Path, grid: dict[str, tupl
     return metrics
 
 
-def _run(settings: FinetuneSettings, run: Path) -> dict[str, Any]:
+def _run(settings: FinetuneSettings, run: Path, floors: list[float]) -> dict[str, Any]:
     if not run.exists():
-        return finetune(settings, run)
+        return finetune(settings, run, floors=floors)
     settings.check_same(run / FILE)
     return read_json(run / METRICS)
+
+
+def _medians(histories: list[list[float]]) -> list[float]:
+    """The median in each epoch that enough runs have reached."""
+    of_epochs = ([scores for scores in column if scores is not None] for column in itertools.zip_longest(*histories))
+    return [median(column) for column in itertools.takewhile(lambda column: len(column) >= COMPARED, of_epochs)]
+
+
+def _value(word: str) -> Any:
+    """A number if the word is one, None for "none", or else the word."""
+    if word == "none":
+        return None
+    try:
+        return json.loads(word)
+    except json.JSONDecodeError:
+        return word
+
+
+def _word(value: Any) -> str:
+    """A value in the name of a folder."""
+    return f"{value:g}" if isinstance(value, int | float) else str(value).replace("/", "_")

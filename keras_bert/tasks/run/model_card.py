@@ -4,6 +4,7 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
+from keras_bert.tasks.finetune_recipe import OPTIONS
 from keras_bert.tasks.readers import Reading
 from keras_bert.tasks.run.settings import FinetuneSettings
 from keras_bert.version import __version__
@@ -21,6 +22,8 @@ NAMES = {  # of settings whose field has another name
     "skip_empty": "empty texts dropped",
     "skip_bad": "unreadable rows dropped",
     "header": "header row",
+    "ema": "momentum of averaged weights",
+    "accumulate": "batches per step",
 }
 
 
@@ -54,13 +57,13 @@ A `keras_bert.{task}`, fine-tuned from {start} with keras3-bert {__version__}.
 
 ## How well it does
 
-This is epoch {metrics["best_epoch"]} of {len(metrics["epochs"])}, the best by {metrics["chosen_by"]} on the validation
+This is {_origin(metrics)} on the validation
 {held_out}. Examples that took no part in this choice may score lower.
 
 {_table(("score", "value"), [(name, f"{value:.4f}") for name, value in metrics["valid"].items()])}
 {_labels(metrics)}
 ![training](curve.png)
-{_calibration(metrics)}{_grid(metrics)}
+{_calibration(metrics)}{_runs(metrics)}
 ## How it was trained
 
 {_table(("file", "name", "rows"), rows)}
@@ -97,6 +100,7 @@ def _settings(settings: FinetuneSettings) -> list[tuple[str, str]]:
     if settings.freeze is not None:
         values["freeze"] = "the whole encoder" if settings.freeze < 0 else f"embeddings and {settings.freeze} blocks"
     unused = {field.name for field in dataclasses.fields(Reading)} - set(settings.task.reading_fields)
+    unused |= set(OPTIONS) - set(settings.recipe.options())
     if settings.labelled_lines:  # which have no columns to name
         unused |= {"text", "label", "header"}
     left_out = {"kind", "train", "valid", "reading", *unused, *(() if settings.size is None else ("model",))}
@@ -109,6 +113,8 @@ def _is_set(value: Any) -> bool:
 
 
 def _as_text(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_as_text(one)}" for name, one in value.items())
     if isinstance(value, tuple):
         return ", ".join(map(_as_text, value))
     if value is True:
@@ -147,13 +153,23 @@ def _labels(metrics: dict[str, Any]) -> str:
     return f"\n{_table(('label', *names, 'rows'), rows)}\n"
 
 
-def _grid(metrics: dict[str, Any]) -> str:
-    """The runs of a grid, best first."""
-    if "grid" not in metrics:
+def _origin(metrics: dict[str, Any]) -> str:
+    """Where the weights are from."""
+    if "averaged" in metrics:
+        return f"the average of the weights of {metrics['averaged']} runs with several seeds, scored"
+    return f"epoch {metrics['best_epoch']} of {len(metrics['epochs'])}, the best by {metrics['chosen_by']}"
+
+
+def _runs(metrics: dict[str, Any]) -> str:
+    """The runs of a grid or of several seeds, best first."""
+    title = next((name for name in ("grid", "seeds") if name in metrics), None)
+    if title is None:
         return ""
-    runs = sorted(metrics["grid"], key=lambda run: -run["score"])
-    rows = [(run["batch_size"], f"{run['learning_rate']:g}", run["epochs"], f"{run['score']:.4f}") for run in runs]
-    return f"\n## The grid\n\n{_table(('batch size', 'learning rate', 'epochs', metrics['chosen_by']), rows)}\n"
+    runs = sorted(metrics[title], key=lambda run: -run["score"])
+    names = [name for name in runs[0] if name != "score"]
+    rows = [(*(_as_text(run[name]) for name in names), f"{run['score']:.4f}") for run in runs]
+    head = *(NAMES.get(name, name.replace("_", " ")) for name in names), metrics["chosen_by"]
+    return f"\n## The {title}\n\n{_table(head, rows)}\n"
 
 
 def _table(head: tuple[str, ...], rows: list[tuple[Any, ...]]) -> str:

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from keras_bert.checks import check_choice
+from keras_bert.checks import check_at_least, check_choice
 from keras_bert.policy import TRAINABLE_DTYPES
 from keras_bert.storage import read_json, sha256_of, write_json
 from keras_bert.tasks.finetune_recipe import FinetuneRecipe
@@ -40,6 +40,14 @@ class FinetuneSettings:
     max_windows: int | None = None
     calibrate: bool = False  # classify: set the temperature or the thresholds on the validation rows at the end
     abstain_below: float | None = None  # as in TextClassifier
+    layer_decay: float = 1.0  # this and the next four as in FinetuneRecipe
+    ema: float = 0.0
+    label_smoothing: float = 0.0
+    accumulate: int = 1
+    class_weight: Any = None
+    patience: int | None = None  # stop after so many epochs that are no better than the best
+    head_seed: int | None = None  # of the new weights and the dropout; None: as seed, which the order depends on too
+    callbacks: tuple[str, ...] = ()  # by import path, as callback_of takes them
     best_by: str | None = None  # the score that decides which epoch is best; None: the task's own
     split: float | None = None
     size: str | None = None  # of random weights to start from, in place of `model`, with the vocabulary `vocab`
@@ -54,6 +62,8 @@ class FinetuneSettings:
                 raise ValueError(
                     f"{name} must be above 0 and finite. Use another value. Received: {name}={getattr(self, name)}"
                 )
+        if self.patience is not None:
+            check_at_least(self, 1, "patience")
         if (self.valid is None) == (self.split is None) or not (self.split is None or 0 < self.split < 1):
             raise ValueError(
                 "valid and split are both given or both missing, or split is not between 0 and 1. Give a validation "
@@ -89,6 +99,7 @@ class FinetuneSettings:
                     f"Received: {name}={getattr(self, name)!r}"
                 )
         self.task.check_settings(self)
+        self.recipe  # noqa: B018 - an error if its values are wrong
 
     @property
     def task(self) -> type[Task]:
@@ -103,7 +114,8 @@ class FinetuneSettings:
     @property
     def recipe(self) -> FinetuneRecipe:
         """How the weights are trained."""
-        return FinetuneRecipe(learning_rate=self.learning_rate, epochs=self.epochs, batch_size=self.batch_size)
+        fields = {field.name for field in dataclasses.fields(FinetuneRecipe)}
+        return FinetuneRecipe(**{name: value for name, value in vars(self).items() if name in fields})
 
     @property
     def labelled_lines(self) -> bool:

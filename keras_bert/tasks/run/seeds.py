@@ -1,0 +1,71 @@
+"""Runs with several seeds: their mean and spread, and the best of them or the average of their weights."""
+
+import dataclasses
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_bert.storage import check_new_folder, read_json, write_json
+from keras_bert.tasks.run.best_epoch import METRICS
+from keras_bert.tasks.run.finetune import MODEL, read_files
+from keras_bert.tasks.run.finished_task import FinishedTask
+from keras_bert.tasks.run.grid import each_run, finish
+from keras_bert.tasks.run.settings import FinetuneSettings
+
+
+def finetune_seeds(settings: FinetuneSettings, output: Path, count: int, *, average: bool = False) -> dict[str, Any]:
+    """Train with `count` seeds, the first being that of the settings, and keep the best run as `output`.
+
+    The metrics then have "seeds", with a score for each, and "spread": the mean and the standard deviation of each
+    score. Repeating the call skips runs that are complete.
+
+    average: keep the average of the weights of all runs (Wortsman et al. 2022). They then start from the same head,
+        and the seeds decide only the order of the rows.
+    """
+    check_new_folder(output)
+    if count < 2:
+        raise ValueError(f"The number of seeds must be at least 2. Use a larger number. Received: seeds={count}")
+    if average:
+        settings = dataclasses.replace(settings, head_seed=settings.seed)
+    folder = output.with_name(output.name + ".partial")
+    done = list(each_run(settings, folder, {"seed": tuple(range(settings.seed, settings.seed + count))}))
+    chosen_by = done[0][2]["chosen_by"]
+    runs = [{**values, "score": metrics["valid"][chosen_by]} for _, values, metrics in done]
+    valid = [metrics["valid"] for _, _, metrics in done]
+    by_name = {name: [one[name] for one in valid] for name in valid[0]}
+    spread = {name: [mean(scores), stdev(scores)] for name, scores in by_name.items()}
+    best = max(done, key=lambda run: run[2]["valid"][chosen_by])[0]
+    if average:
+        best = _averaged([run for run, _, _ in done], best, settings)
+    return finish(best, output, {"seeds": runs, "spread": spread})
+
+
+def _averaged(runs: Sequence[Path], best: Path, settings: FinetuneSettings) -> Path:
+    """A copy of the best run with the average of the weights of all."""
+    folder = best.with_name("average")
+    shutil.rmtree(folder, ignore_errors=True)  # of a call that was interrupted
+    shutil.copytree(best, folder)
+    average_weights([run / MODEL for run in runs]).save(folder / MODEL)
+    metrics = read_json(folder / METRICS)
+    _, rows = read_files(settings)
+    valid, details = FinishedTask.load(folder).report_rows(rows, batch_size=settings.batch_size)
+    write_json(folder / METRICS, metrics | details | {"valid": valid, "averaged": len(runs)})
+    return folder
+
+
+def average_weights(paths: Sequence[Path]) -> Any:
+    """The first of some saved models that have the same layers, with the average of the weights of all."""
+    model, *others = (keras.models.load_model(path, compile=False) for path in paths)
+    sums = [ops.convert_to_numpy(weight).astype("float64") for weight in model.weights]
+    for other in others:
+        for total, weight in zip(sums, other.weights, strict=True):
+            total += ops.convert_to_numpy(weight)
+    for weight, total in zip(model.weights, sums, strict=True):
+        weight.assign((total / len(paths)).astype(np.float32))
+    return model

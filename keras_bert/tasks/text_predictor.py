@@ -1,0 +1,96 @@
+"""TextPredictor: Keras's `predict`, and answers, for models that take text."""
+
+import os
+from typing import Any
+
+import numpy as np
+
+from keras_bert.tasks.columns import columns_of, count_of, is_packed, is_table, rows_of, table_columns
+from keras_bert.tasks.labelled_rows import LabelledRows
+from keras_bert.tasks.readers import Reading, Rows
+from keras_bert.tasks.saved_task import SavedTask
+
+
+class TextPredictor(SavedTask):
+    """The part of a `Task` that runs on rows of text; the rest of the task says what they are."""
+
+    table: tuple[tuple[str, ...], str] = (("text",), "label")  # the columns x and y of a table
+    example_ranks: tuple[int, ...] = (0,)  # the ranks of the first tensor of x in an element of a tf.data
+    length_axis: int | None = None  # the axis of an example's logits that is as long as its row, if there is one
+    beyond_length: float = 0.0  # the logits after the end of a row that is shorter than others
+
+    def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        if not isinstance(inputs, dict):
+            raise TypeError(
+                f"{type(self).__name__} was called on something other than packed inputs. Call it on a dict of "
+                f"{', '.join(self.input)}; for text, use predict(x) or the method that answers. "
+                f"Received: {type(inputs).__name__}"
+            )
+        return super().__call__(inputs, *args, **kwargs)
+
+    def predict(self, x: Any, batch_size: int | None = None, verbose: Any = "auto", **options: Any) -> Any:
+        """Logits in the order of the examples; for tokens, `beyond_length` after the end of a row."""
+        if is_packed(x):
+            return super().predict(x, batch_size, verbose, **options)
+        refuse_options(options, "On text")
+        rows = count_of("batch_size", batch_size, 32)
+        logits = self.logits(self.examples(self._columns(x, labels=False)[0]), rows)
+        return self.stack_logits(logits) if logits else np.zeros([size or 0 for size in self.output_shape], "float32")
+
+    def stack_logits(self, logits: list[np.ndarray]) -> np.ndarray:
+        """The logits of examples as one array; for tokens, padded to the longest row."""
+        if self.length_axis is None:
+            return np.stack(logits)
+        axis, shape = self.length_axis, list(logits[0].shape)
+        shape[axis] = max(row.shape[axis] for row in logits)
+        found = np.full((len(logits), *shape), self.beyond_length, "float32")
+        for place, row in zip(found, logits, strict=True):
+            np.moveaxis(place, axis, 0)[: row.shape[axis]] = np.moveaxis(row, axis, 0)
+        return found
+
+    def logits(self, examples: LabelledRows, batch_size: int = 32) -> list[np.ndarray]:
+        """The logits of each example, in their order; of tokens, as long as the batch that it was in."""
+        count_of("batch_size", batch_size, 32)
+        examples.warn_of_cuts()
+        run = self.runners.get("logits", self, lambda: self)
+        found: list[Any] = [None] * len(examples)
+        for index in examples.by_length(batch_size):
+            for number, logits in zip(index, run(examples, index), strict=True):
+                found[number] = logits
+        return found
+
+    def answers(self, x: Any, batch_size: int = 32) -> list[Any]:
+        """What `decode` returns for `x`, as `fit` takes it."""
+        x = self._columns(x, labels=False)[0]
+        if not rows_of(x[0] if isinstance(x, tuple) else x, "text"):
+            return []
+        examples = self.examples(x)
+        return self.decode(examples, self.logits(examples, batch_size))
+
+    def _columns(self, x: Any, *given: Any, labels: bool = True) -> tuple[Any, Any, Any]:
+        if isinstance(x, str | os.PathLike):
+            if not os.path.isfile(x):
+                raise FileNotFoundError(
+                    "x is a string, which is the path of a file, and there is no such file. Put a single text in a "
+                    f"list. Received: x={x!r}"
+                )
+            x = self.read_rows(x, Reading(), labels=labels)
+        if isinstance(x, Rows) or is_table(x):
+            if given and given[0] is not None:
+                raise ValueError(
+                    "y was passed with a table, which has its own labels. Leave y out, or pass columns. "
+                    "Received: a table and y"
+                )
+            texts, label = self.table
+            x, y = (x.x, x.y) if isinstance(x, Rows) else table_columns(x, texts, label if labels else None)
+            given = (y if labels else None, *given[1:])
+        return columns_of(x, *given, ranks=self.example_ranks)
+
+
+def refuse_options(options: dict[str, Any], where: str) -> None:
+    """Raise an error for options of Keras that have no use where each row is read once."""
+    if options:
+        raise TypeError(
+            f"{where} every row is read once, and {', '.join(options)} cannot be used. Leave it out. "
+            f"Received: {', '.join(options)}"
+        )

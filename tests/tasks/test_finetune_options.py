@@ -1,0 +1,209 @@
+"""The options of `keras-bert finetune` that the paper does not have: kept, resumed, searched, and tried with seeds."""
+
+import json
+
+import keras
+import numpy as np
+import pytest
+
+from keras_bert.tasks.finetune_recipe import OPTIONS
+from keras_bert.tasks.run.best_epoch import BestEpoch
+from keras_bert.tasks.run.finished_task import FinishedTask
+from keras_bert.tasks.run.grid import _medians, grid_of
+from keras_bert.tasks.run.import_callback import callback_of
+from keras_bert.tasks.run.seeds import average_weights
+from keras_bert.tasks.run.settings import FinetuneSettings
+from keras_bert.training.metrics_log import read_metrics
+from tests.tasks.runs import run, train, write
+
+ALL = (
+    "--layer-decay", 0.9, "--ema", 0.5, "--label-smoothing", 0.1, "--accumulate", 2,
+    "--class-weight", "yes=2", "--class-weight", "no=0.5",
+)  # fmt: skip
+CALLBACK = "tests.tasks.test_finetune_options:Seen"
+seen = []
+
+
+class Seen(keras.callbacks.Callback):
+    """Notes what it sees in the logs of each epoch."""
+
+    def __init__(self, name="loss"):
+        super().__init__()
+        self.name = name
+
+    def on_epoch_end(self, epoch, logs=None):
+        seen.append((epoch, self.name, logs[self.name]))
+
+
+def record(folder, name="metrics.json"):
+    return json.loads((folder / name).read_text())
+
+
+def weights(folder):
+    return keras.models.load_model(folder / "model.keras").get_weights()
+
+
+@pytest.mark.long
+def test_all_options_are_kept_and_resumed(bert, files, tmp_path, monkeypatch):
+    """A run that stops after its first epoch ends with the bits of one that does not."""
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    callback = ("--callback", f'{CALLBACK}={{"name": "val_accuracy"}}')
+    train(bert, "classify", *files, whole, "--epochs", 2, *ALL, *callback)
+    metrics = record(whole)
+    assert seen == [(epoch, "val_accuracy", metrics["epochs"][epoch]["scores"]["accuracy"]) for epoch in (0, 1)]
+    settings = FinetuneSettings.from_json(whole / "settings.json")
+    assert settings.recipe.options() == {
+        "layer_decay": 0.9, "ema": 0.5, "label_smoothing": 0.1, "accumulate": 2, "class_weight": {"yes": 2.0, "no": 0.5}
+    }  # fmt: skip
+    assert set(settings.recipe.options()) == set(OPTIONS)
+    card = (whole / "README.md").read_text()
+    for row in ("layer decay | 0.9", "momentum of averaged weights | 0.5", "batches per step | 2", "yes 2, no 0.5"):
+        assert row in card
+    assert FinishedTask.load(whole).evaluate(files[1]) == pytest.approx(metrics["valid"])
+
+    def stop(self, epoch, logs=None, begin=BestEpoch.on_epoch_begin):
+        if epoch == 1:
+            raise OSError("no power")
+        begin(self, epoch, logs)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(BestEpoch, "on_epoch_begin", stop)
+        with pytest.raises(OSError, match="no power"):
+            train(bert, "classify", *files, broken, "--epochs", 2, *ALL, *callback)
+    train(bert, "classify", *files, broken, "--epochs", 2, *ALL, *callback)
+    assert record(broken) == metrics
+    assert all(np.array_equal(*pair) for pair in zip(weights(whole), weights(broken), strict=True))
+    for one, other in zip(*(read_metrics(f"{folder}/metrics.jsonl") for folder in (whole, broken)), strict=True):
+        assert {**one, "seconds_per_step": 0} == {**other, "seconds_per_step": 0}
+
+
+def test_the_files_of_metrics_are_those_of_pretraining(finished):
+    folder, metrics = finished[0], record(finished[0])
+    records = read_metrics(f"{folder}/metrics.jsonl")
+    assert [one["step"] for one in records] == [10, 10, 20, 20]
+    assert set(records[0]) == {"step", "loss", "accuracy", "seconds_per_step"}
+    assert [one["loss"] for one in records[::2]] == [epoch["loss"] for epoch in metrics["epochs"]]
+    assert [one["validation_loss"] for one in records[1::2]] == [epoch["val_loss"] for epoch in metrics["epochs"]]
+    assert records[1]["validation_matthews"] == metrics["epochs"][0]["scores"]["matthews"]
+    assert list((folder / "tensorboard").glob("events.*"))
+
+
+def epochs(*scores):
+    return [{"epoch": 1 + number, "scores": {"accuracy": score}} for number, score in enumerate(scores)]
+
+
+@pytest.mark.parametrize(
+    ("scores", "options", "stopped"),
+    [
+        ((), {"patience": 1}, False),
+        ((0.5,), {"patience": 1}, False),
+        ((0.5, 0.5), {"patience": 1}, True),
+        ((0.5, 0.4, 0.6), {"patience": 2}, False),
+        ((0.5, 0.4, 0.4), {"patience": 2}, True),
+        ((0.5, 0.4, 0.4), {}, False),
+        ((0.5,), {"floors": (0.6,)}, True),
+        ((0.6,), {"floors": (0.6,)}, False),
+        ((0.5, 0.6), {"floors": (0.6,)}, False),
+    ],
+)
+def test_when_a_run_stops(tmp_path, scores, options, stopped):
+    if scores:
+        best = scores.index(max(scores))
+        found = {"chosen_by": "accuracy", "best_epoch": best + 1, "valid": {"accuracy": max(scores)}}
+        (tmp_path / "metrics.json").write_text(json.dumps({**found, "epochs": epochs(*scores)}))
+    from keras_bert.tasks.readers import Rows
+
+    assert BestEpoch(tmp_path, Rows([], [], "valid.tsv", []), **options).stopped is stopped
+
+
+def test_patience_ends_a_run_and_its_repetition(bert, files, tmp_path, monkeypatch):
+    monkeypatch.setattr(BestEpoch, "finish", lambda *_: pytest.fail("an interruption after the last epoch"))
+    options = ("--epochs", 5, "--patience", 1, "--lr", 1e-9)
+    with pytest.raises(pytest.fail.Exception):
+        train(bert, "classify", *files, tmp_path / "run", *options)
+    monkeypatch.undo()
+    train(bert, "classify", *files, tmp_path / "run", *options)
+    metrics = record(tmp_path / "run")
+    assert (len(metrics["epochs"]), metrics["best_epoch"]) == (2, 1)  # a learning rate that changes no answer
+
+
+@pytest.mark.long
+def test_seeds_and_the_average_of_their_weights(bert, files, tmp_path):
+    said = train(bert, "classify", *files, tmp_path / "run", "--epochs", 1, "--seeds", 2, "--seed", 3)
+    metrics = record(tmp_path / "run")
+    assert [one["seed"] for one in metrics["seeds"]] == [3, 4]
+    scores = [one["score"] for one in metrics["seeds"]]
+    assert metrics["valid"]["accuracy"] == max(scores)
+    assert metrics["spread"]["accuracy"] == pytest.approx([np.mean(scores), np.std(scores, ddof=1)])
+    assert f"accuracy of 2 seeds\t{np.mean(scores):.4f} +- {np.std(scores, ddof=1):.4f}" in said
+    assert "## The seeds" in (tmp_path / "run/README.md").read_text()
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+    said = train(bert, "classify", *files, tmp_path / "mean", "--epochs", 1, "--seeds", 2, "--average")
+    metrics = record(tmp_path / "mean")
+    assert metrics["averaged"] == 2
+    assert FinishedTask.load(tmp_path / "mean").evaluate(files[1]) == pytest.approx(metrics["valid"])
+    assert "the average of the weights of 2 runs" in (tmp_path / "mean/README.md").read_text()
+
+
+def test_average_weights(finished, tmp_path):
+    path = finished[0] / "model.keras"
+    model = keras.models.load_model(path)
+    for weight in model.weights:
+        weight.assign(weight + 2)
+    model.save(tmp_path / "other.keras")
+    for weight, mean in zip(model.weights, average_weights([path, tmp_path / "other.keras"]).weights, strict=True):
+        np.testing.assert_allclose(np.asarray(weight) - 1, np.asarray(mean), atol=1e-6)
+
+
+@pytest.mark.long
+def test_a_search(bert, files, tmp_path):
+    options = ("--epochs", 1, "--search", "layer_decay=0.5,1", "--search", "learning-rate=1e-5,3e-2", "--prune")
+    train(bert, "classify", *files, tmp_path / "run", *options)
+    metrics = record(tmp_path / "run")
+    assert [(done["layer_decay"], done["learning_rate"]) for done in metrics["grid"]] == [
+        (0.5, 1e-5), (0.5, 3e-2), (1, 1e-5), (1, 3e-2)
+    ]  # fmt: skip
+    assert metrics["valid"]["accuracy"] == max(done["score"] for done in metrics["grid"])
+    assert FinishedTask.load(tmp_path / "run").evaluate(files[1]) == pytest.approx(metrics["valid"])
+
+
+def test_what_a_search_refuses():
+    for words in (["layer_decay"], ["colour=red"], ["epochs=1", "epochs=2"], ["epochs="], ["ema=much"]):
+        with pytest.raises(ValueError, match=r"The search .* Use one of batch_size, .* Received: "):
+            grid_of(words)
+
+
+def test_a_run_is_pruned_below_the_median_of_four():
+    assert _medians([[0.1, 0.5]] * 3) == []
+    assert _medians([[0.1, 0.2], [0.2, 0.4], [0.3, 0.6], [0.4]]) == [0.25]
+    assert _medians([[0.1, 0.2], [0.2, 0.4], [0.3, 0.6], [0.4, 0.4]]) == [0.25, 0.4]
+
+
+def test_options_that_do_not_go_together(bert, files, tmp_path):
+    for options, said in (
+        (("--seeds", 2, "--grid"), "Use --search seed=0,1,2"),
+        (("--average",), "Use --average with --seeds"),
+        (("--class-weight", "spam"), "It must be balanced, or LABEL=W"),
+    ):
+        words = ("--train", files[0], "--valid", files[1], "--output", tmp_path / "run", "--model", bert)
+        result = run("finetune", "classify", *words, *options)
+        assert result.exit_code == 2
+        assert said in " ".join(result.output.replace("│", " ").split())
+
+
+def test_callbacks_by_import_path():
+    assert callback_of(CALLBACK).name == "loss"
+    for wrong in ("nothing.here:Name", "keras.callbacks:Nothing", "keras", f"{CALLBACK}={{", f'{CALLBACK}={{"x": 1}}'):
+        with pytest.raises(ValueError, match=r"cannot be made\. Name an importable class as package\.module:Name"):
+            callback_of(wrong)
+    with pytest.raises(TypeError, match=r"is no keras.callbacks.Callback.*a Counter"):
+        callback_of("collections:Counter")
+
+
+def test_class_weights_of_a_label_that_is_not_there(bert, files, tmp_path):
+    with pytest.raises(ValueError, match="'maybe'"):
+        train(bert, "classify", *files, tmp_path / "run", "--class-weight", "maybe=2")
+    one = write(tmp_path / "balanced.tsv", [["text", "label"], ["good", "yes"], ["bad", "no"], ["film", "no"]])
+    train(bert, "classify", one, one, tmp_path / "run", "--epochs", 1, "--class-weight", "balanced")
+    assert FinetuneSettings.from_json(tmp_path / "run/settings.json").class_weight == "balanced"
