@@ -272,8 +272,8 @@ IN_SOAK = pytest.mark.skipif("HOSTILE" not in os.environ, reason="takes minutes;
 @pytest.mark.parametrize(
     ("backend", "missing"),
     [
-        ("jax", "tensorflow,tensorflow_text"),
-        pytest.param("torch", "tensorflow,tensorflow_text", marks=IN_SOAK),
+        ("torch", "tensorflow,tensorflow_text"),
+        pytest.param("jax", "tensorflow,tensorflow_text", marks=IN_SOAK),
         pytest.param("tensorflow", "tensorflow_text", marks=IN_SOAK),
     ],
 )
