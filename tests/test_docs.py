@@ -39,6 +39,7 @@ def test_journeys_through_the_code():
         assert f"These are {len(paths)} files." in journey
 
 
+@pytest.mark.long
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="the pages are written for TensorFlow")
 @pytest.mark.parametrize("page", [page for page in PAGES if page.stem != "migrating"], ids=lambda page: page.stem)
 def test_code_runs(page, tmp_path, monkeypatch):

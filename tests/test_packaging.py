@@ -43,6 +43,7 @@ print(*(name for name in keras.saving.get_custom_objects() if name.startswith("k
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("script", ["load.py", "keras-bert"])
 def test_import_registers_every_class(tmp_path, script):
     """Whatever the name of the process: the package once imported less in the process of its command line."""

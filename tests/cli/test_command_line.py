@@ -255,15 +255,15 @@ def test_a_failing_import_is_one_line():
     assert re.fullmatch(r"keras-bert: .*foo\n", done.stderr)
 
 
-def test_pretraining_needs_tensorflow(run, monkeypatch):
+def test_pretraining_on_torch_is_refused(run, monkeypatch):
     import keras_bert.pretraining.run.evaluation
     import keras_bert.pretraining.run.pretrain  # noqa: F401  before Keras names another backend
 
-    monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
+    monkeypatch.setattr(keras.backend, "backend", lambda: "torch")
     for words in (["pretrain", "--data", "none", "--output", "none"], ["evaluate", "none", "--data", str(ROOT)]):
         code, _, err = run(*words)
         assert code == 1
-        assert re.fullmatch(r"keras-bert: .*TensorFlow backend.*Received: backend 'jax'\n", err)
+        assert re.fullmatch(r"keras-bert: .*the TensorFlow or the JAX backend.*Received: backend 'torch'\n", err)
 
 
 def test_an_error_in_a_graph_is_one_line():

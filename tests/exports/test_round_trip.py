@@ -12,6 +12,8 @@ import keras_bert
 from keras_bert.vectors import Pooling
 from tests.exports.conftest import PARTS, SEQ_LENGTH, make
 
+pytestmark = pytest.mark.long
+
 TEXTS = ["w1 w2 É", "", "w3 " * 20]
 
 

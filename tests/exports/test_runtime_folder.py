@@ -74,5 +74,5 @@ def test_refused(tmp_path):
         write_runtime_folder(task, tmp_path, "onnx", dtype="bfloat16")
     task.save(tmp_path / "task.keras")
     words = ["export", str(tmp_path / "task.keras"), "--name", "a", "--format", "onnx", "--seq-length", "8"]
-    with pytest.raises(ValueError, match="only for --format savedmodel"):
+    with pytest.raises(ValueError, match="Only --format savedmodel"):
         CliRunner().invoke(app, words, catch_exceptions=False)

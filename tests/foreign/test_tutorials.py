@@ -11,6 +11,8 @@ from sklearn.metrics import pairwise
 import keras_bert
 from tests.foreign.pieces import preprocessor
 
+pytestmark = pytest.mark.long
+
 hub = pytest.importorskip("tensorflow_hub", reason="pip install 'tensorflow-hub' 'setuptools<81'")
 tf_keras = pytest.importorskip("tf_keras", reason="pip install tf_keras")
 layers = pytest.importorskip("official.nlp.modeling.layers", reason="pip install 'keras3-bert[pretrain]'")

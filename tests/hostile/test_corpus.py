@@ -53,6 +53,7 @@ def _memory():
     }
 
 
+@pytest.mark.long
 def test_memory():
     found = fork(_memory)
     assert max(found.values()) <= LIMIT, found

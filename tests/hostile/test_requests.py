@@ -15,6 +15,8 @@ from tests.hostile.inputs import byte_texts, json_values, leaves, texts
 from tests.hostile.profile import hostile
 from tests.tasks.small import small_task
 
+pytestmark = pytest.mark.long
+
 pytest.importorskip("starlette", reason="pip install 'keras3-bert[serving]'")
 NAMES = ["instances", "inputs", "examples", "context", "signature_name", "text", "text_pair", "b64", "input_word_ids"]
 IDS = ("input_word_ids", "input_mask", "input_type_ids")

@@ -126,6 +126,7 @@ def test_sgd_steps(case):
     assert len(set(ours)) == 20
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", ["classifier", "choice"])  # the others are as near
 def test_adamw_steps(case):
     """Not so near: Keras adds epsilon before the bias correction, torch after it, which tells where gradients are 0."""

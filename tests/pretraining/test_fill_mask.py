@@ -104,7 +104,7 @@ def test_is_next():
     assert many[39].score == pytest.approx(pretrainer.is_next("w1 w2", "w4 w5").score, rel=1e-5)
     with pytest.raises(ValueError, match="no head for next sentences"):
         small_pretrainer(nsp=False).is_next("w1", "w2")
-    with pytest.raises(ValueError, match="same length"):
+    with pytest.raises(ValueError, match="same number of rows"):
         pretrainer.is_next(["w1"], ["w2", "w3"])
 
 

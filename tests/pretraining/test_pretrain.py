@@ -79,6 +79,7 @@ def test_hyperparameters_out_of_range(change, message):
         Recipe(**change)
 
 
+@pytest.mark.long
 def test_a_finished_run_is_a_source(folder, tmp_path):
     model = run(folder, tmp_path / "run", validation=folder / "16", validate_every=10, checkpoint_every=10)
     shutil.rmtree(tmp_path / "run" / "checkpoints")  # which are large
@@ -196,6 +197,7 @@ def _pretrainer_folder(folder, path):
     return path
 
 
+@pytest.mark.long
 def test_the_commands(folder, tmp_path, caplog, capsys, monkeypatch):
     def command(*arguments):
         return CliRunner().invoke(cli.app, list(map(str, arguments)), catch_exceptions=False)

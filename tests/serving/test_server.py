@@ -22,6 +22,7 @@ from typer.testing import CliRunner
 
 from keras_bert_cli import app
 from tests.serving.exported import LABELS, NAME, TEXTS
+from tests.soak import IN_SOAK
 from tests.weights import small
 
 pytest.importorskip("tensorflow_serving.apis", reason="pip install 'keras3-bert[serving]'")
@@ -267,6 +268,7 @@ def test_soak(server, kit, soak_of):
 
 @pytest.mark.network
 @pytest.mark.long
+@IN_SOAK
 def test_soak_with_slow_clients(kit, soak_of):
     """Twenty seconds of what runs for ten minutes with --minutes 10: a real process, slow clients and SIGTERM."""
     words = list(small.VOCABULARY.tokens)

@@ -82,7 +82,7 @@ def test_a_score_before_training_is_no_compile_of_the_user():
     before = task.evaluate(TEXTS, labels, verbose=0, return_dict=True)
     history = task.fit(TEXTS, labels, verbose=0).history
     assert (task.optimizer.name, len(history["loss"])) == ("paper_finetuning", 3)
-    assert set(before) == {"loss", "accuracy", "f1", "f1_macro", "matthews"}
+    assert set(before) == {"loss", "accuracy", "f1", "f1_macro", "matthews", "calibration_error"}
 
 
 @pytest.mark.usefixtures("eager")
@@ -100,11 +100,12 @@ def test_validation_and_callbacks():
     callback = keras.callbacks.LambdaCallback(on_epoch_end=lambda epoch, logs: seen.append(sorted(logs)))
     task.fit(TEXTS, ["negative", 1, 0, "positive"], validation_split=0.5, callbacks=callback, verbose=0, epochs=2)
     task.fit(TEXTS, [0, 1, 0, 1], validation_data=(TEXTS, [0, 1, 0, 1]), callbacks=[callback], verbose=0, epochs=1)
-    assert seen == [["accuracy", "loss", "val_accuracy", "val_f1", "val_loss", "val_matthews"]] * 3
+    validated = ("accuracy", "calibration_error", "f1", "f1_macro", "loss", "matthews")
+    assert seen == [["accuracy", "loss", *(f"val_{name}" for name in validated)]] * 3
     options = {"epochs": 2, "validation_freq": 2, "recipe": FinetuneRecipe(), "verbose": 0}
     history = task.fit(TEXTS, [0, 1, 0, 1], validation_data=(TEXTS, [0, 1, 0, 1]), **options).history
     assert {name: len(values) for name, values in history.items()} == {"loss": 2, "accuracy": 2} | dict.fromkeys(
-        ("val_accuracy", "val_f1", "val_loss", "val_matthews"), 1
+        (f"val_{name}" for name in validated), 1
     )
 
 

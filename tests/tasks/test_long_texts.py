@@ -202,6 +202,7 @@ def test_very_long_texts_take_bounded_memory():
     assert second < 600
 
 
+@pytest.mark.long
 @tensorflow_only
 @pytest.mark.parametrize("long", ["head-tail", "windows"])
 def test_export(long, tmp_path):

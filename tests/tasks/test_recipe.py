@@ -29,6 +29,7 @@ def same(one, other):
     return all(np.array_equal(*pair) for pair in zip(one, other, strict=True))
 
 
+@pytest.mark.long
 def test_without_options_the_bits_are_those_of_the_paper_s_recipe():
     """And of a compile by hand with the recipe's optimizer."""
     schedule = WarmupLinearDecay(3e-5, warmup_steps=0, steps=6)

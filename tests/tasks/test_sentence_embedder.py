@@ -230,6 +230,7 @@ def test_converted(tmp_path):
     assert np.abs(theirs.encode(texts) - expected).max() <= 1e-5
 
 
+@pytest.mark.long
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="exports are TensorFlow's")
 def test_exported(tmp_path):
     import tensorflow as tf

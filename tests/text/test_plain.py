@@ -1,7 +1,6 @@
 """The engine in Python and numpy against the one in TensorFlow: the same ids, offsets, rows, windows and answers."""
 
 import json
-import os
 import random
 
 import keras
@@ -16,6 +15,7 @@ from keras_bert.text.packing import TRUNCATIONS
 from keras_bert.text.plain_tokenizer import PlainTokenizer
 from keras_bert.text.tokenizer import Tokenizer
 from tests.parity import unicode_strings
+from tests.soak import IN_SOAK
 from tests.subprocesses import python
 
 PIECES = [
@@ -262,9 +262,6 @@ def test_what_needs_tensorflow_says_so():
     assert shape == "(2, 128)"
     assert "pip install tensorflow tensorflow-text" in errors[0]
     assert "`keras_bert.strategy` needs TensorFlow" in errors[1]
-
-
-IN_SOAK = pytest.mark.skipif("HOSTILE" not in os.environ, reason="takes minutes; `make soak` runs it")
 
 
 @pytest.mark.long

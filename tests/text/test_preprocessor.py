@@ -177,7 +177,7 @@ def test_windows_find_the_answer_in_the_context(preprocessor):
         (np.array([1.0, 2.0]), TypeError, "must be a string"),
         (tf.constant([1]), TypeError, "must be strings"),
         ({"a": 1}, TypeError, "must be a string"),
-        ((["a", "b"], ["a"]), ValueError, "Received: 2 and 1 texts"),
+        ((["a", "b"], ["a"]), ValueError, "Received: 2 and 1 rows"),
         ((["a", "b"], "a"), ValueError, "Repeat the single text"),
         ((), ValueError, r"pass \[\]"),
         (["\ud800"], ValueError, "surrogate"),
@@ -203,7 +203,7 @@ def test_bad_arguments(preprocessor):
         preprocessor.lowercase = False
     with pytest.raises(TypeError, match=r"Vocabulary\.from_file"):
         Preprocessor("vocab.txt")
-    with pytest.raises(ValueError, match="Received: 1 and 2 texts"):
+    with pytest.raises(ValueError, match="Received: 1 and 2 rows"):
         preprocessor.pack([[[12]], [[12], [13]]])
     for segments in ([], [[12, 13]], ["a b"], [np.array([12])], [np.array([[1.5]])]):
         with pytest.raises(ValueError, match="segment"):

@@ -16,6 +16,7 @@ from keras_bert.weights import our_folder
 from keras_bert.weights.checkpoint import Checkpoint
 from tests.parity.oracles import randomize
 from tests.pretraining.corpus import VOCABULARY, corpus
+from tests.soak import IN_SOAK
 from tests.subprocesses import python
 from tests.training.small_training import weights
 
@@ -23,6 +24,7 @@ pytestmark = pytest.mark.long
 EIGHT = {"KERAS_BACKEND": "jax", "XLA_FLAGS": "--xla_force_host_platform_device_count=8"}
 
 
+@IN_SOAK
 def test_weights_are_those_of_one_device():
     python(
         """

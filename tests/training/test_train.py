@@ -166,6 +166,7 @@ def test_checkpoints_are_kept_by_number(one, tmp_path):
     assert sorted(path.stem for path in tmp_path.glob("checkpoints/*.index")) == ["ckpt-10", "ckpt-12", "ckpt-8"]
 
 
+@pytest.mark.long
 def test_checkpoints_are_kept_by_number_if_the_clock_is_set_back(one, tmp_path, monkeypatch):
     run(one, 4, directory=tmp_path, checkpoint_every=1, keep=2)
     now = time.time()

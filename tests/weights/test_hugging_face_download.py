@@ -140,6 +140,7 @@ def _old_sentence_transformers(folder):
     return folder / "0_Transformer"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", ["safetensors", "torch", "tensorflow"])
 def test_old_sentence_transformers(server, tmp_path, form):
     """And nothing that is not used is downloaded."""

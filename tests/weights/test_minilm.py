@@ -74,6 +74,7 @@ def test_settings(minilm, name):
     assert bert.pooling == Pooling("mean", True, 256)
 
 
+@pytest.mark.long
 def test_loading_does_not_import_the_package(minilm):
     """It would import torch."""
     code = "import sys, keras_bert; keras_bert.load('minilm'); print('torch' in sys.modules)"
@@ -122,6 +123,7 @@ def test_embed_is_what_sentence_transformers_gives(minilm, sentences, tmp_path, 
     assert np.abs(theirs.encode(texts) - expected).max() <= 1e-5
 
 
+@pytest.mark.long
 def test_bfloat16_points_where_float32_does(minilm, sentences):
     """Pooled and mean vectors of real sentences."""
     exact, narrow = (_vectors(keras_bert.load(minilm, dtype=dtype), sentences) for dtype in ("float32", "bfloat16"))
@@ -129,6 +131,7 @@ def test_bfloat16_points_where_float32_does(minilm, sentences):
         assert _cosines(x, y).min() >= 0.999
 
 
+@pytest.mark.long
 def test_bfloat16_at_the_size_of_base():
     """Random weights, in real tokens of uneven lengths."""
     config = keras_bert.BertConfig.from_size("base", vocab_size=1000)

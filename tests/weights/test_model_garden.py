@@ -162,6 +162,7 @@ def test_every_weight_is_accounted_for(tmp_path):
         read(_save(tmp_path / "shape", model=module))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("with_mlm", [False, True])
 def test_tf_hub_export(tmp_path, with_mlm):
     from official.nlp.configs import encoders

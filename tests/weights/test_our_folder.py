@@ -128,6 +128,7 @@ def test_several_labels_without_names(tmp_path):
 TEXT_SETTINGS = {"truncation": "only_first", "special_tokens_in_text": True, "max_word_length": 50}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", ["keras", "folder", "export", "task", "exported task"])
 def test_settings_of_text_are_kept(tmp_path, form):
     if "export" in form and keras.backend.backend() != "tensorflow":

@@ -115,6 +115,7 @@ def run(tmp_path):
     return tmp_path / "run"
 
 
+@pytest.mark.long
 def test_push(hub, run, tmp_path):
     result = _push(run, "--to", "hf", "--push", "org/name", "--language", "ko", "--language", "en", "--private")
     assert f"pushed\thttp://127.0.0.1:{hub.server_port}/org/name" in result.output
