@@ -36,9 +36,11 @@ def find_models(directory: Path) -> "dict[str, dict[int, ServedVersion]]":
         if versions:
             models[served_name(directory.resolve().name, part)] = versions
     if not models:
+        inside = sorted(found.parts[-4] for found in directory.glob("*/*/*/saved_model.pb"))
+        advice = f"Name one of the exports in it: {', '.join(dict.fromkeys(inside))}" if inside else ""
         raise FileNotFoundError(
-            f"{directory} is not an export: it has no version of text/, encoder/ or preprocess/. Make one with "
-            f"keras-bert export. Received: {directory}"
+            f"{directory} is not an export: it has no version of text/, encoder/ or preprocess/. "
+            f"{advice or 'Make one with keras-bert export'}. Received: {directory}"
         )
     return models
 

@@ -27,7 +27,7 @@ from keras_bert.tasks.long_text_task import LongTextTask, text_vectors
 from keras_bert.tasks.losses.label_losses import WeighedBinaryCrossentropy
 from keras_bert.tasks.metrics import label_scores, multi_label_scores
 from keras_bert.tasks.metrics.by_label import scores_by_label
-from keras_bert.tasks.metrics.calibration import best_temperature, best_thresholds, calibration_error
+from keras_bert.tasks.metrics.calibration import LEAST, best_temperature, best_thresholds, calibration_error
 from keras_bert.tasks.metrics.classification import positive_label
 from keras_bert.tasks.readers import TABLE_FIELDS, Reading, Rows
 from keras_bert.tasks.signature import Logits, Signature, classify_signatures
@@ -296,10 +296,8 @@ class TextClassifier(LongTextTask):
         if not self.multi_label:
             temperature = best_temperature(logits, true)
             if temperature is None:
-                logger.warning(
-                    "The temperature stays %g: of the %d rows all are answered right, or they are too few.",
-                    self.temperature, len(true),
-                )  # fmt: skip
+                why = f"fewer than {LEAST} rows are too few" if len(true) < LEAST else "all of them are answered right"
+                logger.warning("The temperature stays %g for these %d rows: %s.", self.temperature, len(true), why)
             self.temperature = temperature or self.temperature
             return {"temperature": self.temperature}
         found = best_thresholds(ops.convert_to_numpy(ops.sigmoid(logits)), true)

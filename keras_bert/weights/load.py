@@ -83,6 +83,11 @@ def read_source(source: Any, *, cache_dir: str | os.PathLike | None = None, loca
     if path.suffix == ".zip" and path.is_file():
         path = download.unzip(path, root)
     if not path.exists() and prefix_at(path) is None:
+        if len(path.parts) > 1:
+            raise ValueError(
+                "`source` is a path at which there is no file or folder. Correct it, or use a name of "
+                f"keras_bert.list_models() or hf://org/name. Received: {str(source)!r}"
+            )
         raise ValueError(
             "`source` is neither a known name nor a path that exists. Close names: "
             f"{', '.join(zoo.close_names(str(source)))}. Use one of keras_bert.list_models(), a path or hf://org/name. "

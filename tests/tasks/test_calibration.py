@@ -165,7 +165,7 @@ def test_too_few_rows_are_reported(caplog):
     task = classifier()
     with caplog.at_level(logging.WARNING):
         assert task.calibrate(TEXTS, [0, 1, 2, 0]) == {"temperature": 1.0}
-    assert "The temperature stays 1: of the 4 rows all are answered right, or they are too few." in caplog.text
+    assert "The temperature stays 1 for these 4 rows: fewer than 20 rows are too few." in caplog.text
     with pytest.raises(ValueError, match="There are no rows"):
         task.calibrate([], [])
     with pytest.raises(ValueError, match="y is missing"):

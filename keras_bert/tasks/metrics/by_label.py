@@ -42,7 +42,11 @@ def one_sided(by_label: ByLabel, rows: int) -> list[str]:
     never = [repr(label) for label, found in by_label.items() if found["support"] and not found["predicted"]]
     if never and not said:
         said = [f"No row is predicted as {listed(never)}, although there are rows with it."]
-    return [f"{one} Accuracy hides this; f1_macro shows it. Rare labels need more rows or a weight." for one in said]
+    advice = (
+        "Accuracy hides this; f1_macro shows it. Rare labels need more rows or a weight (--class-weight balanced). If no "
+        "label is rare, train longer: more epochs, smaller batches, or a higher learning rate."
+    )
+    return [f"{one} {advice}" for one in said]
 
 
 def table_lines(details: Mapping[str, Any]) -> list[str]:

@@ -102,8 +102,8 @@ def _quoted_rows(path: str | os.PathLike, lines: list[str], delimiter: str, bad:
 
 def _wrong_quotes(path: str | os.PathLike, line: int, delimiter: str, hint: str, error: csv.Error) -> ValueError:
     name = "tab" if delimiter == "\t" else delimiter
-    return ValueError(
-        f"{path}, line {line}: the row that begins here has wrong quotes. Close them, and double those inside a field; "
-        f"or, if quotes are only characters in this file, add --format tsv --delimiter '{name}'.{hint} "
-        f"Received: {error}"
+    advice = hint.strip() or (
+        "Close them, and double those inside a field; or, if quotes are only characters in this file, add --format tsv "
+        f"--delimiter '{name}'."
     )
+    return ValueError(f"{path}, line {line}: the row that begins here has wrong quotes. {advice} Received: {error}")
