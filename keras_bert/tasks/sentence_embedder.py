@@ -134,7 +134,7 @@ class SentenceEmbedder(Task):
             weight = weights(sample_weight, len(targets))
         in_turn = [text for row in zip(*columns, strict=True) for text in row]
         segments = [pieces(self.bert.preprocessor, in_turn)]
-        return SentenceRows(segments, packer_of(self.bert), len(columns), targets, weight, columns, form)
+        return SentenceRows(segments, packer_of(self.bert), len(columns), targets, weight, columns, form=form)
 
     def labelled_examples(self, columns: Any, class_weight: Any = None, *, held_out: bool = False) -> SentenceRows:
         x, y, sample_weight = columns
@@ -247,6 +247,9 @@ class SentenceEmbedder(Task):
     @property
     def best_score(self) -> str:
         return BEST[self.form]
+
+    def best_score_of(self, examples: Any) -> str:
+        return BEST[examples.form]  # which may be another form than that of the training
 
     def report_logits(
         self, y: Any, examples: LabelledRows, logits: list[np.ndarray], **options: Any

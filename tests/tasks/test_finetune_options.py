@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from keras_bert.tasks.finetune_recipe import OPTIONS
+from keras_bert.tasks.run import grid
 from keras_bert.tasks.run.best_epoch import BestEpoch
 from keras_bert.tasks.run.finished_task import FinishedTask
-from keras_bert.tasks.run.grid import _medians, grid_of
+from keras_bert.tasks.run.grid import _medians, each_run, grid_of
 from keras_bert.tasks.run.import_callback import callback_of
 from keras_bert.tasks.run.seeds import average_weights
 from keras_bert.tasks.run.settings import FinetuneSettings
@@ -172,6 +173,19 @@ def test_what_a_search_refuses():
     for words in (["layer_decay"], ["colour=red"], ["epochs=1", "epochs=2"], ["epochs="], ["ema=much"]):
         with pytest.raises(ValueError, match=r"The search .* Use one of batch_size, .* Received: "):
             grid_of(words)
+
+
+def test_each_run_has_a_folder_of_its_own(files, tmp_path, monkeypatch):
+    metrics = {"chosen_by": "f1", "epochs": [{"scores": {"f1": 0.5}}]}
+    monkeypatch.setattr(grid, "_run", lambda *_: metrics)
+    seeds = (20261121, 20261122, 20261123)
+    runs = each_run(FinetuneSettings("classify", *map(str, files)), tmp_path, {"seed": seeds})
+    assert [run.name for run, _, _ in runs] == ["seed=20261121", "seed=20261122", "seed=20261123"]
+
+
+def test_a_score_where_lower_is_better_cannot_decide(files):
+    with pytest.raises(ValueError, match=r"best_by cannot be calibration_error.* Received: "):
+        FinetuneSettings("classify", *map(str, files), best_by="calibration_error")
 
 
 def test_a_run_is_pruned_below_the_median_of_four():

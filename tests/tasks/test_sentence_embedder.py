@@ -13,6 +13,8 @@ from keras_bert import SentenceEmbedder
 from keras_bert.tasks.finetune_recipe import FinetuneRecipe
 from keras_bert.tasks.losses import CoSENT, MultipleNegativesRanking
 from keras_bert.tasks.metrics.retrieval import neighbour_scores, retrieval_scores
+from keras_bert.tasks.readers import Rows
+from keras_bert.tasks.run.best_epoch import BestEpoch
 from keras_bert.tasks.run.finished_task import FinishedTask
 from keras_bert.vectors import Pooling
 from keras_bert.weights.convert import convert
@@ -246,6 +248,14 @@ def test_exported(tmp_path):
 
 
 # === The command line ===
+
+
+@pytest.mark.usefixtures("eager")
+def test_the_best_epoch_is_chosen_by_a_score_of_the_held_out_rows(tmp_path):
+    """Which may be of another form than the rows that were trained on."""
+    best = BestEpoch(tmp_path, Rows((QUERIES, POSITIVES), [1.0, 0.0, 0.5, 0.2], "valid.tsv", []))
+    SentenceEmbedder(small_bert()).fit((QUERIES, POSITIVES), recipe=RECIPE, callbacks=[best.averages, best], verbose=0)
+    assert (best.record["chosen_by"], best.done) == ("spearman", 3)
 
 
 @pytest.mark.long

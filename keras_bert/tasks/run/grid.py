@@ -134,4 +134,4 @@ def _value(word: str) -> Any:
 
 def _word(value: Any) -> str:
     """A value in the name of a folder."""
-    return f"{value:g}" if isinstance(value, int | float) else str(value).replace("/", "_")
+    return str(value).replace("/", "_")
