@@ -255,7 +255,8 @@ def finetune(
             "--average or --prune was given by itself. Use --average with --seeds, and --prune with --grid or --search."
         )
     task = TASKS[name]
-    labelled = len(text) not in task.texts_without_label or label != "label"  # unless another column was named
+    is_named = label != "label" and len(text) < 3  # a task without labels for three texts refuses one
+    labelled = len(text) not in task.texts_without_label or is_named
     first_look([path for path in (train, valid) if path], name, task.formats, given, labelled=labelled)
 
     from keras_bert.tasks.readers import Reading
@@ -273,12 +274,14 @@ def finetune(
     else:
         metrics = run(settings, output)
     options.print_scores(metrics["valid"], metrics)
-    for name, value in metrics.get("calibration", {}).get("set", {}).items():
-        typer.echo(f"{name}\t{value}")
-    for name, (mean, spread) in metrics.get("spread", {}).items():
-        typer.echo(f"{name} of {seeds} seeds\t{mean:.4f} +- {spread:.4f}")
-    kept = f"epoch {metrics['best_epoch']}, the best by {metrics['chosen_by']}"
-    typer.echo(f"{output}: {'the average of the weights' if average else kept}")
+    for value_name, value in metrics.get("calibration", {}).get("set", {}).items():
+        typer.echo(f"{value_name}\t{value}")
+    for score, (mean, spread) in metrics.get("spread", {}).items():
+        typer.echo(f"{score} of {seeds} seeds\t{mean:.4f} +- {spread:.4f}")
+    if average:
+        typer.echo(f"{output}: the average of the weights")
+    else:
+        typer.echo(f"{output}: epoch {metrics['best_epoch']}, the best by {metrics['chosen_by']}")
 
 
 _commands = group(

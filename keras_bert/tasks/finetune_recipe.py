@@ -87,8 +87,8 @@ class FinetuneRecipe:
         """
         if self.accumulate > max(1, steps):
             raise ValueError(
-                f"accumulate is {self.accumulate}, and the training has only {steps} batches, so the weights would never "
-                f"change. Use at most {steps}, a smaller batch_size or more epochs. "
+                f"accumulate is {self.accumulate}, and the training has only {steps} batches, so the weights would "
+                f"never change. Use at most {steps}, a smaller batch_size or more epochs. "
                 f"Received: accumulate={self.accumulate}"
             )
         return max(1, steps // self.accumulate)

@@ -101,8 +101,8 @@ class FinetuneSettings:
                 )
         if self.best_by in LOWER_IS_BETTER:
             raise ValueError(
-                f"best_by cannot be {self.best_by}, since the epoch with the highest score is kept and a lower error is "
-                f"better. Use a score such as accuracy. Received: best_by={self.best_by!r}"
+                f"best_by cannot be {self.best_by}, since the epoch with the highest score is kept and a lower error "
+                f"is better. Use a score such as accuracy. Received: best_by={self.best_by!r}"
             )
         self.task.check_settings(self)
         self.recipe  # noqa: B018 - an error if its values are wrong
