@@ -10,6 +10,7 @@ import pytest
 from keras_bert.tasks.finetune_recipe import OPTIONS
 from keras_bert.tasks.run import grid
 from keras_bert.tasks.run.best_epoch import BestEpoch
+from keras_bert.tasks.run.finetune import finetune
 from keras_bert.tasks.run.finished_task import FinishedTask
 from keras_bert.tasks.run.grid import _medians, each_run, grid_of
 from keras_bert.tasks.run.import_callback import callback_of
@@ -211,9 +212,10 @@ def test_each_run_has_a_folder_of_its_own(files, tmp_path, monkeypatch):
     assert [run.name for run, _, _ in runs] == ["seed=20261121", "seed=20261122", "seed=20261123"]
 
 
-def test_a_score_where_lower_is_better_cannot_decide(files):
+def test_a_score_where_lower_is_better_cannot_decide(files, tmp_path):
+    settings = FinetuneSettings("classify", *map(str, files), best_by="calibration_error")
     with pytest.raises(ValueError, match=r"best_by cannot be calibration_error.* Received: "):
-        FinetuneSettings("classify", *map(str, files), best_by="calibration_error")
+        finetune(settings, tmp_path / "run")
 
 
 def test_a_run_is_pruned_below_the_median_of_four():

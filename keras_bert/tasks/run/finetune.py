@@ -50,6 +50,11 @@ def finetune(settings: FinetuneSettings, output: Path, *, floors: Sequence[float
             "Only the TensorFlow backend can train on several devices. Use --strategy one, or start again with "
             f"KERAS_BACKEND=tensorflow. Received: strategy={settings.strategy!r}, backend {keras.backend.backend()!r}"
         )
+    if settings.best_by in LOWER_IS_BETTER:
+        raise ValueError(
+            f"best_by cannot be {settings.best_by}, since the epoch with the highest score is kept and a lower error "
+            f"is better. Use a score such as accuracy. Received: best_by={settings.best_by!r}"
+        )
     check_new_folder(output)
     callbacks = [callback_of(path) for path in settings.callbacks]
     train, valid = read_files(settings)

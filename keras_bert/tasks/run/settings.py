@@ -9,7 +9,6 @@ from keras_bert.checks import check_at_least, check_choice
 from keras_bert.policy import TRAINABLE_DTYPES
 from keras_bert.storage import read_json, sha256_of, write_json
 from keras_bert.tasks.finetune_recipe import FinetuneRecipe
-from keras_bert.tasks.metrics.scores import LOWER_IS_BETTER
 from keras_bert.tasks.readers import Reading
 from keras_bert.tasks.readers.table import SUFFIXES
 from keras_bert.tasks.task import Task
@@ -99,11 +98,6 @@ class FinetuneSettings:
                     f"{name} was given, and the task {self.kind} does not have it. Leave it out. "
                     f"Received: {name}={getattr(self, name)!r}"
                 )
-        if self.best_by in LOWER_IS_BETTER:
-            raise ValueError(
-                f"best_by cannot be {self.best_by}, since the epoch with the highest score is kept and a lower error "
-                f"is better. Use a score such as accuracy. Received: best_by={self.best_by!r}"
-            )
         self.task.check_settings(self)
         self.recipe  # noqa: B018 - an error if its values are wrong
 
