@@ -8,6 +8,7 @@ from keras_bert.bert import Bert
 from keras_bert.config import BertConfig
 from keras_bert.exports.export import export
 from keras_bert.inference import inference
+from keras_bert.nearest import nearest
 from keras_bert.pretraining.pretrainer import Pretrainer
 from keras_bert.tasks import metrics as _metrics  # F1 and Matthews
 from keras_bert.tasks.finetune_recipe import FinetuneRecipe
@@ -46,5 +47,6 @@ __all__ = [
     "inference",
     "list_models",
     "load",
+    "nearest",
     "strategy",
 ]

@@ -16,7 +16,9 @@ def nearest(queries: Any, vectors: Any, top: int = 5) -> tuple[np.ndarray, np.nd
         queries: [Q, H].
         vectors: [n, H], also an array on disk: `np.load("vectors.npy", mmap_mode="r")`.
 
-    >>> numbers, cosines = nearest(np.array([[1.0, 0.0]]), np.array([[0.0, 2.0], [3.0, 0.0], [1.0, 1.0]]), top=2)
+    >>> import keras_bert
+    >>> queries, vectors = np.array([[1.0, 0.0]]), np.array([[0.0, 2.0], [3.0, 0.0], [1.0, 1.0]])
+    >>> numbers, cosines = keras_bert.nearest(queries, vectors, top=2)
     >>> numbers.tolist(), float(cosines[0, 0])
     ([[1, 2]], 1.0)
     """

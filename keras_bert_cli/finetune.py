@@ -25,6 +25,7 @@ class TaskOptions:
     example: str  # of the options
     label: str = ""  # what the column of the label holds
     texts_without_label: tuple[int, ...] = ()  # so many columns of texts need no label
+    reads_tables: bool = True  # whether its files have the columns that the options name
 
 
 TASKS = {  # by the `command` of the task
@@ -48,12 +49,14 @@ TASKS = {  # by the `command` of the task
         ("conll", "conllu", "klue-ner"),
         ("format", "encoding"),
         "--train train.conll --valid valid.conll --output names",
+        reads_tables=False,
     ),
     "answer": TaskOptions(
         "Answer questions from a context.",
         ("squad", "korquad"),
         ("format",),
         "--train train-v1.1.json --valid dev-v1.1.json --output squad",
+        reads_tables=False,
     ),
     "choose": TaskOptions(
         "Choose among answers to a prompt.",
@@ -237,26 +240,15 @@ def finetune(
         ),
     ] = [],  # noqa: B006
 ) -> None:
+    _check_combination(context)
     name = context.command.name or ""
     given = context.params | {"freeze": -1 if freeze else freeze_blocks}
     given |= {option: path and str(path) for option, path in (("train", train), ("valid", valid), ("vocab", vocab))}
-    if freeze and freeze_blocks is not None:
-        raise typer.BadParameter("--freeze already freezes all blocks. Use either --freeze or --freeze-blocks.")
-    if (valid is None) == (split is None):
-        raise typer.BadParameter("One of --valid and --split is needed, and not both. Give a file, or a share.")
-    if size is not None and context.get_parameter_source("model").name != "DEFAULT":  # type: ignore[union-attr]
-        raise typer.BadParameter("--size starts from random weights. Leave out --model, or --size and --vocab.")
-    if (size is None) != (vocab is None):
-        raise typer.BadParameter("--size and --vocab belong together. Give both for random weights, or neither.")
-    if seeds and (grid or search):
-        raise typer.BadParameter("--seeds trains with one setting. Use --search seed=0,1,2 to try several of both.")
-    if (average and not seeds) or (prune and not (grid or search)):
-        raise typer.BadParameter(
-            "--average or --prune was given by itself. Use --average with --seeds, and --prune with --grid or --search."
-        )
     task = TASKS[name]
-    labelled = len(text) not in task.texts_without_label or label != "label"  # unless another column was named
-    first_look([path for path in (train, valid) if path], name, task.formats, given, labelled=labelled)
+    is_named = label != "label" and len(text) < 3  # a task without labels for three texts refuses one
+    labelled = len(text) not in task.texts_without_label or is_named
+    files = [path for path in (train, valid) if path]
+    first_look(files, name, task.formats, given, is_table=task.reads_tables, labelled=labelled)
 
     from keras_bert.tasks.readers import Reading
     from keras_bert.tasks.run.finetune import finetune as run
@@ -273,12 +265,34 @@ def finetune(
     else:
         metrics = run(settings, output)
     options.print_scores(metrics["valid"], metrics)
-    for name, value in metrics.get("calibration", {}).get("set", {}).items():
-        typer.echo(f"{name}\t{value}")
-    for name, (mean, spread) in metrics.get("spread", {}).items():
-        typer.echo(f"{name} of {seeds} seeds\t{mean:.4f} +- {spread:.4f}")
-    kept = f"epoch {metrics['best_epoch']}, the best by {metrics['chosen_by']}"
-    typer.echo(f"{output}: {'the average of the weights' if average else kept}")
+    for value_name, value in metrics.get("calibration", {}).get("set", {}).items():
+        typer.echo(f"{value_name}\t{value}")
+    for score, (mean, spread) in metrics.get("spread", {}).items():
+        typer.echo(f"{score} of {seeds} seeds\t{mean:.4f} +- {spread:.4f}")
+    if average:
+        typer.echo(f"{output}: the average of the weights")
+    else:
+        typer.echo(f"{output}: epoch {metrics['best_epoch']}, the best by {metrics['chosen_by']}")
+
+
+def _check_combination(context: typer.Context) -> None:
+    """Refuse options that do not go together."""
+    given = context.params
+    is_search = given["grid"] or given["search"]
+    if given["freeze"] and given["freeze_blocks"] is not None:
+        raise typer.BadParameter("--freeze already freezes all blocks. Use either --freeze or --freeze-blocks.")
+    if (given["valid"] is None) == (given["split"] is None):
+        raise typer.BadParameter("One of --valid and --split is needed, and not both. Give a file, or a share.")
+    if given["size"] is not None and context.get_parameter_source("model").name != "DEFAULT":  # type: ignore[union-attr]
+        raise typer.BadParameter("--size starts from random weights. Leave out --model, or --size and --vocab.")
+    if (given["size"] is None) != (given["vocab"] is None):
+        raise typer.BadParameter("--size and --vocab belong together. Give both for random weights, or neither.")
+    if given["seeds"] and is_search:
+        raise typer.BadParameter("--seeds trains with one setting. Use --search seed=0,1,2 to try several of both.")
+    if (given["average"] and not given["seeds"]) or (given["prune"] and not is_search):
+        raise typer.BadParameter(
+            "--average or --prune was given by itself. Use --average with --seeds, and --prune with --grid or --search."
+        )
 
 
 _commands = group(

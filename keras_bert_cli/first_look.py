@@ -18,15 +18,21 @@ LARGEST = 100_000_000  # bytes; a larger file would take seconds itself
 
 
 def first_look(
-    paths: list[Path], command: str, formats: tuple[str, ...], options: dict[str, Any], labelled: bool = True
+    paths: list[Path],
+    command: str,
+    formats: tuple[str, ...],
+    options: dict[str, Any],
+    *,
+    is_table: bool,
+    labelled: bool = True,
 ) -> None:
     """Raise the error of a file of this task, or of those of its `options` that say how to read it.
 
-    labelled: whether the file must have the column of the label.
+    is_table: whether the files have columns. labelled: whether the file must have the column of the label.
     """
     with _without_the_package():
         from keras_bert.tasks.readers.bad_rows import BadRows
-        from keras_bert.tasks.readers.reading import TABLES, Reading
+        from keras_bert.tasks.readers.reading import Reading
         from keras_bert.tasks.readers.rows import lines
         from keras_bert.tasks.readers.table import read_table
 
@@ -37,7 +43,7 @@ def first_look(
         for path in paths:
             if os.path.getsize(path) > LARGEST:
                 continue
-            if formats == TABLES:
+            if is_table:
                 names = {"format", "delimiter", "encoding"}
                 given = {name: value for name, value in reading.table_options.items() if name in names}
                 table = read_table(path, header=header, bad=BadRows(path, reading.skip_bad), **given)

@@ -1,16 +1,17 @@
 """Exact search against a sort of all cosines."""
 
+import sys
+
 import numpy as np
 import pytest
 from sklearn.metrics.pairwise import cosine_similarity
 
-from keras_bert import nearest as module
-from keras_bert.nearest import nearest
+from keras_bert import nearest
 
 
 def test_nearest(monkeypatch, tmp_path):
     """In chunks, from an array on disk, with equal vectors, which keep their order."""
-    monkeypatch.setattr(module, "CHUNK", 7)
+    monkeypatch.setattr(sys.modules[nearest.__module__], "CHUNK", 7)
     rng = np.random.default_rng(0)
     vectors, queries = rng.standard_normal((50, 4)).astype("float32"), rng.standard_normal((3, 4))
     vectors[40] = 2 * vectors[3]

@@ -6,7 +6,7 @@ from typing import Any
 import keras
 
 from keras_bert.compat import compiled_metrics
-from keras_bert.tasks.metrics.scores import Scores
+from keras_bert.tasks.metrics.scores import LOWER_IS_BETTER, Scores
 from keras_bert.tasks.validation import Validation
 from keras_bert.training.averaged_weights import AveragedWeights
 
@@ -18,10 +18,10 @@ def in_order(callbacks: Any) -> list[Any]:
     averages = [one for one in given if isinstance(one, first)] or [AveragedWeights()]
     scores = [one for one in given if isinstance(one, second)]
     others = [one for one in given if not isinstance(one, (*first, *second))]
-    return [*averages, *scores, HigherIsBetter(others), *others]
+    return [*averages, *scores, ScoreModes(others), *others]
 
 
-class HigherIsBetter(keras.callbacks.Callback):
+class ScoreModes(keras.callbacks.Callback):
     """Sets the mode of callbacks that monitor a score, such as EarlyStopping("val_f1"), unless they have one.
 
     Keras finds the mode only of compiled metrics. `fit` puts this after the callbacks that add scores to the logs and
@@ -36,6 +36,7 @@ class HigherIsBetter(keras.callbacks.Callback):
         metrics = {getattr(metric, "name", metric) for metric in compiled_metrics(self.model)} | {"loss"}
         for callback in self.callbacks:
             monitor = getattr(callback, "monitor", "")
-            is_score = monitor in (logs or {}) and monitor.removeprefix("val_") not in metrics
+            name = monitor.removeprefix("val_")
+            is_score = monitor in (logs or {}) and name not in metrics
             if is_score and getattr(callback, "mode", None) == "auto":
-                callback.mode = "max"
+                callback.mode = "min" if name in LOWER_IS_BETTER else "max"

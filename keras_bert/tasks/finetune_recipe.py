@@ -85,6 +85,12 @@ class FinetuneRecipe:
         >>> FinetuneRecipe(accumulate=4).updates(steps=100)
         25
         """
+        if self.accumulate > max(1, steps):
+            raise ValueError(
+                f"accumulate is {self.accumulate}, and the training has only {steps} batches, so the weights would "
+                f"never change. Use at most {steps}, a smaller batch_size or more epochs. "
+                f"Received: accumulate={self.accumulate}"
+            )
         return max(1, steps // self.accumulate)
 
     def warmup_steps(self, steps: int) -> int:

@@ -52,6 +52,7 @@ class LongTextTask(Task):
     pool: str = "mean"
     max_windows: int = 8
     run_fields: tuple[str, ...] = ("long", "pool", "max_windows")
+    own_fields: tuple[str, ...] = ("long",)  # that `own_settings` compares with their defaults
 
     def _set_long(self, long: str, pool: str, max_windows: int) -> None:
         """Keep the arguments of the constructor."""
@@ -78,8 +79,7 @@ class LongTextTask(Task):
     @property
     def own_settings(self) -> tuple[str, ...]:
         """Settings with another value than the default, which formats of other packages cannot hold."""
-        names = ("long", "temperature", "thresholds", "abstain_below")
-        return tuple(name for name in names if getattr(self, name, None) != getattr(type(self), name, None))
+        return tuple(name for name in self.own_fields if getattr(self, name) != getattr(type(self), name))
 
     # === Rows ===
 
@@ -101,13 +101,13 @@ class LongTextTask(Task):
         with tf.device("CPU:0"):
             windows, text = text_windows(ids, self.packer)
         counts = np.bincount(np.asarray(text), minlength=len(texts))
-        most = None if y is None else self.max_windows
-        rows = WindowedRows([windows], self.packer, counts=counts, most=most)
+        max_windows = None if y is None else self.max_windows
+        rows = WindowedRows([windows], self.packer, counts=counts, max_windows=max_windows)
         return self.with_targets(rows, y, sample_weight, class_weight)
 
     def held_out_examples(self, x: Any, y: Any, sample_weight: Any = None) -> LabelledRows:
         rows = super().held_out_examples(x, y, sample_weight)
-        return replace(rows, most=None) if isinstance(rows, WindowedRows) else rows
+        return replace(rows, max_windows=None) if isinstance(rows, WindowedRows) else rows
 
     # === Logits ===
 

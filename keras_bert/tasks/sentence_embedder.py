@@ -18,6 +18,7 @@ from keras_bert.tasks.losses import LOSSES, SentenceLoss
 from keras_bert.tasks.metrics.classification import number_scores
 from keras_bert.tasks.metrics.retrieval import neighbour_scores, retrieval_scores
 from keras_bert.tasks.readers import TABLE_FIELDS, Reading, Rows, read_labels, read_scores
+from keras_bert.tasks.readers.bad_rows import BadRows
 from keras_bert.tasks.readers.table import read_table
 from keras_bert.tasks.sentence_rows import SentenceRows, form_of, make_targets
 from keras_bert.tasks.signature import Logits, Signature
@@ -91,7 +92,14 @@ class SentenceEmbedder(Task):
         count, label = len(reading.text), reading.label if labels else None
         if count == 1:
             return read_labels(path, reading.text[0], label, **reading.table_options)
-        if count == 3 or (label == "label" and not _has_column(path, reading, "label")):
+        if count == 3 and label not in (None, "label"):
+            raise ValueError(
+                "label was given, and pairs with negatives have no label. Leave out --label, or the third column of "
+                f"texts. Received: label={label!r}, text={reading.text}"
+            )
+        if count == 3:
+            label = None
+        elif label == "label" and not _has_column(path, reading, "label"):
             logger.info("%s has pairs without scores: each text is learned as the match of its pair.", path)
             label = None
         return read_scores(path, reading.text, label, scale=reading.scale, **reading.table_options)
@@ -248,6 +256,9 @@ class SentenceEmbedder(Task):
     def best_score(self) -> str:
         return BEST[self.form]
 
+    def best_score_of(self, examples: Any) -> str:
+        return BEST[examples.form]  # which may be another form than that of the training
+
     def report_logits(
         self, y: Any, examples: LabelledRows, logits: list[np.ndarray], **options: Any
     ) -> dict[str, float]:
@@ -294,4 +305,5 @@ def _has_column(path: str | os.PathLike, reading: Reading, name: str) -> bool:
         return False
     skip = ("header", "skip_empty", "skip_bad")  # options of rows, not of the header
     options = {option: value for option, value in reading.table_options.items() if option not in skip}
-    return name in (read_table(path, header=True, **options).names or ())
+    table = read_table(path, header=True, bad=BadRows(path, reading.skip_bad), **options)
+    return name in (table.names or ())

@@ -154,6 +154,10 @@ class Task(FileTask):
         """The name of the score, in `report` or else in the metrics, by which an epoch of a run is the best."""
         return "accuracy"
 
+    def best_score_of(self, examples: LabelledRows) -> str:
+        """The same for these held-out rows, where the scores depend on what the rows hold."""
+        return self.best_score
+
     def report(self, y: Any, answers: Any) -> dict[str, float]:
         """The scores of answers, as people report them for such a task; `y` as `fit` takes it."""
         return {}

@@ -19,12 +19,12 @@ logger = logging.getLogger("keras_bert")
 class WindowedRows(LabelledRows):
     """Long texts with what is to be learned from them. `segments` has their windows, one text after another.
 
-    counts: the windows of each text, [n]. most: a text of a batch has at most so many, spread evenly over it; None: no
-    limit.
+    counts: the windows of each text, [n]. max_windows: a text of a batch has at most so many, spread evenly over it;
+    None: no limit.
     """
 
     counts: Any = None
-    most: int | None = None
+    max_windows: int | None = None
 
     def __post_init__(self) -> None:
         if len(self):
@@ -45,22 +45,22 @@ class WindowedRows(LabelledRows):
 
     def warn_of_cuts(self, limit: str = "max_windows", advice: str = "") -> None:
         """Log for how many texts a batch has not all of their windows."""
-        if self.most and (cut := int((self.counts > self.most).sum())):
+        if self.max_windows and (cut := int((self.counts > self.max_windows).sum())):
             logger.warning(
                 "%d of %d texts have more than %d windows. Training reads %d windows of each, spread evenly; %s is the "
                 "limit. Answers read all windows.",
-                cut, len(self), self.most, self.most, limit,
+                cut, len(self), self.max_windows, self.max_windows, limit,
             )  # fmt: skip
 
     def inputs(self, index: Any, width: int | str) -> dict[str, Any]:
         """int32 [B, K, S]: the windows of each text, and padding. On backends that compile each shape, K is fixed."""
         first, counts = (tf.gather(tf.constant(x, tf.int32), index) for x in (self.first, self.counts))  # [B]
-        kept = counts if self.most is None else tf.minimum(counts, self.most)
+        kept = counts if self.max_windows is None else tf.minimum(counts, self.max_windows)
         if keras.backend.backend() == "tensorflow" and width == "longest":
-            most = tf.reduce_max(kept)
+            per_text = tf.reduce_max(kept)
         else:
-            most = int(min(self.counts.max(), self.most or self.counts.max()))
-        number = tf.range(most)[tf.newaxis]  # [1, K]
+            per_text = int(min(self.counts.max(), self.max_windows or self.counts.max()))
+        number = tf.range(per_text)[tf.newaxis]  # [1, K]
         real = number < kept[:, tf.newaxis]  # [B, K]
         # Spread evenly from the first to the last.
         spread = number * (counts - 1)[:, tf.newaxis] // tf.maximum(kept - 1, 1)[:, tf.newaxis]  # [B, K]
@@ -69,7 +69,7 @@ class WindowedRows(LabelledRows):
         real = tf.reshape(real, [-1, 1])
         padding = {"input_word_ids": self.packer.pad}
         x = {name: tf.where(real, value, padding.get(name, 0)) for name, value in x.items()}
-        return {name: tf.reshape(value, (-1, most, tf.shape(value)[1])) for name, value in x.items()}
+        return {name: tf.reshape(value, (-1, per_text, tf.shape(value)[1])) for name, value in x.items()}
 
     def windows(self, texts: slice) -> tuple[TokenizedRows, np.ndarray]:
         """All windows of some texts, and how many each has."""

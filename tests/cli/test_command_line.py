@@ -162,6 +162,7 @@ def test_the_tasks_of_finetune(commands):
     for name, task in tasks.items():
         own = {*task.run_fields, *(["cosine"] if name == "regress" else [])}
         assert TASKS[name].formats == task.formats
+        assert TASKS[name].reads_tables == ("text" in task.reading_fields)
         assert set(TASKS[name].options) == set(task.reading_fields) | own
         params = {param.name: param for param in commands["finetune"].commands[name].params}
         assert set(params) == everywhere | set(task.reading_fields) | own

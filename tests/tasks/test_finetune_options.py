@@ -1,17 +1,20 @@
 """The options of `keras-bert finetune` that the paper does not have: kept, resumed, searched, and tried with seeds."""
 
 import json
+import shutil
 
 import keras
 import numpy as np
 import pytest
 
 from keras_bert.tasks.finetune_recipe import OPTIONS
+from keras_bert.tasks.run import grid
 from keras_bert.tasks.run.best_epoch import BestEpoch
+from keras_bert.tasks.run.finetune import finetune
 from keras_bert.tasks.run.finished_task import FinishedTask
-from keras_bert.tasks.run.grid import _medians, grid_of
+from keras_bert.tasks.run.grid import _medians, each_run, grid_of
 from keras_bert.tasks.run.import_callback import callback_of
-from keras_bert.tasks.run.seeds import average_weights
+from keras_bert.tasks.run.seeds import _averaged, average_weights, finetune_seeds
 from keras_bert.tasks.run.settings import FinetuneSettings
 from keras_bert.training.metrics_log import read_metrics
 from tests.tasks.runs import run, train, write
@@ -146,6 +149,27 @@ def test_seeds_and_the_average_of_their_weights(bert, files, tmp_path):
     assert "the average of the weights of 2 runs" in (tmp_path / "mean/README.md").read_text()
 
 
+@pytest.mark.parametrize(("options", "rule"), [({"lora": 2}, "LoRA's factors"), ({"calibrate": True}, "Leave out --c")])
+def test_what_has_no_average(files, tmp_path, options, rule):
+    settings = FinetuneSettings("classify", *map(str, files), **options)
+    with pytest.raises(ValueError, match=f"{rule}.* Received: average=True"):
+        finetune_seeds(settings, tmp_path / "run", 2, average=True)
+
+
+def test_the_metrics_of_an_average(finished, files, caplog):
+    """They are not those of an epoch, and the log compares them with the best run's."""
+    caplog.set_level("INFO", "keras_bert")
+    folder = _averaged([finished[0]] * 2, finished[0], FinetuneSettings.from_json(finished[0] / "settings.json"))
+    metrics = record(folder)
+    assert (metrics["averaged"], metrics["valid"]) == (2, pytest.approx(record(finished[0])["valid"]))
+    assert "best_epoch" not in metrics
+    score = metrics["valid"]["accuracy"]
+    assert (
+        f"accuracy of the average is {score:.4f}, and of the best run {score:.4f}. The average is kept." in caplog.text
+    )
+    shutil.rmtree(folder)
+
+
 def test_average_weights(finished, tmp_path):
     path = finished[0] / "model.keras"
     model = keras.models.load_model(path)
@@ -172,6 +196,26 @@ def test_what_a_search_refuses():
     for words in (["layer_decay"], ["colour=red"], ["epochs=1", "epochs=2"], ["epochs="], ["ema=much"]):
         with pytest.raises(ValueError, match=r"The search .* Use one of batch_size, .* Received: "):
             grid_of(words)
+    with pytest.raises(ValueError, match=r"has none, and learning_rate always has a value\. Use none only for .*lora"):
+        grid_of(["lr=none"])
+
+
+def test_a_search_knows_the_names_of_the_command_line():
+    assert grid_of(["lr=1e-5", "freeze-blocks=none,1"]) == {"learning_rate": (1e-5,), "freeze": (None, 1)}
+
+
+def test_each_run_has_a_folder_of_its_own(files, tmp_path, monkeypatch):
+    metrics = {"chosen_by": "f1", "epochs": [{"scores": {"f1": 0.5}}]}
+    monkeypatch.setattr(grid, "_run", lambda *_: metrics)
+    seeds = (20261121, 20261122, 20261123)
+    runs = each_run(FinetuneSettings("classify", *map(str, files)), tmp_path, {"seed": seeds})
+    assert [run.name for run, _, _ in runs] == ["seed=20261121", "seed=20261122", "seed=20261123"]
+
+
+def test_a_score_where_lower_is_better_cannot_decide(files, tmp_path):
+    settings = FinetuneSettings("classify", *map(str, files), best_by="calibration_error")
+    with pytest.raises(ValueError, match=r"best_by cannot be calibration_error.* Received: "):
+        finetune(settings, tmp_path / "run")
 
 
 def test_a_run_is_pruned_below_the_median_of_four():

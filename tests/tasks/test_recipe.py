@@ -207,3 +207,9 @@ def test_wrong_values(wrong):
     ((name, value),) = wrong.items()
     with pytest.raises(ValueError, match=rf"{name}.*Received: {name}={value}"):
         FinetuneRecipe(**wrong)
+
+
+def test_more_accumulated_batches_than_there_are():
+    assert FinetuneRecipe(accumulate=6).updates(steps=6) == 1
+    with pytest.raises(ValueError, match=r"has only 6 batches.*Use at most 6, .* Received: accumulate=7"):
+        small_task("classifier").fit(TEXTS, LABELS, batch_size=2, recipe=FinetuneRecipe(accumulate=7), verbose=0)

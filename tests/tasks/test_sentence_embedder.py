@@ -1,5 +1,6 @@
 """SentenceEmbedder: what it learns from each form of rows, its scores, and where it is kept."""
 
+import dataclasses
 import json
 
 import keras
@@ -13,6 +14,8 @@ from keras_bert import SentenceEmbedder
 from keras_bert.tasks.finetune_recipe import FinetuneRecipe
 from keras_bert.tasks.losses import CoSENT, MultipleNegativesRanking
 from keras_bert.tasks.metrics.retrieval import neighbour_scores, retrieval_scores
+from keras_bert.tasks.readers import Reading, Rows
+from keras_bert.tasks.run.best_epoch import BestEpoch
 from keras_bert.tasks.run.finished_task import FinishedTask
 from keras_bert.vectors import Pooling
 from keras_bert.weights.convert import convert
@@ -247,6 +250,29 @@ def test_exported(tmp_path):
 
 
 # === The command line ===
+
+
+@pytest.mark.usefixtures("eager")
+def test_the_best_epoch_is_chosen_by_a_score_of_the_held_out_rows(tmp_path):
+    """Which may be of another form than the rows that were trained on."""
+    best = BestEpoch(tmp_path, Rows((QUERIES, POSITIVES), [1.0, 0.0, 0.5, 0.2], "valid.tsv", []))
+    SentenceEmbedder(small_bert()).fit((QUERIES, POSITIVES), recipe=RECIPE, callbacks=[best.averages, best], verbose=0)
+    assert (best.record["chosen_by"], best.done) == ("spearman", 3)
+
+
+def test_rows_of_files(tmp_path, caplog):
+    """A bad row is dropped before the names of the columns are known to be right; triples have no label."""
+    caplog.set_level("INFO", "keras_bert")
+    path = write(tmp_path / "a.tsv", [["a", "b", "c"], ["good", "film", "bad"], ["bad"]])
+    pairs = SentenceEmbedder.read_rows(path, Reading(text=("a", "b"), header=True, skip_bad=True))
+    assert (pairs.x, len(pairs.y or ())) == ((["good"], ["film"]), 0)
+    assert "pairs without scores" in caplog.text
+    caplog.clear()
+    triple = Reading(text=("a", "b", "c"), header=True, skip_bad=True)
+    assert len(SentenceEmbedder.read_rows(path, triple).x) == 3
+    assert "pairs without scores" not in caplog.text
+    with pytest.raises(ValueError, match=r"label was given, and pairs with negatives have no label.* Received: "):
+        SentenceEmbedder.read_rows(path, dataclasses.replace(triple, label="score"))
 
 
 @pytest.mark.long

@@ -176,12 +176,15 @@ def test_callbacks_that_monitor_a_score_need_neither_a_mode_nor_a_place(compiled
     task, labels = small_task("classifier"), [0, 1, 0, 1]
     stopping = keras.callbacks.EarlyStopping("val_matthews", patience=1)
     plateau = keras.callbacks.ReduceLROnPlateau("val_loss")
-    callbacks, options = [stopping, plateau], {"validation_data": (TEXTS, labels)}
+    error = keras.callbacks.EarlyStopping("val_calibration_error", patience=9)
+    callbacks, options = [stopping, plateau, error], {"validation_data": (TEXTS, labels)}
     if compiled:
         task.compile(keras.optimizers.SGD(1e-9), task.default_loss())
-        callbacks, options = [stopping, Scores(TEXTS, labels)], {}
+        callbacks, options = [stopping, error, Scores(TEXTS, labels)], {}
     history = task.fit(TEXTS, labels, epochs=5, callbacks=callbacks, verbose=0, **options).history
     assert stopping.mode == "max"
     assert plateau.mode == "auto"
+    assert error.mode == "min"
+    assert error.best == min(history["val_calibration_error"])
     assert len(history["val_matthews"]) == (stopping.stopped_epoch + 1 if stopping.stopped_epoch else 5)
     assert stopping.best == max(history["val_matthews"])

@@ -4,6 +4,8 @@ from typing import Any
 
 import keras
 
+LOWER_IS_BETTER = frozenset({"calibration_error"})  # of all other scores, the highest is the best
+
 
 def scores(task: Any, x: Any, y: Any, *, batch_size: int = 32, **options: Any) -> dict[str, float]:
     """What the task reports of its answers, by name. `x` and `y` are columns, as `fit` takes them.

@@ -131,7 +131,7 @@ class BestEpoch(Validation):
 
     def _append(self, epoch: dict[str, Any]) -> None:
         """Add an epoch to the record. Of two equally good epochs the earlier one is the best."""
-        epochs, name = [*self.record["epochs"], epoch], self.best_by or self.model.best_score
+        epochs, name = [*self.record["epochs"], epoch], self.best_by or self.model.best_score_of(self.examples)
         if name not in epoch["scores"]:
             raise ValueError(
                 f"{type(self.model).__name__}.best_score names {name!r}, which its report and its metrics do not have. "

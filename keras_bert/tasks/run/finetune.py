@@ -17,7 +17,7 @@ from keras_bert.installation import has_tensorflow
 from keras_bert.storage import check_new_folder, lock, write_json
 from keras_bert.tasks.labels import check_known
 from keras_bert.tasks.metrics.by_label import one_sided
-from keras_bert.tasks.metrics.scores import scores
+from keras_bert.tasks.metrics.scores import LOWER_IS_BETTER, scores
 from keras_bert.tasks.readers import Rows
 from keras_bert.tasks.run.best_epoch import METRICS, BestEpoch, begun
 from keras_bert.tasks.run.calibrated import calibrated
@@ -49,6 +49,11 @@ def finetune(settings: FinetuneSettings, output: Path, *, floors: Sequence[float
         raise ValueError(
             "Only the TensorFlow backend can train on several devices. Use --strategy one, or start again with "
             f"KERAS_BACKEND=tensorflow. Received: strategy={settings.strategy!r}, backend {keras.backend.backend()!r}"
+        )
+    if settings.best_by in LOWER_IS_BETTER:
+        raise ValueError(
+            f"best_by cannot be {settings.best_by}, since the epoch with the highest score is kept and a lower error "
+            f"is better. Use a score such as accuracy. Received: best_by={settings.best_by!r}"
         )
     check_new_folder(output)
     callbacks = [callback_of(path) for path in settings.callbacks]
@@ -114,7 +119,8 @@ def _run(
         task = settings.task.from_rows(load_encoder(settings), train, settings)
     options = task.report_options(settings.reading)
     if settings.best_by is not None and (known := scores(task, valid[:8].x, valid[:8].y, **options)):
-        check_choice("best_by", settings.best_by, tuple(known))  # now, and not after the first epoch
+        names = tuple(name for name in known if name not in LOWER_IS_BETTER)
+        check_choice("best_by", settings.best_by, names)  # now, and not after the first epoch
     options |= {"best_by": settings.best_by, "batch_size": settings.batch_size}
     best = BestEpoch(folder, valid, patience=settings.patience, floors=floors, **options)
     if best.done:

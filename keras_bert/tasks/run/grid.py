@@ -26,7 +26,11 @@ GRID: dict[str, tuple[Any, ...]] = {
     "learning_rate": (5e-5, 3e-5, 2e-5),
     "epochs": (2, 3, 4),
 }
+OTHER_NAMES = {"lr": "learning_rate", "freeze_blocks": "freeze"}  # of the command line
 SEARCHED = (*GRID, *OPTIONS, "seed", "freeze", "lora", "seq_length", "patience", "model")
+OPTIONAL = tuple(
+    one.name for one in dataclasses.fields(FinetuneSettings) if one.default is None and one.name in SEARCHED
+)
 COMPARED = 4  # runs before the first that is pruned
 
 
@@ -40,12 +44,18 @@ def grid_of(given: Iterable[str]) -> dict[str, tuple[Any, ...]]:
     for word in given:
         name, _, values = word.partition("=")
         name = name.replace("-", "_")
+        name = OTHER_NAMES.get(name, name)
         found = tuple(map(_value, values.split(",")))
-        is_number = name not in ("class_weight", "model")
-        if name not in SEARCHED or name in grid or (is_number and any(isinstance(value, str) for value in found)):
+        kinds = (str, type(None)) if name in ("class_weight", "model") else (int, float, type(None))
+        if name not in SEARCHED or name in grid or not all(isinstance(value, kinds) for value in found):
             raise ValueError(
                 f"The search {word!r} must be the name of an option, =, and values with commas between them; each name "
                 f"once. Use one of {', '.join(SEARCHED)}. Received: {word!r}"
+            )
+        if None in found and name not in OPTIONAL:
+            raise ValueError(
+                f"The search {word!r} has none, and {name} always has a value. Use none only for "
+                f"{', '.join(OPTIONAL)}. Received: {word!r}"
             )
         grid[name] = found
     return grid
@@ -134,4 +144,4 @@ def _value(word: str) -> Any:
 
 def _word(value: Any) -> str:
     """A value in the name of a folder."""
-    return f"{value:g}" if isinstance(value, int | float) else str(value).replace("/", "_")
+    return str(value).replace("/", "_")

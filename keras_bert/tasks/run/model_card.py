@@ -62,7 +62,7 @@ This is {_origin(metrics)} on the validation
 
 {_table(("score", "value"), [(name, f"{value:.4f}") for name, value in metrics["valid"].items()])}
 {_labels(metrics)}
-![training](curve.png)
+![training{" of the best run" if "averaged" in metrics else ""}](curve.png)
 {_calibration(metrics)}{_runs(metrics)}
 ## How it was trained
 

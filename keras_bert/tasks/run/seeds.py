@@ -1,6 +1,7 @@
 """Runs with several seeds: their mean and spread, and the best of them or the average of their weights."""
 
 import dataclasses
+import logging
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,6 +19,8 @@ from keras_bert.tasks.run.finished_task import FinishedTask
 from keras_bert.tasks.run.grid import each_run, finish
 from keras_bert.tasks.run.settings import FinetuneSettings
 
+logger = logging.getLogger("keras_bert")
+
 
 def finetune_seeds(settings: FinetuneSettings, output: Path, count: int, *, average: bool = False) -> dict[str, Any]:
     """Train with `count` seeds, the first being that of the settings, and keep the best run as `output`.
@@ -26,12 +29,14 @@ def finetune_seeds(settings: FinetuneSettings, output: Path, count: int, *, aver
     score. Repeating the call skips runs that are complete.
 
     average: keep the average of the weights of all runs (Wortsman et al. 2022). They then start from the same head,
-        and the seeds decide only the order of the rows.
+        and the seeds decide only the order of the rows. The average is kept even if the best run scores higher; the
+        log has both scores.
     """
     check_new_folder(output)
     if count < 2:
         raise ValueError(f"The number of seeds must be at least 2. Use a larger number. Received: seeds={count}")
     if average:
+        _check_average(settings)
         settings = dataclasses.replace(settings, head_seed=settings.seed)
     folder = output.with_name(output.name + ".partial")
     done = list(each_run(settings, folder, {"seed": tuple(range(settings.seed, settings.seed + count))}))
@@ -47,7 +52,7 @@ def finetune_seeds(settings: FinetuneSettings, output: Path, count: int, *, aver
 
 
 def _averaged(runs: Sequence[Path], best: Path, settings: FinetuneSettings) -> Path:
-    """A copy of the best run with the average of the weights of all."""
+    """A copy of the best run with the average of the weights of all, which is not that of one epoch."""
     folder = best.with_name("average")
     shutil.rmtree(folder, ignore_errors=True)  # of a call that was interrupted
     shutil.copytree(best, folder)
@@ -55,8 +60,29 @@ def _averaged(runs: Sequence[Path], best: Path, settings: FinetuneSettings) -> P
     metrics = read_json(folder / METRICS)
     _, rows = read_files(settings)
     valid, details = FinishedTask.load(folder).report_rows(rows, batch_size=settings.batch_size)
+    del metrics["best_epoch"]
     write_json(folder / METRICS, metrics | details | {"valid": valid, "averaged": len(runs)})
+    name = metrics["chosen_by"]
+    level = logging.WARNING if valid[name] < metrics["valid"][name] else logging.INFO
+    best_score, score = metrics["valid"][name], valid[name]
+    logger.log(
+        level, "%s of the average is %.4f, and of the best run %.4f. The average is kept.", name, score, best_score
+    )
     return folder
+
+
+def _check_average(settings: FinetuneSettings) -> None:
+    """Refuse settings whose runs have no average of weights."""
+    if settings.lora is not None:
+        raise ValueError(
+            "The average of LoRA's factors is not the average of the weights they make. Leave out --average or --lora. "
+            f"Received: average=True, lora={settings.lora}"
+        )
+    if settings.calibrate:
+        raise ValueError(
+            "calibrate sets the values of each run, and the average needs its own. Leave out --calibrate, and call "
+            "`calibrate` of the finished task. Received: average=True, calibrate=True"
+        )
 
 
 def average_weights(paths: Sequence[Path]) -> Any:
