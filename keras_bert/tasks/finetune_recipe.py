@@ -62,6 +62,12 @@ class FinetuneRecipe:
             if not isinstance(value, Real) or not 0 <= float(value) < math.inf:  # refuses NaN too
                 raise ValueError(f"{name} must be a finite number of at least 0. Received: {name}={value!r}")
         check_share(self, *SHARES)
+        for name, useless in (("layer_decay", 0), ("ema", 1), ("label_smoothing", 1)):
+            if getattr(self, name) == useless:
+                raise ValueError(
+                    f"With {name}={useless} nothing would be learned. Use a value between 0 and 1. "
+                    f"Received: {name}={useless}"
+                )
 
     def optimizer(self, steps: int) -> AdamW:
         """The optimizer of a run of this many batches, with its schedule."""

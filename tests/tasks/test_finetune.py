@@ -218,7 +218,7 @@ def test_split(bert, tmp_path, caplog):
     for given in ([], ["--split", 0.2, "--valid", path]):
         result = run("finetune", "classify", *arguments, *given, "--output", tmp_path / "other")
         assert result.exit_code == 2
-    with pytest.raises(ValueError, match=r"split is not between 0 and 1.*split=0.0"):
+    with pytest.raises(ValueError, match=r"split must be above 0 and below 1.*split=0.0"):
         run("finetune", "classify", *arguments, "--split", 0, "--output", tmp_path / "other")
 
 

@@ -213,3 +213,9 @@ def test_more_accumulated_batches_than_there_are():
     assert FinetuneRecipe(accumulate=6).updates(steps=6) == 1
     with pytest.raises(ValueError, match=r"has only 6 batches.*Use at most 6, .* Received: accumulate=7"):
         small_task("classifier").fit(TEXTS, LABELS, batch_size=2, recipe=FinetuneRecipe(accumulate=7), verbose=0)
+
+
+@pytest.mark.parametrize("option", [{"layer_decay": 0}, {"ema": 1}, {"label_smoothing": 1.0}])
+def test_values_with_which_nothing_is_learned(option):
+    with pytest.raises(ValueError, match=r"nothing would be learned.* Received: "):
+        FinetuneRecipe(**option)

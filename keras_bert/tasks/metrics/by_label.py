@@ -43,8 +43,8 @@ def one_sided(by_label: ByLabel, rows: int) -> list[str]:
     if never and not said:
         said = [f"No row is predicted as {listed(never)}, although there are rows with it."]
     advice = (
-        "Accuracy hides this; f1_macro shows it. Rare labels need more rows or a weight (--class-weight balanced). If no "
-        "label is rare, train longer: more epochs, smaller batches, or a higher learning rate."
+        "Accuracy hides this; f1_macro shows it. Rare labels need more rows or a weight (--class-weight balanced). If "
+        "no label is rare, train longer: more epochs, smaller batches, or a higher learning rate."
     )
     return [f"{one} {advice}" for one in said]
 

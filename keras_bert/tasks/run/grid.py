@@ -39,13 +39,15 @@ def grid_of(given: Iterable[str]) -> dict[str, tuple[Any, ...]]:
 
     >>> grid_of(["learning_rate=2e-5,5e-5", "class-weight=none,balanced"])
     {'learning_rate': (2e-05, 5e-05), 'class_weight': (None, 'balanced')}
+    >>> grid_of(["lr=1e-4,0.0001"])
+    {'learning_rate': (0.0001,)}
     """
     grid: dict[str, tuple[Any, ...]] = {}
     for word in given:
         name, _, values = word.partition("=")
         name = name.replace("-", "_")
         name = OTHER_NAMES.get(name, name)
-        found = tuple(map(_value, values.split(",")))
+        found = tuple(dict.fromkeys(map(_value, values.split(","))))  # each value once
         kinds = (str, type(None)) if name in ("class_weight", "model") else (int, float, type(None))
         if name not in SEARCHED or name in grid or not all(isinstance(value, kinds) for value in found):
             raise ValueError(

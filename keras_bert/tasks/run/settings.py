@@ -64,11 +64,15 @@ class FinetuneSettings:
                 )
         if self.patience is not None:
             check_at_least(self, 1, "patience")
-        if (self.valid is None) == (self.split is None) or not (self.split is None or 0 < self.split < 1):
+        if (self.valid is None) == (self.split is None):
             raise ValueError(
-                "valid and split are both given or both missing, or split is not between 0 and 1. Give a validation "
-                f"file, or the share of the training rows to hold out. Received: valid={self.valid!r}, "
-                f"split={self.split}"
+                "valid and split are both given, or both missing. Give a validation file, or the share of the training "
+                f"rows to hold out. Received: valid={self.valid!r}, split={self.split}"
+            )
+        if self.split is not None and not 0 < self.split < 1:  # refuses NaN too
+            raise ValueError(
+                "split must be above 0 and below 1. It is the share of the training rows to hold out, such as 0.1. "
+                f"Received: split={self.split}"
             )
         if (self.size is None) != (self.vocab is None):
             raise ValueError(
