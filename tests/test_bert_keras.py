@@ -220,6 +220,7 @@ def test_remat_changes_nothing(inputs, tmp_path):
         assert np.abs(array(x) - array(y)).max() <= 1e-5, x.path
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("eagerly", [False, True])
 def test_remat_warns_of_nothing(inputs, caplog, eagerly):
     """TensorFlow warns where integers, such as the places of tokens, are watched on the way back."""

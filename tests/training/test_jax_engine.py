@@ -43,6 +43,7 @@ def mean_loss(model, values, step):
     return sum(losses)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("accumulate", [1, 4])
 def test_a_step_is_gradient_descent_on_the_mean_over_the_batch(accumulate):
     import jax
@@ -71,6 +72,7 @@ def test_mean_measures_are_means_over_all_batches():
     assert found()["masked_lm_accuracy"] == found()["masked_lm_accuracy"] == pytest.approx(right / total, abs=1e-6)
 
 
+@pytest.mark.long
 def test_float16_scales_its_loss():
     before = weights(small_pretrainer())
     optimizer = keras.optimizers.LossScaleOptimizer(keras_bert.AdamW(1e-2), initial_scale=2.0**40)

@@ -161,6 +161,7 @@ def test_a_full_disk_keeps_the_last_checkpoint(one, tmp_path):
     assert left == {"checkpoint", "ckpt-4"}
 
 
+@pytest.mark.long
 def test_checkpoints_are_kept_by_number(one, tmp_path):
     run(one, 12, directory=str(tmp_path), checkpoint_every=2, keep=3)
     assert sorted(path.stem for path in tmp_path.glob("checkpoints/*.index")) == ["ckpt-10", "ckpt-12", "ckpt-8"]
