@@ -1,16 +1,23 @@
 """Compare this checkout with another one of the same project: has a change made anything slower?
 
     git worktree add ../before COMMIT
-    python benchmarks/commits.py --before ../before            about four minutes on two cores
+    python benchmarks/commits.py --before ../before            about six minutes on two cores
 
 Each case runs in two processes, one for each checkout, which take turns. The table shows the medians of the rounds and
 the median ratio of a round: above 1, this checkout is faster.
 """
 
 import argparse
+import atexit
+import contextlib
+import http.client
 import json
 import os
+import socket
+import subprocess
 import sys
+import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -128,7 +135,47 @@ def answer_one() -> Callable[[], None]:
     return lambda: [task.answer("Where is the cat?", SENTENCES[0] * 3) for _ in range(10)]
 
 
-CASES = {case.__name__: case for case in (encoder, ids, tokenizer, embed, fit, classify_one, tag_one, answer_one)}
+def requests() -> Callable[[], None]:
+    """Fifty requests, one after another, to `keras-bert serve`."""
+    import keras_bert
+
+    folder = tempfile.TemporaryDirectory()
+    keras_bert.export(classifier(), f"{folder.name}/film")
+    with socket.create_server(("127.0.0.1", 0)) as place:
+        port = place.getsockname()[1]
+    command = ["-m", "keras_bert.cli", "serve", f"{folder.name}/film", "--port", str(port)]
+    server = subprocess.Popen(
+        [sys.executable, *command], cwd=folder.name, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    atexit.register(folder.cleanup)
+    atexit.register(server.kill)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    body = json.dumps({"instances": [SENTENCES[0]]})
+
+    def ask() -> None:
+        connection.request("POST", "/v1/models/film:predict", body)
+        answer = connection.getresponse()
+        if "predictions" not in json.loads(answer.read()):
+            raise OSError(f"The server did not answer: {answer.status}")
+
+    for _ in range(600):  # until it has loaded the model
+        with contextlib.suppress(OSError):
+            ask()
+            break
+        connection.close()
+        time.sleep(0.1)
+
+    def fifty() -> None:
+        connection.close()  # the server may have, while the other contestant ran
+        for _ in range(50):
+            ask()
+
+    return fifty
+
+
+CASES = {
+    case.__name__: case for case in (encoder, ids, tokenizer, embed, fit, classify_one, tag_one, answer_one, requests)
+}
 
 
 if __name__ == "__main__":

@@ -154,4 +154,4 @@ def test_the_worst_texts_of_a_tokenizer_need_linear_memory():
 @pytest.mark.network
 def test_the_worst_texts_of_an_export_need_linear_memory(tmp_path):
     pytest.importorskip("uvicorn", reason="pip install 'keras3-bert[serving]'")
-    check(fork(of_exports, tmp_path, 6 * max(1, FACTOR), seed()))
+    check(fork(of_exports, tmp_path, 3 * max(1, FACTOR), seed()))

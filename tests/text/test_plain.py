@@ -269,7 +269,7 @@ def test_what_needs_tensorflow_says_so():
 @pytest.mark.parametrize(
     ("backend", "missing"),
     [
-        ("torch", "tensorflow,tensorflow_text"),
+        pytest.param("torch", "tensorflow,tensorflow_text", marks=IN_SOAK),
         pytest.param("jax", "tensorflow,tensorflow_text", marks=IN_SOAK),
         pytest.param("tensorflow", "tensorflow_text", marks=IN_SOAK),
     ],

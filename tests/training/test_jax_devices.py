@@ -168,6 +168,7 @@ def test_a_run_equals_one_on_tensorflow(folder):
     assert np.abs(found - weights(keras_bert.Pretrainer.load(folder / "source"))).max() > 1e-3
 
 
+@IN_SOAK
 def test_a_killed_run_resumes_with_the_same_bits(folder):
     pytest.importorskip("orbax.checkpoint")
     _, expected = run(folder, "unkilled", "auto", 2, 0.1, **EIGHT)
