@@ -104,7 +104,7 @@ class Checkpoints:
 
 
 def _forget_the_future(directory: str) -> None:
-    """Where the clock was set back, the manager would keep all earlier checkpoints for ever, as of a time to come."""
+    """If the clock was set back, the manager would never delete earlier checkpoints, whose times lie in the future."""
     state = tf.train.get_checkpoint_state(directory)
     if state and state.last_preserved_timestamp >= time.time():
         tf.compat.v1.train.update_checkpoint_state(

@@ -40,7 +40,7 @@ def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--seed", type=int, default=int(time.time()))
-    parser.add_argument("--first", type=int, default=0, help="go on with the fault of this number, from 0")
+    parser.add_argument("--first", type=int, default=0, help="begin with the fault of this number, from 0")
     parser.add_argument("--only", default="", help="commands, separated by commas")
     asked = parser.parse_args()
     faults = draw(asked.count, asked.seed)[asked.first :]
