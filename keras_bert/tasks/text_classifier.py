@@ -232,7 +232,7 @@ class TextClassifier(LongTextTask):
         """The answers as `target_ids` has them; the most likely label also where the answer is that none is sure."""
         if self.multi_label:
             return self.target_ids([answer.above() for answer in answers])
-        return self.target_ids([max(answer.scores, key=lambda label: answer.scores[label]) for answer in answers])
+        return self.target_ids([max(answer.scores, key=answer.scores.__getitem__) for answer in answers])
 
     # === Training ===
 
@@ -290,7 +290,7 @@ class TextClassifier(LongTextTask):
 
         The temperature is that with the lowest loss (Guo et al. 2017, "On Calibration of Modern Neural Networks"). It
         changes no label. Each threshold is that with the highest F1 of its label. Where there are too few rows, the
-        value stays, and the log says so. Both are saved with the task. Returns what was set.
+        value stays, and the log says so. What was set is saved with the task, and returned.
         """
         examples = self.labelled_examples(self._columns(x, y), held_out=True)
         logits, true = self.stack_logits(self.logits(examples, batch_size)), np.asarray(examples.targets)  # [n, C]
