@@ -10,9 +10,9 @@ from keras_bert_cli import options
 from keras_bert_cli.contents import Command, group
 from keras_bert_cli.first_look import first_look
 
-TABLES = ("tsv", "csv", "jsonl", "label-text")
+TABLES = ("tsv", "csv", "jsonl", "parquet", "label-text")
 TABLE_OPTIONS = ("format", "text", "label", "header", "delimiter", "encoding", "skip_empty", "skip_bad")
-LONG_OPTIONS = ("long", "pool", "max_windows")
+LONG_OPTIONS = ("long", "pool", "max_windows", "stream")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,7 +61,7 @@ TASKS = {  # by the `command` of the task
     "choose": TaskOptions(
         "Choose among answers to a prompt.",
         TABLES,
-        (*TABLE_OPTIONS, "choices"),
+        (*TABLE_OPTIONS, "choices", "stream"),
         "--train train.csv --valid valid.csv --text start --choice end0 --choice end1 --output endings",
         "number of the right choice, from 0",
     ),
@@ -144,6 +144,9 @@ def finetune(
     skip_empty: options.SkipEmpty = False,
     skip_bad: options.SkipBad = False,
     epochs: Annotated[int, typer.Option(min=1, help="Passes over the training file.")] = 3,
+    steps: Annotated[
+        int | None, typer.Option(min=1, max=options.MOST, help="In place of --epochs: the number of batches.")
+    ] = None,
     batch_size: options.BatchSize = 32,
     learning_rate: Annotated[
         float, typer.Option("--learning-rate", "--lr", help="Learning rate of AdamW after the warm-up.")
@@ -211,6 +214,23 @@ def finetune(
         typer.Option(help="Score by which an epoch is the best, such as f1_macro.", show_default="the task's"),
     ] = None,
     strategy: options.Strategy = "one",
+    stream: Annotated[
+        bool | None,
+        typer.Option(
+            "--stream/--no-stream",
+            help="Read rows of the training file when they are needed, in place of all of them into memory.",
+            show_default="yes above 1 GB",
+        ),
+    ] = None,
+    save_every: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=options.MOST,
+            help="Save the state after so many steps, so that the run can resume within an epoch.",
+            show_default="1000 with --stream",
+        ),
+    ] = None,
     seeds: Annotated[
         int | None, typer.Option(min=2, help="Train with this many seeds, report the spread, and keep the best.")
     ] = None,
@@ -283,6 +303,9 @@ def _check_combination(context: typer.Context) -> None:
         raise typer.BadParameter("--freeze already freezes all blocks. Use either --freeze or --freeze-blocks.")
     if (given["valid"] is None) == (given["split"] is None):
         raise typer.BadParameter("One of --valid and --split is needed, and not both. Give a file, or a share.")
+    is_given = context.get_parameter_source("epochs").name != "DEFAULT"  # type: ignore[union-attr]
+    if given["steps"] is not None and (is_given or given["grid"]):
+        raise typer.BadParameter("--steps replaces the number of epochs. Leave out --steps, or --epochs and --grid.")
     if given["size"] is not None and context.get_parameter_source("model").name != "DEFAULT":  # type: ignore[union-attr]
         raise typer.BadParameter("--size starts from random weights. Leave out --model, or --size and --vocab.")
     if (given["size"] is None) != (given["vocab"] is None):
@@ -298,7 +321,7 @@ def _check_combination(context: typer.Context) -> None:
 _commands = group(
     "finetune",
     example=f"keras-bert finetune classify {TASKS['classify'].example}",
-    help="Train a task on files. If it is interrupted, the same command resumes after the last finished epoch.",
+    help="Train a task on files. If it is interrupted, the same command resumes it.",
 )
 for _name, _task in TASKS.items():
     _example = f"Example: keras-bert finetune {_name} {_task.example}"

@@ -98,7 +98,7 @@ def columns(values: Iterable[str]) -> tuple[str | int, ...]:
 
 _format = partial(
     typer.Option,
-    help="tsv, csv, jsonl or label-text; for tag conll, conllu or klue-ner; for answer squad or korquad.",
+    help="tsv, csv, jsonl, parquet or label-text; for tag conll, conllu or klue-ner; for answer squad or korquad.",
 )
 _text = partial(
     typer.Option,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from keras_bert.bert import Bert
-from keras_bert.tasks.readers import TABLE_FIELDS, TABLES, Reading, Rows, read_labels, tab_columns
+from keras_bert.tasks.readers import TABLE_FIELDS, TABLES, Reading, Rows, RowStream, read_labels, tab_columns
 from keras_bert.tasks.text_trainer import TextTrainer
 
 
@@ -45,6 +45,27 @@ class FileTask(TextTrainer):
         reading.check_format(cls.command, cls.formats)
         label = reading.label if labels else None
         return read_labels(path, reading.texts, label, separator=reading.separator, **reading.table_options)
+
+    @classmethod
+    def stream_rows(cls, path: str | os.PathLike, reading: Reading | None = None) -> RowStream:
+        """The same rows as a stream, which `fit` accepts, for files that are too large for the memory.
+
+        A task says with "stream" in `run_fields` that it learns each row without the others.
+
+        >>> import keras_bert, tempfile
+        >>> with tempfile.NamedTemporaryFile("w", suffix=".tsv") as file:
+        ...     file.writelines(["text\\tlabel\\n", "a film\\tyes\\n", "so what\\tno\\n"])
+        ...     file.flush()
+        ...     rows = keras_bert.TextClassifier.stream_rows(file.name)
+        ...     len(rows), rows.sample.y
+        (2, ['yes', 'no'])
+        """
+        if "stream" not in cls.run_fields:
+            raise ValueError(
+                f"The task {cls.command or cls.__name__} needs all rows in memory. Leave --stream out, and read the "
+                f"file with read_rows. Received: {path}"
+            )
+        return RowStream(path, reading or Reading(), cls.read_rows)
 
     @classmethod
     def labels_of(cls, rows: Rows) -> Iterable[tuple[int, str]]:

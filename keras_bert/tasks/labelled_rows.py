@@ -63,22 +63,26 @@ class LabelledRows(TokenizedRows):
 
     def batches(self, batch_size: int) -> Any:
         """The batches of all examples, in their order: a tf.data, or without TensorFlow Text a PyDataset."""
-        index = _filled(np.arange(len(self)), batch_size)
+        index = filled(np.arange(len(self)), batch_size)
         if not in_graph():
             return Batches(self, lambda epoch: index, len(index))
         with tf.device("CPU:0"):
             dataset = tf.data.Dataset.from_tensor_slices(index).map(_without_filling)
             return dataset.map(self.pack, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
 
-    def shuffled(self, batch_size: int, *, seed: int, epoch: Any) -> Any:
-        """One epoch's batches, whose order is a function of the seed and of the variable `epoch`; as `batches`."""
+    def shuffled(self, batch_size: int, *, seed: int, epoch: Any, start: Any = 0) -> Any:
+        """One epoch's batches, whose order is a function of the seed and of the variable `epoch`; as `batches`.
+
+        start: the variable with the number of the first batch; those before it come last.
+        """
         steps = -(-len(self) // batch_size)
         by_length = not kernels.drops_padding()
         if not in_graph():
-            return Batches(self, lambda number: self._mixed(batch_size, seed, number, by_length), steps, epoch)
+            return Batches(self, lambda number: self._mixed(batch_size, seed, number, by_length), steps, epoch, start)
 
         def mixed(_: Any) -> Any:
-            return tf.data.Dataset.from_tensor_slices(self._mixed(batch_size, seed, epoch, by_length))
+            order = self._mixed(batch_size, seed, epoch, by_length)
+            return tf.data.Dataset.from_tensor_slices(tf.roll(order, -tf.cast(start, tf.int32), axis=0))
 
         with tf.device("CPU:0"):
             dataset = tf.data.Dataset.range(1).flat_map(mixed)
@@ -94,7 +98,7 @@ class LabelledRows(TokenizedRows):
         rows = batch_size // part[1]
         with tf.device("CPU:0"):
             if seed is None:
-                dataset = tf.data.Dataset.from_tensor_slices(_filled(np.arange(len(self)), batch_size))
+                dataset = tf.data.Dataset.from_tensor_slices(filled(np.arange(len(self)), batch_size))
             else:
                 epochs = tf.data.Dataset.range(first_epoch, np.iinfo("int32").max)
 
@@ -110,32 +114,21 @@ class LabelledRows(TokenizedRows):
             return dataset.map(pack, num_parallel_calls=tf.data.AUTOTUNE)
 
     def _mixed(self, batch_size: int, seed: int, epoch: Any, by_length: bool) -> Any:
-        """The indices of the batches of an epoch [steps, B], shuffled; by length, sorted within groups of batches."""
-        count = len(self)
-        steps = -(-count // batch_size)
-        first = tf.cast(tf.constant(seed, tf.int64), tf.int32)
-        within, between = tf.unstack(tf.random.split(tf.stack([first, tf.cast(epoch, tf.int32)]), 2))
-        index = tf.argsort(tf.random.stateless_uniform([count], within))  # [n]
-        if by_length:
-            group = tf.range(count) // (GROUP * batch_size)
-            lengths = tf.gather(tf.constant(self.lengths, tf.int32), index)
-            index = tf.gather(index, tf.argsort(group * (1 << 16) - lengths, stable=True))
-        index = tf.pad(index, [[0, steps * batch_size - count]], constant_values=-1)
-        index = tf.reshape(index, (steps, batch_size))  # [steps, B]
-        if by_length:
-            index = tf.gather(index, tf.argsort(tf.random.stateless_uniform([steps], between)))
-        return index
+        return mixed_batches(len(self), batch_size, seed, epoch, self.lengths if by_length else None)
 
 
 class Batches(keras.utils.PyDataset):
     """The batches of rows in the order that a function of the epoch returns, as indices [steps, B]."""
 
-    def __init__(self, rows: LabelledRows, order: Callable[[int], np.ndarray], steps: int, epoch: Any = 0) -> None:
+    def __init__(
+        self, rows: Any, order: Callable[[int], np.ndarray], steps: int, epoch: Any = 0, start: Any = 0
+    ) -> None:
         super().__init__()
         self._rows = rows
         self._order = lru_cache(1)(order)
         self._steps = steps
         self._epoch = epoch
+        self._start = start
 
     def __len__(self) -> int:
         return self._steps
@@ -143,10 +136,28 @@ class Batches(keras.utils.PyDataset):
     def __getitem__(self, number: int) -> Any:
         # On TensorFlow, Keras expects later batches to be no longer than the first two, and padding is not computed.
         width = self._rows.widest if keras.backend.backend() == "tensorflow" else "longest"
+        number = (number + int(self._start)) % self._steps
         return self._rows.pack(_without_filling(self._order(int(self._epoch))[number]), width)
 
 
-def _filled(order: np.ndarray, batch_size: int) -> np.ndarray:
+def mixed_batches(count: int, batch_size: int, seed: int, epoch: Any, lengths: Any = None) -> Any:
+    """The indices of the batches of an epoch [steps, B], shuffled; by lengths, sorted within groups of batches."""
+    steps = -(-count // batch_size)
+    first = tf.cast(tf.constant(seed, tf.int64), tf.int32)
+    within, between = tf.unstack(tf.random.split(tf.stack([first, tf.cast(epoch, tf.int32)]), 2))
+    index = tf.argsort(tf.random.stateless_uniform([count], within))  # [n]
+    if lengths is not None:
+        group = tf.range(count) // (GROUP * batch_size)
+        lengths = tf.gather(tf.constant(lengths, tf.int32), index)
+        index = tf.gather(index, tf.argsort(group * (1 << 16) - lengths, stable=True))
+    index = tf.pad(index, [[0, steps * batch_size - count]], constant_values=-1)
+    index = tf.reshape(index, (steps, batch_size))  # [steps, B]
+    if lengths is not None:
+        index = tf.gather(index, tf.argsort(tf.random.stateless_uniform([steps], between)))
+    return index
+
+
+def filled(order: np.ndarray, batch_size: int) -> np.ndarray:
     """Indices in batches, [steps, B], with -1 as filler in the last one."""
     missing = -len(order) % batch_size
     return np.pad(order, (0, missing), constant_values=-1).reshape(-1, batch_size).astype("int32")

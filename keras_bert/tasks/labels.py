@@ -100,21 +100,27 @@ def _label_id(value: Any, ids: dict[str, int], row: int, where: str) -> int:
 BALANCED = "balanced"
 
 
-def class_weights(class_weight: Any, labels: tuple[str, ...], targets: Any = None) -> np.ndarray:
+def class_weights(
+    class_weight: Any, labels: tuple[str, ...], targets: Any = None, times: np.ndarray | None = None
+) -> np.ndarray:
     """The weight of each label [C], from a dict by name or id; labels that it does not name weigh 1.
 
     "balanced" gives all labels that occur in `targets`, ids [n], the same total, and the mean weight is 1.
+
+    times: how often each of the targets counts, [n].
 
     >>> class_weights("balanced", ("bad", "good"), np.array([0, 0, 1])).tolist()
     [0.75, 1.5]
     """
     if _is_balanced(class_weight, targets):
-        counts = np.bincount(targets, minlength=len(labels))
+        counts = np.bincount(targets, times, minlength=len(labels))
         return (counts.sum() / np.count_nonzero(counts) / np.maximum(counts, 1)).astype("float32")
     return _named_weights(class_weight, labels)
 
 
-def label_weights(class_weight: Any, labels: tuple[str, ...], targets: Any = None) -> np.ndarray:
+def label_weights(
+    class_weight: Any, labels: tuple[str, ...], targets: Any = None, times: np.ndarray | None = None
+) -> np.ndarray:
     """The same where a text can have several labels: how much more it weighs that a label holds than that it does not.
 
     "balanced" gives the texts with a label in `targets`, 0 and 1 [n, C], the same total as those without it.
@@ -123,8 +129,9 @@ def label_weights(class_weight: Any, labels: tuple[str, ...], targets: Any = Non
     [2.0, 0.5]
     """
     if _is_balanced(class_weight, targets):
-        count = np.sum(targets, axis=0)
-        return np.where(count > 0, (len(targets) - count) / np.maximum(count, 1), 1.0).astype("float32")
+        times = np.ones(len(targets)) if times is None else times
+        count = times @ targets
+        return np.where(count > 0, (times.sum() - count) / np.maximum(count, 1), 1.0).astype("float32")
     return _named_weights(class_weight, labels)
 
 

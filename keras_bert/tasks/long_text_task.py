@@ -51,7 +51,7 @@ class LongTextTask(Task):
     long: str = "truncate"
     pool: str = "mean"
     max_windows: int = 8
-    run_fields: tuple[str, ...] = ("long", "pool", "max_windows")
+    run_fields: tuple[str, ...] = ("long", "pool", "max_windows", "stream")
     own_fields: tuple[str, ...] = ("long",)  # that `own_settings` compares with their defaults
 
     def _set_long(self, long: str, pool: str, max_windows: int) -> None:

@@ -53,6 +53,7 @@ class MultipleChoice(Task):
 
     command: str = "choose"
     reading_fields: tuple[str, ...] = (*TABLE_FIELDS, "choices")
+    run_fields: tuple[str, ...] = ("stream",)
     usage: str = 'task.choose("a prompt", ["a choice", "another"])'
     heads: tuple[str, ...] = ("choice",)
     table: tuple[tuple[str, ...], str] = (("prompt", "choices"), "label")

@@ -10,12 +10,14 @@ from keras import ops
 
 from keras_bert.tasks.callback_order import in_order
 from keras_bert.tasks.columns import count_of, is_packed, part_of, rows_of, split_columns
+from keras_bert.tasks.epoch_position import EpochPosition
 from keras_bert.tasks.finetune_recipe import FinetuneRecipe, steps_of
 from keras_bert.tasks.labelled_rows import LabelledRows
 from keras_bert.tasks.metrics.scores import Scores
+from keras_bert.tasks.readers import RowStream
+from keras_bert.tasks.streamed_rows import StreamedRows
 from keras_bert.tasks.text_predictor import TextPredictor, refuse_options
 from keras_bert.tasks.validation import Validation
-from keras_bert.text.tensors import tf
 from keras_bert.training.measure import Measure
 from keras_bert.training.strategy import is_distributed
 
@@ -84,11 +86,14 @@ class TextTrainer(TextPredictor):
         *,
         seed: int = 0,
         recipe: FinetuneRecipe | None = None,
+        initial_step: int = 0,
+        max_steps: int | None = None,
         **options: Any,
     ) -> keras.callbacks.History:
         """As Keras's, on text.
 
         Args:
+            x: columns, a table, or the rows of a file; also a stream of them, as `stream_rows` returns it.
             batch_size: 32 by default.
             epochs: 3 by default without `compile`, otherwise 1 as in Keras.
             validation_data: columns or a table, tokenized once and read once in an epoch. The log has the loss and the
@@ -100,6 +105,8 @@ class TextTrainer(TextPredictor):
                 after those that compute scores.
             seed: of the order of the examples, which changes in each epoch.
             recipe: compile with this recipe instead of the paper's.
+            initial_step: of the first epoch, leave out so many batches, which were trained on already.
+            max_steps: end after so many batches of all epochs together, in place of `epochs`.
         """
         # A compile by `fit` itself is repeated, unless training resumes.
         by_recipe = not self.compiled or (initial_epoch == 0 and (self.recipe or recipe) is not None)
@@ -120,7 +127,10 @@ class TextTrainer(TextPredictor):
                 f"Received: class_weight={class_weight!r}"
             )
         steps: int | None = options.get("steps_per_epoch")
-        if is_packed(x):
+        packed = is_packed(x)
+        if isinstance(x, RowStream) or initial_step or max_steps is not None:
+            self._check_resumable(x, packed, shuffle, initial_step, max_steps)
+        if packed:
             y = self.target_ids(y)
             weight_of_id = self.class_weight_ids(class_weight, y)
             if by_recipe:
@@ -132,14 +142,26 @@ class TextTrainer(TextPredictor):
             options["shuffle"] = shuffle and isinstance(x, dict)
             return super().fit(x, y, rows if isinstance(x, dict) else batch_size, **options)
 
-        columns: Any = self._columns(x, y, sample_weight)
-        if validation_split and validation_data is None:
-            columns, validation_data = split_columns(columns, validation_split)
-        examples = self.labelled_examples(columns, class_weight)
+        examples: Any
+        if isinstance(x, RowStream):
+            if y is not None or sample_weight is not None or validation_split:
+                raise ValueError(
+                    "y, sample_weight or validation_split was passed with a stream, which has its own targets and is "
+                    f"not split. Leave it out, and pass validation_data. Received: the stream of {x.path}"
+                )
+            examples = StreamedRows(self, x, class_weight)
+            class_weight = examples.class_weight
+        else:
+            columns: Any = self._columns(x, y, sample_weight)
+            if validation_split and validation_data is None:
+                columns, validation_data = split_columns(columns, validation_split)
+            examples = self.labelled_examples(columns, class_weight)
         self.check_learnable(examples)
+        per_epoch = steps or -(-len(examples) // rows)
+        if max_steps is not None:
+            options["epochs"] = epochs = -(-max_steps // per_epoch)
         if by_recipe:
-            batches = epochs * (steps or -(-len(examples) // rows))
-            self._compile_by(recipe, batches, level, class_weight, examples.targets)
+            self._compile_by(recipe, max_steps or epochs * per_epoch, level, class_weight, examples.targets)
         callbacks = in_order(callbacks)
         if validation_data is not None and not is_packed(validation_data):
             callbacks.insert(1, self._validation(validation_data, rows, callbacks, options))
@@ -154,15 +176,22 @@ class TextTrainer(TextPredictor):
                 )
             options |= {"batch_size": rows, "callbacks": callbacks, "seed": seed if shuffle else None}
             return distributed.fit(self, examples, **options)
+        at = EpochPosition(epoch=initial_epoch, start=initial_step, steps=per_epoch, max_steps=max_steps)
+        callbacks.insert(0, at)
         if shuffle:
-            with tf.device("CPU:0"):  # its value decides the order, also in a run that was resumed
-                number = tf.Variable(initial_epoch, dtype=tf.int32, trainable=False)
-            follow = keras.callbacks.LambdaCallback(on_epoch_begin=lambda epoch, logs: number.assign(epoch))
-            callbacks.insert(0, follow)
-            batches = examples.shuffled(rows, seed=seed, epoch=number)
+            batches = examples.shuffled(rows, seed=seed, epoch=at.epoch, start=at.start)
         else:
             batches = examples.batches(rows)
         return super().fit(batches, callbacks=callbacks, validation_data=validation_data, shuffle=False, **options)
+
+    def _check_resumable(self, x: Any, packed: bool, shuffle: bool, initial_step: int, max_steps: int | None) -> None:
+        count_of("max_steps", max_steps, 1)
+        if packed or self.is_distributed or (initial_step and not shuffle):
+            raise ValueError(
+                "A stream of rows, initial_step and max_steps are for rows of text on one device, and initial_step is "
+                "for rows that are shuffled. Leave it out, or train on one device. "
+                f"Received: x={type(x).__name__}, initial_step={initial_step}, max_steps={max_steps}, shuffle={shuffle}"
+            )
 
     def _validation(self, data: Any, rows: int, callbacks: list[Any], options: dict[str, Any]) -> Validation:
         """The callback that validates on text, by those of Keras's options that are about validation."""

@@ -12,22 +12,25 @@ class BadRows:
     def __init__(self, path: str | os.PathLike, skip: bool = False) -> None:
         self.path = path
         self.skip = skip
-        self.errors: dict[int, ValueError] = {}  # by line
+        self.count = 0
+        self._first: tuple[int, str] | None = None  # line and error
 
     def add(self, line: int, error: ValueError) -> None:
-        """Note a row, or raise its error."""
+        """Count a row, or raise its error."""
         if not self.skip:
             raise error
-        self.errors[line] = error
+        self.count += 1
+        if self._first is None or line < self._first[0]:
+            self._first = line, str(error).partition(". ")[0]
 
     def report(self, kept: int) -> None:
         """Log what was dropped; an error if nothing is left."""
-        if not self.errors:
+        if self._first is None:
             return
-        first = str(self.errors[min(self.errors)]).partition(". ")[0]
+        first = self._first[1]
         if not kept:
             raise ValueError(
                 f"No row of {self.path} can be read. Correct the file, or name its --format, --delimiter or columns. "
                 f"Received: {first}"
             )
-        logger.warning("Dropped %d rows of %s that cannot be read. The first: %s", len(self.errors), self.path, first)
+        logger.warning("Dropped %d rows of %s that cannot be read. The first: %s", self.count, self.path, first)

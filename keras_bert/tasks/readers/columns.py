@@ -16,6 +16,10 @@ logger = logging.getLogger("keras_bert")
 DECIMAL = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)?")
 
 
+class NoTextError(ValueError):
+    """A row has no text."""
+
+
 def read_labels(
     path: str | os.PathLike,
     text: Column | Sequence[Column] = "text",
@@ -107,7 +111,7 @@ def _read(
                 if skip_empty:
                     continue
                 if label is not None:
-                    raise ValueError(
+                    raise NoTextError(
                         f"{table.place(row)}: column {missing[0]!r} has no text. Fill it in, or drop such rows with "
                         f"--skip-empty (skip_empty=True). Received: {columns[names.index(missing[0])][row]!r}"
                     )

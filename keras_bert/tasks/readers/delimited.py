@@ -4,12 +4,15 @@ import csv
 import os
 import re
 import sys
+from collections import deque
+from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from keras_bert.tasks.readers.bad_rows import BadRows
 
 DELIMITERS = {"tsv": "\t", "csv": ","}
 OTHERS = (";", "\t", ",", "|")  # that a file may have instead
+LONGEST = 1 << 24  # characters of a quoted cell, where it matters that a quote may never be closed
 
 Row = tuple[int, list[str]]  # the number of the line that it begins on, and its cells
 
@@ -29,19 +32,8 @@ def checked_delimiter(delimiter: str) -> str:
     return delimiter
 
 
-def delimited_rows(path: str | os.PathLike, lines: list[str], format: str, delimiter: str, bad: BadRows) -> list[Row]:
-    """The rows of all lines of a file, without blank lines.
-
-    CSV has quotes as in RFC 4180. TSV has them if they are used in that way throughout, as pandas writes them;
-    otherwise a quote in it is a character like any other.
-    """
-    if format == "csv" or is_quoted(lines, delimiter):
-        return _quoted_rows(path, lines, delimiter, bad)
-    return [(number, line.split(delimiter)) for number, line in enumerate(lines, 1) if line]
-
-
-def is_quoted(lines: list[str], delimiter: str) -> bool:
-    """Whether the quotes in a file are around cells, and not parts of the texts.
+def is_quoted(lines: Iterable[str], delimiter: str) -> bool:
+    """Whether the quotes in a TSV file are around cells, and not parts of the texts.
 
     They are if each quote is part of a quoted cell, and this makes a difference: a cell contains a delimiter, a line
     break or (after its begin) a doubled quote, or all cells that are not numbers are quoted. Rows that are even without
@@ -51,22 +43,47 @@ def is_quoted(lines: list[str], delimiter: str) -> bool:
     >>> is_quoted(['"a ""good"" film"\\tyes', 'bad\\tno'], "\\t"), is_quoted(['"good" film\\tyes'], "\\t")
     (True, False)
     """
-    if not any('"' in line for line in lines):
-        return False
-    text, ends = "\n".join(lines), rf"{re.escape(delimiter)}\n"
+    ends = rf"{re.escape(delimiter)}\n"
     quoted = re.compile(rf'(?<![^{ends}])"(?:[^"]++|"")*+"(?=[{ends}]|\Z)')
-    cells, rest = quoted.findall(text), quoted.sub("", text)
-    if '"' in rest:
-        return False
-    if any(delimiter in cell or "\n" in cell for cell in cells):
-        return len({line.count(delimiter) for line in lines if line}) > 1
-    header, _, body = rest.partition("\n")
-    only_numbers_without = not re.search(r"[^\s\d.,eE+-]", (body or header).replace(delimiter, ""))
-    doubled = any('""' in cell[1:-1] and not cell.startswith('"""') for cell in cells)
-    return doubled or any("\r" in cell for cell in cells) or only_numbers_without
+    widths: set[int] = set()  # of lines, in delimiters
+    words: list[bool] = []  # whether the header, and then the rows, have cells without quotes that are no numbers
+    joins = changes = any_quotes = False  # whether quotes join cells or lines; whether they change a cell at all
+    for text in _with_closed_quotes(lines, widths, delimiter):
+        cells, rest = (quoted.findall(text), quoted.sub("", text)) if '"' in text else ([], text)
+        if '"' in rest:
+            return False
+        any_quotes |= bool(cells)
+        joins |= any(delimiter in cell or "\n" in cell for cell in cells)
+        changes |= any("\r" in cell or ('""' in cell[1:-1] and not cell.startswith('"""')) for cell in cells)
+        if len(words) < 2:
+            words.append(False)
+        words[-1] = words[-1] or bool(re.search(r"[^\s\d.,eE+-]", rest.replace(delimiter, "")))
+    return any_quotes and (len(widths) > 1 if joins else changes or not words[-1])
 
 
-def other_delimiter(lines: list[str], delimiter: str) -> str:
+def _with_closed_quotes(lines: Iterable[str], widths: set[int], delimiter: str) -> Iterator[str]:
+    """The lines that are not empty, joined where a quote is open. It adds the number of delimiters of each to widths.
+
+    A quote that is never closed is the end, and remains in the text.
+    """
+    parts: list[str] = []
+    size, is_open = 0, False
+    for line in lines:
+        if line:
+            widths.add(line.count(delimiter))
+        elif not is_open:
+            continue
+        parts.append(line)
+        size += len(line)
+        is_open ^= line.count('"') % 2 == 1
+        if not is_open or size > LONGEST:
+            yield "\n".join(parts)
+            parts, size, is_open = [], 0, False
+    if parts:
+        yield "\n".join(parts)
+
+
+def other_delimiter(lines: Iterable[str], delimiter: str) -> str:
     """A sentence that names the delimiter which a file seems to have instead; empty if it seems to have this one."""
     first = list(islice((line for line in lines if line), 5))
     for other in OTHERS if first else ():
@@ -76,28 +93,45 @@ def other_delimiter(lines: list[str], delimiter: str) -> str:
     return ""
 
 
-def _quoted_rows(path: str | os.PathLike, lines: list[str], delimiter: str, bad: BadRows) -> list[Row]:
-    rows: list[Row] = []
-    limit = csv.field_size_limit(sys.maxsize)  # a context may be longer than the default limit of 131,072 characters
-    start = 0
+def quoted_rows(
+    path: str | os.PathLike,
+    lines: Iterator[tuple[int, str]],
+    delimiter: str,
+    bad: BadRows,
+    *,
+    hint: str = "",
+    longest: int = sys.maxsize,
+) -> Iterator[Row]:
+    """The rows of numbered lines whose quotes are as in RFC 4180, without blank lines.
+
+    hint: what may be wrong if the quotes are. longest: the most characters of a cell.
+    """
+    again: deque[tuple[int, str]] = deque()  # lines after that of a bad row, which are read once more
+    held: list[tuple[int, str]] = []  # the lines of the row that is being read
+
+    def next_lines() -> Iterator[str]:
+        while (numbered := again.popleft() if again else next(lines, None)) is not None:
+            held.append(numbered)
+            yield numbered[1] + "\n"
+
+    limit = csv.field_size_limit(longest)  # a context may be longer than the default limit of 131,072 characters
     try:
-        while start < len(lines):  # once, unless bad rows are skipped
-            rest = (line + "\n" for line in islice(lines, start, None))
+        while True:  # once, unless bad rows are skipped
             # strict, because a quote that is never closed would take in the rest of the file.
-            reader = csv.reader(rest, delimiter=delimiter, strict=True)
-            begin = start
+            reader = csv.reader(next_lines(), delimiter=delimiter, strict=True)
             try:
                 for row in reader:
+                    begin = held[0][0]
+                    held.clear()
                     if row:
-                        rows.append((begin + 1, row))
-                    begin = start + reader.line_num
-                break
+                        yield begin, row
+                return
             except csv.Error as error:
-                bad.add(begin + 1, _wrong_quotes(path, begin + 1, delimiter, other_delimiter(lines, delimiter), error))
-                start = begin + 1
+                bad.add(held[0][0], _wrong_quotes(path, held[0][0], delimiter, hint, error))
+                again.extendleft(reversed(held[1:]))
+                held.clear()
     finally:
         csv.field_size_limit(limit)
-    return rows
 
 
 def _wrong_quotes(path: str | os.PathLike, line: int, delimiter: str, hint: str, error: csv.Error) -> ValueError:

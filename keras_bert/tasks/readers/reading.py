@@ -7,7 +7,7 @@ from keras_bert.tasks.readers.delimited import checked_delimiter
 from keras_bert.tasks.readers.rows import checked_encoding
 from keras_bert.tasks.readers.table import Column
 
-TABLES = ("tsv", "csv", "jsonl", "label-text")
+TABLES = ("tsv", "csv", "jsonl", "parquet", "label-text")
 TABLE_FIELDS = ("format", "text", "label", "header", "delimiter", "encoding", "skip_empty", "skip_bad")
 
 

@@ -20,8 +20,20 @@ class Rows:
     path: str
     ids: Sequence[int | str]
 
+    numbers = None  # this and the next two as in a `RowStream`, where `sample` has fewer rows
+
     def __len__(self) -> int:
         return len(self.ids)
+
+    @property
+    def sample(self) -> "Rows":
+        """Rows that have every target."""
+        return self
+
+    @property
+    def codes(self) -> Sequence[int]:
+        """The number of the row of `sample` with the target of each row."""
+        return range(len(self))
 
     def __getitem__(self, part: slice) -> "Rows":
         """Some of the rows: `rows[:100]`."""

@@ -1,31 +1,54 @@
-"""Rows of TSV, CSV, JSONL and `label text` files, with columns by name or number."""
+"""Rows of TSV, CSV, JSONL, Parquet and `label text` files, with columns by name or number."""
 
 import dataclasses
 import os
 import re
+import sys
+from collections.abc import Iterable, Iterator
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 from keras_bert.jsonl import parse_line
 from keras_bert.tasks.readers.bad_rows import BadRows
-from keras_bert.tasks.readers.delimited import DELIMITERS, delimited_rows, other_delimiter
+from keras_bert.tasks.readers.delimited import DELIMITERS, is_quoted, other_delimiter, quoted_rows
+from keras_bert.tasks.readers.parquet import parquet_lines
 from keras_bert.tasks.readers.rows import lines
 from keras_bert.wording import listed
 
 Column = str | int
+Line = tuple[int, str]  # with its number
 Numbered = list[tuple[int, Any]]  # rows with the line that each begins on
-SUFFIXES = {".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".txt": "label-text"}
+SUFFIXES = {
+    ".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".txt": "label-text", ".parquet": "parquet",
+}  # fmt: skip
+
+
+class NoColumnError(ValueError):
+    """A file does not have the column that was named, so that none of its rows can be read."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Table:
-    """Rows, each with the line that it begins on, and the names of the columns, None if the file has no header."""
+    """Rows, each with the line that it begins on, and the names of the columns, None if the file has no header.
+
+    It is the path of its file too, so that readers accept it in place of one.
+    """
 
     path: str
     names: list[str] | None
     rows: list[Any]  # each has its cells by their number
     lines: list[int]
     hint: str = ""  # what may be wrong if a column is missing
+
+    def __fspath__(self) -> str:
+        return self.path
+
+    __str__ = __fspath__
+
+    def __getitem__(self, part: slice) -> "Table":
+        """Some of the rows."""
+        return dataclasses.replace(self, rows=self.rows[part], lines=self.lines[part])
 
     def column(self, column: Column) -> list[Any]:
         """One column, by its name in the header or its number from 0."""
@@ -43,7 +66,7 @@ class Table:
         if len(found) == 1:
             return found[0]
         if found:
-            raise ValueError(
+            raise NoColumnError(
                 f"{self.path} has {len(found)} columns called {column!r}, the numbers {', '.join(map(str, found))}. "
                 f"Rename them, or add --header and name one by its number. Received: {column!r}"
             )
@@ -57,9 +80,135 @@ class Table:
                 " The first row looks like data. If the file has no header, add --no-header and name columns by their "
                 "number, such as --text 0 --label 1."
             )
-        raise ValueError(
+        raise NoColumnError(
             f"{self.path} has no column {column!r}. Name one of its columns: {known}.{hint} Received: {column!r}"
         )
+
+
+class TableParser:
+    """Makes rows of the lines of a file, and keeps what it learns of their columns.
+
+    Args:
+        format: "tsv" (quotes only if they are around cells throughout), "csv" (quotes as in RFC 4180), "jsonl" (one
+            object on a line), "parquet", or "label-text" (a label, a space or tab, and the text on a line; the columns
+            are "label" and "text"). By default the suffix decides.
+        header: whether the first row of a TSV or CSV file names the columns.
+        delimiter: between the cells of a TSV or CSV file, if it is another character. A .txt file with a delimiter is
+            read as CSV.
+        bad: what happens to rows that cannot be read; by default they are an error.
+        longest: the most characters of a quoted cell.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike,
+        *,
+        format: str | None = None,
+        header: bool,
+        delimiter: str | None = None,
+        bad: BadRows | None = None,
+        longest: int = sys.maxsize,
+    ) -> None:
+        if format is None:
+            format = SUFFIXES.get(Path(path).suffix.lower())
+            if delimiter and format not in DELIMITERS:
+                format = "csv"
+        if format is None or format not in SUFFIXES.values():
+            raise ValueError(
+                f"The format of {path} is unknown. Name it (tsv, csv, jsonl, parquet or label-text), or give the file "
+                f"such a suffix. Received: format={format!r}"
+            )
+        self.path = path
+        self.format = format
+        self.delimiter = delimiter or DELIMITERS.get(format, "")
+        self.bad = bad or BadRows(path)
+        self.longest = longest
+        self.header = header
+        self.is_delimited = format in DELIMITERS
+        self.quoted = format == "csv"
+        self.hint = ""
+        self.header_names: list[str] | None = None  # of TSV and CSV, where a name may come twice
+        self.names = {"label": 0, "text": 1} if format == "label-text" else {}  # of other formats, by column
+
+    def look(self, lines: Iterable[str]) -> None:
+        """Find out from the lines of a TSV or CSV file whether its quotes are around cells."""
+        lines = iter(lines)
+        first = list(islice(lines, 100))
+        self.hint = other_delimiter(first, self.delimiter)
+        self.quoted = self.format == "csv" or is_quoted(chain(first, lines), self.delimiter)
+
+    def rows(self, lines: Iterator[Line]) -> Iterator[tuple[int, Any]]:
+        """The rows of all lines of the file, each with the line that it begins on."""
+        rows = self.cells(lines)
+        if not self.is_delimited:
+            yield from rows
+            return
+        if self.header:
+            self.header_names = next(rows, (0, None))[1]
+        width = len(self.header_names) if self.header_names else 0
+        for line, row in rows:
+            width = width or len(row)
+            if len(row) == width:
+                yield line, row
+                continue
+            wrong = ValueError(
+                f"{self.path}, line {line}: the row has {len(row)} columns, and the first has {width}. Correct the "
+                "row, name another format, or drop such rows with --skip-bad (skip_bad=True)."
+                f"{self.hint} Received: {len(row)} columns"
+            )
+            self.bad.add(line, wrong)
+
+    def cells(self, lines: Iterator[Line]) -> Iterator[tuple[int, Any]]:
+        """The cells of each row of some lines, without a check of their number."""
+        if self.quoted:
+            yield from quoted_rows(self.path, lines, self.delimiter, self.bad, hint=self.hint, longest=self.longest)
+        elif self.is_delimited:
+            yield from ((number, line.split(self.delimiter)) for number, line in lines if line)
+        else:
+            row_of = self._label_and_text if self.format == "label-text" else self._object
+            for number, line in lines:
+                if line.strip():
+                    try:
+                        yield number, row_of(number, line)
+                    except ValueError as error:
+                        self.bad.add(number, error)
+
+    def table(self, rows: Numbered) -> Table:
+        """Some of the rows as a table."""
+        names = self.header_names if self.is_delimited else list(self.names)
+        return Table(str(self.path), names, [row for _, row in rows], [line for line, _ in rows], self.hint)
+
+    def check_any(self, rows: Any) -> None:
+        """Refuse a file without rows."""
+        if not rows:
+            self.bad.report(kept=0)
+            raise ValueError(f"{self.path} has no rows. Add some, or name another file. Received: {self.path}")
+
+    def _label_and_text(self, number: int, line: str) -> list[str]:
+        cells = re.split("[ \t]", line, maxsplit=1)
+        if len(cells) == 2:
+            return cells
+        raise ValueError(
+            f"{self.path}, line {number}, is not a label, a space and a text. Add what is missing, or drop such rows "
+            f"with --skip-bad (skip_bad=True). Received: {line!r}"
+        )
+
+    def _object(self, number: int, line: str) -> "_Cells":
+        record = parse_line(line, self.path, number)
+        if not isinstance(record, dict):
+            raise ValueError(
+                f"{self.path}, line {number}, is not a JSON object. Write one object with the columns of the row. "
+                f"Received: {record}"
+            )
+        names = self.names
+        return _Cells({names.setdefault(name, len(names)): value for name, value in record.items()})
+
+
+class _Cells(dict[int, Any]):
+    """The cells that a row has; others are None. Rows may all have names of their own, so lists could be huge."""
+
+    def __missing__(self, place: int) -> None:
+        return None
 
 
 def read_table(
@@ -71,104 +220,20 @@ def read_table(
     encoding: str = "utf-8",
     bad: BadRows | None = None,
 ) -> Table:
-    """Read a file of a format that its suffix or `format` names.
-
-    Args:
-        format: "tsv" (quotes only if they are around cells throughout), "csv" (quotes as in RFC 4180), "jsonl" (one
-            object on a line), or "label-text" (a label, a space or tab, and the text on a line; the columns are "label"
-            and "text").
-        header: whether the first row of a TSV or CSV file names the columns.
-        delimiter: between the cells of a TSV or CSV file, if it is another character. A .txt file with a delimiter is
-            read as CSV.
-        bad: what happens to rows that cannot be read; by default they are an error.
-    """
-    bad = bad or BadRows(path)
-    if format is None:
-        format = SUFFIXES.get(Path(path).suffix.lower())
-        if delimiter and format not in DELIMITERS:
-            format = "csv"
-    if format is None or format not in SUFFIXES.values():
-        raise ValueError(
-            f"The format of {path} is unknown. Name it (tsv, csv, jsonl or label-text), or give the file such a "
-            f"suffix. Received: format={format!r}"
-        )
-    if format == "jsonl":
-        return _table(path, *_jsonl(path, encoding, bad), bad)
-    if format == "label-text":
-        return _table(path, ["label", "text"], _label_text(path, encoding, bad), bad)
-    delimiter = delimiter or DELIMITERS[format]
-    text = [line for _, line in lines(path, encoding)]
-    rows = delimited_rows(path, text, format, delimiter, bad)
-    hint = other_delimiter(text, delimiter)
-    names = rows.pop(0)[1] if header and rows else None
-    width = len(names) if names else len(rows[0][1]) if rows else 0
-    even = []
-    for line, row in rows:
-        if len(row) == width:
-            even.append((line, row))
-            continue
-        wrong = ValueError(
-            f"{path}, line {line}: the row has {len(row)} columns, and the first has {width}. Correct the row, name "
-            f"another format, or drop such rows with --skip-bad (skip_bad=True).{hint} Received: {len(row)} columns"
-        )
-        bad.add(line, wrong)
-    return _table(path, names, even, bad, hint)
-
-
-def _table(path: str | os.PathLike, names: list[str] | None, rows: Numbered, bad: BadRows, hint: str = "") -> Table:
-    if not rows:
-        bad.report(kept=0)
-        raise ValueError(f"{path} has no rows. Add some, or name another file. Received: {path}")
-    return Table(str(path), names, [row for _, row in rows], [line for line, _ in rows], hint)
+    """Read a file; the arguments are those of `TableParser`. A table is returned as it is."""
+    if isinstance(path, Table):
+        return path
+    parser = TableParser(path, format=format, header=header, delimiter=delimiter, bad=bad)
+    found = parquet_lines(path) if parser.format == "parquet" else lines(path, encoding)
+    if parser.is_delimited:
+        numbered = list(found)
+        parser.look(line for _, line in numbered)
+        found = iter(numbered)
+    rows = list(parser.rows(found))
+    parser.check_any(rows)
+    return parser.table(rows)
 
 
 def _is_no_name(name: str) -> bool:
     """Whether a cell of the first row is too long for the name of a column, or is a number."""
     return len(name) > 50 or len(name.split()) > 4 or re.fullmatch(r"[+-]?\d+(\.\d+)?", name) is not None
-
-
-def _label_text(path: str | os.PathLike, encoding: str, bad: BadRows) -> Numbered:
-    rows = []
-    for number, line in lines(path, encoding):
-        cells = re.split("[ \t]", line, maxsplit=1)
-        if not line.strip():
-            continue
-        if len(cells) == 2:
-            rows.append((number, cells))
-        else:
-            wrong = ValueError(
-                f"{path}, line {number}, is not a label, a space and a text. Add what is missing, or drop such rows "
-                f"with --skip-bad (skip_bad=True). Received: {line!r}"
-            )
-            bad.add(number, wrong)
-    return rows
-
-
-def _jsonl(path: str | os.PathLike, encoding: str, bad: BadRows) -> tuple[list[str], Numbered]:
-    objects = []
-    for number, line in lines(path, encoding):
-        if line.strip():
-            try:
-                objects.append((number, _object(path, number, line)))
-            except ValueError as error:
-                bad.add(number, error)
-    names = {name: place for place, name in enumerate(dict.fromkeys(name for _, record in objects for name in record))}
-    rows = [(number, _Cells((names[name], value) for name, value in record.items())) for number, record in objects]
-    return list(names), rows
-
-
-class _Cells(dict[int, Any]):
-    """The cells that a row has; others are None. Rows may all have names of their own, so lists could be huge."""
-
-    def __missing__(self, place: int) -> None:
-        return None
-
-
-def _object(path: str | os.PathLike, number: int, line: str) -> dict[str, Any]:
-    record = parse_line(line, path, number)
-    if not isinstance(record, dict):
-        raise ValueError(
-            f"{path}, line {number}, is not a JSON object. Write one object with the columns of the row. Received: "
-            f"{record}"
-        )
-    return record

@@ -9,10 +9,11 @@ from typing import Any
 
 import keras
 import numpy as np
-from keras import ops
 
 from keras_bert.storage import read_json, write_json
+from keras_bert.tasks.epoch_position import steps_in
 from keras_bert.tasks.readers import Rows
+from keras_bert.tasks.run.saved_step import NAME, state_of
 from keras_bert.tasks.validation import Validation
 from keras_bert.training.averaged_weights import AveragedWeights
 from keras_bert.training.metrics_log import MetricsFiles
@@ -33,6 +34,7 @@ class BestEpoch(Validation):
         best_by: the score that decides which epoch is best; None: the task's own.
         patience: stop after so many epochs that are no better than the best; None: never.
         floors: stop after an epoch whose best score is below the number for it.
+        max_steps: as in `fit`.
         options: of `Validation`.
     """
 
@@ -44,6 +46,7 @@ class BestEpoch(Validation):
         best_by: str | None = None,
         patience: int | None = None,
         floors: Sequence[float] = (),
+        max_steps: int | None = None,
         **options: Any,
     ) -> None:
         super().__init__(rows.x, rows.y, **options)
@@ -52,6 +55,7 @@ class BestEpoch(Validation):
         self.folder = folder
         self.patience = patience
         self.floors = floors
+        self.max_steps = max_steps
         self.averages = AveragedWeights()  # comes before this callback
         self.files: Any = None
         self._began = 0.0
@@ -75,7 +79,7 @@ class BestEpoch(Validation):
         super().on_train_begin(logs)
         if self.done:
             with np.load(self._state_file(self.done)) as stored:
-                for variable, name in zip(_state(self.model), stored.files, strict=True):
+                for variable, name in zip(state_of(self.model), stored.files, strict=True):
                     variable.assign(stored[name])
         self.files = MetricsFiles(str(self.folder), start=self.done * self.params["steps"])
 
@@ -101,7 +105,7 @@ class BestEpoch(Validation):
             self.model.save(self._best_model())
         self.averages.take_out()
         with self._state_file(self.done).open("wb") as file:
-            np.savez(file, *map(ops.convert_to_numpy, _state(self.model)))
+            np.savez(file, *map(keras.ops.convert_to_numpy, state_of(self.model)))
         self.averages.put_in()
         self._write_metrics(trained, seconds, means | scores)
         write_json(self.folder / METRICS, self.record)
@@ -150,8 +154,9 @@ class BestEpoch(Validation):
         }
 
     def _write_metrics(self, trained: dict[str, float], seconds: float, validated: dict[str, float]) -> None:
-        steps = self.params["steps"]
-        step = self.done * steps
+        before = (self.done - 1) * self.params["steps"]
+        steps = steps_in(self.done - 1, self.params["steps"], self.max_steps)
+        step = before + steps
         self.files.write({"step": step, **trained, "seconds_per_step": seconds / steps})
         self.files.write({"step": step, **{f"validation_{name}": value for name, value in validated.items()}})
 
@@ -163,8 +168,8 @@ class BestEpoch(Validation):
 
 
 def begun(folder: Path) -> bool:
-    """Whether a run has an epoch to resume from."""
-    return (folder / METRICS).exists()
+    """Whether a run has an epoch, or a step of one, to resume from."""
+    return (folder / METRICS).exists() or (folder / NAME).exists()
 
 
 def _check_finite(losses: dict[str, float], epoch: int) -> None:
@@ -173,9 +178,3 @@ def _check_finite(losses: dict[str, float], epoch: int) -> None:
             f"The loss of epoch {epoch + 1} is not a finite number. Lower the learning rate, or use float32 or "
             f"mixed_bfloat16; the epochs before it are kept. Received: {losses}"
         )
-
-
-def _state(model: keras.Model) -> list[Any]:
-    """The weights, the states of dropout's random generators, and the optimizer's variables."""
-    model.optimizer.build(model.trainable_variables)
-    return [*model.variables, *model.optimizer.variables]

@@ -18,14 +18,16 @@ from keras_bert.storage import check_new_folder, lock, write_json
 from keras_bert.tasks.labels import check_known
 from keras_bert.tasks.metrics.by_label import one_sided
 from keras_bert.tasks.metrics.scores import LOWER_IS_BETTER, scores
-from keras_bert.tasks.readers import Rows
+from keras_bert.tasks.readers import Rows, RowStream
 from keras_bert.tasks.run.best_epoch import METRICS, BestEpoch, begun
 from keras_bert.tasks.run.calibrated import calibrated
 from keras_bert.tasks.run.epoch_log import EpochLog
 from keras_bert.tasks.run.import_callback import callback_of
 from keras_bert.tasks.run.model_card import write_card, write_curve
+from keras_bert.tasks.run.saved_step import SavedStep
 from keras_bert.tasks.run.settings import FILE, FinetuneSettings
 from keras_bert.tasks.run.split_rows import split_rows
+from keras_bert.tasks.run.training_rows import training_rows
 from keras_bert.text.preprocessor import Preprocessor
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.training.strategy import is_distributed, strategy
@@ -34,6 +36,7 @@ from keras_bert.weights.load import load
 logger = logging.getLogger("keras_bert")
 
 MODEL, LABELS = "model.keras", "labels.json"
+SAVE_EVERY = 1000  # steps, of a run that reads a stream
 
 
 def finetune(settings: FinetuneSettings, output: Path, *, floors: Sequence[float] = ()) -> dict[str, Any]:
@@ -41,7 +44,7 @@ def finetune(settings: FinetuneSettings, output: Path, *, floors: Sequence[float
 
     The run works in `output` + ".partial", which becomes `output` at the end: model.keras, labels.json, settings.json,
     metrics.json, metrics.jsonl, tensorboard/, curve.png, README.md. After an interruption the same call resumes after
-    the last complete epoch.
+    the last complete epoch, or within an epoch from the step at which the state was saved last.
 
     floors: the run ends after an epoch if its best score is below the number for it.
     """
@@ -67,16 +70,16 @@ def finetune(settings: FinetuneSettings, output: Path, *, floors: Sequence[float
     return metrics
 
 
-def read_files(settings: FinetuneSettings) -> tuple[Rows, Rows]:
+def read_files(settings: FinetuneSettings) -> tuple[Rows | RowStream, Rows]:
     """The rows to learn from, and those that decide which epoch is best."""
     task = settings.task
-    train = task.read_rows(settings.train, settings.reading)
-    task.check_rows(train)
+    train = training_rows(settings)
+    task.check_rows(train.sample)
     if settings.split is not None:
         train, valid = split_rows(task, train, settings.split)
     else:
         valid = task.read_rows(settings.valid, settings.reading)  # type: ignore[arg-type]  # one of both is given
-    check_known(task.labels_of(valid), valid, {label for _, label in task.labels_of(train)})
+    check_known(task.labels_of(valid), valid, {label for _, label in task.labels_of(train.sample)})
     return train, valid
 
 
@@ -110,29 +113,41 @@ def _new_encoder(settings: FinetuneSettings) -> Bert:
 
 
 def _run(
-    settings: FinetuneSettings, folder: Path, train: Rows, valid: Rows, callbacks: list[Any], floors: Sequence[float]
+    settings: FinetuneSettings,
+    folder: Path,
+    train: Rows | RowStream,
+    valid: Rows,
+    callbacks: list[Any],
+    floors: Sequence[float],
 ) -> dict[str, Any]:
     from rich.console import Console
 
     keras.utils.set_random_seed(settings.seed if settings.head_seed is None else settings.head_seed)
     with _scope(settings.strategy):
-        task = settings.task.from_rows(load_encoder(settings), train, settings)
+        task = settings.task.from_rows(load_encoder(settings), train.sample, settings)
     options = task.report_options(settings.reading)
     if settings.best_by is not None and (known := scores(task, valid[:8].x, valid[:8].y, **options)):
         names = tuple(name for name in known if name not in LOWER_IS_BETTER)
         check_choice("best_by", settings.best_by, names)  # now, and not after the first epoch
-    options |= {"best_by": settings.best_by, "batch_size": settings.batch_size}
+    options |= {"best_by": settings.best_by, "batch_size": settings.batch_size, "max_steps": settings.steps}
     best = BestEpoch(folder, valid, patience=settings.patience, floors=floors, **options)
-    if best.done:
-        logger.info("Resuming after epoch %d of %d in %s", best.done, settings.epochs, folder)
-    if best.done < settings.epochs and not best.stopped:
+    every = SAVE_EVERY if settings.save_every is None and isinstance(train, RowStream) else settings.save_every
+    saved = SavedStep(folder, best.done, every=every, max_steps=settings.steps)
+    epochs = settings.epochs
+    if settings.steps is not None:
+        epochs = -(-settings.steps // -(-len(train) // settings.batch_size))
+    if best.done or saved.step:
+        logger.info("Resuming after epoch %d of %d and %d steps in %s", best.done, epochs, saved.step, folder)
+    if best.done < epochs and not best.stopped:
         interactive = Console().is_interactive
         task.fit(
-            train.x,
-            train.y,
+            train,
             recipe=settings.recipe,
-            callbacks=[best.averages, best, *([] if interactive else [EpochLog()]), *callbacks],
+            callbacks=[best.averages, best, saved, *([] if interactive else [EpochLog(saved)]), *callbacks],
+            epochs=epochs,
             initial_epoch=best.done,
+            initial_step=saved.step,
+            max_steps=settings.steps,
             seed=settings.seed,
             verbose=int(interactive),
         )

@@ -55,6 +55,9 @@ class FinetuneSettings:
     cased: bool = False  # with `vocab`; so are the next two
     keep_accents: bool = False
     no_split_cjk: bool = False
+    steps: int | None = None  # batches to train on, in place of `epochs`
+    save_every: int | None = None  # steps after which the state is saved within an epoch; None: 1,000 of a stream
+    stream: bool | None = None  # whether the training file is read as a stream; None: if it is large
 
     def __post_init__(self) -> None:
         for name in ("epochs", "batch_size", "learning_rate"):
@@ -62,8 +65,15 @@ class FinetuneSettings:
                 raise ValueError(
                     f"{name} must be above 0 and finite. Use another value. Received: {name}={getattr(self, name)}"
                 )
-        if self.patience is not None:
-            check_at_least(self, 1, "patience")
+        for name in ("patience", "steps", "save_every"):
+            if getattr(self, name) is not None:
+                check_at_least(self, 1, name)
+        if self.strategy != "one" and (self.stream or self.steps or self.save_every):
+            raise ValueError(
+                "stream, steps and save_every are for training on one device. Use the strategy one, or leave them out. "
+                f"Received: strategy={self.strategy!r}, stream={self.stream}, steps={self.steps}, "
+                f"save_every={self.save_every}"
+            )
         if (self.valid is None) == (self.split is None):
             raise ValueError(
                 "valid and split are both given, or both missing. Give a validation file, or the share of the training "
@@ -96,7 +106,7 @@ class FinetuneSettings:
                 "freeze and lora were both given, and LoRA freezes the encoder by itself. Give one of them. "
                 f"Received: freeze={self.freeze}, lora={self.lora}"
             )
-        for name in ("long", "pool", "max_windows", "calibrate", "abstain_below"):
+        for name in ("long", "pool", "max_windows", "stream", "calibrate", "abstain_below"):
             if getattr(self, name) and name not in self.task.run_fields:
                 raise ValueError(
                     f"{name} was given, and the task {self.kind} does not have it. Leave it out. "

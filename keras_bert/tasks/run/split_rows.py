@@ -1,45 +1,64 @@
 """split_rows: training rows into rows to learn from and rows to validate on."""
 
 import logging
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
 
 from keras_bert.tasks.file_task import FileTask
-from keras_bert.tasks.readers import Rows
+from keras_bert.tasks.readers import Rows, RowStream
 
 logger = logging.getLogger("keras_bert")
 
 
-def split_rows(task: type[FileTask], rows: Rows, share: float) -> tuple[Rows, Rows]:
+def split_rows(task: type[FileTask], rows: Rows | RowStream, share: float) -> tuple[Rows | RowStream, Rows]:
     """Hold out a share of the rows, in which each label (or score) has nearly the same share.
 
     The same file and share give the same rows, with any seed of the run, so that runs can be compared. Of each label at
-    least one row is left to learn from.
+    least one row is left to learn from. Rows that are held out of a stream are read into memory.
     """
     # Of shuffled rows that are then sorted by y, every (1 / share)-th row is held out.
-    order = sorted(
-        np.random.default_rng(0).permutation(len(rows)).tolist(),
-        key=lambda row: _stratum(rows.y[row] if rows.y else None),
-    )
-    steps = np.floor(np.arange(len(rows) + 1) * share + 0.5)
-    held_out = {row for row, step in zip(order, np.diff(steps), strict=True) if step}
-    labels = list(task.labels_of(rows))
-    learned = {label for row, label in labels if row not in held_out}
-    for row, label in labels:
-        if label not in learned:
-            held_out.discard(row)
-        if row not in held_out:
-            learned.add(label)
-    parts = [rows.take([row for row in range(len(rows)) if (row in held_out) is held]) for held in (False, True)]
-    if not all(map(len, parts)):
-        missing = "validate on" if parts[0] else "learn from"
+    order = np.random.default_rng(0).permutation(len(rows))
+    order = order[np.argsort(_strata(rows)[order], kind="stable")]
+    held_out = np.zeros(len(rows), bool)
+    held_out[order[np.diff(np.floor(np.arange(len(rows) + 1) * share + 0.5)) > 0]] = True
+    _keep_labels(task, rows, held_out)
+    learned, held = rows.take(np.flatnonzero(~held_out)), rows.take(np.flatnonzero(held_out))
+    if not (len(learned) and len(held)):
+        missing = "validate on" if len(learned) else "learn from"
         raise ValueError(
             f"split={share:g} leaves no row of {rows.path} to {missing}. Use another share, or name a validation file. "
             f"Received: split={share:g} of {len(rows)} rows"
         )
-    logger.info("Of the %d rows of %s, %d are held out to find the best epoch.", len(rows), rows.path, len(parts[1]))
-    return parts[0], parts[1]
+    logger.info("Of the %d rows of %s, %d are held out to find the best epoch.", len(rows), rows.path, len(held))
+    return learned, held.read(np.arange(len(held))) if isinstance(held, RowStream) else held
+
+
+def _keep_labels(task: type[FileTask], rows: Rows | RowStream, held_out: np.ndarray) -> None:
+    """Do not hold out the first row of a label that no other row would teach."""
+    codes = np.asarray(rows.codes)
+    labels: list[list[str]] = [[] for _ in range(len(rows.sample))]
+    for row, label in task.labels_of(rows.sample):
+        labels[row].append(label)
+    learned = {label for row in np.unique(codes[~held_out]) for label in labels[row]}
+    has_other = np.array([not learned.issuperset(of_row) for of_row in labels], bool)
+    for row in np.flatnonzero(has_other[codes]):
+        of_row = labels[codes[row]]
+        held_out[row] &= learned.issuperset(of_row)
+        if not held_out[row]:
+            learned.update(of_row)
+
+
+def _strata(rows: Rows | RowStream) -> np.ndarray:
+    """For each row a number, in the order of the targets."""
+    if rows.numbers is not None:
+        return rows.numbers
+    keys = list(map(_stratum, rows.sample.y)) or [0] * len(rows)
+    order = sorted(range(len(keys)), key=keys.__getitem__)
+    ranks = np.zeros(len(keys), int)
+    ranks[order[1:]] = list(accumulate(keys[one] != keys[other] for one, other in pairwise(order)))
+    return ranks[rows.codes]
 
 
 def _stratum(y: Any) -> Any:

@@ -1,0 +1,27 @@
+"""Rows of Parquet files, as lines of JSON."""
+
+import json
+import os
+from collections.abc import Iterator
+
+from keras_bert.installation import need
+
+BATCH = 1024  # rows
+
+
+def parquet_lines(path: str | os.PathLike) -> Iterator[tuple[int, str]]:
+    """The rows of a Parquet file, numbered from 1, each as a line of JSONL with the same columns."""
+    pyarrow, parquet = (need(name, "Reading Parquet files", "parquet") for name in ("pyarrow", "pyarrow.parquet"))
+    number = 0
+    os.stat(path)  # without a file, the system's error is the right one
+    try:
+        with parquet.ParquetFile(path) as file:
+            for batch in file.iter_batches(BATCH):
+                for row in batch.to_pylist():
+                    number += 1
+                    yield number, json.dumps(row, ensure_ascii=False, default=str)
+    except (OSError, pyarrow.ArrowException) as error:
+        raise ValueError(
+            f"{path} is not a complete Parquet file; {number} of its rows can be read. Get the file again. "
+            f"Received: {error}"
+        ) from None

@@ -1,0 +1,177 @@
+"""RowStream: the rows of a file that is too large for the memory, each of which is read when it is needed."""
+
+import copy
+import dataclasses
+import logging
+import os
+import threading
+import time
+from array import array
+from collections.abc import Callable, Hashable, Sequence
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from keras_bert.progress import bar
+from keras_bert.tasks.readers.bad_rows import BadRows
+from keras_bert.tasks.readers.columns import NoTextError
+from keras_bert.tasks.readers.delimited import LONGEST
+from keras_bert.tasks.readers.line_file import LineFile
+from keras_bert.tasks.readers.parquet import parquet_lines
+from keras_bert.tasks.readers.reading import Reading
+from keras_bert.tasks.readers.rows import Rows
+from keras_bert.tasks.readers.table import NoColumnError, Table, TableParser
+
+logger = logging.getLogger("keras_bert")
+
+CHUNK = 1024  # rows that are looked at together while the file is read for the first time
+
+
+class RowStream:
+    """Rows that stay in their file. Memory holds where each begins, and the number of its target: 12 bytes for a row.
+
+    The file is read once to find its rows and its targets, so that what is wrong in it is found at once. Parquet files
+    are copied into a temporary file of lines, whose rows can be found.
+
+    Args:
+        reading: where the file has its texts and targets.
+        read_rows: makes `Rows` of a path, or of a `Table`, as the `read_rows` of a task does.
+
+    Attributes:
+        sample: a row for each different target, so that it has every label of the file; one row if targets are scores.
+        codes: the number of the row's target in `sample`, [n]; for scores 0.
+        numbers: the scores, [n]; otherwise None.
+    """
+
+    def __init__(self, path: str | os.PathLike, reading: Reading, read_rows: Callable[[Any, Reading], Rows]) -> None:
+        self.path = os.fspath(path)
+        header = reading.header
+        if header is None:
+            header = any(isinstance(column, str) for column in (*reading.text, *reading.choices, reading.label))
+        self._parser = TableParser(
+            path,
+            format=reading.format,
+            header=header,
+            delimiter=reading.delimiter,
+            bad=BadRows(path, reading.skip_bad),
+            longest=LONGEST,
+        )
+        self._reading = dataclasses.replace(reading, skip_empty=False, skip_bad=False)
+        self._read_rows = read_rows
+        self._lock = threading.Lock()  # of the place in the file
+        lines = parquet_lines(path) if self._parser.format == "parquet" else None
+        self._file = LineFile(self.path, reading.encoding, lines)
+        self._index(reading.skip_empty)
+
+    def __len__(self) -> int:
+        return len(self._begins)
+
+    def take(self, numbers: np.ndarray) -> "RowStream":
+        """The rows with these numbers, as a stream."""
+        part = copy.copy(self)
+        part._begins, part.codes = self._begins[numbers], self.codes[numbers]
+        part.numbers = None if self.numbers is None else self.numbers[numbers]
+        return part
+
+    def read(self, numbers: Sequence[int] | np.ndarray) -> Rows:
+        """The rows with these numbers, in this order."""
+        numbers = np.asarray(numbers)
+        self._file.check_unchanged()
+        with self._lock:
+            cells = [next(self._parser.cells(self._file.at(begin)))[1] for begin in self._begins[numbers].tolist()]
+        table = self._parser.table(list(zip((numbers + 1).tolist(), cells, strict=True)))
+        return self._read_rows(table, self._reading)
+
+    def _index(self, skip_empty: bool) -> None:
+        """Find out where the rows begin, and their targets."""
+        parser, started = self._parser, time.monotonic()
+        logger.info("Reading %s once, to find its rows and targets.", self.path)
+        if parser.is_delimited:
+            parser.look(line for _, line in self._file.all())
+        found = _Found(lambda table: self._read_rows(table, self._reading), parser, skip_empty)
+        begins, first = array("q"), 1  # where lines begin, from the line with the number `first` on
+        rows = parser.rows(self._file.all(begins))
+        with bar(f"Reading {os.path.basename(self.path)}", self._file.size) as advance:
+            while chunk := list(islice(rows, CHUNK)):
+                found.add(parser.table(chunk), [begins[line - first] for line, _ in chunk])
+                done = chunk[-1][0] - first
+                advance(begins[done] - begins[0])
+                del begins[:done]
+                first += done
+        parser.check_any(found.begins or found.empty)
+        found.report(self.path)
+        parser.bad = BadRows(self.path)
+        self.sample, self._begins = found.sample(), np.frombuffer(found.begins, "int64")
+        self.codes = np.frombuffer(found.codes, "int32")
+        self.numbers = np.frombuffer(found.numbers) if found.numbers else None
+        seconds = time.monotonic() - started
+        logger.info("%s has %d rows, found in %.0f seconds. They are read as a stream.", self.path, len(self), seconds)
+
+
+class _Found:
+    """What was found in the rows so far: where they begin, their targets, and the rows that cannot be used."""
+
+    def __init__(self, rows_of: Callable[[Table], Rows], parser: TableParser, skip_empty: bool) -> None:
+        self.begins, self.codes, self.numbers = array("q"), array("i"), array("d")
+        self.empty = 0  # rows without a text
+        self._first_empty = 0  # line
+        self._rows_of = rows_of
+        self._bad = parser.bad
+        self._has_header = parser.is_delimited  # otherwise a column may come later
+        self._skip_empty = skip_empty
+        self._code: dict[Hashable, int] = {}  # of each target
+        self._sample: list[Rows] = []  # each of one row
+
+    def add(self, table: Table, begins: list[int]) -> None:
+        """Add the rows of a table that can be used."""
+        try:
+            rows = self._rows_of(table)
+        except ValueError as error:
+            if isinstance(error, NoColumnError) and self._has_header:
+                raise
+            if len(begins) > 1:  # find the row
+                half = len(begins) // 2
+                self.add(table[:half], begins[:half])
+                self.add(table[half:], begins[half:])
+            elif isinstance(error, NoTextError) and self._skip_empty:
+                self.empty += 1
+                self._first_empty = self._first_empty or table.lines[0]
+            else:
+                self._bad.add(table.lines[0], error)
+            return
+        for row, y in enumerate(rows.y):
+            target = None if isinstance(y, float) else tuple(y) if isinstance(y, list) else y
+            if target not in self._code:
+                self._check_alike(table.place(row), target, y)
+                self._code[target] = len(self._code)
+                self._sample.append(rows[row : row + 1])
+            self.codes.append(self._code[target])
+            if target is None:
+                self.numbers.append(y)
+        self.begins.extend(begins)
+
+    def _check_alike(self, place: str, target: Hashable, y: Any) -> None:
+        if self._code and isinstance(target, tuple) != isinstance(next(iter(self._code)), tuple):
+            raise ValueError(
+                f"{place}: the row has {'a' if isinstance(target, tuple) else 'no'} list of labels, unlike the rows "
+                f"before it. Write a list in each row, or in none. Received: {y!r}"
+            )
+
+    def report(self, path: str) -> None:
+        """Log the rows that are dropped; an error if none is left."""
+        self._bad.report(len(self.begins) + self.empty)
+        if not self.begins:
+            raise ValueError(f"Every text in {path} is empty. Name another column. Received: {path}")
+        if self.empty:
+            logger.warning(
+                "Dropped %d rows with an empty text, the first at %s:%d", self.empty, path, self._first_empty
+            )
+
+    def sample(self) -> Rows:
+        """A row for each different target."""
+        columns = [part.x if isinstance(part.x, tuple) else (part.x,) for part in self._sample]
+        x = tuple([one for (one,) in column] for column in zip(*columns, strict=True))
+        first = self._sample[0]
+        y, ids = [part.y[0] for part in self._sample], [part.ids[0] for part in self._sample]
+        return Rows(x if isinstance(first.x, tuple) else x[0], y, first.path, ids)

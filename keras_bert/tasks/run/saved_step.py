@@ -1,0 +1,74 @@
+"""SavedStep: the state of a run within an epoch, from which it resumes with the same bits."""
+
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_bert.storage import new_file
+from keras_bert.tasks.epoch_position import steps_in
+
+NAME = "step.npz"
+
+
+class SavedStep(keras.callbacks.Callback):
+    """Saves the state of a run every so many steps, and puts it back if the run was killed in this epoch.
+
+    It comes after `BestEpoch`, which puts back the state after the last complete epoch.
+
+    Args:
+        every: steps; None: never.
+        max_steps: as in `fit`.
+        epochs: the number of complete epochs.
+    """
+
+    def __init__(self, folder: Path, epochs: int, *, every: int | None, max_steps: int | None) -> None:
+        super().__init__()
+        self.path = folder / NAME
+        self.every = every
+        self.max_steps = max_steps
+        self.step = 0  # of the epoch, with which it began
+        self.end = 0  # the steps of the epoch
+        self._epoch = epochs
+        self._sums: list[np.ndarray] = []  # of the metrics of the steps before that one
+        if self.path.exists():
+            with np.load(self.path) as stored:
+                epoch, step = stored["place"].tolist()
+            self.step = step if epoch == epochs else 0  # otherwise the run was killed before it could be deleted
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        if not self.step:
+            return
+        variables = state_of(self.model)
+        with np.load(self.path) as stored:
+            for number, variable in enumerate(variables):
+                variable.assign(stored[f"arr_{number}"])
+            self._sums = [stored[f"arr_{number}"] for number in range(len(variables), len(stored.files) - 1)]
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        if epoch != self._epoch:
+            self.step = 0
+        self._epoch = epoch
+        self.end = steps_in(epoch, self.params["steps"], self.max_steps)
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        if self._sums:  # the first batch builds the metrics
+            for variable, value in zip(self.model.metrics_variables, self._sums, strict=True):
+                variable.assign(variable + value)
+            self._sums = []
+        done = self.step + batch + 1
+        if self.every and done % self.every == 0 and done < self.end:
+            state = [*state_of(self.model), *self.model.metrics_variables]
+            with new_file(self.path) as temporary, open(temporary, "wb") as file:
+                np.savez(file, *map(ops.convert_to_numpy, state), place=[self._epoch, done])
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        self.path.unlink(missing_ok=True)
+
+
+def state_of(model: keras.Model) -> list[Any]:
+    """The weights, the states of dropout's random generators, and the optimizer's variables."""
+    model.optimizer.build(model.trainable_variables)
+    return [*model.variables, *model.optimizer.variables]

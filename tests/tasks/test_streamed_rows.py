@@ -1,0 +1,218 @@
+"""Training on a stream: the batches, the weights and the runs are those of rows in memory, also after a kill."""
+
+import json
+import os
+import re
+import signal
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_bert.tasks import streamed_rows
+from keras_bert.tasks.finetune_recipe import FinetuneRecipe
+from keras_bert.tasks.readers import Reading
+from keras_bert.tasks.run import saved_step, training_rows
+from keras_bert.tasks.run.saved_step import SavedStep
+from keras_bert.tasks.run.settings import FinetuneSettings
+from keras_bert.tasks.streamed_rows import StreamedRows
+from keras_bert.text.tensors import arrays
+from tests.subprocesses import FORKS
+from tests.tasks.runs import reviews, run, train
+from tests.tasks.small import TEXTS, small_task
+
+LABELS = ("positive", "negative", "negative", "positive", "negative")
+
+
+@pytest.fixture
+def path(tmp_path):
+    """23 rows, of which no two are alike."""
+    rows = [
+        {"text": " ".join([TEXTS[row % 4]] * (1 + row // 4)), "label": LABELS[row % len(LABELS)]} for row in range(23)
+    ]
+    path = tmp_path / "rows.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def as_arrays(batch):
+    return [np.asarray(one).tolist() for one in keras.tree.flatten(batch)]
+
+
+@pytest.mark.parametrize("ahead", [1, 8, 1024])
+def test_the_batches_are_those_of_rows_in_memory(path, monkeypatch, ahead):
+    """In the same order, of which a part can be left out."""
+    monkeypatch.setattr(streamed_rows, "AHEAD", ahead)
+    task = small_task("classifier")
+    rows = task.read_rows(path, Reading())
+    streamed = StreamedRows(task, task.stream_rows(path), {"positive": 2.0})
+    examples = task.examples(rows.x, rows.y, None, {"positive": 2.0})
+    number, start = tf.Variable(0), tf.Variable(0)
+    both = [one.shuffled(4, seed=7, epoch=number, start=start) for one in (examples, streamed)]
+    assert both[0].element_spec == both[1].element_spec
+    orders = []
+    for epoch, first in ((0, 0), (1, 0), (1, 4)):
+        number.assign(epoch)
+        start.assign(first)
+        wanted, found = ([as_arrays(batch) for batch in dataset] for dataset in both)
+        assert (len(found), found[: 6 - first]) == (6, wanted[: 6 - first])
+        orders.append(wanted)
+    assert orders[0] != orders[1]
+    assert orders[2][:2] == orders[1][4:]
+    seen = [row for batch in orders[1] for row in batch[0]]
+    assert sum(len(batch[-1]) for batch in orders[1]) == 23
+    assert len({tuple(word for word in row if word) for row in seen}) == 23 - 4  # some are cut to the same pieces
+    for one in (examples, streamed):
+        assert [len(batch[-1]) for batch in map(as_arrays, one.batches(4))] == [4, 4, 4, 4, 4, 3]
+    assert list(map(as_arrays, streamed.batches(4))) == list(map(as_arrays, examples.batches(4)))
+
+
+def test_without_tensorflow_text(path):
+    task = small_task("classifier")
+    rows = task.read_rows(path, Reading())
+    with arrays():
+        both = task.examples(rows.x, rows.y), StreamedRows(task, task.stream_rows(path))
+        first, second = (one.shuffled(4, seed=7, epoch=2, start=1) for one in both)
+        for number in range(6):
+            wanted, found = as_arrays(first[number]), as_arrays(second[number])
+            assert found[1:] == wanted[1:]
+
+
+@pytest.mark.parametrize("kind", ["classifier", "several", "windows"])
+def test_the_weights_are_those_of_rows_in_memory(tmp_path, kind, eager):
+    """With balanced labels, which need all rows."""
+    labels = {"several": [["film"], ["good", "bad"], []]}.get(kind, ["negative", "positive", "positive"])
+    path = tmp_path / "a.jsonl"
+    path.write_text("".join(json.dumps({"text": TEXTS[row % 4], "label": labels[row % 3]}) + "\n" for row in range(10)))
+    weights = []
+    for read in ("read_rows", "stream_rows"):
+        keras.utils.set_random_seed(3)
+        task = small_task(kind)
+        rows = getattr(task, read)(path, Reading())
+        recipe = FinetuneRecipe(1e-2, epochs=2, batch_size=4, class_weight="balanced")
+        history = task.fit(rows, recipe=recipe, validation_data=(TEXTS[:3], labels), verbose=0)
+        weights.append([*task.get_weights(), np.array(list(history.history.values()))])
+    assert all(np.array_equal(*pair) for pair in zip(*weights, strict=True))
+
+
+def test_steps(path, eager):
+    """Training ends within an epoch, and the schedule at 0."""
+    task = small_task("classifier")
+    rows = task.stream_rows(path)
+    history = task.fit(rows, recipe=FinetuneRecipe(batch_size=4), max_steps=8, verbose=0)
+    assert len(history.epoch) == 2
+    assert int(task.optimizer.iterations) == 8
+    assert float(task.optimizer.learning_rate) == 0
+    with pytest.raises(ValueError, match="are for rows of text on one device"):
+        task.fit(rows, initial_step=1, shuffle=False)
+    with pytest.raises(ValueError, match="max_steps must be at least 1"):
+        task.fit(rows, max_steps=0)
+    with pytest.raises(ValueError, match="validation_split was passed with a stream"):
+        task.fit(rows, validation_split=0.5)
+
+
+# === Runs ===
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("data")
+    for name, count, seed in (("train", 100, 0), ("valid", 32, 1)):
+        rows = ({"text": text, "label": label} for text, label in reviews(count, seed))
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return folder / "train.jsonl", folder / "valid.jsonl"
+
+
+OPTIONS = ("--steps", 12, "--save-every", 3, "--ema", 0.9, "--accumulate", 2)  # 7 steps in an epoch
+
+
+@pytest.fixture(scope="module")
+def in_memory(bert, data, tmp_path_factory):
+    output = tmp_path_factory.mktemp("run") / "run"
+    train(bert, "classify", *data, output, *OPTIONS)
+    return output
+
+
+def same(one, other):
+    weights = [keras.models.load_model(folder / "model.keras").get_weights() for folder in (one, other)]
+    assert all(np.array_equal(*pair) for pair in zip(*weights, strict=True))
+    assert (one / "metrics.json").read_text() == (other / "metrics.json").read_text()
+
+
+def test_a_run(bert, data, in_memory, tmp_path, caplog):
+    caplog.set_level("INFO", "keras_bert")
+    train(bert, "classify", *data, tmp_path / "run", *OPTIONS, "--stream")
+    assert "has 100 rows, found in" in caplog.text
+    same(tmp_path / "run", in_memory)
+    card = (tmp_path / "run/README.md").read_text()
+    assert "| steps | 12 |" in card
+    assert "| training file read as a stream | yes |" in card
+    assert "epochs" not in card.partition("## How it was trained")[2]
+    last = (tmp_path / "run/metrics.jsonl").read_text().splitlines()[-1]
+    assert json.loads(last)["step"] == 12
+
+
+@pytest.mark.parametrize("how", ["--stream", "--no-stream"])
+@pytest.mark.parametrize("stop", [5, 11])  # in the first and in the second epoch
+def test_a_run_resumes_within_an_epoch(bert, data, in_memory, tmp_path, monkeypatch, caplog, how, stop):
+    caplog.set_level("INFO", "keras_bert")
+    seen = []
+
+    def batch_end(self, batch, logs=None, real=SavedStep.on_train_batch_end):
+        real(self, batch, logs)
+        seen.append(batch)
+        if len(seen) == stop:
+            raise OSError("no power")
+
+    monkeypatch.setattr(SavedStep, "on_train_batch_end", batch_end)
+    with pytest.raises(OSError, match="no power"):
+        train(bert, "classify", *data, tmp_path / "run", *OPTIONS, how)
+    train(bert, "classify", *data, tmp_path / "run", *OPTIONS, how)
+    assert re.search(r"Resuming after epoch (0|1) of 2 and 3 steps", caplog.text)
+    assert len(seen) == stop + {5: 9, 11: 2}[stop]
+    same(tmp_path / "run", in_memory)
+
+
+def killed(arguments):
+    def savez(*arrays, real=saved_step.np.savez, **more):
+        real(*arrays, **more)
+        if more.get("place") == [0, 6]:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    saved_step.np.savez = savez
+    train(*arguments)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("how", ["--stream", "--no-stream"])
+def test_killed_while_the_state_is_written(bert, data, in_memory, tmp_path, how):
+    """The state before it is complete, and what was left of the file is removed."""
+    arguments = [bert, "classify", *data, tmp_path / "run", *OPTIONS, how]
+    process = FORKS.Process(target=killed, args=(arguments,))
+    process.start()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
+    with np.load(tmp_path / "run.partial/step.npz") as stored:
+        assert stored["place"].tolist() == [0, 3]
+    train(*arguments)
+    same(tmp_path / "run", in_memory)
+
+
+def test_large_files_are_streamed(data, monkeypatch, caplog):
+    caplog.set_level("INFO", "keras_bert")
+    settings = FinetuneSettings("classify", str(data[0]), str(data[1]))
+    assert type(training_rows.training_rows(settings)).__name__ == "Rows"
+    monkeypatch.setattr(training_rows, "LARGE", 100)
+    assert type(training_rows.training_rows(settings)).__name__ == "RowStream"
+    assert re.search(r"train.jsonl has more than 0 GB. It is read as a stream; with --no-stream", caplog.text)
+
+
+def test_options_that_do_not_go_together(bert, data, tmp_path):
+    arguments = ["--train", data[0], "--valid", data[1], "--output", tmp_path / "run", "--model", bert]
+    assert run("finetune", "classify", *arguments, "--steps", 2, "--epochs", 2).exit_code == 2
+    assert run("finetune", "tag", *arguments, "--stream").exit_code == 2
+    with pytest.raises(ValueError, match=r"stream, steps and save_every are for training on one device"):
+        run("finetune", "classify", *arguments, "--stream", "--strategy", "mirrored")
+    with pytest.raises(ValueError, match=r"stream was given, and the task tag does not have it"):
+        FinetuneSettings("tag", "a.conll", "b.conll", stream=True)
