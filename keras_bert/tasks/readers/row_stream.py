@@ -118,7 +118,7 @@ class _Found:
         self._first_empty = 0  # line
         self._rows_of = rows_of
         self._bad = parser.bad
-        self._has_header = parser.is_delimited  # otherwise a column may come later
+        self._has_all_columns = parser.is_delimited  # in JSON lines, a column may come later
         self._skip_empty = skip_empty
         self._code: dict[Hashable, int] = {}  # of each target
         self._sample: list[Rows] = []  # each of one row
@@ -128,7 +128,7 @@ class _Found:
         try:
             rows = self._rows_of(table)
         except ValueError as error:
-            if isinstance(error, NoColumnError) and self._has_header:
+            if isinstance(error, NoColumnError) and self._has_all_columns:
                 raise
             if len(begins) > 1:  # find the row
                 half = len(begins) // 2

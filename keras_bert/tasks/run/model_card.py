@@ -104,16 +104,8 @@ def _settings(settings: FinetuneSettings) -> list[tuple[str, str]]:
     unused |= set(OPTIONS) - set(settings.recipe.options())
     if settings.labelled_lines:  # which have no columns to name
         unused |= {"text", "label", "header"}
-    unused |= set() if settings.steps is None else {"epochs"}
-    left_out = {
-        "kind",
-        "train",
-        "valid",
-        "reading",
-        "save_every",
-        *unused,
-        *(() if settings.size is None else ("model",)),
-    }
+    unused |= {"save_every"} if settings.steps is None else {"save_every", "epochs"}
+    left_out = {"kind", "train", "valid", "reading", *unused, *(() if settings.size is None else ("model",))}
     shown = {name: value for name, value in values.items() if name not in left_out and _is_set(value)}
     return [(NAMES.get(name, name.replace("_", " ")), _as_text(value)) for name, value in shown.items()]
 
