@@ -48,21 +48,21 @@ def is_quoted(lines: Iterable[str], delimiter: str) -> bool:
     widths: set[int] = set()  # of lines, in delimiters
     words: list[bool] = []  # whether the header, and then the rows, have cells without quotes that are no numbers
     joins = changes = any_quotes = False  # whether quotes join cells or lines; whether they change a cell at all
-    for text in _with_closed_quotes(lines, widths, delimiter):
+    for number, text in enumerate(_with_closed_quotes(lines, widths, delimiter)):
         cells, rest = (quoted.findall(text), quoted.sub("", text)) if '"' in text else ([], text)
         if '"' in rest:
             return False
         any_quotes |= bool(cells)
         joins |= any(delimiter in cell or "\n" in cell for cell in cells)
         changes |= any("\r" in cell or ('""' in cell[1:-1] and not cell.startswith('"""')) for cell in cells)
-        if len(words) < 2:
+        if number == 0 or (len(words) == 1 and (rest or number > 1)):
             words.append(False)
         words[-1] = words[-1] or bool(re.search(r"[^\s\d.,eE+-]", rest.replace(delimiter, "")))
     return any_quotes and (len(widths) > 1 if joins else changes or not words[-1])
 
 
 def _with_closed_quotes(lines: Iterable[str], widths: set[int], delimiter: str) -> Iterator[str]:
-    """The lines that are not empty, joined where a quote is open. It adds the number of delimiters of each to widths.
+    """The lines, joined where a quote is open. It adds the number of delimiters of each that is not empty to widths.
 
     A quote that is never closed is the end, and remains in the text.
     """
@@ -71,8 +71,6 @@ def _with_closed_quotes(lines: Iterable[str], widths: set[int], delimiter: str) 
     for line in lines:
         if line:
             widths.add(line.count(delimiter))
-        elif not is_open:
-            continue
         parts.append(line)
         size += len(line)
         is_open ^= line.count('"') % 2 == 1
