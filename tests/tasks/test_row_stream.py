@@ -87,7 +87,7 @@ def test_scores_pairs_and_choices(write):
 def test_parquet(tmp_path):
     rows = pandas.DataFrame(LINES)
     rows.to_parquet(tmp_path / "a.parquet", row_group_size=3)
-    stream = check_same(TextClassifier, tmp_path / "a.parquet", Reading())
+    stream = check_same(TextClassifier, tmp_path / "a.parquet", Reading(encoding="latin-1"))
     assert stream.read([6, 0]).x == [LINES[6]["text"], LINES[0]["text"]]
     rows.assign(label=[["a"], ["b"], [], ["a", "b"], [], [], []]).to_parquet(tmp_path / "b.parquet")
     check_same(TextClassifier, tmp_path / "b.parquet", Reading())

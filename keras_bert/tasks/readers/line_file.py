@@ -20,8 +20,8 @@ class LineFile:
 
     def __init__(self, path: str, encoding: str, lines: Iterator[Line] | None = None) -> None:
         self.path = path
-        self.encoding = checked_encoding(encoding)
-        if not finds_lines(encoding):
+        self.encoding = "utf-8" if lines else checked_encoding(encoding)
+        if not finds_lines(self.encoding):
             raise ValueError(
                 f"{path} is in {encoding}, in which the ends of lines cannot be found without reading all of the file. "
                 f"Convert it, as in: iconv -f {encoding} -t utf-8. Received: encoding={encoding!r}"
