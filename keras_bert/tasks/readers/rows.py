@@ -42,7 +42,7 @@ class Rows:
         x = tuple(column[part] for column in self.x) if isinstance(self.x, tuple) else self.x[part]
         return Rows(x, self.y[part], self.path, self.ids[part])
 
-    def take(self, numbers: Sequence[int]) -> "Rows":
+    def take(self, numbers: Any) -> "Rows":
         """The rows with these numbers."""
         columns = self.x if isinstance(self.x, tuple) else (self.x,)
         taken = tuple([column[number] for number in numbers] for column in columns)

@@ -41,7 +41,7 @@ def _keep_labels(task: type[FileTask], rows: Rows | RowStream, held_out: np.ndar
     labels: list[list[str]] = [[] for _ in range(len(rows.sample))]
     for row, label in task.labels_of(rows.sample):
         labels[row].append(label)
-    learned = {label for row in np.unique(codes[~held_out]) for label in labels[row]}
+    learned = {label for code in np.unique(codes[~held_out]) for label in labels[code]}
     has_other = np.array([not learned.issuperset(of_row) for of_row in labels], bool)
     for row in np.flatnonzero(has_other[codes]):
         of_row = labels[codes[row]]
