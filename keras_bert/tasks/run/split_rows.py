@@ -43,10 +43,10 @@ def _keep_labels(task: type[FileTask], rows: Rows | RowStream, held_out: np.ndar
         labels[row].append(label)
     learned = {label for code in np.unique(codes[~held_out]) for label in labels[code]}
     has_other = np.array([not learned.issuperset(of_row) for of_row in labels], bool)
-    for row in np.flatnonzero(has_other[codes]):
-        of_row = labels[codes[row]]
-        held_out[row] &= learned.issuperset(of_row)
-        if not held_out[row]:
+    for number in np.flatnonzero(has_other[codes]):
+        of_row = labels[codes[number]]
+        held_out[number] &= learned.issuperset(of_row)
+        if not held_out[number]:
             learned.update(of_row)
 
 
