@@ -97,7 +97,7 @@ LETTERS = st.text(st.sampled_from('a"\n\r\t,;{}[]: 1é\ufeff'), max_size=30)
 
 
 @pytest.mark.parametrize("suffix", ["csv", "tsv", "jsonl", "txt"])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(parts=st.lists(st.one_of(LETTERS, st.sampled_from(JSONL.splitlines())), max_size=6), skip=st.booleans())
 def test_any_text(tmp_path_factory, suffix, parts, skip):
     """Both ways to read a file have the same rows, or refuse it."""
