@@ -39,7 +39,7 @@ class OnnxRunner:
 
     def on_inputs(self, inputs: dict[str, Any]) -> Any:
         """The model's output for inputs that are packed already; a dict if the model has several."""
-        feed = {name: np.asarray(x, "int32") for name, x in inputs.items()}
+        feed = {name: np.asarray(x, self.model.input[name].dtype) for name, x in inputs.items()}
         found = self.session.run(None, feed)
         return dict(zip(self.outputs, found, strict=True)) if isinstance(self.model.output, dict) else found[0]
 
