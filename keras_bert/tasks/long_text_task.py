@@ -64,7 +64,7 @@ class LongTextTask(ColumnTask):
         self.max_windows = count_of("max_windows", max_windows, 1)
         self.other_columns = checked_columns(other_columns)
         if self.other_columns is not None:
-            self.heads = ()  # formats of other packages have no such head
+            self.heads = (f"{type(self).heads[0]} with other columns",)  # which other formats do not have
 
     # === Files and the command line ===
 

@@ -156,7 +156,8 @@ def test_a_number_that_decides_the_label_is_learned():
     recipe = FinetuneRecipe(learning_rate=1e-3, epochs=8, batch_size=16)
     task.fit(some(rows, "text", "price"), labels, recipe=recipe, verbose=0)
     assert task.evaluate(some(rows, "text", "price"), labels, return_dict=True, verbose=0)["accuracy"] > 0.95
-    assert [one.label for one in task.classify([{"text": "the film", "price": p} for p in (60, 150)])] == ["bad", "good"]
+    answers = task.classify([{"text": "the film", "price": 60}, {"text": "the film", "price": 150}])
+    assert [answer.label for answer in answers] == ["bad", "good"]
 
 
 # === What x may be ===
