@@ -183,7 +183,7 @@ def _column_vector(graph: Graph, config: Any, columns: dict[str, Value]) -> str:
         parts.append(x)
     if "categories" in columns:
         ids = graph("Cast", columns["categories"].name, to=code("int64"))
-        hot = graph("OneHot", ids, graph.constant([layer.values]), graph.constant(np.float32([0, 1])))
+        hot = graph("OneHot", ids, graph.constant([layer.values]), graph.constant(np.array([0, 1], "float32")))
         parts.append(graph("ReduceMax", hot, graph.constant([1]), keepdims=0))  # [B, values]
     x = graph("Concat", *parts, axis=-1)
     name = config["name"]

@@ -96,6 +96,7 @@ def _read(
     table = read_table(path, header=header, bad=bad, **options)
     columns = [table.column(name) for name in names]
     targets = [] if label is None else table.column(label)
+    of_others: list[tuple[Column, list[Any], Callable[..., Any]]]
     of_others = [(name, table.column(name), number_of) for name in number]
     of_others += [(name, table.column(name), _category) for name in category]
     others: list[list[Any]] = []  # of each row
