@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Hashable
+from functools import cache
 from typing import Any
 
 import keras
@@ -9,6 +10,7 @@ import numpy as np
 
 from keras_bert.installation import need
 from keras_bert.onnx_graph.convert import to_onnx
+from keras_bert.onnx_graph.graph import Graph, Value
 from keras_bert.text.numpy_tensors import RaggedTensor
 from keras_bert.text.tensors import arrays
 from keras_bert.text.tokenized_rows import TokenizedRows
@@ -92,6 +94,21 @@ def _session(model: Any) -> Any:
     onnxruntime = need("onnxruntime", 'engine="onnxruntime"', "onnxruntime")
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3  # errors
-    # On CPUs that would saturate in the sums of int8 products, take the slower products that do not.
-    options.add_session_config_entry("session.x64quantprecision", "1")
+    if _saturates():
+        options.add_session_config_entry("session.x64quantprecision", "1")  # slower products that do not
     return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+
+
+@cache
+def _saturates() -> bool:
+    """Whether this CPU's products of int8 saturate in their sums, as those without VNNI do."""
+    import onnxruntime
+
+    graph = Graph()
+    size = 64
+    x = np.full((size, size), 255, "uint8")
+    kernel = graph.weight("kernel", np.full((size, size), 127, "int8"))
+    product = Value(graph("MatMulInteger", "x", kernel), "int32", x.shape)
+    model = graph.model({"x": Value("x", "uint8", x.shape)}, {"product": product})
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    return session.run(None, {"x": x})[0][0, 0] != 255 * 127 * size
