@@ -8,6 +8,7 @@ from typing import Any
 import keras
 import numpy as np
 
+from keras_bert.inputs import INPUTS
 from keras_bert.installation import need
 from keras_bert.onnx_graph.convert import to_onnx
 from keras_bert.onnx_graph.graph import Graph, Value
@@ -44,6 +45,31 @@ class OnnxRunner:
         feed = {name: np.asarray(x, self.model.input[name].dtype) for name, x in inputs.items()}
         found = self.session.run(None, feed)
         return dict(zip(self.outputs, found, strict=True)) if isinstance(self.model.output, dict) else found[0]
+
+    def on_padded(self, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """The outputs by name for rows [B, S] that are padded at their ends, computed at their own lengths.
+
+        An output for each token has zeros at padding.
+        """
+        symbolic = self.model.output if isinstance(self.model.output, dict) else {self.outputs[0]: self.model.output}
+        mask = inputs["input_mask"]
+        lengths, width = mask.sum(-1), mask.shape[-1]
+        if mask.ndim > 2:  # several rows for each example
+            return self._by_name(self.on_inputs(inputs))
+        found = {
+            name: np.zeros([len(mask), *(width if size is None else size for size in x.shape[1:])], "float32")
+            for name, x in symbolic.items()
+        }
+        for group in similar(lengths):
+            cut = {name: x[group, : lengths[group[0]]] if name in INPUTS else x[group] for name, x in inputs.items()}
+            part = self.on_inputs(cut)
+            for name, rows in self._by_name(part).items():
+                place: Any = (group, *map(slice, rows.shape[1:]))
+                found[name][place] = rows
+        return found
+
+    def _by_name(self, found: Any) -> dict[str, np.ndarray]:
+        return found if isinstance(found, dict) else {self.outputs[0]: found}
 
 
 class OnnxRunners:

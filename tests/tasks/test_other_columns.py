@@ -214,8 +214,10 @@ def test_onnx_runtime():
     task = small()
     fast = inference(task, "onnxruntime")
     np.testing.assert_allclose(fast.predict(some(UNSEEN)), task.predict(some(UNSEEN)), atol=1e-5)
-    x = {name: array(one) for name, one in next(iter(task.examples(some(UNSEEN)).batches(7))).items()}
+    x = {name: np.asarray(one) for name, one in next(iter(task.examples(some(UNSEEN)).batches(7))).items()}
     np.testing.assert_allclose(fast(x), task.predict(some(UNSEEN)), atol=1e-5)
+    found = fast.runner().on_padded(x)["output"]
+    np.testing.assert_allclose(found, task.predict(some(UNSEEN)), atol=1e-5)
 
 
 def signatures_of(task, folder):
@@ -266,7 +268,9 @@ def test_an_export_on_disk(tmp_path):
     import tensorflow as tf
 
     from keras_bert.exports.export import _save
+    from keras_bert.exports.manifest import write_manifest
     from keras_bert.exports.warm_up import write_warm_up
+    from keras_bert.serving.onnx_signatures import onnx_signatures
     from keras_bert.serving.write_kit import write_kit
     from keras_bert.weights.our_export import write_settings
 
@@ -277,6 +281,10 @@ def test_an_export_on_disk(tmp_path):
     again = TextClassifier.load(tmp_path)
     assert np.array_equal(again.predict(some(UNSEEN)), task.predict(some(UNSEEN)))
     assert again.other_columns == task.other_columns
+
+    write_manifest(folder, {"seq_length": 8})
+    by_onnx = onnx_signatures(folder, int8=False)["serving_default"]
+    np.testing.assert_allclose(answers(by_onnx, some(UNSEEN))["scores"], scores_of(task, some(UNSEEN)), atol=1e-5)
 
     write_warm_up(folder, "film", signatures)
     loaded = tf.saved_model.load(str(folder))
