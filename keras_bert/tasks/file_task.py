@@ -44,7 +44,8 @@ class FileTask(TextTrainer):
         """The rows of a file; with labels=False, only what the task is asked."""
         reading.check_format(cls.command, cls.formats)
         label = reading.label if labels else None
-        return read_labels(path, reading.texts, label, separator=reading.separator, **reading.table_options)
+        options = {**reading.table_options, **reading.other_options}
+        return read_labels(path, reading.texts, label, separator=reading.separator, **options)
 
     @classmethod
     def stream_rows(cls, path: str | os.PathLike, reading: Reading | None = None) -> RowStream:
@@ -65,7 +66,13 @@ class FileTask(TextTrainer):
                 f"The task {cls.command or cls.__name__} needs all rows in memory. Leave --stream out, and read the "
                 f"file with read_rows. Received: {path}"
             )
-        return RowStream(path, reading or Reading(), cls.read_rows)
+        reading = reading or Reading()
+        if reading.others:
+            raise ValueError(
+                "Columns beside the text are scaled by those of all rows, which must be in memory for that. Leave "
+                f"--stream out, or the columns. Received: {', '.join(map(repr, reading.others))}"
+            )
+        return RowStream(path, reading, cls.read_rows)
 
     @classmethod
     def labels_of(cls, rows: Rows) -> Iterable[tuple[int, str]]:

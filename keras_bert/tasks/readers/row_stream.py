@@ -48,7 +48,7 @@ class RowStream:
         self.path = os.fspath(path)
         header = reading.header
         if header is None:
-            header = any(isinstance(column, str) for column in (*reading.text, *reading.choices, reading.label))
+            header = any(isinstance(column, str) for column in reading.columns)
         self._parser = TableParser(
             path,
             format=reading.format,
