@@ -65,7 +65,7 @@ def test_all_pairs():
 
 
 def test_what_is_equal():
-    rows = ["It WAS good!", "ｉｔ was  good", "it was goods", "", "...", "영화, 좋아요"]
+    rows = ["It WAS good!", "ｉｔ was  good", "it was bad", "", "...", "영화, 좋아요"]
     training = ["영화 좋아요.", "It was: good", "", "..."]
     found = near_duplicates([rows], [training])
     assert [(one.row, one.training_row, one.equal) for one in found] == [

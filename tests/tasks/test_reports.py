@@ -50,7 +50,8 @@ def test_one_label():
     assert np.array_equal(found.badness > 0, ~right)
     shown = found.show(worst)
     assert (shown.true, shown.answer) == (LABELS[true[worst]], LABELS[scores[worst].argmax()])
-    assert found.explain(worst).tolist() == [(j == scores[worst].argmax()) - (j == true[worst]) for j in range(4)]
+    label = np.eye(4)
+    assert np.array_equal(found.explain(worst), label[scores[worst].argmax()] - label[true[worst]])
 
 
 def test_several_labels():

@@ -61,11 +61,10 @@ def near_duplicates(rows: Sequence[Sequence[str]], training: Sequence[Sequence[s
     chunk: list[tuple[int, Row]] = []
     for number, row in _normalized(training):
         group = of_digest.get(_digest(row))
-        if group is None:
-            chunk.append((number, row))
-        elif index.open[group] or not found[group][2]:
+        if group is not None and (index.open[group] or not found[group][2]):
             found[group] = number, 1.0, True
             index.open[group] = False
+        chunk.append((number, row))  # which may be near to other rows too
         if len(chunk) == CHUNK:
             index.search(chunk, found)
             chunk = []
