@@ -25,13 +25,11 @@ def calibration_curve(bins: Sequence[dict[str, Any]]) -> Html:
 
 def points(title: str, names: Sequence[str], x: Sequence[float], y: Sequence[float]) -> Html:
     """A point for each row."""
-    spans = [_span(values) for values in (x, y)]
-    columns = (
-        [(value - low) / (high - low) for value in values] for values, (low, high) in zip((x, y), spans, strict=True)
-    )
-    path = "".join(f"M{left} {top}h0" for left, top in map(_place, *columns))
+    (left, right), (low, high) = _span(x), _span(y)
+    shares = (((a - left) / (right - left), (b - low) / (high - low)) for a, b in zip(x, y, strict=True))
+    path = "".join(f"M{a} {b}h0" for a, b in (_place(*one) for one in shares))
     label = f"{title}: a point for each row, {names[0]} from left to right, {names[1]} upwards."
-    return _chart(label, names, *spans, [tag("path", class_="points", d=path)])
+    return _chart(label, names, (left, right), (low, high), [tag("path", class_="points", d=path)])
 
 
 def bar(share: float) -> Html:

@@ -100,7 +100,8 @@ def _matrix(part: dict[str, Any]) -> Html:
 
 def _shade(name: str, share: float) -> str | None:
     """The class of a background for a number from 0 to 1."""
-    return f"{name}{min(SHADES, int(share * SHADES) + 1)}" if share > 0.01 else None
+    level = round(share * SHADES)
+    return f"{name}{level}" if level else None
 
 
 def _calibration(part: dict[str, Any]) -> Html:
@@ -129,9 +130,9 @@ def _worst(title: str, number: int, rows: list[dict[str, Any]]) -> Html:
 
 def _row(row: dict[str, Any]) -> Html:
     sure = f", probability {row['confidence']:.4f}" if "confidence" in row else ""
-    title = tag("h3", f"Row {row['row']}: {row['answer']}{sure}")
-    right = tag("p", "Right answer: ", tag("strong", row["true"]))
-    return tag("article", title, right, *map(_text, row["texts"]), *(_pieces(row) if "pieces" in row else ()))
+    said = tag("p", "Answer: ", tag("strong", row["answer"]), f"{sure}. Right answer: ", tag("strong", row["true"]))
+    pieces = _pieces(row) if "pieces" in row else ()
+    return tag("article", tag("h3", f"Row {row['row']}"), said, *map(_text, row["texts"]), *pieces)
 
 
 def _text(text: dict[str, Any]) -> Html:
@@ -156,7 +157,7 @@ def _pieces(row: dict[str, Any]) -> list[Html]:
     largest = max(map(abs, row["added"]), default=0) or 1
     spans = [tag("span", piece, class_=_shade("for" if x > 0 else "against", abs(x) / largest)) for piece, x in pairs]
     best = sorted(pairs, key=lambda pair: -abs(pair[1]))[:NAMED]
-    named = ", ".join(f"{piece} {'+' if x > 0 else '−'}{abs(x):.2f}" for piece, x in best if x)
+    named = ", ".join(f"“{piece}” {'+' if x > 0 else '−'}{abs(x):.2f}" for piece, x in best if x)
     said = f"Pieces for (+) and against (−) this answer: {named}" if named else "No piece mattered."
     return [tag("p", joined(spans, " "), class_="pieces", dir="auto"), tag("p", said, class_="hint")]
 

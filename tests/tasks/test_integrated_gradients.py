@@ -45,6 +45,7 @@ def test_completeness(kind):
     assert value_of(task, inputs, weights) == value_of(task, inputs, weights)  # the word vectors are back
 
 
+@pytest.mark.long
 def test_occlusion():
     """The pieces of a trained classifier have the order in which their absence changes the answer."""
     keras.utils.set_random_seed(0)

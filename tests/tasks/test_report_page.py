@@ -7,7 +7,8 @@ import pytest
 from tests.serving.browser import page_in_browser
 from tests.tasks.small import TEXTS, columns, small_task
 
-pytestmark = [pytest.mark.network, pytest.mark.usefixtures("eager")]  # chromedriver listens on loopback
+# chromedriver listens on loopback
+pytestmark = [pytest.mark.network, pytest.mark.long, pytest.mark.usefixtures("eager")]
 
 SCRIPT = "</p><script>alert(1)</script> <b>the film was bad</b> 서울에서"
 

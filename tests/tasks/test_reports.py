@@ -150,10 +150,10 @@ def test_a_task_of_ones_own(tmp_path):
     """The rows with the highest loss; for the loss of label ids too."""
     task = Scorer(small_bert())
     y = [0.1, 0.5, 9.0, 0.3]
-    report = task.write_report(tmp_path / "scorer", TEXTS, y, train=TEXTS[:2])
+    report = task.write_report(tmp_path / "scorer", TEXTS, y, train=[*"abcde", *TEXTS[:2]])
     assert report["worst"]["rows"][0]["row"] == 2
     assert report["lengths"]["measure"] == "loss"
-    assert report["duplicates"]["exact"] == 2
+    assert [one["training_row"] for one in report["duplicates"]["rows"]] == [5, 6]
     report = Mood(small_bert(), width=2).write_report(tmp_path / "mood", TEXTS, [0, 1, 0, 1])
     assert report["worst"]["title"] == "Rows with the highest loss"
 
@@ -243,7 +243,7 @@ def test_one_row_and_one_label(tmp_path):
         (tmp_path / "one/index.html").read_text("utf-8"),
     )
     assert "All rows have the label &#x27;positive&#x27;, so mistakes on other labels cannot be seen here." in page
-    for kind in ("regressor", "tagger", "choice", "answerer"):
+    for kind in ("regressor", "tagger", "embedder"):
         x, y = columns(kind)
         first = tuple(column[:1] for column in x) if isinstance(x, tuple) else x[:1]
         small_task(kind).write_report(tmp_path / kind, first, y[:1])

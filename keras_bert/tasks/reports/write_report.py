@@ -40,12 +40,12 @@ def write_report(
         details = task.details(y, examples, logits, **options)
         findings = task.findings(x, y, examples, logits, **options)
         count = len(next(iter(findings.columns.values())))
-        places = [range(count) if one is None else one for one in places]
         warnings = one_sided(details.get("labels", {}), count)
         duplicates = None
         if training is not None:
             others = [*text_columns(training, tuple(findings.columns)).values()]
-            duplicates = _duplicates(findings, others, places)
+            named = places[0] or range(count), places[1] or range(len(others[0]))
+            duplicates = _duplicates(findings, others, named)
             warnings += _leakage(duplicates, count)
         for warning in warnings:
             logger.warning("%s", warning)
@@ -58,7 +58,7 @@ def write_report(
             "details": details,
             "parts": findings.parts,
             "lengths": _lengths(findings),
-            "worst": _worst(task, findings, examples, places[0]),
+            "worst": _worst(task, findings, examples, places[0] or range(count)),
             "duplicates": duplicates,
         }
         for name, text in (
@@ -89,7 +89,7 @@ def _worst(task: Any, findings: Findings, examples: Any, places: Sequence[Any]) 
         return None
     number = int((findings.badness > 0).sum())
     order = np.argsort(-findings.badness, kind="stable")[: min(number, SHOWN)].tolist()
-    rows = []
+    rows: list[dict[str, Any]] = []
     for row in order:
         shown = findings.show(row)
         texts = [_excerpt(*text) for text in shown.texts]
@@ -156,6 +156,6 @@ def _leakage(duplicates: dict[str, Any], count: int) -> list[str]:
     if not exact + near:
         return []
     return [
-        f"{exact + near} of {count} rows are in the training rows too: {exact} the same, {near} nearly so. The scores "
-        "are too good by what the model remembers. Remove these rows, and evaluate again."
+        f"{exact + near} of {count} rows are in the training rows too: {exact} the same, {near} nearly so. Scores "
+        "may be too high, since the model may remember these rows. Remove them, and evaluate again."
     ]
