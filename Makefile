@@ -27,8 +27,7 @@ CORE = tests/test_config.py tests/test_bert.py tests/test_bert_keras.py tests/te
 	tests/pretraining/test_pretrainer.py::test_fit tests/pretraining/test_fill_mask.py::test_fill_mask \
 	tests/tasks/test_backends.py tests/training/test_recipe_optimizer.py \
 	tests/tasks/test_recipe.py::test_accumulated_batches_are_one_larger_batch \
-	tests/tasks/test_recipe.py::test_averages_are_validated_on_packed_rows_too \
-	"tests/tasks/test_integrated_gradients.py::test_completeness[classifier]"
+	tests/tasks/test_recipe.py::test_averages_are_validated_on_packed_rows_too
 PYTEST = .venv/bin/python -m pytest -q -n 2 --dist loadfile --durations=10
 
 # JAX takes longer to compile a tiny model than to run it. Without the expensive passes the tests are a quarter faster.
