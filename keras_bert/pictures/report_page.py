@@ -9,6 +9,7 @@ from keras_bert.pictures.one_file_page import one_file_page
 from keras_bert.pictures.report_charts import bar, calibration_curve, points
 
 MOST_LABELS = 30  # in a matrix; report.json has all
+MOST_ROWS = 300  # of a table
 SHADES = 5
 NAMED = 5  # pieces that are named with their numbers
 
@@ -50,7 +51,10 @@ def _section(title: str, *content: Any, class_: str | None = None) -> Html:
 
 def _table(header: Sequence[Any], rows: Iterable[Sequence[Any]], caption: str = "") -> Html:
     """Rows of a name and of numbers or cells. A wide table scrolls in its frame."""
-    body = (tag("tr", tag("th", name, scope="row"), *map(_cell, values)) for name, *values in rows)
+    rows = list(rows)
+    if len(rows) > MOST_ROWS:
+        caption += f" The first {MOST_ROWS} of {len(rows):,} rows."
+    body = (tag("tr", tag("th", name, scope="row"), *map(_cell, values)) for name, *values in rows[:MOST_ROWS])
     head = tag("tr", *(tag("th", name, scope="col") for name in header))
     above = [tag("caption", caption)] if caption else []
     table = tag("table", *above, tag("thead", head), tag("tbody", *body))
@@ -75,7 +79,7 @@ def _labels(labels: dict[str, dict[str, Any]]) -> Html:
 
 
 def _lengths(measure: str, groups: list[dict[str, Any]]) -> Html:
-    header = ["length of a row", "rows", *([f"mean {measure}"] if measure else [])]
+    header = ["length of a row", "rows", *([measure] if measure else [])]
     means = ([one["mean"]] if measure else [] for one in groups)
     names = (f"{one['from']:,} to {one['to']:,} characters" for one in groups)
     return _table(header, ([name, one["rows"], *mean] for name, one, mean in zip(names, groups, means, strict=True)))
@@ -173,7 +177,7 @@ def _duplicates(report: dict[str, Any]) -> list[Html]:
         "five characters."
     )
     if means := ", ".join(f"{mean:.4f} for the {which}" for which, mean in found["means"].items()):
-        said += f" Mean {found['measure']}: {means}."
+        said += f" The {found['measure']} is {means}."
     rows = (
         [one["row"], one["training_row"], one["similarity"], *(tag("td", text, class_="text") for text in one["texts"])]
         for one in found["rows"]

@@ -220,7 +220,8 @@ class Task(FileTask):
         columns = self._columns(x, y)[:2]
         training = None if train is None else self._columns(train, labels=False)[0]
         places = [rows.ids if isinstance(rows, Rows) else None for rows in (x, train)]
-        how: Any = {"file": x.path if isinstance(x, Rows) else "", "batch_size": batch_size, "options": options}
+        file = os.path.basename(x.path) if isinstance(x, Rows) else ""
+        how: Any = {"file": file, "batch_size": batch_size, "options": options}
         return write_report(self, directory, columns, training, places, **how)
 
     # === Answers ===

@@ -106,7 +106,7 @@ class Generated:
 
 def test_training_rows_need_no_memory():
     peaks = []
-    for count in (1100, 4400):
+    for count in (1050, 3150):
         tracemalloc.start()
         near_duplicates([["the film was good", "no"]], [Generated(count)])
         peaks.append(tracemalloc.get_traced_memory()[1])

@@ -40,7 +40,7 @@ class Findings:
     """What a report shows of rows beside their scores.
 
     columns: the texts of the rows by name, whose lengths are compared, and which are searched for near-duplicates.
-    measure, values: a number for each row [n] and its name, such as "accuracy", whose means by length are shown.
+    measure, values: a number for each row [n], and what their mean is, such as "accuracy". It is shown by length.
     worst, badness: the title of the list of the worst rows, and how bad each is [n]; 0 if nothing is wrong with it.
     show: what is shown of the row with this number.
     explain: of the row with this number, weights for its logits. The pieces that made their weighted sum large are
@@ -76,18 +76,23 @@ def _as_text(value: Any) -> str:
     return " ".join(map(_as_text, value)) if isinstance(value, list | tuple) else str(value)
 
 
+def texts_of(columns: dict[str, list[str]], row: int) -> list[tuple[str, str, tuple[()]]]:
+    """The texts of a row by name, without marks."""
+    return [(name, texts[row], ()) for name, texts in columns.items()]
+
+
 def plain_findings(task: Any, x: Any, y: Any, examples: LabelledRows, logits: list[np.ndarray]) -> Findings:
     """The findings of a task of which only the loss is known: the rows whose loss is the highest."""
     columns, true, answers = text_columns(x, task.table[0]), rows_of(y, "label"), task.decode(examples, logits)
 
     def show(row: int) -> Shown:
         answer = json.dumps(task.as_json(answers[row]), ensure_ascii=False, default=str)
-        return Shown([(name, texts[row], ()) for name, texts in columns.items()], str(true[row]), answer)
+        return Shown(texts_of(columns, row), str(true[row]), answer)
 
     # Otherwise a row has several examples, or each of its pieces has a target.
     of_rows = len(logits) == len(true) and isinstance(examples.targets, np.ndarray)
     losses = _losses(task, examples.targets, logits) if of_rows else None
-    measure = "" if losses is None else "loss"
+    measure = "" if losses is None else "mean loss"
     return Findings(columns, show, measure, losses, "Rows with the highest loss", losses)
 
 

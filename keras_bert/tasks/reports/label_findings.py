@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from keras_bert.tasks.reports.findings import Findings, Shown
+from keras_bert.tasks.reports.findings import Findings, Shown, texts_of
 from keras_bert.tasks.reports.parts import calibration, confusion, table
 
 WORST = "Most confident mistakes"
+MOST_LABELS = 1_000  # of a confusion matrix
 
 
 def label_findings(
@@ -23,15 +24,14 @@ def label_findings(
     right, confidence = answered == true, scores.max(1)
 
     def show(row: int) -> Shown:
-        texts = [(name, column[row], ()) for name, column in columns.items()]
-        return Shown(texts, labels[true[row]], labels[answered[row]], float(confidence[row]))
+        return Shown(texts_of(columns, row), labels[true[row]], labels[answered[row]], float(confidence[row]))
 
     def explain(row: int) -> np.ndarray:
         weights = np.zeros(scores.shape[1], "float32")
         weights[[answered[row], true[row]]] = 1, -1  # why this label, and not the right one
         return weights
 
-    parts = {"confusion": confusion(true, answered, labels)} if matrix else {}
+    parts = {"confusion": confusion(true, answered, labels)} if matrix and len(labels) <= MOST_LABELS else {}
     parts["calibration"] = calibration(right, confidence)
     return Findings(columns, show, "accuracy", right, WORST, np.where(right, 0, confidence), explain, parts)
 
@@ -48,8 +48,7 @@ def several_labels_findings(
         return ", ".join(label for label, holds in zip(labels, chosen, strict=True) if holds) or "no label"
 
     def show(row: int) -> Shown:
-        texts = [(name, column[row], ()) for name, column in columns.items()]
-        return Shown(texts, named(true[row]), named(answered[row]), float(sure[row].max()))
+        return Shown(texts_of(columns, row), named(true[row]), named(answered[row]), float(sure[row].max()))
 
     def explain(row: int) -> np.ndarray:
         label = sure[row].argmax()
@@ -67,7 +66,7 @@ def several_labels_findings(
         "calibration": calibration(true.ravel(), scores.ravel(), "labels"),
     }
     right = (true == answered).all(1)
-    return Findings(columns, show, "rows with every label right", right, WORST, sure.max(1), explain, parts)
+    return Findings(columns, show, "share of rows with every label right", right, WORST, sure.max(1), explain, parts)
 
 
 def choice_findings(columns: dict[str, list[str]], choices: Any, true: np.ndarray, scores: np.ndarray) -> Findings:

@@ -7,7 +7,7 @@ import numpy as np
 from keras_bert.nearest import unit
 from keras_bert.tasks.columns import rows_of
 from keras_bert.tasks.metrics.retrieval import nearest_others, positive_ranks
-from keras_bert.tasks.reports.findings import Findings, Shown
+from keras_bert.tasks.reports.findings import Findings, Shown, texts_of
 from keras_bert.tasks.reports.parts import points
 from keras_bert.tasks.sentence_rows import numbered
 
@@ -17,15 +17,14 @@ def number_findings(columns: dict[str, list[str]], true: np.ndarray, answered: n
     errors = answered - true
 
     def show(row: int) -> Shown:
-        texts = [(name, column[row], ()) for name, column in columns.items()]
-        return Shown(texts, f"{true[row]:.4g}", f"{answered[row]:.4g}")
+        return Shown(texts_of(columns, row), f"{true[row]:.4g}", f"{answered[row]:.4g}")
 
     def explain(row: int) -> np.ndarray:
         return np.sign(errors[[row]]).astype("float32")
 
     chart = points("Answers", ("right number", "answer"), true, answered)
     return Findings(
-        columns, show, "absolute error", abs(errors), "Largest errors", abs(errors), explain, {"points": chart}
+        columns, show, "mean absolute error", abs(errors), "Largest errors", abs(errors), explain, {"points": chart}
     )
 
 
@@ -35,11 +34,10 @@ def cosine_findings(columns: dict[str, list[str]], scores: np.ndarray, vectors: 
     gaps = abs(_places(scores) - _places(cosines))
 
     def show(row: int) -> Shown:
-        texts = [(name, column[row], ()) for name, column in columns.items()]
-        return Shown(texts, f"score {scores[row]:.4g}", f"cosine {cosines[row]:.4f}")
+        return Shown(texts_of(columns, row), f"score {scores[row]:.4g}", f"cosine {cosines[row]:.4f}")
 
     chart = points("Scores and cosines", ("score", "cosine"), scores, cosines)
-    return Findings(columns, show, "difference of places", gaps, "Worst pairs", gaps, parts={"points": chart})
+    return Findings(columns, show, "mean difference of places", gaps, "Worst pairs", gaps, parts={"points": chart})
 
 
 def _places(values: np.ndarray) -> np.ndarray:
@@ -54,10 +52,9 @@ def pair_findings(columns: dict[str, list[str]], vectors: np.ndarray) -> Finding
     ranks = positive_ranks([*columns.values()], vectors)
 
     def show(row: int) -> Shown:
-        texts = [(name, column[row], ()) for name, column in columns.items()]
-        return Shown(texts, "the positive is the nearest text", f"it is number {ranks[row]:,}")
+        return Shown(texts_of(columns, row), "the positive is the nearest text", f"it is number {ranks[row]:,}")
 
-    return Findings(columns, show, "reciprocal rank", 1 / ranks, "Worst pairs", 1 - 1 / ranks)
+    return Findings(columns, show, "mean reciprocal rank", 1 / ranks, "Worst pairs", 1 - 1 / ranks)
 
 
 def neighbour_findings(columns: dict[str, list[str]], labels: list[Any], vectors: np.ndarray) -> Findings:
@@ -73,7 +70,9 @@ def neighbour_findings(columns: dict[str, list[str]], labels: list[Any], vectors
         return Shown(both, str(labels[row]), f"{labels[other]}, cosine {cosines[row]:.4f}")
 
     badness = np.where(right, 0, 1 + cosines)
-    return Findings(columns, show, "neighbours with the same label", right, "Nearest texts with another label", badness)
+    return Findings(
+        columns, show, "share of neighbours with the same label", right, "Nearest texts with another label", badness
+    )
 
 
 def sentence_findings(columns: dict[str, list[str]], y: Any, vectors: np.ndarray) -> Findings:

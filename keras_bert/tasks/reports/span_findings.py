@@ -61,7 +61,7 @@ def entity_findings(task: Any, y: Sequence[Any], examples: LabelledRows, logits:
         "kinds": table("Kinds of mistakes", ["entities", "number"], [[kind, kinds[kind]] for kind in KINDS]),
     }
     worst = "Rows with the most mistakes"
-    return Findings({"text": texts}, show, "rows without a mistake", badness == 0, worst, badness, parts=parts)
+    return Findings({"text": texts}, show, "share of rows without a mistake", badness == 0, worst, badness, parts=parts)
 
 
 def _true_entities(task: Any, y: Sequence[Any], examples: LabelledRows) -> list[list[Entity]]:
@@ -107,4 +107,4 @@ def answer_findings(
     sure = np.array([answer.score for answer in answers])
     # A missed answer of probability 0 is a mistake too.
     badness = np.where(f1 < 1, (1 - f1) * np.maximum(sure, 1e-6), 0)
-    return Findings(columns, show, "F1", f1, "Worst answers", badness)
+    return Findings(columns, show, "mean F1", f1, "Worst answers", badness)
