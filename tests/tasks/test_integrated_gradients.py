@@ -52,10 +52,12 @@ def test_occlusion():
     task = TextClassifier(small_bert(seq_length=16), labels=("negative", "positive"))
     nouns = ("film", "rome", "서울", "who")
     texts = [f"the {noun} was {word} ." for noun in nouns for word in ("good", "bad")]
-    task.compile(keras.optimizers.Adam(0.02), task.default_loss())
-    task.fit(texts, ["positive", "negative"] * len(nouns), epochs=12, batch_size=8, verbose=0)
+    task.compile(keras.optimizers.Adam(0.03), task.default_loss())
+    batch = {name: np.asarray(one) for name, one in task.examples(texts).pack(np.arange(len(texts))).items()}
+    for _ in range(10):
+        task.train_on_batch(batch, np.array([1, 0] * len(nouns)))
     agreements = []
-    for row in range(len(texts)):
+    for row in range(4):
         inputs = inputs_of(task, texts, row)
         weights = np.array([-1, 1])
         pieces, added = integrated_gradients(task, inputs, weights)
