@@ -157,8 +157,10 @@ def _text(text: dict[str, Any]) -> Html:
 
 def _pieces(row: dict[str, Any]) -> list[Html]:
     """The pieces, colored by what each adds to the answer, and the most important ones in words."""
+    if not row["pieces"]:
+        return [tag("p", "The row is too long to find the pieces that mattered.", class_="hint")]
     pairs = list(zip(row["pieces"], row["added"], strict=True))
-    largest = max(map(abs, row["added"]), default=0) or 1
+    largest = max(map(abs, row["added"])) or 1
     spans = [tag("span", piece, class_=_shade("for" if x > 0 else "against", abs(x) / largest)) for piece, x in pairs]
     best = sorted(pairs, key=lambda pair: -abs(pair[1]))[:NAMED]
     named = ", ".join(f"“{piece}” {'+' if x > 0 else '−'}{abs(x):.2f}" for piece, x in best if x)

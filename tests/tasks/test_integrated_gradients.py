@@ -8,7 +8,7 @@ from scipy.stats import spearmanr
 from keras_bert.tasks.reports.integrated_gradients import integrated_gradients
 from keras_bert.tasks.text_classifier import TextClassifier
 from tests.parity.oracles import randomize
-from tests.tasks.small import VOCABULARY, columns, small_bert, small_task
+from tests.tasks.small import TEXTS, VOCABULARY, columns, small_bert, small_task
 
 pytestmark = pytest.mark.usefixtures("eager")
 SPECIAL = [VOCABULARY[token] for token in ("[PAD]", "[CLS]", "[SEP]")]
@@ -73,7 +73,10 @@ def test_occlusion():
     assert np.mean(agreements) > 0.8
 
 
-def test_a_row_that_is_too_long(monkeypatch):
+def test_a_row_that_is_too_long(monkeypatch, tmp_path):
     monkeypatch.setattr("keras_bert.tasks.reports.integrated_gradients.TOKENS", 8)
     task = small_task("classifier")
     assert integrated_gradients(task, inputs_of(task, columns("classifier")[0], 2), np.array([1, -1])) is None
+    y = ["negative" if one.label == "positive" else "positive" for one in task.classify([TEXTS[2]])]
+    task.write_report(tmp_path / "report", [TEXTS[2]], y)
+    assert "too long to find the pieces" in (tmp_path / "report" / "index.html").read_text("utf-8")

@@ -22,7 +22,7 @@ SHINGLE = 5  # characters
 LONGEST = 100_000  # characters of a text that are compared, if it is not equal
 BANDS, ROWS = 32, 4  # rows are candidates if all ROWS numbers of one of the BANDS agree
 CHUNK = 1024  # training rows at a time
-MOST = 100  # candidates for a training row in a band
+MOST = 100  # candidates for a training row in a band: many rows of one form would take time with their square
 
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT = np.uint64(29)
@@ -32,7 +32,7 @@ Row = tuple[str, ...]
 
 
 class Duplicate(NamedTuple):
-    """A row, the training row that it resembles, and their similarity, and whether they are equal."""
+    """A row, the training row that it resembles, their similarity, and whether they are equal."""
 
     row: int
     training_row: int

@@ -98,8 +98,8 @@ def _worst(task: Any, findings: Findings, examples: Any, places: Sequence[Any]) 
             one["confidence"] = shown.confidence
         if findings.explain and len(rows) < EXPLAINED:
             found = integrated_gradients(task, examples.inputs(np.array([row]), "longest"), findings.explain(row))
-            if found:
-                one |= {"pieces": found[0], "added": [round(float(value), 6) for value in found[1]]}
+            pieces, added = found or ([], [])
+            one |= {"pieces": pieces, "added": [round(float(value), 6) for value in added]}
         rows.append(one)
     return {"title": findings.worst, "number": number, "rows": rows}
 
