@@ -9,9 +9,11 @@ from sklearn.calibration import calibration_curve
 from sklearn.metrics import confusion_matrix, multilabel_confusion_matrix
 
 from keras_bert.tasks.decoding.entities import Entity
+from keras_bert.tasks.other_columns import OtherColumns
 from keras_bert.tasks.reports.label_findings import label_findings, several_labels_findings
 from keras_bert.tasks.reports.number_findings import cosine_findings, pair_findings
 from keras_bert.tasks.reports.write_report import write_report
+from keras_bert.tasks.text_regressor import TextRegressor
 from tests.tasks.runs import run
 from tests.tasks.small import KINDS, PAIRS, TEXTS, columns, small_bert, small_task
 from tests.tasks.test_own_task import Mood, Scorer
@@ -295,3 +297,14 @@ def test_the_command(tmp_path, write):
         with pytest.raises((ValueError, OSError), match=said):
             run(*command, *words)
     assert not (tmp_path / "more").exists()
+
+
+@pytest.mark.usefixtures("eager")
+def test_other_columns(tmp_path):
+    table = {"price": [1.0, 2.0, 3.0, 4.0], "brand": ["a", "b", "a", "b"]}
+    others = OtherColumns.learn(table, numbers=("price",), categories=("brand",))
+    task = TextRegressor(small_bert(), other_columns=others)
+    report = task.write_report(tmp_path / "report", (TEXTS, *table.values()), [1.0, 2.0, 3.0, 4.0])
+    worst = report["worst"]["rows"][0]
+    assert [text["name"] for text in worst["texts"]] == ["text", "price", "brand"]
+    assert len(worst["pieces"]) == len(worst["added"]) > 2
