@@ -91,6 +91,8 @@ def test_every_task(kind, tmp_path):
     x, y = columns(kind)
     if kind in ("classifier", "windows"):  # so that there are mistakes, whatever the weights are
         y = ["negative" if answer.label == "positive" else "positive" for answer in task.classify(x)]
+    elif kind == "several":
+        y = [[label for label in task.labels if label not in answer.above()] for answer in task.classify(x)]
     elif kind == "choice":
         y = [(answer.index + 1) % 3 for answer in task.choose(*x)]
     returned = task.write_report(tmp_path / "report", x, y, train=x)
