@@ -11,6 +11,7 @@ from keras_bert.bert import Bert
 from keras_bert.checks import check_choice
 from keras_bert.layers.padding import Padding
 from keras_bert.layers.windows import POOLS, RealWindows, WindowPooling
+from keras_bert.model import Model
 from keras_bert.tasks.columns import column, count_of
 from keras_bert.tasks.decoding.in_batches import in_batches
 from keras_bert.tasks.labelled_rows import LabelledRows
@@ -155,4 +156,4 @@ class LongTextTask(Task):
 
 
 def _encoder(bert: Bert) -> keras.Model:
-    return keras.Model(bert.input, bert.output["pooled_output"], name="encoder")
+    return Model(bert.input, bert.output["pooled_output"], name="encoder")
