@@ -27,6 +27,7 @@ from rich.console import Console
 from rich.table import Table
 
 import keras_bert
+from keras_bert.model import Model
 from keras_bert.tasks import labelled_rows
 from keras_bert.text.shared_rows import NAME, SharedRows
 
@@ -86,7 +87,8 @@ def ragged() -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
 
 def encoder() -> tuple[Callable[[], Any], ...]:
     bert = task().bert
-    return tuple(lambda x=x: bert.predict_on_batch(x)["pooled_output"] for x in ragged())
+    model = Model(bert.input, bert.output["pooled_output"])
+    return tuple(lambda x=x: model.predict_on_batch(x) for x in ragged())
 
 
 def step() -> tuple[Callable[[], Any], ...]:

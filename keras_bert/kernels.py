@@ -108,7 +108,9 @@ def real_tokens(mask: Any) -> tuple[Any, Any, Any]:
         rows = ops.reshape(shared, (-1,))  # [N], N = R*L
         tokens = ops.arange(rows.shape[0], dtype="int32")  # [N]
         slots = ops.scatter(rows[:, None], tokens, (flat.shape[0] + 1,))[:-1]  # [B*S]
-        slots = ops.reshape(ops.where(flat == 0, rows.shape[0], slots), mask.shape)  # [B, S]
+        # Keras builds models with inputs of ones on torch, and their slots are not in the rows.
+        slots = ops.where(flat == 0, rows.shape[0], ops.minimum(slots, rows.shape[0]))
+        slots = ops.reshape(slots, mask.shape)  # [B, S]
         return rows, slots, ops.reshape(tokens, shared.shape)
     if not drops_padding():
         rows = ops.arange(ops.size(flat), dtype="int32")  # [N], N = B*S

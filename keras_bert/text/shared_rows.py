@@ -8,16 +8,16 @@ Cross-contamination"). This file decides where each text goes; `kernels.py` does
 import heapq
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import keras
 import numpy as np
 
 NAME = "shared_rows"  # of the model's further input [R, L]
-ROOM = 192  # the least L: longer rows have fewer gaps, shorter ones less attention
+ATTENTION = 6000  # the length of a row at which attention takes as long as everything else; longer rows have fewer gaps
 MANY = 256  # texts from which predictions share rows; for fewer, compiling further shapes takes longer than padding
-SAMPLE = 500  # batches that decide the shapes
+SAMPLE, FEW = 500, 20  # batches that decide the widths of rows and their number
 WORTH = 1.2  # how many times as many positions there must be with padding
 
 
@@ -48,16 +48,14 @@ class SharedRows:
     def of(cls, batches: Sequence[Any]) -> "SharedRows":
         """For the batches of an epoch, whose texts have these lengths, and for further epochs like it."""
         batches = batches[-SAMPLE:]
-        shared = cls(len(batches[0]), _rows(batches[0]), (1,))
+        shared = _cheapest(batches[:FEW], 4)
         fullest = [shared.shape(lengths)[1] for lengths in batches]
-        widths = {-(-int(width) // 4) * 4 for width in (np.quantile(fullest, 0.9), max(fullest) + 4)}
-        return cls(shared.texts, shared.rows, tuple(sorted(widths)))
+        return replace(shared, widths=tuple(sorted({int(np.quantile(fullest, 0.9)), max(fullest) + 4})))
 
     @classmethod
     def roughly(cls, lengths: Any) -> "SharedRows":
         """For one batch, rounded to one of few shapes, since other calls have other texts."""
-        rows = 1 << (_rows(lengths).bit_length() - 1)
-        return cls(len(lengths), rows, (16,))
+        return _cheapest([lengths], 16, [1 << power for power in range(len(lengths).bit_length())])
 
     def positions(self, lengths: Any) -> int:
         """How many positions the model computes for such a batch."""
@@ -91,9 +89,12 @@ def alike(order: np.ndarray, lengths: np.ndarray, batch_size: int, noise: Any = 
     >>> [batch.tolist() for batch in alike(np.arange(5), np.array([9, 1, 8, 2, 3]), batch_size=2)]
     [[2, 1], [4, 3], [0]]
     """
-    rest, whole = np.split(order, [len(order) % batch_size])
-    parts = whole[np.argsort(-lengths[whole], kind="stable")].reshape(batch_size, -1)
-    noise = np.zeros(parts.shape) if noise is None else noise[: parts.size].reshape(parts.shape)
+    order = order[np.argsort(-lengths[order], kind="stable")]
+    noise = np.zeros(len(order)) if noise is None else noise
+    last = np.arange(len(order) % batch_size)  # the last batch, spread evenly
+    last = len(order) // max(1, len(last)) * last + (noise[last] * (len(order) // max(1, len(last)))).astype(int)
+    rest, parts = order[last], np.delete(order, last).reshape(batch_size, -1)
+    noise = noise[: parts.size].reshape(parts.shape)
     batches, tokens = np.empty_like(parts.T), np.zeros(parts.shape[1], "int64")
     for number, part in enumerate(parts):
         batches[np.argsort(tokens if number % 2 else noise[number], kind="stable"), number] = part
@@ -101,9 +102,16 @@ def alike(order: np.ndarray, lengths: np.ndarray, batch_size: int, noise: Any = 
     return [*batches, rest] if len(rest) else [*batches]
 
 
-def _rows(lengths: Any) -> int:
-    """How many rows these texts fill, if a row has room for `ROOM` positions and for one and a half long texts."""
-    return max(1, int(np.sum(lengths) // max(ROOM, 1.5 * np.max(lengths))))
+def _cheapest(batches: Sequence[Any], step: int, rows: Sequence[int] = ()) -> SharedRows:
+    """Of these numbers of rows, or of all, the one that computes least, with widths that are multiples of `step`."""
+    texts = len(batches[0])
+    most = max(1, int(np.sum(batches[0]) // np.max(batches[0])))
+    candidates = [SharedRows(texts, number, (step,)) for number in rows or range(1, most + 1) if number <= most]
+
+    def cost(shared: SharedRows) -> int:
+        return sum(math.prod(shape) * (ATTENTION + shape[1]) for shape in map(shared.shape, batches))
+
+    return min(candidates, key=cost)
 
 
 def _places(lengths: Any, rows: int) -> tuple[list[tuple[int, int]], int]:
