@@ -5,7 +5,6 @@ which texts follow one another, and each attends only to itself (Krell et al. 20
 Cross-contamination"). This file decides where each text goes; `kernels.py` does the rest.
 """
 
-import heapq
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +14,8 @@ import keras
 import numpy as np
 
 NAME = "shared_rows"  # of the model's further input [R, L]
-ATTENTION = 6000  # the length of a row at which attention takes as long as everything else; longer rows have fewer gaps
+ATTENTION = 500  # the length of a row whose attention takes as long as everything else (training MiniLM on a CPU)
+FULL = 0.98  # the share of real tokens that rows are to have; longer rows have fewer gaps and cost more attention
 MANY = 256  # texts from which predictions share rows; for fewer, compiling further shapes takes longer than padding
 SAMPLE, FEW = 500, 20  # batches that decide the widths of rows and their number
 WORTH = 1.2  # how many times as many positions there must be with padding
@@ -37,7 +37,7 @@ class SharedRows:
 
     >>> shared = SharedRows(texts=3, rows=2, widths=(5,))
     >>> shared.sources([2, 4, 3], width=4).tolist()
-    [[4, 5, 6, 7, 12], [8, 9, 10, 0, 1]]
+    [[4, 5, 6, 7, 12], [0, 1, 8, 9, 10]]
     """
 
     texts: int
@@ -48,9 +48,9 @@ class SharedRows:
     def of(cls, batches: Sequence[Any]) -> "SharedRows":
         """For the batches of an epoch, whose texts have these lengths, and for further epochs like it."""
         batches = batches[-SAMPLE:]
-        shared = _cheapest(batches[:FEW], 4)
+        shared = _cheapest(batches[:FEW], 2)
         fullest = [shared.shape(lengths)[1] for lengths in batches]
-        return replace(shared, widths=tuple(sorted({int(np.quantile(fullest, 0.9)), max(fullest) + 4})))
+        return replace(shared, widths=tuple(sorted({_most(fullest), max(fullest) + 4})))
 
     @classmethod
     def roughly(cls, lengths: Any) -> "SharedRows":
@@ -103,23 +103,51 @@ def alike(order: np.ndarray, lengths: np.ndarray, batch_size: int, noise: Any = 
 
 
 def _cheapest(batches: Sequence[Any], step: int, rows: Sequence[int] = ()) -> SharedRows:
-    """Of these numbers of rows, or of all, the one that computes least, with widths that are multiples of `step`."""
-    texts = len(batches[0])
+    """Of these numbers of rows, or of all, the one that computes least, with full rows if there are any.
+
+    step: of which widths are multiples.
+    """
+    texts, real = len(batches[0]), sum(map(np.sum, batches))
     most = max(1, int(np.sum(batches[0]) // np.max(batches[0])))
-    candidates = [SharedRows(texts, number, (step,)) for number in rows or range(1, most + 1) if number <= most]
+    found = []
+    for shared in (SharedRows(texts, number, (step,)) for number in rows or range(1, most + 1) if number <= most):
+        counts, widths = zip(*map(shared.shape, batches), strict=True)
+        width = _most(widths)
+        positions = sum(counts) * width
+        found.append((FULL * positions > real, positions * (ATTENTION + width), shared))
+    return min(found, key=lambda candidate: candidate[:2])[2]
 
-    def cost(shared: SharedRows) -> int:
-        return sum(math.prod(shape) * (ATTENTION + shape[1]) for shape in map(shared.shape, batches))
 
-    return min(candidates, key=cost)
+def _most(widths: Sequence[int]) -> int:
+    """The width that is enough for nine of ten batches."""
+    return int(np.quantile(widths, 0.9, method="higher"))
 
 
 def _places(lengths: Any, rows: int) -> tuple[list[tuple[int, int]], int]:
-    """The row and the start of each text: the longest first, into the emptiest row. And how full the fullest row is."""
-    places = [(0, 0)] * len(lengths)
-    filled = [(0, row) for row in range(rows)]  # a heap
-    for text in np.argsort(-np.asarray(lengths), kind="stable").tolist():
-        start, row = filled[0]
-        places[text] = row, start
-        heapq.heapreplace(filled, (start + int(lengths[text]), row))
-    return places, max(filled)[0]
+    """The row and the start of each text, and how full the fullest row is.
+
+    The longest text first, each into the emptiest row. Then texts of the fullest row and of others are swapped as long
+    as it becomes less full.
+    """
+    lengths = np.asarray(lengths)
+    row, filled = np.zeros(len(lengths), int), np.zeros(rows, int)
+    for text in np.argsort(-lengths, kind="stable"):
+        row[text] = filled.argmin()
+        filled[row[text]] += lengths[text]
+    for _ in lengths:
+        fullest = filled.argmax()
+        inside, others = np.flatnonzero(row == fullest), np.flatnonzero(row != fullest)
+        if not len(others):
+            break
+        less = lengths[inside][:, None] - lengths[others]  # [texts of the row, other texts]
+        then = np.maximum(filled[fullest] - less, filled[row[others]] + less)
+        one, other = np.unravel_index(then.argmin(), then.shape)
+        if then[one, other] >= filled[fullest]:
+            break
+        filled[[fullest, row[others[other]]]] += np.array([-1, 1]) * less[one, other]
+        row[[inside[one], others[other]]] = row[others[other]], fullest
+    starts = np.zeros(len(lengths), int)
+    for number in range(rows):
+        inside = np.flatnonzero(row == number)
+        starts[inside] = np.cumsum(lengths[inside]) - lengths[inside]
+    return list(zip(row.tolist(), starts.tolist(), strict=True)), int(filled.max())
