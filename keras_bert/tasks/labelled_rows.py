@@ -1,7 +1,7 @@
 """LabelledRows: the tokenized rows of a task, and the batches it is trained and validated on."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -168,7 +168,7 @@ class Batches(keras.utils.PyDataset):
     def __init__(
         self,
         rows: LabelledRows,
-        order: Callable[[int], Sequence[np.ndarray]],
+        order: Callable[[int], Any],
         steps: int,
         epoch: Any = 0,
         shared: SharedRows | None = None,

@@ -144,8 +144,10 @@ def _places(lengths: Any, rows: int) -> tuple[list[tuple[int, int]], int]:
         one, other = np.unravel_index(then.argmin(), then.shape)
         if then[one, other] >= filled[fullest]:
             break
-        filled[[fullest, row[others[other]]]] += np.array([-1, 1]) * less[one, other]
-        row[[inside[one], others[other]]] = row[others[other]], fullest
+        partner = row[others[other]]
+        filled[fullest] -= less[one, other]
+        filled[partner] += less[one, other]
+        row[inside[one]], row[others[other]] = partner, fullest
     starts = np.zeros(len(lengths), int)
     for number in range(rows):
         inside = np.flatnonzero(row == number)
