@@ -8,6 +8,7 @@ from keras import ops
 from keras_bert.bert import Bert
 from keras_bert.layers.dense import dense
 from keras_bert.layers.plain import Plain
+from keras_bert.model import Model
 
 
 def check_bert(bert: Any) -> None:
@@ -27,6 +28,11 @@ def encode_rows(bert: Bert, output: str, *, rows: int) -> tuple[dict[str, Any], 
     flat = {name: FlatRows(name=f"{name}_rows")(x) for name, x in inputs.items()}  # [B * rows, S]
     encoder = keras.Model(bert.input, bert.output[output], name="encoder")
     return inputs, encoder(flat)
+
+
+def pooled_encoder(bert: Bert) -> keras.Model:
+    """The encoder, whose output is the pooled output."""
+    return Model(bert.input, bert.output["pooled_output"], name="encoder")
 
 
 @keras.saving.register_keras_serializable("keras_bert")
