@@ -40,7 +40,7 @@ test: .venv/dev
 
 # Kills, replicas, real models and fresh processes.
 test-long: .venv/dev
-	KERAS_BACKEND=jax $(QUICK) $(PYTEST) -m long tests/training/test_jax_engine.py
+	KERAS_BACKEND=jax $(QUICK) $(PYTEST) -m long tests/training/test_jax_engine.py tests/tasks/test_shared_rows_of_tasks.py
 	KERAS_BACKEND=tensorflow $(PYTEST) -m long -rs
 
 # Runs the whole suite on TensorFlow with other Pythons, each in its own environment below build/. This takes long. With
