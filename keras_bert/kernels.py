@@ -2,7 +2,8 @@
 `tensorflow_kernels.py` has those that TensorFlow lacks.
 
 On TensorFlow the layers see only real tokens, `[N, H]`, so padding costs nothing. JAX, torch, XLA and TPUs need static
-shapes: there N is B*S, and the same layers run. Shapes: B batch, S sequence, N tokens, H hidden, A heads, D head.
+shapes: there N is B*S, or R*L where texts share R rows of L positions, and the same layers run. Shapes: B batch, S
+sequence, N tokens, H hidden, A heads, D head.
 """
 
 import contextlib
@@ -27,6 +28,7 @@ elif BACKEND == "torch":
 
 _static: contextvars.ContextVar[bool] = contextvars.ContextVar("static_shapes", default=False)
 _portable: contextvars.ContextVar[bool] = contextvars.ContextVar("portable", default=False)
+_shared: contextvars.ContextVar[Any] = contextvars.ContextVar("shared_rows", default=None)
 
 
 def is_concrete(x: Any) -> bool:
@@ -80,13 +82,36 @@ def drops_padding() -> bool:
     return not compat.is_compiled_by_xla()
 
 
+@contextlib.contextmanager
+def sharing_rows(sources: Any) -> Iterator[None]:
+    """Compute the texts of a batch [B, S] in rows [R, L] that they share; see `text/shared_rows.py`."""
+    token = _shared.set(sources)
+    try:
+        yield
+    finally:
+        _shared.reset(token)
+
+
+def shared_rows() -> Any:
+    """For each position of shared rows [R, L] the one of the flat batch [B*S], or B*S if it is empty; or else None."""
+    return _shared.get()
+
+
 def real_tokens(mask: Any) -> tuple[Any, Any, Any]:
     """The positions of a mask's [B, S] tokens.
 
     `rows` [N]: their rows in the flat batch. `slots` [B, S]: the way back, with N at padding. `stand_ins` [B, S]: the
-    same, with the last real token in front of it at padding.
+    same, with the last real token in front of it at padding. Of shared rows, the tokens in their rows [R, L].
     """
     flat = ops.reshape(mask, (-1,))  # [B*S]
+    if (shared := shared_rows()) is not None:
+        rows = ops.reshape(shared, (-1,))  # [N], N = R*L
+        tokens = ops.arange(rows.shape[0], dtype="int32")  # [N]
+        slots = ops.scatter(rows[:, None], tokens, (flat.shape[0] + 1,))[:-1]  # [B*S]
+        # Keras builds models with inputs of ones on torch, and their slots are not in the rows.
+        slots = ops.where(flat == 0, rows.shape[0], ops.minimum(slots, rows.shape[0]))
+        slots = ops.reshape(slots, mask.shape)  # [B, S]
+        return rows, slots, ops.reshape(tokens, shared.shape)
     if not drops_padding():
         rows = ops.arange(ops.size(flat), dtype="int32")  # [N], N = B*S
         slots = ops.reshape(rows, ops.shape(mask))  # [B, S]
@@ -97,21 +122,43 @@ def real_tokens(mask: Any) -> tuple[Any, Any, Any]:
 def pack(ids: Any, rows: Any) -> Any:
     """From ids [B, S] to those of the real tokens [N]."""
     ids = ops.reshape(ids, (-1,))  # [B*S]
+    if shared_rows() is not None:
+        return _or_zero(ids, rows)  # [N]
     return tf.gather(ids, rows) if drops_padding() else ids  # [N]
 
 
 def unpack(x: Any, rows: Any, slots: Any) -> Any:
-    """From the real tokens [N, H] to [B, S, H], with zeros at padding; static shapes leave padding as it is."""
+    """From the real tokens [N, H] to [B, S, H], with zeros at padding; without shared rows, static shapes leave it."""
     if drops_padding():
         return fast.unpack(x, rows, slots)
+    if shared_rows() is not None:
+        return _there_and_back(x, slots, rows)  # [B, S, H]
     batch, length = ops.shape(slots)
     return ops.reshape(x, (batch, length, x.shape[-1]))  # [B, S, H]
+
+
+def _or_zero(x: Any, index: Any) -> Any:
+    """Elements of the first axis, with zeros where the index is their number."""
+    return ops.take(ops.concatenate([x, ops.zeros_like(x[:1])]), index, axis=0)
+
+
+def _there_and_back(x: Any, there: Any, back: Any) -> Any:
+    """The elements [N, H] at `there` [B, S], whose gradient is not a scatter but the elements at `back` [N]."""
+    return _or_zero(x, there)
+
+
+if BACKEND == "jax":
+    _there_and_back = jax.custom_vjp(_there_and_back)
+    _there_and_back.defvjp(
+        lambda x, there, back: (_or_zero(x, there), back),
+        lambda back, gradient: (_or_zero(ops.reshape(gradient, (-1, gradient.shape[-1])), back), None, None),
+    )
 
 
 def positions(table: Any, rows: Any, slots: Any) -> Any:
     """The position vectors [N, H] of the tokens."""
     batch, length = ops.shape(slots)
-    if drops_padding():
+    if drops_padding() or shared_rows() is not None:
         return lookup(table, rows % length)  # [N, H]
     by_position = ops.broadcast_to(table[:length], (batch, length, table.shape[-1]))  # [B, S, H]
     return ops.reshape(by_position, (-1, table.shape[-1]))  # [N, H]
@@ -220,10 +267,13 @@ def _random_bits(shape: tuple[int, ...], bits: int, seed: Any) -> Any:
 
 
 def split_heads(qkv: Any, padding: dict[str, Any], heads: int) -> list[Any]:
-    """From the real tokens [N, 3H] to queries, keys and values [B, A, S, D]; padding has those of a real token."""
+    """From the real tokens [N, 3H] to queries, keys and values [B, A, S, D]; padding has those of a real token.
+
+    Of shared rows, [R, A, L, D].
+    """
     if drops_padding():
         return tf.unstack(fast.split_heads(qkv, padding["rows"], padding["stand_ins"], heads))
-    batch, length = ops.shape(padding["slots"])
+    batch, length = ops.shape(padding["stand_ins"])
     qkv = ops.reshape(qkv, (batch, length, 3, heads, qkv.shape[-1] // 3 // heads))  # [B, S, 3, A, D]
     return ops.unstack(ops.transpose(qkv, (2, 0, 3, 1, 4)), 3)  # 3 x [B, A, S, D]
 
@@ -253,7 +303,7 @@ def fused_attention() -> bool:
 def attention(query: Any, key: Any, value: Any, bias: Any) -> Any:
     """Context [B, A, S, D] of queries, keys and values [B, A, S, D], by Keras's fused kernel."""
     query, key, value = (ops.swapaxes(x, 1, 2) for x in (query, key, value))  # [B, S, A, D]
-    mask = ops.equal(bias, 0)  # [B, 1, 1, S]
+    mask = ops.equal(bias, 0)  # [B, 1, 1, S], of shared rows [R, 1, L, L]
     batch, length = ops.shape(bias)[0], ops.shape(bias)[-1]
     mask = ops.broadcast_to(mask, (batch, 1, length, length))  # [B, 1, S, S]
     # On TPUs, Keras hands the mask of the first row to its kernel for all rows, unless the mask is being traced.

@@ -6,16 +6,28 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_bert import kernels
 from keras_bert.compat import set_untracked
 from keras_bert.layers.dense import blank_weights
 from keras_bert.named_weights import by_layer
 from keras_bert.policy import check_trainable
 from keras_bert.runner import Runners, engine
 from keras_bert.saving import changed_layers, restore_layers
+from keras_bert.text.shared_rows import NAME
 
 
 class Model(keras.Model):
-    """A functional model that refuses to train in a dtype too coarse for the steps."""
+    """A functional model that refuses to train in a dtype too coarse for the steps.
+
+    With `shared_rows` among its inputs, texts of the batch share rows; see `text/shared_rows.py`.
+    """
+
+    def call(self, inputs: Any, training: bool | None = None, mask: Any = None, **kwargs: Any) -> Any:
+        if not (isinstance(inputs, dict) and NAME in inputs):
+            return super().call(inputs, training=training, mask=mask, **kwargs)
+        inputs = dict(inputs)
+        with kernels.sharing_rows(inputs.pop(NAME)):
+            return super().call(inputs, training=training, **kwargs)
 
     @property
     def runners(self) -> Runners:

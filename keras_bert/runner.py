@@ -8,6 +8,7 @@ import keras
 import numpy as np
 
 from keras_bert.lazy import tf
+from keras_bert.text.shared_rows import NAME
 from keras_bert.text.tensors import in_graph
 from keras_bert.text.tokenized_rows import TokenizedRows
 
@@ -16,7 +17,7 @@ class Runner:
     """Runs a model on batches of any size and length.
 
     On TensorFlow, packing and model are one graph. The other backends compile each shape, so there a batch has a power
-    of two of rows and a multiple of 16 columns.
+    of two of rows and a multiple of 16 columns, and many texts share rows.
     """
 
     def __init__(self, model: keras.Model) -> None:
@@ -29,9 +30,14 @@ class Runner:
             segments = [segment.with_row_splits_dtype("int64") for segment in rows.segments]
             return self._graph(rows)(segments, index).numpy()
         count = 1 << (len(index) - 1).bit_length()
-        filled = np.concatenate([index, np.repeat(index[:1], count - len(index))])
-        packed = TokenizedRows.pack(rows, filled)  # without what a subclass adds
-        output = self.model.predict_on_batch({name: np.asarray(value) for name, value in packed.items()})
+        filled = np.concatenate([index, np.repeat(index[-1:], count - len(index))])
+        shared = rows.shared(filled)
+        width = rows.widest if shared else "longest"
+        packed = TokenizedRows.pack(rows, filled, width)  # without what a subclass adds
+        inputs = {name: np.asarray(value) for name, value in packed.items()}
+        if shared:
+            inputs[NAME] = shared.sources(rows.row_lengths[filled].ravel(), rows.widest)
+        output = self.model.predict_on_batch(inputs)
         return np.asarray(output)[: len(index)]
 
     def on_inputs(self, inputs: dict[str, np.ndarray]) -> Any:

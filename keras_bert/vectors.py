@@ -4,11 +4,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-import keras
 import numpy as np
 from keras import ops
 
 from keras_bert.checks import check_choice
+from keras_bert.model import Model
 from keras_bert.progress import progress
 from keras_bert.text.packing import check_seq_length
 from keras_bert.text.preprocessor import text_columns
@@ -89,7 +89,7 @@ def embed(
     chosen = tuple(layers) if isinstance(layers, Iterable) else (layers,)
     _check_options(bert.config.num_hidden_layers, chosen, combine, pooling)
     options = chosen, combine, pooling, normalize
-    run = bert.runners.get(options, bert, lambda: keras.Model(bert.input, features(bert, *options)))
+    run = bert.runners.get(options, bert, lambda: Model(bert.input, features(bert, *options)))
 
     if pooling is None:
         parts = [tokenize(bert.preprocessor, column, offsets=True) for column in columns]

@@ -15,10 +15,13 @@ class Padding(Plain):
 
     def call(self, mask: Any) -> dict[str, Any]:
         rows, slots, stand_ins = kernels.real_tokens(mask)
+        hidden = ops.expand_dims(ops.equal(mask, 0), (1, 2))  # [B, 1, 1, S]
+        if (shared := kernels.shared_rows()) is not None:
+            text = ops.expand_dims(shared // mask.shape[1], 1)  # [R, 1, L]
+            hidden = ops.not_equal(text[:, :, :, None], text[:, :, None])  # [R, 1, L, L]
         # Large enough for the softmax to give 0, small enough that a row of only padding stays finite.
-        hidden = ops.where(ops.equal(mask, 0), -3e4 if self.compute_dtype == "float16" else -1e9, 0.0)
-        bias = ops.expand_dims(ops.cast(hidden, self.compute_dtype), (1, 2))  # [B, 1, 1, S]
-        return {"rows": rows, "slots": slots, "stand_ins": stand_ins, "bias": bias}
+        bias = ops.where(hidden, -3e4 if self.compute_dtype == "float16" else -1e9, 0.0)
+        return {"rows": rows, "slots": slots, "stand_ins": stand_ins, "bias": ops.cast(bias, self.compute_dtype)}
 
     def compute_output_spec(self, mask: KerasTensor) -> dict[str, KerasTensor]:
         batch, length = mask.shape
@@ -47,7 +50,7 @@ class Unpack(Plain):
 
     def call(self, x: Any, padding: dict[str, Any]) -> Any:
         x = kernels.unpack(x, padding["rows"], padding["slots"])  # [B, S, H]
-        if kernels.drops_padding():
+        if kernels.drops_padding() or kernels.shared_rows() is not None:
             return x
         real = ops.expand_dims(ops.equal(padding["bias"][:, 0, 0], 0), -1)  # [B, S, 1]
         return ops.where(real, x, ops.zeros((), x.dtype))

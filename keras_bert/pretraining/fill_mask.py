@@ -8,6 +8,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_bert.model import Model
 from keras_bert.text.packing import Packer
 from keras_bert.text.plain_tokenizer import make_tokenizer
 from keras_bert.text.preprocessor import text_columns
@@ -112,7 +113,7 @@ def is_next(pretrainer: Any, first: Any, second: Any) -> Any:
     texts = [column if len(column.shape) else column[None] for column in columns]
     rows = TokenizedRows([pieces(pretrainer.bert.preprocessor, column) for column in texts], _packer(pretrainer))
     run = pretrainer.runners.get(
-        "is_next", pretrainer, lambda: keras.Model(pretrainer.bert.input, pretrainer.output["nsp_logits"])
+        "is_next", pretrainer, lambda: Model(pretrainer.bert.input, pretrainer.output["nsp_logits"])
     )
     logits = np.zeros((len(rows), 2), "float32")
     for index in rows.by_length(BATCH):

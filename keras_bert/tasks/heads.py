@@ -8,6 +8,7 @@ from keras import ops
 from keras_bert.bert import Bert
 from keras_bert.layers.dense import dense
 from keras_bert.layers.plain import Plain
+from keras_bert.model import Model
 
 
 def check_bert(bert: Any) -> None:
@@ -31,7 +32,7 @@ def encode_rows(bert: Bert, output: str, *, rows: int) -> tuple[dict[str, Any], 
 
 def pooled_encoder(bert: Bert) -> keras.Model:
     """The encoder, whose output is the pooled output."""
-    return keras.Model(bert.input, bert.output["pooled_output"], name="encoder")
+    return Model(bert.input, bert.output["pooled_output"], name="encoder")
 
 
 @keras.saving.register_keras_serializable("keras_bert")

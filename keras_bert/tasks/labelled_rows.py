@@ -1,8 +1,9 @@
 """LabelledRows: the tokenized rows of a task, and the batches it is trained and validated on."""
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import keras
@@ -10,9 +11,13 @@ import numpy as np
 
 from keras_bert import kernels
 from keras_bert.inputs import check_length
+from keras_bert.text.numpy_ragged import RaggedTensor
 from keras_bert.text.packing import Packer, place
-from keras_bert.text.tensors import in_graph, tf
+from keras_bert.text.shared_rows import NAME, WORTH, SharedRows, alike, shares_rows
+from keras_bert.text.tensors import arrays, in_graph, tf
 from keras_bert.text.tokenized_rows import TokenizedRows
+
+logger = logging.getLogger("keras_bert")
 
 GROUP = 4  # batches that are sorted by length together where padding costs time; few, so that they stay mixed
 
@@ -57,11 +62,6 @@ class LabelledRows(TokenizedRows):
         """The targets and the weights of these examples, whose inputs have this shape."""
         return _take(self.targets, index, shape), _take(self.weights, index, shape)
 
-    @property
-    def widest(self) -> int:
-        """A width into which every row fits."""
-        return min(-(-int(self.lengths.max()) // 16) * 16, self.packer.max_length)
-
     def batches(self, batch_size: int) -> Any:
         """The batches of all examples, in their order: a tf.data, or without TensorFlow Text a PyDataset."""
         index = filled(np.arange(len(self)), batch_size)
@@ -74,9 +74,15 @@ class LabelledRows(TokenizedRows):
     def shuffled(self, batch_size: int, *, seed: int, epoch: Any, start: Any = 0) -> Any:
         """One epoch's batches, whose order is a function of the seed and of the variable `epoch`; as `batches`.
 
+        Where texts can share rows and there is enough padding, a PyDataset whose batches share rows.
+
         start: the variable with the number of the first batch; those before it come last.
         """
         steps = -(-len(self) // batch_size)
+        if shared := self.shared_in_fit(batch_size, seed):
+            rows = self.in_arrays()
+            order = partial(rows.mixed_alike, batch_size, seed)
+            return Batches(rows, order, steps, epoch, start, shared)
         by_length = not kernels.drops_padding()
         if not in_graph():
             return Batches(self, lambda number: self._mixed(batch_size, seed, number, by_length), steps, epoch, start)
@@ -117,12 +123,48 @@ class LabelledRows(TokenizedRows):
     def _mixed(self, batch_size: int, seed: int, epoch: Any, by_length: bool) -> Any:
         return mixed_batches(len(self), batch_size, seed, epoch, self.lengths if by_length else None)
 
+    # === Shared rows ===
+
+    def shared_in_fit(self, batch_size: int, seed: int) -> SharedRows | None:
+        """How the rows of the batches of `mixed_alike` are shared, if that saves enough positions."""
+        if keras.distribution.distribution() is not None:
+            logger.info("Texts do not share rows here: several devices split a batch by its texts.")
+        if not shares_rows():
+            return None
+        lengths = [self.row_lengths[index].ravel() for index in self.mixed_alike(batch_size, seed, 0)]
+        shared = SharedRows.of(lengths)
+        with arrays():
+            padded = sum(self._padded(_without_filling(index)) for index in self._mixed(batch_size, seed, 0, True))
+        return shared if WORTH * sum(map(shared.positions, lengths)) < padded else None
+
+    def mixed_alike(self, batch_size: int, seed: int, epoch: int) -> list[np.ndarray]:
+        """The indices of the batches of an epoch, shuffled, each with short and long examples."""
+        with arrays():
+            within, between = _seeds(seed, epoch)
+            order = np.argsort(tf.random.stateless_uniform([len(self)], within), kind="stable")
+            noise = tf.random.stateless_uniform([len(self)], between)
+        return alike(order, self.row_lengths.sum(1), batch_size, noise)
+
+    def in_arrays(self) -> "LabelledRows":
+        """The same rows in numpy, which packs a batch in less time than TensorFlow outside of a graph."""
+        segments = [_array(segment) for segment in self.segments]
+        return replace(self, segments=segments, targets=_array(self.targets), weights=_array(self.weights))
+
 
 class Batches(keras.utils.PyDataset):
-    """The batches of rows in the order that a function of the epoch returns, as indices [steps, B]."""
+    """The batches of rows in the order that a function of the epoch returns, as indices of each batch.
+
+    shared: how the rows of the batches are shared, if they are; the rows then are numpy's.
+    """
 
     def __init__(
-        self, rows: Any, order: Callable[[int], np.ndarray], steps: int, epoch: Any = 0, start: Any = 0
+        self,
+        rows: Any,
+        order: Callable[[int], Any],
+        steps: int,
+        epoch: Any = 0,
+        start: Any = 0,
+        shared: SharedRows | None = None,
     ) -> None:
         super().__init__()
         self._rows = rows
@@ -130,22 +172,28 @@ class Batches(keras.utils.PyDataset):
         self._steps = steps
         self._epoch = epoch
         self._start = start
+        self.shared = shared
 
     def __len__(self) -> int:
         return self._steps
 
     def __getitem__(self, number: int) -> Any:
+        number = (number + int(self._start)) % self._steps
+        index = _without_filling(self._order(int(self._epoch))[number])
+        if self.shared:
+            with arrays():
+                x, y, weight = self._rows.pack(index, self._rows.widest)
+            lengths = x["input_mask"].sum(-1).ravel()
+            return {**x, NAME: self.shared.sources(lengths, self._rows.widest)}, y, weight
         # On TensorFlow, Keras expects later batches to be no longer than the first two, and padding is not computed.
         width = self._rows.widest if keras.backend.backend() == "tensorflow" else "longest"
-        number = (number + int(self._start)) % self._steps
-        return self._rows.pack(_without_filling(self._order(int(self._epoch))[number]), width)
+        return self._rows.pack(index, width)
 
 
 def mixed_batches(count: int, batch_size: int, seed: int, epoch: Any, lengths: Any = None) -> Any:
     """The indices of the batches of an epoch [steps, B], shuffled; by lengths, sorted within groups of batches."""
     steps = -(-count // batch_size)
-    first = tf.cast(tf.constant(seed, tf.int64), tf.int32)
-    within, between = tf.unstack(tf.random.split(tf.stack([first, tf.cast(epoch, tf.int32)]), 2))
+    within, between = _seeds(seed, epoch)
     index = tf.argsort(tf.random.stateless_uniform([count], within))  # [n]
     if lengths is not None:
         group = tf.range(count) // (GROUP * batch_size)
@@ -162,6 +210,19 @@ def filled(order: np.ndarray, batch_size: int) -> np.ndarray:
     """Indices in batches, [steps, B], with -1 as filler in the last one."""
     missing = -len(order) % batch_size
     return np.pad(order, (0, missing), constant_values=-1).reshape(-1, batch_size).astype("int32")
+
+
+def _seeds(seed: int, epoch: Any) -> Any:
+    """Two seeds for the order of an epoch."""
+    first = tf.cast(tf.constant(seed, tf.int64), tf.int32)
+    return tf.unstack(tf.random.split(tf.stack([first, tf.cast(epoch, tf.int32)]), 2))
+
+
+def _array(x: Any) -> Any:
+    """A tensor in numpy, if there is one."""
+    if hasattr(x, "row_splits"):
+        return RaggedTensor.from_row_splits(x.values, x.row_splits)
+    return None if x is None else np.asarray(x)
 
 
 def _without_filling(index: Any) -> Any:

@@ -71,6 +71,9 @@ class WindowedRows(LabelledRows):
         x = {name: tf.where(real, value, padding.get(name, 0)) for name, value in x.items()}
         return {name: tf.reshape(value, (-1, per_text, tf.shape(value)[1])) for name, value in x.items()}
 
+    def shared_in_fit(self, batch_size: int, seed: int) -> None:
+        """Not shared, since texts differ in the number of their windows."""
+
     def windows(self, texts: slice) -> tuple[TokenizedRows, np.ndarray]:
         """All windows of some texts, and how many each has."""
         counts = self.counts[texts]

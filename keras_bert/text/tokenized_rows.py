@@ -1,6 +1,7 @@
 """TokenizedRows: texts that are tokenized once, and packed into rows as often as a model reads them."""
 
 import logging
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,6 +11,7 @@ import keras
 import numpy as np
 
 from keras_bert.text.packing import Packer
+from keras_bert.text.shared_rows import MANY, WORTH, SharedRows, alike, shares_rows
 from keras_bert.text.tensors import arrays, in_graph, tf
 
 logger = logging.getLogger("keras_bert")
@@ -41,9 +43,19 @@ class TokenizedRows:
         return len(self.lengths)
 
     @cached_property
+    def row_lengths(self) -> np.ndarray:
+        """The number of positions that each row of each example needs, [n, rows per example]."""
+        return np.minimum(self._uncut, self.packer.max_length).reshape(-1, self.rows_per_example)
+
+    @cached_property
     def lengths(self) -> np.ndarray:
         """The number of positions that each example needs, [n]."""
-        return np.minimum(self._uncut, self.packer.max_length).reshape(-1, self.rows_per_example).max(1, initial=0)
+        return self.row_lengths.max(1, initial=0)
+
+    @property
+    def widest(self) -> int:
+        """A width into which every row fits."""
+        return min(-(-int(self.lengths.max()) // 16) * 16, self.packer.max_length)
 
     @cached_property
     def _uncut(self) -> np.ndarray:
@@ -65,6 +77,8 @@ class TokenizedRows:
     def by_length(self, size: int | None = None, *, tokens: int | None = None) -> list[np.ndarray]:
         """The indices of batches, the longest examples first, so that what does not fit into memory fails at once.
 
+        Where texts can share rows and there is enough padding, each batch has short and long examples.
+
         size: examples in a batch. tokens: in place of it, positions in a batch, so that long examples come in fewer.
         """
         if size and 0 < len(self) <= size:
@@ -74,7 +88,26 @@ class TokenizedRows:
             end = start + (size or max(1, (tokens or 0) // int(self.lengths[self.order[start]])))
             batches.append(self.order[start:end])
             start = end
-        return batches
+        if not (shares_rows() and len(self) >= MANY):
+            return batches
+        totals = self.row_lengths.sum(1)  # [n]
+        size = size or 1 << int(math.log2(max(1, (tokens or 0) / totals.mean())))
+        mixed = alike(self.order[::-1], totals, size)
+        first = self.row_lengths[mixed[0]].ravel()
+        saves = WORTH * len(mixed) * SharedRows.roughly(first).positions(first) < sum(map(self._padded, batches))
+        return mixed if saves else batches
+
+    def shared(self, index: np.ndarray) -> SharedRows | None:
+        """How the rows of a batch to predict are shared, if that saves enough positions."""
+        if not (shares_rows() and len(self) >= MANY):
+            return None
+        lengths = self.row_lengths[index].ravel()
+        shared = SharedRows.roughly(lengths)
+        return shared if WORTH * shared.positions(lengths) < self._padded(index) else None
+
+    def _padded(self, index: np.ndarray) -> int:
+        """How many positions the model computes for a batch whose rows are not shared."""
+        return len(index) * self.rows_per_example * -(-int(self.lengths[index].max()) // 16) * 16
 
     def pack(self, index: Any, width: int | str = "longest") -> Any:
         """The model's inputs for the examples with these indices: int32 [B, S], or [B, rows per example, S].
