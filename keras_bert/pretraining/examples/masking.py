@@ -15,6 +15,8 @@ from keras_bert.checks import check_at_least, check_share
 from keras_bert.lazy import tf
 from keras_bert.text.vocabulary import SPECIAL, Vocabulary
 
+_PHILOX = 1  # as TensorFlow's random operations number it
+
 
 @dataclass(frozen=True, kw_only=True)
 class Masking:
@@ -72,9 +74,7 @@ class Masker:
         part: (i, n) if these rows are part i of the n parts of a batch; they get the masks they have in that batch.
         """
         rows, length = tf.unstack(tf.shape(ids))
-        index, parts = part
-        noise = tf.random.stateless_uniform([4, rows * parts, length], seed, alg="philox")
-        order, luck, draw, other = tf.unstack(noise[:, rows * index : rows * (index + 1)])  # each [B, S]
+        order, luck, draw, other = (_uniform(seed, kind, rows, length, part) for kind in range(4))  # each [B, S]
         positions, chosen = self._choose(ids, order, luck)  # [B, P]
         truth = tf.gather(ids, positions, batch_dims=1)  # [B, P]
         draw, other = (tf.gather(draws, positions, batch_dims=1) for draws in (draw, other))  # [B, P]
@@ -123,3 +123,20 @@ class Masker:
         places = tf.sort(tf.where(chosen, places, length), axis=1)
         chosen = places < length
         return tf.where(chosen, places, 0), chosen
+
+
+def _uniform(seed: Any, kind: int, rows: Any, length: Any, part: tuple[int, int]) -> Any:
+    """Numbers in [0, 1) for these rows [B, S]: their part of `tf.random.stateless_uniform([4, B x parts, S])[kind]`.
+
+    Philox can start at any place of its stream, so that no numbers are drawn for the rows of other hosts.
+    """
+    index, parts = part
+    size = tf.cast(rows * length, tf.int64)
+    first = (kind * parts + index) * size  # of these numbers in the stream, in which a block has four
+    key, counter = tf.raw_ops.StatelessRandomGetKeyCounter(seed=seed)
+    low = counter[0] + tf.cast(first // 4, tf.uint64)
+    high = counter[1] + tf.cast(low < counter[0], tf.uint64)  # the carry
+    numbers = tf.raw_ops.StatelessRandomUniformV2(
+        shape=[first % 4 + size], key=key, counter=tf.stack([low, high]), alg=_PHILOX, dtype=tf.float32
+    )
+    return tf.reshape(numbers[first % 4 :], [rows, length])  # [B, S]

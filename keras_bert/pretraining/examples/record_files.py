@@ -4,17 +4,21 @@ import logging
 import os
 import struct
 from collections.abc import Iterable, Sequence
-from typing import Any
+from contextlib import suppress
 
 import numpy as np
 
 from keras_bert.lazy import tf
-from keras_bert.storage import exists, matching, open_file, size_of
+from keras_bert.pretraining.examples.record_checksums import masked_crc32c
+from keras_bert.progress import reported_if_slow
+from keras_bert.storage import exists, matching, open_file, read_bytes, size_of
 
 logger = logging.getLogger(__name__)
 
 _HEADER = struct.Struct("<QI")  # the length of the record that follows, and its checksum
+_LENGTH = struct.Struct("<Q")
 _FOOTER_SIZE = 4  # the record's own checksum
+SECONDS_UNTIL_REPORTED = 10  # that the reading of a file takes
 
 
 def find_records(source: str | os.PathLike | Iterable[str | os.PathLike]) -> list[str]:
@@ -54,19 +58,63 @@ def count_records(path: str, examples: int | None, size: int | None, damaged: st
     return count
 
 
-def read_records(files: Sequence[tuple[str, int]]) -> Any:
-    """The first records of each file, as many as given with its path, in one array of bytes."""
-    parts = []
+def read_records(files: Sequence[tuple[str, int]], chosen: np.ndarray) -> np.ndarray:
+    """The chosen records in their order, as an array of bytes. Files in which none was chosen are not opened.
+
+    files: paths, each with the number of its records, counted from the first.
+    chosen: indices of records, counted through these files.
+    """
+    order = np.argsort(chosen, kind="stable")
+    chosen = chosen[order]
+    found: list[bytes] = []
+    begin = 0
     for path, count in files:
-        try:
-            part = next(iter(tf.data.TFRecordDataset(path, buffer_size=1 << 20).take(count).batch(count)), None)
-        except tf.errors.OpError as error:
-            raise ValueError(_damage(path, error.message)) from None
-        found = 0 if part is None else len(part)
-        if part is None or found != count:
-            raise ValueError(_damage(path, f"{found} records of {count}"))
-        parts.append(part.numpy())
-    return np.concatenate(parts)
+        first, last = np.searchsorted(chosen, (begin, begin + count))
+        if first < last:
+            found += _read_from(path, count, chosen[first:last] - begin)
+        begin += count
+    records = np.empty(len(order), object)
+    records[order] = np.array(found, dtype=object)
+    return records
+
+
+def _read_from(path: str, count: int, chosen: np.ndarray) -> list[bytes]:
+    """The chosen ones of the first `count` records of a file. Only their checksums are verified."""
+
+    def slow(seconds: float) -> str:
+        return f"{path} could not be read for {seconds:.0f} seconds. Check its disk, network or bucket. Still trying."
+
+    try:
+        with reported_if_slow(slow, SECONDS_UNTIL_REPORTED):
+            content = read_bytes(path)
+    except OSError as error:
+        raise OSError(
+            f"The examples in {path} could not be read. Check its disk, network or bucket. Received: {error}"
+        ) from None
+    begins = _begins(path, content, count)
+    numbers = np.frombuffer(content, np.uint8)
+    starts = begins[chosen]
+    lengths = begins[chosen + 1] - starts - _HEADER.size - _FOOTER_SIZE
+    for start, length in ((starts, np.full_like(lengths, _LENGTH.size)), (starts + _HEADER.size, lengths)):
+        footer = numbers[(start + length)[:, np.newaxis] + np.arange(_FOOTER_SIZE)]  # [N, 4]
+        wrong = np.flatnonzero(footer.view("<u4")[:, 0] != masked_crc32c(numbers, start, length))
+        if len(wrong):
+            raise ValueError(_damage(path, f"record {chosen[wrong[0]]}, whose checksum is wrong"))
+    starts += _HEADER.size
+    return [content[start:end] for start, end in zip(starts.tolist(), (starts + lengths).tolist(), strict=True)]
+
+
+def _begins(path: str, content: bytes, count: int) -> np.ndarray:
+    """Where the first `count` records of a file begin, and where the last of them ends; [count + 1]."""
+    begins, place = [0], 0
+    read_length, around = _LENGTH.unpack_from, _HEADER.size + _FOOTER_SIZE
+    with suppress(struct.error, OverflowError):  # a header beyond the end
+        for _ in range(count):
+            place += read_length(content, place)[0] + around
+            begins.append(place)
+    if len(begins) <= count or place > len(content):
+        raise ValueError(_damage(path, f"cut off within record {min(len(begins), count) - 1}"))
+    return np.array(begins)
 
 
 def _damage(path: str, reason: str) -> str:
