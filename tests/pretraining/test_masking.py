@@ -153,6 +153,5 @@ def test_the_noise_of_a_part_is_that_of_the_whole_batch(rows, parts, length):
     for seed in ([3, 5], [2**62, -1]):
         whole = tf.random.stateless_uniform([4, rows * parts, length], seed, alg="philox").numpy()
         for index in range(parts):
-            for kind in range(4):
-                found = masking._uniform(seed, kind, rows, length, (index, parts)).numpy()
-                np.testing.assert_array_equal(found, whole[kind, rows * index : rows * (index + 1)])
+            found = [draw.numpy() for draw in masking._noise(seed, rows, length, (index, parts))]
+            np.testing.assert_array_equal(found, whole[:, rows * index : rows * (index + 1)])

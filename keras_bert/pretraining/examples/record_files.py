@@ -59,27 +59,30 @@ def count_records(path: str, examples: int | None, size: int | None, damaged: st
 
 
 def read_records(files: Sequence[tuple[str, int]], chosen: np.ndarray) -> np.ndarray:
-    """The chosen records in their order, as an array of bytes. Files in which none was chosen are not opened.
+    """The chosen records in their order, as an array of bytes. Only their checksums are verified.
 
-    files: paths, each with the number of its records, counted from the first.
+    files: paths, each with the number of its records, counted from the first. Those without a chosen one stay closed.
     chosen: indices of records, counted through these files.
     """
     order = np.argsort(chosen, kind="stable")
-    chosen = chosen[order]
-    found: list[bytes] = []
+    framed: list[bytes] = []
     begin = 0
     for path, count in files:
-        first, last = np.searchsorted(chosen, (begin, begin + count))
+        first, last = np.searchsorted(chosen, (begin, begin + count), sorter=order)
         if first < last:
-            found += _read_from(path, count, chosen[first:last] - begin)
+            framed += _read_from(path, count, chosen[order[first:last]] - begin)
         begin += count
+    wrong = _first_wrong(framed)
+    if wrong is not None:
+        owner = np.searchsorted(np.cumsum([count for _, count in files]), chosen[order[wrong]], "right")
+        raise ValueError(_damage(files[owner][0], "a record whose checksum is wrong"))
     records = np.empty(len(order), object)
-    records[order] = np.array(found, dtype=object)
+    records[order] = np.array([frame[_HEADER.size : -_FOOTER_SIZE] for frame in framed], dtype=object)
     return records
 
 
 def _read_from(path: str, count: int, chosen: np.ndarray) -> list[bytes]:
-    """The chosen ones of the first `count` records of a file. Only their checksums are verified."""
+    """The chosen ones of the first `count` records of a file, each with its header and its footer."""
 
     def slow(seconds: float) -> str:
         return f"{path} could not be read for {seconds:.0f} seconds. Check its disk, network or bucket. Still trying."
@@ -92,20 +95,28 @@ def _read_from(path: str, count: int, chosen: np.ndarray) -> list[bytes]:
             f"The examples in {path} could not be read. Check its disk, network or bucket. Received: {error}"
         ) from None
     begins = _begins(path, content, count)
-    numbers = np.frombuffer(content, np.uint8)
-    starts = begins[chosen]
-    lengths = begins[chosen + 1] - starts - _HEADER.size - _FOOTER_SIZE
-    for start, length in ((starts, np.full_like(lengths, _LENGTH.size)), (starts + _HEADER.size, lengths)):
-        footer = numbers[(start + length)[:, np.newaxis] + np.arange(_FOOTER_SIZE)]  # [N, 4]
-        wrong = np.flatnonzero(footer.view("<u4")[:, 0] != masked_crc32c(numbers, start, length))
+    return [content[begins[number] : begins[number + 1]] for number in chosen.tolist()]
+
+
+def _first_wrong(framed: list[bytes]) -> int | None:
+    """The index of the first record whose header or data do not match their checksums."""
+    content = np.frombuffer(b"".join(framed), np.uint8)
+    sizes = np.array([len(frame) for frame in framed])
+    starts = np.cumsum(sizes) - sizes
+    for skipped, lengths in (
+        (0, np.full_like(sizes, _LENGTH.size)),
+        (_HEADER.size, sizes - _HEADER.size - _FOOTER_SIZE),
+    ):
+        begins = starts + skipped
+        stored = content[(begins + lengths)[:, np.newaxis] + np.arange(_FOOTER_SIZE)]  # [N, 4]
+        wrong = np.flatnonzero(stored.view("<u4")[:, 0] != masked_crc32c(content, begins, lengths))
         if len(wrong):
-            raise ValueError(_damage(path, f"record {chosen[wrong[0]]}, whose checksum is wrong"))
-    starts += _HEADER.size
-    return [content[start:end] for start, end in zip(starts.tolist(), (starts + lengths).tolist(), strict=True)]
+            return int(wrong[0])
+    return None
 
 
-def _begins(path: str, content: bytes, count: int) -> np.ndarray:
-    """Where the first `count` records of a file begin, and where the last of them ends; [count + 1]."""
+def _begins(path: str, content: bytes, count: int) -> list[int]:
+    """Where the first `count` records of a file begin, and where the last of them ends."""
     begins, place = [0], 0
     read_length, around = _LENGTH.unpack_from, _HEADER.size + _FOOTER_SIZE
     with suppress(struct.error, OverflowError):  # a header beyond the end
@@ -114,7 +125,7 @@ def _begins(path: str, content: bytes, count: int) -> np.ndarray:
             begins.append(place)
     if len(begins) <= count or place > len(content):
         raise ValueError(_damage(path, f"cut off within record {min(len(begins), count) - 1}"))
-    return np.array(begins)
+    return begins
 
 
 def _damage(path: str, reason: str) -> str:
