@@ -152,8 +152,8 @@ class ExampleReader:
             return x, y, {name: w * tf.reshape(real, [-1] + [1] * (w.shape.rank - 1)) for name, w in weight.items()}
 
         def groups() -> Iterator[Any]:
-            options = {"batch_size": batch_size, "start": start, "part": part, "epochs": epochs, "fill": fill}
-            for shards, chosen in groups_of_part(self.counts, seed, **options):
+            wanted: dict[str, Any] = {"start": start, "part": part, "epochs": epochs, "fill": fill}
+            for shards, chosen in groups_of_part(self.counts, seed, batch_size=batch_size, **wanted):
                 yield read_records([(self.paths[shard], self.counts[shard]) for shard in shards], chosen)
 
         dataset = tf.data.Dataset.from_generator(groups, output_signature=tf.TensorSpec([None], tf.string))
