@@ -1,9 +1,7 @@
 """Equal weights on any number of devices, workers and parts, in processes of their own with two logical CPUs."""
 
 import json
-import logging
 import os
-import time
 
 import keras
 import numpy as np
@@ -13,7 +11,6 @@ import tensorflow as tf
 import keras_bert
 from keras_bert.layers.norm import Dropout
 from keras_bert.training.train import train
-from tests.soak import IN_SOAK
 from tests.subprocesses import FORKS, fork, free_port
 from tests.training.small_training import BATCH, batches, small_pretrainer, weights
 
@@ -69,44 +66,6 @@ def test_weights_are_those_of_one_device(tmp_path):
         "ckpt-40.index",
         "ckpt-50.index",
     ]
-
-
-def until_killed(index, addresses, folder):
-    """A run without an end; what it logs and how it ends is in a file."""
-    log = logging.FileHandler(folder / f"{index}.log")
-    logging.getLogger("keras_bert").addHandler(log)
-    cluster = {"cluster": {"worker": addresses}, "task": {"type": "worker", "index": index}}
-    os.environ["TF_CONFIG"] = json.dumps(cluster)
-    try:
-        trained(keras_bert.strategy(), 10**9, directory=str(folder / "run"), checkpoint_every=20)
-    except ConnectionError as error:
-        (folder / f"{index}.error").write_text(str(error))
-        os._exit(3)  # Python's end would wait for the other worker
-
-
-@IN_SOAK
-def test_a_dead_worker_is_named_and_one_that_returns_waits_with_a_word(tmp_path):
-    addresses = [f"localhost:{free_port()}" for _ in range(2)]
-    first, second = (FORKS.Process(target=until_killed, args=(i, addresses, tmp_path), daemon=True) for i in range(2))
-    for worker in (first, second):
-        worker.start()
-    wait_for(lambda: (tmp_path / "run" / "checkpoints" / "checkpoint").exists(), 60)
-    second.kill()
-    wait_for(lambda: f"worker 1 ({addresses[1]})" in "".join(x.read_text() for x in tmp_path.glob("0.*")), 30)
-    first.join(120)
-    assert first.exitcode == 3
-    assert f"The run has lost worker 1 ({addresses[1]})" in (tmp_path / "0.error").read_text()
-    again = FORKS.Process(target=until_killed, args=(1, addresses, tmp_path), daemon=True)
-    again.start()
-    wait_for(lambda: f"Waiting for worker 0 ({addresses[0]})" in (tmp_path / "1.log").read_text(), 30)
-    again.kill()
-
-
-def wait_for(condition, seconds):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.1)
 
 
 def on_replicas():
