@@ -1,4 +1,4 @@
-"""Measure how fast hosts read pretraining examples together: each host's part is timed alone, in turn.
+"""Measure how fast hosts read pretraining examples together: the part of each is timed by itself, in turn.
 
     python benchmarks/feeding.py
     python benchmarks/feeding.py --examples 262144 --length 512 --batch 1024

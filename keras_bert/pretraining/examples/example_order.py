@@ -55,7 +55,7 @@ def groups_of_part(
     >>> parts = [(0, 2), (1, 2)]
     >>> options = {"batch_size": 2, "start": 1, "epochs": 1, "fill": False}
     >>> found = [group.order.size for part in parts for group in groups_of_part([4, 3], 0, part=part, **options)]
-    >>> found  # of the 7 examples, 2 are in the first batch, and 1 would be alone in the last one
+    >>> found  # of the 7 examples, 2 are in the first batch, and the last batch would not be full
     [2, 2]
     """
     index, parts = part
