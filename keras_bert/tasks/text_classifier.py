@@ -29,7 +29,10 @@ from keras_bert.tasks.metrics import label_scores, multi_label_scores
 from keras_bert.tasks.metrics.by_label import scores_by_label
 from keras_bert.tasks.metrics.calibration import LEAST, best_temperature, best_thresholds, calibration_error
 from keras_bert.tasks.metrics.classification import positive_label
+from keras_bert.tasks.other_columns import OtherColumns, with_columns
 from keras_bert.tasks.readers import TABLE_FIELDS, Reading, Rows
+from keras_bert.tasks.reports.findings import Findings, text_columns
+from keras_bert.tasks.reports.label_findings import label_findings, several_labels_findings
 from keras_bert.tasks.signature import Logits, Signature, classify_signatures
 from keras_bert.text.tensors import tf
 from keras_bert.wording import listed
@@ -79,6 +82,7 @@ class TextClassifier(LongTextTask):
         temperature: what logits are divided by, so that probabilities are right as often as they say; see `calibrate`.
         thresholds: with `multi_label`, the probability from which a text has a label, for each label; by default 0.5.
         abstain_below: return None, "" in an export, in place of a label that is less likely than this.
+        other_columns: numbers and categories that the head reads beside the text; see `OtherColumns`.
         freeze: train only the head.
 
     >>> import keras_bert
@@ -94,7 +98,7 @@ class TextClassifier(LongTextTask):
     """
 
     command: str = "classify"
-    reading_fields: tuple[str, ...] = (*TABLE_FIELDS, "separator", "positive")
+    reading_fields: tuple[str, ...] = (*TABLE_FIELDS, "number", "category", "separator", "positive")
     usage: str = 'task.classify("a text")'
     heads: tuple[str, ...] = ("classifier",)
     run_fields: tuple[str, ...] = (*LongTextTask.run_fields, "calibrate", "abstain_below")
@@ -115,6 +119,7 @@ class TextClassifier(LongTextTask):
         temperature: float = 1.0,
         thresholds: Sequence[float] | None = None,
         abstain_below: float = 0.0,
+        other_columns: OtherColumns | None = None,
         freeze: bool = False,
         name: str | None = None,
     ) -> None:
@@ -127,13 +132,14 @@ class TextClassifier(LongTextTask):
         classifier = head_layer(len(labels), bert, name="classifier")
 
         # === Functional model ===
-        logits = classifier(dropout(vectors))  # [B, C]
+        inputs, vectors = with_columns(inputs, dropout(vectors), other_columns)
+        logits = classifier(vectors)  # [B, C]
         super().__init__(bert, inputs, logits, freeze=freeze, name=name)
 
         # === Config ===
         self.labels = labels
         self.multi_label = multi_label
-        self._set_long(long, pool, max_windows)
+        self._set_long(long, pool, max_windows, other_columns)
         self.temperature = temperature
         self.thresholds = None if thresholds is None else tuple(thresholds)
         self.abstain_below = abstain_below
@@ -189,7 +195,7 @@ class TextClassifier(LongTextTask):
                 "positive (--positive) was given where a text can have several labels. Leave it out: the F1 of each "
                 f"label is reported. Received: positive={positive!r}"
             )
-        options = {**cls._long_options(settings), "abstain_below": settings.abstain_below or 0.0}
+        options = {**cls._options(rows, settings), "abstain_below": settings.abstain_below or 0.0}
         return cls(bert, labels, multi_label=several, **options)
 
     @property
@@ -227,6 +233,13 @@ class TextClassifier(LongTextTask):
         found = {"labels": scores_by_label(rows[true], rows[predicted], self.labels)}
         label = positive_label(self.labels, options.get("positive"))
         return found if label is None else {**found, "positive": label}
+
+    def findings(self, x: Any, y: Any, examples: LabelledRows, logits: list[np.ndarray], **options: Any) -> Findings:
+        columns, answers = text_columns(x, self._names(x)), self.decode(examples, logits)
+        scores = np.array([[*answer.scores.values()] for answer in answers])  # [n, C]
+        if self.multi_label:
+            return several_labels_findings(columns, self.target_ids(y), self._predicted(answers), scores, self.labels)
+        return label_findings(columns, self.target_ids(y), scores, self.labels)
 
     def _predicted(self, answers: list[Classification]) -> np.ndarray:
         """The answers as `target_ids` has them; the most likely label also where the answer is that none is sure."""
