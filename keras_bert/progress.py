@@ -1,6 +1,7 @@
 """Progress of long work: bars on standard error if that is an interactive terminal, and log lines elsewhere."""
 
 import logging
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -72,3 +73,26 @@ class ProgressLog:
         left = (now - self.begin) / done * (total - done)
         of = f" of {total} ({100 * done // total} %), about {left / 60:.0f} minutes left" if total else ""
         logger.info("%s: step %d%s, %s", self.title, done, of, note())
+
+
+@contextmanager
+def reported_if_slow(message: Callable[[float], str | None], every: float) -> Iterator[None]:
+    """A block that may wait forever for something outside this process: warnings say for what.
+
+    Args:
+        message: called with the seconds since the block began; None logs nothing.
+        every: seconds between the warnings, of which the first is due as late.
+    """
+    begin, ended = time.monotonic(), threading.Event()
+
+    def watch() -> None:
+        while not ended.wait(every):
+            text = message(time.monotonic() - begin)
+            if text is not None and not ended.is_set():
+                logger.warning("%s", text)
+
+    threading.Thread(target=watch, daemon=True).start()
+    try:
+        yield
+    finally:
+        ended.set()

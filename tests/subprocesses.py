@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import socket
 import subprocess
 import sys
 import textwrap
@@ -31,3 +32,9 @@ def python(code: str, *arguments: str, **environment: str) -> str:
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
+
+
+def free_port() -> int:
+    """A port of this machine on which nothing listens."""
+    with socket.create_server(("localhost", 0)) as found:
+        return found.getsockname()[1]

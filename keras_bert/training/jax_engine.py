@@ -1,7 +1,9 @@
-"""Trainer and Evaluator of JAX: steps on every device of a mesh. `orbit_engine.py` is the same for TensorFlow."""
+"""Trainer and Evaluator of JAX: steps on every device of a mesh, many in one call.
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+`orbit_engine.py` is the same for TensorFlow.
+"""
+
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -9,7 +11,7 @@ import jax.numpy as jnp
 import keras
 import numpy as np
 from jax.experimental import multihost_utils
-from jax.sharding import NamedSharding, PartitionSpec
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from keras import ops
 
 from keras_bert.training.jax_checkpoints import Checkpoints as Checkpoints
@@ -17,7 +19,7 @@ from keras_bert.training.measure import Measure
 from keras_bert.training.strategy import check_batch_size
 
 AXIS = "batch"  # the axis of the mesh, as Keras names it
-SAME, SPLIT = PartitionSpec(), PartitionSpec(AXIS)
+SAME, SPLIT, STACKED = PartitionSpec(), PartitionSpec(AXIS), PartitionSpec(None, AXIS)  # [B, ...], [steps, B, ...]
 
 
 class Trainer:
@@ -36,27 +38,46 @@ class Trainer:
         self.accumulate = accumulate
         self.clip_norm = clip_norm
         self.scales_loss = hasattr(optimizer, "dynamic_scale")
-        self.batches = iter(dataset)
+        self.mesh = strategy.device_mesh.backend_mesh
+        self.batches = dataset.as_numpy_iterator()
+        self.longest = 0  # loop so far
         self.variables = [model.trainable_variables, model.non_trainable_variables, optimizer.variables]
-        self.compiled_step = jax.jit(_on_each_device(self.replica_step, strategy), donate_argnums=0)
+        self.compiled_loop = jax.jit(_on_each_device(self.replica_loop, self.mesh, STACKED, SAME), donate_argnums=0)
 
     # === Many steps ===
 
     def train(self, num_steps: int) -> dict[str, float]:
-        state, outputs = tuple(map(_values, self.variables)), []
-        try:
-            for _ in range(num_steps):  # the host reads the next batch while the devices compute
-                state, *output = self.compiled_step(state, next(self.batches))
-                outputs.append(output)
-        finally:  # what the variables held was given to the first step, to be overwritten
-            for some, values in zip(self.variables, state, strict=True):
-                for variable, value in zip(some, values, strict=True):
-                    variable.assign(value)
-        measured, finite = zip(*jax.device_get(outputs), strict=True)
-        begin = int(self.step.numpy())
+        batches = self.next_batches(num_steps)
+        state, sums, first_bad = self.compiled_loop(tuple(map(_values, self.variables)), batches, np.int32(num_steps))
+        for some, values in zip(self.variables, state, strict=True):
+            for variable, value in zip(some, values, strict=True):
+                variable.assign(value)
+        begin, first_bad = int(self.step.numpy()), int(first_bad)
         self.step.assign(begin + num_steps)
-        bad = np.flatnonzero(np.logical_not(finite))
-        return {**_means(self._names, sum(measured)), "first_bad": begin + int(bad[0]) if len(bad) else -1}
+        return {**_means(self._names, np.asarray(sums)), "first_bad": begin + first_bad if first_bad >= 0 else -1}
+
+    def next_batches(self, num_steps: int) -> Any:
+        """The next batches on the devices, each array [steps, B, ...], filled up so that all loops have one shape."""
+        self.longest = max(self.longest, num_steps)
+        batches = [next(self.batches) for _ in range(num_steps)]
+        batches += batches[-1:] * (self.longest - num_steps)
+        return _on_devices(jax.tree.map(lambda *steps: np.stack(steps), *batches), self.mesh, STACKED)
+
+    def replica_loop(self, state: Any, batches: Any, num_steps: Any) -> tuple[Any, Any, Any]:
+        """The state after `num_steps` steps, the sums of their measures, and the first bad one, from 0, or -1.
+
+        `num_steps` is no part of the program, as it would be of a `lax.scan`: that would compile a program for each
+        length of a loop, and each might round differently.
+        """
+        step = jax.jit(self.replica_step)
+
+        def add(index: Any, before: Any) -> Any:
+            state, sums, first_bad = before
+            state, measured, finite = step(state, jax.tree.map(lambda x: x[index], batches))
+            return state, sums + measured, jnp.where((first_bad < 0) & ~finite, index, first_bad)
+
+        measured = jax.eval_shape(step, state, jax.tree.map(lambda x: x[0], batches))[1]
+        return jax.lax.fori_loop(0, num_steps, add, (state, jnp.zeros_like(measured), jnp.int32(-1)))
 
     # === One step, on each device ===
 
@@ -127,11 +148,13 @@ class Evaluator:
     def __init__(self, model: Any, dataset: Any, *, strategy: Any) -> None:
         self.model = model
         self.dataset = dataset
-        self.compiled_step = jax.jit(_on_each_device(self.replica_step, strategy))
+        self.mesh = strategy.device_mesh.backend_mesh
+        self.compiled_step = jax.jit(_on_each_device(self.replica_step, self.mesh, SPLIT))
 
     def evaluate(self) -> dict[str, float]:
         values = _values(self.model.variables)
-        sums = sum(np.asarray(self.compiled_step(values, batch)) for batch in self.dataset)
+        batches = (_on_devices(batch, self.mesh, SPLIT) for batch in self.dataset.as_numpy_iterator())
+        sums = sum(np.asarray(self.compiled_step(values, batch)) for batch in batches)
         return _means(self._names, sums)
 
     def replica_step(self, values: Any, batch: Any) -> Any:
@@ -144,23 +167,17 @@ class Evaluator:
 # === Devices ===
 
 
-@dataclass(frozen=True)
-class Batches:
-    """The batches of a tf.data.Dataset, each split over the devices."""
-
-    dataset: Any
-    sharding: NamedSharding
-
-    def __iter__(self) -> Iterator[Any]:
-        for batch in self.dataset.as_numpy_iterator():
-            yield jax.tree.map(lambda x: jax.make_array_from_process_local_data(self.sharding, x), batch)
-
-
-def distribute(batches: Any, strategy: Any, batch_size: int, start: int = 0) -> Batches:
-    """The batches from step `start` on, in which each device has its rows of each global batch."""
+def distribute(batches: Any, strategy: Any, batch_size: int, start: int = 0) -> Any:
+    """The batches from step `start` on, as a tf.data.Dataset of this process's rows of each global batch."""
     check_batch_size(batch_size, strategy)
-    dataset = batches(start, (jax.process_index(), jax.process_count()))
-    return Batches(dataset.prefetch(4), NamedSharding(strategy.device_mesh.backend_mesh, SPLIT))
+    processes = sorted({device.process_index for device in strategy.device_mesh.backend_mesh.devices.flat})
+    return batches(start, (processes.index(jax.process_index()), len(processes)))
+
+
+def _on_devices(rows: Any, mesh: Mesh, spec: PartitionSpec) -> Any:
+    """The global batch, of which each process gives its rows."""
+    sharding = NamedSharding(mesh, spec)
+    return jax.tree.map(lambda x: jax.make_array_from_process_local_data(sharding, x), rows)
 
 
 def check_scope(variables: Any, strategy: Any) -> None:
@@ -174,11 +191,10 @@ def agreement(strategy: Any) -> Callable[[Any], bool]:
     return lambda flag: bool(multihost_utils.process_allgather(np.array(bool(flag))).any())
 
 
-def _on_each_device(step: Callable, strategy: Any) -> Callable:
-    """A function of the same values on all devices, and of a batch of which each has its rows."""
-    mesh = strategy.device_mesh.backend_mesh
+def _on_each_device(step: Callable, mesh: Mesh, *specs: PartitionSpec) -> Callable:
+    """A function of the same values on all devices, and of batches of which each has its rows."""
     # With check_vma, JAX would sum gradients by itself, before they are float32 again under a mixed policy.
-    return jax.shard_map(step, mesh=mesh, in_specs=(SAME, SPLIT), out_specs=SAME, check_vma=False)
+    return jax.shard_map(step, mesh=mesh, in_specs=(SAME, *specs), out_specs=SAME, check_vma=False)
 
 
 def _values(variables: Any) -> list[Any]:

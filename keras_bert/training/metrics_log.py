@@ -50,6 +50,7 @@ class MetricsLog:
     With a directory, also the `MetricsFiles`.
 
     start: the step the run resumes from. steps: of all phases together.
+    batch_size, seq_length: rows of a global batch, and positions of a row, if known.
     peak, flops_per_token: FLOP/s of the devices, and FLOP of a token, if known.
     """
 
@@ -59,6 +60,8 @@ class MetricsLog:
         *,
         start: int,
         steps: int,
+        batch_size: int,
+        seq_length: int | None = None,
         peak: float | None = None,
         flops_per_token: float | None = None,
     ) -> None:
@@ -66,6 +69,9 @@ class MetricsLog:
         from rich.live import Live
 
         self.steps = steps
+        self.batch_size = batch_size
+        self.positions = batch_size * seq_length if seq_length else None
+        self.is_compiled = False
         self.share_of_a_token = flops_per_token / peak if peak and flops_per_token else None
         self.files = MetricsFiles(directory, start=start) if directory else None
         console = Console(stderr=True)
@@ -84,13 +90,20 @@ class MetricsLog:
             self.files.close()
 
     def __call__(self, step: int, means: dict[str, float], *, loop_steps: int = 0, seconds: float = 0.0) -> None:
-        """Report the means of the last `loop_steps` steps; 0 of them mean a validation."""
+        """Report the means of the last `loop_steps` steps; 0 of them mean a validation.
+
+        The first loop has no speed: most of its time goes into compiling.
+        """
         record: dict[str, float] = {"step": step, **means}
-        if loop_steps:
+        if loop_steps and self.positions:
+            record["padding_share"] = 1 - means["tokens"] / self.positions
+        if loop_steps and self.is_compiled:
             record["seconds_per_step"] = seconds / loop_steps
+            record["examples_per_second"] = self.batch_size * loop_steps / seconds
             record["tokens_per_second"] = means["tokens"] * loop_steps / seconds
             if self.share_of_a_token:
                 record["share_of_peak"] = record["tokens_per_second"] * self.share_of_a_token
+        self.is_compiled = True
         if self.files:
             self.files.write(record)
         line = _line(record, self.steps)
@@ -104,10 +117,14 @@ class MetricsLog:
 def _line(record: dict[str, float], steps: int) -> str:
     parts = [f"step {record['step']:,} of {steps:,}"]
     parts += [f"{name} {value:.4g}" for name, value in record.items() if name.endswith(("loss", "accuracy"))]
+    if "learning_rate" in record:
+        parts.append(f"learning rate {record['learning_rate']:.3g}")
+    if "padding_share" in record:
+        parts.append(f"{record['padding_share']:.0%} padding")
     if "tokens_per_second" in record:
-        parts.append(f"{record['tokens_per_second']:,.0f} tokens/s")
+        parts.append(f"{record['examples_per_second']:,.0f} examples/s, {record['tokens_per_second']:,.0f} tokens/s")
     if "share_of_peak" in record:
-        parts.append(f"{record['share_of_peak']:.0%} of the peak")
+        parts.append(f"{record['share_of_peak']:.0%} of the peak (MFU)")
     if "seconds_per_step" in record:
         left = timedelta(seconds=round((steps - record["step"]) * record["seconds_per_step"]))
         parts.append(f"{left} left")

@@ -1,7 +1,6 @@
 """strategy: the devices a model trains on, and what they require."""
 
 import contextlib
-import json
 import logging
 import os
 from pathlib import Path
@@ -11,6 +10,8 @@ import keras
 
 from keras_bert.installation import need_tensorflow
 from keras_bert.lazy import tf
+from keras_bert.progress import reported_if_slow
+from keras_bert.training.workers import SECONDS_UNTIL_NAMED, addresses, waiting_for_workers
 
 logger = logging.getLogger("keras_bert")
 
@@ -40,7 +41,7 @@ def strategy(name: str = "auto") -> Any:
     need_tensorflow("`keras_bert.strategy`")
     if kind == "tpu" or (kind == "auto" and _tpu()):
         return _tpu_strategy(tpu_name or _tpu())
-    if kind == "multi_worker" or (kind == "auto" and len(_workers()) > 1):
+    if kind == "multi_worker" or (kind == "auto" and len(addresses()) > 1):
         return _multi_worker_strategy()
     devices = _devices()
     if kind == "mirrored" or (kind == "auto" and len(devices) > 1):
@@ -109,8 +110,10 @@ def _jax_strategy(name: str) -> Any:
     import jax
 
     if name == "multi_worker" and not jax.distributed.is_initialized():
-        keras.distribution.initialize()
+        with reported_if_slow(_waiting_for_processes, SECONDS_UNTIL_NAMED):
+            keras.distribution.initialize()
     found = jax.local_devices() if name in ("one", "mirrored") else jax.devices()
+    found = sorted(found, key=lambda device: (device.process_index, device.id))  # a process has rows in a row
     if name.startswith("tpu") and (name != "tpu" or found[0].platform != "tpu"):
         raise ValueError(
             "On the JAX backend, the strategy 'tpu' means the chips of this TPU VM. Run on one, or use another "
@@ -119,6 +122,13 @@ def _jax_strategy(name: str) -> Any:
     devices = [f"{device.platform}:{device.id}" for device in (found[:1] if name == "one" else found)]
     logger.info("Running on %s: %s.", f"{len(devices)} devices" if devices[1:] else "one device", ", ".join(devices))
     return keras.distribution.DataParallel(devices=devices, auto_shard_dataset=False)
+
+
+def _waiting_for_processes(seconds: float) -> str:
+    return (
+        f"Waiting for the other processes, for {seconds:.0f} seconds. Start the same command on each. Received: "
+        f"KERAS_DISTRIBUTION_JOB_ADDRESSES={os.environ.get('KERAS_DISTRIBUTION_JOB_ADDRESSES')!r}"
+    )
 
 
 def _tpu() -> str | None:
@@ -152,30 +162,16 @@ def _tpu_strategy(name: str | None) -> Any:
     return chosen
 
 
-def _workers() -> list[str]:
-    """The addresses of the workers that TF_CONFIG lists."""
-    if not os.environ.get("TF_CONFIG"):
-        return []
-    try:
-        cluster = json.loads(os.environ["TF_CONFIG"]).get("cluster", {})
-        return [*cluster.get("chief", []), *cluster.get("worker", [])]
-    except (ValueError, AttributeError) as error:
-        raise ValueError(
-            'The environment variable TF_CONFIG must be JSON such as {"cluster": {"worker": ["host:port", ...]}, '
-            f'"task": {{"type": "worker", "index": 0}}}}. Fix or unset it. Received: {os.environ["TF_CONFIG"]!r} '
-            f"({error})"
-        ) from None
-
-
 def _multi_worker_strategy() -> Any:
-    workers = _workers()
+    workers = addresses()
     if not workers:
         raise ValueError(
             "The strategy 'multi_worker' needs a list of workers, but TF_CONFIG is not set or lists none. Set "
             f"TF_CONFIG on each worker. Received: TF_CONFIG={os.environ.get('TF_CONFIG')!r}"
         )
     try:
-        chosen = tf.distribute.MultiWorkerMirroredStrategy()
+        with waiting_for_workers():
+            chosen = tf.distribute.MultiWorkerMirroredStrategy()
     except RuntimeError as error:
         raise RuntimeError(
             "The strategy of several workers cannot be created after models or tensors. Call keras_bert.strategy "

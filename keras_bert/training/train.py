@@ -14,6 +14,7 @@ import keras
 from keras_bert.training.device_peak import device_peak
 from keras_bert.training.metrics_log import MetricsLog
 from keras_bert.training.strategy import check_batch_size, is_chief
+from keras_bert.training.workers import waiting_for_workers
 
 ENGINE = "jax_engine" if keras.backend.backend() == "jax" else "orbit_engine"  # they have the same names
 
@@ -48,6 +49,7 @@ def train(
     keep_every_hours: float | None = None,
     validation: Any = None,
     validate_every: int = 1000,
+    seq_length: int | None = None,
     flops_per_token: float | None = None,
     where: Callable[[int], str] = "batch {}".format,
 ) -> None:
@@ -65,6 +67,7 @@ def train(
     steps_per_loop: how many steps run in one graph, without a log line, checkpoint or signal in between.
     keep: how many of the latest checkpoints are kept. keep_every_hours: of the older ones, one in so many hours is.
     validation: like `batches`, but with an end.
+    seq_length: of a row, for the share of padding in the log.
     where: returns the place of a step's data, which is named if the loss is not finite.
     """
     check_batch_size(batch_size, strategy, accumulate)
@@ -92,6 +95,8 @@ def train(
         directory if is_chief(strategy) else None,
         start=now,
         steps=total_steps or steps,
+        batch_size=batch_size,
+        seq_length=seq_length,
         peak=device_peak(strategy),
         flops_per_token=flops_per_token,
     )
@@ -99,17 +104,22 @@ def train(
     with log, _signals(directory is not None) as asked_to_stop:
         while now < steps:
             goal = min(now + steps_per_loop, steps, _next(now, checkpoint_every), _next(now, validate_every))
+            rate = float(keras.ops.convert_to_numpy(optimizer.learning_rate))
             began = time.perf_counter()
-            means = trainer.train(goal - now)
+            with waiting_for_workers(strategy):
+                means = trainer.train(goal - now)
             seconds = time.perf_counter() - began
             if (bad := means.pop("first_bad")) >= 0:
                 raise _not_finite(bad, means, where(bad), checkpoints)
-            log(goal, means, loop_steps=goal - now, seconds=seconds)
+            log(goal, {**means, "learning_rate": rate}, loop_steps=goal - now, seconds=seconds)
             now = goal
-            stop = on_any_worker(asked_to_stop)
+            with waiting_for_workers(strategy):
+                stop = on_any_worker(asked_to_stop)
             # Before the checkpoint of this step, so that a resumed run repeats a validation that was interrupted.
             if validated and not stop and (now == steps or now % validate_every == 0):
-                log(now, {f"validation_{name}": mean for name, mean in validated().items()})
+                with waiting_for_workers(strategy):
+                    means = validated()
+                log(now, {f"validation_{name}": mean for name, mean in means.items()})
             if checkpoints and (stop or now == steps or now % checkpoint_every == 0):
                 checkpoints.save(now)
             if stop:

@@ -73,7 +73,7 @@ def prepare() -> int:
 # === What is compared ===
 
 SAME_RESULT = {"examples-on-two": "examples"}
-TIMED = ("seconds_per_step", "tokens_per_second", "share_of_peak")
+TIMED = ("seconds_per_step", "examples_per_second", "tokens_per_second", "share_of_peak")
 
 
 def contents(folder: Path) -> dict[str, object]:

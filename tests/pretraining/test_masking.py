@@ -3,6 +3,7 @@ import random
 import numpy as np
 import pytest
 
+from keras_bert.pretraining.examples import masking
 from keras_bert.pretraining.examples.masking import Masker, Masking
 from tests.parity import google_pairs
 from tests.pretraining.corpus import SPECIAL, VOCABULARY
@@ -143,3 +144,14 @@ def test_bad_rates_and_vocabularies():
         Masker(Masking(), Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a"]), 8)
     with pytest.raises(ValueError, match="only special pieces"):
         Masker(Masking(), Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[unused1]"]), 8)
+
+
+@pytest.mark.parametrize(("rows", "parts", "length"), [(1, 1, 3), (3, 5, 7), (4, 2, 16), (5, 3, 1)])
+def test_the_noise_of_a_part_is_that_of_the_whole_batch(rows, parts, length):
+    import tensorflow as tf
+
+    for seed in ([3, 5], [2**62, -1]):
+        whole = tf.random.stateless_uniform([4, rows * parts, length], seed, alg="philox").numpy()
+        for index in range(parts):
+            found = [draw.numpy() for draw in masking._noise(seed, rows, length, (index, parts))]
+            np.testing.assert_array_equal(found, whole[:, rows * index : rows * (index + 1)])

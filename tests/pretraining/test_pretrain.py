@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import shutil
+import signal
 import sys
 from collections import Counter
 
@@ -16,6 +17,8 @@ import keras_bert_cli as cli
 from keras_bert.pretraining import RECIPES, Recipe, evaluate, pretrain, write_examples
 from keras_bert.pretraining.examples.read_examples import ExampleReader
 from keras_bert.pretraining.run.run_directory import finished_model, run_directory, write_model
+from keras_bert.training.metrics_log import MetricsLog, read_metrics
+from keras_bert.training.optimizer import WarmupLinearDecay
 from keras_bert.weights import our_folder
 from keras_bert.weights.checkpoint import Checkpoint
 from tests.pretraining.small_source import write_source
@@ -195,6 +198,50 @@ def test_a_run_without_a_checkpoint_leaves_its_directory_as_it_was(folder, tmp_p
 def _pretrainer_folder(folder, path):
     our_folder.write_checkpoint(Checkpoint.of(keras_bert.Pretrainer(keras_bert.load(folder / "source"))), path)
     return path
+
+
+@pytest.mark.long
+def test_a_run_is_shortened_and_extended(folder, tmp_path, monkeypatch, caplog):
+    output = tmp_path / "run"
+
+    def to(steps):
+        run(folder, output, dataclasses.replace(RECIPE, steps=steps), data=["12"], steps_per_loop=1)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            MetricsLog, "__call__", lambda self, step, *_, **__: step == 4 and signal.raise_signal(signal.SIGINT)
+        )
+        with pytest.raises(KeyboardInterrupt):
+            to(20)
+    with pytest.raises(FileExistsError, match=r"is at step 4 already.*steps=3 \(was 20\)"):
+        to(3)
+    to(6)
+    (output / "curve.png").unlink()
+    with monkeypatch.context() as patch:
+        write = MetricsLog.__call__
+
+        def interrupted(self, step, *values, **options):
+            write(self, step, *values, **options)
+            if step == 8:
+                signal.raise_signal(signal.SIGINT)
+
+        patch.setattr(MetricsLog, "__call__", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            to(10)
+    assert (output / "curve.png").read_bytes().startswith(b"\x89PNG")
+    assert not (output / our_folder.WEIGHTS).exists()
+    to(10)
+    assert "the run of 20 steps is now one of 6. From step 4 on" in caplog.text
+    assert "the run of 6 steps is now one of 10. From step 6 on" in caplog.text
+    rates = {record["step"]: record["learning_rate"] for record in read_metrics(f"{output}/metrics.jsonl")}
+    steps_of = {step: 6 if step <= 6 else 10 for step in rates}
+    assert list(rates) == [5, 6, 7, 8, 9, 10]  # the first four were not logged
+    for step, rate in rates.items():  # of the last of the steps that were done
+        schedule = WarmupLinearDecay(1e-2, steps=steps_of[step], warmup_steps=round(0.1 * steps_of[step]))
+        assert rate == pytest.approx(float(schedule(step - 1)), rel=1e-6)
+    shutil.rmtree(output / "checkpoints")
+    with pytest.raises(FileExistsError, match="finished run without checkpoints"):
+        to(12)
 
 
 @pytest.mark.long

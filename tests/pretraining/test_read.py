@@ -1,13 +1,16 @@
 """Reading our records, Google's and Model Garden's, in an order that depends only on the seed and the step."""
 
+import os
 import random
 import shutil
+import time
+from threading import Thread
 
 import numpy as np
 import pytest
 
 from keras_bert.pretraining import read_examples
-from keras_bert.pretraining.examples import example_order
+from keras_bert.pretraining.examples import example_order, record_files
 from keras_bert.pretraining.examples.masking import Masking
 from keras_bert.pretraining.examples.read_examples import ExampleReader
 from keras_bert.text.vocabulary import Vocabulary
@@ -41,11 +44,58 @@ def test_a_reader_that_starts_anywhere_gets_the_same_batches(request, monkeypatc
     assert not same(batches(directory, 2, seed=4), all_[:2])
 
 
-def test_parts_make_the_global_batch(dynamic):
-    all_ = batches(dynamic, 3, batch_size=12)
-    parts = [batches(dynamic, 3, batch_size=12, part=(index, 3)) for index in range(3)]
-    joined = [{name: np.concatenate([part[step][name] for part in parts]) for name in all_[0]} for step in range(3)]
-    assert same(all_, joined)
+@pytest.mark.parametrize(("kind", "group_size"), [("dynamic", 1), ("static", 200)])
+def test_parts_make_the_global_batch(request, monkeypatch, kind, group_size):
+    """Resumed at any step on any number of hosts, too."""
+    monkeypatch.setattr(example_order, "GROUP_SIZE", group_size)
+    directory = request.getfixturevalue(kind)
+    steps = len(ExampleReader.open(directory)) // 12
+    all_ = batches(directory, batch_size=12, epochs=1)
+    assert len(all_) == steps
+    for parts, start in ((2, 0), (3, steps // 2)):
+        found = [
+            batches(directory, batch_size=12, epochs=1, part=(index, parts), start=start) for index in range(parts)
+        ]
+        joined = [
+            {name: np.concatenate([b[name] for b in step]) for name in step[0]} for step in zip(*found, strict=True)
+        ]
+        assert same(joined, all_[start:])
+
+
+def test_a_host_copies_only_its_own_records(dynamic, monkeypatch):
+    read, numbers = record_files._read_from, []
+    monkeypatch.setattr(record_files, "_read_from", lambda *given: numbers.append(len(given[2])) or read(*given))
+    count = len(batches(dynamic, batch_size=12, epochs=1, part=(1, 3)))
+    assert sum(numbers) == count * 4
+
+
+def test_a_file_that_stalls_is_named(dynamic, tmp_path, monkeypatch, caplog):
+    """A pipe that nobody writes to blocks its reader, as a hanging disk or bucket does."""
+    monkeypatch.setattr(record_files, "SECONDS_UNTIL_REPORTED", 0.05)
+    shutil.copytree(dynamic, tmp_path / "a")
+    reader = ExampleReader.open(tmp_path / "a")
+    path = tmp_path / "a" / "examples-00000.tfrecord"
+    content = path.read_bytes()
+    path.unlink()
+    os.mkfifo(path)
+
+    def answer():
+        while f"{path} could not be read for" not in caplog.text:
+            time.sleep(0.01)
+        path.write_bytes(content)
+
+    Thread(target=answer, daemon=True).start()
+    assert len(list(reader.batches(8, epochs=1))) == len(reader) // 8
+
+
+def test_a_file_that_cannot_be_read_is_named(dynamic, tmp_path):
+    import tensorflow as tf
+
+    shutil.copytree(dynamic, tmp_path / "a")
+    reader = ExampleReader.open(tmp_path / "a")
+    (tmp_path / "a" / "examples-00000.tfrecord").unlink()
+    with pytest.raises(tf.errors.OpError, match=r"examples-00000\.tfrecord could not be read\. Check its disk"):
+        list(reader.batches(8, epochs=1))
 
 
 def test_rows_that_fill_the_last_batch_have_no_weight(static):

@@ -2,7 +2,6 @@
 
 import json
 import os
-import socket
 
 import keras
 import numpy as np
@@ -12,7 +11,7 @@ import tensorflow as tf
 import keras_bert
 from keras_bert.layers.norm import Dropout
 from keras_bert.training.train import train
-from tests.subprocesses import FORKS, fork
+from tests.subprocesses import FORKS, fork, free_port
 from tests.training.small_training import BATCH, batches, small_pretrainer, weights
 
 pytestmark = pytest.mark.long
@@ -52,7 +51,7 @@ def on_a_worker(index, addresses, folder):
 
 def test_weights_are_those_of_one_device(tmp_path):
     fork(on_devices, tmp_path / "one.npy")
-    addresses = [f"localhost:{_free_port()}" for _ in range(2)]
+    addresses = [f"localhost:{free_port()}" for _ in range(2)]
     workers = [FORKS.Process(target=on_a_worker, args=(i, addresses, tmp_path), daemon=True) for i in range(2)]
     for worker in workers:
         worker.start()
@@ -67,12 +66,6 @@ def test_weights_are_those_of_one_device(tmp_path):
         "ckpt-40.index",
         "ckpt-50.index",
     ]
-
-
-def _free_port():
-    with socket.socket() as found:
-        found.bind(("localhost", 0))
-        return found.getsockname()[1]
 
 
 def on_replicas():

@@ -1,5 +1,6 @@
 """Equal weights on one and on eight devices of JAX, and what the devices send each other; in processes of their own."""
 
+import dataclasses
 import json
 import os
 import subprocess
@@ -17,7 +18,7 @@ from keras_bert.weights.checkpoint import Checkpoint
 from tests.parity.oracles import randomize
 from tests.pretraining.corpus import VOCABULARY, corpus
 from tests.soak import IN_SOAK
-from tests.subprocesses import python
+from tests.subprocesses import free_port, python
 from tests.training.small_training import weights
 
 pytestmark = pytest.mark.long
@@ -73,7 +74,7 @@ def test_each_gradient_is_summed_once_in_float32(dtype):
             options = {"strategy": strategy, "accumulate": 1, "clip_norm": 1.0}
             trainer = jax_engine.Trainer(model, optimizer, data, None, **options)
             state = tuple([variable.value for variable in some] for some in trainer.variables)
-            lowered = trainer.compiled_step.lower(state, next(iter(data)))
+            lowered = trainer.compiled_loop.lower(state, trainer.next_batches(2), 2)
             # As written: the compiler for CPUs has no products in bfloat16, so that all it sums is float32.
             sums = re.findall(r'"stablehlo.all_reduce".*?[}][)] : [(]([^)]*)[)]', lowered.as_text(), re.DOTALL)
             dtypes = sorted(set(re.findall(r"tensor<(?:[0-9]+x)*([a-z0-9]+)>", " ".join(sums))))
@@ -127,53 +128,95 @@ def test_masked_vectors_stay_on_their_device():
     assert parameters <= sum(size for _, size in sent) < 1.5 * parameters
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
+def prepared(folder, length, config):
     """Examples, and a model to start from: the backends draw other first weights."""
-    folder = tmp_path_factory.mktemp("runs")
     texts = corpus(folder / "corpus", files=2, documents=12)
-    write_examples([texts], folder / "examples", vocabulary=VOCABULARY, seq_length=16, workers=1)
+    write_examples([texts], folder / "examples", vocabulary=VOCABULARY, seq_length=length, workers=1)
     keras.utils.set_random_seed(0)
-    config = keras_bert.BertConfig(
-        vocab_size=len(VOCABULARY),
-        hidden_size=16,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=32,
-        max_position_embeddings=16,
-    )
-    bert = keras_bert.Bert(config, keras_bert.Preprocessor(VOCABULARY, seq_length=16))
+    config = dataclasses.replace(config, vocab_size=len(VOCABULARY), max_position_embeddings=length)
+    bert = keras_bert.Bert(config, keras_bert.Preprocessor(VOCABULARY, seq_length=length))
     our_folder.write_checkpoint(Checkpoint.of(randomize(keras_bert.Pretrainer(bert))), folder / "source")
     return folder
 
 
-def run(folder, output, *options, exit_code=0, **environment):
-    """The losses and the final weights of a run in a process of its own; see one_run.py."""
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    config = keras_bert.BertConfig(hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32)
+    return prepared(tmp_path_factory.mktemp("runs"), 16, config)
+
+
+@pytest.fixture(scope="module")
+def expected(folder):
+    return run(folder, "tensorflow", "one", 1, 0, KERAS_BACKEND="tensorflow")
+
+
+def started(folder, output, *options, **environment):
+    """A run in a process of its own; see one_run.py."""
     command = [sys.executable, "-W", "ignore", "-m", "tests.training.one_run", folder, output, *map(str, options)]
     environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2", "JAX_PLATFORMS": "cpu", **environment}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == exit_code, done.stderr
-    if exit_code == 0:
-        records = read_metrics(f"{folder}/{output}/metrics.jsonl")
-        return [record["masked_lm_loss"] for record in records], weights(keras_bert.Pretrainer.load(folder / output))
+    return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
 
 
-def test_a_run_equals_one_on_tensorflow(folder):
+def ended(process, exit_code=0):
+    _, errors = process.communicate()
+    assert process.returncode == exit_code, errors
+
+
+def results(folder, output):
+    """The losses and the final weights."""
+    records = read_metrics(f"{folder}/{output}/metrics.jsonl")
+    return [record["masked_lm_loss"] for record in records], weights(keras_bert.Pretrainer.load(folder / output))
+
+
+def run(folder, output, *options, **environment):
+    ended(started(folder, output, *options, **environment))
+    return results(folder, output)
+
+
+def assert_equal(found, expected):
+    assert len(found[0]) == 40
+    np.testing.assert_allclose(found[0], expected[0], rtol=1e-5)
+    np.testing.assert_allclose(found[1], expected[1], rtol=0, atol=2e-6)
+
+
+def test_a_run_equals_one_on_tensorflow(folder, expected):
     pytest.importorskip("orbax.checkpoint")
-    expected_losses, expected = run(folder, "tensorflow", "one", 1, 0, KERAS_BACKEND="tensorflow")
-    losses, found = run(folder, "eight", "auto", 2, 0, **EIGHT)
-    assert len(losses) == 40
-    np.testing.assert_allclose(losses, expected_losses, rtol=1e-5)
-    np.testing.assert_allclose(found, expected, rtol=0, atol=2e-6)
-    assert np.abs(found - weights(keras_bert.Pretrainer.load(folder / "source"))).max() > 1e-3
+    found = run(folder, "eight", "auto", 2, 0, **EIGHT)
+    assert_equal(found, expected)
+    assert np.abs(found[1] - weights(keras_bert.Pretrainer.load(folder / "source"))).max() > 1e-3
+
+
+def test_two_processes_equal_one(folder, expected):
+    """Each reads its part of the examples, and sums its gradients with the other by gloo."""
+    pytest.importorskip("orbax.checkpoint")
+    shared = {
+        "KERAS_BACKEND": "jax",
+        "XLA_FLAGS": "--xla_force_host_platform_device_count=2",
+        "KERAS_DISTRIBUTION_JOB_ADDRESSES": f"localhost:{free_port()}",
+        "KERAS_DISTRIBUTION_NUM_PROCESSES": "2",
+    }
+    processes = [
+        started(folder, "two", "multi_worker", 2, 0, KERAS_DISTRIBUTION_PROCESS_ID=index, **shared) for index in "01"
+    ]
+    for process in processes:
+        ended(process)
+    assert_equal(results(folder, "two"), expected)
+
+
+@IN_SOAK
+def test_a_mini_equals_one_on_tensorflow(tmp_path):
+    pytest.importorskip("orbax.checkpoint")
+    prepared(tmp_path, 128, keras_bert.BertConfig.from_size("mini"))
+    expected = run(tmp_path, "tensorflow", "one", 1, 0, KERAS_BACKEND="tensorflow")
+    assert_equal(run(tmp_path, "eight", "auto", 2, 0, **EIGHT), expected)
 
 
 @IN_SOAK
 def test_a_killed_run_resumes_with_the_same_bits(folder):
     pytest.importorskip("orbax.checkpoint")
     _, expected = run(folder, "unkilled", "auto", 2, 0.1, **EIGHT)
-    for step in (5, 27):
-        run(folder, "killed", "auto", 2, 0.1, step, exit_code=-9, **EIGHT)
+    for step in (5, 14, 15, 27, 38):
+        ended(started(folder, "killed", "auto", 2, 0.1, step, **EIGHT), exit_code=-9)
     losses, found = run(folder, "killed", "auto", 2, 0.1, **EIGHT)
     assert len(losses) == 40
     np.testing.assert_array_equal(found, expected)

@@ -15,6 +15,8 @@ from keras_bert.checks import check_at_least, check_share
 from keras_bert.lazy import tf
 from keras_bert.text.vocabulary import SPECIAL, Vocabulary
 
+_PHILOX = 1  # as TensorFlow's random operations number it
+
 
 @dataclass(frozen=True, kw_only=True)
 class Masking:
@@ -71,10 +73,8 @@ class Masker:
 
         part: (i, n) if these rows are part i of the n parts of a batch; they get the masks they have in that batch.
         """
-        rows, length = tf.unstack(tf.shape(ids))
-        index, parts = part
-        noise = tf.random.stateless_uniform([4, rows * parts, length], seed, alg="philox")
-        order, luck, draw, other = tf.unstack(noise[:, rows * index : rows * (index + 1)])  # each [B, S]
+        rows, length = ids.shape
+        order, luck, draw, other = _noise(seed, rows, length, part)  # each [B, S]
         positions, chosen = self._choose(ids, order, luck)  # [B, P]
         truth = tf.gather(ids, positions, batch_dims=1)  # [B, P]
         draw, other = (tf.gather(draws, positions, batch_dims=1) for draws in (draw, other))  # [B, P]
@@ -123,3 +123,22 @@ class Masker:
         places = tf.sort(tf.where(chosen, places, length), axis=1)
         chosen = places < length
         return tf.where(chosen, places, 0), chosen
+
+
+def _noise(seed: Any, rows: int, length: int, part: tuple[int, int]) -> list[Any]:
+    """The rows of this part [B, S] in each array of `tf.random.stateless_uniform([4, B x parts, S])`.
+
+    Philox can start at any place of its stream, so that no numbers are drawn for the rows of other hosts.
+    """
+    index, parts = part
+    starts = [(kind * parts + index) * rows * length for kind in range(4)]  # in the stream, whose blocks have 4 numbers
+    key, counter = tf.raw_ops.StatelessRandomGetKeyCounter(seed=seed)
+    low = counter[0] + np.array(starts, np.uint64) // 4  # [4]
+    high = counter[1] + tf.cast(low < counter[0], tf.uint64)  # [4], with what the lower words carry
+    counters = tf.unstack(tf.stack([low, high], axis=1))  # 4 x [2]
+    draws = []
+    for start, counter in zip(starts, counters, strict=True):
+        skipped, shape = start % 4, [start % 4 + rows * length]
+        numbers = tf.raw_ops.StatelessRandomUniformV2(shape=shape, key=key, counter=counter, alg=_PHILOX)
+        draws.append(tf.reshape(numbers[skipped:] if skipped else numbers, [rows, length]))  # [B, S]
+    return draws

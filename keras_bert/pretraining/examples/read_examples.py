@@ -8,7 +8,7 @@ from typing import Any
 from keras_bert.checks import check_choice
 from keras_bert.installation import need_tensorflow
 from keras_bert.lazy import tf
-from keras_bert.pretraining.examples.example_order import shards_at, shuffled_groups
+from keras_bert.pretraining.examples.example_order import examples_in, groups_of_part, shards_at
 from keras_bert.pretraining.examples.examples_directory import is_examples_directory, read_settings, read_shards
 from keras_bert.pretraining.examples.masking import Masker, Masking
 from keras_bert.pretraining.examples.record_files import count_records, find_records, read_records
@@ -143,22 +143,22 @@ class ExampleReader:
                 f"batch_size={batch_size}, {len(self)} examples, epochs={epochs}"
             )
         rows = batch_size // parts
+        total = examples_in(self.counts, epochs)
 
         def parse(step: Any, records: Any) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-            count = tf.size(records)
-            at = tf.range(rows * index, rows * (index + 1))  # [B]
-            records = tf.gather(records, tf.minimum(at, count - 1))  # [B]
             x, y, weight = self._parse(records, [seed, step], part)
-            real = tf.cast(at < count, tf.float32)  # [B]
+            places = step * batch_size + tf.range(rows * index, rows * (index + 1), dtype=tf.int64)  # [B]
+            real = tf.cast(places < total, tf.float32)  # [B]
             return x, y, {name: w * tf.reshape(real, [-1] + [1] * (w.shape.rank - 1)) for name, w in weight.items()}
 
         def groups() -> Iterator[Any]:
-            for group in shuffled_groups(self.counts, seed, start * batch_size, epochs):
-                yield read_records([(self.paths[shard], self.counts[shard]) for shard in group.shards])[group.order]
+            wanted: dict[str, Any] = {"start": start, "part": part, "epochs": epochs, "fill": fill}
+            for shards, chosen in groups_of_part(self.counts, seed, batch_size=batch_size, **wanted):
+                yield read_records([(self.paths[shard], self.counts[shard]) for shard in shards], chosen)
 
         dataset = tf.data.Dataset.from_generator(groups, output_signature=tf.TensorSpec([None], tf.string))
         dataset = dataset.prefetch(1)  # reads a group while the one before it is used
-        dataset = dataset.rebatch(batch_size, drop_remainder=not fill).enumerate(start)
+        dataset = dataset.rebatch(rows, drop_remainder=True).enumerate(start)
         options = tf.data.Options()
         options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF  # `part` does it
         dataset = dataset.map(parse, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)

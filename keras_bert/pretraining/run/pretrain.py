@@ -38,9 +38,9 @@ def pretrain(
 ) -> Pretrainer:
     """Pretrain on examples. Called again with the same arguments, it resumes a run that was stopped or killed.
 
-    The output directory then holds the model, which `keras_bert.load` and `Pretrainer.load` accept, and also
-    `metrics.jsonl`, `curve.png`, `tensorboard/` and `checkpoints/`. The random seeds of Python, numpy and TensorFlow
-    are set.
+    With another number of steps, it extends or shortens that run. The output directory then holds the model, which
+    `keras_bert.load` and `Pretrainer.load` accept, and also `metrics.jsonl`, `curve.png`, `tensorboard/` and
+    `checkpoints/`. The random seeds of Python, numpy and TensorFlow are set.
 
     data: a directory of `write_examples`, or one for each phase of the recipe, short sequences first.
     source: weights to start from; anything that `keras_bert.load` accepts. Pieces of the data's vocabulary that it
@@ -72,7 +72,7 @@ def pretrain(
     }
     chief = is_chief(strategy)
     with run_directory(output, settings) if chief else contextlib.nullcontext():
-        if is_finished(output):  # its checkpoints may have been deleted, since they are large
+        if is_finished(output, settings):  # its checkpoints may have been deleted, since they are large
             logger.info("%s: already finished by an earlier run.", output)
             with finished_model(output) as finished, strategy.scope():
                 return model_from(finished, recipe, examples)
@@ -95,6 +95,7 @@ def pretrain(
                 clip_norm=recipe.clip_norm,
                 directory=output,
                 validation=held_out and _Phase(held_out, recipe, epochs=1).batches,
+                seq_length=phase.examples.seq_length,
                 flops_per_token=_flops_per_token(model.bert.config, phase.examples),
                 where=phase.where,
                 **options,

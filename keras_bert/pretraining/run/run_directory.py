@@ -1,6 +1,7 @@
 """The directory of a pretraining run: its settings and its lock, the finished model, and its curve."""
 
 import json
+import logging
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,20 +12,25 @@ from keras_bert import storage
 from keras_bert.lazy import tf
 from keras_bert.pictures.curves import draw_curves
 from keras_bert.pretraining.examples.examples_directory import differences
-from keras_bert.training.checkpoints import latest_checkpoint
+from keras_bert.training.checkpoints import latest_checkpoint, step_of
 from keras_bert.training.metrics_log import METRICS, read_metrics
 from keras_bert.weights import our_folder
 from keras_bert.weights.checkpoint import Checkpoint
 from keras_bert.weights.load import read
 
+logger = logging.getLogger("keras_bert")
+
 SETTINGS = "run.json"
 LOCK = ".lock"
+CURVE = "curve.png"
+DRAWN = ("loss", "accuracy", "learning_rate", "padding_share", "examples_per_second", "share_of_peak")
 
 
 @contextmanager
 def run_directory(directory: str, settings: dict[str, Any]) -> Iterator[None]:
     """Reserve a directory for a run with these settings: a new or empty one, or that of the same run.
 
+    Only the number of steps may differ; the learning rate and the phases then continue as in a run of that many steps.
     A run that fails in front of its first checkpoint leaves the directory as it was.
     """
     path = f"{directory}/{SETTINGS}"
@@ -39,28 +45,54 @@ def run_directory(directory: str, settings: dict[str, Any]) -> Iterator[None]:
     with storage.lock(f"{directory}/{LOCK}"):
         settings = json.loads(json.dumps(settings))
         found = storage.read_json(path)
-        if not found or not _has_work(directory):
+        if found != settings:
+            if found and _has_work(directory):
+                _change_steps(directory, found, settings)
             storage.write_json(path, settings)
-        elif found != settings:
-            raise FileExistsError(
-                f"{directory} holds a run with other settings. Choose another directory, or use the settings of that "
-                f"run. Received: {differences(found, settings)}"
-            )
         try:
             yield
-        except BaseException:
+        except BaseException as error:
             if not _has_work(directory):
                 _clear(directory, is_new)
+            elif isinstance(error, KeyboardInterrupt | SystemExit):  # a signal stopped it
+                draw_curve(directory)
             raise
+
+
+def _change_steps(directory: str, found: dict[str, Any], settings: dict[str, Any]) -> None:
+    """Prepare a run for another number of steps; an error if it cannot be resumed with these settings."""
+    if {**found, "steps": settings.get("steps")} != settings:
+        raise FileExistsError(
+            f"{directory} holds a run with other settings. Choose another directory, or use the settings of that run; "
+            f"only its steps may change. Received: {differences(found, settings)}"
+        )
+    before, steps = found["steps"], settings["steps"]
+    last = latest_checkpoint(f"{directory}/checkpoints")
+    if last is None:
+        raise FileExistsError(
+            f"{directory} holds a finished run without checkpoints, whose steps cannot change. Start another run from "
+            f"its weights, with it as the source (--from). Received: steps={steps} (was {before})"
+        )
+    if steps < step_of(last):
+        raise FileExistsError(
+            f"{directory} holds a run that is at step {step_of(last)} already. Use at least as many steps, or choose "
+            f"another directory. Received: steps={steps} (was {before})"
+        )
+    if storage.exists(_weights(directory)):
+        storage.remove(_weights(directory))
+    logger.warning(
+        "%s: the run of %d steps is now one of %d. From step %d on, learning rate and phases are those of such a run.",
+        directory, before, steps, step_of(last),
+    )  # fmt: skip
 
 
 def _has_work(directory: str) -> bool:
     """Whether there is a checkpoint or the finished model."""
-    return is_finished(directory) or latest_checkpoint(f"{directory}/checkpoints") is not None
+    return storage.exists(_weights(directory)) or latest_checkpoint(f"{directory}/checkpoints") is not None
 
 
 def _clear(directory: str, is_new: bool) -> None:
-    for name in (SETTINGS, METRICS, "tensorboard", "checkpoints"):
+    for name in (SETTINGS, METRICS, CURVE, "tensorboard", "checkpoints"):
         if storage.exists(f"{directory}/{name}"):
             storage.remove(f"{directory}/{name}")
     if storage.is_remote(directory):
@@ -70,9 +102,15 @@ def _clear(directory: str, is_new: bool) -> None:
         Path(directory).rmdir()
 
 
-def is_finished(directory: str) -> bool:
-    """Whether the directory has the complete model."""
-    return storage.exists(f"{directory}/{our_folder.WEIGHTS}")
+def is_finished(directory: str, settings: dict[str, Any]) -> bool:
+    """Whether the directory has the complete model of a run with these settings."""
+    same = storage.read_json(f"{directory}/{SETTINGS}") == json.loads(json.dumps(settings))
+    return same and storage.exists(_weights(directory))
+
+
+def _weights(directory: str) -> str:
+    """The file whose presence completes the model."""
+    return f"{directory}/{our_folder.WEIGHTS}"
 
 
 def write_model(pretrainer: Any, directory: str) -> None:
@@ -99,14 +137,17 @@ def finished_model(directory: str) -> Iterator[Checkpoint]:
 
 
 def draw_curve(directory: str) -> None:
-    """Draw `curve.png`: losses and accuracies over the steps, for training and validation."""
-    records = read_metrics(f"{directory}/{METRICS}")
+    """Draw `curve.png`: what was measured over the steps, if anything was, for training and validation."""
+    path = f"{directory}/{METRICS}"
+    records = read_metrics(path) if storage.exists(path) else []
+    if not records:
+        return
     panels: dict[str, dict[str, tuple[Any, Any]]] = {}
-    for name in dict.fromkeys(name for record in records for name in record if name.endswith(("loss", "accuracy"))):
+    for name in dict.fromkeys(name for record in records for name in record if name.endswith(DRAWN)):
         measure = name.removeprefix("validation_")
         steps, values = zip(*((record["step"], record[name]) for record in records if name in record), strict=True)
         part = "training" if measure == name else "validation"
         panels.setdefault(measure.replace("_", " "), {})[part] = steps, values
     figure = draw_curves(panels, "step")
-    with storage.new_file(f"{directory}/curve.png") as temporary, tf.io.gfile.GFile(temporary, "wb") as file:
+    with storage.new_file(f"{directory}/{CURVE}") as temporary, tf.io.gfile.GFile(temporary, "wb") as file:
         figure.savefig(file, format="png")

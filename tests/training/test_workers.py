@@ -1,0 +1,57 @@
+"""Workers that do not respond are named, with the command that starts them again."""
+
+import json
+import socket
+import time
+
+import pytest
+import tensorflow as tf
+
+from keras_bert.training import workers
+from keras_bert.training.workers import waiting_for_workers
+
+
+@pytest.fixture
+def dead(monkeypatch):
+    """TF_CONFIG of a worker whose chief listens and whose fellow worker does not; the latter's address."""
+    monkeypatch.setattr(workers, "SECONDS_UNTIL_NAMED", 0.05)
+    monkeypatch.setattr("sys.argv", ["/bin/keras-bert", "pretrain", "--data", "my data"])
+    with socket.create_server(("localhost", 0)) as chief, socket.create_server(("localhost", 0)) as closed:
+        alive, dead = (f"localhost:{server.getsockname()[1]}" for server in (chief, closed))
+        closed.close()
+        cluster = {"chief": [alive], "worker": ["localhost:1", dead]}
+        monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": cluster, "task": {"type": "worker", "index": 0}}))
+        yield dead
+
+
+def test_a_silent_worker_is_named_while_others_wait(dead, caplog):
+    with waiting_for_workers():
+        while not caplog.messages:
+            time.sleep(0.01)
+    assert caplog.messages[0].startswith(f"Waiting for worker 1 ({dead}), for 0 seconds. If it has stopped, start the")
+    assert caplog.messages[0].endswith(": keras-bert pretrain --data 'my data'.")
+
+
+@pytest.mark.parametrize(
+    ("error", "lost"),
+    [
+        (tf.errors.InternalError(None, None, "Graph execution error:\nreset"), r"worker 1 \(localhost:\d+\)\. If"),
+        (
+            tf.errors.UnavailableError(
+                None, None, "/job:chief/replica:0/task:0 failed, says /job:worker/replica:0/task:0"
+            ),
+            r"chief 0 \(localhost:\d+\), worker 1 \(localhost:\d+\)\. If",
+        ),
+    ],
+)
+def test_an_error_by_a_lost_worker_names_it(dead, error, lost):
+    with pytest.raises(ConnectionError, match=f"The run has lost {lost}.*Received: "), waiting_for_workers():
+        raise error
+
+
+def test_other_errors_stay_as_they_are(dead, monkeypatch):
+    with pytest.raises(ZeroDivisionError), waiting_for_workers():
+        raise ZeroDivisionError
+    monkeypatch.setattr(workers, "_answers", lambda address: True)
+    with pytest.raises(tf.errors.InvalidArgumentError), waiting_for_workers():
+        raise tf.errors.InvalidArgumentError(None, None, "bad data at /job:chief/replica:0/task:0")
