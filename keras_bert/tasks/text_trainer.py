@@ -10,10 +10,12 @@ from keras import ops
 
 from keras_bert.tasks.callback_order import in_order
 from keras_bert.tasks.columns import count_of, is_packed, part_of, rows_of, split_columns
+from keras_bert.tasks.distillation import Distillation
 from keras_bert.tasks.finetune_recipe import FinetuneRecipe, steps_of
 from keras_bert.tasks.labelled_rows import LabelledRows
 from keras_bert.tasks.metrics.scores import Scores
-from keras_bert.tasks.text_predictor import TextPredictor, refuse_options
+from keras_bert.tasks.student import Student
+from keras_bert.tasks.text_predictor import refuse_options
 from keras_bert.tasks.validation import Validation
 from keras_bert.text.tensors import tf
 from keras_bert.training.measure import Measure
@@ -22,7 +24,7 @@ from keras_bert.training.strategy import is_distributed
 logger = logging.getLogger("keras_bert")
 
 
-class TextTrainer(TextPredictor):
+class TextTrainer(Student):
     """The part of a `Task` that trains on rows of text and evaluates; the rest of the task says how."""
 
     recipe: FinetuneRecipe | None = None  # what `fit` compiled the model with; None if the user compiled it
@@ -84,6 +86,8 @@ class TextTrainer(TextPredictor):
         *,
         seed: int = 0,
         recipe: FinetuneRecipe | None = None,
+        teacher: Any = None,
+        distillation: Distillation | None = None,
         **options: Any,
     ) -> keras.callbacks.History:
         """As Keras's, on text.
@@ -100,7 +104,10 @@ class TextTrainer(TextPredictor):
                 after those that compute scores.
             seed: of the order of the examples, which changes in each epoch.
             recipe: compile with this recipe instead of the paper's.
+            teacher: a trained task of the same class, from whose answers on the same rows the task learns too.
+            distillation: what is learned from the teacher, and with what weight.
         """
+        lesson = self.lesson(teacher, distillation)
         # A compile by `fit` itself is repeated, unless training resumes.
         by_recipe = not self.compiled or (initial_epoch == 0 and (self.recipe or recipe) is not None)
         level = logging.INFO if recipe else logging.WARNING  # nobody asked for the paper's recipe
@@ -130,7 +137,8 @@ class TextTrainer(TextPredictor):
             options |= {"validation_split": validation_split, "validation_data": validation_data}
             options |= {"class_weight": weight_of_id, "sample_weight": sample_weight, "callbacks": callbacks}
             options["shuffle"] = shuffle and isinstance(x, dict)
-            return super().fit(x, y, rows if isinstance(x, dict) else batch_size, **options)
+            with self.taught(lesson):
+                return super().fit(x, y, rows if isinstance(x, dict) else batch_size, **options)
 
         columns: Any = self._columns(x, y, sample_weight)
         if validation_split and validation_data is None:
@@ -147,6 +155,11 @@ class TextTrainer(TextPredictor):
         if self.is_distributed:
             from keras_bert.tasks import fit_distributed as distributed
 
+            if lesson is not None:
+                raise ValueError(
+                    "A teacher was passed, and a student trains on one device. Build the task outside of the strategy. "
+                    f"Received: teacher={teacher.name!r}"
+                )
             if validation_data is not None:
                 raise ValueError(
                     "validation_data is packed, and training on several devices validates on text. Pass texts. "
@@ -162,7 +175,8 @@ class TextTrainer(TextPredictor):
             batches = examples.shuffled(rows, seed=seed, epoch=number)
         else:
             batches = examples.batches(rows)
-        return super().fit(batches, callbacks=callbacks, validation_data=validation_data, shuffle=False, **options)
+        with self.taught(lesson):
+            return super().fit(batches, callbacks=callbacks, validation_data=validation_data, shuffle=False, **options)
 
     def _validation(self, data: Any, rows: int, callbacks: list[Any], options: dict[str, Any]) -> Validation:
         """The callback that validates on text, by those of Keras's options that are about validation."""
