@@ -6,7 +6,7 @@ import pytest
 
 import keras_bert
 from keras_bert import Distillation
-from tests.parity.oracles import array
+from tests.parity.oracles import array, randomize
 from tests.tasks.small import KINDS, NO_DROPOUT, TEXTS, VOCABULARY, columns, small_bert, small_task
 from tests.tasks.test_own_task import Mood, Scorer
 
@@ -16,13 +16,10 @@ NO_STATES = {"hidden": 0.0, "attention": 0.0, "relations": 0.0}
 
 
 def teacher_of(kind, **changes):
-    """A teacher of two blocks with other weights than `small_task` has."""
+    """A teacher of two blocks, by default, with other weights than `small_task` has."""
     keras.utils.set_random_seed(3)
-    bert = small_bert(**{"num_hidden_layers": 2, **changes})
-    for weight in bert.weights:
-        if len(weight.shape) == 2:
-            weight.assign(weight * 3)
-    return small_task(kind, bert)
+    bert = randomize(small_bert(**{"num_hidden_layers": 2, **changes}), seed=1, scale=0.2)
+    return Scorer(bert) if kind == "own" else small_task(kind, bert)
 
 
 def student_of(kind, **changes):
@@ -84,25 +81,20 @@ def test_a_step_adds_up_its_losses(kind):
     assert nothing == pytest.approx(0, abs=1e-6)
 
 
-@pytest.mark.parametrize("own", [False, True])
-def test_training_changes_only_the_student(own, tmp_path):
+@pytest.mark.parametrize("kind", ["classifier", "own"])
+def test_training_changes_only_the_student(kind, tmp_path):
     """And brings it closer to the teacher, also in a task of the user's own."""
-    teacher = Scorer(small_bert(num_hidden_layers=2)) if own else teacher_of("classifier")
-    student, y = teacher.with_layers(1), [0.5] * 4 if own else columns("classifier")[1]
-    student.bert.get_layer("layer_0_output").kernel.assign(student.bert.get_layer("layer_0_output").kernel * -2)
+    teacher, y = teacher_of(kind, **NO_DROPOUT), [0.5] * 4 if kind == "own" else columns(kind)[1]
+    student = teacher.with_layers(1)
     before, weights = teacher.get_weights(), student.get_weights()
-    far = np.abs(student.predict(TEXTS) - teacher.predict(TEXTS)).mean()
-    recipe = keras_bert.FinetuneRecipe(learning_rate=0.01, epochs=30)
+    recipe = keras_bert.FinetuneRecipe(learning_rate=0.01, epochs=8)
     lesson = Distillation(targets=0, hidden=1, attention=1, relations=1)
-    history = student.fit(TEXTS, y, recipe=recipe, teacher=teacher, distillation=lesson, verbose=0).history
-    assert history["loss"][-1] < history["loss"][0]
-    assert np.abs(student.predict(TEXTS) - teacher.predict(TEXTS)).mean() < far / 2
+    losses = student.fit(TEXTS, y, recipe=recipe, teacher=teacher, distillation=lesson, verbose=0).history["loss"]
+    assert losses[-1] < losses[0] / 2
     assert all(np.array_equal(*pair) for pair in zip(before, teacher.get_weights(), strict=True))
-    # Of the student all is trained but the keys' biases, which softmax cancels.
-    same = [np.array_equal(*pair) for pair in zip(weights, student.get_weights(), strict=True)]
-    assert sum(same) <= 1
+    assert not any(np.array_equal(*pair) for pair in zip(weights, student.get_weights(), strict=True))
     student.save(tmp_path / "student.keras")
-    saved = keras.models.load_model(tmp_path / "student.keras")
+    saved = keras.models.load_model(tmp_path / "student.keras", {"Scorer": Scorer})
     assert len(saved.weights) == len(student.weights) < len(teacher.weights)
     assert np.array_equal(saved.predict(TEXTS), student.predict(TEXTS))
     assert student.call(saved.bert.preprocessor(TEXTS), training=True).shape[0] == 4  # logits again, not a dict
@@ -121,6 +113,7 @@ def test_a_teacher_makes_no_difference_to_later_training():
     assert task.fit(packed, y, teacher=teacher_of("classifier"), verbose=0).history["loss"] == pytest.approx(taught)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="exports are made on TensorFlow")
 def test_a_student_is_exported_like_any_other(tmp_path):
     import tensorflow as tf

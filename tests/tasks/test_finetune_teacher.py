@@ -52,6 +52,7 @@ def test_goes_on_with_its_teacher(files, finished, tmp_path, monkeypatch):
     assert FinishedTask.load(whole).evaluate(files[1]) == json.loads((whole / "metrics.json").read_text())["valid"]
 
 
+@pytest.mark.long
 def test_a_student_starts_from_its_teacher(files, finished, tmp_path):
     """With a learning rate of nearly 0, it keeps the weights of the teacher's encoder and head."""
     student(finished[0], files, tmp_path / "run", "--epochs", 1, "--layers", 1, "--lr", 1e-30)
@@ -89,7 +90,7 @@ def test_what_is_refused(bert, files, finished, tmp_path):
     with pytest.raises(ValueError, match="is a TextClassifier and its student a QuestionAnswerer"):
         train(bert, "answer", questions, questions, output, "--teacher", teacher)
     assert not list(tmp_path.glob("run*"))
-    for option, message in (("--distill", "NAME=NUMBER"), ("--teacher", "does not exist"), ("--layers", "range")):
+    for option, message in (("--distill", "NAME=NUMBER"), ("--teacher", "does not exist"), ("--layers", "equal to 1")):
         said = student(teacher, files, output, option, {"--layers": 0}.get(option, "nothing"))
         assert said.exit_code == 2
         assert message in said.stderr
