@@ -336,7 +336,7 @@ class Bert(Model):
         """
         from keras_bert.resize import resize
 
-        sizes = {"max_position_embeddings": max_position_embeddings, "num_hidden_layers": num_hidden_layers}
+        sizes: Any = {"max_position_embeddings": max_position_embeddings, "num_hidden_layers": num_hidden_layers}
         return resize(self, vocabulary=vocabulary, **sizes)
 
     def export(self, filepath: Any, format: str = "tf_saved_model", **kwargs: Any) -> None:
