@@ -5,7 +5,7 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 from urllib.parse import quote
 
 import typer
@@ -26,6 +26,13 @@ def serve(
     max_pieces: Annotated[
         int, typer.Option(min=1, help="Most pieces in one request; a larger one gets a 413.")
     ] = MAX_PIECES,
+    engine: Annotated[
+        Literal["tensorflow", "onnxruntime"], typer.Option(help="What computes the answers to texts.")
+    ] = "tensorflow",
+    dtype: Annotated[
+        Literal["float32", "int8"] | None,
+        typer.Option(help="Type that ONNX Runtime computes in.", show_default="the export's, or float32"),
+    ] = None,
     memory_limit: Annotated[
         str | None,
         typer.Option(
@@ -39,9 +46,22 @@ def serve(
     """
     from keras_bert.serving.memory_limit import read_size
 
+    if dtype and engine == "tensorflow":
+        raise ValueError(
+            "TensorFlow computes in the type of the export. Add --engine onnxruntime, or export it with --dtype. "
+            f"Received: --dtype {dtype}"
+        )
     limit = None if memory_limit is None else read_size(memory_limit)
     with bound(host, port) as place:  # before loading the models, which takes a while
-        run_server(directory, place, page=page, max_pieces=max_pieces, memory_limit=limit)
+        run_server(
+            directory,
+            place,
+            page=page,
+            max_pieces=max_pieces,
+            memory_limit=limit,
+            onnx=engine == "onnxruntime",
+            int8=dtype == "int8",
+        )
 
 
 @contextmanager
@@ -71,6 +91,8 @@ def run_server(
     page: bool,
     max_pieces: int = MAX_PIECES,
     memory_limit: int | None = None,
+    onnx: bool = False,
+    int8: bool = False,
 ) -> None:
     """Load the models of an export, and answer requests until the process is stopped."""
     from keras_bert.serving.connections import server
@@ -81,7 +103,7 @@ def run_server(
 
     # oneDNN reads this at the first matrix product: the weights of an export never change.
     os.environ.setdefault("TF_ONEDNN_ASSUME_FROZEN_WEIGHTS", "1")
-    models = find_models(directory)
+    models = find_models(directory, onnx=onnx, int8=int8)
     host, port = place.getsockname()[:2]
     url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
     for name, versions in models.items():

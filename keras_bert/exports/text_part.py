@@ -4,6 +4,7 @@ Each batch is as long as its longest text.
 """
 
 import os
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -19,6 +20,7 @@ from keras_bert.tasks.task import Task
 from keras_bert.vectors import Pooling, features
 
 SERVED = ("embedding", "pooled_output", "truncated")
+Run = Callable[[dict[str, Any]], Any]  # the model on packed rows
 
 
 def vectors_of_texts(
@@ -26,32 +28,21 @@ def vectors_of_texts(
 ) -> tuple[Any, dict[str, Any]]:
     """The object to save and its signatures, for a `Bert` or for a `Pretrainer`, whose heads answer too.
 
-    `embedding` is what `bert.embed` returns for texts that fit. The object called on texts returns only that, float32
-    [B, D], as TF-Hub's API for text embeddings wants it. attention: see `_attention`.
+    The object called on texts returns only the embedding, float32 [B, D], as TF-Hub's API for text embeddings wants it.
+    attention: see `_attention`.
     """
     bert = getattr(model, "bert", model)
-    pooling = bert.pooling or Pooling()
-    embedding = features(bert, (-1,), "concat", pooling.pooling, pooling.normalize)
-    root = traced(keras.Model(bert.input, {**bert.output, "embedding": embedding}), training=False)
+    root = traced(text_model(model), training=False)
     run = root.__call__
-
-    def encode(rows: dict[str, tf.Tensor]) -> dict[str, Any]:
-        return run(rows, training=False)
-
-    def answer(*columns: tf.Tensor) -> dict[str, tf.Tensor]:
-        rows, truncated = pack_texts(bert.preprocessor, columns, seq_length)
-        found = {**encode(rows), "truncated": truncated}
-        return {name: found[name] for name in SERVED}
-
+    asked = signatures_of(model, lambda rows: run(rows, training=False), seq_length)
+    answer = asked["serving_default"].function
     root.__call__ = tf.function(
         lambda text: answer(text)["embedding"], input_signature=[tf.TensorSpec([None], tf.string)], autograph=False
     )
     root.vocab_file = tf.saved_model.Asset(os.fspath(vocab_file))
-    signatures = text_signatures(answer)
     if isinstance(model, Pretrainer):
         root.heads = tracked(model)
-        signatures |= pretrainer_signatures(model, encode, seq_length)
-    return root, trace_all(signatures | _attention(bert, seq_length, attention))
+    return root, trace_all(asked | _attention(bert, seq_length, attention))
 
 
 def answers_to_texts(
@@ -63,13 +54,38 @@ def answers_to_texts(
     """
     root = traced(task, training=False)
     run = root.__call__
-    asked = task.signatures(lambda rows: run(rows, training=False), seq_length)
+    asked = signatures_of(task, lambda rows: run(rows, training=False), seq_length)
     signatures = trace_all(asked | _attention(task.bert, seq_length, attention))
     signatures["logits"] = trace(lambda **rows: {"logits": run(rows, training=False)}, specs(task))
     root.logits = trackable(run)
     root.__call__ = signatures["serving_default"]
     root.vocab_file = tf.saved_model.Asset(os.fspath(vocab_file))
     return root, signatures
+
+
+def text_model(model: Any) -> keras.Model:
+    """What runs on packed rows: a task itself; of a `Bert`, a model whose `embedding` is what `bert.embed` returns."""
+    if isinstance(model, Task):
+        return model
+    bert = getattr(model, "bert", model)
+    pooling = bert.pooling or Pooling()
+    embedding = features(bert, (-1,), "concat", pooling.pooling, pooling.normalize)
+    return keras.Model(bert.input, {**bert.output, "embedding": embedding})
+
+
+def signatures_of(model: Any, run: Run, seq_length: int) -> dict[str, Signature]:
+    """The signatures for strings of a task, a `Bert` or a `Pretrainer`. run: its `text_model`."""
+    if isinstance(model, Task):
+        return model.signatures(run, seq_length)
+    preprocessor = getattr(model, "bert", model).preprocessor
+
+    def answer(*columns: tf.Tensor) -> dict[str, tf.Tensor]:
+        rows, truncated = pack_texts(preprocessor, columns, seq_length)
+        found = {**run(rows), "truncated": truncated}
+        return {name: found[name] for name in SERVED}
+
+    signatures = text_signatures(answer)
+    return signatures | pretrainer_signatures(model, run, seq_length) if isinstance(model, Pretrainer) else signatures
 
 
 def _attention(bert: Any, seq_length: int, wanted: bool) -> dict[str, Signature]:

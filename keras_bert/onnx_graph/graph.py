@@ -66,36 +66,24 @@ class Graph:
         There is a scale for each column of the kernel, and one for x, which is found when the graph runs. ONNX Runtime
         fuses these nodes into one.
         """
+        levels, scale = quantized(kernel, axis=0)  # [K, M], [1, M]
         small, factor, zero = self.several("DynamicQuantizeLinear", x, count=3)
-        return self._scaled(small, zero, factor, *self._levels(kernel, name))
+        whole = self("MatMulInteger", small, self.weight(f"{name}_int8", levels), zero)
+        factor = self("Mul", factor, self.weight(f"{name}_scale", scale[0]))
+        return self("Mul", self("Cast", whole, to=code("float32")), factor)
 
     def int8_product_by_row(self, x: str, kernel: np.ndarray, name: str, least: float | None = None) -> str:
         """The same with a scale for each row of x, so that none suffers from large numbers in others.
 
-        least: x has no smaller number, so that no level is spent on any.
+        least: x has no smaller number. The product is then that of x - least, for which no level is spent on a sign.
         """
-        levels, columns = self._levels(kernel, name)
         if least is None:
-            size, zero, most = self("Abs", x), self.constant(np.uint8(_LEVELS + 1)), _LEVELS
+            size = self("Abs", x)
         else:
             size = x = self("Sub", x, self.constant(np.float32(least)))
-            zero, most = self.constant(np.uint8(0)), 2 * _LEVELS + 1
         rows = self("ReduceMax", size, self.constant([-1]), keepdims=1)  # [B, S, 1]
         rows = self("Max", rows, self.constant(np.float32(1e-30)))
-        rows = self("Mul", rows, self.constant(np.float32(1 / most)))
-        small = self(
-            "QuantizeLinear", x, rows, self("Expand", zero, self("Shape", rows)), axis=-1, block_size=len(kernel)
-        )
-        largest = self("ReduceMax", rows, keepdims=0)  # the fused node takes one scale, so the rows' come after it
-        return self("Mul", self._scaled(small, zero, largest, levels, columns), self("Div", rows, largest))
-
-    def _levels(self, kernel: np.ndarray, name: str) -> tuple[str, str]:
-        levels, scale = quantized(kernel, axis=0)  # [K, M], [1, M]
-        return self.weight(f"{name}_int8", levels), self.weight(f"{name}_scale", scale[0])
-
-    def _scaled(self, small: str, zero: str, factor: str, levels: str, columns: str) -> str:
-        whole = self("Cast", self("MatMulInteger", small, levels, zero), to=code("float32"))
-        return self("Mul", whole, self("Mul", factor, columns))
+        return self("Mul", self.int8_product(self("Div", x, rows), kernel, name), rows)
 
     def model(self, inputs: dict[str, Value], outputs: dict[str, Value]) -> Any:
         """The finished `onnx.ModelProto`; `outputs` has the value of the graph to return under each name."""

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Hashable
+from functools import cache
 from typing import Any
 
 import keras
@@ -9,6 +10,7 @@ import numpy as np
 
 from keras_bert.installation import need
 from keras_bert.onnx_graph.convert import to_onnx
+from keras_bert.onnx_graph.graph import Graph, Value
 from keras_bert.text.numpy_tensors import RaggedTensor
 from keras_bert.text.tensors import arrays
 from keras_bert.text.tokenized_rows import TokenizedRows
@@ -42,6 +44,30 @@ class OnnxRunner:
         feed = {name: np.asarray(x, "int32") for name, x in inputs.items()}
         found = self.session.run(None, feed)
         return dict(zip(self.outputs, found, strict=True)) if isinstance(self.model.output, dict) else found[0]
+
+    def on_padded(self, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """The outputs by name for rows [B, S] that are padded at their ends, computed at their own lengths.
+
+        An output for each token has zeros at padding.
+        """
+        symbolic = self.model.output if isinstance(self.model.output, dict) else {self.outputs[0]: self.model.output}
+        mask = inputs["input_mask"]
+        lengths, width = mask.sum(-1), mask.shape[-1]
+        if mask.ndim > 2:  # several rows for each example
+            return self._by_name(self.on_inputs(inputs))
+        found = {
+            name: np.zeros([len(mask), *(width if size is None else size for size in x.shape[1:])], "float32")
+            for name, x in symbolic.items()
+        }
+        for group in similar(lengths):
+            part = self.on_inputs({name: x[group, : lengths[group[0]]] for name, x in inputs.items()})
+            for name, rows in self._by_name(part).items():
+                place: Any = (group, *map(slice, rows.shape[1:]))
+                found[name][place] = rows
+        return found
+
+    def _by_name(self, found: Any) -> dict[str, np.ndarray]:
+        return found if isinstance(found, dict) else {self.outputs[0]: found}
 
 
 class OnnxRunners:
@@ -92,6 +118,21 @@ def _session(model: Any) -> Any:
     onnxruntime = need("onnxruntime", 'engine="onnxruntime"', "onnxruntime")
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3  # errors
-    # On CPUs that would saturate in the sums of int8 products, take the slower products that do not.
-    options.add_session_config_entry("session.x64quantprecision", "1")
+    if _saturates():
+        options.add_session_config_entry("session.x64quantprecision", "1")  # slower products that do not
     return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+
+
+@cache
+def _saturates() -> bool:
+    """Whether this CPU's products of int8 saturate in their sums, as those without VNNI do."""
+    import onnxruntime
+
+    graph = Graph()
+    size = 64
+    x = np.full((size, size), 255, "uint8")
+    kernel = graph.weight("kernel", np.full((size, size), 127, "int8"))
+    product = Value(graph("MatMulInteger", "x", kernel), "int32", x.shape)
+    model = graph.model({"x": Value("x", "uint8", x.shape)}, {"product": product})
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    return session.run(None, {"x": x})[0][0, 0] != 255 * 127 * size

@@ -19,17 +19,24 @@ _COUNTING = ThreadPoolExecutor(1, thread_name_prefix="count")  # only one, since
 _TYPES = {"string": "DT_STRING", "int32": "DT_INT32", "float32": "DT_FLOAT", "bool": "DT_BOOL"}
 
 
-def find_models(directory: Path) -> "dict[str, dict[int, ServedVersion]]":
-    """Every version of every part of an export, by the name under which TF Serving would serve the part."""
+def find_models(directory: Path, *, onnx: bool = False, int8: bool = False) -> "dict[str, dict[int, ServedVersion]]":
+    """Every version of every part of an export, by the name under which TF Serving would serve the part.
+
+    onnx: ONNX Runtime computes `text`, in int8 if asked for; `encoder` is not served.
+    """
     if not directory.is_dir():
         raise FileNotFoundError(
             f"The folder {directory} does not exist. Name the folder of an export. Received: {directory}"
         )
     models: dict[str, dict[int, ServedVersion]] = {}
     tokenizers: dict[int, Any] = {}  # of each version's `preprocess`, the first part
-    for part in PARTS:
+    for part in (part for part in PARTS if not (onnx and part == "encoder")):
         folders = sorted(path.parent for path in (directory / part).glob("*/saved_model.pb"))
-        versions = {int(folder.name): ServedVersion(folder) for folder in folders if folder.name.isdecimal()}
+        numbered = {int(folder.name): folder for folder in folders if folder.name.isdecimal()}
+        versions = {
+            number: OnnxVersion(folder, int8=int8) if onnx and part == "text" else ServedVersion(folder)
+            for number, folder in numbered.items()
+        }
         for number, version in versions.items():
             tokenizers.setdefault(number, getattr(version.loaded, "tokenize", None))
             version.tokenize = tokenizers[number]
@@ -52,8 +59,16 @@ class ServedVersion:
     """
 
     tokenize: Any = None
+    loaded: Any = None
 
     def __init__(self, folder: Path) -> None:
+        self.part = folder.parent.name
+        self.facts = read_json(folder / MANIFEST)
+        self.signatures = self.load(folder)
+        self.batchers = {name: batcher(function) for name, function in self.signatures.items()}
+
+    def load(self, folder: Path) -> dict[str, Any]:
+        """The signatures of the SavedModel."""
         import tensorflow_text  # noqa: F401  registers its ops
 
         try:  # kept, since the signatures hold its variables weakly
@@ -63,10 +78,7 @@ class ServedVersion:
                 f"{folder} could not be loaded. If a copy of it was interrupted, copy it or export it again. "
                 f"Received: {(str(error).splitlines() or [type(error).__name__])[0]}"
             ) from error
-        self.part = folder.parent.name
-        self.facts = read_json(folder / MANIFEST)
-        self.signatures = dict(self.loaded.signatures)
-        self.batchers = {name: batcher(function) for name, function in self.signatures.items()}
+        return dict(self.loaded.signatures)
 
     async def run(self, request: Request, max_pieces: int) -> dict[str, Any]:
         """The answer to a request, unless it is too much work."""
@@ -96,6 +108,19 @@ class ServedVersion:
             for name, function in self.signatures.items()
         }
         return {"signature_def": {"signature_def": described}}
+
+
+class OnnxVersion(ServedVersion):
+    """A version of `text` that ONNX Runtime computes."""
+
+    def __init__(self, folder: Path, *, int8: bool) -> None:
+        self.int8 = int8
+        super().__init__(folder)
+
+    def load(self, folder: Path) -> dict[str, Any]:
+        from keras_bert.serving.onnx_signatures import onnx_signatures  # needs Keras, which the rest does without
+
+        return onnx_signatures(folder, int8=self.int8)
 
 
 def batcher(function: Any) -> Batcher:

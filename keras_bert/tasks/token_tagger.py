@@ -16,6 +16,7 @@ from keras_bert.layers.norm import Dropout
 from keras_bert.tasks.columns import check_lengths, rows_of, weights
 from keras_bert.tasks.decoding.decode_entities import decode_entities, entity_decoder, find_runs, scheme_of, types_of
 from keras_bert.tasks.decoding.entities import Entity, Run, encode, has_entities, stray_label
+from keras_bert.tasks.decoding.entity_table import entity_table
 from keras_bert.tasks.decoding.in_batches import in_batches
 from keras_bert.tasks.decoding.units import Units, split_rows, units_of
 from keras_bert.tasks.decoding.whole_words import continues
@@ -334,13 +335,7 @@ class TokenTagger(Task):
                 text,
             )
             found["type"] = tf.gather(types, found["label"])
-            count = tf.shape(text)[0]
-            dense = {
-                name: tf.RaggedTensor.from_value_rowids(found[name], found["row"], count, validate=False).to_tensor()
-                for name in ("type", "text", "start", "end", "score")
-            }
-            counts = tf.math.bincount(found["row"], minlength=count, dtype=tf.int32)  # [B]
-            return {**dense, "count": counts, "truncated": tf.zeros_like(text, tf.bool)}
+            return {**entity_table(found, text), "truncated": tf.zeros_like(text, tf.bool)}
 
         return {"serving_default": Signature(answer, strings("text"))}
 

@@ -16,9 +16,10 @@ import tensorflow as tf
 import keras_bert
 from keras_bert.exports.encoder_part import encoder
 from keras_bert.exports.export import _save
+from keras_bert.exports.manifest import write_manifest
 from keras_bert.exports.text_part import answers_to_texts
 from keras_bert.model import with_dtype
-from keras_bert.serving.served_version import ServedVersion
+from keras_bert.serving.served_version import OnnxVersion, ServedVersion
 from keras_bert.serving.write_kit import write_kit
 from keras_bert.tasks.task import Task
 from keras_bert.weights.our_export import write_settings
@@ -73,6 +74,7 @@ def _export_part(model, folder):
     else:
         _save(lambda: encoder(model, vocab_file), folder, gradients=True)
     write_settings(model, folder / "assets.extra")
+    write_manifest(folder, {"seq_length": SEQ_LENGTH})
 
 
 def _traced(task, folder):
@@ -250,6 +252,29 @@ def test_bfloat16(exports, tmp_path):
     assert found.dtype == tf.float32
     expected = np.array([list(answer.scores.values()) for answer in task.classify(TEXTS)])
     assert 0 < np.abs(found - expected).max() < 0.02
+
+
+@pytest.mark.parametrize("name", ["bert", "classifier", "regressor", "choice", "tagger", "answerer"])
+def test_onnx_runtime_computes_the_same_answers(exports, name):
+    _, folder, served = exports[name]
+    computed = OnnxVersion(folder / "text" / "1", int8=False)
+    assert set(computed.signatures) == set(served.signatures) - {"logits"}
+    for signature, function in computed.signatures.items():
+        expected = served.signatures[signature]
+        columns = function.structured_input_signature[1]
+        if "inputs" in columns:
+            values = {"inputs": [_example(text=text, text_pair=text) for text in (LONG, *TEXTS)]}
+        elif "choices" in columns:
+            values = {"prompt": TEXTS[:2], "choices": [["w1", "w2 w3", LONG], ["w4", "w5", ""]]}
+        else:
+            values = {column: [*TEXTS, LONG][:: 1 - 2 * number] for number, column in enumerate(columns)}
+        inputs = {column: tf.constant(value) for column, value in values.items()}
+        found = function(**inputs)
+        for key, tensor in expected(**inputs).items():
+            if tensor.dtype == tf.float32:
+                assert np.abs(found[key] - tensor).max() <= 1e-5, (signature, key)
+            else:
+                assert found[key].numpy().tolist() == tensor.numpy().tolist(), (signature, key)
 
 
 # === The clients of the kit ===

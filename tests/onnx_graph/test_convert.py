@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 
+from keras_bert.onnx_graph import onnx_runner
 from keras_bert.onnx_graph.convert import to_onnx
 from keras_bert.onnx_graph.graph import Graph, Value, quantized
 from keras_bert.pretraining.pretrainer import Pretrainer
@@ -136,3 +137,14 @@ def test_int8_product_by_row(least):
     found += 0 if least is None else least * (levels * scale).sum(0)
     wrong = np.abs(found - x @ kernel).max(-1)[0] / np.abs(x - (least or 0)).max(-1)[0].clip(1e-9)
     assert (wrong < 0.15).all()
+
+
+@pytest.mark.parametrize("saturates", [True, onnx_runner._saturates()])
+def test_int8_products_do_not_saturate(monkeypatch, saturates):
+    monkeypatch.setattr(onnx_runner, "_saturates", lambda: saturates)
+    rng = np.random.default_rng(0)
+    x, kernel = rng.integers(250, 256, (5, 384), "uint8"), rng.integers(120, 128, (384, 40), "int8")
+    graph = Graph()
+    product = Value(graph("MatMulInteger", "x", graph.weight("kernel", kernel)), "int32", (5, 40))
+    session = onnx_runner._session(graph.model({"x": Value("x", "uint8", x.shape)}, {"y": product}))
+    np.testing.assert_array_equal(session.run(None, {"x": x})[0], x.astype("int64") @ kernel.astype("int64"))

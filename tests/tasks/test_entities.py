@@ -9,6 +9,7 @@ from seqeval.scheme import IOBES, Entities
 
 from keras_bert.tasks.decoding.decode_entities import find_runs, scheme_of, types_of
 from keras_bert.tasks.decoding.entities import Run, encode, has_entities
+from keras_bert.tasks.decoding.entity_table import entity_table
 
 BIO = ("O", "B-PER", "I-PER", "B-LOC", "I-LOC")
 BIOES = ("O", *(f"{letter}-{kind}" for letter in "BIES" for kind in ("PER", "LOC")))
@@ -56,3 +57,25 @@ def test_which_labels_tell_entities():
     assert not has_entities(("O",))
     assert not has_entities(("B", "I", "O"))
     assert not has_entities(("INTJ", "ADJ", "O"))
+
+
+def table_of(entities):
+    """The table of 100 texts, of which one has all the entities."""
+    tf = pytest.importorskip("tensorflow", reason="pip install tensorflow")
+    start = 2 * tf.range(entities)
+    found = {"row": tf.fill([entities], 7), "start": start, "end": start + 1, "score": tf.ones([entities])}
+    found |= {name: tf.fill([entities], "a") for name in ("type", "text")}
+    texts = ["a " * entities if number == 7 else "b" for number in range(100)]
+    return tf.function(entity_table)(found, tf.constant(texts))
+
+
+def test_entities_as_a_table():
+    table = table_of(2000)
+    assert table["start"].shape == (100, 2000)
+    assert table["start"][7].numpy().tolist() == list(range(0, 4000, 2))
+    assert table["count"].numpy().tolist() == [2000 if number == 7 else 0 for number in range(100)]
+
+
+def test_a_table_far_larger_than_its_texts_is_refused():
+    with pytest.raises(Exception, match="Send long texts in requests of their own"):
+        table_of(5000)
