@@ -36,7 +36,7 @@ def loss(task, batch, lesson):
     """The loss of a training step."""
     x, y, weight = (keras.tree.map_structure(keras.ops.convert_to_tensor, part) for part in batch)
     with task.taught(lesson):
-        return float(task.compute_loss(x, y, task(x, training=True), weight))
+        return float(array(task.compute_loss(x, y, task(x, training=True), weight)))
 
 
 def log_softmax(x):
