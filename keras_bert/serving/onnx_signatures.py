@@ -22,14 +22,14 @@ _OUTPUTS = ("embedding", "pooled_output", "sequence_output")  # of a model that 
 def onnx_signatures(folder: Path, *, int8: bool) -> dict[str, Any]:
     """The signatures of a version of `text`, but for `attention` and `logits`.
 
-    Tokenizer, packing and decoding stay in TensorFlow. The weights are in the session only, so they take
-    memory once.
+    Tokenizer, packing and decoding stay in TensorFlow. The weights are in the session only, so they take memory
+    once.
     """
     model = _model(folder)
-    run, outputs = text_model(model), text_model(model).output
-    if isinstance(outputs, dict):
-        outputs = {name: outputs[name] for name in _OUTPUTS}
-        run = keras.Model(run.input, outputs)
+    run = text_model(model)
+    if isinstance(run.output, dict):
+        run = keras.Model(run.input, {name: run.output[name] for name in _OUTPUTS})
+    outputs = run.output
     runner = OnnxRunner(run, int8=int8)
     if not isinstance(model, Pretrainer):  # whose heads are asked apart
         _free(model)
