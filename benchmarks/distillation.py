@@ -21,6 +21,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "en"
 TEACHER, PLAIN, FEWER, TAUGHT = "the teacher", "from MiniLM's layers", "from the teacher's layers", "with the teacher"
 ROUNDS, TIMED = 5, 512  # of timing, and the texts in each
+WEIGHTS = ["hidden=10", "attention=1"]  # beside the defaults of Distillation
 
 
 def main() -> None:
@@ -30,7 +31,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--learning-rate", type=float, default=5e-5)
-    parser.add_argument("--distill", nargs="*", default=[], metavar="NAME=NUMBER", help="as of keras-bert finetune")
+    parser.add_argument("--distill", nargs="*", default=WEIGHTS, metavar="NAME=NUMBER", help="as in finetune")
     arguments = parser.parse_args()
     if not DATA.is_dir():
         sys.exit("../shared/data is missing. Put the shared data next to the project's folder.")
