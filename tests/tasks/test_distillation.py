@@ -82,7 +82,7 @@ def test_a_step_adds_up_its_losses(kind):
     assert nothing == pytest.approx(0, abs=1e-6)
 
 
-@pytest.mark.parametrize("kind", ["classifier", "own"])
+@pytest.mark.parametrize("kind", ["classifier", pytest.param("own", marks=pytest.mark.long)])
 def test_training_changes_only_the_student(kind, tmp_path):
     """And brings it closer to the teacher, also in a task of the user's own."""
     teacher, y = teacher_of(kind, **NO_DROPOUT), [0.5] * 4 if kind == "own" else columns(kind)[1]
