@@ -24,6 +24,8 @@ def evaluate(
     text: options.TrainedText = [],  # noqa: B006 - Typer copies it
     label: options.TrainedLabel = None,
     choices: options.TrainedChoices = [],  # noqa: B006
+    number: options.TrainedNumber = [],  # noqa: B006
+    category: options.TrainedCategory = [],  # noqa: B006
     separator: options.TrainedSeparator = None,
     positive: options.TrainedPositive = None,
     header: options.TrainedHeader = None,

@@ -12,6 +12,7 @@ from keras_bert_cli.first_look import first_look
 
 TABLES = ("tsv", "csv", "jsonl", "label-text")
 TABLE_OPTIONS = ("format", "text", "label", "header", "delimiter", "encoding", "skip_empty", "skip_bad")
+OTHER_OPTIONS = ("number", "category")  # columns beside the text
 LONG_OPTIONS = ("long", "pool", "max_windows")
 
 
@@ -32,7 +33,7 @@ TASKS = {  # by the `command` of the task
     "classify": TaskOptions(
         "Label texts or text pairs.",
         TABLES,
-        (*TABLE_OPTIONS, "separator", "positive", *LONG_OPTIONS, "calibrate", "abstain_below"),
+        (*TABLE_OPTIONS, *OTHER_OPTIONS, "separator", "positive", *LONG_OPTIONS, "calibrate", "abstain_below"),
         "--train nsmc-train.tsv --valid nsmc-test.tsv --text document --skip-empty --model hf://klue/bert-base "
         "--output nsmc",
         "label",
@@ -40,7 +41,7 @@ TASKS = {  # by the `command` of the task
     "regress": TaskOptions(
         "Score texts or text pairs with numbers.",
         TABLES,
-        (*TABLE_OPTIONS, "scale", "cosine", *LONG_OPTIONS),
+        (*TABLE_OPTIONS, *OTHER_OPTIONS, "scale", "cosine", *LONG_OPTIONS),
         "--train train.csv --split 0.1 --text sentence1 --text sentence2 --label score --output similarity",
         "score",
     ),
@@ -143,6 +144,8 @@ def finetune(
     text: options.Text = ["text"],  # noqa: B006 - Typer copies it
     label: options.Label = "label",
     choices: options.Choices = [],  # noqa: B006
+    number: options.Number = [],  # noqa: B006
+    category: options.Category = [],  # noqa: B006
     separator: options.Separator = None,
     positive: options.Positive = None,
     scale: Annotated[

@@ -38,7 +38,7 @@ def first_look(
 
         reading = Reading(**fields_of(Reading, options))
         reading.check_format(command, formats)
-        columns = (*reading.text, *reading.choices, reading.label)
+        columns = reading.columns
         header = reading.header if reading.header is not None else any(isinstance(one, str) for one in columns)
         for path in paths:
             if os.path.getsize(path) > LARGEST:
@@ -47,7 +47,7 @@ def first_look(
                 names = {"format", "delimiter", "encoding"}
                 given = {name: value for name, value in reading.table_options.items() if name in names}
                 table = read_table(path, header=header, bad=BadRows(path, reading.skip_bad), **given)
-                for column in columns if labelled else reading.text:
+                for column in columns if labelled else (*reading.text, *reading.others):
                     table.column(column)
             elif "encoding" in options:
                 for _ in lines(path, reading.encoding):

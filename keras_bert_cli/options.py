@@ -111,6 +111,14 @@ _label = partial(
 _choices = partial(
     typer.Option, "--choice", callback=columns, help="Column with a choice. Give it once for each choice."
 )
+_number = partial(
+    typer.Option, callback=columns, help="Column with a number to read beside the text. Repeat it for further columns."
+)
+_category = partial(
+    typer.Option,
+    callback=columns,
+    help="Column with a category to read beside the text, such as a brand. Repeat it for further columns.",
+)
 _separator = partial(
     typer.Option, help="Text between the labels of a row that may have several labels. JSONL lists need none."
 )
@@ -124,6 +132,8 @@ Format = Annotated[str | None, _format(show_default="by the name of the file")]
 Text = Annotated[list[str], _text()]
 Label = Annotated[str, _label()]
 Choices = Annotated[list[str], _choices()]
+Number = Annotated[list[str], _number()]
+Category = Annotated[list[str], _category()]
 Header = Annotated[bool | None, _header(show_default="yes if a column is given by name")]
 Delimiter = Annotated[str | None, _delimiter(show_default="a tab or a comma, by the format")]
 Encoding = Annotated[str, _encoding()]
@@ -133,6 +143,8 @@ TrainedFormat = Annotated[str | None, _format(show_default=AS_TRAINED)]
 TrainedText = Annotated[list[str], _text(show_default=AS_TRAINED)]
 TrainedLabel = Annotated[str | None, _label(show_default=AS_TRAINED)]
 TrainedChoices = Annotated[list[str], _choices(show_default=AS_TRAINED)]
+TrainedNumber = Annotated[list[str], _number(show_default=AS_TRAINED)]
+TrainedCategory = Annotated[list[str], _category(show_default=AS_TRAINED)]
 TrainedHeader = Annotated[bool | None, _header(show_default="yes if a column is given by name, else as in training")]
 TrainedDelimiter = Annotated[str | None, _delimiter(show_default=AS_TRAINED)]
 TrainedEncoding = Annotated[str | None, _encoding(show_default=AS_TRAINED)]

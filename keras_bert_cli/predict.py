@@ -27,6 +27,8 @@ def predict(
     format: options.TrainedFormat = None,
     text: options.TrainedText = [],  # noqa: B006 - Typer copies it
     choices: options.TrainedChoices = [],  # noqa: B006
+    number: options.TrainedNumber = [],  # noqa: B006
+    category: options.TrainedCategory = [],  # noqa: B006
     header: options.TrainedHeader = None,
     delimiter: options.TrainedDelimiter = None,
     encoding: options.TrainedEncoding = None,
@@ -39,15 +41,16 @@ def predict(
     """Print a task's answers as JSON Lines, in the order of the rows.
 
     In a .txt file and on standard input, tabs separate the texts of a row: both texts of a pair, a question and its
-    context, or a prompt and its choices. A line is never split into a label and a text unless --format label-text is
-    given. A row with an empty text is answered too, so that there is an answer for each row.
+    context, or a prompt and its choices. The numbers and then the categories of a row follow, if the task reads any. A
+    line is never split into a label and a text unless --format label-text is given. A row with an empty text is
+    answered too, so that there is an answer for each row.
     """
     if str(file) != "-" and not file.is_file():
         raise FileNotFoundError(f"There is no file {str(file)!r}. Name one, or - for standard input. Received: {file}")
     from keras_bert.tasks.run.finished_task import FinishedTask
 
-    reading = {"format": format, "header": header, "text": text, "choices": choices}
-    reading = options.given(reading | {"delimiter": delimiter, "encoding": encoding})
+    reading = {"format": format, "header": header, "delimiter": delimiter, "encoding": encoding}
+    reading = options.given(reading | {"text": text, "choices": choices, "number": number, "category": category})
     finished = FinishedTask.load(source, **reading, skip_empty=skip_empty, skip_bad=skip_bad)
     finished = dataclasses.replace(finished, task=options.asked_by(finished.task, engine, dtype))
     if str(file) == "-":

@@ -85,4 +85,4 @@ def trace_all(signatures: dict[str, Signature]) -> dict[str, Any]:
 
 def specs(model: keras.Model) -> dict[str, Any]:
     """The `tf.TensorSpec` of each of the model's inputs, for any batch and length."""
-    return {name: tf.TensorSpec(x.shape, tf.int32, name) for name, x in model.input.items()}
+    return {name: tf.TensorSpec(x.shape, x.dtype, name) for name, x in model.input.items()}

@@ -16,16 +16,18 @@ _TEXTS = ("A short text.", "Another text, which is somewhat longer than the firs
 
 def write_warm_up(folder: Path, name: str, signatures: dict[str, Any]) -> None:
     """Write PredictionLog records for every signature of a SavedModel that is served under this name."""
+    inputs = {spec.name: spec.dtype for function in signatures.values() for spec in _specs(function)}
     logs = need("tensorflow_serving.apis.prediction_log_pb2", "Writing requests for TF Serving", "serving")
     with tf.io.TFRecordWriter(str(folder / PATH)) as file:
         for signature, function in signatures.items():
-            specs = [*function.structured_input_signature[0], *function.structured_input_signature[1].values()]
+            specs = _specs(function)
             fixed = {spec.shape[0] for spec in specs if spec.shape.rank} - {None}
             for size in fixed or _SIZES:
                 log = logs.PredictionLog()
                 if is_classify(function):
                     request = log.classify_log.request
-                    request.input.example_list.examples.extend(map(_example, np.resize(_TEXTS, size)))
+                    texts = np.resize(_TEXTS, size)
+                    request.input.example_list.examples.extend(_example(text, inputs) for text in texts)
                 else:
                     request = log.predict_log.request
                     for spec in specs:
@@ -35,10 +37,18 @@ def write_warm_up(folder: Path, name: str, signatures: dict[str, Any]) -> None:
                 file.write(log.SerializeToString())
 
 
-def _example(text: str) -> Any:
+def _specs(function: Any) -> list[Any]:
+    return [*function.structured_input_signature[0], *function.structured_input_signature[1].values()]
+
+
+def _example(text: str, inputs: dict[str, Any]) -> Any:
+    """An example with a feature for each input of any signature; each reads those that it needs."""
     example = tf.train.Example()
-    for name in ("text", "text_pair"):  # a signature reads one or both
-        example.features.feature[name].bytes_list.value.append(text.encode())
+    for name, dtype in inputs.items():
+        if dtype == tf.string:
+            example.features.feature[name].bytes_list.value.append(text.encode())
+        elif dtype == tf.float32:
+            example.features.feature[name].float_list.value.append(1.0)
     return example
 
 
@@ -46,4 +56,4 @@ def _rows(spec: Any, size: int) -> Any:
     shape = (size, *(dimension or 8 for dimension in (spec.shape[1:] if spec.shape.rank else ())))
     if spec.dtype == tf.string:
         return np.resize(np.array(_TEXTS, object), shape)
-    return np.ones(shape, "int32")
+    return np.ones(shape, spec.dtype.as_numpy_dtype)

@@ -174,6 +174,24 @@ def _window_pooling(graph: Graph, config: Any, vectors: Value, padding: dict[str
     return graph("ReduceSum", graph("Mul", weights, by_text), graph.constant([1]), keepdims=0)  # [B, H]
 
 
+def _column_vector(graph: Graph, config: Any, columns: dict[str, Value]) -> str:
+    layer, parts = config["layer"], []
+    if "numbers" in columns:
+        x = columns["numbers"].name  # [B, N]
+        for step in layer.steps:
+            x = graph("Sub", x, graph.constant(_array(step.mean)))
+            x = graph("Div", x, graph.constant(np.sqrt(_array(step.variance))))
+        parts.append(x)
+    if "categories" in columns:
+        ids = graph("Cast", columns["categories"].name, to=code("int64"))
+        hot = graph("OneHot", ids, graph.constant([layer.values]), graph.constant(np.array([0, 1], "float32")))
+        parts.append(graph("ReduceMax", hot, graph.constant([1]), keepdims=0))  # [B, values]
+    x = graph("Concat", *parts, axis=-1)
+    name = config["name"]
+    kernel, bias = (graph.weight(f"{name}/{part}", _array(getattr(layer, part))) for part in ("kernel", "bias"))
+    return graph("Tanh", graph("Add", graph("MatMul", x, kernel), bias))
+
+
 LAYERS = {
     "Padding": _padding,
     "Pack": _same,
@@ -191,6 +209,7 @@ LAYERS = {
     "FlatRows": _flat_rows,
     "RealWindows": _flat_rows,
     "WindowPooling": _window_pooling,
+    "ColumnVector": _column_vector,
     "GatherPositions": _gather_positions,
     "Logits": _logits,
 }

@@ -8,6 +8,7 @@ from typing import Any
 import keras
 import numpy as np
 
+from keras_bert.inputs import INPUTS
 from keras_bert.installation import need
 from keras_bert.onnx_graph.convert import to_onnx
 from keras_bert.onnx_graph.graph import Graph, Value
@@ -41,7 +42,7 @@ class OnnxRunner:
 
     def on_inputs(self, inputs: dict[str, Any]) -> Any:
         """The model's output for inputs that are packed already; a dict if the model has several."""
-        feed = {name: np.asarray(x, "int32") for name, x in inputs.items()}
+        feed = {name: np.asarray(x, self.model.input[name].dtype) for name, x in inputs.items()}
         found = self.session.run(None, feed)
         return dict(zip(self.outputs, found, strict=True)) if isinstance(self.model.output, dict) else found[0]
 
@@ -60,7 +61,8 @@ class OnnxRunner:
             for name, x in symbolic.items()
         }
         for group in similar(lengths):
-            part = self.on_inputs({name: x[group, : lengths[group[0]]] for name, x in inputs.items()})
+            cut = {name: x[group, : lengths[group[0]]] if name in INPUTS else x[group] for name, x in inputs.items()}
+            part = self.on_inputs(cut)
             for name, rows in self._by_name(part).items():
                 place: Any = (group, *map(slice, rows.shape[1:]))
                 found[name][place] = rows

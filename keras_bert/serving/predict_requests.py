@@ -2,7 +2,7 @@
 
 import base64
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from keras_bert.inputs import INPUTS
 
 _LIMITS = np.iinfo(np.int32)
+_LARGEST = float(np.finfo(np.float32).max)
 
 
 class BadRequest(ValueError):
@@ -109,26 +110,30 @@ def _columns_of_rows(rows: Any, specs: Mapping[str, Any]) -> dict[str, list[Any]
 
 
 def _array(name: str, values: Any, spec: Any) -> np.ndarray:
-    text = spec.dtype.name == "string"
+    kind = spec.dtype.name
+    read = {"string": text_of, "float32": _real}.get(kind, _number)
     flat: list[Any] = []
     wanted = (None,) if spec.shape.rank is None else tuple(spec.shape)
-    shape = _collect(name, values, text, flat, len(wanted))
+    shape = _collect(name, values, read, flat, len(wanted))
     if any(a is not None and a != b for a, b in zip(wanted, shape, strict=True)):
         shown = ", ".join("any" if size is None else str(size) for size in wanted)
         raise BadRequest(f"{name} must be of shape [{shown}]. Received: {list(shape)}")
-    return np.array(flat, object if text else spec.dtype.as_numpy_dtype).reshape(shape)
+    return np.array(flat, object if kind == "string" else spec.dtype.as_numpy_dtype).reshape(shape)
 
 
-def _collect(name: str, value: Any, text: bool, flat: list[Any], rank: int) -> tuple[int, ...]:
-    """Append the values of a nested list to `flat`, and return its shape; lists of uneven length are refused."""
+def _collect(name: str, value: Any, read: Callable[..., Any], flat: list[Any], rank: int) -> tuple[int, ...]:
+    """Append the values of a nested list to `flat`, as `read` makes them, and return its shape.
+
+    Lists of uneven length are refused.
+    """
     if rank == 0:
-        flat.append(text_of(name, value) if text else _number(name, value))
+        flat.append(read(name, value))
         return ()
     if not isinstance(value, list):
         raise BadRequest(
             f"{name} lacks {rank} dimension{'s' * (rank > 1)}. Put it in a list. Received: {type(value).__name__}"
         )
-    shapes = {_collect(name, one, text, flat, rank - 1) for one in value}
+    shapes = {_collect(name, one, read, flat, rank - 1) for one in value}
     if len(shapes) > 1:
         raise BadRequest(f"The rows of {name} must be of one length. Pad them. Received: {sorted(shapes)}")
     return (len(value), *(shapes.pop() if shapes else (0,) * (rank - 1)))
@@ -153,6 +158,12 @@ def _number(name: str, value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not _LIMITS.min <= value <= _LIMITS.max:
         raise BadRequest(f"{name} must hold integers of 32 bits. Received: {shown(value)}")
     return value
+
+
+def _real(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= _LARGEST:  # nor NaN
+        raise BadRequest(f"{name} must hold finite numbers. Received: {shown(value)}")
+    return float(value)
 
 
 def shown(value: Any) -> str:

@@ -12,6 +12,7 @@ from string import Template
 
 from keras_bert.compat import read_saved_model
 from keras_bert.exports.new_version import PARTS, served_name
+from keras_bert.lazy import tf
 from keras_bert.storage import is_remote, make_folder, names_in, read_bytes, write_text
 
 FOLDER = "serving"
@@ -84,10 +85,16 @@ def _asked(folder: str) -> dict[str, str]:
     """How a client asks a SavedModel about one row: its arguments, and the columns that it makes from them."""
     graph = read_saved_model(read_bytes(f"{folder}/saved_model.pb")).meta_graphs[0]
     inputs = graph.signature_def["serving_default"].inputs
-    sizes = {name: [one.size for one in inputs[name].tensor_shape.dim[1:]] for name in _SAMPLES if name in inputs}
-    samples = [one for name, size in sizes.items() for one in islice(cycle(_SAMPLES[name]), math.prod(size))]
+    names = [name for name in _SAMPLES if name in inputs]
+    # Numbers and categories beside a text.
+    others = [name for name in sorted(set(inputs) - set(names)) if len(inputs[name].tensor_shape.dim) == 1]
+    sizes = {name: [one.size for one in inputs[name].tensor_shape.dim[1:]] for name in (*names, *others)}
+    numbers = {name for name in others if tf.as_dtype(inputs[name].dtype) == tf.float32}
+    known = _SAMPLES | {name: ("1.0" if name in numbers else "a name",) for name in others}
+    samples = [one for name, size in sizes.items() for one in islice(cycle(known[name]), math.prod(size))]
+    values = {name: f"float({name})" if name in numbers else name for name in sizes}
     return {
         "words": ", ".join(f"*{name}" if size else name for name, size in sizes.items()),
-        "columns": ", ".join(f"{name}=[{name}]" for name in sizes),
+        "columns": ", ".join(f"{name}=[{value}]" for name, value in values.items()),
         "sample": " ".join(map(json.dumps, samples)),
     }

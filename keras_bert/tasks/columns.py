@@ -7,6 +7,8 @@ from typing import Any
 import keras
 import numpy as np
 
+from keras_bert.inputs import INPUTS
+
 LARGEST = float(np.finfo("float32").max)
 
 
@@ -36,6 +38,8 @@ def as_batch(texts: Any) -> tuple[Any, bool]:
     if texts is None:
         raise TypeError("The text is missing. Pass a text, a pair as a tuple, or columns of them. Received: None")
     if isinstance(texts, str):
+        return [texts], True
+    if isinstance(texts, dict) and isinstance(texts.get("text"), str):  # a row of a table
         return [texts], True
     if isinstance(texts, tuple) and texts and isinstance(texts[0], str):
         return tuple([text] for text in texts), True
@@ -105,7 +109,9 @@ def is_packed(x: Any) -> bool:
     """Whether these are ids already: inputs of the encoder, or something that yields batches of them to Keras."""
     if isinstance(x, tuple) and x:
         x = x[0]
-    if isinstance(x, dict | keras.utils.PyDataset) or hasattr(x, "__next__"):
+    if isinstance(x, dict):
+        return not is_table(x)
+    if isinstance(x, keras.utils.PyDataset) or hasattr(x, "__next__"):
         return True
     return _is_dataset(x) and isinstance(_example(x.element_spec)[0], dict)
 
@@ -168,20 +174,37 @@ def _named(value: Any, feature: Any) -> Any:
 
 
 def is_table(x: Any) -> bool:
-    """Whether this is a whole table of pandas or datasets."""
+    """Whether this is a whole table: of pandas or datasets, a dict of columns, or a list of rows as dicts."""
+    if isinstance(x, dict):
+        return not set(INPUTS) & set(x)
+    if isinstance(x, list):
+        return bool(x) and all(isinstance(row, dict) for row in x)
     return hasattr(x, "column_names") or (hasattr(x, "columns") and getattr(x, "ndim", 2) == 2)
+
+
+def column_names(table: Any) -> list[str]:
+    """The names of the columns of a table."""
+    if isinstance(table, list):
+        return list(dict.fromkeys(name for row in table for name in row))
+    return list(getattr(table, "column_names", None) or getattr(table, "columns", table))
+
+
+def named_columns(table: Any, names: Sequence[str]) -> list[list[Any]]:
+    """The columns of these names."""
+    known = column_names(table)
+    if not set(names) <= set(known):
+        raise ValueError(
+            f"The table does not have the columns {', '.join(names)}. Rename its columns, or pass table[name] for x "
+            f"and for y. Received: columns {', '.join(map(str, known))}"
+        )
+    if isinstance(table, list):
+        return [[row.get(name) for row in table] for name in names]
+    return [rows_of(table[name], name) for name in names]
 
 
 def table_columns(table: Any, texts: tuple[str, ...], label: str | None) -> tuple[Any, Any]:
     """x and y from the columns of these names; without a label, only x."""
-    known = list(table.column_names if hasattr(table, "column_names") else table.columns)
-    wanted = [*texts, *([label] if label else [])]
-    if not set(wanted) <= set(known):
-        raise ValueError(
-            f"The table does not have the columns {', '.join(wanted)}. Rename its columns, or pass table[name] for x "
-            f"and for y. Received: columns {', '.join(map(str, known))}"
-        )
-    columns = [rows_of(table[name], name) for name in wanted]
+    columns = named_columns(table, [*texts, *([label] if label else [])])
     if label and isinstance(getattr(table, "features", None), dict):  # a frame may have a column of that name
         columns[-1] = [_named(value, table.features[label]) for value in columns[-1]]
     x = tuple(columns[: len(texts)]) if len(texts) > 1 else columns[0]
@@ -238,6 +261,34 @@ def numbers(values: Any, what: str) -> np.ndarray:
                 f"{value!r}"
             )
     return np.array(rows, "float32")
+
+
+def category_of(value: Any) -> str | None:
+    """A category as a name, "" if it is missing; None for a value that is neither a name nor a whole number.
+
+    >>> category_of("red"), category_of(7), category_of(7.0), category_of(None), category_of(0.5)
+    ('red', '7', '7', '', None)
+    """
+    if is_missing(value):
+        return ""
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    if isinstance(value, float) and value.is_integer():  # as pandas has a column with gaps
+        value = int(value)
+    return str(value) if isinstance(value, str | int) else None
+
+
+def category_column(values: Any, what: str) -> list[str]:
+    """A column of categories as names."""
+    rows = rows_of(values, what)
+    found = [category_of(value) for value in rows]
+    if None in found:
+        row = found.index(None)
+        raise TypeError(
+            f"The {what} at row {row} is neither a name nor a whole number. Convert it with str(). Received: "
+            f"{rows[row]!r}"
+        )
+    return [category or "" for category in found]
 
 
 def weights(sample_weight: Any, count: int) -> np.ndarray:

@@ -44,7 +44,8 @@ class FileTask(TextTrainer):
         """The rows of a file; with labels=False, only what the task is asked."""
         reading.check_format(cls.command, cls.formats)
         label = reading.label if labels else None
-        return read_labels(path, reading.texts, label, separator=reading.separator, **reading.table_options)
+        options = {**reading.table_options, **reading.other_options}
+        return read_labels(path, reading.texts, label, separator=reading.separator, **options)
 
     @classmethod
     def labels_of(cls, rows: Rows) -> Iterable[tuple[int, str]]:

@@ -29,6 +29,11 @@ def encode_rows(bert: Bert, output: str, *, rows: int) -> tuple[dict[str, Any], 
     return inputs, encoder(flat)
 
 
+def pooled_encoder(bert: Bert) -> keras.Model:
+    """The encoder, whose output is the pooled output."""
+    return keras.Model(bert.input, bert.output["pooled_output"], name="encoder")
+
+
 @keras.saving.register_keras_serializable("keras_bert")
 class FlatRows(Plain):
     """From [B, rows, S] to [B * rows, S]."""

@@ -1,7 +1,7 @@
 """LabelledRows: the tokenized rows of a task, and the batches it is trained and validated on."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
@@ -23,13 +23,14 @@ class LabelledRows(TokenizedRows):
 
     targets, weights: dense [n, ...], or ragged [R, (pieces)] where each piece has its own.
     decoding: what the task's `decode` needs beside the logits, such as the texts and the places of their pieces.
-    advice: for the log, if rows are too long.
+    advice: for the log, if rows are too long. others: further inputs of the model by name, each [n, ...].
     """
 
     targets: Any = None
     weights: Any = None
     decoding: Any = None
     advice: str = ""
+    others: dict[str, np.ndarray] = field(default_factory=dict)
 
     def warn_of_cuts(self, limit: str = "the preprocessor's seq_length", advice: str = "") -> None:
         super().warn_of_cuts(limit, advice or self.advice)
@@ -41,7 +42,7 @@ class LabelledRows(TokenizedRows):
         """
         with tf.device("CPU:0"):
             real, index = tf.cast(index >= 0, tf.float32), tf.maximum(index, 0)
-            x = self.inputs(index, width)
+            x = self.inputs(index, width) | {name: tf.gather(one, index) for name, one in self.others.items()}
             if self.targets is None:
                 return x
             shape = tf.shape(x["input_mask"])

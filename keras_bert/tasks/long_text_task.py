@@ -11,11 +11,14 @@ from keras_bert.bert import Bert
 from keras_bert.checks import check_choice
 from keras_bert.layers.padding import Padding
 from keras_bert.layers.windows import POOLS, RealWindows, WindowPooling
+from keras_bert.tasks.column_task import ColumnTask
 from keras_bert.tasks.columns import column, count_of
 from keras_bert.tasks.decoding.in_batches import in_batches
+from keras_bert.tasks.heads import pooled_encoder
 from keras_bert.tasks.labelled_rows import LabelledRows
+from keras_bert.tasks.other_columns import checked_columns, column_specs, columns_in_graph
+from keras_bert.tasks.readers import Rows
 from keras_bert.tasks.signature import Logits, Signature, strings
-from keras_bert.tasks.task import Task
 from keras_bert.tasks.windowed_rows import WindowedRows
 from keras_bert.text.packing import Packer
 from keras_bert.text.tensors import tf
@@ -37,10 +40,10 @@ def text_vectors(bert: Bert, long: str, pool: str) -> tuple[dict[str, Any], Any]
     padding = Padding(name="window_padding")(ops.max(inputs["input_mask"], axis=-1))  # of [B, K]
     windows = {name: RealWindows(name=f"{name}_windows")(x, padding) for name, x in inputs.items()}  # [W, S]
     pooling = WindowPooling(pool, dtype="float32", name="window_pooling")
-    return inputs, pooling(_encoder(bert)(windows), padding)  # [B, H]
+    return inputs, pooling(pooled_encoder(bert)(windows), padding)  # [B, H]
 
 
-class LongTextTask(Task):
+class LongTextTask(ColumnTask):
     """What `TextClassifier` and `TextRegressor` share: the three ways to read a text that is too long.
 
     long: "truncate" reads the first pieces. "head-tail" reads the first quarter and the last three quarters of what
@@ -52,13 +55,17 @@ class LongTextTask(Task):
     pool: str = "mean"
     max_windows: int = 8
     run_fields: tuple[str, ...] = ("long", "pool", "max_windows")
-    own_fields: tuple[str, ...] = ("long",)  # that `own_settings` compares with their defaults
+    own_fields: tuple[str, ...] = ("long", "other_columns")  # that `own_settings` compares with their defaults
+    taught_fields: tuple[str, ...] = ("labels", "other_columns")
 
-    def _set_long(self, long: str, pool: str, max_windows: int) -> None:
+    def _set_long(self, long: str, pool: str, max_windows: int, other_columns: Any = None) -> None:
         """Keep the arguments of the constructor."""
         self.long = long
         self.pool = pool
         self.max_windows = count_of("max_windows", max_windows, 1)
+        self.other_columns = checked_columns(other_columns)
+        if self.other_columns is not None:
+            self.heads = (f"{type(self).heads[0]} with other columns",)  # which other formats do not have
 
     # === Files and the command line ===
 
@@ -71,9 +78,10 @@ class LongTextTask(Task):
             )
 
     @classmethod
-    def _long_options(cls, settings: Any) -> dict[str, Any]:
-        """Those of the three arguments that `FinetuneSettings` have."""
+    def _options(cls, rows: Rows, settings: Any) -> dict[str, Any]:
+        """The arguments that `FinetuneSettings` and the training rows decide."""
         given = {name: getattr(settings, name) for name in ("long", "pool", "max_windows")}
+        given["other_columns"] = cls._learned(rows, settings.reading)
         return {name: value for name, value in given.items() if value is not None}
 
     @property
@@ -91,6 +99,7 @@ class LongTextTask(Task):
         if self.long != "windows":
             rows = super().examples(x, y, sample_weight, class_weight)
             return replace(rows, advice=ADVICE) if self.long == "truncate" else rows
+        x, others = self._split(x)
         if isinstance(x, tuple) and len(x) != 1:
             raise ValueError(
                 'A pair of texts was given, and long="windows" reads single texts. Join both texts of a pair, or use '
@@ -102,7 +111,7 @@ class LongTextTask(Task):
             windows, text = text_windows(ids, self.packer)
         counts = np.bincount(np.asarray(text), minlength=len(texts))
         max_windows = None if y is None else self.max_windows
-        rows = WindowedRows([windows], self.packer, counts=counts, max_windows=max_windows)
+        rows = WindowedRows([windows], self.packer, counts=counts, max_windows=max_windows, others=others)
         return self.with_targets(rows, y, sample_weight, class_weight)
 
     def held_out_examples(self, x: Any, y: Any, sample_weight: Any = None) -> LabelledRows:
@@ -115,44 +124,45 @@ class LongTextTask(Task):
         if not isinstance(examples, WindowedRows):
             return super().logits(examples, batch_size)
         count_of("batch_size", batch_size, 32)
-        run = self.runners.get("windows", self, lambda: _encoder(self.bert))
-        found = []
+        run = self.runners.get("windows", self, lambda: pooled_encoder(self.bert))
+        found: list[Any] = []
         for start in range(0, len(examples), CHUNK):
             rows, counts = examples.windows(slice(start, start + CHUNK))
             vectors = np.zeros((len(rows), self.bert.config.hidden_size), "float32")
             for index in rows.by_length(batch_size):
                 vectors[index] = run(rows, index)
             of_texts = np.split(vectors, np.cumsum(counts)[:-1])
-            found += [ops.convert_to_numpy(self._head(ops.convert_to_tensor(one))) for one in of_texts]
+            for number, one in enumerate(of_texts, start):
+                others = {name: values[number] for name, values in examples.others.items()}
+                found.append(ops.convert_to_numpy(self._head(ops.convert_to_tensor(one), others)))
         return found
 
-    def _head(self, vectors: Any) -> Any:
-        """The logits [C] of a text from the vectors of its windows [K, H]."""
-        pooling, head = self.get_layer("window_pooling"), self.get_layer(self.heads[0])
+    def _head(self, vectors: Any, others: dict[str, Any]) -> Any:
+        """The logits [C] of a text from the vectors of its windows [K, H], and from its other columns."""
         real = ops.ones(ops.shape(vectors)[:1], dtype="bool")  # [K]
-        return head(pooling.pooled(vectors[None], real[None]))[0]
+        pooled = self.get_layer("window_pooling").pooled(vectors[None], real[None])  # [1, H]
+        return self._of_vectors(pooled, {name: one[None] for name, one in others.items()})[0]
 
     # === Export ===
 
     def signatures(self, logits: Logits, seq_length: int) -> dict[str, Signature]:
         if self.long != "windows":
             return super().signatures(logits, seq_length)
-        packer, encoder = replace(self.packer, max_length=seq_length), _encoder(self.bert)
-        size = self.bert.config.hidden_size
+        packer, encoder = replace(self.packer, max_length=seq_length), pooled_encoder(self.bert)
+        size, columns = self.bert.config.hidden_size, self.other_columns
 
         def vectors(rows: dict[str, Any]) -> Any:
             return tf.cast(encoder(rows, training=False), tf.float32)
 
-        def answer(text: Any) -> dict[str, Any]:
+        def answer(text: Any, **fields: Any) -> dict[str, Any]:
             windows, number = text_windows(self.bert.preprocessor.tokenize(text).merge_dims(1, 2), packer)
             rows = packer.pack([windows], "longest")  # [W, S]
             found = tf.ensure_shape(in_batches(vectors, rows, (size,)), (None, size))  # [W, H]
             by_text = tf.RaggedTensor.from_value_rowids(found, number, nrows=tf.size(text))  # [B, (windows), H]
-            logits = tf.map_fn(self._head, by_text, fn_output_signature=tf.TensorSpec(self.output_shape[1:]))  # [B, C]
+            others = {} if columns is None else columns_in_graph(columns, fields)
+            output = tf.TensorSpec(self.output_shape[1:])
+            logits = tf.map_fn(lambda one: self._head(*one), (by_text, others), fn_output_signature=output)  # [B, C]
             return {**self.answers_in_graph(logits, (text,)), "truncated": tf.fill(tf.shape(text), False)}
 
-        return {"serving_default": Signature(answer, strings("text"))}
-
-
-def _encoder(bert: Bert) -> keras.Model:
-    return keras.Model(bert.input, bert.output["pooled_output"], name="encoder")
+        more = {} if columns is None else column_specs(columns)
+        return {"serving_default": Signature(answer, {**strings("text"), **more})}

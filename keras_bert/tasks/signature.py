@@ -28,11 +28,12 @@ def strings(*names: str) -> dict[str, "tf.TensorSpec"]:
     return {name: tf.TensorSpec([None], tf.string, name) for name in names}
 
 
-def text_signatures(answer: Callable[..., dict[str, Any]]) -> dict[str, Signature]:
-    """`serving_default` answers a column of texts, `pair` two columns."""
+def text_signatures(answer: Callable[..., dict[str, Any]], more: dict[str, Any] | None = None) -> dict[str, Signature]:
+    """`serving_default` answers a column of texts, `pair` two columns; `more` are further inputs of both, by name."""
+    one, two = ({**strings(*names), **(more or {})} for names in (("text",), ("text", "text_pair")))
     return {
-        "serving_default": Signature(lambda text: answer(text), strings("text")),
-        "pair": Signature(lambda text, text_pair: answer(text, text_pair), strings("text", "text_pair")),
+        "serving_default": Signature(lambda text, **others: answer(text, **others), one),
+        "pair": Signature(lambda text, text_pair, **others: answer(text, text_pair, **others), two),
     }
 
 
@@ -62,15 +63,15 @@ def pack_texts(
 
 
 def classify_signatures(text: Signature, pair: Signature | None) -> dict[str, Signature]:
-    """`classify` reads the feature `text` of each tf.train.Example, `classify_pair` also `text_pair`."""
+    """`classify` reads the inputs of `text` as features of each tf.train.Example, `classify_pair` those of `pair`."""
     found = {"classify": _classify(text)}
     return found if pair is None else {**found, "classify_pair": _classify(pair)}
 
 
 def _classify(signature: Signature) -> Signature:
     def classify(inputs: tf.Tensor) -> dict[str, tf.Tensor]:
-        feature = tf.io.FixedLenFeature([], tf.string)
-        found = signature.function(**tf.io.parse_example(inputs, dict.fromkeys(signature.inputs, feature)))
+        features = {name: tf.io.FixedLenFeature([], spec.dtype) for name, spec in signature.inputs.items()}
+        found = signature.function(**tf.io.parse_example(inputs, features))
         return {"classes": found["labels"], "scores": found["scores"]}  # each [B, C]
 
     return Signature(classify, strings("inputs"))

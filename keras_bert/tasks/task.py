@@ -22,10 +22,11 @@ class Task(FileTask):
     """A functional model from the encoder's inputs to logits, which takes text in `fit`, `evaluate` and `predict`.
 
     `fit(x, y)` takes columns: lists, arrays, columns of pandas or datasets, string tensors. Instead of both it takes a
-    tf.data of (x, y); a whole table of pandas or datasets whose columns have the names in `table`; the path of a file
-    (a table with the columns text and label, CoNLL, or SQuAD's JSON); or the rows that a reader in `tasks/readers`
-    returns. Inputs that are packed already, a dict or a tf.data of dicts, go to Keras as they are. Without `compile`,
-    `fit` uses the paper's settings, see `FinetuneRecipe`. `predict` returns logits in the order of the examples.
+    tf.data of (x, y); a whole table (of pandas or datasets, a dict of columns, a list of dicts) whose columns have the
+    names in `table`; the path of a file (a table with the columns text and label, CoNLL, or SQuAD's JSON); or the rows
+    that a reader in `tasks/readers` returns. Inputs that are packed already, a dict or a tf.data of dicts, go to Keras
+    as they are. Without `compile`, `fit` uses the paper's settings, see `FinetuneRecipe`. `predict` returns logits in
+    the order of the examples.
     `save(path)` and `keras.models.load_model` keep the vocabulary, the labels and every setting.
 
     `task.bert` is the encoder. After `task.bert.freeze(blocks=6)` or `task.bert.enable_lora(8)`, call `compile` again.

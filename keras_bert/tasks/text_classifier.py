@@ -29,6 +29,7 @@ from keras_bert.tasks.metrics import label_scores, multi_label_scores
 from keras_bert.tasks.metrics.by_label import scores_by_label
 from keras_bert.tasks.metrics.calibration import LEAST, best_temperature, best_thresholds, calibration_error
 from keras_bert.tasks.metrics.classification import positive_label
+from keras_bert.tasks.other_columns import OtherColumns, with_columns
 from keras_bert.tasks.readers import TABLE_FIELDS, Reading, Rows
 from keras_bert.tasks.signature import Logits, Signature, classify_signatures
 from keras_bert.text.tensors import tf
@@ -79,6 +80,7 @@ class TextClassifier(LongTextTask):
         temperature: what logits are divided by, so that probabilities are right as often as they say; see `calibrate`.
         thresholds: with `multi_label`, the probability from which a text has a label, for each label; by default 0.5.
         abstain_below: return None, "" in an export, in place of a label that is less likely than this.
+        other_columns: numbers and categories that the head reads beside the text; see `OtherColumns`.
         freeze: train only the head.
 
     >>> import keras_bert
@@ -94,11 +96,11 @@ class TextClassifier(LongTextTask):
     """
 
     command: str = "classify"
-    reading_fields: tuple[str, ...] = (*TABLE_FIELDS, "separator", "positive")
+    reading_fields: tuple[str, ...] = (*TABLE_FIELDS, "number", "category", "separator", "positive")
     usage: str = 'task.classify("a text")'
     heads: tuple[str, ...] = ("classifier",)
     run_fields: tuple[str, ...] = (*LongTextTask.run_fields, "calibrate", "abstain_below")
-    taught_fields: tuple[str, ...] = ("labels", "multi_label")
+    taught_fields: tuple[str, ...] = ("labels", "multi_label", "other_columns")
     own_fields: tuple[str, ...] = (*LongTextTask.own_fields, "temperature", "thresholds", "abstain_below")
     temperature: float = 1.0
     thresholds: tuple[float, ...] | None = None
@@ -116,6 +118,7 @@ class TextClassifier(LongTextTask):
         temperature: float = 1.0,
         thresholds: Sequence[float] | None = None,
         abstain_below: float = 0.0,
+        other_columns: OtherColumns | None = None,
         freeze: bool = False,
         name: str | None = None,
     ) -> None:
@@ -128,13 +131,14 @@ class TextClassifier(LongTextTask):
         classifier = head_layer(len(labels), bert, name="classifier")
 
         # === Functional model ===
-        logits = classifier(dropout(vectors))  # [B, C]
+        inputs, vectors = with_columns(inputs, dropout(vectors), other_columns)
+        logits = classifier(vectors)  # [B, C]
         super().__init__(bert, inputs, logits, freeze=freeze, name=name)
 
         # === Config ===
         self.labels = labels
         self.multi_label = multi_label
-        self._set_long(long, pool, max_windows)
+        self._set_long(long, pool, max_windows, other_columns)
         self.temperature = temperature
         self.thresholds = None if thresholds is None else tuple(thresholds)
         self.abstain_below = abstain_below
@@ -190,7 +194,7 @@ class TextClassifier(LongTextTask):
                 "positive (--positive) was given where a text can have several labels. Leave it out: the F1 of each "
                 f"label is reported. Received: positive={positive!r}"
             )
-        options = {**cls._long_options(settings), "abstain_below": settings.abstain_below or 0.0}
+        options = {**cls._options(rows, settings), "abstain_below": settings.abstain_below or 0.0}
         return cls(bert, labels, multi_label=several, **options)
 
     @property

@@ -5,7 +5,15 @@ from typing import Any
 
 import numpy as np
 
-from keras_bert.tasks.columns import columns_of, count_of, is_packed, is_table, rows_of, table_columns
+from keras_bert.tasks.columns import (
+    column_names,
+    columns_of,
+    count_of,
+    is_packed,
+    is_table,
+    rows_of,
+    table_columns,
+)
 from keras_bert.tasks.labelled_rows import LabelledRows
 from keras_bert.tasks.readers import Reading, Rows
 from keras_bert.tasks.saved_task import SavedTask
@@ -18,6 +26,15 @@ class TextPredictor(SavedTask):
     example_ranks: tuple[int, ...] = (0,)  # the ranks of the first tensor of x in an element of a tf.data
     length_axis: int | None = None  # the axis of an example's logits that is as long as its row, if there is one
     beyond_length: float = 0.0  # the logits after the end of a row that is shorter than others
+
+    @property
+    def default_reading(self) -> Reading:
+        """How a file is read of which only the path is known."""
+        return Reading()
+
+    def table_texts(self, table: Any) -> tuple[str, ...]:
+        """The columns of `x` in a table."""
+        return self.table[0]
 
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         if not isinstance(inputs, dict):
@@ -74,16 +91,17 @@ class TextPredictor(SavedTask):
                     "x is a string, which is the path of a file, and there is no such file. Put a single text in a "
                     f"list. Received: x={x!r}"
                 )
-            x = self.read_rows(x, Reading(), labels=labels)
+            x = self.read_rows(x, self.default_reading, labels=labels)
         if isinstance(x, Rows) or is_table(x):
-            if given and given[0] is not None:
+            y = given[0] if given else None
+            if y is not None and (isinstance(x, Rows) or self.table[1] in column_names(x)):
                 raise ValueError(
                     "y was passed with a table, which has its own labels. Leave y out, or pass columns. "
                     "Received: a table and y"
                 )
-            texts, label = self.table
-            x, y = (x.x, x.y) if isinstance(x, Rows) else table_columns(x, texts, label if labels else None)
-            given = (y if labels else None, *given[1:])
+            label = self.table[1] if labels and y is None else None
+            x, own = (x.x, x.y) if isinstance(x, Rows) else table_columns(x, self.table_texts(x), label)
+            given = (own if labels and y is None else y, *given[1:])
         return columns_of(x, *given, ranks=self.example_ranks)
 
 

@@ -15,6 +15,7 @@ from keras_bert.tasks.heads import check_bert, encode_rows, head_layer
 from keras_bert.tasks.labelled_rows import LabelledRows
 from keras_bert.tasks.long_text_task import LongTextTask, text_vectors
 from keras_bert.tasks.metrics import number_scores
+from keras_bert.tasks.other_columns import OtherColumns, with_columns
 from keras_bert.tasks.readers import TABLE_FIELDS, Reading, Rows, read_scores
 from keras_bert.tasks.signature import Logits, Signature, pack_texts, strings
 from keras_bert.text.tensors import tf
@@ -34,7 +35,7 @@ class TextRegressor(LongTextTask):
             text by itself, takes the mean of its tokens as its vector, and returns the cosine of the two vectors
             (Reimers and Gurevych 2019), so that texts can be embedded once and compared often. `y` must then be between
             -1 and 1, and the inputs are [B, 2, S].
-        long, pool, max_windows: as in `TextClassifier`; "windows" only without "cosine".
+        long, pool, max_windows, other_columns: as in `TextClassifier`; "windows" and columns only without "cosine".
         freeze: train only the head.
 
     >>> import keras_bert
@@ -47,7 +48,7 @@ class TextRegressor(LongTextTask):
     """
 
     command: str = "regress"
-    reading_fields: tuple[str, ...] = (*TABLE_FIELDS, "scale")
+    reading_fields: tuple[str, ...] = (*TABLE_FIELDS, "number", "category", "scale")
     usage: str = 'task.score("a text")'
     heads: tuple[str, ...] = ("regressor",)
 
@@ -59,6 +60,7 @@ class TextRegressor(LongTextTask):
         long: str = "truncate",
         pool: str = "mean",
         max_windows: int = 8,
+        other_columns: OtherColumns | None = None,
         freeze: bool = False,
         name: str | None = None,
     ) -> None:
@@ -69,6 +71,11 @@ class TextRegressor(LongTextTask):
                 'pairs="cosine" compares two rows, and long="windows" reads a text in several. Use long="head-tail". '
                 f"Received: pairs={pairs!r}, long={long!r}"
             )
+        if pairs == "cosine" and other_columns is not None:
+            raise ValueError(
+                'pairs="cosine" compares two vectors and has no head that reads other columns. Use pairs="together". '
+                f"Received: pairs={pairs!r} and other_columns"
+            )
         inputs, vectors = text_vectors(bert, long, pool)
 
         # === Layers ===
@@ -77,7 +84,8 @@ class TextRegressor(LongTextTask):
 
         # === Functional model ===
         if pairs == "together":
-            logits = regressor(dropout(vectors))  # [B, 1]
+            inputs, vectors = with_columns(inputs, dropout(vectors), other_columns)
+            logits = regressor(vectors)  # [B, 1]
         else:
             inputs, tokens = encode_rows(bert, "sequence_output", rows=2)  # [2B, S, H], zero at padding
             vectors = ops.reshape(ops.sum(ops.cast(tokens, "float32"), axis=1), (-1, 2, tokens.shape[-1]))  # [B, 2, H]
@@ -87,7 +95,7 @@ class TextRegressor(LongTextTask):
 
         # === Config ===
         self.pairs = pairs
-        self._set_long(long, pool, max_windows)
+        self._set_long(long, pool, max_windows, other_columns)
         if pairs == "cosine":
             self.heads = ()
 
@@ -97,7 +105,8 @@ class TextRegressor(LongTextTask):
     def read_rows(cls, path: str | os.PathLike, reading: Reading, *, labels: bool = True) -> Rows:
         reading.check_format(cls.command, cls.formats)
         label = reading.label if labels else None
-        return read_scores(path, reading.texts, label, scale=reading.scale, **reading.table_options)
+        options = {**reading.table_options, **reading.other_options}
+        return read_scores(path, reading.texts, label, scale=reading.scale, **options)
 
     @classmethod
     def check_settings(cls, settings: Any) -> None:
@@ -107,7 +116,7 @@ class TextRegressor(LongTextTask):
 
     @classmethod
     def from_rows(cls, bert: Bert, rows: Rows, settings: Any) -> "TextRegressor":
-        return cls(bert, pairs="cosine" if settings.cosine else "together", **cls._long_options(settings))
+        return cls(bert, pairs="cosine" if settings.cosine else "together", **cls._options(rows, settings))
 
     def as_json(self, answer: Any) -> dict[str, Any]:
         return {"score": float(answer)}

@@ -9,7 +9,7 @@ import keras
 from keras import ops
 
 from keras_bert.tasks.callback_order import in_order
-from keras_bert.tasks.columns import count_of, is_packed, part_of, rows_of, split_columns
+from keras_bert.tasks.columns import count_of, is_packed, is_table, part_of, rows_of, split_columns
 from keras_bert.tasks.distillation import Distillation
 from keras_bert.tasks.finetune_recipe import FinetuneRecipe, steps_of
 from keras_bert.tasks.labelled_rows import LabelledRows
@@ -180,7 +180,7 @@ class TextTrainer(Student):
 
     def _validation(self, data: Any, rows: int, callbacks: list[Any], options: dict[str, Any]) -> Validation:
         """The callback that validates on text, by those of Keras's options that are about validation."""
-        given = data if isinstance(data, tuple | list) else (data,)
+        given = data if isinstance(data, tuple | list) and not is_table(data) else (data,)
         if len(given) > 3 or (isinstance(data, list) and all(isinstance(one, str) for one in data)):
             raise TypeError(
                 "validation_data must be (x, y), a table or the path of a file. Pass the targets too, as in "

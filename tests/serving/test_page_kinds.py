@@ -81,6 +81,21 @@ def test_regressor_of_a_text_or_a_pair(opened):
         assert abs(float(page.text("#said").removeprefix("Score ")) - task.score((["good film"], ["bad"]))[0]) <= 1e-4
 
 
+def test_numbers_and_categories(opened):
+    rows = {"text": ["good", "bad"], "price": [10.0, 30.0], "brand": ["acme", "bolt"]}
+    columns = keras_bert.OtherColumns.learn(rows, numbers=["price"], categories=["brand"])
+    task = randomize(keras_bert.TextClassifier(small_bert(), ("no", "yes"), other_columns=columns), scale=0.3)
+    with opened(task) as page:
+        fields = page.texts("#fields label")
+        assert sorted(fields) == ["Second text (only for pairs)", "Text", "brand", "price (a number)"]
+        write(page, fields.index("price (a number)") + 1, "12.5")
+        write(page, fields.index("brand") + 1, "acme")
+        write(page, 1, "good film")
+        asked(page, "good film")
+        answer = task.classify({"text": "good film", "price": 12.5, "brand": "acme"})
+        assert page.text("#said") == f"{answer.label} · {100 * answer.score:.1f} %"
+
+
 def test_entities(opened):
     """Marked in the text as it was typed, characters beyond the first plane included."""
     task = randomize(small_task("tagger"))

@@ -12,13 +12,27 @@ const LIST = ["How do I reset my password?", "The parcel has not arrived.", "Whe
 const ROWS = 64; // of a list, in one request
 
 const one = (signature_name, row) => ({ signature_name, instances: [row] });
-const withPair = (values, alone = "serving_default") =>
-  values.text_pair ? one("pair", { text: values.text, text_pair: values.text_pair }) : one(alone, { text: values.text });
+const withPair = (values, others) => (values.text_pair
+  ? one("pair", { text: values.text, text_pair: values.text_pair, ...others })
+  : one("serving_default", { text: values.text, ...others }));
 const bothTexts = ({ text, text_pair }) => (text_pair ? [text, text_pair] : [text]);
 const cosine = (a, b) => {
   const dot = (x, y) => x.reduce((sum, value, i) => sum + value * y[i], 0);
   return dot(a, b) / Math.sqrt(dot(a, a) * dot(b, b));
 };
+
+/** The numbers and categories that a model reads beside a text: the fields to fill in, and their part of a request. */
+function othersOf(inputs) {
+  const found = Object.entries(inputs).filter(([name]) => name !== "text" && name !== "text_pair")
+    .map(([name, { dtype }]) => ({ name, isNumber: dtype === "DT_FLOAT" }));
+  const value = ({ name, isNumber }, typed) => (isNumber ? Number(typed[name].trim() || NaN) : typed[name]);
+  return {
+    fields: found.map(({ name, isNumber }) => (isNumber
+      ? field(name, `${name} (a number)`, "0", { rows: 1, optional: true })
+      : field(name, name, "", { rows: 1, optional: true }))),
+    of: (typed) => Object.fromEntries(found.map((one) => [one.name, value(one, typed)])),
+  };
+}
 
 function toolsFor(signatures) {
   const has = (names, kind) => names.every((name) => name in (signatures.serving_default?.[kind] ?? {}));
@@ -26,10 +40,12 @@ function toolsFor(signatures) {
   const tools = [];
   const second = takes("text_pair") ? field("text_pair", "Second text", "I liked the film.")
     : field("text_pair", "Second text (only for pairs)", "", { optional: true });
+  const others = othersOf(signatures.serving_default?.inputs ?? {});
 
   if (gives("labels", "scores") && takes("text")) tools.push({
-    title: "Labels", fields: "pair" in signatures ? [TEXT, second] : [TEXT], together: true, cuts: true,
-    body: (values) => withPair(values), texts: bothTexts,
+    title: "Labels", together: true, cuts: true,
+    fields: [TEXT, ...("pair" in signatures ? [second] : []), ...others.fields],
+    body: (values) => withPair(values, others.of(values)), texts: bothTexts,
     draw(place, answer) {
       drawBars(place, answer.labels.map((label, i) => ({ label, score: answer.scores[i] })));
       return `${answer.label || "(not sure)"} · ${percent(answer.score)}${cutNote(answer)}`;
@@ -77,10 +93,11 @@ function toolsFor(signatures) {
       },
     });
   } else if (gives("score") && takes("text")) tools.push({
-    title: "Score", fields: takes("text_pair") || "pair" in signatures ? [TEXT, second] : [TEXT], cuts: true,
+    title: "Score", cuts: true,
+    fields: [TEXT, ...(takes("text_pair") || "pair" in signatures ? [second] : []), ...others.fields],
     together: !takes("text_pair"), // otherwise each text has a row, and the vectors of the two are compared
     body: (values) => (takes("text_pair")
-      ? one("serving_default", { text: values.text, text_pair: values.text_pair }) : withPair(values)),
+      ? one("serving_default", { text: values.text, text_pair: values.text_pair }) : withPair(values, others.of(values))),
     texts: bothTexts,
     draw(place, answer) {
       if (takes("text_pair")) drawBars(place, [{ label: "cosine", score: answer.score }], null, (x) => x.toFixed(4));

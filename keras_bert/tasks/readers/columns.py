@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from keras_bert.tasks.columns import LARGEST
+from keras_bert.tasks.columns import LARGEST, category_of
 from keras_bert.tasks.readers.bad_rows import BadRows
 from keras_bert.tasks.readers.rows import Rows
 from keras_bert.tasks.readers.table import Column, Table, read_table
@@ -30,6 +30,7 @@ def read_labels(
         text: a column, by name or number, or two columns for pairs.
         label: the column of the label; None to read only texts, to be answered. Empty texts are then rows too.
         separator: separates the labels of one text. `y` then holds lists, as it does where a JSONL file has lists.
+        number, category: columns that a model reads beside the texts; `x` has them after the texts.
         options: of every reader of tables: `format` ("tsv", "csv", "jsonl" or "label-text"; by default from the
             suffix), `header` (by default True if a column is given by name), `delimiter`, `encoding`, `skip_empty`
             (drop rows with an empty text) and `skip_bad` (drop rows that cannot be read or have no label).
@@ -56,7 +57,7 @@ def read_scores(
         raise ValueError(f"scale must be a number above 0. Scores are divided by it. Received: scale={scale}")
 
     def number(value: Any, place: str, lists: bool) -> float:
-        return _number(value, f"{place}: the score in column {score!r}", scale)
+        return number_of(value, f"{place}: the score in column {score!r}", scale)
 
     return _read(path, text, score, number, **options)
 
@@ -83,16 +84,22 @@ def _read(
     header: bool | None = None,
     skip_empty: bool = False,
     skip_bad: bool = False,
+    number: Sequence[Column] = (),
+    category: Sequence[Column] = (),
     **options: Any,
 ) -> Rows:
     """The rows of a table. `target_of` makes `y` of a cell, of its place, and of whether the column holds lists."""
     names = (text,) if isinstance(text, str | int) else tuple(text)
     if header is None:
-        header = any(isinstance(column, str) for column in (*names, label))
+        header = any(isinstance(column, str) for column in (*names, *number, *category, label))
     bad = BadRows(path, skip_bad)
     table = read_table(path, header=header, bad=bad, **options)
     columns = [table.column(name) for name in names]
     targets = [] if label is None else table.column(label)
+    of_others: list[tuple[Column, list[Any], Callable[..., Any]]]
+    of_others = [(name, table.column(name), number_of) for name in number]
+    of_others += [(name, table.column(name), _category) for name in category]
+    others: list[list[Any]] = []  # of each row
     lists = any(isinstance(target, list) for target in targets)
     kept: list[int] = []  # rows
     y: list[Any] = []
@@ -111,8 +118,10 @@ def _read(
                         f"{table.place(row)}: column {missing[0]!r} has no text. Fill it in, or drop such rows with "
                         f"--skip-empty (skip_empty=True). Received: {columns[names.index(missing[0])][row]!r}"
                     )
+            values = [read(cells[row], f"{table.place(row)}: column {name!r}") for name, cells, read in of_others]
             if label is not None:
                 y.append(target_of(targets[row], table.place(row), lists))
+            others.append(values)
             kept.append(row)
         except ValueError as error:
             bad.add(line, error)
@@ -129,6 +138,7 @@ def _read(
             empty[0],
         )
     x = tuple([column[row] or "" for row in kept] for column in columns)
+    x += tuple(list(values) for values in zip(*others, strict=True))
     return Rows(x if len(x) > 1 else x[0], y, table.path, [table.lines[row] for row in kept])
 
 
@@ -168,7 +178,8 @@ def _label(value: Any, place: str) -> str:
     return str(value).strip()
 
 
-def _number(value: Any, place: str, scale: float) -> float:
+def number_of(value: Any, place: str, scale: float = 1.0) -> float:
+    """The number in a cell, divided by `scale`."""
     try:
         number = float(value) / scale
     except (TypeError, ValueError, OverflowError):  # the last: a whole number of 400 digits
@@ -179,6 +190,16 @@ def _number(value: Any, place: str, scale: float) -> float:
             f"Received: {value!r}"
         )
     return number
+
+
+def _category(value: Any, place: str) -> str:
+    category = category_of(value)
+    if category is None:
+        raise ValueError(
+            f"{place} has a category that is neither a name nor a whole number. Correct it, or drop such rows with "
+            f"--skip-bad (skip_bad=True). Received: {value!r}"
+        )
+    return category.strip()
 
 
 def _choice(value: Any, place: str, choices: int) -> int:

@@ -18,6 +18,8 @@ class Reading:
     format: str | None = None  # one of the task's `formats`; None: decided by the suffix
     text: tuple[Column, ...] = ("text",)  # one column, or two for pairs; for choose, the column of the prompt
     label: Column = "label"  # of the label, the score or the number of the right choice
+    number: tuple[Column, ...] = ()  # numbers that the model reads beside the text
+    category: tuple[Column, ...] = ()  # the same for categories
     choices: tuple[Column, ...] = ()
     separator: str | None = None  # between the labels of one text; None: one label, or a list of labels in JSONL
     scale: float = 1.0  # scores are divided by it
@@ -29,7 +31,7 @@ class Reading:
     skip_bad: bool = False  # drop rows that cannot be read or have no label
 
     def __post_init__(self) -> None:
-        for name in ("text", "choices"):  # JSON makes lists of them
+        for name in ("text", "choices", "number", "category"):  # JSON makes lists of them
             object.__setattr__(self, name, tuple(getattr(self, name)))
         if self.separator == "":
             raise ValueError(
@@ -51,10 +53,25 @@ class Reading:
         return self.text if len(self.text) == 2 else self.text[0]
 
     @property
+    def others(self) -> tuple[Column, ...]:
+        """The columns that the model reads beside the text."""
+        return (*self.number, *self.category)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """All columns that are named."""
+        return (*self.text, *self.choices, *self.others, self.label)
+
+    @property
     def table_options(self) -> dict[str, Any]:
         """The options of every reader of tables."""
         names = ("format", "header", "delimiter", "encoding", "skip_empty", "skip_bad")
         return {name: getattr(self, name) for name in names}
+
+    @property
+    def other_options(self) -> dict[str, Any]:
+        """The options of the readers whose tasks have other columns."""
+        return {"number": self.number, "category": self.category}
 
     def check_format(self, command: str, formats: tuple[str, ...]) -> None:
         """Refuse a format that a task cannot read."""

@@ -44,8 +44,9 @@ class FinishedTask:
                 f"`keras-bert finetune`, or the .keras file of a task. Received: {str(source)!r}"
             )
         settings = FinetuneSettings.from_json(record) if record.is_file() else None
-        learned = settings.reading if settings else Reading()
-        columns = (*reading.get("text", ()), *reading.get("choices", ()), reading.get("label"))
+        learned = settings.reading if settings else task.default_reading
+        named = ("text", "choices", "number", "category")
+        columns = (*(column for name in named for column in reading.get(name, ())), reading.get("label"))
         if any(isinstance(column, str) for column in columns):  # otherwise there is a header if there was in training
             reading = {"header": True, **reading}
         return cls(task, dataclasses.replace(learned, **reading))

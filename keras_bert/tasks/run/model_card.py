@@ -1,10 +1,12 @@
 """The files that describe a finished model: a picture of its training, and a model card in Markdown."""
 
 import dataclasses
+import json
 from pathlib import Path
 from typing import Any
 
 from keras_bert.tasks.finetune_recipe import OPTIONS
+from keras_bert.tasks.other_columns import TEXTS
 from keras_bert.tasks.readers import Reading
 from keras_bert.tasks.run.settings import FinetuneSettings
 from keras_bert.version import __version__
@@ -15,6 +17,8 @@ NAMES = {  # of settings whose field has another name
     "lora": "LoRA rank",
     "freeze": "frozen",
     "text": "text column",
+    "number": "number columns",
+    "category": "category columns",
     "label": "label column",
     "choices": "choice columns",
     "positive": "label of f1",
@@ -46,7 +50,9 @@ def write_curve(path: Path, metrics: dict[str, Any]) -> None:
 def write_card(path: Path, settings: FinetuneSettings, metrics: dict[str, Any]) -> None:
     """The card: what the model does, how well it does it, how it was trained, and how to use it."""
     task, line = settings.task.__name__, settings.task.usage
-    if len(settings.reading.text) == 2:
+    if settings.reading.others:
+        line = line.replace('"a text"', _row(settings.reading))
+    elif len(settings.reading.text) == 2:
         line = line.replace('"a text"', '("a text", "another")')
     files = {"train": settings.train, "valid": settings.valid or settings.train}
     rows = [(name, f"`{Path(files[name]).name}`", f"{count:,}") for name, count in metrics["rows"].items()]
@@ -94,6 +100,13 @@ starting weights and of its data apply to it too; they are not recorded here.
 """,
         encoding="utf-8",
     )
+
+
+def _row(reading: Reading) -> str:
+    """A row to ask a task that has other columns."""
+    texts = dict(zip(TEXTS, ("a text", "another")[: len(reading.text)], strict=False))
+    others = {str(name): 1.0 for name in reading.number} | {str(name): "a name" for name in reading.category}
+    return json.dumps(texts | others, ensure_ascii=False)
 
 
 def _settings(settings: FinetuneSettings) -> list[tuple[str, str]]:

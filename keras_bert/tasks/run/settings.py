@@ -84,7 +84,7 @@ class FinetuneSettings:
                 "size and vocab belong together. Give both (--size, --vocab) to start from random weights with your "
                 f"own vocabulary. Received: size={self.size!r}, vocab={self.vocab!r}"
             )
-        columns = (*self.reading.text, *self.reading.choices, self.reading.label)
+        columns = self.reading.columns
         if len(set(columns)) < len(columns):
             raise ValueError(
                 "A column is named twice. Name a different column for each use. "

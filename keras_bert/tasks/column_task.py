@@ -1,0 +1,133 @@
+"""ColumnTask: a task whose rows can have numbers and categories beside the text."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from keras import ops
+
+from keras_bert.tasks.columns import check_lengths, column_names, count_of
+from keras_bert.tasks.heads import pooled_encoder
+from keras_bert.tasks.labelled_rows import LabelledRows
+from keras_bert.tasks.other_columns import (
+    TEXTS,
+    OtherColumns,
+    column_arrays,
+    column_specs,
+    columns_in_graph,
+    names_of,
+)
+from keras_bert.tasks.readers import Reading, Rows, tab_columns
+from keras_bert.tasks.readers.columns import number_of
+from keras_bert.tasks.signature import Logits, Signature, pack_texts, text_signatures
+from keras_bert.tasks.task import Task
+
+
+class ColumnTask(Task):
+    """What `TextClassifier` and `TextRegressor` do with other columns. Without them, they are like any other task.
+
+    A row of `x` then has a text or two, and a value for each of the other columns. `x` is a table with these columns
+    and `text`, and for pairs `text_pair`; or a tuple of the columns: the texts, the numbers, the categories.
+    """
+
+    other_columns: OtherColumns | None = None
+
+    def get_config(self) -> dict[str, Any]:
+        columns = self.other_columns
+        if columns is None:
+            return super().get_config()
+        kept = {name: {key: list(one) for key, one in values.items()} for name, values in vars(columns).items()}
+        return super().get_config() | {"other_columns": kept}
+
+    # === Files and tables ===
+
+    @classmethod
+    def _learned(cls, rows: Rows, reading: Reading) -> OtherColumns | None:
+        """What training rows hold beside the texts."""
+        names = [str(name) for name in reading.others]
+        if not names:
+            return None
+        table, count = dict(zip(names, rows.x[-len(names) :], strict=True)), len(reading.number)
+        return OtherColumns.learn(table, numbers=names[:count], categories=names[count:], place=rows.path)
+
+    @property
+    def default_reading(self) -> Reading:
+        columns = self.other_columns
+        return Reading() if columns is None else Reading(number=(*columns.numbers,), category=(*columns.categories,))
+
+    def table_texts(self, table: Any) -> tuple[str, ...]:
+        if self.other_columns is None:
+            return super().table_texts(table)
+        known = column_names(table)
+        return (*(name for name in TEXTS if name in known or name == TEXTS[0]), *names_of(self.other_columns))
+
+    def read_lines(self, lines: Sequence[tuple[int, str]], reading: Reading) -> Any:
+        if self.other_columns is None:
+            return super().read_lines(lines, reading)
+        columns: list[Any] = tab_columns(lines, len(reading.text) + len(names_of(self.other_columns)))
+        for place, name in enumerate(self.other_columns.numbers, len(reading.text)):
+            columns[place] = [
+                number_of(value, f"Line {line}: the number {name!r}")
+                for (line, _), value in zip(lines, columns[place], strict=True)
+            ]
+        return tuple(columns)
+
+    # === Rows ===
+
+    def examples(self, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None) -> LabelledRows:
+        texts, others = self._split(x)
+        rows = super().examples(texts, y, sample_weight, class_weight)
+        return replace(rows, others=others) if others else rows
+
+    def _split(self, x: Any) -> tuple[Any, dict[str, np.ndarray]]:
+        """The columns of the texts, and what the model reads beside them."""
+        if self.other_columns is None:
+            return x, {}
+        names = names_of(self.other_columns)
+        x = self._columns(x, labels=False)[0]
+        texts = x[: -len(names)] if isinstance(x, tuple) else ()
+        if len(texts) not in (1, 2):
+            raise ValueError(
+                f"x must have one or two columns of texts, and then the columns {', '.join(names)}. Pass a tuple of "
+                "columns, or a table in which the text is called text. Received: "
+                f"{f'{len(x)} columns' if isinstance(x, tuple) else type(x).__name__}"
+            )
+        check_lengths(text=texts[0], **dict(zip(names, x[len(texts) :], strict=True)))
+        return texts, column_arrays(self.other_columns, x[len(texts) :])
+
+    # === Logits ===
+
+    def logits(self, examples: LabelledRows, batch_size: int = 32) -> list[np.ndarray]:
+        if self.other_columns is None:
+            return super().logits(examples, batch_size)
+        count_of("batch_size", batch_size, 32)
+        examples.warn_of_cuts()
+        run = self.runners.get("vectors", self, lambda: pooled_encoder(self.bert))
+        found: list[Any] = [None] * len(examples)
+        for index in examples.by_length(batch_size):
+            vectors = np.asarray(run(examples, index), "float32")  # [B, H]
+            others = {name: one[index] for name, one in examples.others.items()}
+            for number, row in zip(index, ops.convert_to_numpy(self._of_vectors(vectors, others)), strict=True):
+                found[number] = row
+        return found
+
+    def _of_vectors(self, vectors: Any, others: dict[str, Any]) -> Any:
+        """The logits [B, C] of the vectors of texts [B, H] and their other columns."""
+        if others:
+            vectors = self.get_layer("text_and_columns")([vectors, self.get_layer("other_columns")(others)])
+        return self.get_layer(type(self).heads[0])(vectors)
+
+    # === Export ===
+
+    def signatures(self, logits: Logits, seq_length: int) -> dict[str, Signature]:
+        columns = self.other_columns
+        if columns is None:
+            return super().signatures(logits, seq_length)
+
+        def answer(*texts: Any, **fields: Any) -> dict[str, Any]:
+            rows, truncated = pack_texts(self.bert.preprocessor, texts, seq_length, packer=self.packer)
+            found = logits({**rows, **columns_in_graph(columns, fields)})
+            return {**self.answers_in_graph(found, texts), "truncated": truncated}
+
+        return text_signatures(answer, column_specs(columns))
