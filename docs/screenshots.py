@@ -1,4 +1,4 @@
-"""The pictures of docs/playing.md: `keras-bert play` with real models, in headless Chromium.
+"""The pictures of docs/playing.md, `keras-bert play` with real models, and of docs/first_model.md, a report.
 
     python docs/screenshots.py RUNS [MODEL ...]
 
@@ -13,6 +13,7 @@ RUNS is a folder with the models, which were trained by these commands on two co
     keras-bert pretrain ... --output RUNS/world    # as in examples/demo.py, act two
     task = MultipleChoice(load("RUNS/world"))      # trained as in examples/choose.py, saved as RUNS/stories.keras
     TextRegressor(load("minilm"), pairs="cosine")  # not trained, saved as RUNS/similar.keras
+    TextClassifier.load("RUNS/film.keras").write_report("RUNS/report", texts, ids)    # on sst2.dev.tsv
 """
 
 import io
@@ -65,6 +66,7 @@ SHOTS = {  # for each model its pictures, each with the tool, and the texts of t
         )
     },
 }
+BESIDES = "section:not(:has(caption, article)), article:nth-of-type(n + 3), footer"
 SEEN = "return document.getElementById('said').textContent || document.querySelector('.heads, #error:not(:empty)')"
 
 
@@ -89,6 +91,10 @@ def picture(driver: webdriver.Chrome, tool: str, texts: list[str]) -> Image.Imag
     if tool == "Attention":
         driver.find_element(By.CSS_SELECTOR, ".heads button:nth-child(29)").click()
         driver.find_element(By.XPATH, "//div[@aria-label='Pieces that look']/button[.='it']").click()
+    return whole_page(driver)
+
+
+def whole_page(driver: webdriver.Chrome) -> Image.Image:
     height = driver.execute_script("return document.body.scrollHeight")
     driver.execute_cdp_cmd(
         "Emulation.setDeviceMetricsOverride",
@@ -96,6 +102,13 @@ def picture(driver: webdriver.Chrome, tool: str, texts: list[str]) -> Image.Imag
     )
     driver.execute_script("document.activeElement.blur()")
     return Image.open(io.BytesIO(driver.get_screenshot_as_png()))
+
+
+def report(driver: webdriver.Chrome, page: Path) -> Image.Image:
+    """The confusion matrix and the first two mistakes of a report."""
+    driver.get(page.absolute().as_uri())
+    driver.execute_script(f"document.querySelectorAll({BESIDES!r}).forEach((one) => one.remove())")
+    return whole_page(driver)
 
 
 def main(runs: Path, only: list[str]) -> None:
@@ -115,6 +128,10 @@ def main(runs: Path, only: list[str]) -> None:
                 # A palette keeps the files small.
                 picture(driver, tool, texts).convert("RGB").quantize(64).save(HERE / f"{name}.png", optimize=True)
             server.terminate()
+    if not only or "report" in only:
+        report(driver, runs / "report" / "index.html").convert("RGB").quantize(64).save(
+            HERE / "report.png", optimize=True
+        )
     driver.quit()
 
 

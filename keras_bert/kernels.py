@@ -154,6 +154,22 @@ def gelu_erf(x: Any) -> Any:
     return ops.gelu(x, approximate=False)
 
 
+# === Gradients ===
+
+
+def gradient(function: Any, x: Any) -> Any:
+    """The gradient, at x, of a function from a tensor to a number."""
+    if BACKEND == "tensorflow":
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = function(x)
+        return tape.gradient(y, x)
+    if BACKEND == "jax":
+        return jax.grad(function)(x)
+    x = x.detach().requires_grad_()
+    return torch.autograd.grad(function(x), x)[0]
+
+
 # === Layer normalization ===
 
 

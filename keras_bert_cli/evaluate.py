@@ -42,14 +42,34 @@ def evaluate(
     engine: options.Engine = None,
     seed: Annotated[int, options.seed("the masks")] = 0,
     damaged: options.Damaged = "stop",
+    report: Annotated[
+        Path | None,
+        typer.Option(help="New folder for a page about the mistakes, index.html, and its numbers, report.json."),
+    ] = None,
+    train: Annotated[
+        Path | None, typer.Option(help="File of the training rows, which the page looks for among the rows of --data.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Evaluate a finished task on the rows of a file, or pretrained weights on masked words and next sentences.
 
-    The options from --format to --skip-bad and --engine are for tasks, --strategy, --seed and --damaged for weights.
+    The options from --format to --skip-bad, --engine, --report and --train are for tasks; --strategy, --seed and
+    --damaged are for weights.
     """
     if "://" not in data and not Path(data).exists():
         raise FileNotFoundError(f"--data does not exist. Name a file or a folder. Received: {data!r}")
+    if train and not report:
+        raise ValueError(
+            f"--train is for the page of --report. Add --report, or leave it out. Received: --train {train}"
+        )
+    if report and not Path(data).is_file():
+        raise ValueError(f"--report is for a task and a file of rows. Name a file with --data. Received: --data {data}")
+    if train and not train.is_file():
+        raise FileNotFoundError(f"--train does not exist. Name the file of the training rows. Received: {train}")
+    if report:
+        from keras_bert.storage import check_new_folder
+
+        check_new_folder(report)
     from keras_bert.tasks.run.finetune import MODEL
 
     if Path(data).is_file():
@@ -59,7 +79,7 @@ def evaluate(
         reading = options.given(options.fields_of(Reading, context.params))
         finished = FinishedTask.load(Path(source), **reading)
         finished = dataclasses.replace(finished, task=options.asked_by(finished.task, engine, dtype))
-        scores, details = finished.report(Path(data), batch_size=batch_size)
+        scores, details = finished.report(Path(data), batch_size=batch_size, directory=report, train=train)
         if as_json:
             typer.echo(json.dumps(scores | details, ensure_ascii=False))
         else:

@@ -11,6 +11,7 @@ import pytest
 from keras_bert import kernels
 from keras_bert.bert import Bert
 from keras_bert.config import BertConfig
+from keras_bert.layers.embeddings import Embedding, word_vectors
 from keras_bert.layers.norm import AddNorm, Dropout, LayerNorm
 from tests.parity.oracles import array, ragged_batch, randomize
 from tests.subprocesses import python
@@ -273,6 +274,23 @@ def test_layer_norm_of_three_axes():
     y = array(LayerNorm()(x))
     assert np.abs(y.mean(-1)).max() <= 1e-6
     assert y.std(-1) == pytest.approx(np.ones((2, 3)), abs=1e-5)
+
+
+# === Gradients ===
+
+
+def test_gradient_of_word_vectors():
+    """The gradient at the vectors that an Embedding returns in place of its own."""
+    layer = Embedding(5, 3)
+    own = array(layer(np.array([1, 2])))
+    given = keras.ops.convert_to_tensor(np.arange(6, dtype="float32").reshape(2, 3))
+
+    def cubes(vectors):
+        with word_vectors(layer, vectors):
+            return keras.ops.sum(layer(np.array([1, 2])) ** 3)
+
+    assert array(kernels.gradient(cubes, given)) == pytest.approx(3 * array(given) ** 2)
+    assert np.array_equal(array(layer(np.array([1, 2]))), own)
 
 
 # === Backends ===

@@ -1,11 +1,14 @@
 """From ids to vectors: the tables of words, positions and types."""
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 import keras
 from keras import KerasTensor, ops
 
 from keras_bert import kernels
+from keras_bert.compat import set_untracked
 from keras_bert.inputs import check_length
 
 
@@ -13,10 +16,14 @@ from keras_bert.inputs import check_length
 class Embedding(keras.layers.Embedding):
     """A table of vectors with a dense gradient; `reverse=True` multiplies by the table, as the MLM head does."""
 
+    vectors: Any = None  # those of `word_vectors`, while its block lasts
+
     def call(self, inputs: Any, reverse: bool = False) -> Any:
         if reverse:
             table = ops.cast(self.embeddings, self.compute_dtype)
             return ops.matmul(inputs, ops.transpose(table))  # [N, V]
+        if self.vectors is not None:
+            return self.vectors
         return ops.cast(kernels.lookup(self.embeddings, inputs), self.compute_dtype)  # [N, H]
 
     def compute_output_spec(self, inputs: KerasTensor, reverse: bool = False) -> KerasTensor:
@@ -35,3 +42,13 @@ class PositionEmbedding(keras.layers.Embedding):
 
     def compute_output_spec(self, padding: dict[str, KerasTensor]) -> KerasTensor:
         return KerasTensor((None, self.output_dim), dtype=self.compute_dtype)
+
+
+@contextlib.contextmanager
+def word_vectors(layer: Embedding, vectors: Any) -> Iterator[None]:
+    """A block in which the layer returns these vectors [N, H] for any ids, so that they can have a gradient."""
+    set_untracked(layer, "vectors", vectors)
+    try:
+        yield
+    finally:
+        set_untracked(layer, "vectors", None)

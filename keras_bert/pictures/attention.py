@@ -1,16 +1,15 @@
 """Attention as an HTML page: a small map for each head, and lines between the tokens for the chosen head."""
 
 import base64
-import hashlib
 import json
 import logging
 import zlib
-from importlib.resources import files
-from string import Template
 from typing import Any
 
 import numpy as np
 from keras import ops
+
+from keras_bert.pictures.one_file_page import one_file_page
 
 logger = logging.getLogger(__name__)
 
@@ -64,27 +63,11 @@ def attention_page(bert: Any, text: str, pair: str | None = None, *, model: str 
         "heads": heads,
         "maps": [_packed(maps[0]) for maps in attention.maps],
     }
-    style, script = (_file(f"attention.{suffix}") for suffix in ("css", "js"))
-    return Template(_file("attention.html")).substitute(
-        style=style,
-        style_hash=_hash(style),
-        script=script,
-        script_hash=_hash(script),
-        # Escaped so that no text can end the element that it is in.
-        data=json.dumps(data, ensure_ascii=False).replace("<", "\\u003c"),
-    )
+    # Escaped so that no text can end the element that it is in.
+    return one_file_page("attention", data=json.dumps(data, ensure_ascii=False).replace("<", "\\u003c"))
 
 
 def _packed(maps: np.ndarray) -> str:
     """One layer's maps [A, S, S] in 8 bits, as square roots, which keep the many small weights of a long text apart."""
     codes = np.rint(255 * np.sqrt(maps)).astype("uint8")
     return base64.b64encode(zlib.compress(codes.tobytes())).decode()
-
-
-def _hash(source: str) -> str:
-    """The hash by which the page's security policy allows this source and no other."""
-    return "sha256-" + base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()
-
-
-def _file(name: str) -> str:
-    return files("keras_bert.pictures").joinpath(name).read_text(encoding="utf-8")

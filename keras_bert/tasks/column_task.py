@@ -80,6 +80,12 @@ class ColumnTask(Task):
         rows = super().examples(texts, y, sample_weight, class_weight)
         return replace(rows, others=others) if others else rows
 
+    def _names(self, x: Any) -> tuple[str, ...]:
+        """The names of the columns of `x`."""
+        others = () if self.other_columns is None else names_of(self.other_columns)
+        texts = (len(x) if isinstance(x, tuple) else 1) - len(others)
+        return (*TEXTS[:texts], *others)
+
     def _split(self, x: Any) -> tuple[Any, dict[str, np.ndarray]]:
         """The columns of the texts, and what the model reads beside them."""
         if self.other_columns is None:

@@ -16,6 +16,8 @@ from keras_bert.tasks.heads import check_bert, encode_rows, head_layer
 from keras_bert.tasks.labelled_rows import LabelledRows, packer_of
 from keras_bert.tasks.labels import label_ids
 from keras_bert.tasks.readers import TABLE_FIELDS, Reading, Rows, read_choices, tab_columns
+from keras_bert.tasks.reports.findings import Findings, text_columns
+from keras_bert.tasks.reports.label_findings import choice_findings
 from keras_bert.tasks.signature import Logits, Signature, pack_texts, strings
 from keras_bert.tasks.task import Task
 from keras_bert.text.tensors import tf
@@ -103,6 +105,10 @@ class MultipleChoice(Task):
 
     def report(self, y: Any, answers: list[Choice]) -> dict[str, float]:
         return {"accuracy": float(np.mean(self.target_ids(y) == np.array([choice.index for choice in answers])))}
+
+    def findings(self, x: Any, y: Any, examples: LabelledRows, logits: list[np.ndarray], **options: Any) -> Findings:
+        scores = np.array([answer.scores for answer in self.decode(examples, logits)])  # [n, C]
+        return choice_findings(text_columns(x, self.table[0]), examples.decoding, self.target_ids(y), scores)
 
     # === Training ===
 

@@ -20,6 +20,8 @@ from keras_bert.tasks.heads import check_bert, head_layer
 from keras_bert.tasks.labelled_rows import LabelledRows, packer_of
 from keras_bert.tasks.metrics import answer_scores, korquad_scores
 from keras_bert.tasks.readers import Reading, Rows, read_squad, tab_columns
+from keras_bert.tasks.reports.findings import Findings, text_columns
+from keras_bert.tasks.reports.span_findings import answer_findings
 from keras_bert.tasks.signature import Logits, Signature, strings
 from keras_bert.tasks.task import Task
 from keras_bert.text.tensors import tf
@@ -145,6 +147,11 @@ class QuestionAnswerer(Task):
         """characters: score answers by characters, as KorQuAD does, and not by words, as SQuAD does."""
         true = [true_texts(answer) for answer in rows_of(y, "answer")]
         return (korquad_scores if characters else answer_scores)(true, [answer.text for answer in answers])
+
+    def findings(self, x: Any, y: Any, examples: LabelledRows, logits: list[np.ndarray], **options: Any) -> Findings:
+        true, answers = rows_of(y, "answer"), self.decode(examples, logits)
+        f1 = [self.report([one], [answer], **options)["f1"] for one, answer in zip(true, answers, strict=True)]
+        return answer_findings(text_columns(x, self.table[0]), true, answers, np.array(f1))
 
     @classmethod
     def report_options(cls, reading: Reading) -> dict[str, Any]:

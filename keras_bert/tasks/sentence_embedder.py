@@ -20,6 +20,8 @@ from keras_bert.tasks.metrics.retrieval import neighbour_scores, retrieval_score
 from keras_bert.tasks.readers import TABLE_FIELDS, Reading, Rows, read_labels, read_scores
 from keras_bert.tasks.readers.bad_rows import BadRows
 from keras_bert.tasks.readers.table import read_table
+from keras_bert.tasks.reports.findings import Findings, text_columns
+from keras_bert.tasks.reports.number_findings import sentence_findings
 from keras_bert.tasks.sentence_rows import SentenceRows, form_of, make_targets
 from keras_bert.tasks.signature import Logits, Signature
 from keras_bert.tasks.task import Task
@@ -278,6 +280,9 @@ class SentenceEmbedder(Task):
         lengths = np.linalg.norm(vectors, axis=-1)  # [n, 2]
         cosines = (vectors[:, 0] * vectors[:, 1]).sum(-1) / np.maximum(lengths[:, 0] * lengths[:, 1], 1e-12)
         return number_scores(numbers(y, "score").tolist(), cosines.tolist())
+
+    def findings(self, x: Any, y: Any, examples: LabelledRows, logits: list[np.ndarray], **options: Any) -> Findings:
+        return sentence_findings(text_columns(x, ("text",)), y, np.stack(logits))
 
     # === Answers ===
 

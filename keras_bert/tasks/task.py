@@ -1,6 +1,7 @@
 """Task: what all tasks share. A head on a `Bert`, trained on text and asked in text."""
 
 import dataclasses
+import os
 from typing import Any
 
 import keras
@@ -11,7 +12,9 @@ from keras_bert.tasks.file_task import FileTask
 from keras_bert.tasks.labelled_rows import LabelledRows, packer_of
 from keras_bert.tasks.losses.label_losses import SmoothedCrossentropy
 from keras_bert.tasks.losses.teacher_losses import SOFT_LOSSES, squares
-from keras_bert.tasks.readers import Reading
+from keras_bert.tasks.readers import Reading, Rows
+from keras_bert.tasks.reports.findings import Findings, plain_findings
+from keras_bert.tasks.reports.write_report import write_report
 from keras_bert.tasks.signature import Logits, Signature, pack_texts, text_signatures
 from keras_bert.tasks.targets import checked_targets
 from keras_bert.text.packing import Packer
@@ -41,8 +44,9 @@ class Task(FileTask):
     - `decode`, which turns logits into answers, and `answers_in_graph`, which does the same in an export.
 
     By default a row of `x` is a text, or two where `x` is a tuple of two columns; write `examples` and `signatures` for
-    anything else. `report` and `best_score` say how good answers are. The command line uses `command`, `formats`,
-    `read_rows`, `from_rows`, `labels_of`, `answers_as_json` and `usage`. `examples/own_task.py` is such a task.
+    anything else. `report` and `best_score` say how good answers are, and `findings` what `write_report` shows of them.
+    The command line uses `command`, `formats`, `read_rows`, `from_rows`, `labels_of`, `answers_as_json` and `usage`.
+    `examples/own_task.py` is such a task.
 
     >>> import keras_bert, tempfile
     >>> vocabulary = keras_bert.Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "good", "bad"])
@@ -55,6 +59,10 @@ class Task(FileTask):
     ...     task.save(f"{folder}/task.keras")
     ...     keras_bert.TextClassifier.load(f"{folder}/task.keras").labels
     ('negative', 'positive')
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     report = task.write_report(f"{folder}/report", ["good", "bad"], ["positive", "negative"])
+    >>> report["rows"]
+    2
     >>> task.compile(keras_bert.AdamW(2e-5), task.default_loss(), weighted_metrics=task.default_metrics())
     """
 
@@ -185,10 +193,43 @@ class Task(FileTask):
         """What else is known of the answers in these logits, as JSON can hold it, such as the scores of each label."""
         return {}
 
+    def findings(self, x: Any, y: Any, examples: LabelledRows, logits: list[np.ndarray], **options: Any) -> Findings:
+        """What `write_report` shows of rows beside their scores; by default the rows with the highest loss."""
+        return plain_findings(self, x, y, examples, logits)
+
     @classmethod
     def report_options(cls, reading: Reading) -> dict[str, Any]:
         """Options of `report` that depend on the file that `y` comes from."""
         return {}
+
+    def write_report(
+        self,
+        directory: str | os.PathLike,
+        x: Any,
+        y: Any = None,
+        *,
+        train: Any = None,
+        batch_size: int = 32,
+        **options: Any,
+    ) -> dict[str, Any]:
+        """Write a page about labelled rows and the mistakes in them, `index.html`, and its numbers, `report.json`.
+
+        The page needs no network and no other file. It has what the task finds in its own rows: for a classifier a
+        confusion matrix, calibration and the most confident mistakes with the pieces that mattered. Returns the
+        numbers.
+
+        Args:
+            directory: a new or an empty folder.
+            x, y: as `evaluate` takes them.
+            train: the training rows, as x. The page then lists the rows that are in both, or nearly so.
+            options: of `report`.
+        """
+        columns = self._columns(x, y)[:2]
+        training = None if train is None else self._columns(train, labels=False)[0]
+        places = [rows.ids if isinstance(rows, Rows) else None for rows in (x, train)]
+        file = os.path.basename(x.path) if isinstance(x, Rows) else ""
+        how: Any = {"file": file, "batch_size": batch_size, "options": options}
+        return write_report(self, directory, columns, training, places, **how)
 
     # === Answers ===
 

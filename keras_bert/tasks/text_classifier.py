@@ -31,6 +31,8 @@ from keras_bert.tasks.metrics.calibration import LEAST, best_temperature, best_t
 from keras_bert.tasks.metrics.classification import positive_label
 from keras_bert.tasks.other_columns import OtherColumns, with_columns
 from keras_bert.tasks.readers import TABLE_FIELDS, Reading, Rows
+from keras_bert.tasks.reports.findings import Findings, text_columns
+from keras_bert.tasks.reports.label_findings import label_findings, several_labels_findings
 from keras_bert.tasks.signature import Logits, Signature, classify_signatures
 from keras_bert.text.tensors import tf
 from keras_bert.wording import listed
@@ -232,6 +234,13 @@ class TextClassifier(LongTextTask):
         found = {"labels": scores_by_label(rows[true], rows[predicted], self.labels)}
         label = positive_label(self.labels, options.get("positive"))
         return found if label is None else {**found, "positive": label}
+
+    def findings(self, x: Any, y: Any, examples: LabelledRows, logits: list[np.ndarray], **options: Any) -> Findings:
+        columns, answers = text_columns(x, self._names(x)), self.decode(examples, logits)
+        scores = np.array([[*answer.scores.values()] for answer in answers])  # [n, C]
+        if self.multi_label:
+            return several_labels_findings(columns, self.target_ids(y), self._predicted(answers), scores, self.labels)
+        return label_findings(columns, self.target_ids(y), scores, self.labels)
 
     def _predicted(self, answers: list[Classification]) -> np.ndarray:
         """The answers as `target_ids` has them; the most likely label also where the answer is that none is sure."""

@@ -17,6 +17,8 @@ from keras_bert.tasks.long_text_task import LongTextTask, text_vectors
 from keras_bert.tasks.metrics import number_scores
 from keras_bert.tasks.other_columns import OtherColumns, with_columns
 from keras_bert.tasks.readers import TABLE_FIELDS, Reading, Rows, read_scores
+from keras_bert.tasks.reports.findings import Findings, text_columns
+from keras_bert.tasks.reports.number_findings import number_findings
 from keras_bert.tasks.signature import Logits, Signature, pack_texts, strings
 from keras_bert.text.tensors import tf
 from keras_bert.text.tokenized_rows import pieces
@@ -127,6 +129,10 @@ class TextRegressor(LongTextTask):
 
     def report(self, y: Any, answers: list[float]) -> dict[str, float]:
         return number_scores(self.target_ids(y), answers)
+
+    def findings(self, x: Any, y: Any, examples: LabelledRows, logits: list[np.ndarray], **options: Any) -> Findings:
+        answers = np.array(self.decode(examples, logits))
+        return number_findings(text_columns(x, self._names(x)), self.target_ids(y), answers)
 
     # === Training ===
 

@@ -15,7 +15,7 @@ from keras_bert.checks import check_choice
 from keras_bert.layers.norm import Dropout
 from keras_bert.tasks.columns import check_lengths, rows_of, weights
 from keras_bert.tasks.decoding.decode_entities import decode_entities, entity_decoder, find_runs, scheme_of, types_of
-from keras_bert.tasks.decoding.entities import Entity, Run, encode, has_entities, stray_label
+from keras_bert.tasks.decoding.entities import Entity, Run, encode, has_entities, span_of, stray_label
 from keras_bert.tasks.decoding.entity_table import entity_table
 from keras_bert.tasks.decoding.in_batches import in_batches
 from keras_bert.tasks.decoding.units import Units, split_rows, units_of
@@ -25,6 +25,8 @@ from keras_bert.tasks.labelled_rows import LabelledRows, packer_of
 from keras_bert.tasks.labels import check_labels, class_weights, label_ids, sorted_labels, stored_labels
 from keras_bert.tasks.metrics import TokenAccuracy, span_scores, tag_scores
 from keras_bert.tasks.readers import Reading, Rows, read_conll, read_conllu, read_klue_ner, tab_columns
+from keras_bert.tasks.reports.findings import Findings
+from keras_bert.tasks.reports.span_findings import entity_findings
 from keras_bert.tasks.signature import Logits, Signature, strings
 from keras_bert.tasks.task import Task
 from keras_bert.text.row_ids import row_ids
@@ -136,8 +138,8 @@ class TokenTagger(Task):
         return "entity_f1" if has_entities(self.labels) else "accuracy"
 
     def report(self, y: Any, answers: list[list[Entity]]) -> dict[str, float]:
-        true = [[_span(entity) for entity in entities] for entities in rows_of(y, "list of entities")]
-        return span_scores(true, [[_span(entity) for entity in entities] for entities in answers])
+        true = [[span_of(entity) for entity in entities] for entities in rows_of(y, "list of entities")]
+        return span_scores(true, [[span_of(entity) for entity in entities] for entities in answers])
 
     def report_logits(
         self, y: Any, examples: LabelledRows, logits: list[np.ndarray], **options: Any
@@ -148,6 +150,9 @@ class TokenTagger(Task):
             [self.labels[number] for number in label_ids(tags, self.labels)] for tags in rows_of(y, "list of labels")
         ]
         return tag_scores(true, self.decode_words(examples, logits), labels=self.labels)
+
+    def findings(self, x: Any, y: Any, examples: LabelledRows, logits: list[np.ndarray], **options: Any) -> Findings:
+        return entity_findings(self, rows_of(y, "list of labels"), examples, logits)
 
     # === Training ===
 
@@ -338,7 +343,3 @@ class TokenTagger(Task):
             return {**entity_table(found, text), "truncated": tf.zeros_like(text, tf.bool)}
 
         return {"serving_default": Signature(answer, strings("text"))}
-
-
-def _span(entity: Any) -> tuple[int, int, str]:
-    return (entity.start, entity.end, entity.type) if hasattr(entity, "type") else tuple(entity)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 BEGIN, END = "BSU", "ESLU"  # letters that only a first word, and only a last word, can have
 
@@ -70,3 +70,8 @@ def encode(runs: Iterable[Run], count: int, labels: Sequence[str]) -> list[str]:
                 first = letter("E", "L") if place == end - 1 else "I"
             found[place] = f"{first}-{kind}"
     return found
+
+
+def span_of(entity: Any) -> tuple[int, int, str]:
+    """Start, end and type of an `Entity`, or of a tuple of these."""
+    return (entity.start, entity.end, entity.type) if hasattr(entity, "type") else tuple(entity)

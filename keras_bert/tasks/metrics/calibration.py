@@ -20,9 +20,28 @@ def calibration_error(right: Any, confidence: Any, bins: int = BINS) -> float:
     0.0
     """
     confidence = np.asarray(confidence, "float64")
-    number = np.clip(np.ceil(confidence * bins).astype(int) - 1, 0, bins - 1)
-    gaps = np.bincount(number, np.asarray(right, "float64") - confidence, minlength=bins)  # times the rows of the bin
-    return float(np.abs(gaps).sum() / len(confidence))
+    gaps = np.bincount(_bin(confidence, bins), np.asarray(right, "float64") - confidence, minlength=bins)
+    return float(np.abs(gaps).sum() / len(confidence))  # gaps are times the rows of their bin
+
+
+def calibration_bins(right: Any, confidence: Any, bins: int = BINS) -> list[dict[str, float]]:
+    """The bins of `calibration_error` that have rows: their mean confidence, their accuracy and their rows.
+
+    >>> calibration_bins([True, False, True, True], [0.75, 0.75, 0.75, 0.75])
+    [{'confidence': 0.75, 'accuracy': 0.75, 'rows': 4}]
+    """
+    confidence = np.asarray(confidence, "float64")
+    number = _bin(confidence, bins)
+    rows, sure, hits = (np.bincount(number, values) for values in (np.ones(len(number)), confidence, right))
+    return [
+        {"confidence": float(sure[bin] / rows[bin]), "accuracy": float(hits[bin] / rows[bin]), "rows": int(rows[bin])}
+        for bin in np.flatnonzero(rows)
+    ]
+
+
+def _bin(confidence: np.ndarray, bins: int) -> np.ndarray:
+    """The bin of each probability, which includes its upper edge."""
+    return np.clip(np.ceil(confidence * bins).astype(int) - 1, 0, bins - 1)
 
 
 def best_temperature(logits: Any, labels: Any) -> float | None:

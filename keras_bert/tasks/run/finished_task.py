@@ -55,9 +55,21 @@ class FinishedTask:
         """The scores on the rows of a file."""
         return self.report(path, batch_size=batch_size)[0]
 
-    def report(self, path: Path, *, batch_size: int = 32) -> tuple[dict[str, float], dict[str, Any]]:
-        """The scores on the rows of a file, and the details that the task has of them, such as those of each label."""
-        return self.report_rows(self.task.read_rows(path, self.reading), batch_size=batch_size)
+    def report(
+        self, path: Path, *, batch_size: int = 32, directory: Path | None = None, train: Path | None = None
+    ) -> tuple[dict[str, float], dict[str, Any]]:
+        """The scores on the rows of a file, and the details that the task has of them, such as those of each label.
+
+        directory: where to write a report of the rows. train: a file of training rows, which the report looks for.
+        """
+        rows = self.task.read_rows(path, self.reading)
+        if directory is None:
+            return self.report_rows(rows, batch_size=batch_size)
+        check_known(self.task.labels_of(rows), rows, self.task.labels)
+        training = train and self.task.read_rows(train, self.reading)
+        options = self.task.report_options(self.reading)
+        found = self.task.write_report(directory, rows, train=training, batch_size=batch_size, **options)
+        return found["scores"], found["details"]
 
     def report_rows(self, rows: Rows, *, batch_size: int = 32) -> tuple[dict[str, float], dict[str, Any]]:
         """The same of rows."""

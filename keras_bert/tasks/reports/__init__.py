@@ -1,0 +1,1 @@
+"""Reports: what a task gets wrong on labelled rows, as a page and as JSON."""

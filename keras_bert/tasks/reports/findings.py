@@ -1,0 +1,108 @@
+"""Findings: what a task shows of labelled rows in a report, and what it shows if it does not say."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_bert.tasks.columns import rows_of
+from keras_bert.tasks.labelled_rows import LabelledRows
+
+CHUNK = 1024  # rows whose loss is computed at a time
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A marked part of a text, `text[start:end]`, with its name, and whether it is right."""
+
+    start: int
+    end: int
+    name: str
+    right: bool = True
+
+
+@dataclass(frozen=True)
+class Shown:
+    """One row as people read it: its texts by name, each with its marks, the right answer and the task's answer."""
+
+    texts: Sequence[tuple[str, str, Sequence[Mark]]]
+    true: str
+    answer: str
+    confidence: float | None = None
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What a report shows of rows beside their scores.
+
+    columns: the texts of the rows by name, whose lengths are compared, and which are searched for near-duplicates.
+    measure, values: a number for each row [n], and what their mean is, such as "accuracy". It is shown by length.
+    worst, badness: the title of the list of the worst rows, and how bad each is [n]; 0 if nothing is wrong with it.
+    show: what is shown of the row with this number.
+    explain: of the row with this number, weights for its logits. The pieces that made their weighted sum large are
+        marked.
+    parts: charts and tables by name, as the functions of `parts.py` return them.
+    """
+
+    columns: dict[str, list[str]]
+    show: Callable[[int], Shown]
+    measure: str = ""
+    values: np.ndarray | None = None
+    worst: str = "Mistakes"
+    badness: np.ndarray | None = None
+    explain: Callable[[int], np.ndarray] | None = None
+    parts: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+
+def text_columns(x: Any, names: Sequence[str]) -> dict[str, list[str]]:
+    """The columns of texts in `x` by these names; a list of words is joined.
+
+    >>> text_columns((["a", "b"], [["c", "d"], ["e"]]), ("prompt", "choices"))
+    {'prompt': ['a', 'b'], 'choices': ['c d', 'e']}
+    """
+    columns = x if isinstance(x, tuple) else (x,)
+    if len(columns) != len(names):
+        names = [f"text {number}" for number in range(1, len(columns) + 1)]
+    return {name: [_as_text(value) for value in rows_of(one, name)] for name, one in zip(names, columns, strict=True)}
+
+
+def _as_text(value: Any) -> str:
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    return " ".join(map(_as_text, value)) if isinstance(value, list | tuple) else str(value)
+
+
+def texts_of(columns: dict[str, list[str]], row: int) -> list[tuple[str, str, tuple[()]]]:
+    """The texts of a row by name, without marks."""
+    return [(name, texts[row], ()) for name, texts in columns.items()]
+
+
+def plain_findings(task: Any, x: Any, y: Any, examples: LabelledRows, logits: list[np.ndarray]) -> Findings:
+    """The findings of a task of which only the loss is known: the rows whose loss is the highest."""
+    columns, true, answers = text_columns(x, task.table[0]), rows_of(y, "label"), task.decode(examples, logits)
+
+    def show(row: int) -> Shown:
+        answer = json.dumps(task.as_json(answers[row]), ensure_ascii=False, default=str)
+        return Shown(texts_of(columns, row), str(true[row]), answer)
+
+    # Otherwise a row has several examples, or each of its pieces has a target.
+    of_rows = len(logits) == len(true) and isinstance(examples.targets, np.ndarray)
+    losses = _losses(task, examples.targets, logits) if of_rows else None
+    measure = "" if losses is None else "mean loss"
+    return Findings(columns, show, measure, losses, "Rows with the highest loss", losses)
+
+
+def _losses(task: Any, targets: np.ndarray, logits: list[np.ndarray]) -> np.ndarray:
+    """The loss of each row [n]."""
+    stacked, loss = task.stack_logits(logits), keras.losses.get(task.default_loss())
+    of_batch = loss.call if isinstance(loss, keras.losses.Loss) else loss
+    found = []
+    for start in range(0, len(stacked), CHUNK):
+        y_true, y_pred = (ops.convert_to_tensor(one[start : start + CHUNK]) for one in (targets, stacked))
+        losses = ops.convert_to_numpy(of_batch(y_true, y_pred))
+        found.append(losses.reshape(len(losses), -1).mean(axis=1))
+    return np.concatenate(found)

@@ -1,0 +1,84 @@
+"""Findings of tasks whose answers are numbers: scores of texts, and vectors that are compared."""
+
+from typing import Any
+
+import numpy as np
+
+from keras_bert.nearest import unit
+from keras_bert.tasks.columns import rows_of
+from keras_bert.tasks.metrics.retrieval import nearest_others, positive_ranks
+from keras_bert.tasks.reports.findings import Findings, Shown, texts_of
+from keras_bert.tasks.reports.parts import points
+from keras_bert.tasks.sentence_rows import numbered
+
+
+def number_findings(columns: dict[str, list[str]], true: np.ndarray, answered: np.ndarray) -> Findings:
+    """A number for each row, both [n]: the largest errors first."""
+    errors = answered - true
+
+    def show(row: int) -> Shown:
+        return Shown(texts_of(columns, row), f"{true[row]:.4g}", f"{answered[row]:.4g}")
+
+    def explain(row: int) -> np.ndarray:
+        return np.sign(errors[[row]]).astype("float32")
+
+    chart = points("Answers", ("right number", "answer"), true, answered)
+    return Findings(
+        columns, show, "mean absolute error", abs(errors), "Largest errors", abs(errors), explain, {"points": chart}
+    )
+
+
+def cosine_findings(columns: dict[str, list[str]], scores: np.ndarray, vectors: np.ndarray) -> Findings:
+    """Pairs with scores [n], and their vectors [n, 2, H]: first those whose places among all pairs differ most."""
+    cosines = (unit(vectors[:, 0]) * unit(vectors[:, 1])).sum(-1)  # [n]
+    gaps = abs(_places(scores) - _places(cosines))
+
+    def show(row: int) -> Shown:
+        return Shown(texts_of(columns, row), f"score {scores[row]:.4g}", f"cosine {cosines[row]:.4f}")
+
+    chart = points("Scores and cosines", ("score", "cosine"), scores, cosines)
+    return Findings(columns, show, "mean difference of places", gaps, "Worst pairs", gaps, parts={"points": chart})
+
+
+def _places(values: np.ndarray) -> np.ndarray:
+    """The place of each value among all, from 0 to 1; equal values have the same."""
+    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    middle = np.cumsum(counts) - (counts + 1) / 2
+    return middle[place] / max(len(values) - 1, 1)
+
+
+def pair_findings(columns: dict[str, list[str]], vectors: np.ndarray) -> Findings:
+    """Queries and positives, and their vectors [n, C, H]: first the positives that are found last."""
+    ranks = positive_ranks([*columns.values()], vectors)
+
+    def show(row: int) -> Shown:
+        return Shown(texts_of(columns, row), "the positive is the nearest text", f"it is number {ranks[row]:,}")
+
+    return Findings(columns, show, "mean reciprocal rank", 1 / ranks, "Worst pairs", 1 - 1 / ranks)
+
+
+def neighbour_findings(columns: dict[str, list[str]], labels: list[Any], vectors: np.ndarray) -> Findings:
+    """Texts with labels, both [n], and their vectors [n, H]: first those very near to a text with another label."""
+    (texts,) = columns.values()
+    neighbour, cosines = nearest_others(vectors)
+    numbers = numbered(labels)
+    right = numbers[neighbour] == numbers
+
+    def show(row: int) -> Shown:
+        other = neighbour[row]
+        both = [("text", texts[row], ()), ("nearest text", texts[other], ())]
+        return Shown(both, str(labels[row]), f"{labels[other]}, cosine {cosines[row]:.4f}")
+
+    badness = np.where(right, 0, 1 + cosines)
+    return Findings(
+        columns, show, "share of neighbours with the same label", right, "Nearest texts with another label", badness
+    )
+
+
+def sentence_findings(columns: dict[str, list[str]], y: Any, vectors: np.ndarray) -> Findings:
+    """The findings of a SentenceEmbedder, by the form of its rows."""
+    if vectors.ndim == 2:
+        return neighbour_findings(columns, rows_of(y, "label"), vectors)
+    if y is None or not len(y):
+        return pair_findings(columns, vectors)
+    return cosine_findings(columns, np.asarray(y, "float64"), vectors)

@@ -1,0 +1,161 @@
+"""`write_report`: the report of a task on labelled rows, a folder with a page for people and JSON for programs."""
+
+import json
+import logging
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from keras_bert.pictures.report_page import report_page
+from keras_bert.storage import new_folder, write_text
+from keras_bert.tasks.metrics.by_label import one_sided
+from keras_bert.tasks.reports.findings import Findings, text_columns
+from keras_bert.tasks.reports.integrated_gradients import integrated_gradients
+from keras_bert.tasks.reports.near_duplicates import SIMILARITY, near_duplicates
+
+logger = logging.getLogger("keras_bert")
+
+SHOWN = 50  # of the worst rows, and of the duplicates
+EXPLAINED = 20  # of the worst rows
+ROOM = 1_000  # characters of a text that are shown
+GROUPS = 5  # of rows by length
+
+
+def write_report(
+    task: Any, directory: str | os.PathLike, columns: tuple[Any, Any], training: Any, places: Sequence[Any], *,
+    file: str, batch_size: int, options: dict[str, Any],
+) -> dict[str, Any]:  # fmt: skip
+    """Write index.html and report.json into a new folder, and return what report.json has.
+
+    columns: x and y. training: the columns x of the training rows, or None. places: what to call each row, and each
+        training row; None: by their numbers. file: where the rows are from.
+    """
+    x, y = columns
+    with new_folder(directory) as folder:  # before the work, so that a folder that cannot be made is an error now
+        examples = task.labelled_examples((x, y, None), held_out=True)
+        logits = task.logits(examples, batch_size)
+        scores = task.report_logits(y, examples, logits, **options)
+        details = task.details(y, examples, logits, **options)
+        findings = task.findings(x, y, examples, logits, **options)
+        count = len(next(iter(findings.columns.values())))
+        warnings = one_sided(details.get("labels", {}), count)
+        duplicates = None
+        if training is not None:
+            others = [*text_columns(training, tuple(findings.columns)).values()]
+            named = places[0] or range(count), places[1] or range(len(others[0]))
+            duplicates = _duplicates(findings, others, named)
+            warnings += _leakage(duplicates, count)
+        for warning in warnings:
+            logger.warning("%s", warning)
+        report = {
+            "task": type(task).__name__,
+            "file": file,
+            "rows": count,
+            "warnings": warnings,
+            "scores": scores,
+            "details": details,
+            "parts": findings.parts,
+            "lengths": _lengths(findings),
+            "worst": _worst(task, findings, examples, places[0] or range(count)),
+            "duplicates": duplicates,
+        }
+        for name, text in (
+            ("report.json", json.dumps(report, ensure_ascii=False)),
+            ("index.html", report_page(report)),
+        ):
+            write_text(folder / name, text.encode("utf-8", "replace").decode("utf-8"))  # JSON may have half a character
+    logger.info("The report is in %s.", os.path.join(directory, "index.html"))
+    return report
+
+
+def _lengths(findings: Findings) -> dict[str, Any]:
+    """Groups of about as many rows each, from the shortest to the longest, with the mean of the measure."""
+    length = np.sum([[len(text) for text in column] for column in findings.columns.values()], axis=0)  # [n]
+    edges = np.unique(np.quantile(length, np.linspace(0, 1, GROUPS + 1), method="higher"))
+    group = np.searchsorted(edges[1:-1], length)
+    found = []
+    for number in np.unique(group):
+        inside = group == number
+        one = {"from": int(length[inside].min()), "to": int(length[inside].max()), "rows": int(inside.sum())}
+        found.append(one if findings.values is None else {**one, "mean": float(findings.values[inside].mean())})
+    return {"measure": findings.measure, "groups": found}
+
+
+def _worst(task: Any, findings: Findings, examples: Any, places: Sequence[Any]) -> dict[str, Any] | None:
+    """The worst rows, with the pieces that mattered where the task has weights for its logits."""
+    if findings.badness is None:
+        return None
+    number = int((findings.badness > 0).sum())
+    order = np.argsort(-findings.badness, kind="stable")[: min(number, SHOWN)].tolist()
+    rows: list[dict[str, Any]] = []
+    for row in order:
+        shown = findings.show(row)
+        texts = [_excerpt(*text) for text in shown.texts]
+        one = {"row": places[row], "true": shown.true[:ROOM], "answer": shown.answer[:ROOM], "texts": texts}
+        if shown.confidence is not None:
+            one["confidence"] = shown.confidence
+        if findings.explain and len(rows) < EXPLAINED:
+            found = integrated_gradients(task, examples.pack(np.array([row]))[0], findings.explain(row))
+            pieces, added = found or ([], [])
+            one |= {"pieces": pieces, "added": [round(float(value), 6) for value in added]}
+        rows.append(one)
+    return {"title": findings.worst, "number": number, "rows": rows}
+
+
+def _excerpt(name: str, text: str, marks: Sequence[Any] = ()) -> dict[str, Any]:
+    """The beginning of a text, or of a long text the part around its first mark; the marks are of this part."""
+    start = max(0, marks[0].start - ROOM // 4) if marks and len(text) > ROOM else 0
+    part = text[start : start + ROOM]
+    kept = [
+        {"start": mark.start - start, "end": min(mark.end - start, ROOM), "name": mark.name, "right": mark.right}
+        for mark in marks
+        if mark.start - start < ROOM
+    ]
+    return {"name": name, "text": part, "before": start, "after": len(text) - start - len(part), "marks": kept}
+
+
+def _duplicates(findings: Findings, training: list[list[str]], places: Sequence[Any]) -> dict[str, Any]:
+    """How many rows are in the training rows too, what the measure is with and without them, and the first of them."""
+    columns = [*findings.columns.values()]
+    found = near_duplicates(columns, training)
+    inside = np.zeros(len(columns[0]), bool)
+    inside[[one.row for one in found]] = True
+    means = {}
+    if findings.values is not None:
+        groups = {"duplicates": inside, "others": ~inside}
+        means = {name: float(findings.values[rows].mean()) for name, rows in groups.items() if rows.any()}
+    listed = [
+        {
+            "row": places[0][one.row],
+            "training_row": places[1][one.training_row],
+            "similarity": one.similarity,
+            "equal": one.equal,
+            "texts": [_joined(columns, one.row), _joined(training, one.training_row)],
+        }
+        for one in found[:SHOWN]
+    ]
+    return {
+        "exact": sum(one.equal for one in found),
+        "near": sum(not one.equal for one in found),
+        "least_similarity": SIMILARITY,
+        "training_rows": len(training[0]),
+        "measure": findings.measure,
+        "means": means,
+        "rows": listed,
+    }
+
+
+def _joined(columns: list[list[str]], row: int) -> str:
+    return " / ".join(column[row] for column in columns)[:ROOM]
+
+
+def _leakage(duplicates: dict[str, Any], count: int) -> list[str]:
+    exact, near = duplicates["exact"], duplicates["near"]
+    if not exact + near:
+        return []
+    return [
+        f"{exact + near} of {count} rows are in the training rows too: {exact} the same, {near} nearly so. Scores "
+        "may be too high, since the model may remember these rows. Remove them, and evaluate again."
+    ]

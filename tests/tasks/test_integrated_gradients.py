@@ -1,0 +1,82 @@
+"""Integrated gradients against their axiom, and against leaving out each piece by brute force."""
+
+import keras
+import numpy as np
+import pytest
+from scipy.stats import spearmanr
+
+from keras_bert.tasks.reports.integrated_gradients import integrated_gradients
+from keras_bert.tasks.text_classifier import TextClassifier
+from tests.parity.oracles import randomize
+from tests.tasks.small import TEXTS, VOCABULARY, columns, small_bert, small_task
+
+pytestmark = pytest.mark.usefixtures("eager")
+SPECIAL = [VOCABULARY[token] for token in ("[PAD]", "[CLS]", "[SEP]")]
+MASK = VOCABULARY["[MASK]"]
+
+
+def inputs_of(task, x, row=0):
+    inputs = task.examples(x).inputs(np.array([row]), "longest")
+    return {name: np.asarray(value) for name, value in inputs.items()}
+
+
+def value_of(task, inputs, weights, ids=None):
+    """The weighted sum of the logits, for other ids if they are given."""
+    inputs = inputs if ids is None else {**inputs, "input_word_ids": ids}
+    logits = task({name: keras.ops.convert_to_tensor(one) for name, one in inputs.items()})
+    return float((keras.ops.convert_to_numpy(logits)[0] * weights).sum())
+
+
+@pytest.mark.parametrize("kind", ["classifier", "windows", "several", "regressor", "cosine", "choice"])
+def test_completeness(kind):
+    """What the pieces add is the difference to the row with [MASK] for each of them."""
+    task = randomize(small_task(kind, small_bert(num_hidden_layers=2)), scale=0.5)
+    x, _ = columns(kind)
+    inputs = inputs_of(task, x)
+    weights = np.linspace(-1, 1.5, task.output_shape[-1])
+    pieces, added = integrated_gradients(task, inputs, weights)
+    ids, real = inputs["input_word_ids"], inputs["input_mask"] != 0
+    assert pieces == [VOCABULARY.token(id) for id in ids[real].tolist()]
+    masked = np.where(np.isin(ids, SPECIAL), ids, MASK)
+    difference = value_of(task, inputs, weights) - value_of(task, inputs, weights, masked)
+    assert abs(difference) > 1e-2
+    assert added.sum() == pytest.approx(difference, rel=1e-3, abs=1e-5)
+    assert not added[np.isin(ids[real], SPECIAL)].any()
+    assert value_of(task, inputs, weights) == value_of(task, inputs, weights)  # the word vectors are back
+
+
+@pytest.mark.long
+def test_occlusion():
+    """The pieces of a trained classifier have the order in which their absence changes the answer."""
+    keras.utils.set_random_seed(0)
+    task = TextClassifier(small_bert(seq_length=16), labels=("negative", "positive"))
+    nouns = ("film", "rome", "서울", "who")
+    texts = [f"the {noun} was {word} ." for noun in nouns for word in ("good", "bad")]
+    task.compile(keras.optimizers.Adam(0.03), task.default_loss())
+    batch = {name: np.asarray(one) for name, one in task.examples(texts).pack(np.arange(len(texts))).items()}
+    for _ in range(10):
+        task.train_on_batch(batch, np.array([1, 0] * len(nouns)))
+    agreements = []
+    for row in range(4):
+        inputs = inputs_of(task, texts, row)
+        weights = np.array([-1, 1])
+        pieces, added = integrated_gradients(task, inputs, weights)
+        ids = inputs["input_word_ids"]
+        places = np.flatnonzero(~np.isin(ids[0], SPECIAL))
+        whole, drops = value_of(task, inputs, weights), []
+        for place in places:
+            without = ids.copy()
+            without[0, place] = MASK
+            drops.append(whole - value_of(task, inputs, weights, without))
+        assert pieces[int(abs(added).argmax())] == texts[row].split()[3]
+        agreements.append(spearmanr(added[places], drops).statistic)
+    assert np.mean(agreements) > 0.8
+
+
+def test_a_row_that_is_too_long(monkeypatch, tmp_path):
+    monkeypatch.setattr("keras_bert.tasks.reports.integrated_gradients.TOKENS", 8)
+    task = small_task("classifier")
+    assert integrated_gradients(task, inputs_of(task, columns("classifier")[0], 2), np.array([1, -1])) is None
+    y = ["negative" if one.label == "positive" else "positive" for one in task.classify([TEXTS[2]])]
+    task.write_report(tmp_path / "report", [TEXTS[2]], y)
+    assert "too long to find the pieces" in (tmp_path / "report" / "index.html").read_text("utf-8")
