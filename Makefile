@@ -25,7 +25,8 @@ demo: .venv/demo
 CORE = tests/test_config.py tests/test_bert.py tests/test_bert_keras.py tests/test_bert_text.py tests/test_kernels.py \
 	tests/parity/test_encoder.py tests/parity/test_training.py tests/parity/test_pretrainer.py tests/training/test_jax_engine.py \
 	tests/pretraining/test_pretrainer.py::test_fit tests/pretraining/test_fill_mask.py::test_fill_mask \
-	tests/tasks/test_backends.py tests/tasks/test_shared_rows_of_tasks.py tests/training/test_recipe_optimizer.py \
+	tests/tasks/test_backends.py 'tests/tasks/test_distillation.py::test_training_changes_only_the_student[classifier]' \
+	tests/tasks/test_shared_rows_of_tasks.py tests/training/test_recipe_optimizer.py \
 	tests/tasks/test_recipe.py::test_accumulated_batches_are_one_larger_batch \
 	tests/tasks/test_recipe.py::test_averages_are_validated_on_packed_rows_too
 PYTEST = .venv/bin/python -m pytest -q -n 2 --dist loadfile --durations=10

@@ -11,6 +11,7 @@ from keras_bert.inference import inference
 from keras_bert.nearest import nearest
 from keras_bert.pretraining.pretrainer import Pretrainer
 from keras_bert.tasks import metrics as _metrics  # F1 and Matthews
+from keras_bert.tasks.distillation import Distillation
 from keras_bert.tasks.finetune_recipe import FinetuneRecipe
 from keras_bert.tasks.multiple_choice import MultipleChoice
 from keras_bert.tasks.other_columns import OtherColumns
@@ -32,6 +33,7 @@ __all__ = [
     "AdamW",
     "Bert",
     "BertConfig",
+    "Distillation",
     "FinetuneRecipe",
     "MultipleChoice",
     "OtherColumns",

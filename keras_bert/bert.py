@@ -317,16 +317,27 @@ class Bert(Model):
         for layer in chosen:
             layer.enable_lora(rank)
 
-    def resize(self, *, vocabulary: Any = None, max_position_embeddings: int | None = None) -> "Bert":
-        """A new Bert with this vocabulary and this many positions; the log says how many new vectors were drawn.
+    def resize(
+        self,
+        *,
+        vocabulary: Any = None,
+        max_position_embeddings: int | None = None,
+        num_hidden_layers: int | None = None,
+    ) -> "Bert":
+        """A new Bert with this vocabulary, this many positions, or fewer blocks.
+
+        The log says how many new vectors were drawn. Of 6 blocks, numbered from 0, three that are kept are 1, 3 and 5.
 
         >>> bert = Bert(BertConfig.from_size("tiny", vocab_size=6))
         >>> bert.resize(max_position_embeddings=1024).config.max_position_embeddings
         1024
+        >>> bert.resize(num_hidden_layers=1).config.num_hidden_layers
+        1
         """
         from keras_bert.resize import resize
 
-        return resize(self, vocabulary=vocabulary, max_position_embeddings=max_position_embeddings)
+        sizes: Any = {"max_position_embeddings": max_position_embeddings, "num_hidden_layers": num_hidden_layers}
+        return resize(self, vocabulary=vocabulary, **sizes)
 
     def export(self, filepath: Any, format: str = "tf_saved_model", **kwargs: Any) -> None:
         """As in Keras, with `encoder_output_0`, `encoder_output_1` ... in place of the list, which formats refuse."""

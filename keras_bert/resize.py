@@ -1,4 +1,4 @@
-"""A trained `Bert` with more pieces in its vocabulary, or for longer texts."""
+"""A trained `Bert` with more pieces in its vocabulary, for longer texts, or with fewer blocks."""
 
 import logging
 from collections.abc import Iterable
@@ -29,13 +29,28 @@ def add_tokens(vocabulary: Vocabulary, tokens: Iterable[str]) -> Vocabulary:
     return Vocabulary([*pieces, *new[len(slots) :]])
 
 
+def kept_blocks(layers: int, count: int) -> tuple[int, ...]:
+    """The blocks, from 0, that are kept when a model of so many becomes one of `count`: evenly spread, with the last.
+
+    >>> kept_blocks(12, 4)
+    (2, 5, 8, 11)
+    """
+    return tuple((number + 1) * layers // count - 1 for number in range(count))
+
+
 def resize(
-    bert: Any, *, vocabulary: Vocabulary | None = None, max_position_embeddings: int | None = None, seed: int = 0
+    bert: Any,
+    *,
+    vocabulary: Vocabulary | None = None,
+    max_position_embeddings: int | None = None,
+    num_hidden_layers: int | None = None,
+    seed: int = 0,
 ) -> Any:
-    """A new `Bert` with this vocabulary and this many positions, and the weights of `bert`.
+    """A new `Bert` with this vocabulary and this many positions and blocks, and the weights of `bert`.
 
     A piece keeps its vector wherever it is in the new vocabulary. The vectors of new pieces and positions are drawn at
-    random, as before training; the log says how many.
+    random, as before training; the log says how many. Of the blocks, those of `kept_blocks` are copied, and the others
+    are left out.
     """
     settings = bert.get_config()
     rows: dict[str, list[int]] = {}  # of each changed table: where a row was before, -1 if it is new
@@ -53,6 +68,14 @@ def resize(
         old = bert.config.max_position_embeddings
         rows["position_embeddings/embeddings"] = [i if i < old else -1 for i in range(max_position_embeddings)]
         settings["config"]["max_position_embeddings"] = max_position_embeddings
+    layers = bert.config.num_hidden_layers
+    if num_hidden_layers is not None:
+        if not 1 <= num_hidden_layers <= layers:
+            raise ValueError(
+                f"The model has {layers} blocks, of which 1 to {layers} can be kept. Use a number in this range. "
+                f"Received: num_hidden_layers={num_hidden_layers}"
+            )
+        settings["config"]["num_hidden_layers"] = num_hidden_layers
     if settings["preprocessor"] is not None:
         text = settings["preprocessor"]["config"]
         text["max_length"] = settings["config"]["max_position_embeddings"]
@@ -62,9 +85,14 @@ def resize(
     weights = named_weights(bert)
     with blank_weights():
         resized = type(bert).from_config({**settings, "changed_layers": {}})
+    kept = enumerate(kept_blocks(layers, resized.config.num_hidden_layers))
+    blocks = [(resized.block(number), bert.block(block)) for number, block in kept]
+    # Where the weights of a layer of a kept block are from.
+    names = {new.name: old.name for pair in blocks for new, old in zip(*pair, strict=True)}
     rng = np.random.default_rng(seed)
     for name, (variable, _) in named_weights(resized).items():
-        x = weights[name][1]()
+        layer, _, weight = name.partition("/")
+        x = weights[f"{names.get(layer, layer)}/{weight}"][1]()
         if name in rows:
             x = _rows(x, np.array(rows[name]), bert.config.initializer_range, rng)
             what = "pieces" if name.startswith("word") else "positions"

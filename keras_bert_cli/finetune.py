@@ -96,14 +96,24 @@ def class_weights(given: list[str]) -> Any:
     """What --class-weight says: "balanced", or the weight of each label."""
     if not given or given == ["balanced"]:
         return given[0] if given else None
-    weights = {}
+    return _numbers(given, "balanced, or LABEL=W as in spam=3")
+
+
+def distillation(given: list[str]) -> dict[str, float] | None:
+    """What --distill says: fields of `Distillation`."""
+    return _numbers(given, "NAME=NUMBER as in temperature=4") or None
+
+
+def _numbers(given: list[str], form: str) -> dict[str, float]:
+    """The numbers by name in words such as spam=3."""
+    numbers = {}
     for word in given:
-        label, _, weight = word.rpartition("=")
+        name, _, number = word.rpartition("=")
         try:
-            weights[label] = float(weight)
+            numbers[name] = float(number)
         except ValueError:
-            raise typer.BadParameter(f"It must be balanced, or LABEL=W as in spam=3. Received: {word!r}") from None
-    return weights
+            raise typer.BadParameter(f"It must be {form}. Received: {word!r}") from None
+    return numbers
 
 
 def finetune(
@@ -191,6 +201,27 @@ def finetune(
         int | None,
         typer.Option(min=1, max=options.MOST, help="Train the head and low-rank updates (LoRA) of this rank."),
     ] = None,
+    teacher: Annotated[
+        Path | None,
+        typer.Option(
+            help="Learn from the answers of a task trained before: the folder of a run, a .keras file or an export. "
+            "Without --model, the student starts from its weights.",
+            exists=True,
+        ),
+    ] = None,
+    distill: Annotated[
+        list[str],
+        typer.Option(
+            callback=distillation,
+            metavar="NAME=NUMBER",
+            help="With --teacher: the temperature, or the weight of targets, logits, hidden, attention or relations in "
+            "the loss. Repeat it for more of them.",
+        ),
+    ] = [],  # noqa: B006
+    layers: Annotated[
+        int | None,
+        typer.Option(min=1, max=options.MOST, help="Keep this many blocks of the encoder, spread evenly."),
+    ] = None,
     layer_decay: Annotated[
         float, typer.Option(min=0, max=1, help="Multiply the learning rate by this from each block to the one below.")
     ] = 1.0,
@@ -266,7 +297,10 @@ def finetune(
     _check_combination(context)
     name = context.command.name or ""
     given = context.params | {"freeze": -1 if freeze else freeze_blocks}
-    given |= {option: path and str(path) for option, path in (("train", train), ("valid", valid), ("vocab", vocab))}
+    paths = {"train": train, "valid": valid, "vocab": vocab, "teacher": teacher}
+    given |= {option: path and str(path) for option, path in paths.items()}
+    if teacher and size is None and context.get_parameter_source("model").name == "DEFAULT":  # type: ignore[union-attr]
+        given["model"] = given["teacher"]
     task = TASKS[name]
     is_named = label != "label" and len(text) < 3  # a task without labels for three texts refuses one
     labelled = len(text) not in task.texts_without_label or is_named

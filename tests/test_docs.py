@@ -58,7 +58,7 @@ HOOKS = {
     "check_learnable", "check_rows", "check_settings", "objective", "measures", "measures_of", "is_distributed",
     "logits", "runners", "stack_logits", "target_scores", "report_logits", "report_options", "decode_words",
     "recipe_loss", "weighs_labels_in_loss", "has_preprocessor", "held_out_loss", "packer", "own_settings",
-    "best_score_of", "findings", "default_reading", "table_texts",
+    "best_score_of", "findings", "default_reading", "table_texts", "soft_loss", "lesson", "taught", "copy_head",
 }  # fmt: skip
 # Nor do these, which the author of a task writes: examples/own_task.py shows how.
 CONTRACT = {

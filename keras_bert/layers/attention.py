@@ -7,6 +7,7 @@ import keras
 from keras import KerasTensor, ops
 
 from keras_bert import kernels
+from keras_bert.layers.states import record
 
 
 @keras.saving.register_keras_serializable("keras_bert")
@@ -32,6 +33,7 @@ class SelfAttention(keras.layers.Layer):
 
     def call(self, qkv: Any, padding: dict[str, Any], training: bool | None = None) -> Any:
         seed = self.seed_generator.next() if training and self.seed_generator is not None else None
+        record(qkv=qkv, padding=padding)
 
         def attend(qkv: Any) -> Any:
             query, key, value = kernels.split_heads(qkv, padding, self.num_heads)  # 3 x [B, A, S, D]

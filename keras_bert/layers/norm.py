@@ -8,6 +8,7 @@ import keras
 from keras import KerasTensor
 
 from keras_bert import kernels
+from keras_bert.layers.states import record
 
 
 @keras.saving.register_keras_serializable("keras_bert")
@@ -38,7 +39,9 @@ class AddNorm(LayerNorm):
 
     def call(self, terms: list[Any]) -> Any:
         # Without keras.ops.add, which treats an empty [0, H] as a bias.
-        return super().call(functools.reduce(operator.add, terms))
+        x = super().call(functools.reduce(operator.add, terms))
+        record(norms=x)
+        return x
 
     def compute_output_spec(self, terms: list[KerasTensor]) -> KerasTensor:
         return super().compute_output_spec(terms[0])

@@ -56,6 +56,7 @@ class LongTextTask(ColumnTask):
     max_windows: int = 8
     run_fields: tuple[str, ...] = ("long", "pool", "max_windows", "stream")
     own_fields: tuple[str, ...] = ("long", "other_columns")  # that `own_settings` compares with their defaults
+    taught_fields: tuple[str, ...] = ("labels", "other_columns")
 
     def _set_long(self, long: str, pool: str, max_windows: int, other_columns: Any = None) -> None:
         """Keep the arguments of the constructor."""

@@ -202,6 +202,11 @@ class SentenceEmbedder(Task):
                 "cache_batch needs the TensorFlow backend. Leave it out, or set KERAS_BACKEND=tensorflow. "
                 f"Received: backend {keras.backend.backend()!r}"
             )
+        if cache_batch is not None and options.get("teacher") is not None:
+            raise ValueError(
+                "cache_batch and teacher were both passed to fit, and cached batches have no teacher. Leave out one of "
+                f"them. Received: cache_batch={cache_batch}"
+            )
         cache_batch = cache_batch and count_of("cache_batch", cache_batch, 1)
         if cache_batch != self.cache_batch and self.compiled:
             self.train_function = None  # it was traced with the other step
@@ -247,6 +252,9 @@ class SentenceEmbedder(Task):
 
     def default_loss(self) -> SentenceLoss:
         return self.chosen_loss or LOSSES[BY_FORM[self.form]]()
+
+    def soft_loss(self, theirs: Any, ours: Any, temperature: float) -> Any:
+        return ops.sum(super().soft_loss(theirs, ours, temperature), axis=-1)  # [B * C], 2 - 2 cosines at length 1
 
     def held_out_loss(self, examples: Any, y: Any, logits: Any, weight: Any) -> Any:
         """The compiled loss, or the default one where the rows are of another form than those of the training."""

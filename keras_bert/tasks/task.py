@@ -11,6 +11,7 @@ from keras_bert.tasks.columns import check_lengths, column, weights
 from keras_bert.tasks.file_task import FileTask
 from keras_bert.tasks.labelled_rows import LabelledRows, packer_of
 from keras_bert.tasks.losses.label_losses import SmoothedCrossentropy
+from keras_bert.tasks.losses.teacher_losses import SOFT_LOSSES, squares
 from keras_bert.tasks.readers import Reading, Rows
 from keras_bert.tasks.reports.findings import Findings, plain_findings
 from keras_bert.tasks.reports.write_report import write_report
@@ -145,6 +146,11 @@ class Task(FileTask):
                 f"Received: label_smoothing={label_smoothing}"
             )
         return SmoothedCrossentropy(label_smoothing=label_smoothing)
+
+    def soft_loss(self, theirs: Any, ours: Any, temperature: float) -> Any:
+        """How far logits are from a teacher's, for each target: for ids and labels the KL divergence, else squares."""
+        measure = SOFT_LOSSES.get(type(self.default_loss()), squares)
+        return measure(theirs, ours, temperature)
 
     def default_metrics(self) -> list[keras.metrics.Metric]:
         """What `fit` shows if the task was not compiled: accuracy, unless the task has a loss of its own."""

@@ -102,6 +102,7 @@ class TextClassifier(LongTextTask):
     usage: str = 'task.classify("a text")'
     heads: tuple[str, ...] = ("classifier",)
     run_fields: tuple[str, ...] = (*LongTextTask.run_fields, "calibrate", "abstain_below")
+    taught_fields: tuple[str, ...] = ("labels", "multi_label", "other_columns")
     own_fields: tuple[str, ...] = (*LongTextTask.own_fields, "temperature", "thresholds", "abstain_below")
     temperature: float = 1.0
     thresholds: tuple[float, ...] | None = None

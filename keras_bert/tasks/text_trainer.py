@@ -10,13 +10,15 @@ from keras import ops
 
 from keras_bert.tasks.callback_order import in_order
 from keras_bert.tasks.columns import count_of, is_packed, is_table, part_of, rows_of, split_columns
+from keras_bert.tasks.distillation import Distillation
 from keras_bert.tasks.epoch_position import EpochPosition
 from keras_bert.tasks.finetune_recipe import FinetuneRecipe, steps_of
 from keras_bert.tasks.labelled_rows import LabelledRows
 from keras_bert.tasks.metrics.scores import Scores
 from keras_bert.tasks.readers import RowStream
 from keras_bert.tasks.streamed_rows import StreamedRows
-from keras_bert.tasks.text_predictor import TextPredictor, refuse_options
+from keras_bert.tasks.student import Student
+from keras_bert.tasks.text_predictor import refuse_options
 from keras_bert.tasks.validation import Validation
 from keras_bert.training.measure import Measure
 from keras_bert.training.strategy import is_distributed
@@ -24,7 +26,7 @@ from keras_bert.training.strategy import is_distributed
 logger = logging.getLogger("keras_bert")
 
 
-class TextTrainer(TextPredictor):
+class TextTrainer(Student):
     """The part of a `Task` that trains on rows of text and evaluates; the rest of the task says how."""
 
     recipe: FinetuneRecipe | None = None  # what `fit` compiled the model with; None if the user compiled it
@@ -88,6 +90,8 @@ class TextTrainer(TextPredictor):
         recipe: FinetuneRecipe | None = None,
         initial_step: int = 0,
         max_steps: int | None = None,
+        teacher: Any = None,
+        distillation: Distillation | None = None,
         **options: Any,
     ) -> keras.callbacks.History:
         """As Keras's, on text.
@@ -107,7 +111,10 @@ class TextTrainer(TextPredictor):
             recipe: compile with this recipe instead of the paper's.
             initial_step: of the first epoch, leave out so many batches, which were trained on already.
             max_steps: end after so many batches of all epochs together, in place of `epochs`.
+            teacher: a trained task of the same class, from whose answers on the same rows the task learns too.
+            distillation: what is learned from the teacher, and with what weight.
         """
+        lesson = self.lesson(teacher, distillation)
         # A compile by `fit` itself is repeated, unless training resumes.
         by_recipe = not self.compiled or (initial_epoch == 0 and (self.recipe or recipe) is not None)
         level = logging.INFO if recipe else logging.WARNING  # nobody asked for the paper's recipe
@@ -140,7 +147,8 @@ class TextTrainer(TextPredictor):
             options |= {"validation_split": validation_split, "validation_data": validation_data}
             options |= {"class_weight": weight_of_id, "sample_weight": sample_weight, "callbacks": callbacks}
             options["shuffle"] = shuffle and isinstance(x, dict)
-            return super().fit(x, y, rows if isinstance(x, dict) else batch_size, **options)
+            with self.taught(lesson):
+                return super().fit(x, y, rows if isinstance(x, dict) else batch_size, **options)
 
         examples: Any
         if isinstance(x, RowStream):
@@ -169,6 +177,11 @@ class TextTrainer(TextPredictor):
         if self.is_distributed:
             from keras_bert.tasks import fit_distributed as distributed
 
+            if lesson is not None:
+                raise ValueError(
+                    "A teacher was passed, and a student trains on one device. Build the task outside of the strategy. "
+                    f"Received: teacher={teacher.name!r}"
+                )
             if validation_data is not None:
                 raise ValueError(
                     "validation_data is packed, and training on several devices validates on text. Pass texts. "
@@ -182,7 +195,8 @@ class TextTrainer(TextPredictor):
             batches = examples.shuffled(rows, seed=seed, epoch=at.epoch, start=at.start)
         else:
             batches = examples.batches(rows)
-        return super().fit(batches, callbacks=callbacks, validation_data=validation_data, shuffle=False, **options)
+        with self.taught(lesson):
+            return super().fit(batches, callbacks=callbacks, validation_data=validation_data, shuffle=False, **options)
 
     def _check_resumable(self, x: Any, packed: bool, shuffle: bool, initial_step: int, max_steps: int | None) -> None:
         count_of("max_steps", max_steps, 1)

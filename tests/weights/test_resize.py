@@ -39,6 +39,23 @@ def test_tokens_and_positions(caplog):
     assert np.abs(same).max() <= 1e-6
 
 
+def test_fewer_blocks():
+    """Those that are kept have the weights that they had."""
+    bert = build(small.checkpoint(), seq_length=16)
+    layers = bert.config.num_hidden_layers
+    smaller = bert.resize(num_hidden_layers=1)
+    assert smaller.config.num_hidden_layers == 1
+    for old, new in zip(bert.block(layers - 1), smaller.block(0), strict=True):
+        assert old.name.split("_")[2:] == new.name.split("_")[2:]
+        assert all(np.array_equal(array(x), array(y)) for x, y in zip(old.weights, new.weights, strict=True))
+    assert np.array_equal(_table(smaller, "word"), _table(bert, "word"))
+    same = bert.resize(num_hidden_layers=layers)
+    inputs = bert.preprocessor(["w1 w2"])
+    assert np.array_equal(array(same(inputs)["pooled_output"]), array(bert(inputs)["pooled_output"]))
+    with pytest.raises(ValueError, match=rf"has {layers} blocks, .*Received: num_hidden_layers=0"):
+        bert.resize(num_hidden_layers=0)
+
+
 def test_a_model_without_a_vocabulary():
     made = small.checkpoint()
     made.vocabulary = None

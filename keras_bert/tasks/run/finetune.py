@@ -28,9 +28,11 @@ from keras_bert.tasks.run.saved_step import SavedStep
 from keras_bert.tasks.run.settings import FILE, FinetuneSettings
 from keras_bert.tasks.run.split_rows import split_rows
 from keras_bert.tasks.run.training_rows import training_rows
+from keras_bert.tasks.task import Task
 from keras_bert.text.preprocessor import Preprocessor
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.training.strategy import is_distributed, strategy
+from keras_bert.weights.heads import read_saved
 from keras_bert.weights.load import load
 
 logger = logging.getLogger("keras_bert")
@@ -90,11 +92,26 @@ def load_encoder(settings: FinetuneSettings) -> Bert:
     else:
         bert = _new_encoder(settings)
     check_length(settings.seq_length, bert.config.max_position_embeddings)
+    if settings.layers is not None:
+        bert = bert.resize(num_hidden_layers=settings.layers)
     if settings.lora is not None:
         bert.enable_lora(settings.lora)
     elif settings.freeze is not None:
         bert.freeze(None if settings.freeze < 0 else settings.freeze)
     return bert
+
+
+def load_teacher(settings: FinetuneSettings) -> Task | None:
+    """The task to learn from, if the settings name one."""
+    if settings.teacher is None:
+        return None
+    teacher = read_saved(settings.teacher, compile=False)
+    if not isinstance(teacher, Task):
+        raise ValueError(
+            f"{settings.teacher!r} holds no task that could be a teacher. Name the folder of a run of `keras-bert "
+            f"finetune`, or a .keras file or an export of a task. Received: teacher={settings.teacher!r}"
+        )
+    return teacher
 
 
 def _new_encoder(settings: FinetuneSettings) -> Bert:
@@ -122,9 +139,13 @@ def _run(
 ) -> dict[str, Any]:
     from rich.console import Console
 
+    teacher = load_teacher(settings)
     keras.utils.set_random_seed(settings.seed if settings.head_seed is None else settings.head_seed)
     with _scope(settings.strategy):
         task = settings.task.from_rows(load_encoder(settings), train.sample, settings)
+    task.lesson(teacher, settings.distillation)  # an error now, and not after tokenizing
+    if teacher is not None and settings.model == settings.teacher:
+        task.copy_head(teacher)
     options = task.report_options(settings.reading)
     if settings.best_by is not None and (known := scores(task, valid[:8].x, valid[:8].y, **options)):
         names = tuple(name for name in known if name not in LOWER_IS_BETTER)
@@ -143,6 +164,8 @@ def _run(
         task.fit(
             train,
             recipe=settings.recipe,
+            teacher=teacher,
+            distillation=settings.distillation,
             callbacks=[best.averages, best, saved, *([] if interactive else [EpochLog(saved)]), *callbacks],
             epochs=epochs,
             initial_epoch=best.done,

@@ -28,6 +28,8 @@ NAMES = {  # of settings whose field has another name
     "header": "header row",
     "ema": "momentum of averaged weights",
     "accumulate": "batches per step",
+    "distill": "distillation",
+    "layers": "encoder blocks",
     "stream": "training file read as a stream",
 }
 

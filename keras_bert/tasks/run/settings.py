@@ -8,10 +8,12 @@ from typing import Any
 from keras_bert.checks import check_at_least, check_choice
 from keras_bert.policy import TRAINABLE_DTYPES
 from keras_bert.storage import read_json, sha256_of, write_json
+from keras_bert.tasks.distillation import Distillation
 from keras_bert.tasks.finetune_recipe import FinetuneRecipe
 from keras_bert.tasks.readers import Reading
 from keras_bert.tasks.readers.table import SUFFIXES
 from keras_bert.tasks.task import Task
+from keras_bert.weights.keras_file import keras_file
 
 FILE = "settings.json"
 
@@ -40,6 +42,9 @@ class FinetuneSettings:
     max_windows: int | None = None
     calibrate: bool = False  # classify: set the temperature or the thresholds on the validation rows at the end
     abstain_below: float | None = None  # as in TextClassifier
+    teacher: str | None = None  # a finished folder, a .keras file or an export of a task
+    distill: dict[str, float] | None = None  # fields of Distillation
+    layers: int | None = None  # keep so many blocks of the encoder
     layer_decay: float = 1.0  # this and the next four as in FinetuneRecipe
     ema: float = 0.0
     label_smoothing: float = 0.0
@@ -112,8 +117,26 @@ class FinetuneSettings:
                     f"{name} was given, and the task {self.kind} does not have it. Leave it out. "
                     f"Received: {name}={getattr(self, name)!r}"
                 )
+        self._check_teacher()
         self.task.check_settings(self)
         self.recipe  # noqa: B018 - an error if its values are wrong
+
+    def _check_teacher(self) -> None:
+        if self.layers is not None:
+            check_at_least(self, 1, "layers")
+        for name in self.distill or ():
+            check_choice("distill", name, tuple(field.name for field in dataclasses.fields(Distillation)))
+        if self.distill is not None and self.teacher is None:
+            raise ValueError(
+                "distill was given without a teacher. Give --teacher too, or leave --distill out. "
+                f"Received: distill={self.distill}"
+            )
+        if self.teacher is not None and self.strategy != "one":
+            raise ValueError(
+                "A student is trained on one device. Use --strategy one, or leave --teacher out. "
+                f"Received: strategy={self.strategy!r}, teacher={self.teacher!r}"
+            )
+        self.distillation  # noqa: B018 - an error if its values are wrong
 
     @property
     def task(self) -> type[Task]:
@@ -130,6 +153,11 @@ class FinetuneSettings:
         """How the weights are trained."""
         fields = {field.name for field in dataclasses.fields(FinetuneRecipe)}
         return FinetuneRecipe(**{name: value for name, value in vars(self).items() if name in fields})
+
+    @property
+    def distillation(self) -> Distillation | None:
+        """What is learned from the teacher, if there is one."""
+        return None if self.teacher is None else Distillation(**(self.distill or {}))
 
     @property
     def labelled_lines(self) -> bool:
@@ -163,5 +191,6 @@ class FinetuneSettings:
             )
 
     def _record(self) -> dict[str, Any]:
-        files = (self.train, self.valid, self.vocab)
+        teacher = None if self.teacher is None else keras_file(Path(self.teacher))
+        files = (self.train, self.valid, self.vocab, teacher)
         return dataclasses.asdict(self) | {"sha256": [sha256_of(file) for file in files if file is not None]}

@@ -1,0 +1,143 @@
+"""Distillation: what a student learns from its teacher beside the targets of the rows, and how much each weighs."""
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+from keras import ops
+
+from keras_bert.tasks.losses.teacher_losses import attention_loss, hidden_loss, relation_loss
+from keras_bert.text.rules import TextRules
+
+
+@dataclass(frozen=True)
+class Distillation:
+    """The weights of the losses that `fit(teacher=...)` adds up. A loss whose weight is 0 is not computed.
+
+    Args:
+        temperature: the logits of both models are divided by it, so that the teacher's smaller probabilities count too
+            (Hinton et al. 2015, "Distilling the Knowledge in a Neural Network"). Numbers and vectors have none.
+        targets: the weight of the task's own loss, of the targets of the rows.
+        logits: of the difference from the teacher's logits: their softened probabilities, numbers or vectors.
+        hidden: of the difference of the hidden states of each block. Both models must have the same width (Jiao et al.
+            2020, "TinyBERT").
+        attention: of the difference of the attention scores of each block. Both models must have the same number of
+            attention heads (the same paper).
+        relations: of the difference of the relations between the tokens of a row, by the queries, keys and values of
+            the last block. The widths may differ (Wang et al. 2021, "MiniLMv2").
+
+    >>> Distillation(temperature=4, hidden=1).hidden
+    1
+    """
+
+    temperature: float = 2.0
+    targets: float = 0.5
+    logits: float = 0.5
+    hidden: float = 0.0
+    attention: float = 0.0
+    relations: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if not isinstance(value, Real) or not 0 <= float(value) < math.inf:  # refuses NaN too
+                raise ValueError(f"{name} must be a finite number of at least 0. Received: {name}={value!r}")
+        if not self.temperature:
+            raise ValueError("temperature must be above 0. Use 1 for the probabilities as they are. Received: 0")
+        if not (self.logits or self.hidden or self.attention or self.relations):
+            raise ValueError(
+                "Nothing would be learned from the teacher, since logits, hidden, attention and relations all weigh 0. "
+                f"Give one of them a weight. Received: {dataclasses.asdict(self)}"
+            )
+
+
+def state_losses(weights: Distillation, teacher: Any, theirs: Any, student: Any, ours: Any) -> Any:
+    """The weighted sum of the losses that compare the states, as `recorded_states` found them, of two encoders."""
+    total = ops.zeros(())
+    if not (weights.hidden or weights.attention or weights.relations):
+        return total
+    heads = [task.bert.config.num_attention_heads for task in (teacher, student)]
+    if len(ours["qkv"]) != student.bert.config.num_hidden_layers:
+        raise ValueError(
+            f"{type(student).__name__} runs its encoder more than once for a batch, and hidden, attention and "
+            f"relations compare one run. Use weight 0 for all three. Received: {len(ours['qkv'])} blocks"
+        )
+    if weights.hidden:
+        total += weights.hidden * hidden_loss(theirs, ours)
+    if weights.attention:
+        total += weights.attention * attention_loss(theirs, ours, heads[0])
+    if weights.relations:
+        total += weights.relations * relation_loss(theirs, ours, math.gcd(*heads))
+    return total
+
+
+# === Checks ===
+
+
+def check_teacher(teacher: Any, student: Any, weights: Distillation) -> None:
+    """Refuse a teacher that answers something else than its student, or that cannot be compared with it."""
+    _check_answers(teacher, student)
+    _check_inputs(teacher, student)
+    theirs, ours = teacher.bert.config, student.bert.config
+    if weights.hidden and theirs.hidden_size != ours.hidden_size:
+        raise ValueError(
+            "hidden compares vectors of the same width, and the teacher's have another. Use hidden=0, and relations=1 "
+            f"in its place. Received: width {theirs.hidden_size} and the student's {ours.hidden_size}"
+        )
+    if weights.attention and theirs.num_attention_heads != ours.num_attention_heads:
+        raise ValueError(
+            "attention compares models with the same number of attention heads. Use attention=0, and relations=1 in "
+            f"its place. Received: {theirs.num_attention_heads} and the student's {ours.num_attention_heads}"
+        )
+    if (weights.hidden or weights.attention) and ours.num_hidden_layers > theirs.num_hidden_layers:
+        raise ValueError(
+            "hidden and attention compare each block of the student with one of the teacher, which has fewer. Use "
+            f"weight 0 for both. Received: {theirs.num_hidden_layers} and the student's {ours.num_hidden_layers}"
+        )
+
+
+def _check_answers(teacher: Any, student: Any) -> None:
+    if type(teacher) is not type(student):
+        raise ValueError(
+            f"The teacher is a {type(teacher).__name__} and its student a {type(student).__name__}. Use a teacher that "
+            f"was trained on the same task. Received: teacher={teacher!r}"
+        )
+    for name in student.taught_fields:
+        theirs, ours = getattr(teacher, name), getattr(student, name)
+        if theirs != ours:
+            raise ValueError(
+                f"The teacher has other {name} than its student. Train both on rows with the same {name}. "
+                f"Received: {theirs} and the student's {ours}"
+            )
+    theirs, ours = _shapes(teacher), _shapes(student)
+    if theirs != ours:
+        raise ValueError(
+            "The teacher's inputs or logits have another shape than its student's. Build both with the same settings, "
+            f"such as long, and vectors of the same width. Received: {theirs} and the student's {ours}"
+        )
+    if {*map(id, teacher.weights)} & {*map(id, student.weights)}:
+        raise ValueError(
+            "The teacher and its student share weights, so the teacher would change. Make the student with "
+            f"teacher.with_layers(3), or load the encoder again. Received: teacher={teacher.name!r}"
+        )
+
+
+def _check_inputs(teacher: Any, student: Any) -> None:
+    theirs, ours = teacher.bert.preprocessor, student.bert.preprocessor
+    if theirs.vocabulary.tokens != ours.vocabulary.tokens or TextRules.of(theirs) != TextRules.of(ours):
+        raise ValueError(
+            "The teacher has another vocabulary or other text rules than its student, and both must read the same "
+            "pieces. Start the student from the teacher, or use another teacher. "
+            f"Received: {len(theirs.vocabulary)} pieces and the student's {len(ours.vocabulary)}"
+        )
+    longest, most = student.packer.max_length, teacher.bert.config.max_position_embeddings
+    if longest > most:
+        raise ValueError(
+            f"The student reads rows of {longest} pieces, and the teacher can read {most}. Use a smaller seq_length. "
+            f"Received: seq_length={longest}"
+        )
+
+
+def _shapes(task: Any) -> tuple[Any, ...]:
+    return tuple(task.input["input_word_ids"].shape), task.output_shape

@@ -1,0 +1,96 @@
+"""`keras-bert finetune --teacher`: a run that is interrupted, what is refused, and where the student starts."""
+
+import json
+
+import keras
+import numpy as np
+import pytest
+
+from keras_bert.tasks.run.best_epoch import BestEpoch
+from keras_bert.tasks.run.finetune import load_encoder
+from keras_bert.tasks.run.finished_task import FinishedTask
+from keras_bert.tasks.run.settings import FinetuneSettings
+from tests.tasks.runs import reviews, run, squad, train, write
+
+ALL = ("--distill", "temperature=4", "--distill", "hidden=1", "--distill", "attention=1", "--distill", "relations=1")
+
+
+def student(teacher, files, output, *options):
+    """A run that starts from the teacher, since it has no --model."""
+    return run(
+        "finetune", "classify", "--train", files[0], "--valid", files[1], "--output", output, "--teacher", teacher,
+        "--seq-length", 32, "--batch-size", 16, "--lr", 0.001, *options,
+    )  # fmt: skip
+
+
+@pytest.mark.long
+def test_goes_on_with_its_teacher(files, finished, tmp_path, monkeypatch):
+    """With the bits of a run that was not interrupted; and not with another teacher."""
+    teacher, whole, broken = finished[0], tmp_path / "whole", tmp_path / "broken"
+    student(teacher, files, whole, "--epochs", 2, *ALL)
+    settings = json.loads((whole / "settings.json").read_text())
+    assert (settings["teacher"], settings["model"]) == (str(teacher), str(teacher))
+    assert len(settings["sha256"]) == 3
+    assert "temperature 4, hidden 1" in (whole / "README.md").read_text()
+
+    def stop(self, epoch, logs=None, begin=BestEpoch.on_epoch_begin):
+        if epoch == 1:
+            raise OSError("no power")
+        begin(self, epoch, logs)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(BestEpoch, "on_epoch_begin", stop)
+        with pytest.raises(OSError, match="no power"):
+            student(teacher, files, broken, "--epochs", 2, *ALL)
+    with pytest.raises(ValueError, match=r"began with other settings.*Received: another distill"):
+        student(teacher, files, broken, "--epochs", 2)
+    student(teacher, files, broken, "--epochs", 2, *ALL)
+    assert (broken / "metrics.json").read_text() == (whole / "metrics.json").read_text()
+    tasks = [keras.models.load_model(folder / "model.keras") for folder in (whole, broken, teacher)]
+    for one, other, _ in zip(*(task.get_weights() for task in tasks), strict=True):
+        assert np.array_equal(one, other)
+    assert FinishedTask.load(whole).evaluate(files[1]) == json.loads((whole / "metrics.json").read_text())["valid"]
+
+
+@pytest.mark.long
+def test_a_student_starts_from_its_teacher(files, finished, tmp_path):
+    """With a learning rate of nearly 0, it keeps the weights of the teacher's encoder and head."""
+    student(finished[0], files, tmp_path / "run", "--epochs", 1, "--layers", 1, "--lr", 1e-30)
+    found, teacher = (keras.models.load_model(folder / "model.keras") for folder in (tmp_path / "run", finished[0]))
+    assert all(np.array_equal(*pair) for pair in zip(found.get_weights(), teacher.get_weights(), strict=True))
+
+
+def test_fewer_layers_without_a_teacher(bert, files):
+    settings = FinetuneSettings("classify", str(files[0]), str(files[1]), model=str(bert), layers=1)
+    assert load_encoder(settings).config.num_hidden_layers == 1
+
+
+def test_what_is_refused(bert, files, finished, tmp_path):
+    teacher, output = finished[0], tmp_path / "run"
+    other = write(tmp_path / "other.tsv", [["text", "label"], *([text, f"{label}!"] for text, label in reviews(20, 0))])
+    for options, message in (
+        (["--layers", 2], r"has 1 blocks, of which 1 to 1 can be kept.*num_hidden_layers=2"),
+        (["--distill", "temperature=nan"], r"temperature must be a finite number.*temperature=nan"),
+        (["--distill", "warmth=2"], r"`distill` must be one of temperature, targets.*Received: distill='warmth'"),
+        (["--distill", "logits=0"], "Nothing would be learned from the teacher"),
+        (["--strategy", "mirrored"], r"A student is trained on one device.*strategy='mirrored'"),
+        (["--long", "windows"], "another shape .*such as long"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            student(teacher, files, output, *options)
+    with pytest.raises(ValueError, match=r"other labels.*\('no', 'yes'\) and the student's \('no!', 'yes!'\)"):
+        student(teacher, (other, other), output)
+    with pytest.raises(ValueError, match="holds no task that could be a teacher"):
+        student(bert, files, output)
+    with pytest.raises(ValueError, match="holds no task that could be a teacher"):
+        student(tmp_path, files, output)
+    with pytest.raises(ValueError, match="distill was given without a teacher"):
+        train(bert, "classify", *files, output, "--distill", "hidden=1")
+    questions = squad(tmp_path / "qa.json", [("where", "anna is in paris", "paris")])
+    with pytest.raises(ValueError, match="is a TextClassifier and its student a QuestionAnswerer"):
+        train(bert, "answer", questions, questions, output, "--teacher", teacher)
+    assert not list(tmp_path.glob("run*"))
+    for option, message in (("--distill", "NAME=NUMBER"), ("--teacher", "does not exist"), ("--layers", "equal to 1")):
+        said = student(teacher, files, output, option, {"--layers": 0}.get(option, "nothing"))
+        assert said.exit_code == 2
+        assert message in said.stderr
