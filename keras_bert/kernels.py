@@ -60,6 +60,11 @@ def portable(*, custom_gradients: bool = True) -> Iterator[None]:
         fast.custom_gradients.reset(tokens[1])
 
 
+def without_gradient() -> Any:
+    """A block in which torch keeps nothing for gradients; the other backends do not keep what `stop_gradient` ends."""
+    return torch.no_grad() if BACKEND == "torch" else contextlib.nullcontext()
+
+
 # === Padding ===
 
 

@@ -31,7 +31,7 @@ def serve(
     ] = "tensorflow",
     dtype: Annotated[
         Literal["float32", "int8"] | None,
-        typer.Option(help="Type that ONNX Runtime computes in.", show_default="the export's, or float32"),
+        typer.Option(help="Type that ONNX Runtime computes in.", show_default="float32"),
     ] = None,
     memory_limit: Annotated[
         str | None,

@@ -25,7 +25,18 @@ def onnx_signatures(folder: Path, *, int8: bool) -> dict[str, Any]:
     Tokenizer, packing and decoding stay in TensorFlow. The weights are in the session only, so they take memory
     once.
     """
+    facts = read_json(folder / MANIFEST)
+    if facts["dtype"] == "int8":
+        raise ValueError(
+            f"{folder} was exported in int8, and ONNX Runtime needs the weights as they were. Export it again without "
+            "--dtype, and serve that with --dtype int8. Received: dtype int8"
+        )
     model = _model(folder)
+    if getattr(model, "long", None) == "windows":
+        raise ValueError(
+            f'{folder} has a task with long="windows", which only TensorFlow serves. Leave --engine out. '
+            "Received: --engine onnxruntime"
+        )
     run = text_model(model)
     if isinstance(run.output, dict):
         run = keras.Model(run.input, {name: run.output[name] for name in _OUTPUTS})
@@ -46,7 +57,7 @@ def onnx_signatures(folder: Path, *, int8: bool) -> dict[str, Any]:
             tensor.set_shape(one.shape)
         return dict(zip(outputs, found, strict=True)) if isinstance(outputs, dict) else found[0]
 
-    asked = signatures_of(model, on_rows, read_json(folder / MANIFEST)["seq_length"])
+    asked = signatures_of(model, on_rows, facts["seq_length"])
     return {name: trace(_by_keyword(signature.function), signature.inputs) for name, signature in asked.items()}
 
 

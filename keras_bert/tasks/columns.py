@@ -272,10 +272,10 @@ def category_of(value: Any) -> str | None:
     if is_missing(value):
         return ""
     if isinstance(value, bytes):
-        return value.decode("utf-8", "replace")
+        value = value.decode("utf-8", "replace")
     if isinstance(value, float) and value.is_integer():  # as pandas has a column with gaps
         value = int(value)
-    return str(value) if isinstance(value, str | int) else None
+    return str(value).strip() if isinstance(value, str | int) else None
 
 
 def category_column(values: Any, what: str) -> list[str]:

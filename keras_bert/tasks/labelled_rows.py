@@ -71,15 +71,14 @@ class LabelledRows(TokenizedRows):
             dataset = tf.data.Dataset.from_tensor_slices(index).map(_without_filling)
             return dataset.map(self.pack, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
 
-    def shuffled(self, batch_size: int, *, seed: int, epoch: Any, start: Any = 0) -> Any:
+    def shuffled(self, batch_size: int, *, seed: int, epoch: Any, start: Any = 0, share: bool = True) -> Any:
         """One epoch's batches, whose order is a function of the seed and of the variable `epoch`; as `batches`.
 
-        Where texts can share rows and there is enough padding, a PyDataset whose batches share rows.
-
-        start: the variable with the number of the first batch; those before it come last.
+        start: the variable with the number of the first batch; those before it come last. share: where texts can share
+            rows and there is enough padding, return a PyDataset whose batches share rows.
         """
         steps = -(-len(self) // batch_size)
-        if shared := self.shared_in_fit(batch_size, seed):
+        if share and (shared := self.shared_in_fit(batch_size, seed)):
             rows = self.in_arrays()
             order = partial(rows.mixed_alike, batch_size, seed)
             return Batches(rows, order, steps, epoch, start, shared)

@@ -27,6 +27,8 @@ class StreamedRows:
         self._stream = stream
         self._warned = False
         self.sample: LabelledRows = task.examples(stream.sample.x, stream.sample.y, None, class_weight)
+        if stream.numbers is not None:
+            task.target_ids(stream.numbers)  # an error now, and not in the middle of an epoch
         self.class_weight = class_weight
         if isinstance(class_weight, str) and class_weight == BALANCED:
             times = np.bincount(stream.codes, minlength=len(self.sample))
@@ -56,8 +58,8 @@ class StreamedRows:
         order = filled(np.arange(len(self)), batch_size)
         return self._dataset(batch_size, lambda epoch: order, 0, 0)
 
-    def shuffled(self, batch_size: int, *, seed: int, epoch: Any, start: Any = 0) -> Any:
-        """One epoch's batches, as those of `LabelledRows`."""
+    def shuffled(self, batch_size: int, *, seed: int, epoch: Any, start: Any = 0, share: bool = False) -> Any:
+        """One epoch's batches, as those of `LabelledRows`, but never of shared rows."""
 
         def order(number: int) -> np.ndarray:
             with tf.device("CPU:0"):

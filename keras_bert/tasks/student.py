@@ -7,6 +7,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_bert import kernels
 from keras_bert.compat import set_untracked
 from keras_bert.layers.dense import blank_weights
 from keras_bert.layers.states import recorded_states
@@ -98,7 +99,7 @@ class Student(TextPredictor):
             return super().compute_loss(x, y, y_pred, sample_weight, training)
         teacher, weights = self._lesson
         own = super().compute_loss(x, y, y_pred["logits"], sample_weight, training)
-        with recorded_states() as states:
+        with recorded_states() as states, kernels.without_gradient():
             logits = teacher(x, training=False)
         logits, states = keras.tree.map_structure(ops.stop_gradient, (logits, states))
         total = weights.targets * ops.cast(own, "float32")

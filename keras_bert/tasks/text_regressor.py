@@ -70,7 +70,8 @@ class TextRegressor(LongTextTask):
         check_choice("pairs", pairs, PAIRS)
         if pairs == "cosine" and long == "windows":
             raise ValueError(
-                'pairs="cosine" compares two rows, and long="windows" reads a text in several. Use long="head-tail". '
+                'pairs="cosine" packs each text of a pair into a single row, and long="windows" splits a text into '
+                'several. Use long="head-tail". '
                 f"Received: pairs={pairs!r}, long={long!r}"
             )
         if pairs == "cosine" and other_columns is not None:

@@ -115,6 +115,11 @@ class TextTrainer(Student):
             distillation: what is learned from the teacher, and with what weight.
         """
         lesson = self.lesson(teacher, distillation)
+        if lesson is not None and self.is_distributed:
+            raise ValueError(
+                "A teacher was passed, and a student trains on one device. Build the task outside of the strategy. "
+                f"Received: teacher={teacher.name!r}"
+            )
         # A compile by `fit` itself is repeated, unless training resumes.
         by_recipe = not self.compiled or (initial_epoch == 0 and (self.recipe or recipe) is not None)
         level = logging.INFO if recipe else logging.WARNING  # nobody asked for the paper's recipe
@@ -177,11 +182,6 @@ class TextTrainer(Student):
         if self.is_distributed:
             from keras_bert.tasks import fit_distributed as distributed
 
-            if lesson is not None:
-                raise ValueError(
-                    "A teacher was passed, and a student trains on one device. Build the task outside of the strategy. "
-                    f"Received: teacher={teacher.name!r}"
-                )
             if validation_data is not None:
                 raise ValueError(
                     "validation_data is packed, and training on several devices validates on text. Pass texts. "
@@ -192,7 +192,8 @@ class TextTrainer(Student):
         at = EpochPosition(epoch=initial_epoch, start=initial_step, steps=per_epoch, max_steps=max_steps)
         callbacks.insert(0, at)
         if shuffle:
-            batches = examples.shuffled(rows, seed=seed, epoch=at.epoch, start=at.start)
+            # The states of a teacher and its student are compared for each text, which needs rows of one text.
+            batches = examples.shuffled(rows, seed=seed, epoch=at.epoch, start=at.start, share=lesson is None)
         else:
             batches = examples.batches(rows)
         with self.taught(lesson):

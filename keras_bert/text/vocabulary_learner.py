@@ -63,8 +63,8 @@ class Learner:
         inner = sorted({f"##{letter}" for word in words for letter in word[1:]})
         if (least := reserved + len(whole) + len(inner)) > self.size:
             raise ValueError(
-                f"`size` must be at least {least}: {reserved} reserved pieces, each letter, and each letter inside of "
-                f"words with ##. Raise size or lower alphabet. Received: size={self.size}"
+                f"`size` must be at least {least}: {reserved} reserved pieces, one piece for each letter, and one with "
+                f"## for each letter that continues a word. Raise size or lower alphabet. Received: size={self.size}"
             )
         pieces = self.merge(words, inner, room)
         if len(pieces) < room:

@@ -314,3 +314,7 @@ def test_other_columns(tmp_path):
     worst = report["worst"]["rows"][0]
     assert [text["name"] for text in worst["texts"]] == ["text", "price", "brand"]
     assert len(worst["pieces"]) == len(worst["added"]) > 2
+    moved = {"price": [5.0, 6.0, 7.0, 8.0], "brand": ["b", "a", "b", "a"]}  # of the same texts
+    y = [1.0, 2.0, 3.0, 4.0]
+    report = task.write_report(tmp_path / "leaked", (TEXTS, *table.values()), y, train=(TEXTS, *moved.values()))
+    assert report["duplicates"]["exact"] == len(TEXTS)

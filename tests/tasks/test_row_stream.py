@@ -91,6 +91,12 @@ def test_parquet(tmp_path):
     assert stream.read([6, 0]).x == [LINES[6]["text"], LINES[0]["text"]]
     rows.assign(label=[["a"], ["b"], [], ["a", "b"], [], [], []]).to_parquet(tmp_path / "b.parquet")
     check_same(TextClassifier, tmp_path / "b.parquet", Reading())
+    in_bytes = rows.assign(text=rows["text"].str.encode("utf-8"), label=rows["label"].str.encode("utf-8"))
+    in_bytes.to_parquet(tmp_path / "c.parquet")
+    assert TextClassifier.stream_rows(tmp_path / "c.parquet", Reading()).read([0]).x == [LINES[0]["text"]]
+    in_bytes.assign(text=b"\xff").to_parquet(tmp_path / "d.parquet")
+    with pytest.raises(ValueError, match=r"d\.parquet, row 1: a column of bytes is not text"):
+        TextClassifier.stream_rows(tmp_path / "d.parquet", Reading())
 
 
 LETTERS = st.text(st.sampled_from('a"\n\r\t,;{}[]: 1é\ufeff'), max_size=30)

@@ -186,6 +186,7 @@ def test_a_run_equals_one_on_tensorflow(folder, expected):
     assert np.abs(found[1] - weights(keras_bert.Pretrainer.load(folder / "source"))).max() > 1e-3
 
 
+@IN_SOAK
 def test_two_processes_equal_one(folder, expected):
     """Each reads its part of the examples, and sums its gradients with the other by gloo."""
     pytest.importorskip("orbax.checkpoint")

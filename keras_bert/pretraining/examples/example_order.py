@@ -57,6 +57,8 @@ def groups_of_part(
     >>> found = [group.order.size for part in parts for group in groups_of_part([4, 3], 0, part=part, **options)]
     >>> found  # of the 7 examples, 2 are in the first batch, and the last batch would not be full
     [2, 2]
+    >>> sum(1 for part in parts for group in groups_of_part([4, 3], 0, part=part, **options | {"start": 3}))  # none
+    0
     """
     index, parts = part
     total = examples_in(counts, epochs)
@@ -69,7 +71,8 @@ def groups_of_part(
         is_own = places % batch_size // (batch_size // parts) == index
         if not fill:
             is_own &= places < total - total % batch_size
-        yield ShardGroup(shards, order[is_own])
+        if is_own.any():
+            yield ShardGroup(shards, order[is_own])
 
 
 def examples_in(counts: Sequence[int], epochs: int | None) -> int:

@@ -203,7 +203,7 @@ def _category(value: Any, place: str) -> str:
             f"{place} has a category that is neither a name nor a whole number. Correct it, or drop such rows with "
             f"--skip-bad (skip_bad=True). Received: {value!r}"
         )
-    return category.strip()
+    return category
 
 
 def _choice(value: Any, place: str, choices: int) -> int:

@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Iterator
+from typing import Any
 
 from keras_bert.installation import need
 
@@ -19,9 +20,19 @@ def parquet_lines(path: str | os.PathLike) -> Iterator[tuple[int, str]]:
             for batch in file.iter_batches(BATCH):
                 for row in batch.to_pylist():
                     number += 1
-                    yield number, json.dumps(row, ensure_ascii=False, default=str)
+                    yield number, json.dumps(row, ensure_ascii=False, default=_plain)
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{path}, row {number}: a column of bytes is not text in UTF-8. Write it as a column of strings. "
+            f"Received: {error}"
+        ) from None
     except (OSError, pyarrow.ArrowException) as error:
         raise ValueError(
             f"{path} is not a complete Parquet file; {number} of its rows can be read. Get the file again. "
             f"Received: {error}"
         ) from None
+
+
+def _plain(value: Any) -> str:
+    """A value that JSON does not have, such as a date, as text."""
+    return value.decode("utf-8") if isinstance(value, bytes) else str(value)

@@ -11,6 +11,7 @@ import numpy as np
 from keras_bert.pictures.report_page import report_page
 from keras_bert.storage import new_folder, write_text
 from keras_bert.tasks.metrics.by_label import one_sided
+from keras_bert.tasks.other_columns import names_of
 from keras_bert.tasks.reports.findings import Findings, text_columns
 from keras_bert.tasks.reports.integrated_gradients import integrated_gradients
 from keras_bert.tasks.reports.near_duplicates import SIMILARITY, near_duplicates
@@ -40,12 +41,14 @@ def write_report(
         details = task.details(y, examples, logits, **options)
         findings = task.findings(x, y, examples, logits, **options)
         count = len(next(iter(findings.columns.values())))
+        texts = _texts(task, findings)
         warnings = one_sided(details.get("labels", {}), count)
         duplicates = None
         if training is not None:
-            others = [*text_columns(training, tuple(findings.columns)).values()]
+            of_training = text_columns(training, tuple(findings.columns))
+            others = [of_training[name] for name in texts]
             named = places[0] or range(count), places[1] or range(len(others[0]))
-            duplicates = _duplicates(findings, others, named)
+            duplicates = _duplicates(findings, [*texts.values()], others, named)
             warnings += _leakage(duplicates, count)
         for warning in warnings:
             logger.warning("%s", warning)
@@ -57,7 +60,7 @@ def write_report(
             "scores": scores,
             "details": details,
             "parts": findings.parts,
-            "lengths": _lengths(findings),
+            "lengths": _lengths(findings, [*texts.values()]),
             "worst": _worst(task, findings, examples, places[0] or range(count)),
             "duplicates": duplicates,
         }
@@ -70,9 +73,15 @@ def write_report(
     return report
 
 
-def _lengths(findings: Findings) -> dict[str, Any]:
+def _texts(task: Any, findings: Findings) -> dict[str, list[str]]:
+    """The columns of texts, without numbers and categories beside them: these are equal in rows that are not."""
+    others = () if getattr(task, "other_columns", None) is None else names_of(task.other_columns)
+    return {name: column for name, column in findings.columns.items() if name not in others}
+
+
+def _lengths(findings: Findings, texts: list[list[str]]) -> dict[str, Any]:
     """Groups of about as many rows each, from the shortest to the longest, with the mean of the measure."""
-    length = np.sum([[len(text) for text in column] for column in findings.columns.values()], axis=0)  # [n]
+    length = np.sum([[len(text) for text in column] for column in texts], axis=0)  # [n]
     edges = np.unique(np.quantile(length, np.linspace(0, 1, GROUPS + 1), method="higher"))
     group = np.searchsorted(edges[1:-1], length)
     found = []
@@ -116,9 +125,10 @@ def _excerpt(name: str, text: str, marks: Sequence[Any] = ()) -> dict[str, Any]:
     return {"name": name, "text": part, "before": start, "after": len(text) - start - len(part), "marks": kept}
 
 
-def _duplicates(findings: Findings, training: list[list[str]], places: Sequence[Any]) -> dict[str, Any]:
+def _duplicates(
+    findings: Findings, columns: list[list[str]], training: list[list[str]], places: Sequence[Any]
+) -> dict[str, Any]:
     """How many rows are in the training rows too, what the measure is with and without them, and the first of them."""
-    columns = [*findings.columns.values()]
     found = near_duplicates(columns, training)
     inside = np.zeros(len(columns[0]), bool)
     inside[[one.row for one in found]] = True

@@ -58,7 +58,7 @@ class BestEpoch(Validation):
         self.max_steps = max_steps
         self.averages = AveragedWeights()  # comes before this callback
         self.files: Any = None
-        self._began = 0.0
+        self._began, self._batches = 0.0, 0
         self.record: dict[str, Any] = read_json(folder / METRICS) or {"epochs": []}
 
     @property
@@ -87,7 +87,10 @@ class BestEpoch(Validation):
         self.files.close()
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
-        self._began = time.perf_counter()
+        self._began, self._batches = time.perf_counter(), 0
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        self._batches += 1
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         logs = {} if logs is None else logs
@@ -129,8 +132,8 @@ class BestEpoch(Validation):
         if not path.exists():
             keras.models.load_model(self._best_model(), compile=False).save(self.folder / "new.keras")
             (self.folder / "new.keras").replace(path)
-        for file in self.folder.glob("epoch-*"):
-            file.unlink()
+        for file in (*self.folder.glob("epoch-*"), self.folder / NAME):
+            file.unlink(missing_ok=True)
         return self.record
 
     def _append(self, epoch: dict[str, Any]) -> None:
@@ -157,7 +160,7 @@ class BestEpoch(Validation):
         before = (self.done - 1) * self.params["steps"]
         steps = steps_in(self.done - 1, self.params["steps"], self.max_steps)
         step = before + steps
-        self.files.write({"step": step, **trained, "seconds_per_step": seconds / steps})
+        self.files.write({"step": step, **trained, "seconds_per_step": seconds / self._batches})
         self.files.write({"step": step, **{f"validation_{name}": value for name, value in validated.items()}})
 
     def _best_model(self) -> Path:
