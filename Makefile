@@ -29,7 +29,7 @@ CORE = tests/test_config.py tests/test_bert.py tests/test_bert_keras.py tests/te
 	tests/tasks/test_shared_rows_of_tasks.py tests/training/test_recipe_optimizer.py \
 	tests/tasks/test_recipe.py::test_accumulated_batches_are_one_larger_batch \
 	tests/tasks/test_recipe.py::test_averages_are_validated_on_packed_rows_too
-PYTEST = .venv/bin/python -m pytest -q -n 2 --dist loadfile --durations=10
+PYTEST = .venv/bin/python -m pytest -q -n 3 --dist loadfile --durations=10
 
 # JAX takes longer to compile a tiny model than to run it. Without the expensive passes the tests are a quarter faster.
 QUICK = XLA_FLAGS="--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
@@ -54,7 +54,7 @@ python-check:
 		test -x $$env/bin/python || $$python -m venv $$env; \
 		$$env/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[test]'; \
 		$$env/bin/python -m pip uninstall --quiet --yes triton; \
-		KERAS_BACKEND=tensorflow $$env/bin/python -m pytest -q -n 1 -rs; \
+		KERAS_BACKEND=tensorflow $$env/bin/python -m pytest -q -n 2 --dist loadfile -rsfE --durations=40; \
 	done
 
 # Installs the wheel and its requirements, without extras, in an empty environment and tests it there. This takes minutes

@@ -50,6 +50,7 @@ def checkpoints(directory):
     return Checkpoints(str(directory), {"x": [tf.Variable(0.0)]}, strategy=keras_bert.strategy("one"), keep=1)
 
 
+@pytest.mark.long
 def test_pretraining_resumes(odd, tmp_path):
     step(odd, 4)
     model = step(odd, 6)

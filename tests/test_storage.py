@@ -139,6 +139,7 @@ def _lock(path):
         pass
 
 
+@pytest.mark.long
 def test_a_lock_is_held_by_one_process(tmp_path):
     with storage.lock(tmp_path / "lock"), pytest.raises(RuntimeError, match=f"{tmp_path} is in use by another process"):
         fork(_lock, tmp_path / "lock")

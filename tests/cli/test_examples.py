@@ -18,6 +18,7 @@ def options(source, tmp_path):
     return ["--vocab", tmp_path / "vocab.txt", "--output", tmp_path / "out", "--seq-length", "32", "--workers", "1"]
 
 
+@pytest.mark.long
 def test_writes_examples_and_prints_one_line(source, options, tmp_path):
     command = ["examples", source, *options, "--whole-word", "--rate", "0.2", "--keep-accents"]
     line = [sys.executable, "-m", "keras_bert_cli", *map(str, command)]

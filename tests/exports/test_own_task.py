@@ -2,6 +2,7 @@
 
 import keras
 import numpy as np
+import pytest
 import tensorflow as tf
 
 import keras_bert
@@ -46,6 +47,7 @@ def test_logits_by_default(tmp_path):
     assert np.abs(signatures["logits"](**packed)["logits"] - task(packed)).max() <= 1e-6
 
 
+@pytest.mark.long
 def test_answers_of_its_own(tmp_path):
     task = NamedLength(make(num_hidden_layers=1))
     keras_bert.export(task, tmp_path)

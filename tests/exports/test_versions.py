@@ -101,6 +101,7 @@ def _killed(directory):
         os.kill(os.getpid(), signal.SIGKILL)
 
 
+@pytest.mark.long
 def test_what_a_killed_export_left_is_removed(tmp_path):
     """By the next export, whichever version that is."""
     process = FORKS.Process(target=_killed, args=(tmp_path,))

@@ -9,6 +9,7 @@ import pytest
 from keras_bert.tasks.decoding.entity_table import CELL_BYTES, CELLS
 from tests.hostile.inputs import SPECIAL, large
 from tests.hostile.profile import FACTOR
+from tests.soak import IN_SOAK
 from tests.subprocesses import fork
 
 if not sys.platform.startswith("linux"):
@@ -157,6 +158,7 @@ def test_the_worst_texts_of_a_tokenizer_need_linear_memory():
     check(fork(of_tokenizer, 60 * max(1, FACTOR), seed()))
 
 
+@IN_SOAK
 @pytest.mark.long
 @pytest.mark.network
 def test_the_worst_texts_of_an_export_need_linear_memory(tmp_path):

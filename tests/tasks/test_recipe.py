@@ -119,6 +119,7 @@ def test_the_weights_of_rows_and_words():
     assert sorted(found[found > 0]) == pytest.approx([5 / 9] * 3 + [5 / 3] * 2)  # three O, one B-PER, one B-LOC
 
 
+@pytest.mark.long
 def test_class_weights_of_a_recipe_are_those_of_fit():
     _, expected = task_and_weights(class_weight={"positive": 3.0})
     assert same(task_and_weights(FinetuneRecipe(class_weight={"positive": 3.0}))[1], expected)

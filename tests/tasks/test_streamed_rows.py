@@ -81,7 +81,9 @@ def test_without_tensorflow_text(path, monkeypatch):
     assert [batch[-2:] for batch in found] == [batch[-2:] for batch in wanted]
 
 
-@pytest.mark.parametrize("kind", ["classifier", "several", pytest.param("windows", marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "kind", ["classifier", *(pytest.param(name, marks=pytest.mark.long) for name in ("several", "windows"))]
+)
 def test_the_weights_are_those_of_rows_in_memory(tmp_path, kind, eager):
     """With balanced labels, which need all rows."""
     labels = {"several": [["film"], ["good", "bad"], []]}.get(kind, ["negative", "positive", "positive"])

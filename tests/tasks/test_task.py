@@ -17,6 +17,7 @@ from keras_bert.tasks.text_classifier import TextClassifier
 from keras_bert.tasks.text_regressor import TextRegressor
 from keras_bert.training.optimizer import AdamW
 from tests.parity.oracles import array
+from tests.soak import IN_SOAK
 from tests.subprocesses import fork
 from tests.tasks.small import KINDS, NO_DROPOUT, TEXTS, answers, columns, small_bert, small_task
 
@@ -175,6 +176,7 @@ def test_lora(kind, tmp_path):
     assert len(loaded.trainable_weights) == len(task.trainable_weights)
 
 
+@IN_SOAK
 @tensorflow_only
 @pytest.mark.long
 def test_many_predictions_of_mixed_length_have_one_trace_flat_memory_and_the_given_order():

@@ -83,6 +83,7 @@ def of_exports(folder):
     return [too_much(lambda texts, call=call: call(tf.constant(texts)), [many_rows]) for call in calls]
 
 
+@pytest.mark.long
 def test_the_memory_of_a_tokenizer_is_linear():
     assert fork(of_tokenizer) == [{}, {}, {}]
 

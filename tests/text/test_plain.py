@@ -257,6 +257,7 @@ CODE = """
 """
 
 
+@pytest.mark.long
 def test_what_needs_tensorflow_says_so():
     shape, *errors = python(CODE, KERAS_BACKEND="torch").splitlines()
     assert shape == "(2, 128)"

@@ -82,6 +82,7 @@ def test_a_resumed_run_equals_one_that_never_stopped(one, tmp_path):
     assert steps == [4, 6, 9, 12, 14]
 
 
+@pytest.mark.long
 def test_an_interrupted_validation_is_repeated(one, tmp_path, monkeypatch):
     """By a kill during it, and by one before its checkpoint."""
     save = Checkpoints.save
@@ -201,6 +202,7 @@ def test_a_model_built_outside_the_scope_is_named():
         )
 
 
+@pytest.mark.long
 def test_weights_without_a_gradient_are_named(one):
     model = OnlyMasked(small_pretrainer().bert)
     with pytest.raises(ValueError, match=r"(?s)does not depend on all trainable weights.*nsp/kernel"):

@@ -28,6 +28,7 @@ for path in sys.argv[2:]:
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("backend", ["jax", "torch"])
 def test_load(tmp_path, backend):
     pytest.importorskip(backend)
