@@ -26,7 +26,7 @@ def onnx_signatures(folder: Path, *, int8: bool) -> dict[str, Any]:
     once.
     """
     facts = read_json(folder / MANIFEST)
-    if facts["dtype"] == "int8":
+    if facts.get("dtype") == "int8":
         raise ValueError(
             f"{folder} was exported in int8, and ONNX Runtime needs the weights as they were. Export it again without "
             "--dtype, and serve that with --dtype int8. Received: dtype int8"
