@@ -81,7 +81,8 @@ def contents(folder: Path) -> dict[str, object]:
 
     Not compared: TensorBoard's files, of which a resumed run has one for each start; the time stamps in TensorFlow's
     record of its checkpoints, in the members of a .keras file and in a manifest; the names in a .keras file that Keras
-    makes by counting; speeds; and the graphs of a SavedModel and the map of its objects, which TensorFlow writes in a
+    makes by counting; speeds, and the picture of a pretraining run that shows them, but for its first and last bytes; and
+    the graphs of a SavedModel and the map of its objects, which TensorFlow writes in a
     new order each time.
     """
     return dict(
@@ -109,6 +110,8 @@ def _entry(name: str, path: Path) -> tuple[str, object] | None:
     if path.name == "metrics.jsonl":
         lines = [json.loads(line) for line in data.splitlines()]
         return name, [{key: value for key, value in line.items() if key not in TIMED} for line in lines]
+    if path.name == "curve.png" and path.with_name("run.json").exists():
+        return name, (data[:8], data[-8:])
     if path.name == "manifest.json":
         return name, sorted(json.loads(data))
     return name, data
