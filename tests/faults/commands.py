@@ -81,9 +81,8 @@ def contents(folder: Path) -> dict[str, object]:
 
     Not compared: TensorBoard's files, of which a resumed run has one for each start; the time stamps in TensorFlow's
     record of its checkpoints, in the members of a .keras file and in a manifest; the names in a .keras file that Keras
-    makes by counting; speeds, and the picture of a pretraining run that shows them, but for its first and last bytes; and
-    the graphs of a SavedModel and the map of its objects, which TensorFlow writes in a
-    new order each time.
+    makes by counting; speeds, and the picture of a pretraining run that shows them, but for its first and last bytes;
+    and the graphs of a SavedModel and the map of its objects, which TensorFlow writes in a new order each time.
     """
     return dict(
         entry

@@ -10,6 +10,7 @@ import pytest
 from keras_bert.text import vocabulary_learner
 from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.text.vocabulary import Vocabulary
+from tests.soak import IN_SOAK
 from tests.subprocesses import python
 
 GOOGLE_SHA256 = "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3"
@@ -240,6 +241,7 @@ def digest():
     return hashlib.sha256("|".join(Vocabulary.learn(texts, 60, alphabet=9)).encode()).hexdigest()
 
 
+@IN_SOAK
 @pytest.mark.long
 def test_the_same_bytes_in_every_process():
     code = "from tests.text.test_vocabulary import digest; print(digest())"

@@ -11,6 +11,7 @@ import tensorflow as tf
 import keras_bert
 from keras_bert.layers.norm import Dropout
 from keras_bert.training.train import train
+from tests.soak import IN_SOAK
 from tests.subprocesses import FORKS, fork, free_port
 from tests.training.small_training import BATCH, batches, small_pretrainer, weights
 
@@ -49,6 +50,7 @@ def on_a_worker(index, addresses, folder):
     np.save(folder / f"{index}.npy", weights(model))
 
 
+@IN_SOAK
 def test_weights_are_those_of_one_device(tmp_path):
     fork(on_devices, tmp_path / "one.npy")
     addresses = [f"localhost:{free_port()}" for _ in range(2)]

@@ -13,6 +13,7 @@ from keras_bert.weights import download, hugging_face
 from keras_bert.weights.checkpoint import Checkpoint
 from tests.conftest import SHARED
 from tests.parity.oracles import array, ragged_batch
+from tests.soak import IN_SOAK
 from tests.subprocesses import python
 
 SENTENCES = (
@@ -131,6 +132,7 @@ def test_bfloat16_points_where_float32_does(minilm, sentences):
         assert _cosines(x, y).min() >= 0.999
 
 
+@IN_SOAK
 @pytest.mark.long
 def test_bfloat16_at_the_size_of_base():
     """Random weights, in real tokens of uneven lengths."""
