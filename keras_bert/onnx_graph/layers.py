@@ -109,7 +109,6 @@ def _product(graph: Graph, x: str, kernel: np.ndarray, name: str) -> tuple[str, 
     if name.endswith(("attention_qkv", "attention_output")):
         return graph.int8_product(x, kernel, weight), 0
     # In the feed-forward network some tokens have far larger numbers than the others.
-    # In the feed-forward network some tokens have far larger numbers than the others.
     if name.endswith("intermediate"):
         return graph.int8_product_by_row(x, kernel, weight), 0
     levels, scale = quantized(kernel, axis=0)

@@ -1,10 +1,13 @@
 """Runs of the command line, and the small files that they learn from."""
 
+import contextlib
 import json
 import random
 
+import pytest
 from typer.testing import CliRunner
 
+from keras_bert.tasks.run.best_epoch import BestEpoch
 from keras_bert_cli import app
 
 WORDS = ("good", "bad", "film", "actor", "anna", "paul", "seoul", "paris", "who", "where", "is", "in", "the", "ran")
@@ -21,6 +24,21 @@ def train(bert, kind, train, valid, output, *options):
     )  # fmt: skip
     assert result.exit_code == 0
     return result.output
+
+
+@contextlib.contextmanager
+def stopped_in_the_second_epoch(monkeypatch):
+    """A block that must fail when a run begins its second epoch."""
+
+    def stop(self, epoch, logs=None, begin=BestEpoch.on_epoch_begin):
+        if epoch == 1:
+            raise OSError("no power")
+        begin(self, epoch, logs)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(BestEpoch, "on_epoch_begin", stop)
+        with pytest.raises(OSError, match="no power"):
+            yield
 
 
 def write(path, rows):

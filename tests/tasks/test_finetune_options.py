@@ -17,7 +17,7 @@ from keras_bert.tasks.run.import_callback import callback_of
 from keras_bert.tasks.run.seeds import _averaged, average_weights, finetune_seeds
 from keras_bert.tasks.run.settings import FinetuneSettings
 from keras_bert.training.metrics_log import read_metrics
-from tests.tasks.runs import run, train, write
+from tests.tasks.runs import run, stopped_in_the_second_epoch, train, write
 
 ALL = (
     "--layer-decay", 0.9, "--ema", 0.5, "--label-smoothing", 0.1, "--accumulate", 2,
@@ -64,15 +64,8 @@ def test_all_options_are_kept_and_resumed(bert, files, tmp_path, monkeypatch):
         assert row in card
     assert FinishedTask.load(whole).evaluate(files[1]) == pytest.approx(metrics["valid"])
 
-    def stop(self, epoch, logs=None, begin=BestEpoch.on_epoch_begin):
-        if epoch == 1:
-            raise OSError("no power")
-        begin(self, epoch, logs)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(BestEpoch, "on_epoch_begin", stop)
-        with pytest.raises(OSError, match="no power"):
-            train(bert, "classify", *files, broken, "--epochs", 2, *ALL, *callback)
+    with stopped_in_the_second_epoch(monkeypatch):
+        train(bert, "classify", *files, broken, "--epochs", 2, *ALL, *callback)
     train(bert, "classify", *files, broken, "--epochs", 2, *ALL, *callback)
     assert record(broken) == metrics
     assert all(np.array_equal(*pair) for pair in zip(weights(whole), weights(broken), strict=True))

@@ -6,11 +6,10 @@ import keras
 import numpy as np
 import pytest
 
-from keras_bert.tasks.run.best_epoch import BestEpoch
 from keras_bert.tasks.run.finetune import load_encoder
 from keras_bert.tasks.run.finished_task import FinishedTask
 from keras_bert.tasks.run.settings import FinetuneSettings
-from tests.tasks.runs import reviews, run, squad, train, write
+from tests.tasks.runs import reviews, run, squad, stopped_in_the_second_epoch, train, write
 
 ALL = ("--distill", "temperature=4", "--distill", "hidden=1", "--distill", "attention=1", "--distill", "relations=1")
 
@@ -33,15 +32,8 @@ def test_goes_on_with_its_teacher(files, finished, tmp_path, monkeypatch):
     assert len(settings["sha256"]) == 3
     assert "temperature 4, hidden 1" in (whole / "README.md").read_text()
 
-    def stop(self, epoch, logs=None, begin=BestEpoch.on_epoch_begin):
-        if epoch == 1:
-            raise OSError("no power")
-        begin(self, epoch, logs)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(BestEpoch, "on_epoch_begin", stop)
-        with pytest.raises(OSError, match="no power"):
-            student(teacher, files, broken, "--epochs", 2, *ALL)
+    with stopped_in_the_second_epoch(monkeypatch):
+        student(teacher, files, broken, "--epochs", 2, *ALL)
     with pytest.raises(ValueError, match=r"began with other settings.*Received: another distill"):
         student(teacher, files, broken, "--epochs", 2)
     student(teacher, files, broken, "--epochs", 2, *ALL)
