@@ -29,15 +29,17 @@ CORE = tests/test_config.py tests/test_bert.py tests/test_bert_keras.py tests/te
 	tests/tasks/test_shared_rows_of_tasks.py tests/training/test_recipe_optimizer.py \
 	tests/tasks/test_recipe.py::test_accumulated_batches_are_one_larger_batch \
 	tests/tasks/test_recipe.py::test_averages_are_validated_on_packed_rows_too
-PYTEST = .venv/bin/python -m pytest -q -n 3 --dist loadfile --durations=10
+PYTEST = .venv/bin/python -m pytest -q -n 3 --dist loadgroup --durations=10
 
 # JAX takes longer to compile a tiny model than to run it. Without the expensive passes the tests are a quarter faster.
 QUICK = XLA_FLAGS="--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
 
+# CI runs `make test SELECT=`, which selects the long tests too.
+SELECT = not long
 test: .venv/dev
-	KERAS_BACKEND=jax $(QUICK) $(PYTEST) -m "not long" $(CORE)
+	KERAS_BACKEND=jax $(QUICK) $(PYTEST) -m "$(SELECT)" $(CORE)
 	KERAS_BACKEND=torch $(PYTEST) -m "not long" $(CORE)
-	KERAS_BACKEND=tensorflow $(PYTEST) -m "not long" -rs
+	KERAS_BACKEND=tensorflow $(PYTEST) -m "$(SELECT)" -rs
 
 # Kills, replicas, real models and fresh processes.
 test-long: .venv/dev
@@ -54,7 +56,7 @@ python-check:
 		test -x $$env/bin/python || $$python -m venv $$env; \
 		$$env/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[test]'; \
 		$$env/bin/python -m pip uninstall --quiet --yes triton; \
-		KERAS_BACKEND=tensorflow $$env/bin/python -m pytest -q -n 2 --dist loadfile -rsfE --durations=40; \
+		KERAS_BACKEND=tensorflow $$env/bin/python -m pytest -q -n 2 --dist loadgroup -rsfE --durations=40; \
 	done
 
 # Installs the wheel and its requirements, without extras, in an empty environment and tests it there. This takes minutes

@@ -15,6 +15,15 @@ from keras_bert.weights import download
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keeps a file in one worker of pytest-xdist, and a folder whose tests share exported models."""
+    for item in items:
+        path = item.path
+        shares = path.parent.name in {"exports", "serving"} and path.name.startswith("test_")
+        item.add_marker(pytest.mark.xdist_group(str(path.parent if shares else path)))
+
+
 def pytest_collection_finish() -> None:
     _keep()
 
