@@ -21,7 +21,7 @@ import keras_bert
 import keras_bert_cli as cli
 from keras_bert import progress
 from keras_bert_cli.contents import CONTENTS
-from keras_bert_cli.finetune import TASKS
+from keras_bert_cli.finetune_tasks import TASKS
 from tests.tasks.small import small_task
 
 ROOT = Path(__file__).parents[2]
