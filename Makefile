@@ -56,7 +56,7 @@ python-check:
 		test -x $$env/bin/python || $$python -m venv $$env; \
 		$$env/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[test]'; \
 		$$env/bin/python -m pip uninstall --quiet --yes triton; \
-		KERAS_BACKEND=tensorflow $$env/bin/python -m pytest -q -n 2 --dist loadgroup -rsfE --durations=40; \
+		KERAS_BACKEND=tensorflow $$env/bin/python -m pytest -q -n 3 --no-loadscope-reorder -rsfE --durations=40; \
 	done
 
 # Installs the wheel and its requirements, without extras, in an empty environment and tests it there. This takes minutes
