@@ -19,6 +19,7 @@ from typing import Any
 from unittest import mock
 
 from collectives import bytes_by_kind
+from memory_traffic import memory_traffic
 
 ENVIRONMENT = {  # the machine that libtpu compiles for, so that it does not look for one
     "TPU_SKIP_MDS_QUERY": "1",
@@ -41,18 +42,18 @@ class Compiled:
     arguments: int  # bytes: weights, optimizer state, inputs
     temporary: int  # bytes: activations and gradients
     flops: float
-    traffic: float  # bytes that are read from the chip's memory and written to it
+    traffic: int  # bytes that are read from the chip's memory and written to it
     sent: dict[str, int]  # bytes that chips sum or gather, by the kind of operation
 
     @classmethod
     def of(cls, executable: Any) -> "Compiled":
-        memory, cost = executable.get_compiled_memory_stats(), executable.cost_analysis()
+        memory, program = executable.get_compiled_memory_stats(), executable.hlo_modules()[0].to_string()
         return cls(
             arguments=memory.argument_size_in_bytes,
             temporary=memory.temp_size_in_bytes,
-            flops=cost["flops"],
-            traffic=cost["bytes accessed"],
-            sent=bytes_by_kind(executable.hlo_modules()[0].to_string()),
+            flops=executable.cost_analysis()["flops"],
+            traffic=memory_traffic(program),
+            sent=bytes_by_kind(program),
         )
 
     @property
@@ -122,12 +123,13 @@ def pretraining_step(config, recipe=None, *, batch: int, length: int, chips: int
 def _chips_that_sum(chips: int) -> Any:
     """A block in which the step of each replica sums by the op that a TPUStrategy of so many chips would use."""
     import tensorflow as tf
+    from tensorflow.compiler.tf2xla.ops.gen_xla_ops import xla_all_reduce
 
     def all_reduce(_: str, values: Any) -> Any:
         chosen = {"group_assignment": [[*range(chips)]], "reduce_op": "Add", "mode": "CrossReplica"}
-        return tf.nest.map_structure(lambda x: tf.raw_ops.XlaAllReduce(input=x, **chosen), values)
+        return tf.nest.map_structure(lambda x: xla_all_reduce(x, **chosen), values)
 
-    context = SimpleNamespace(all_reduce=all_reduce)
+    context = SimpleNamespace(all_reduce=all_reduce, replica_id_in_sync_group=0)  # the seeds of one chip, for all
     if chips == 1:
         return contextlib.nullcontext()
     return mock.patch.object(tf.distribute, "get_replica_context", return_value=context)

@@ -95,3 +95,29 @@ def test_pretraining_on_jax_for_256_chips():
     )
     assert_only_gradients(found, found["weights"])
     assert found["temporary"] < 256 * TOKENS * 128 * 2  # no chip has a vector for each token of the global batch
+
+
+def test_traffic_leaves_out_the_fast_memory(monkeypatch):
+    """Two copies into the fast memory, one out of it, and a product that reads that one and writes 8 bytes."""
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    from memory_traffic import memory_traffic
+
+    program = """
+%fused (p: f32[4], q: f32[4]) -> f32[4] {
+  %p = f32[4]{0} parameter(0)
+  ROOT %within = f32[4]{0} add(%p, %p)
+}
+
+ENTRY %main (a: f32[10], b: bf16[100,3]) -> f32[2] {
+  %a = f32[10]{0:T(128)} parameter(0)
+  %b = bf16[100,3]{1,0} parameter(1)
+  %copy-start = (f32[10]{0:T(128)S(1)}, f32[10]{0:T(128)}, u32[]{:S(2)}) copy-start(%a)
+  %copy-done = f32[10]{0:T(128)S(1)} copy-done(%copy-start)
+  %slice-start = ((bf16[100,3]{1,0}), bf16[4,3]{1,0:S(1)}, s32[]{:S(2)}) slice-start(%b), slice={[0:4], [0:3]}
+  %slice-done = bf16[4,3]{1,0:S(1)} slice-done(%slice-start)
+  %sum = f32[4]{0:S(1)} fusion(%copy-done, %slice-done), kind=kLoop, calls=%fused
+  %row = bf16[4,3]{1,0} copy(%slice-done)
+  ROOT %product = f32[2]{0} convolution(%sum, %row), dim_labels=b0f_0io->b0f
+}
+"""
+    assert memory_traffic(program) == 40 + 24 + 24 + (24 + 8)
