@@ -104,6 +104,7 @@ benchmarks: .venv/dev
 tpu-check: .venv/dev
 	.venv/bin/python benchmarks/tpu_compile.py
 	.venv/bin/python benchmarks/tpu_compile.py --pretraining
+	.venv/bin/python benchmarks/tpu_scaling.py
 
 clean:
 	rm -rf .venv build dist *.egg-info

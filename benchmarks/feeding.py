@@ -46,7 +46,9 @@ def main() -> None:
                 times = [seconds(reader, options.batch, (host, hosts)) for host in range(hosts)]
                 read = len(reader) // options.batch * options.batch
                 rates[hosts].append(tuple(read / max(kind) for kind in zip(*times, strict=True)))
-    table = Table(title=f"Reading {len(reader):,} examples of {options.length} in batches of {options.batch:,}")
+        stored = sum(Path(path).stat().st_size for path in reader.paths) / len(reader)
+    what = f"{len(reader):,} examples of {options.length}, {stored:.0f} bytes each, in batches of {options.batch:,}"
+    table = Table(title=f"Reading {what}")
     for column in ("hosts", "examples/s", "of one host", "core, examples/s", "of one host"):
         table.add_column(column, justify="right")
     for hosts in HOSTS:

@@ -7,12 +7,19 @@
 
 TensorFlow traces the step with the static shapes that a TPU needs, libtpu compiles its HLO for a v5e, and this prints
 the memory and FLOPs that the compiler reports. An op that TPUs lack, or a dynamic shape, is an error. Nothing runs on a
-TPU. Needs: pip install 'jax[tpu]==0.10.2'.
+TPU. `tpu_scaling.py` has the steps of JAX, many chips, and the least time. Needs: pip install 'jax[tpu]==0.10.2'.
 """
 
 import argparse
+import contextlib
 import dataclasses
 import os
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
+
+from collectives import bytes_by_kind
+from memory_traffic import memory_traffic
 
 ENVIRONMENT = {  # the machine that libtpu compiles for, so that it does not look for one
     "TPU_SKIP_MDS_QUERY": "1",
@@ -25,15 +32,29 @@ ENVIRONMENT = {  # the machine that libtpu compiles for, so that it does not loo
     "KERAS_BACKEND": "tensorflow",
 }
 V5E_MEMORY = 16 * 2**30  # bytes per chip
+TOPOLOGIES = {1: "2x2", 4: "2x2", 8: "2x4", 16: "4x4", 32: "4x8", 64: "8x8", 128: "8x16", 256: "16x16"}  # by chips
 
 
 @dataclasses.dataclass(frozen=True)
 class Compiled:
-    """What the compiler reports about one step on one chip."""
+    """What the compiler reports about one step on one chip. It counts a loop's body once."""
 
     arguments: int  # bytes: weights, optimizer state, inputs
     temporary: int  # bytes: activations and gradients
     flops: float
+    traffic: int  # bytes that are read from the chip's memory and written to it
+    sent: dict[str, int]  # bytes that chips sum or gather, by the kind of operation
+
+    @classmethod
+    def of(cls, executable: Any) -> "Compiled":
+        memory, program = executable.get_compiled_memory_stats(), executable.hlo_modules()[0].to_string()
+        return cls(
+            arguments=memory.argument_size_in_bytes,
+            temporary=memory.temp_size_in_bytes,
+            flops=executable.cost_analysis()["flops"],
+            traffic=memory_traffic(program),
+            sent=bytes_by_kind(program),
+        )
 
     @property
     def memory(self) -> int:
@@ -68,36 +89,57 @@ def training_step(config, *, batch: int, length: int, dtype: str, remat: bool):
         return step.experimental_get_compiler_ir(inputs, labels)(stage="hlo_serialized")
 
 
-def pretraining_step(config, *, batch: int, length: int, dtype: str, remat: bool, accumulate: int = 1):
-    """What `pretrain` runs on each chip, without the sums over chips: `batch` examples in `accumulate` parts."""
+def pretraining_step(config, recipe=None, *, batch: int, length: int, chips: int = 1, **options: Any):
+    """What `pretrain` runs on each chip, with the sums over `chips`: `batch` examples in the recipe's parts.
+
+    options: of the recipe, by default the paper's.
+    """
     import tensorflow as tf
 
     from keras_bert import kernels
     from keras_bert.bert import Bert
+    from keras_bert.compat import summed_gradients
+    from keras_bert.pretraining.examples.masking import Masking
     from keras_bert.pretraining.pretrainer import Pretrainer
     from keras_bert.pretraining.run.pretrain_recipe import PAPER
     from keras_bert.training.orbit_engine import Trainer
 
-    model = Pretrainer(Bert(config, dtype=dtype, remat=remat))
-    optimizer = PAPER.build_optimizer()
+    recipe = dataclasses.replace(recipe or PAPER, **options)
+    model = Pretrainer(Bert(config, dtype=recipe.dtype, remat=recipe.remat))
+    optimizer = recipe.build_optimizer()
     optimizer.build(model.trainable_variables)
-    options = {"strategy": tf.distribute.get_strategy(), "accumulate": accumulate, "clip_norm": PAPER.clip_norm}
-    trainer = Trainer(model, optimizer, None, None, **options)
-    predictions = round(0.15 * length)
+    settings = {"accumulate": recipe.accumulate, "clip_norm": recipe.clip_norm}
+    trainer = Trainer(model, optimizer, None, None, strategy=tf.distribute.get_strategy(), **settings)
+    predictions = Masking().predictions(length)
     x = {name: tf.zeros([batch, length], tf.int32) for name in model.bert.input}
     x["masked_lm_positions"] = tf.zeros([batch, predictions], tf.int32)
     y = {"mlm_logits": tf.zeros([batch, predictions], tf.int32), "nsp_logits": tf.zeros([batch], tf.int32)}
     weight = {name: tf.ones(ids.shape) for name, ids in y.items()}
     step = tf.function(lambda *batch: trainer.replica_step(batch), jit_compile=True)
-    with kernels.static_shapes():
+    with kernels.static_shapes(), summed_gradients(optimizer), _chips_that_sum(chips):
         return step.experimental_get_compiler_ir(x, y, weight)(stage="hlo_serialized")
 
 
-def compile_for_tpu(hlo: bytes, topology: str = "v5e:2x2") -> Compiled:
-    """Compile a serialized HLO module for one chip of a topology."""
+def _chips_that_sum(chips: int) -> Any:
+    """A block in which the step of each replica sums by the op that a TPUStrategy of so many chips would use."""
+    import tensorflow as tf
+    from tensorflow.compiler.tf2xla.ops.gen_xla_ops import xla_all_reduce
+
+    def all_reduce(_: str, values: Any) -> Any:
+        chosen = {"group_assignment": [[*range(chips)]], "reduce_op": "Add", "mode": "CrossReplica"}
+        return tf.nest.map_structure(lambda x: xla_all_reduce(x, **chosen), values)
+
+    context = SimpleNamespace(all_reduce=all_reduce, replica_id_in_sync_group=0)  # the seeds of one chip, for all
+    if chips == 1:
+        return contextlib.nullcontext()
+    return mock.patch.object(tf.distribute, "get_replica_context", return_value=context)
+
+
+def compile_for_tpu(hlo: bytes, chips: int = 1) -> Compiled:
+    """Compile a serialized HLO module for v5e chips that all run it."""
+    import numpy as np
     from jax._src.interpreters import mlir
     from jax._src.lib.mlir import ir
-    from jax.experimental import topologies
     from jaxlib import xla_client
 
     context = mlir.make_ir_context()
@@ -107,11 +149,19 @@ def compile_for_tpu(hlo: bytes, topology: str = "v5e:2x2") -> Compiled:
         text = module.operation.get_asm(print_generic_op_form=True)
         # The only op that TensorFlow leaves outside StableHLO. A barrier keeps the values, as a copy would.
         module = ir.Module.parse(text.replace('"mhlo.copy"', '"stablehlo.optimization_barrier"'))
-    chip = topologies.get_topology_desc(platform="tpu", topology_name=topology).devices[0]
+    devices = v5e(chips)
     options = xla_client.CompileOptions()
-    executable = chip.client.compile(module, xla_client.DeviceList((chip,)), options)
-    memory = executable.get_compiled_memory_stats()
-    return Compiled(memory.argument_size_in_bytes, memory.temp_size_in_bytes, executable.cost_analysis()["flops"])
+    if chips > 1:
+        options.num_replicas = chips
+        options.device_assignment = xla_client.DeviceAssignment.create(np.arange(chips)[:, None])  # [replicas, 1]
+    return Compiled.of(devices[0].client.compile(module, xla_client.DeviceList(tuple(devices)), options))
+
+
+def v5e(chips: int) -> list[Any]:
+    """So many chips of the smallest slice that has them, which need not exist."""
+    from jax.experimental import topologies
+
+    return topologies.get_topology_desc(platform="tpu", topology_name=f"v5e:{TOPOLOGIES[chips]}").devices[:chips]
 
 
 def main() -> None:
