@@ -124,7 +124,8 @@ def train(
                     means = validated()
                 log(now, {f"validation_{name}": mean for name, mean in means.items()})
             if checkpoints and (stop or now == steps or now % checkpoint_every == 0):
-                checkpoints.save(now)
+                with waiting_for_workers(strategy):
+                    checkpoints.save(now)
             if stop:
                 logger.info("Stopped by a signal at step %d. Run the same command again to resume.", now)
                 raise KeyboardInterrupt if signal.SIGINT in asked_to_stop else SystemExit(128 + signal.SIGTERM)

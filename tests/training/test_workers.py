@@ -52,6 +52,6 @@ def test_an_error_by_a_lost_worker_names_it(dead, error, lost):
 def test_other_errors_stay_as_they_are(dead, monkeypatch):
     with pytest.raises(ZeroDivisionError), waiting_for_workers():
         raise ZeroDivisionError
-    monkeypatch.setattr(workers, "_answers", lambda address: True)
+    monkeypatch.setattr(workers, "answers", lambda address: True)
     with pytest.raises(tf.errors.InvalidArgumentError), waiting_for_workers():
         raise tf.errors.InvalidArgumentError(None, None, "bad data at /job:chief/replica:0/task:0")
