@@ -4,6 +4,7 @@ import json
 import socket
 import time
 
+import keras
 import pytest
 import tensorflow as tf
 
@@ -55,3 +56,16 @@ def test_other_errors_stay_as_they_are(dead, monkeypatch):
     monkeypatch.setattr(workers, "answers", lambda address: True)
     with pytest.raises(tf.errors.InvalidArgumentError), waiting_for_workers():
         raise tf.errors.InvalidArgumentError(None, None, "bad data at /job:chief/replica:0/task:0")
+
+
+def test_a_lost_process_of_jax_is_named(dead, monkeypatch):
+    monkeypatch.setattr(workers, "other_processes", lambda: {("process", 1): dead})
+    strategy = object.__new__(keras.distribution.DataParallel)
+    with (
+        pytest.raises(ConnectionError, match=r"The run has lost process 1 \(localhost:\d+\)\. If.*Received: Gloo"),
+        waiting_for_workers(strategy),
+    ):
+        raise RuntimeError("Gloo failed")
+    monkeypatch.setattr(workers, "answers", lambda address: True)
+    with pytest.raises(OSError, match="no space"), waiting_for_workers(strategy):
+        raise OSError("no space")
