@@ -58,9 +58,14 @@ def waiting_for_workers(strategy: Any = None) -> Iterator[None]:
         lost = _lost(error, others)
         if not lost:
             raise
-        lines = (line for line in str(error).splitlines() if line not in ("", "Graph execution error:"))
-        reason = next(lines, type(error).__name__)
-        raise ConnectionError(f"The run has lost {lost}. {_remedy()} Received: {reason}") from error
+        raise ConnectionError(f"The run has lost {lost}. {_remedy()} Received: {_reason(error)}") from error
+
+
+def _reason(error: Exception) -> str:
+    """The first line of an error that says something; TensorFlow's begins with a traceback."""
+    silent = ("Graph execution error:", "Detected at node", " ", "\t")
+    lines = (line for line in str(error).splitlines() if line and not line.startswith(silent))
+    return next(lines, type(error).__name__)
 
 
 def _lost(error: Any, others: dict[tuple[str, int], str]) -> str:

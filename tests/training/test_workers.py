@@ -36,7 +36,10 @@ def test_a_silent_worker_is_named_while_others_wait(dead, caplog):
 @pytest.mark.parametrize(
     ("error", "lost"),
     [
-        (tf.errors.InternalError(None, None, "Graph execution error:\nreset"), r"worker 1 \(localhost:\d+\)\. If"),
+        (
+            tf.errors.InternalError(None, None, "Graph execution error:\n\nDetected at node\n  File x\nreset"),
+            r"worker 1 \(localhost:\d+\)\. If",
+        ),
         (
             tf.errors.UnavailableError(
                 None, None, "/job:chief/replica:0/task:0 failed, says /job:worker/replica:0/task:0"
