@@ -147,6 +147,11 @@ def test_what_is_wrong_is_found_in_the_first_reading(write, name, data, reading,
         TextClassifier.stream_rows(write(name, data), Reading(**reading))
 
 
+def test_lists_among_plain_labels_are_skipped(write):
+    stream = TextClassifier.stream_rows(write("a.jsonl", JSONL + LISTS + JSONL), Reading(skip_bad=True))
+    assert stream.read(range(len(stream))).y == TextClassifier.read_rows(write("b.jsonl", JSONL + JSONL)).y
+
+
 def test_a_quote_that_is_never_closed_takes_little_memory(write, monkeypatch):
     monkeypatch.setattr(row_stream, "LONGEST", 50)
     path = write("a.csv", 'text,label\n"open,a\n' + "x,b\n" * 100)

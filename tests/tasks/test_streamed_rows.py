@@ -17,6 +17,7 @@ from keras_bert.tasks.run import saved_step, training_rows
 from keras_bert.tasks.run.saved_step import SavedStep
 from keras_bert.tasks.run.settings import FinetuneSettings
 from keras_bert.tasks.streamed_rows import StreamedRows
+from tests.soak import IN_SOAK
 from tests.subprocesses import FORKS
 from tests.tasks.runs import reviews, run, train
 from tests.tasks.small import TEXTS, WORDS, small_task
@@ -188,7 +189,7 @@ def killed(arguments):
     train(*arguments)
 
 
-@pytest.mark.long
+@IN_SOAK
 def test_killed_while_the_state_is_written(bert, data, in_memory, tmp_path):
     """The state before it is complete, and what was left of the file is removed."""
     arguments = [bert, "classify", *data, tmp_path / "run", *OPTIONS]
