@@ -140,7 +140,7 @@ def _compare(recipe: Recipe, examples: ExampleReader) -> None:
     """Warn if the examples were not written for the recipe."""
     rate = examples.masking.rate if examples.masking else None  # unknown if they are masked already
     found = {"seq_length": examples.seq_length, "nsp": examples.nsp, "rate": rate}
-    if recipe.examples and (different := differences(found, found | recipe.examples)):
+    if recipe.examples and (different := differences(found, {**found, **recipe.examples})):
         logger.warning(
             "%s: the recipe is meant for other examples. `keras-bert examples --recipe NAME` writes them. "
             "Received: %s", os.path.dirname(examples.paths[0]), different,
