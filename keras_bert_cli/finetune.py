@@ -258,7 +258,9 @@ def _check_combination(context: typer.Context) -> None:
     if given["freeze"] and given["freeze_blocks"] is not None:
         raise typer.BadParameter("--freeze already freezes all blocks. Use either --freeze or --freeze-blocks.")
     if (given["valid"] is None) == (given["split"] is None):
-        raise typer.BadParameter("One of --valid and --split is needed, and not both. Give a file, or a share.")
+        raise typer.BadParameter(
+            "Exactly one of --valid and --split is needed. Give a file (--valid) or a share (--split)."
+        )
     is_given = context.get_parameter_source("epochs").name != "DEFAULT"  # type: ignore[union-attr]
     if given["steps"] is not None and (is_given or given["grid"]):
         raise typer.BadParameter("--steps replaces the number of epochs. Leave out --steps, or --epochs and --grid.")
@@ -267,10 +269,12 @@ def _check_combination(context: typer.Context) -> None:
     if (given["size"] is None) != (given["vocab"] is None):
         raise typer.BadParameter("--size and --vocab belong together. Give both for random weights, or neither.")
     if given["seeds"] and is_search:
-        raise typer.BadParameter("--seeds trains with one setting. Use --search seed=0,1,2 to try several of both.")
+        raise typer.BadParameter(
+            "--seeds cannot be combined with --grid or --search. To try several seeds there, use --search seed=0,1,2."
+        )
     if (given["average"] and not given["seeds"]) or (given["prune"] and not is_search):
         raise typer.BadParameter(
-            "--average or --prune was given by itself. Use --average with --seeds, and --prune with --grid or --search."
+            "--average needs --seeds, and --prune needs --grid or --search. Add the missing option, or leave them out."
         )
 
 
