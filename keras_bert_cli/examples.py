@@ -22,6 +22,13 @@ def examples(
     ],
     vocab: Annotated[Path, typer.Option("--vocab", help="The vocabulary, one piece per line.")],
     output: Annotated[str, typer.Option("--output", "-o", help="Folder for the examples, local or gs://.")],
+    recipe: Annotated[
+        str | None,
+        typer.Option(
+            help="The recipe of keras-bert pretrain that these examples are for. base-one-gpu-24h provides other "
+            "defaults: --no-nsp and --rate 0.3."
+        ),
+    ] = None,
     seq_length: Annotated[
         int, typer.Option(min=3, max=options.MOST, help="Pieces per example, including [CLS] and [SEP].")
     ] = 128,
@@ -31,10 +38,10 @@ def examples(
             help="dynamic: training draws new masks in each epoch; static: masked once, in google-research's format."
         ),
     ] = "dynamic",
-    no_nsp: Annotated[
+    nsp: Annotated[
         bool,
-        typer.Option("--no-nsp", help="Pack full sentences for masked words only, without next sentence prediction."),
-    ] = False,
+        typer.Option(help="Pairs for next sentence prediction; or full sentences, for masked words only."),
+    ] = True,
     rate: Annotated[float, typer.Option(min=0, max=1, help="Share of the pieces that the model must guess.")] = 0.15,
     mask: Annotated[float, typer.Option(min=0, max=1, help="Share of those that become [MASK].")] = 0.8,
     random: Annotated[float, typer.Option(min=0, max=1, help="Share of those that become a random piece.")] = 0.1,
@@ -84,6 +91,7 @@ def examples(
     from keras_bert.pretraining.examples.example_settings import ExampleSettings
     from keras_bert.pretraining.examples.masking import Masking
     from keras_bert.pretraining.examples.write_examples import write_examples
+    from keras_bert.pretraining.run.pretrain_recipe import find_recipe
 
     first = next((index for index, word in enumerate(corpus) if word.startswith("-")), len(corpus))
     corpus, of_beam = corpus[:first], corpus[first:]
@@ -92,7 +100,11 @@ def examples(
     if not corpus:
         raise typer.BadParameter("CORPUS is missing. Name its files first, then the options of the Beam runner.")
     beam = None if runner == "local" else [*([] if runner == "beam" else [f"--runner={runner}"]), *of_beam]
-    settings = options.fields_of(ExampleSettings, context.params) | options.text_rules(context.params)
-    settings |= {"nsp": not no_nsp, "masking": Masking(**options.fields_of(Masking, context.params))}
+    values = dict(context.params)
+    if recipe is not None:
+        defaults = find_recipe(recipe).examples or {}
+        values |= {name: value for name, value in defaults.items() if not options.is_given(context, name)}
+    settings = options.fields_of(ExampleSettings, values) | options.text_rules(values)
+    settings |= {"masking": Masking(**options.fields_of(Masking, values))}
     written = write_examples(corpus, output, vocabulary=vocab, workers=workers, beam=beam, **settings)
     typer.echo(f"{output}: {written}")

@@ -167,6 +167,12 @@ def given(options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value not in (None, (), [])}
 
 
+def is_given(context: typer.Context, name: str) -> bool:
+    """Whether the command line has an option."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name != "DEFAULT"
+
+
 # === Input and output ===
 
 

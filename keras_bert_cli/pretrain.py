@@ -32,6 +32,9 @@ def pretrain(
     learning_rate: Annotated[
         float | None, typer.Option(help="Highest learning rate, reached at the end of the warm-up.")
     ] = None,
+    ramp: Annotated[
+        float | None, typer.Option(help="Share of the steps with smaller batches: a quarter of the size, then half.")
+    ] = None,
     warmup: Annotated[float | None, typer.Option(help="Share of the steps in which the learning rate rises.")] = None,
     dropout: Annotated[float | None, typer.Option(help="Dropout rate. A short run learns faster with 0.")] = None,
     optimizer: Annotated[str | None, typer.Option(help="adamw or lamb.")] = None,
@@ -63,7 +66,8 @@ def pretrain(
 ) -> None:
     """Pretrain a BERT. If it is interrupted, the same command resumes from the last checkpoint.
 
-    The recipes: paper-base, paper-large, tiny-laptop, base-one-gpu, base-v5e-1, base-v5e-8, large-pod.
+    The recipes: paper-base, paper-large, tiny-laptop, base-one-gpu, base-one-gpu-24h, base-v5e-1, base-v5e-8,
+    large-pod. Examples for base-one-gpu-24h are written by keras-bert examples --recipe base-one-gpu-24h.
     """
     from keras_bert.pretraining.run.pretrain import pretrain
     from keras_bert.pretraining.run.pretrain_recipe import Recipe, find_recipe

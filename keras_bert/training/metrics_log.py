@@ -49,7 +49,7 @@ class MetricsLog:
 
     With a directory, also the `MetricsFiles`.
 
-    start: the step the run resumes from. steps: of all phases together.
+    start: the step the run resumes from. steps: of all phases together. longer_by: steps to add for the time left.
     batch_size, seq_length: rows of a global batch, and positions of a row, if known.
     peak, flops_per_token: FLOP/s of the devices, and FLOP of a token, if known.
     """
@@ -61,6 +61,7 @@ class MetricsLog:
         start: int,
         steps: int,
         batch_size: int,
+        longer_by: float = 0.0,
         seq_length: int | None = None,
         peak: float | None = None,
         flops_per_token: float | None = None,
@@ -69,6 +70,7 @@ class MetricsLog:
         from rich.live import Live
 
         self.steps = steps
+        self.longer_by = longer_by
         self.batch_size = batch_size
         self.positions = batch_size * seq_length if seq_length else None
         self.is_compiled = False
@@ -106,7 +108,7 @@ class MetricsLog:
         self.is_compiled = True
         if self.files:
             self.files.write(record)
-        line = _line(record, self.steps)
+        line = _line(record, self.steps, self.longer_by)
         if self.live and loop_steps:
             self.live.update(line)
         elif not loop_steps or time.perf_counter() - self._last_line > SECONDS_BETWEEN_LINES or step == self.steps:
@@ -114,7 +116,7 @@ class MetricsLog:
             logger.info("%s", line)
 
 
-def _line(record: dict[str, float], steps: int) -> str:
+def _line(record: dict[str, float], steps: int, longer_by: float) -> str:
     parts = [f"step {record['step']:,} of {steps:,}"]
     parts += [f"{name} {value:.4g}" for name, value in record.items() if name.endswith(("loss", "accuracy"))]
     if "learning_rate" in record:
@@ -126,7 +128,7 @@ def _line(record: dict[str, float], steps: int) -> str:
     if "share_of_peak" in record:
         parts.append(f"{record['share_of_peak']:.0%} of the peak (MFU)")
     if "seconds_per_step" in record:
-        left = timedelta(seconds=round((steps - record["step"]) * record["seconds_per_step"]))
+        left = timedelta(seconds=round((steps - record["step"] + longer_by) * record["seconds_per_step"]))
         parts.append(f"{left} left")
     return ", ".join(parts)
 

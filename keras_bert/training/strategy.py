@@ -11,6 +11,7 @@ import keras
 from keras_bert.installation import need_tensorflow
 from keras_bert.lazy import tf
 from keras_bert.progress import reported_if_slow
+from keras_bert.training.processes import meet
 from keras_bert.training.workers import SECONDS_UNTIL_NAMED, addresses, waiting_for_workers
 
 logger = logging.getLogger("keras_bert")
@@ -112,6 +113,7 @@ def _jax_strategy(name: str) -> Any:
     if name == "multi_worker" and not jax.distributed.is_initialized():
         with reported_if_slow(_waiting_for_processes, SECONDS_UNTIL_NAMED):
             keras.distribution.initialize()
+        meet()
     found = jax.local_devices() if name in ("one", "mirrored") else jax.devices()
     found = sorted(found, key=lambda device: (device.process_index, device.id))  # a process has rows in a row
     if name.startswith("tpu") and (name != "tpu" or found[0].platform != "tpu"):

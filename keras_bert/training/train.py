@@ -40,6 +40,7 @@ def train(
     steps: int,
     batch_size: int,
     total_steps: int | None = None,
+    longer_by: float = 0.0,
     accumulate: int = 1,
     clip_norm: float = 1.0,
     steps_per_loop: int = 10,
@@ -63,7 +64,8 @@ def train(
     batches: called with (step, (i, n)); returns a dataset that starts with the batch of this step and holds part i of
         the n equal parts of each global batch. A pure function, so that a resumed run gets the same batches.
     batch_size: of the global batch. The replicas share it, and each splits its rows into `accumulate` parts.
-    total_steps: the last step of the run, if this is only a phase of it.
+    total_steps: the last step of the run, if this is only a phase of it. longer_by: how many more steps the later
+        phases are worth, since their batches are larger, for the time left in the log.
     steps_per_loop: how many steps run in one graph, without a log line, checkpoint or signal in between.
     keep: how many of the latest checkpoints are kept. keep_every_hours: of the older ones, one in so many hours is.
     validation: like `batches`, but with an end.
@@ -95,6 +97,7 @@ def train(
         directory if is_chief(strategy) else None,
         start=now,
         steps=total_steps or steps,
+        longer_by=longer_by,
         batch_size=batch_size,
         seq_length=seq_length,
         peak=device_peak(strategy),
@@ -121,7 +124,8 @@ def train(
                     means = validated()
                 log(now, {f"validation_{name}": mean for name, mean in means.items()})
             if checkpoints and (stop or now == steps or now % checkpoint_every == 0):
-                checkpoints.save(now)
+                with waiting_for_workers(strategy):
+                    checkpoints.save(now)
             if stop:
                 logger.info("Stopped by a signal at step %d. Run the same command again to resume.", now)
                 raise KeyboardInterrupt if signal.SIGINT in asked_to_stop else SystemExit(128 + signal.SIGTERM)

@@ -47,7 +47,7 @@ HEADS: dict[str, Table] = {
 }
 PREFIX, CONFIG = "bert_model.ckpt", "bert_config.json"
 _STEPS = ("global_step", "beta1_power", "beta2_power")
-_SLOTS = ("/adam_m", "/adam_v", "/Adam", "/Adam_1")
+_SLOTS = ("/adam_m", "/adam_v", "/Adam", "/Adam_1", "/LAMB", "/LAMB_1")
 
 
 def read_checkpoint(path: Path) -> Checkpoint | None:

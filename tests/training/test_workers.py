@@ -4,6 +4,7 @@ import json
 import socket
 import time
 
+import keras
 import pytest
 import tensorflow as tf
 
@@ -35,7 +36,10 @@ def test_a_silent_worker_is_named_while_others_wait(dead, caplog):
 @pytest.mark.parametrize(
     ("error", "lost"),
     [
-        (tf.errors.InternalError(None, None, "Graph execution error:\nreset"), r"worker 1 \(localhost:\d+\)\. If"),
+        (
+            tf.errors.InternalError(None, None, "Graph execution error:\n\nDetected at node\n  File x\nreset"),
+            r"worker 1 \(localhost:\d+\)\. If",
+        ),
         (
             tf.errors.UnavailableError(
                 None, None, "/job:chief/replica:0/task:0 failed, says /job:worker/replica:0/task:0"
@@ -52,6 +56,19 @@ def test_an_error_by_a_lost_worker_names_it(dead, error, lost):
 def test_other_errors_stay_as_they_are(dead, monkeypatch):
     with pytest.raises(ZeroDivisionError), waiting_for_workers():
         raise ZeroDivisionError
-    monkeypatch.setattr(workers, "_answers", lambda address: True)
+    monkeypatch.setattr(workers, "answers", lambda address: True)
     with pytest.raises(tf.errors.InvalidArgumentError), waiting_for_workers():
         raise tf.errors.InvalidArgumentError(None, None, "bad data at /job:chief/replica:0/task:0")
+
+
+def test_a_lost_process_of_jax_is_named(dead, monkeypatch):
+    monkeypatch.setattr(workers, "other_processes", lambda: {("process", 1): dead})
+    strategy = object.__new__(keras.distribution.DataParallel)
+    with (
+        pytest.raises(ConnectionError, match=r"The run has lost process 1 \(localhost:\d+\)\. If.*Received: Gloo"),
+        waiting_for_workers(strategy),
+    ):
+        raise RuntimeError("Gloo failed")
+    monkeypatch.setattr(workers, "answers", lambda address: True)
+    with pytest.raises(OSError, match="no space"), waiting_for_workers(strategy):
+        raise OSError("no space")

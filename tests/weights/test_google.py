@@ -104,7 +104,8 @@ def test_read_what_the_saver_wrote(tmp_path):
 
     assert len(_google_shapes()) == len(hugging_face_names(3))
     arrays = small.random_arrays({**_google_shapes(), **HEADS})
-    slots = {f"{name}/adam_m": x for name, x in arrays.items()} | {"global_step": np.int64(7)}
+    names = ("adam_m", "LAMB_1")  # Google's, and those of MLPerf's checkpoint
+    slots = {f"{name}/{slot}": x for name, x in arrays.items() for slot in names} | {"global_step": np.int64(7)}
     checkpoint = read(_save(tmp_path / "model", {**arrays, **slots}))
     assert set(checkpoint.heads) == {"mlm", "nsp"}
     assert checkpoint.config.hidden_act == "gelu_tanh"

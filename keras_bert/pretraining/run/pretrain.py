@@ -13,11 +13,11 @@ import keras
 from keras_bert import storage
 from keras_bert.config import BertConfig
 from keras_bert.inputs import check_length
-from keras_bert.pretraining.examples.examples_directory import FINISHED
+from keras_bert.pretraining.examples.examples_directory import FINISHED, differences
 from keras_bert.pretraining.examples.read_examples import ExampleReader
 from keras_bert.pretraining.pretrainer import Pretrainer
 from keras_bert.pretraining.run.initial_model import model_from, new_model, read_resized
-from keras_bert.pretraining.run.pretrain_recipe import PAPER, Recipe
+from keras_bert.pretraining.run.pretrain_recipe import PAPER, Recipe, Stage
 from keras_bert.pretraining.run.run_directory import draw_curve, finished_model, is_finished, run_directory, write_model
 from keras_bert.training.strategy import check_backend, check_batch_size, is_chief
 from keras_bert.training.strategy import strategy as find_strategy
@@ -57,16 +57,15 @@ def pretrain(
     directories = [os.fspath(x) for x in ([data] if isinstance(data, str | os.PathLike) else data)]
     output = os.fspath(output).rstrip("/")
     strategy = find_strategy(strategy) if isinstance(strategy, str) else strategy
-    check_batch_size(recipe.batch_size, strategy, recipe.accumulate)
-    ends = recipe.phase_ends(len(directories))
-    phases = [
-        _Phase(ExampleReader.open(directory, damaged=damaged), recipe, begin, end)
-        for directory, begin, end in zip(directories, [0, *ends], ends, strict=False)
-    ]
+    stages = recipe.stages(len(directories))
+    for stage in reversed(stages):  # the largest batch first
+        check_batch_size(stage.batch_size, strategy, stage.accumulate)
+    readers = [ExampleReader.open(directory, damaged=damaged) for directory in directories]
     held_out = ExampleReader.open(validation, damaged=damaged) if validation else None
-    examples = _alike([phase.examples for phase in phases] + ([held_out] if held_out else []))
+    examples = _alike([*readers, *([held_out] if held_out else [])])
+    _compare(recipe, readers[0])
     settings = {
-        **dataclasses.asdict(recipe),
+        **{name: value for name, value in dataclasses.asdict(recipe).items() if value is not None},
         "source": None if source is None else str(source),
         "data": [storage.sha256_of(os.path.join(directory, FINISHED)) for directory in directories],
     }
@@ -81,23 +80,26 @@ def pretrain(
         with strategy.scope():
             model = new_model(recipe, examples) if checkpoint is None else model_from(checkpoint, recipe, examples)
             optimizer = recipe.build_optimizer()
-        for phase in phases:
-            check_length(phase.examples.seq_length, model.bert.config.max_position_embeddings)
+        for number, stage in enumerate(stages):
+            reader = readers[stage.phase]
+            check_length(reader.seq_length, model.bert.config.max_position_embeddings)
+            batches = _Batches(reader, stage, recipe.seed)
             train(
                 model,
                 optimizer,
-                phase.batches,
+                batches,
                 strategy=strategy,
-                steps=phase.end,
+                steps=stage.end,
                 total_steps=recipe.steps,
-                batch_size=recipe.batch_size,
-                accumulate=recipe.accumulate,
+                longer_by=_longer_by(stages[number:]),
+                batch_size=stage.batch_size,
+                accumulate=stage.accumulate,
                 clip_norm=recipe.clip_norm,
                 directory=output,
-                validation=held_out and _Phase(held_out, recipe, epochs=1).batches,
-                seq_length=phase.examples.seq_length,
-                flops_per_token=_flops_per_token(model.bert.config, phase.examples),
-                where=phase.where,
+                validation=held_out and _Batches(held_out, stage._replace(begin=0, start=0), recipe.seed, epochs=1),
+                seq_length=reader.seq_length,
+                flops_per_token=_flops_per_token(model.bert.config, reader),
+                where=batches.where,
                 **options,
             )
         if chief:
@@ -108,22 +110,41 @@ def pretrain(
 
 
 @dataclass(frozen=True)
-class _Phase:
-    """The steps of a run that use the same examples."""
+class _Batches:
+    """The batches of a stage, by their step."""
 
     examples: ExampleReader
-    recipe: Recipe
-    begin: int = 0
-    end: int = 0
+    stage: Stage
+    seed: int
     epochs: int | None = None
 
-    def batches(self, step: int, part: tuple[int, int]) -> Any:
-        start, seed = step - self.begin, self.recipe.seed
-        fill, size = self.epochs is not None, self.recipe.batch_size
-        return self.examples.batches(size, seed=seed, start=start, part=part, epochs=self.epochs, fill=fill)
+    def __call__(self, step: int, part: tuple[int, int]) -> Any:
+        start, fill = self._place(step), self.epochs is not None
+        size = self.stage.batch_size
+        return self.examples.batches(size, seed=self.seed, start=start, part=part, epochs=self.epochs, fill=fill)
 
     def where(self, step: int) -> str:
-        return ", ".join(self.examples.shards_at(step - self.begin, self.recipe.batch_size, self.recipe.seed))
+        """The files that the batch of a step is read from."""
+        return ", ".join(self.examples.shards_at(self._place(step), self.stage.batch_size, self.seed))
+
+    def _place(self, step: int) -> int:
+        return self.stage.start + step - self.stage.begin
+
+
+def _longer_by(stages: list[Stage]) -> float:
+    """How many more steps of the first stage would take as long as all of them, since later batches are larger."""
+    return sum((stage.batch_size / stages[0].batch_size - 1) * (stage.end - stage.begin) for stage in stages)
+
+
+def _compare(recipe: Recipe, examples: ExampleReader) -> None:
+    """Warn if the examples were not written for the recipe."""
+    rate = examples.masking.rate if examples.masking else None  # unknown if they are masked already
+    found = {"seq_length": examples.seq_length, "nsp": examples.nsp, "rate": rate}
+    if recipe.examples and (different := differences(found, {**found, **recipe.examples})):
+        logger.warning(
+            "%s: the recipe is meant for other examples. `keras-bert examples --recipe NAME` writes them. "
+            "Received: %s", os.path.dirname(examples.paths[0]), different,
+        )  # fmt: skip
 
 
 def _alike(examples: Iterable[ExampleReader]) -> ExampleReader:

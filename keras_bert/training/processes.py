@@ -1,0 +1,57 @@
+"""The other processes of a run on JAX, and where they listen: each does as long as it runs."""
+
+import os
+import socket
+import threading
+
+import numpy as np
+
+ADDRESS = 256  # bytes
+SECONDS_TO_ANSWER = 2
+_known: dict[tuple[str, int], str] = {}
+
+
+def other_processes() -> dict[tuple[str, int], str]:
+    """The addresses of the processes that `meet` found, but this one."""
+    return _known
+
+
+def meet() -> None:
+    """Exchange addresses with all processes, each of which calls this. Those that a firewall hides are left out."""
+    import jax
+    from jax.experimental.multihost_utils import process_allgather
+
+    server = socket.create_server(("", 0))
+    threading.Thread(target=_answer, args=(server,), daemon=True).start()
+    own = f"{_host()}:{server.getsockname()[1]}".encode()
+    found = process_allgather(np.frombuffer(own.ljust(ADDRESS), "uint8"))  # [processes, ADDRESS]
+    for index, row in enumerate(found):
+        address = bytes(row).decode().strip()
+        if index != jax.process_index() and answers(address):
+            _known["process", index] = address
+
+
+def answers(address: str) -> bool:
+    """Whether somebody listens at an address; a worker does as long as its process runs."""
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), SECONDS_TO_ANSWER).close()
+    except OSError:
+        return False
+    return True
+
+
+def _answer(server: socket.socket) -> None:
+    while True:
+        server.accept()[0].close()
+
+
+def _host() -> str:
+    """The address of this machine in the network of the first process, or else its name."""
+    host, _, port = os.environ.get("KERAS_DISTRIBUTION_JOB_ADDRESSES", "").split(",")[0].rpartition(":")
+    if not host:
+        return socket.gethostname()
+    family, kind, _, _, address = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_DGRAM)[0]
+    with socket.socket(family, kind) as route:
+        route.connect(address)  # sends nothing
+        return route.getsockname()[0]
