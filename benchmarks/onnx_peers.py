@@ -61,6 +61,7 @@ def write_classifier(size: str, folder: str) -> None:
 
 def write_onnx(model: Any, file: str) -> None:
     """Write FILE with the first output of HuggingFace's model, and FILE.int8, as most people do."""
+    import onnx
     import torch
     from onnxruntime.quantization import quantize_dynamic
 
@@ -76,7 +77,9 @@ def write_onnx(model: Any, file: str) -> None:
     axes = {0: torch.export.Dim("batch"), 1: torch.export.Dim("length", max=512)}
     shapes, options = (axes, axes, axes), {"dynamo": True, "external_data": False, "verbose": False}
     torch.onnx.export(Positional(), (ids, ids, ids * 0), file, input_names=_INPUTS, dynamic_shapes=shapes, **options)
-    quantize_dynamic(file, f"{file}.int8", per_channel=True)
+    graph = onnx.load(file)
+    del graph.graph.value_info[:]  # the exporter leaves shapes of weights that it transposed, which are refused
+    quantize_dynamic(graph, f"{file}.int8", per_channel=True)
 
 
 # === Texts in, answers out ===

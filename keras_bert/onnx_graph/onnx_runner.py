@@ -110,7 +110,7 @@ def similar(lengths: np.ndarray) -> list[np.ndarray]:
 
 
 def _packed(rows: TokenizedRows, index: np.ndarray) -> dict[str, Any]:
-    segments = [RaggedTensor(np.asarray(one.values), np.asarray(one.row_splits)) for one in rows.segments]
+    segments = [RaggedTensor(np.asarray(one.values), one.row_splits) for one in rows.segments]
     with arrays():
         width = int(rows.lengths[index].max())
         return TokenizedRows(segments, rows.packer, rows.rows_per_example).pack(index, width)
