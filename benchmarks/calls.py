@@ -70,8 +70,8 @@ def peer(name: str, folder: str) -> Ask:
     if name == "HF pipeline":
         import transformers
 
-        pipeline = transformers.pipeline("text-classification", folder, device="cpu", top_k=None)
-        return lambda text: [one["score"] for one in sorted(pipeline(text), key=lambda one: one["label"])]
+        pipeline = transformers.pipeline("text-classification", folder, device="cpu")
+        return lambda text: [one["score"] for one in sorted(pipeline(text, top_k=None), key=lambda one: one["label"])]
     file = f"{folder}/model.onnx" + (".int8" if name.endswith("int8") else "")
     make = onnx_peers.classifier if name.startswith("plain") else onnx_peers.classifier_like_optimum
     classify = make(folder, file)

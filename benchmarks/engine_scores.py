@@ -60,7 +60,7 @@ def worker(name: str, run: dict[str, Any]) -> None:
         from keras_bert.tasks.metrics.scores import scores
 
         engine, dtype = ENGINES[name]
-        fast = keras_bert.inference(keras.models.load_model(run["file"]), engine=engine, dtype=dtype)
+        fast = keras_bert.inference(keras.models.load_model(run["file"], compile=False), engine=engine, dtype=dtype)
         rows = finetuning_data.read(run["task"], None)[1][: run["test"]]
         facts["score"] = scores(fast, rows.x, rows.y)[finetuning_data.DATASETS[run["task"]].score]
         some = rows[: run["texts"]]

@@ -96,6 +96,7 @@ def stored(run: dict[str, Any], results: Path | None, measure: Callable[[], dict
             return line["done"]
     done = measure()
     if results:
+        results.parent.mkdir(parents=True, exist_ok=True)
         with results.open("a") as file:
             file.write(json.dumps({"run": run, "done": done}) + "\n")
     return done
