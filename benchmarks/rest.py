@@ -21,7 +21,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 import onnx_peers
-from running_server import Server, export_server, served
+from running_server import Server, export_server, resident, served
 from serving import CLIENTS, loaded
 
 OURS = {
@@ -54,7 +54,7 @@ class Asked:
             f"{statistics.median(self.rates[clients]):9.1f} {1e3 * statistics.median(self.latencies[clients]):8.1f} ms"
             for clients in CLIENTS
         ]
-        return f"  {self.name:20}{''.join(cells)}{self.server.resident:8.0f}"
+        return f"  {self.name:20}{''.join(cells)}{resident(self.server.process.pid):8.0f}"
 
 
 def write(size: str, folder: str) -> None:
@@ -94,7 +94,7 @@ def compare(size: str, names: list[str], rounds: int, seconds: float) -> None:
                 print(f"  {pair[0].name} against {pair[1].name}: {ratios}")
         first, *others = [one for name, one in field.items() if name in OURS] or [None]
         for one in others:
-            ratio = first.server.resident / one.server.resident
+            ratio = resident(first.server.process.pid) / resident(one.server.process.pid)
             print(f"  memory of {first.name} against {one.name}: {ratio:.2f}x", flush=True)
 
 

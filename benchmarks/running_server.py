@@ -1,6 +1,7 @@
 """A server in a process of its own, which ends with the block that started it."""
 
 import contextlib
+import os
 import socket
 import subprocess
 import sys
@@ -14,12 +15,6 @@ class Server(NamedTuple):
     port: int
     process: subprocess.Popen
     seconds: float  # until it accepted connections
-
-    @property
-    def resident(self) -> float:
-        """Its memory in MB."""
-        lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
-        return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS:")) / 1000
 
 
 @contextlib.contextmanager
@@ -49,3 +44,9 @@ def served(*command: str) -> Iterator[Server]:
 def export_server(folder: str | Path, *options: str) -> contextlib.AbstractContextManager[Server]:
     """`keras-bert serve` for an export."""
     return served("-m", "keras_bert_cli", "serve", str(folder), *options)
+
+
+def resident(pid: int) -> float:
+    """The memory of a process in MB."""
+    with open(f"/proc/{pid}/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6

@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from running_server import export_server
+from running_server import export_server, resident
 from slow_clients import SlowClients
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
@@ -252,12 +252,6 @@ def _ask(port: int, asked: Case) -> tuple[int, Any]:
             return answer.status, json.loads(answer.read())
         except (OSError, http.client.HTTPException, ValueError) as error:
             return 0, repr(error)
-
-
-def resident(pid: int) -> float:
-    """The memory of a process in MB."""
-    with open(f"/proc/{pid}/statm") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
 def model() -> Any:
