@@ -29,7 +29,7 @@ CORE = tests/test_config.py tests/test_bert.py tests/test_bert_keras.py tests/te
 	tests/tasks/test_shared_rows_of_tasks.py tests/training/test_recipe_optimizer.py \
 	tests/tasks/test_recipe.py::test_accumulated_batches_are_one_larger_batch \
 	tests/tasks/test_recipe.py::test_averages_are_validated_on_packed_rows_too
-PYTEST = .venv/bin/python -m pytest -q -n 3 --dist loadgroup --durations=10
+PYTEST = .venv/bin/python -m pytest -q -n 3 --no-loadscope-reorder --durations=10
 
 # JAX takes longer to compile a tiny model than to run it. Without the expensive passes the tests are a quarter faster.
 QUICK = XLA_FLAGS="--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
@@ -56,7 +56,7 @@ python-check:
 		test -x $$env/bin/python || $$python -m venv $$env; \
 		$$env/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[test]'; \
 		$$env/bin/python -m pip uninstall --quiet --yes triton; \
-		KERAS_BACKEND=tensorflow $$env/bin/python -m pytest -q -n 2 --dist loadgroup -rsfE --durations=40; \
+		KERAS_BACKEND=tensorflow $$env/bin/python -m pytest -q -n 3 --no-loadscope-reorder -rsfE --durations=40; \
 	done
 
 # Installs the wheel and its requirements, without extras, in an empty environment and tests it there. This takes minutes
@@ -88,7 +88,8 @@ MINUTES ?= 10
 soak: .venv/dev
 	KERAS_BACKEND=tensorflow HOSTILE=$(HOSTILE) nice .venv/bin/python -m pytest -q -s tests/hostile tests/text/test_plain.py \
 		tests/serving/test_server.py tests/training/test_jax_devices.py tests/training/test_distributed.py \
-		tests/tasks/test_task.py tests/tasks/test_long_texts.py tests/text/test_vocabulary.py tests/weights/test_minilm.py
+		tests/tasks/test_task.py tests/tasks/test_long_texts.py tests/tasks/test_streamed_rows.py \
+		tests/tasks/test_gradient_cache.py tests/text/test_memory.py tests/text/test_vocabulary.py tests/weights/test_minilm.py
 	KERAS_BACKEND=tensorflow nice .venv/bin/python -m tests.hostile.million --texts $(TEXTS)
 	KERAS_BACKEND=tensorflow nice .venv/bin/python -W ignore benchmarks/serving_soak.py --minutes $(MINUTES)
 	nice .venv/bin/python -m tests.faults.soak --count 200

@@ -286,8 +286,8 @@ class Bert(Model):
         """An error with LoRA: Keras would make the kernels under it trainable too."""
         if any(getattr(layer, "lora_enabled", False) for layer in self.layers):
             raise ValueError(
-                f"{what} cannot change a model that has LoRA, where only the low-rank changes are trained. Load a "
-                f"model without LoRA, and call {what} on it. Received: lora_enabled=True"
+                f"{what} cannot change a model with LoRA, which trains only its low-rank matrices. Load a model "
+                f"without LoRA, and call {what} on it. Received: lora_enabled=True"
             )
 
     def enable_lora(self, rank: int, *, targets: Iterable[str] = ("attention_qkv",)) -> None:

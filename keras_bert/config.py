@@ -95,7 +95,8 @@ class BertConfig:
         if self.hidden_act not in _ACTIVATIONS:
             raise ValueError(
                 f"`hidden_act` must be one of {', '.join(_ACTIVATIONS)}. For the plain 'gelu' of a file, use "
-                f"BertConfig.from_json, which knows the form it means. Received: hidden_act={self.hidden_act!r}"
+                "BertConfig.from_json, which knows the form that the file means. Received: "
+                f"hidden_act={self.hidden_act!r}"
             )
 
     @property
@@ -144,11 +145,13 @@ class BertConfig:
                 f"Received: {type(data).__name__}"
             )
         if (kind := data.get("model_type", "bert")) != "bert":
-            raise ValueError(f"{source} is not of a BERT. Load the model with its own package. Received: {kind!r}")
+            raise ValueError(
+                f"{source} is not the config of a BERT. Load the model with its own package. Received: {kind!r}"
+            )
         if (kind := data.get("position_embedding_type") or "absolute") != "absolute":
             raise ValueError(
-                f"{source} has relative positions, which are another architecture than BERT. Load the model with "
-                f"transformers. Received: position_embedding_type={kind!r}"
+                f"{source} has relative positions, which BERT does not have. Load the model with transformers. "
+                f"Received: position_embedding_type={kind!r}"
             )
         if missing := [key for key in _REQUIRED if key not in data]:
             raise ValueError(

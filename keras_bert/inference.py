@@ -68,8 +68,8 @@ class Inference:
     def __getattr__(self, name: str) -> Any:
         if name in _TRAINS:
             raise AttributeError(
-                f"`{name}` changes weights, and those of an inference are fixed. Call it on the model, and make a new "
-                f"inference of it. Received: {name}"
+                f"`{name}` changes weights, but those of an inference are fixed. Call it on the model, and then make "
+                f"a new inference. Received: {name}"
             )
         found = getattr(self.model, name)
         return self._asked(found) if inspect.ismethod(found) else found

@@ -50,8 +50,8 @@ def check_inputs(inputs: Any, config: BertConfig, more: tuple[str, ...] = ()) ->
             )
     if word_ids.shape[1] == 0:
         raise ValueError(
-            "`input_word_ids` has sequences without a position; each needs at least that of [CLS]. Pad them. "
-            "Received: sequences of length 0"
+            "`input_word_ids` has empty sequences, but each needs at least [CLS]. Pad them. Received: sequences of "
+            "length 0"
         )
     check_length(word_ids.shape[1], config.max_position_embeddings)
     _check_range("input_word_ids", word_ids, config.vocab_size, "Use the vocabulary of these weights")

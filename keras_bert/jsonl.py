@@ -24,6 +24,5 @@ def parse_line(line: str, path: str | os.PathLike, number: int) -> Any:
     else:
         return value
     raise ValueError(
-        f"Line {number} of {path} must be a JSON value of complete characters. Correct the line. "
-        f"Received: {reason} at {path}:{number}"
+        f"Line {number} of {path} is not valid JSON. Correct the line. Received: {reason} at {path}:{number}"
     )

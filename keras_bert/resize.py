@@ -72,8 +72,8 @@ def resize(
     if num_hidden_layers is not None:
         if not 1 <= num_hidden_layers <= layers:
             raise ValueError(
-                f"The model has {layers} blocks, of which 1 to {layers} can be kept. Use a number in this range. "
-                f"Received: num_hidden_layers={num_hidden_layers}"
+                f"`num_hidden_layers` must be from 1 to {layers}, the number of blocks of the model. Use a number in "
+                f"this range. Received: num_hidden_layers={num_hidden_layers}"
             )
         settings["config"]["num_hidden_layers"] = num_hidden_layers
     if settings["preprocessor"] is not None:

@@ -1,95 +1,14 @@
 """`keras-bert finetune TASK`: train a task on files. Each task is a command with the options that it has."""
 
-import dataclasses
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
 from keras_bert_cli import options
-from keras_bert_cli.contents import Command, group
+from keras_bert_cli.contents import group
+from keras_bert_cli.finetune_tasks import TASKS, TaskCommand
 from keras_bert_cli.first_look import first_look
-
-TABLES = ("tsv", "csv", "jsonl", "parquet", "label-text")
-TABLE_OPTIONS = ("format", "text", "label", "header", "delimiter", "encoding", "skip_empty", "skip_bad")
-OTHER_OPTIONS = ("number", "category")  # columns beside the text
-LONG_OPTIONS = ("long", "pool", "max_windows", "stream")
-
-
-@dataclasses.dataclass(frozen=True)
-class TaskOptions:
-    """What the help of a task says, without importing the task."""
-
-    help: str
-    formats: tuple[str, ...]
-    options: tuple[str, ...]  # those of only some tasks: its `reading_fields` and `run_fields`, and `cosine`
-    example: str  # of the options
-    label: str = ""  # what the column of the label holds
-    texts_without_label: tuple[int, ...] = ()  # so many columns of texts need no label
-    reads_tables: bool = True  # whether its files have the columns that the options name
-
-
-TASKS = {  # by the `command` of the task
-    "classify": TaskOptions(
-        "Label texts or text pairs.",
-        TABLES,
-        (*TABLE_OPTIONS, *OTHER_OPTIONS, "separator", "positive", *LONG_OPTIONS, "calibrate", "abstain_below"),
-        "--train nsmc-train.tsv --valid nsmc-test.tsv --text document --skip-empty --model hf://klue/bert-base "
-        "--output nsmc",
-        "label",
-    ),
-    "regress": TaskOptions(
-        "Score texts or text pairs with numbers.",
-        TABLES,
-        (*TABLE_OPTIONS, *OTHER_OPTIONS, "scale", "cosine", *LONG_OPTIONS),
-        "--train train.csv --split 0.1 --text sentence1 --text sentence2 --label score --output similarity",
-        "score",
-    ),
-    "tag": TaskOptions(
-        "Tag words: names, parts of speech.",
-        ("conll", "conllu", "klue-ner"),
-        ("format", "encoding"),
-        "--train train.conll --valid valid.conll --output names",
-        reads_tables=False,
-    ),
-    "answer": TaskOptions(
-        "Answer questions from a context.",
-        ("squad", "korquad"),
-        ("format",),
-        "--train train-v1.1.json --valid dev-v1.1.json --output squad",
-        reads_tables=False,
-    ),
-    "choose": TaskOptions(
-        "Choose among answers to a prompt.",
-        TABLES,
-        (*TABLE_OPTIONS, "choices", "stream"),
-        "--train train.csv --valid valid.csv --text start --choice end0 --choice end1 --output endings",
-        "number of the right choice, from 0",
-    ),
-    "embed": TaskOptions(
-        "Train vectors of texts on pairs, on pairs with scores or negatives, or on labels.",
-        TABLES,
-        (*TABLE_OPTIONS, "scale"),
-        "--train pairs.tsv --valid valid.tsv --text query --text answer --model minilm --output faq",
-        "score or label",
-        (2, 3),
-    ),
-}
-OF_SOME = {option for task in TASKS.values() for option in task.options}
-
-
-class TaskCommand(Command):
-    """A command with the options of its task."""
-
-    def __init__(self, name: str, *, params: list[Any], **settings: Any) -> None:
-        task = TASKS[name]
-        params = [param for param in params if param.name not in OF_SOME or param.name in task.options]
-        for param in params:
-            if param.name == "format":
-                param.help = f"{', '.join(task.formats[:-1])} or {task.formats[-1]}."
-            if param.name == "label":
-                param.help = f"Column with the {task.label}, by name or by number from 0."
-        super().__init__(name, params=params, **settings)
 
 
 def class_weights(given: list[str]) -> Any:
@@ -339,7 +258,9 @@ def _check_combination(context: typer.Context) -> None:
     if given["freeze"] and given["freeze_blocks"] is not None:
         raise typer.BadParameter("--freeze already freezes all blocks. Use either --freeze or --freeze-blocks.")
     if (given["valid"] is None) == (given["split"] is None):
-        raise typer.BadParameter("One of --valid and --split is needed, and not both. Give a file, or a share.")
+        raise typer.BadParameter(
+            "Exactly one of --valid and --split is needed. Give a file (--valid) or a share (--split)."
+        )
     is_given = context.get_parameter_source("epochs").name != "DEFAULT"  # type: ignore[union-attr]
     if given["steps"] is not None and (is_given or given["grid"]):
         raise typer.BadParameter("--steps replaces the number of epochs. Leave out --steps, or --epochs and --grid.")
@@ -348,10 +269,12 @@ def _check_combination(context: typer.Context) -> None:
     if (given["size"] is None) != (given["vocab"] is None):
         raise typer.BadParameter("--size and --vocab belong together. Give both for random weights, or neither.")
     if given["seeds"] and is_search:
-        raise typer.BadParameter("--seeds trains with one setting. Use --search seed=0,1,2 to try several of both.")
+        raise typer.BadParameter(
+            "--seeds cannot be combined with --grid or --search. To try several seeds there, use --search seed=0,1,2."
+        )
     if (given["average"] and not given["seeds"]) or (given["prune"] and not is_search):
         raise typer.BadParameter(
-            "--average or --prune was given by itself. Use --average with --seeds, and --prune with --grid or --search."
+            "--average needs --seeds, and --prune needs --grid or --search. Add the missing option, or leave them out."
         )
 
 

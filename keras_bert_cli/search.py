@@ -76,7 +76,7 @@ def _vectors(bert: Any, corpus: Path, texts: list[str], file: Path | None) -> An
     same = vectors.shape == (len(texts), some.shape[1]) and ((unit(vectors[rows]) * some).sum(-1) > 0.998).all()
     if not same or corpus.stat().st_mtime > file.stat().st_mtime:
         raise ValueError(
-            f"{file} has the vectors of other texts or of another model, or is older than {corpus}. Delete it, or "
+            f"{file} has vectors of other texts or of another model, or it is older than {corpus}. Delete it, or "
             f"name another file. Received: an array of shape {vectors.shape} for {len(texts)} texts"
         )
     return vectors

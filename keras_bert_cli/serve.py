@@ -48,8 +48,8 @@ def serve(
 
     if dtype and engine == "tensorflow":
         raise ValueError(
-            "TensorFlow computes in the type of the export. Add --engine onnxruntime, or export it with --dtype. "
-            f"Received: --dtype {dtype}"
+            "--dtype is for ONNX Runtime, since TensorFlow computes in the type of the export. Add --engine "
+            f"onnxruntime, or export it with --dtype. Received: --dtype {dtype}"
         )
     limit = None if memory_limit is None else read_size(memory_limit)
     with bound(host, port) as place:  # before loading the models, which takes a while

@@ -1,6 +1,7 @@
 import gc
 import os
 from pathlib import Path
+from typing import Any
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 os.environ.setdefault("TF_ONEDNN_ASSUME_FROZEN_WEIGHTS", "0")  # some commands set it, and other tests train
@@ -13,15 +14,21 @@ import pytest
 from keras_bert.weights import download
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
+SHARED_EXPORTS = ("tests/exports", "tests/hostile", "tests/serving")
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keeps a file in one worker of pytest-xdist, and a folder whose tests share exported models."""
-    for item in items:
-        path = item.path
-        shares = path.parent.name in {"exports", "serving"} and path.name.startswith("test_")
-        item.add_marker(pytest.mark.xdist_group(str(path.parent if shares else path)))
+@pytest.hookimpl(optionalhook=True)  # of pytest-xdist
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """A worker gets whole files, and the whole of a folder whose tests share exported models."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class ByFolder(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = super()._split_scope(nodeid)
+            folder = file.rpartition("/")[0]
+            return folder if folder in SHARED_EXPORTS else file
+
+    return ByFolder(config, log)
 
 
 def pytest_collection_finish() -> None:

@@ -135,7 +135,7 @@ def transformers_inputs(x):  # a BatchEncoding is a UserDict
         (lambda x: {**x, "input_word_ids": x["input_word_ids"] - 50}, "`input_word_ids` has a number outside 0 to 49"),
         (lambda x: {**x, "input_type_ids": x["input_type_ids"] + 2}, "`input_type_ids` has a number outside"),
         (lambda x: {name: np.zeros((1, 17), "int32") for name in x}, "not exceed the model's 16 positions"),
-        (lambda x: {name: np.zeros((2, 0), "int32") for name in x}, "sequences without a position"),
+        (lambda x: {name: np.zeros((2, 0), "int32") for name in x}, "has empty sequences"),
         (lambda x: {name: value[0] for name, value in x.items()}, r"shape \[batch, sequence\]"),
         (lambda x: {name: [[1, 2], [1]] for name in x}, "rows of several lengths"),
     ],

@@ -69,7 +69,7 @@ def test_lora_has_one_rank_and_only_its_changes_are_trained(bert):
     assert not bert.non_trainable_weights
     bert.enable_lora(2)
     for change in (bert.unfreeze, lambda: bert.freeze(blocks=1), lambda: bert.enable_lora(4)):
-        with pytest.raises(ValueError, match="cannot change a model that has LoRA"):
+        with pytest.raises(ValueError, match="cannot change a model with LoRA"):
             change()
 
 

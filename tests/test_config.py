@@ -115,7 +115,7 @@ def test_config_of_transformers(tmp_path):
             '{"vocab_size": 10}',
             r"config\.json lacks hidden_size, num_hidden_layers, num_attention_heads, intermediate_size",
         ),
-        (json.dumps({**GOOGLE, "model_type": "roberta"}), r"config\.json is not of a BERT"),
+        (json.dumps({**GOOGLE, "model_type": "roberta"}), r"config\.json is not the config of a BERT"),
         (json.dumps({**GOOGLE, "position_embedding_type": "relative_key"}), "relative positions"),
         (
             json.dumps({**GOOGLE, "hidden_act": "swish"}),

@@ -91,8 +91,8 @@ def _dense(graph: Graph, config: Any, x: Value) -> str:
     layer, name = config["layer"], config["name"]
     if layer.quantization_mode is not None:
         raise ValueError(
-            f"The layer {name!r} is quantized, and ONNX graphs are made from plain weights. Use the model as it was "
-            f'before quantize; dtype="int8" quantizes it here. Received: {layer.quantization_mode}'
+            f"The layer {name!r} is quantized, but ONNX graphs are made from plain weights. Use the model before "
+            f'quantize was called; then dtype="int8" quantizes it here. Received: {layer.quantization_mode}'
         )
     kernel = _array(layer.kernel)  # with the change of LoRA
     y, shift = _product(graph, x.name, kernel, name)

@@ -28,8 +28,8 @@ def onnx_signatures(folder: Path, *, int8: bool) -> dict[str, Any]:
     facts = read_json(folder / MANIFEST)
     if facts.get("dtype") == "int8":
         raise ValueError(
-            f"{folder} was exported in int8, and ONNX Runtime needs the weights as they were. Export it again without "
-            "--dtype, and serve that with --dtype int8. Received: dtype int8"
+            f"{folder} was exported in int8, but ONNX Runtime needs the weights in float32. Export again without "
+            "--dtype, and serve that export with --dtype int8. Received: dtype int8"
         )
     model = _model(folder)
     if getattr(model, "long", None) == "windows":

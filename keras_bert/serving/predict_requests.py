@@ -43,10 +43,12 @@ def read_request(body: bytes, signatures: Mapping[str, Any], max_rows: int) -> R
     arrays = {key: _array(key, values, specs[key]) for key, values in columns.items()}
     sizes = {len(array) for array in arrays.values()}
     if len(sizes) > 1:
-        raise BadRequest(f"All columns must have as many rows as each other. Received: {sorted(sizes)} rows")
+        raise BadRequest(f"All columns must have the same number of rows. Received: {sorted(sizes)} rows")
     shapes = {array.shape for key, array in arrays.items() if key in INPUTS}
     if len(shapes) > 1:
-        raise BadRequest(f"{', '.join(INPUTS)} must be of one shape. Pad them. Received: {sorted(map(list, shapes))}")
+        raise BadRequest(
+            f"{', '.join(INPUTS)} must have the same shape. Pad them. Received: {sorted(map(list, shapes))}"
+        )
     check_rows(min(sizes), max_rows)
     texts = [array.reshape(len(array), -1).tolist() for array in arrays.values() if array.dtype == object]
     rows = [[text for column in row for text in column] for row in zip(*texts, strict=True)]
@@ -78,7 +80,7 @@ def chosen(data: dict[str, Any], signatures: Mapping[str, Any]) -> str:
 def check_rows(rows: int, max_rows: int) -> None:
     """Refuse a request without rows, as TF Serving does, and one with too many."""
     if not rows:
-        raise BadRequest("A request must have a row at least. Received: an empty list")
+        raise BadRequest("A request must have at least one row. Received: an empty list")
     if rows > max_rows:
         raise BadRequest(f"A request may have at most {max_rows} rows. Split it. Received: {rows} rows")
 
@@ -135,7 +137,7 @@ def _collect(name: str, value: Any, read: Callable[..., Any], flat: list[Any], r
         )
     shapes = {_collect(name, one, read, flat, rank - 1) for one in value}
     if len(shapes) > 1:
-        raise BadRequest(f"The rows of {name} must be of one length. Pad them. Received: {sorted(shapes)}")
+        raise BadRequest(f"The rows of {name} must have the same length. Pad them. Received: {sorted(shapes)}")
     return (len(value), *(shapes.pop() if shapes else (0,) * (rank - 1)))
 
 

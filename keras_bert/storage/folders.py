@@ -38,7 +38,7 @@ def only_file(folder: Path, pattern: str) -> Path | None:
     found = sorted(folder.glob(pattern))
     if len(found) > 1:
         raise ValueError(
-            f"The folder must hold one model. Give the path of the one to load. Received: "
+            "The folder must hold exactly one model. Give the path of the model to load. Received: "
             f"{listed([file.name for file in found])} in {folder}"
         )
     return found[0] if found else None

@@ -125,12 +125,12 @@ def columns_of(x: Any, y: Any = None, weights: Any = None, *, ranks: tuple[int, 
         return x, y, weights
     if int(x.cardinality()) == -1:  # tf.data.INFINITE_CARDINALITY
         raise ValueError(
-            "The tf.data of text never ends, and it is read and tokenized before training begins. Use x.take(n). "
+            "The tf.data of text never ends, but all of it is tokenized before training begins. Use x.take(n). "
             "Received: an infinite tf.data"
         )
     if y is not None or weights is not None:
         raise ValueError(
-            "y or sample_weight was passed with a tf.data, which yields (x, y, weight) by itself. Put them in the "
+            "y or sample_weight was passed with a tf.data, which must yield (x, y, weight) itself. Put them in the "
             "tf.data. Received: a tf.data and y or sample_weight"
         )
     first = _example(x.element_spec)[0]
@@ -144,8 +144,8 @@ def columns_of(x: Any, y: Any = None, weights: Any = None, *, ranks: tuple[int, 
     words = (word for row in rows for word in row[0]) if spec.shape.rank == 1 and 1 in ranks else ()
     if text := next((word for word in words if len(word.split()) > 1), None):
         raise ValueError(
-            "An element of the tf.data is a batch of texts, and a tagger takes a list of strings for the words of one "
-            f"text. Pass texts unbatched. Received: {text.decode('utf-8', 'replace')!r}"
+            "An element of the tf.data is a batch of texts, but a tagger reads a list of strings as the words of "
+            f"one text. Pass texts unbatched. Received: {text.decode('utf-8', 'replace')!r}"
         )
     found = [list(column) for column in zip(*rows, strict=True)]
     if isinstance(first, tuple):
@@ -229,7 +229,7 @@ def split_columns(columns: Sequence[Any], fraction: float) -> tuple[list[Any], l
     kept = math.floor(count * (1 - fraction))
     if not 0 < kept < count:
         raise ValueError(
-            "validation_split leaves no rows to learn from or none to validate on. Use another fraction. "
+            "validation_split leaves no rows for training or no rows for validation. Use another fraction. "
             f"Received: validation_split={fraction} of {count} rows"
         )
     return part_of(columns, slice(kept)), part_of(columns, slice(kept, None))

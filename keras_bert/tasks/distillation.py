@@ -60,7 +60,7 @@ def state_losses(weights: Distillation, teacher: Any, theirs: Any, student: Any,
     heads = [task.bert.config.num_attention_heads for task in (teacher, student)]
     if len(ours["qkv"]) != student.bert.config.num_hidden_layers:
         raise ValueError(
-            f"{type(student).__name__} runs its encoder more than once for a batch, and hidden, attention and "
+            f"{type(student).__name__} runs its encoder more than once for a batch, but hidden, attention and "
             f"relations compare one run. Use weight 0 for all three. Received: {len(ours['qkv'])} blocks"
         )
     if weights.hidden:
@@ -82,18 +82,19 @@ def check_teacher(teacher: Any, student: Any, weights: Distillation) -> None:
     theirs, ours = teacher.bert.config, student.bert.config
     if weights.hidden and theirs.hidden_size != ours.hidden_size:
         raise ValueError(
-            "hidden compares vectors of the same width, and the teacher's have another. Use hidden=0, and relations=1 "
-            f"in its place. Received: width {theirs.hidden_size} and the student's {ours.hidden_size}"
+            "hidden needs a teacher whose vectors are as wide as the student's. Use hidden=0 and, instead, "
+            f"relations=1. Received: width {theirs.hidden_size} and the student's {ours.hidden_size}"
         )
     if weights.attention and theirs.num_attention_heads != ours.num_attention_heads:
         raise ValueError(
-            "attention compares models with the same number of attention heads. Use attention=0, and relations=1 in "
-            f"its place. Received: {theirs.num_attention_heads} and the student's {ours.num_attention_heads}"
+            "attention needs a teacher with as many attention heads as the student. Use attention=0 and, instead, "
+            f"relations=1. Received: {theirs.num_attention_heads} and the student's {ours.num_attention_heads}"
         )
     if (weights.hidden or weights.attention) and ours.num_hidden_layers > theirs.num_hidden_layers:
         raise ValueError(
-            "hidden and attention compare each block of the student with one of the teacher, which has fewer. Use "
-            f"weight 0 for both. Received: {theirs.num_hidden_layers} and the student's {ours.num_hidden_layers}"
+            "hidden and attention compare each block of the student with a block of the teacher, but the teacher "
+            f"has fewer blocks. Use weight 0 for both. Received: {theirs.num_hidden_layers} and the student's "
+            f"{ours.num_hidden_layers}"
         )
 
 
@@ -113,8 +114,8 @@ def _check_answers(teacher: Any, student: Any) -> None:
     theirs, ours = _shapes(teacher), _shapes(student)
     if theirs != ours:
         raise ValueError(
-            "The teacher's inputs or logits have another shape than its student's. Build both with the same settings, "
-            f"such as long, and vectors of the same width. Received: {theirs} and the student's {ours}"
+            "The teacher's inputs or logits have another shape than its student's. Build both with the same "
+            f"settings (such as long) and the same width. Received: {theirs} and the student's {ours}"
         )
     if {*map(id, teacher.weights)} & {*map(id, student.weights)}:
         raise ValueError(
@@ -127,15 +128,15 @@ def _check_inputs(teacher: Any, student: Any) -> None:
     theirs, ours = teacher.bert.preprocessor, student.bert.preprocessor
     if theirs.vocabulary.tokens != ours.vocabulary.tokens or TextRules.of(theirs) != TextRules.of(ours):
         raise ValueError(
-            "The teacher has another vocabulary or other text rules than its student, and both must read the same "
-            "pieces. Start the student from the teacher, or use another teacher. "
-            f"Received: {len(theirs.vocabulary)} pieces and the student's {len(ours.vocabulary)}"
+            "The teacher has another vocabulary or other text rules than its student, but both must read the same "
+            f"pieces. Start the student from the teacher, or use another teacher. Received: {len(theirs.vocabulary)} "
+            f"pieces and the student's {len(ours.vocabulary)}"
         )
     longest, most = student.packer.max_length, teacher.bert.config.max_position_embeddings
     if longest > most:
         raise ValueError(
-            f"The student reads rows of {longest} pieces, and the teacher can read {most}. Use a smaller seq_length. "
-            f"Received: seq_length={longest}"
+            f"The student reads rows of {longest} pieces, but the teacher can read only {most}. Use a smaller "
+            f"seq_length. Received: seq_length={longest}"
         )
 
 

@@ -69,8 +69,8 @@ class FileTask(TextTrainer):
         reading = reading or Reading()
         if reading.others:
             raise ValueError(
-                "Columns beside the text are scaled by those of all rows, which must be in memory for that. Leave "
-                f"--stream out, or the columns. Received: {', '.join(map(repr, reading.others))}"
+                "Columns beside the text cannot be streamed, because they are scaled by all rows. Leave out "
+                f"--stream, or the columns. Received: {', '.join(map(repr, reading.others))}"
             )
         return RowStream(path, reading, cls.read_rows)
 
@@ -84,8 +84,8 @@ class FileTask(TextTrainer):
         """Refuse settings of a run that do not fit the task."""
         if settings.cosine:
             raise ValueError(
-                "cosine was given for something other than a score of two texts. Use it with the task regress and two "
-                f"text columns. Received: {settings.kind} with text={settings.reading.text}"
+                "cosine is only for scores of two texts. Use it with the task regress and two text columns. "
+                f"Received: {settings.kind} with text={settings.reading.text}"
             )
 
     @classmethod

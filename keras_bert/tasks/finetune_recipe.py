@@ -93,9 +93,9 @@ class FinetuneRecipe:
         """
         if self.accumulate > max(1, steps):
             raise ValueError(
-                f"accumulate is {self.accumulate}, and the training has only {steps} batches, so the weights would "
-                f"never change. Use at most {steps}, a smaller batch_size or more epochs. "
-                f"Received: accumulate={self.accumulate}"
+                f"accumulate is {self.accumulate}, but the training has only {steps} batches, so the weights would "
+                f"never change. Use at most {steps}, a smaller batch_size or more epochs. Received: "
+                f"accumulate={self.accumulate}"
             )
         return max(1, steps // self.accumulate)
 
@@ -131,7 +131,7 @@ def steps_of(x: Any, batch_size: int, validation_split: float) -> int:
     steps = int(x.cardinality()) if hasattr(x, "cardinality") else getattr(x, "num_batches", None)
     if steps is None or steps < 0:
         raise ValueError(
-            "x does not say how many batches it has, and the paper's schedule depends on their number. Call compile() "
-            f"before fit, or pass steps_per_epoch. Received: x={type(x).__name__}"
+            "x does not say how many batches it has, but the paper's schedule depends on their number. Call "
+            f"compile() before fit, or pass steps_per_epoch. Received: x={type(x).__name__}"
         )
     return steps

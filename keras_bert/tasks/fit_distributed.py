@@ -36,7 +36,7 @@ def fit(
     """
     if others:
         raise ValueError(
-            f"fit was given {', '.join(others)}, and on several devices it trains whole epochs. Leave it out. "
+            f"fit was given {', '.join(others)}, but on several devices it trains whole epochs. Leave it out. "
             f"Received: {', '.join(others)}"
         )
     _warn_of_metrics(task)
@@ -105,9 +105,8 @@ def _clip_norm(task: Any) -> float:
         )
     if optimizer.use_ema or optimizer.gradient_accumulation_steps:
         raise ValueError(
-            "On several devices weights are not averaged and batches make steps of their own. Leave ema and accumulate "
-            f"out. Received: use_ema={optimizer.use_ema}, "
-            f"gradient_accumulation_steps={optimizer.gradient_accumulation_steps}"
+            "ema and accumulate do not work on several devices. Leave them out. Received: "
+            f"use_ema={optimizer.use_ema}, gradient_accumulation_steps={optimizer.gradient_accumulation_steps}"
         )
     return optimizer.global_clipnorm or 1e9
 

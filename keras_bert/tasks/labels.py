@@ -24,9 +24,7 @@ def check_labels(labels: Any, least: int = 2) -> tuple[str, ...]:
     if not all(isinstance(name, str) for name in names):
         raise TypeError(f"labels must be strings or whole numbers. Convert them with str(). Received: labels={names}")
     if len(set(names)) < max(least, len(names)):
-        raise ValueError(
-            f"labels must have at least {least} names, no two alike. Correct them. Received: labels={names}"
-        )
+        raise ValueError(f"labels must have at least {least} different names. Correct them. Received: labels={names}")
     return names
 
 

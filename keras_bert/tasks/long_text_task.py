@@ -102,8 +102,8 @@ class LongTextTask(ColumnTask):
         x, others = self._split(x)
         if isinstance(x, tuple) and len(x) != 1:
             raise ValueError(
-                'A pair of texts was given, and long="windows" reads single texts. Join both texts of a pair, or use '
-                f'long="head-tail". Received: {len(x)} columns'
+                'A pair of texts was given, but long="windows" reads single texts. Join both texts of a pair, or '
+                f'use long="head-tail". Received: {len(x)} columns'
             )
         texts = column(x[0] if isinstance(x, tuple) else x)
         ids = in_tensors(pieces(self.bert.preprocessor, texts))

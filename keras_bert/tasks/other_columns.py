@@ -43,8 +43,8 @@ class OtherColumns:
         names = names_of(self)
         if not names or len({*TEXTS, *fields_of(self)}) < len(TEXTS) + len(names):
             raise ValueError(
-                "OtherColumns needs at least one column, and names that differ from each other in letters or digits, "
-                f"and from text and text_pair. Rename a column. Received: {', '.join(names) or 'no columns'}"
+                "OtherColumns needs columns whose names differ in letters or digits, also from text and text_pair. "
+                f"Rename a column, or add one. Received: {', '.join(names) or 'no columns'}"
             )
 
     @classmethod
@@ -104,7 +104,7 @@ def _mean_and_deviation(name: str, values: Any, place: str) -> tuple[float, floa
     deviation = float(found.std()) if found.min() < found.max() else 0.0
     if not deviation:
         raise ValueError(
-            f"All rows of {place} have the same number in column {name!r}, and nothing can be learned from it. Leave "
+            f"All rows of {place} have the same number in column {name!r}, so nothing can be learned from it. Leave "
             f"the column out. Received: {found[0]:g}"
         )
     if not DEVIATIONS[0] <= deviation <= DEVIATIONS[1]:

@@ -34,9 +34,9 @@ class SavedTask(HeadedModel):
         kept = self.get_config()
         if not own_way and (missing := [name for name in _arguments(type(self)) if name not in kept]):
             raise ValueError(
-                f"get_config of {type(self).__name__} lacks {', '.join(missing)}, and a saved file needs every "
-                "argument. Keep each argument in an attribute of its name, or add it to get_config. "
-                f"Received: {', '.join(missing)}"
+                f"get_config of {type(self).__name__} lacks {', '.join(missing)}, but a saved file needs every "
+                "argument. Keep each argument in an attribute of its name, or add it to get_config. Received: "
+                f"{', '.join(missing)}"
             )
         super().save(*args, **options)
 

@@ -96,7 +96,7 @@ class SentenceEmbedder(Task):
             return read_labels(path, reading.text[0], label, **reading.table_options)
         if count == 3 and label not in (None, "label"):
             raise ValueError(
-                "label was given, and pairs with negatives have no label. Leave out --label, or the third column of "
+                "label was given, but pairs with negatives have no label. Leave out --label, or the third column of "
                 f"texts. Received: label={label!r}, text={reading.text}"
             )
         if count == 3:
@@ -159,9 +159,9 @@ class SentenceEmbedder(Task):
         rows: Any = super().labelled_examples((x, y, sample_weight), class_weight, held_out=held_out)
         if rows.form == "labels" and rows.targets.max() == len(rows) - 1:
             raise ValueError(
-                "y has another label for each text, so nothing belongs together. Pass a label that several texts "
-                "have; pairs without scores are x=(queries, positives) with y=None. "
-                f"Received: {len(rows)} labels for {len(rows)} texts"
+                "y has a different label for each text, so no texts belong together. Give several texts the same "
+                f"label, or pass pairs: x=(queries, positives) and y=None. Received: {len(rows)} labels for "
+                f"{len(rows)} texts"
             )
         return rows
 
@@ -194,7 +194,7 @@ class SentenceEmbedder(Task):
             loss = LOSSES[loss]()
         if loss is not None and self.compiled and self.recipe is None:
             raise ValueError(
-                "loss was passed to fit, and the model was compiled with another. Pass it to compile. "
+                "loss was passed to fit, but the model was compiled with another loss. Pass it to compile. "
                 f"Received: loss={type(loss).__name__}"
             )
         if cache_batch is not None and keras.backend.backend() != "tensorflow":
@@ -204,8 +204,8 @@ class SentenceEmbedder(Task):
             )
         if cache_batch is not None and options.get("teacher") is not None:
             raise ValueError(
-                "cache_batch and teacher were both passed to fit, and cached batches have no teacher. Leave out one of "
-                f"them. Received: cache_batch={cache_batch}"
+                "cache_batch and teacher were both passed to fit, but cached batches have no teacher. Leave out one "
+                f"of them. Received: cache_batch={cache_batch}"
             )
         cache_batch = cache_batch and count_of("cache_batch", cache_batch, 1)
         if cache_batch != self.cache_batch and self.compiled:
@@ -224,8 +224,8 @@ class SentenceEmbedder(Task):
         if isinstance(loss, SentenceLoss):
             if loss.form != examples.form:
                 raise ValueError(
-                    f"{type(loss).__name__} learns from {loss.form}, and these rows are {examples.form}. Use the loss "
-                    f"{BY_FORM[examples.form]!r}, or other columns. Received: {type(loss).__name__}"
+                    f"{type(loss).__name__} learns from {loss.form}, but these rows are {examples.form}. Use the "
+                    f"loss {BY_FORM[examples.form]!r}, or other columns. Received: {type(loss).__name__}"
                 )
             loss.check(examples)
 

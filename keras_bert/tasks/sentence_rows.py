@@ -38,8 +38,8 @@ def form_of(columns: list[list[str]], y: Any) -> str:
         return "pairs"
     if len(columns) == 3:
         raise ValueError(
-            "y was given with three columns of texts, which are queries, positives and negatives and need none. Leave "
-            f"y out, or pass two columns. Received: y of {len(y)} values"
+            "y was given with queries, positives and negatives, which need no y. Leave y out, or pass two columns. "
+            f"Received: y of {len(y)} values"
         )
     return "labels" if len(columns) == 1 else "scores"
 

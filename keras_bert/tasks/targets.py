@@ -34,9 +34,9 @@ def checked_targets(task: Any, y: Any, *, own_loss: bool) -> np.ndarray:
         or not 0 <= targets.min() <= targets.max() < shape[-1]
     ):
         raise ValueError(
-            f"y is not one label id from 0 to {shape[-1] - 1} for each row, which the loss of a task is for. "
-            f"Write {type(task).__name__}.default_loss for other targets. "
-            f"Received: y of shape {targets.shape}, from {targets.min()} to {targets.max()}"
+            f"y does not have one label id from 0 to {shape[-1] - 1} for each row, but the default loss needs that. "
+            f"For other targets, write {type(task).__name__}.default_loss. Received: y of shape {targets.shape}, "
+            f"from {targets.min()} to {targets.max()}"
         )
     return targets
 

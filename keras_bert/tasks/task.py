@@ -80,8 +80,8 @@ class Task(FileTask):
         texts = [column(values) for values in (x if isinstance(x, tuple) else (x,))]
         if len(texts) > 2:
             raise ValueError(
-                f"x has {len(texts)} columns, and a row is a text or a pair. Pass one or two columns. "
-                f"Received: {len(texts)} columns"
+                f"x has {len(texts)} columns, but a row is a text or a pair. Pass one or two columns. Received: "
+                f"{len(texts)} columns"
             )
         check_lengths(**dict(zip(("texts", "second_texts"), texts, strict=False)))
         segments = [pieces(self.bert.preprocessor, one) for one in texts]
@@ -116,7 +116,7 @@ class Task(FileTask):
         """`class_weight` by label id, for rows that have one; `targets` are those to balance."""
         if class_weight is not None:
             raise ValueError(
-                f"{type(self).__name__} has no single label for each text, which class_weight is for. Give "
+                f"{type(self).__name__} does not have one label for each text, but class_weight needs that. Give "
                 f"sample_weight. Received: class_weight={class_weight!r}"
             )
         return None

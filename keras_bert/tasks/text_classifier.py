@@ -25,9 +25,8 @@ from keras_bert.tasks.labels import (
 )
 from keras_bert.tasks.long_text_task import LongTextTask, text_vectors
 from keras_bert.tasks.losses.label_losses import WeighedBinaryCrossentropy
-from keras_bert.tasks.metrics import label_scores, multi_label_scores
+from keras_bert.tasks.metrics import calibration, label_scores, multi_label_scores
 from keras_bert.tasks.metrics.by_label import scores_by_label
-from keras_bert.tasks.metrics.calibration import LEAST, best_temperature, best_thresholds, calibration_error
 from keras_bert.tasks.metrics.classification import positive_label
 from keras_bert.tasks.other_columns import OtherColumns, with_columns
 from keras_bert.tasks.readers import TABLE_FIELDS, Reading, Rows
@@ -144,21 +143,7 @@ class TextClassifier(LongTextTask):
         self.temperature = temperature
         self.thresholds = None if thresholds is None else tuple(thresholds)
         self.abstain_below = abstain_below
-        self._check_calibration()
-
-    def _check_calibration(self) -> None:
-        values = {"temperature": self.temperature, "thresholds": self.thresholds, "abstain_below": self.abstain_below}
-        if self.thresholds is not None and not (self.multi_label and len(self.thresholds) == len(self.labels)):
-            rule = f"thresholds must be one number for each of the {len(self.labels)} labels, with multi_label=True"
-        elif self.abstain_below and self.multi_label:
-            rule = "abstain_below is for a single label; with multi_label, a text may have no label. Leave it out"
-        elif not 0 < self.temperature < float("inf"):  # refuses NaN too
-            rule = "temperature must be above 0 and finite"
-        elif not all(0 <= value <= 1 for value in (*(self.thresholds or ()), self.abstain_below)):
-            rule = "thresholds and abstain_below must be between 0 and 1"
-        else:
-            return
-        raise ValueError(f"{rule}. Received: {values}")
+        calibration.check_calibration(labels, multi_label, self.temperature, self.thresholds, abstain_below)
 
     @classmethod
     def settings(cls, head: Any) -> dict[str, Any]:
@@ -214,7 +199,7 @@ class TextClassifier(LongTextTask):
         true, predicted = ([self.labels[number] for number in numbers] for numbers in ids)
         found = label_scores(true, predicted, self.labels, positive)
         right = ids[0] == ids[1]
-        found["calibration_error"] = calibration_error(right, [answer.score for answer in answers])
+        found["calibration_error"] = calibration.calibration_error(right, [answer.score for answer in answers])
         if self.abstain_below:
             answered = np.array([answer.label is not None for answer in answers])
             found["answered"] = float(answered.mean())
@@ -309,13 +294,14 @@ class TextClassifier(LongTextTask):
         examples = self.labelled_examples(self._columns(x, y), held_out=True)
         logits, true = self.stack_logits(self.logits(examples, batch_size)), np.asarray(examples.targets)  # [n, C]
         if not self.multi_label:
-            temperature = best_temperature(logits, true)
+            temperature = calibration.best_temperature(logits, true)
             if temperature is None:
-                why = f"fewer than {LEAST} rows are too few" if len(true) < LEAST else "all of them are answered right"
+                least = calibration.LEAST
+                why = f"fewer than {least} rows are too few" if len(true) < least else "all of them are answered right"
                 logger.warning("The temperature stays %g for these %d rows: %s.", self.temperature, len(true), why)
             self.temperature = temperature or self.temperature
             return {"temperature": self.temperature}
-        found = best_thresholds(ops.convert_to_numpy(ops.sigmoid(logits)), true)
+        found = calibration.best_thresholds(ops.convert_to_numpy(ops.sigmoid(logits)), true)
         if few := [label for label, threshold in zip(self.labels, found, strict=True) if threshold is None]:
             logger.warning("The thresholds of labels with too few rows for or against stay: %s.", listed(few, 8))
         before = self._thresholds()

@@ -88,8 +88,8 @@ class TextPredictor(SavedTask):
         if isinstance(x, str | os.PathLike):
             if not os.path.isfile(x):
                 raise FileNotFoundError(
-                    "x is a string, which is the path of a file, and there is no such file. Put a single text in a "
-                    f"list. Received: x={x!r}"
+                    "x is a string, so it must be the path of a file, but there is no such file. Put a single text "
+                    f"in a list. Received: x={x!r}"
                 )
             x = self.read_rows(x, self.default_reading, labels=labels)
         if isinstance(x, Rows) or is_table(x):
@@ -109,6 +109,6 @@ def refuse_options(options: dict[str, Any], where: str) -> None:
     """Raise an error for options of Keras that have no use where each row is read once."""
     if options:
         raise TypeError(
-            f"{where} every row is read once, and {', '.join(options)} cannot be used. Leave it out. "
-            f"Received: {', '.join(options)}"
+            f"{where} every row is read once, so {', '.join(options)} cannot be used. Leave it out. Received: "
+            f"{', '.join(options)}"
         )

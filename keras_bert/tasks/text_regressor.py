@@ -70,14 +70,13 @@ class TextRegressor(LongTextTask):
         check_choice("pairs", pairs, PAIRS)
         if pairs == "cosine" and long == "windows":
             raise ValueError(
-                'pairs="cosine" packs each text of a pair into a single row, and long="windows" splits a text into '
-                'several. Use long="head-tail". '
-                f"Received: pairs={pairs!r}, long={long!r}"
+                'pairs="cosine" packs each text of a pair into a single row, but long="windows" splits a text into '
+                f'several rows. Use long="head-tail". Received: pairs={pairs!r}, long={long!r}'
             )
         if pairs == "cosine" and other_columns is not None:
             raise ValueError(
-                'pairs="cosine" compares two vectors and has no head that reads other columns. Use pairs="together". '
-                f"Received: pairs={pairs!r} and other_columns"
+                'pairs="cosine" compares two vectors, so it has no head to read other columns. Use '
+                f'pairs="together". Received: pairs={pairs!r} and other_columns'
             )
         inputs, vectors = text_vectors(bert, long, pool)
 
@@ -153,8 +152,8 @@ class TextRegressor(LongTextTask):
         if self.pairs == "cosine" and np.abs(found).max(initial=0) > 1:
             row = int(np.abs(found).argmax())
             raise ValueError(
-                f"The number at row {row} is no cosine, which is between -1 and 1. Scale the numbers, as in y / 5 for "
-                f"scores from 0 to 5. Received: {found[row]}"
+                f"The number at row {row} is not between -1 and 1, as a cosine is. Scale the numbers, as in y / 5 "
+                f"for scores from 0 to 5. Received: {found[row]}"
             )
         return found
 

@@ -117,7 +117,7 @@ class TextTrainer(Student):
         lesson = self.lesson(teacher, distillation)
         if lesson is not None and self.is_distributed:
             raise ValueError(
-                "A teacher was passed, and a student trains on one device. Build the task outside of the strategy. "
+                "A teacher was passed, but a student trains on one device. Build the task outside of the strategy. "
                 f"Received: teacher={teacher.name!r}"
             )
         # A compile by `fit` itself is repeated, unless training resumes.
@@ -134,8 +134,8 @@ class TextTrainer(Student):
             validation_data = (held_out, *map(self.target_ids, given[:1]), *given[1:])
         if class_weight is not None and self.weighs_labels_in_loss and not (by_recipe or self.recipe):
             raise ValueError(
-                f"class_weight was passed to a {type(self).__name__} that you compiled, and its loss has the "
-                "weights. Compile it with task.recipe_loss(class_weight=...), or pass fit a recipe. "
+                f"class_weight was passed to fit, but you compiled this {type(self).__name__}, and the weights are "
+                "part of its loss. Compile it with task.recipe_loss(class_weight=...), or pass fit a recipe. "
                 f"Received: class_weight={class_weight!r}"
             )
         steps: int | None = options.get("steps_per_epoch")
@@ -203,9 +203,9 @@ class TextTrainer(Student):
         count_of("max_steps", max_steps, 1)
         if packed or self.is_distributed or (initial_step and not shuffle):
             raise ValueError(
-                "A stream of rows, initial_step and max_steps are for rows of text on one device, and initial_step is "
-                "for rows that are shuffled. Leave it out, or train on one device. "
-                f"Received: x={type(x).__name__}, initial_step={initial_step}, max_steps={max_steps}, shuffle={shuffle}"
+                "A stream of rows, initial_step and max_steps need rows of text on one device. For initial_step, "
+                "the rows must also be shuffled. Leave these out, or train on one device. Received: "
+                f"x={type(x).__name__}, initial_step={initial_step}, max_steps={max_steps}, shuffle={shuffle}"
             )
 
     def _validation(self, data: Any, rows: int, callbacks: list[Any], options: dict[str, Any]) -> Validation:

@@ -179,7 +179,7 @@ class TokenTagger(Task):
     def check_learnable(self, examples: LabelledRows) -> None:
         if (stray := stray_label(self.labels)) is not None:
             raise ValueError(
-                f"The label {stray!r} is neither O nor has a prefix such as B-, as other labels have. Correct it, or "
+                f"The label {stray!r} is not O and has no prefix such as B-, unlike other labels. Correct it, or "
                 f"leave it out. Received: labels={self.labels}"
             )
         learned = np.unique(np.asarray(examples.targets.flat_values)[np.asarray(examples.weights.flat_values) > 0])
@@ -200,8 +200,8 @@ class TokenTagger(Task):
             if units.given_words:
                 if isinstance(given, str) or len(given) != units.words[number]:
                     raise ValueError(
-                        f"Row {number} has {units.words[number]} words and not as many labels. Give each word a label. "
-                        f"Received: {given!r}"
+                        f"Row {number} has {units.words[number]} words, but another number of labels. Give each word "
+                        f"a label. Received: {given!r}"
                     )
                 of_words.append(label_ids(given, self.labels, where=f"row {number}"))
             else:

@@ -41,7 +41,7 @@ def windows(
     check_seq_length(seq_length, segments=2)
     if min(seq_length, stride, max_question_length) < 1 or seq_length < max_question_length + 4:
         raise ValueError(
-            "`seq_length` must leave room for a context after [CLS], two [SEP] and `max_question_length` pieces, and "
+            "`seq_length` must be at least `max_question_length` + 4, for [CLS], two [SEP] and some context; "
             "`stride` must be at least 1. Raise seq_length or lower max_question_length. Received: "
             f"seq_length={seq_length}, max_question_length={max_question_length}, stride={stride}"
         )

@@ -89,7 +89,7 @@ class Checkpoints:
         if {**theirs, **ours} != theirs:
             raise ValueError(
                 f"The checkpoint {path} is of another model or optimizer. Choose another directory. Received: "
-                f"{len(theirs)} variables, whose number or shapes differ from those of these {len(ours)}"
+                f"{len(theirs)} variables, which do not match the {len(ours)} of this run"
             )
 
     def _remove_fragments(self) -> None:
@@ -125,8 +125,8 @@ def latest_checkpoint(directory: str, backend: str | None = None) -> str | None:
     if path and backend and not path.rpartition("/")[2].startswith(NAMES[backend]):
         (other,) = NAMES.keys() - {backend}
         raise ValueError(
-            f"The checkpoint {path} was written under the backend {other}, and only that one can resume from it. Start "
-            f"again with KERAS_BACKEND={other}, or choose another directory. Received: backend {backend!r}"
+            f"The checkpoint {path} was written under the backend {other}, and only this backend can resume from it. "
+            f"Start again with KERAS_BACKEND={other}, or choose another directory. Received: backend {backend!r}"
         )
     return path
 

@@ -93,10 +93,10 @@ class Checkpoints:
         if theirs != {name: tuple(variable.shape) for name, variable in self.variables.items()}:
             raise ValueError(
                 f"The checkpoint {path} is of another model or optimizer. Choose another directory. Received: "
-                f"{len(theirs)} variables, whose number or shapes differ from those of these {len(self.variables)}"
+                f"{len(theirs)} variables, which do not match the {len(self.variables)} of this run"
             )
         if found["devices"] != self.replicas:
             raise ValueError(
-                f"The checkpoint {path} is of a run on {found['devices']} devices. Resume it on as many, or choose "
-                f"another directory. Received: {self.replicas} devices"
+                f"The checkpoint {path} is of a run on {found['devices']} devices. Resume it on as many devices, or "
+                f"choose another directory. Received: {self.replicas} devices"
             )

@@ -114,7 +114,8 @@ class Trainer(orbit.StandardTrainer):
         gradients = tape.gradient(loss, [variable.value for variable in variables])
         if idle := [x.path for x, gradient in zip(variables, gradients, strict=True) if gradient is None]:
             raise ValueError(
-                f"The loss does not depend on all trainable weights. Freeze those it does not use. Received: {idle}"
+                "The loss does not depend on all trainable weights. Freeze the weights that it does not use. "
+                f"Received: {idle}"
             )
         return [tf.convert_to_tensor(gradient) for gradient in gradients], {
             name: measure.total for name, measure in measures.items()

@@ -116,8 +116,8 @@ def _jax_strategy(name: str) -> Any:
     found = sorted(found, key=lambda device: (device.process_index, device.id))  # a process has rows in a row
     if name.startswith("tpu") and (name != "tpu" or found[0].platform != "tpu"):
         raise ValueError(
-            "On the JAX backend, the strategy 'tpu' means the chips of this TPU VM. Run on one, or use another "
-            f"strategy. Received: strategy {name!r}, on which JAX found {found[0].device_kind}"
+            "On the JAX backend, the strategy 'tpu' has no name and means the chips of this TPU VM. Run on a TPU "
+            f"VM, or use another strategy. Received: strategy {name!r}, on which JAX found {found[0].device_kind}"
         )
     devices = [f"{device.platform}:{device.id}" for device in (found[:1] if name == "one" else found)]
     logger.info("Running on %s: %s.", f"{len(devices)} devices" if devices[1:] else "one device", ", ".join(devices))

@@ -89,8 +89,8 @@ class Checkpoint:
         if self.vocabulary is not None and len(self.vocabulary) != self.config.vocab_size:
             raise ValueError(
                 f"{self.source} has {self.config.vocab_size} word vectors, but its vocabulary has "
-                f"{len(self.vocabulary)} pieces. Use the vocab.txt that came with the weights; if there are more "
-                "vectors than pieces, append a line [unused0], [unused1] and so on for each. "
+                f"{len(self.vocabulary)} pieces. Use the vocab.txt that came with the weights. If there are more "
+                "vectors than pieces, append a line for each missing piece: [unused0], [unused1] and so on. "
                 f"Received: {len(self.vocabulary)} pieces"
             )
         return self

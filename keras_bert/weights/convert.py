@@ -66,8 +66,8 @@ def compare(ours: Checkpoint, theirs: Checkpoint) -> float:
 
 def _failure(theirs: Checkpoint, received: str) -> RuntimeError:
     return RuntimeError(
-        f"{theirs.source} does not read back as it was written. Do not use it, and please report this error. "
-        f"Received: {received}"
+        f"{theirs.source} was written, but reading it again gives another model. Do not use it, and please report "
+        f"this error. Received: {received}"
     )
 
 

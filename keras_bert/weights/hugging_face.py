@@ -193,8 +193,8 @@ def _checked(value: Stored, copy: Stored, original: Stored, name: str, other: st
     def load() -> np.ndarray:
         if not np.array_equal(copy.read(), original.read()):
             raise ValueError(
-                f"{folder} has a masked language model with an output of its own, which is another architecture than "
-                f"BERT. Load it with transformers. Received: {name} that differs from {other}"
+                f"{folder} has a masked-word head with an output matrix of its own, but BERT uses the word table. "
+                f"Load it with transformers. Received: {name} that differs from {other}"
             )
         return value.read()
 

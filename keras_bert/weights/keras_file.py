@@ -60,8 +60,8 @@ def not_rebuilt(path: Path, text: str) -> Exception:
     reason = text.rpartition("Exception encountered: ")[2]
     if found := re.match(r"Could not (?:locate|deserialize) (?:class|\w+) '(\w+)'", reason):
         return ValueError(
-            f"{path} holds {found[1]}, a class that is not registered here. Import the module that defines it and use "
-            f"it in Python, or serve its export. Received: {found[1]}"
+            f"{path} holds {found[1]}, a class that is not registered here. Import the module that defines it, or "
+            f"serve its export. Received: {found[1]}"
         )
     reason = re.split(r"\s+(?:Full object config: |config=)", reason)[0]
     return ValueError(

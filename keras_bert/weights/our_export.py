@@ -90,8 +90,8 @@ def read_checkpoint(path: Path) -> Checkpoint | None:
     stored = _named_weights(folder)
     if changed := sorted(name for name in stored if name.endswith(("kernel_scale", "lora_kernel_a"))):
         raise ValueError(
-            f"{folder} was exported from a model with LoRA or quantized layers, whose plain weights it does not have. "
-            f"Load the model that it was made from. Received: {listed(changed)}"
+            f"{folder} was exported from a model with LoRA or quantized layers, so it has no plain weights. Load the "
+            f"model that it was made from. Received: {listed(changed)}"
         )
     encoder, heads = _table(encoder_shapes(config)), {head: _table(head_shapes(head, config)) for head in HEADS}
     known = {row.ours for table in (encoder, *heads.values()) for row in table}

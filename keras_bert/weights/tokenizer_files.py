@@ -163,8 +163,8 @@ def _added_tokens(folder: Path, config: dict[str, Any], fast: dict[str, Any]) ->
 
 def _refuse(folder: Path, rule: str, received: str) -> None:
     raise ValueError(
-        f"{folder} has a tokenizer that splits text in another way: here {rule}. To use only the encoder, load a copy "
-        f"of the folder without its tokenizer files. Received: {received}"
+        f"{folder} has a tokenizer that splits text in another way than keras_bert, where {rule}. To use only the "
+        f"encoder, load a copy of the folder without its tokenizer files. Received: {received}"
     )
 
 

@@ -21,7 +21,7 @@ import keras_bert
 import keras_bert_cli as cli
 from keras_bert import progress
 from keras_bert_cli.contents import CONTENTS
-from keras_bert_cli.finetune import TASKS
+from keras_bert_cli.finetune_tasks import TASKS
 from tests.tasks.small import small_task
 
 ROOT = Path(__file__).parents[2]
@@ -40,7 +40,7 @@ def test_help_is_a_table_of_contents(run):
     assert places == sorted(places)
     assert re.findall(r"^│ ([a-z][a-z-]+)  ", shown, re.MULTILINE) == COMMANDS
     files = {path.stem.replace("_", "-") for path in (ROOT / "keras_bert_cli").glob("[a-z]*.py")}
-    assert files - {"contents", "first-look", "options"} == set(COMMANDS)
+    assert files - {"contents", "finetune-tasks", "first-look", "options"} == set(COMMANDS)
 
 
 def _parse(commands, line):

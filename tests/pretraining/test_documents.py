@@ -64,7 +64,7 @@ def test_jsonl(tmp_path):
     assert texts(write(tmp_path, "b.jsonl", '{"body": "Three."}'), text_field="body") == ["Three."]
     with pytest.raises(ValueError, match=r"a\.jsonl, line 1 has no text.*text_field"):
         texts(path, text_field="body")
-    with pytest.raises(ValueError, match=r"must be a JSON value.*c\.jsonl:1"):
+    with pytest.raises(ValueError, match=r"is not valid JSON.*c\.jsonl:1"):
         texts(write(tmp_path, "c.jsonl", "{'text': 1}"))
 
 

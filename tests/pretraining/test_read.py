@@ -258,7 +258,7 @@ def test_a_vocabulary_that_does_not_fit(dynamic, googles):
 def test_another_vocabulary_beside_the_examples(dynamic, tmp_path):
     shutil.copytree(dynamic, tmp_path / "a")
     (tmp_path / "a" / "vocab.txt").write_text("\n".join([*SPECIAL, *"zyx"]))
-    with pytest.raises(ValueError, match=r"vocab\.txt is not the vocabulary.*Put that one back"):
+    with pytest.raises(ValueError, match=r"vocab\.txt is not the vocabulary.*Restore that vocabulary"):
         read_examples(tmp_path / "a", batch_size=1)
 
 

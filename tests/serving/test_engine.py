@@ -44,7 +44,7 @@ def test_exports_that_only_tensorflow_serves(tmp_path):
 
     (tmp_path / MANIFEST).parent.mkdir()
     write_json(tmp_path / MANIFEST, {"dtype": "int8"})
-    with pytest.raises(ValueError, match=r"was exported in int8.*Export it again without --dtype"):
+    with pytest.raises(ValueError, match=r"was exported in int8.*Export again without --dtype"):
         OnnxVersion(tmp_path, int8=True)
     bert = small_bert()
     keras_bert.export(keras_bert.TextClassifier(bert, labels=("a", "b"), long="windows"), tmp_path / "windows")

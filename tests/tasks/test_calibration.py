@@ -234,5 +234,5 @@ def test_command_line(bert, tmp_path):
     assert f"| temperature | {temperature:.4f} |" in card
     errors = [scores["calibration_error"] for scores in (metrics["valid"], after)]
     assert f"| calibration_error | {errors[0]:.4f} | {errors[1]:.4f} |" in card
-    with pytest.raises(ValueError, match="calibrate was given, and the task regress does not have it"):
+    with pytest.raises(ValueError, match="calibrate was given, but the task regress does not have it"):
         FinetuneSettings("regress", "", "", calibrate=True)

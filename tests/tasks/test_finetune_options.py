@@ -142,7 +142,9 @@ def test_seeds_and_the_average_of_their_weights(bert, files, tmp_path):
     assert "the average of the weights of 2 runs" in (tmp_path / "mean/README.md").read_text()
 
 
-@pytest.mark.parametrize(("options", "rule"), [({"lora": 2}, "LoRA's factors"), ({"calibrate": True}, "Leave out --c")])
+@pytest.mark.parametrize(
+    ("options", "rule"), [({"lora": 2}, "Runs with LoRA cannot be averaged"), ({"calibrate": True}, "Leave out --c")]
+)
 def test_what_has_no_average(files, tmp_path, options, rule):
     settings = FinetuneSettings("classify", *map(str, files), **options)
     with pytest.raises(ValueError, match=f"{rule}.* Received: average=True"):
@@ -187,9 +189,11 @@ def test_a_search(bert, files, tmp_path):
 
 def test_what_a_search_refuses():
     for words in (["layer_decay"], ["colour=red"], ["epochs=1", "epochs=2"], ["epochs="], ["ema=much"]):
-        with pytest.raises(ValueError, match=r"The search .* Use one of batch_size, .* Received: "):
+        with pytest.raises(ValueError, match=r"The search .* NAME is one of batch_size, .* Received: "):
             grid_of(words)
-    with pytest.raises(ValueError, match=r"has none, and learning_rate always has a value\. Use none only for .*lora"):
+    with pytest.raises(
+        ValueError, match=r"has the value none, but learning_rate always has a value\. Use none only for .*lora"
+    ):
         grid_of(["lr=none"])
 
 
@@ -219,8 +223,8 @@ def test_a_run_is_pruned_below_the_median_of_four():
 
 def test_options_that_do_not_go_together(bert, files, tmp_path):
     for options, said in (
-        (("--seeds", 2, "--grid"), "Use --search seed=0,1,2"),
-        (("--average",), "Use --average with --seeds"),
+        (("--seeds", 2, "--grid"), "use --search seed=0,1,2"),
+        (("--average",), "--average needs --seeds"),
         (("--class-weight", "spam"), "It must be balanced, or LABEL=W"),
     ):
         words = ("--train", files[0], "--valid", files[1], "--output", tmp_path / "run", "--model", bert)

@@ -61,7 +61,7 @@ def test_what_is_refused(bert, files, finished, tmp_path):
     teacher, output = finished[0], tmp_path / "run"
     other = write(tmp_path / "other.tsv", [["text", "label"], *([text, f"{label}!"] for text, label in reviews(20, 0))])
     for options, message in (
-        (["--layers", 2], r"has 1 blocks, of which 1 to 1 can be kept.*num_hidden_layers=2"),
+        (["--layers", 2], r"from 1 to 1, the number of blocks.*num_hidden_layers=2"),
         (["--distill", "temperature=nan"], r"temperature must be a finite number.*temperature=nan"),
         (["--distill", "warmth=2"], r"`distill` must be one of temperature, targets.*Received: distill='warmth'"),
         (["--distill", "logits=0"], "Nothing would be learned from the teacher"),

@@ -9,6 +9,7 @@ import pytest
 from keras_bert import Bert, BertConfig, SentenceEmbedder
 from keras_bert.tasks.losses import MultipleNegativesRanking
 from tests.parity.oracles import ragged_batch, randomize
+from tests.soak import IN_SOAK
 from tests.subprocesses import fork
 from tests.tasks.small import NO_DROPOUT, TEXTS, small_bert
 
@@ -96,7 +97,7 @@ def step_memory(cache_batch):
     return status("VmHWM") - before
 
 
-@pytest.mark.long
+@IN_SOAK
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the peak is read from /proc")
 def test_memory_of_512_pairs():
     direct, cached = (fork(step_memory, cache_batch) for cache_batch in (None, 16))

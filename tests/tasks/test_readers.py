@@ -97,7 +97,7 @@ BAD_TABLES = {
     "uneven": (
         "a.tsv",
         "text\tlabel\nx\ty\nx\n",
-        "a.tsv, line 3: .* has 1 columns, and the first has 2.*Received: 1 columns",
+        "a.tsv, line 3: .* has 1 columns, but the first row has 2.*Received: 1 columns",
     ),
     "an empty file": ("a.tsv", "", "a.tsv is empty"),
     "a header alone": ("a.tsv", "text\tlabel\n", "a.tsv has no rows"),
@@ -129,7 +129,7 @@ BAD_TABLES = {
         'text,label\nx,y\n"z,y\nx,y\n',
         "a.csv, line 3: the row that begins here has wrong quotes. Close them",
     ),
-    "no JSON": ("a.jsonl", "text\n", "must be a JSON value.*Expecting.*a.jsonl:1"),
+    "no JSON": ("a.jsonl", "text\n", "is not valid JSON.*Expecting.*a.jsonl:1"),
     "no object": ("a.jsonl", "1\n", "a.jsonl, line 1, is not a JSON object"),
     "deep JSON": ("a.jsonl", '{"text": "x", "label": "x"}\n' + "[" * 100_000, "too deeply at .*a.jsonl:2"),
     "half a character": ("a.jsonl", '{"text": "\\ud800", "label": "x"}\n', "surrogate pair.* at .*a.jsonl:1"),

@@ -141,7 +141,7 @@ def test_class_weights_of_several_labels_are_in_the_loss(tmp_path):
     task.fit(x, y, class_weight="balanced", epochs=1, verbose=0)
     assert task.loss.label_weights == pytest.approx([1.0, 3.0, 1.0])
     task.compile("sgd", task.recipe_loss(class_weight={"bad": 5.0}))
-    with pytest.raises(ValueError, match=r"class_weight was passed to a TextClassifier that you compiled.*recipe_loss"):
+    with pytest.raises(ValueError, match=r"you compiled this TextClassifier.*recipe_loss"):
         task.fit(x, y, class_weight={"bad": 5.0}, verbose=0)
 
 

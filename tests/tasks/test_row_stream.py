@@ -127,7 +127,7 @@ def test_any_text(tmp_path_factory, suffix, parts, skip):
 @pytest.mark.parametrize(
     ("name", "data", "reading", "message"),
     [
-        ("a.jsonl", JSONL + "{\n" + JSONL, {}, r"Line 8 of .*a.jsonl must be a JSON value"),
+        ("a.jsonl", JSONL + "{\n" + JSONL, {}, r"Line 8 of .*a.jsonl is not valid JSON"),
         ("a.jsonl", JSONL + '{"text": "x"}\n', {}, r"a.jsonl, line 8: column 'label' has no label.*--skip-bad"),
         ("a.jsonl", JSONL + EMPTY, {}, r"a.jsonl, line 8: column 'text' has no text.*--skip-empty"),
         ("a.jsonl", JSONL + LISTS, {}, r"a.jsonl, line 8: .*list of labels.*Received: \['a'\]"),
@@ -135,7 +135,7 @@ def test_any_text(tmp_path_factory, suffix, parts, skip):
         ("a.csv", QUOTED + '"open,a\n', {}, r"a.csv, line 10: the row that begins here has wrong quotes"),
         ("a.csv", "one,two\nx,y\n", {}, r"a.csv has no column 'text'. Name one of its columns: 'one', 'two'"),
         ("a.csv", "text,label\n영화,a\n".encode("cp949"), {}, r"a.csv, line 2, is not UTF-8.*cp949 \(Korean"),
-        ("a.csv", QUOTED.encode("utf-16"), {"encoding": "utf-16"}, r"is in utf-16.*Convert it.*iconv -f utf-16"),
+        ("a.csv", QUOTED.encode("utf-16"), {"encoding": "utf-16"}, r"encoding utf-16.*Convert it.*iconv -f utf-16"),
         ("a.jsonl", "", {}, r"a.jsonl is empty"),
         ("a.csv", "text,label\n", {}, r"a.csv has no rows"),
         ("a.csv", "text,label\n,a\n,b\n", {"skip_empty": True}, r"Every text in .*a.csv is empty"),
@@ -145,6 +145,11 @@ def test_any_text(tmp_path_factory, suffix, parts, skip):
 def test_what_is_wrong_is_found_in_the_first_reading(write, name, data, reading, message):
     with pytest.raises(ValueError, match=re.compile(message, re.DOTALL)):
         TextClassifier.stream_rows(write(name, data), Reading(**reading))
+
+
+def test_lists_among_plain_labels_are_skipped(write):
+    stream = TextClassifier.stream_rows(write("a.jsonl", JSONL + LISTS + JSONL), Reading(skip_bad=True))
+    assert stream.read(range(len(stream))).y == TextClassifier.read_rows(write("b.jsonl", JSONL + JSONL), Reading()).y
 
 
 def test_a_quote_that_is_never_closed_takes_little_memory(write, monkeypatch):
@@ -180,7 +185,7 @@ def test_parquet_that_cannot_be_read(tmp_path, monkeypatch):
 def test_tasks_that_need_all_rows(write):
     with pytest.raises(ValueError, match=r"The task tag needs all rows in memory. Leave --stream out"):
         TokenTagger.stream_rows(write("a.conll", "a\tO\n"))
-    with pytest.raises(ValueError, match=r"Columns beside the text are scaled by those of all rows.*'price'"):
+    with pytest.raises(ValueError, match=r"Columns beside the text cannot be streamed.*'price'"):
         TextClassifier.stream_rows(write("a.csv", "text,label,price\nx,a,1\n"), Reading(number=("price",)))
 
 

@@ -160,16 +160,16 @@ def test_neighbour_scores():
     [
         ((QUERIES, ["good"] * 4), None, {}, r"same positive, .*'good' in 4 rows"),
         ((QUERIES, POSITIVES, POSITIVES), None, {}, r"negative at row 0 is the same text .*4 of 4 rows"),
-        ((QUERIES, POSITIVES, NEGATIVES), [0.5] * 4, {}, r"three columns of texts"),
+        ((QUERIES, POSITIVES, NEGATIVES), [0.5] * 4, {}, r"queries, positives and negatives"),
         ((QUERIES, POSITIVES, NEGATIVES, QUERIES), None, {}, r"Received: 4 columns"),
         ((QUERIES, POSITIVES[:3]), None, {}, r"differ in length"),
-        ((QUERIES, POSITIVES), [5, 0, 3, 1], {}, r"row 0 is no cosine.*y / 5"),
+        ((QUERIES, POSITIVES), [5, 0, 3, 1], {}, r"row 0 is not between -1 and 1.*y / 5"),
         ((QUERIES, POSITIVES), [0.5] * 4, {"loss": "cosent"}, r"All scores are the same"),
         ((QUERIES, POSITIVES), [0, 1, 2, 3], {"loss": "cosent", "sample_weight": [1, 2, 1, 1]}, "one loss for"),
         ((QUERIES, POSITIVES), [0.5, float("nan"), 0, 0], {}, r"score at row 1"),
-        ((QUERIES, POSITIVES), None, {"loss": "cosine"}, r"learns from scores, and these rows are pairs.*'ranking'"),
+        ((QUERIES, POSITIVES), None, {"loss": "cosine"}, r"learns from scores, but these rows are pairs.*'ranking'"),
         ((QUERIES, POSITIVES), None, {"loss": "softmax"}, r"loss='softmax'"),
-        (QUERIES, POSITIVES, {}, r"another label for each text.*4 labels for 4 texts"),
+        (QUERIES, POSITIVES, {}, r"a different label for each text.*4 labels for 4 texts"),
         (QUERIES, ["a"] * 4, {}, r"Received: 1 labels, at most 4 texts of one"),
         (QUERIES, ["a", None, "a", "b"], {}, r"Row 1 has no label"),
         (QUERIES, ["a", "a", "b", "b"], {"class_weight": {"a": 2}}, r"class_weight"),
@@ -271,7 +271,7 @@ def test_rows_of_files(tmp_path, caplog):
     triple = Reading(text=("a", "b", "c"), header=True, skip_bad=True)
     assert len(SentenceEmbedder.read_rows(path, triple).x) == 3
     assert "pairs without scores" not in caplog.text
-    with pytest.raises(ValueError, match=r"label was given, and pairs with negatives have no label.* Received: "):
+    with pytest.raises(ValueError, match=r"label was given, but pairs with negatives have no label.* Received: "):
         SentenceEmbedder.read_rows(path, dataclasses.replace(triple, label="score"))
 
 

@@ -46,7 +46,7 @@ BAD_SQUAD = {
     "none of the answers": (_squad(_entry("Busan")), r"No answer in .*a.json is a part of its context.*'Busan' of q7"),
     "a start that is true": (
         _squad(_entry(start=True)),
-        r"a.json:q7: an answer has no place.*Received: answer_start=True",
+        r"a.json:q7: an answer has no valid answer_start.*Received: answer_start=True",
     ),
     "no JSON": ("{", "SQuAD's JSON.*JSONDecodeError"),
     "deep JSON": ("[" * 100_000, "SQuAD's JSON.*RecursionError"),
@@ -64,7 +64,7 @@ BAD_SQUAD = {
     ),
     "no start": (
         _squad({"id": "q7", "question": "W", "answers": [{"text": "x"}]}),
-        r"a.json:q7: an answer has no place.*Received: answer_start=None",
+        r"a.json:q7: an answer has no valid answer_start.*Received: answer_start=None",
     ),
 }
 

@@ -17,6 +17,7 @@ from keras_bert.tasks.run import saved_step, training_rows
 from keras_bert.tasks.run.saved_step import SavedStep
 from keras_bert.tasks.run.settings import FinetuneSettings
 from keras_bert.tasks.streamed_rows import StreamedRows
+from tests.soak import IN_SOAK
 from tests.subprocesses import FORKS
 from tests.tasks.runs import reviews, run, train
 from tests.tasks.small import TEXTS, WORDS, small_task
@@ -108,7 +109,7 @@ def test_steps(path, eager):
     assert len(history.epoch) == 2
     assert int(task.optimizer.iterations) == 8
     assert float(task.optimizer.learning_rate) == 0
-    with pytest.raises(ValueError, match="are for rows of text on one device"):
+    with pytest.raises(ValueError, match="need rows of text on one device"):
         task.fit(rows, initial_step=1, shuffle=False)
     with pytest.raises(ValueError, match="max_steps must be at least 1"):
         task.fit(rows, max_steps=0)
@@ -188,7 +189,7 @@ def killed(arguments):
     train(*arguments)
 
 
-@pytest.mark.long
+@IN_SOAK
 def test_killed_while_the_state_is_written(bert, data, in_memory, tmp_path):
     """The state before it is complete, and what was left of the file is removed."""
     arguments = [bert, "classify", *data, tmp_path / "run", *OPTIONS]
@@ -217,5 +218,5 @@ def test_options_that_do_not_go_together(bert, data, tmp_path):
     assert run("finetune", "tag", *arguments, "--stream").exit_code == 2
     with pytest.raises(ValueError, match=r"stream, steps and save_every are for training on one device"):
         run("finetune", "classify", *arguments, "--stream", "--strategy", "mirrored")
-    with pytest.raises(ValueError, match=r"stream was given, and the task tag does not have it"):
+    with pytest.raises(ValueError, match=r"stream was given, but the task tag does not have it"):
         FinetuneSettings("tag", "a.conll", "b.conll", stream=True)

@@ -127,7 +127,11 @@ def test_labelled_lines_with_a_tab(write):
         ("a.csv", KOREAN.to_csv(index=False).encode("utf-16"), r"line 1, is not UTF-8.*--encoding.*may be utf-16\."),
         ("a.csv", b"t\0e\0x\0t\0,\0l\0\n\0", r"line 1, has NUL characters.*--encoding.*utf-16-le"),
         ("a.txt", "pos good\n\x85\x85neg\tbad\n".encode("latin-1"), r"a.txt, line 2, is not UTF-8.*--encoding"),
-        ("a.csv", "text,label\nso, so,1\n", r"a.csv, line 2: the row has 3 columns, and the first has 2.*--skip-bad"),
+        (
+            "a.csv",
+            "text,label\nso, so,1\n",
+            r"a.csv, line 2: the row has 3 columns, but the first row has 2.*--skip-bad",
+        ),
     ],
 )
 def test_the_error_names_the_remedy(write, name, data, message):

@@ -143,10 +143,10 @@ def test_bad_examples():
     task = small_task("tagger")
     wrong = {
         "word 1 of row 0": ([["Anna", ""]], [["O", "O"]]),
-        "Row 0 has 2 words and not as many labels": ([["Anna", "ran"]], [["O"]]),
+        "Row 0 has 2 words, but another number of labels": ([["Anna", "ran"]], [["O"]]),
         "'B-ORG'.*word 1 of row 0": ([["Anna", "ran"]], [["O", "B-ORG"]]),
         "must not overlap.*row 0": (["Anna lives"], [[(2, 10, "LOC"), (0, 4, "PER")]]),
-        "characters of a text of 4": (["Anna"], [[(0, 5, "PER")]]),
+        "outside of its text of 4 characters": (["Anna"], [[(0, 5, "PER")]]),
         "hold a word": (["Anna  lives"], [[(4, 5, "PER")]]),
         "'B-ORG'": (["Anna"], [[(0, 4, "ORG")]]),
         "All words have the same label.*'O'": ([["Anna", "ran"]], [["O", "O"]]),
@@ -158,7 +158,7 @@ def test_bad_examples():
         with pytest.raises(TypeError, match=r"entit.*Received: .*at row 0"):
             task.fit(["Anna"], [entities], verbose=0)
     stray = TokenTagger(small_bert(), labels=("O", "B-PER", "VERB"))
-    with pytest.raises(ValueError, match=r"'VERB' is neither O nor has a prefix"):
+    with pytest.raises(ValueError, match=r"'VERB' is not O and has no prefix"):
         stray.fit([["Anna", "lives"]], [["B-PER", "VERB"]], verbose=0)
     with pytest.raises(TypeError, match="lists of words"):
         task.tag_words(["Anna"])

@@ -17,7 +17,7 @@ def test_conll(write):
 
 
 def test_conll_uneven(write):
-    with pytest.raises(ValueError, match=r"a.conll, line 4, has 3 columns and not 2.*Received: 3 columns"):
+    with pytest.raises(ValueError, match=r"a.conll, line 4, has 3 columns instead of 2.*Received: 3 columns"):
         read_conll(write("a.conll", "a O\n\nb O\nc d O\n"))
 
 
@@ -29,8 +29,8 @@ def test_conll_without_a_word(write):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("Anna\nran\n", "a.conll, line 1, has a word and no tag.*Received: 'Anna'"),
-        ("a\tB-PER\n\nb\tO\nc\tVERB\n", "a.conll, line 4: the tag is neither O nor has a prefix.*Received: 'VERB'"),
+        ("Anna\nran\n", "a.conll, line 1, has a word but no tag.*Received: 'Anna'"),
+        ("a\tB-PER\n\nb\tO\nc\tVERB\n", "a.conll, line 4: the tag is not O and has no prefix.*Received: 'VERB'"),
         ("a\tI-PER\nb\tB_PER\n", "a.conll, line 2: the tag .*Received: 'B_PER'"),
         ("a\tO\n \tO\n", "a.conll, line 2: the word is white space.*klue-ner.*Received: ' '"),
     ],
@@ -56,7 +56,7 @@ def test_conllu(write):
     examples = read_conllu(write("a.conllu", text))
     assert examples.x == [["Vamos", "nos", "ya"], ["Sí"]]
     assert examples.y == [["VERB", "PRON", "ADV"], ["INTJ"]]
-    with pytest.raises(ValueError, match=r"b.conllu, line 1, has 2 columns and not 10"):
+    with pytest.raises(ValueError, match=r"b.conllu, line 1, has 2 columns instead of 10"):
         read_conllu(write("b.conllu", "1\tgo\n"))
 
 

@@ -6,6 +6,7 @@ import sys
 import keras
 import pytest
 
+from tests.soak import IN_SOAK
 from tests.subprocesses import fork
 
 if not sys.platform.startswith("linux"):
@@ -88,7 +89,7 @@ def test_the_memory_of_a_tokenizer_is_linear():
     assert fork(of_tokenizer) == [{}, {}, {}]
 
 
-@pytest.mark.long
+@IN_SOAK
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="SavedModels are TensorFlow's")
 def test_the_memory_of_an_export_is_linear(tmp_path):
     assert fork(of_exports, tmp_path) == [{}, {}, {}]

@@ -75,5 +75,5 @@ def test_graphs_with_unknown_and_empty_batches():
     "options", [{"seq_length": 66}, {"seq_length": 128, "stride": 0}, {"seq_length": 128, "max_question_length": 0}]
 )
 def test_bad_sizes(options):
-    with pytest.raises(ValueError, match="must leave room for a context"):
+    with pytest.raises(ValueError, match="must be at least `max_question_length`"):
         make([[1]], [[2]], **options)

@@ -1,7 +1,6 @@
 """Fine-tuned tf_keras models around hub.KerasLayer: the encoder loads, and the layers around it are listed."""
 
 import keras
-import numpy as np
 import pytest
 
 from keras_bert.weights.load import read
@@ -40,7 +39,7 @@ def model(tmp_path_factory):
     logits = tf_keras.layers.Dense(3, name="classifier")(tf_keras.layers.Dropout(0.1)(pooled))
     model = tf_keras.Model(inputs, logits)
     model.compile("adam", "mse")
-    model.fit(small.INPUTS, np.zeros((4, 3)), verbose=0)
+    model.optimizer.build(model.trainable_variables)
     return model, ours
 
 

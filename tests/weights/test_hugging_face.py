@@ -308,7 +308,7 @@ def _longer_vocabulary(folder):
 @pytest.mark.parametrize(
     ("damage", "error"),
     [
-        (_another_architecture, "is not of a BERT.*'roberta'"),
+        (_another_architecture, "is not the config of a BERT.*'roberta'"),
         (_sentencepiece, r"SentencePiece.*spiece\.model"),
         (_cut_off, r"model\.safetensors is damaged"),
         (_longer_vocabulary, "24 word vectors.*25 pieces"),

@@ -51,7 +51,8 @@ class ExampleSettings:
         check_seq_length(self.seq_length, segments=2 if self.nsp else 1)
         if self.nsp and self.seq_length < 5:
             raise ValueError(
-                f"`seq_length` must be at least 5, for a piece of each segment. Received: seq_length={self.seq_length}"
+                "`seq_length` must be at least 5, for [CLS], two [SEP] and one piece of each segment. Received: "
+                f"seq_length={self.seq_length}"
             )
         check_choice("mode", self.mode, MODES)
         check_choice("sentences", self.sentences, SENTENCES)

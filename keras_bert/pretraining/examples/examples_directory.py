@@ -215,8 +215,8 @@ def read_settings(directory: str) -> tuple[ExampleSettings, Vocabulary]:
     vocabulary = Vocabulary.from_file(path)
     if _sha256(vocabulary) != digest:
         raise ValueError(
-            f"{path} is not the vocabulary these examples were written with. Put that one back, or write the examples "
-            f"again. Received: {len(vocabulary)} pieces, where {size} with another digest were used"
+            f"{path} is not the vocabulary that these examples were written with. Restore that vocabulary, or write "
+            f"the examples again. Received: {len(vocabulary)} pieces, where {size} with another digest were used"
         )
     return ExampleSettings(**found | {"masking": Masking(**found["masking"])}), vocabulary
 

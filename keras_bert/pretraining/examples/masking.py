@@ -35,10 +35,12 @@ class Masking:
     def __post_init__(self) -> None:
         check_share(self, "rate", "mask", "random")
         if not self.rate:
-            raise ValueError("`rate` must be above 0, or there is nothing to learn. Received: rate=0")
+            raise ValueError(
+                "`rate` must be above 0: without masked pieces there is nothing to learn. Received: rate=0"
+            )
         if self.mask + self.random > 1:
             raise ValueError(
-                "`mask` and `random` are shares of the chosen pieces and must not exceed 1 together. "
+                "`mask` and `random` must not add up to more than 1, since they are shares of the chosen pieces. "
                 f"Received: mask={self.mask}, random={self.random}"
             )
         if self.max_predictions is not None:
@@ -63,8 +65,8 @@ class Masker:
         self._ordinary = np.flatnonzero(np.logical_not(special)).astype(np.int32)  # may replace a piece
         if not len(self._ordinary):
             raise ValueError(
-                "The vocabulary has only special pieces, so none can be replaced by another. Use a learned vocabulary. "
-                f"Received: {vocabulary!r}"
+                "The vocabulary has only special pieces, but masking replaces some pieces by ordinary ones. Use a "
+                f"learned vocabulary. Received: {vocabulary!r}"
             )
         self._continues = np.array([token.startswith("##") for token in vocabulary])
 

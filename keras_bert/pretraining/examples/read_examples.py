@@ -127,8 +127,8 @@ class ExampleReader:
         index, parts = part
         if parts < 1 or not 0 <= index < parts:
             raise ValueError(
-                "`part` must be the number of a process, from 0, and the number of processes, as (0, 1). "
-                f"Received: part={part}"
+                "`part` must be two numbers: which process this is, from 0, and how many there are. For one "
+                f"process, use (0, 1). Received: part={part}"
             )
         if batch_size < 1 or batch_size % parts:
             raise ValueError(

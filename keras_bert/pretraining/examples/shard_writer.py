@@ -78,9 +78,8 @@ class ShardWriter:
         if found := storage.read_json(note):
             if found["digest"] != digest:
                 raise ValueError(
-                    f"{path} was made from another text: the corpus has changed since it was written. "
-                    f"Empty the directory or choose another. Received: documents with digest {digest}, where "
-                    f"{found['digest']} was written"
+                    f"The corpus has changed since {path} was made from it. Empty the directory or choose another. "
+                    f"Received: documents with digest {digest}, where {found['digest']} was written"
                 )
             return Shard(**found)
         ids, lengths = self._tokenize(documents)

@@ -46,8 +46,8 @@ def read_resized(source: Any, examples: ExampleReader) -> Checkpoint:
     if checkpoint.vocabulary is None:
         if checkpoint.config.vocab_size != len(vocabulary):
             raise ValueError(
-                f"{source} has no vocabulary, and {checkpoint.config.vocab_size} word vectors for the examples' "
-                f"{len(vocabulary)} pieces. Put its vocab.txt beside the weights. Received: {source}"
+                f"{source} has no vocabulary, and its {checkpoint.config.vocab_size} word vectors do not fit the "
+                f"examples' {len(vocabulary)} pieces. Put its vocab.txt beside the weights. Received: {source}"
             )
         return checkpoint
     if checkpoint.vocabulary.tokens == vocabulary.tokens:

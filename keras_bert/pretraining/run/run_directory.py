@@ -70,8 +70,8 @@ def _change_steps(directory: str, found: dict[str, Any], settings: dict[str, Any
     last = latest_checkpoint(f"{directory}/checkpoints")
     if last is None:
         raise FileExistsError(
-            f"{directory} holds a finished run without checkpoints, whose steps cannot change. Start another run from "
-            f"its weights, with it as the source (--from). Received: steps={steps} (was {before})"
+            f"{directory} holds a finished run without checkpoints, so its number of steps cannot change. Start "
+            f"another run from its weights (--from). Received: steps={steps} (was {before})"
         )
     if steps < step_of(last):
         raise FileExistsError(

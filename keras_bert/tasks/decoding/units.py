@@ -74,7 +74,7 @@ class Units:
             inside = np.flatnonzero((starts < end) & (ends > start))
             if not len(inside):
                 raise ValueError(
-                    f"An entity must hold a word, but one at row {number} has none. Correct its characters. "
+                    f"An entity must hold a word, but one at row {number} has none. Correct its start and end. "
                     f"Received: {(start, end, kind)!r} at row {number}"
                 )
             first, last = max(int(inside[0]), taken), int(inside[-1]) + 1
@@ -96,13 +96,13 @@ class Units:
                     pass
                 case _:
                     raise TypeError(
-                        f"An entity at row {number} is not a tuple (start, end, type) or an Entity. For a label for "
-                        f"each word, give the text as a list of words. Received: {entity!r} at row {number}"
+                        f"An entity at row {number} is not a tuple (start, end, type) or an Entity. To label every "
+                        f"word, give each text as a list of words. Received: {entity!r} at row {number}"
                     )
             if not 0 <= start < end <= len(self.texts[number]):
                 raise ValueError(
-                    f"An entity at row {number} is outside of its text: start and end are characters of a text of "
-                    f"{len(self.texts[number])}. Correct them. Received: {entity!r} at row {number}"
+                    f"An entity at row {number} is outside of its text of {len(self.texts[number])} characters. "
+                    f"Correct its start and end. Received: {entity!r} at row {number}"
                 )
             yield int(start), int(end), kind
 

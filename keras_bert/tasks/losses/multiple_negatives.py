@@ -38,7 +38,7 @@ class MultipleNegativesRanking(SentenceLoss):
         _, positives, *negatives = rows.decoding
         if len(set(positives)) < 2:
             raise ValueError(
-                "All rows have the same positive, so no other row has a negative. Give rows with different texts. "
+                "All rows have the same positive, so there are no negatives. Give rows with different texts. "
                 f"Received: {positives[0]!r} in {len(positives)} rows"
             )
         for column in negatives:

@@ -20,7 +20,7 @@ class CosineMSE(SentenceLoss):
         if np.abs(rows.targets).max() > 1:
             row = int(np.abs(rows.targets).argmax())
             raise ValueError(
-                f"The score at row {row} is no cosine, which is between -1 and 1. Scale the scores, as in y / 5 for "
+                f"The score at row {row} is not between -1 and 1, as a cosine is. Scale the scores, as in y / 5 for "
                 f'scores from 0 to 5, or use loss="cosent". Received: {rows.targets[row]}'
             )
 
@@ -50,7 +50,7 @@ class CoSENT(SentenceLoss):
     def check(self, rows: SentenceRows) -> None:
         if np.ptp(rows.targets) == 0:
             raise ValueError(
-                "All scores are the same, and CoSENT learns from their order. Give pairs with different scores. "
+                "All scores are the same, but CoSENT learns from their order. Give pairs with different scores. "
                 f"Received: {rows.targets[0]} in {len(rows)} rows"
             )
         if np.ptp(rows.weights):

@@ -1,5 +1,6 @@
 """Calibration: how far probabilities are from frequencies, and the temperature and thresholds that fit best."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -90,3 +91,25 @@ def _best_threshold(scores: np.ndarray, true: np.ndarray) -> float | None:
     f1[:-1][scores[:-1] == scores[1:]] = -1  # equal scores count together
     last = int(f1.argmax())
     return float((scores[last] + (scores[last + 1] if last + 1 < len(scores) else 0.0)) / 2)
+
+
+def check_calibration(
+    labels: Sequence[str],
+    multi_label: bool,
+    temperature: float,
+    thresholds: Sequence[float] | None,
+    abstain_below: float,
+) -> None:
+    """Refuse values that a classifier of these labels cannot have."""
+    if thresholds is not None and not (multi_label and len(thresholds) == len(labels)):
+        rule = f"thresholds must be one number for each of the {len(labels)} labels, with multi_label=True"
+    elif abstain_below and multi_label:
+        rule = "abstain_below is for a single label; with multi_label, a text may have no label. Leave it out"
+    elif not 0 < temperature < float("inf"):  # refuses NaN too
+        rule = "temperature must be above 0 and finite"
+    elif not all(0 <= value <= 1 for value in (*(thresholds or ()), abstain_below)):
+        rule = "thresholds and abstain_below must be between 0 and 1"
+    else:
+        return
+    values = {"temperature": temperature, "thresholds": thresholds, "abstain_below": abstain_below}
+    raise ValueError(f"{rule}. Received: {values}")

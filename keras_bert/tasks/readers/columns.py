@@ -161,7 +161,7 @@ def _labels(value: Any, place: str, separator: str | None, lists: bool) -> Any:
     if lists:
         if not isinstance(value, list):
             raise ValueError(
-                f"{place} has no list of labels, as other rows have. Put the label in a list. Received: {value!r}"
+                f"{place} has no list of labels, but other rows have one. Put the label in a list. Received: {value!r}"
             )
         return [_label(name, place) for name in value]
     if separator is not None:

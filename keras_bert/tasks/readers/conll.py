@@ -22,7 +22,7 @@ def read_conll(path: str | os.PathLike, *, word: int = 0, tag: int | None = -1, 
     if tag is not None and stray is not None:
         number = next(number for number, row in rows if row and row[0] != "-DOCSTART-" and row[tag] == stray)
         raise ValueError(
-            f"{path}, line {number}: the tag is neither O nor has a prefix such as B-, as other tags have. Correct the "
+            f"{path}, line {number}: the tag is not O and has no prefix such as B-, unlike other tags. Correct the "
             f"line, or name another column. Received: {stray!r}"
         )
     return found
@@ -82,12 +82,12 @@ def _sentences(
         width = width or len(row)
         if len(row) != width:
             raise ValueError(
-                f"{path}, line {number}, has {len(row)} columns and not {width}. Correct the line, or name the file's "
-                f"--format (conllu, klue-ner). Received: {len(row)} columns"
+                f"{path}, line {number}, has {len(row)} columns instead of {width}. Correct the line, or name the "
+                f"file's --format (conllu, klue-ner). Received: {len(row)} columns"
             )
         if tag is not None and width == 1:
             raise ValueError(
-                f"{path}, line {number}, has a word and no tag. Add the column of the tags. Received: {row[0]!r}"
+                f"{path}, line {number}, has a word but no tag. Add the column of the tags. Received: {row[0]!r}"
             )
         if not words[-1]:
             begins.append(number)

@@ -127,6 +127,7 @@ class _Found:
         """Add the rows of a table that can be used."""
         try:
             rows = self._rows_of(table)
+            targets = self._targets(rows, table)
         except ValueError as error:
             if isinstance(error, NoColumnError) and self._has_all_columns:
                 raise
@@ -140,10 +141,8 @@ class _Found:
             else:
                 self._bad.add(table.lines[0], error)
             return
-        for row, y in enumerate(rows.y):
-            target = None if isinstance(y, float) else tuple(y) if isinstance(y, list) else y
+        for row, (target, y) in enumerate(zip(targets, rows.y, strict=True)):
             if target not in self._code:
-                self._check_alike(table.place(row), target, y)
                 self._code[target] = len(self._code)
                 self._sample.append(rows[row : row + 1])
             self.codes.append(self._code[target])
@@ -151,12 +150,18 @@ class _Found:
                 self.numbers.append(y)
         self.begins.extend(begins)
 
-    def _check_alike(self, place: str, target: Hashable, y: Any) -> None:
-        if self._code and isinstance(target, tuple) != isinstance(next(iter(self._code)), tuple):
-            raise ValueError(
-                f"{place}: the row has {'a' if isinstance(target, tuple) else 'no'} list of labels, unlike the rows "
-                f"before it. Write a list in each row, or in none. Received: {y!r}"
-            )
+    def _targets(self, rows: Rows, table: Table) -> list[Hashable]:
+        """What stands for the target of each row: None for a score, a tuple for a list of labels."""
+        targets = [None if isinstance(y, float) else tuple(y) if isinstance(y, list) else y for y in rows.y]
+        first = next(iter(self._code), targets[0])
+        for row, target in enumerate(targets):
+            if isinstance(target, tuple) != isinstance(first, tuple):
+                kind = "a" if isinstance(target, tuple) else "no"
+                raise ValueError(
+                    f"{table.place(row)}: the row has {kind} list of labels, unlike the rows before it. Write a list "
+                    f"in each row, or in none. Received: {rows.y[row]!r}"
+                )
+        return targets
 
     def report(self, path: str) -> None:
         """Log the rows that are dropped; an error if none is left."""

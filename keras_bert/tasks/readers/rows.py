@@ -139,7 +139,7 @@ def tab_columns(lines: Sequence[tuple[int, str]], width: int) -> list[list[str]]
     for (number, _), row in zip(lines, rows, strict=True):
         if len(row) != width:
             raise ValueError(
-                f"Line {number} has {len(row)} texts and not {width}. Separate the {width} texts of a line by tabs. "
-                f"Received: {len(row)} in line {number}"
+                f"Line {number} has {len(row)} texts instead of {width}. Separate the {width} texts of a line by "
+                f"tabs. Received: {len(row)} in line {number}"
             )
     return [list(column) for column in zip(*rows, strict=True)]

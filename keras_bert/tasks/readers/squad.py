@@ -93,7 +93,7 @@ def _start(answer: dict[str, Any], place: str) -> int:
     start = answer.get("answer_start")
     if not isinstance(start, int) or isinstance(start, bool) or start < 0:
         raise ValueError(
-            f"{place}: an answer has no place where it begins. Correct the file; answer_start counts characters from "
-            f"0. Received: answer_start={start!r}"
+            f"{place}: an answer has no valid answer_start. Correct the file; answer_start counts characters from 0. "
+            f"Received: answer_start={start!r}"
         )
     return start

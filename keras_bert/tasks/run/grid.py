@@ -51,12 +51,12 @@ def grid_of(given: Iterable[str]) -> dict[str, tuple[Any, ...]]:
         kinds = (str, type(None)) if name in ("class_weight", "model") else (int, float, type(None))
         if name not in SEARCHED or name in grid or not all(isinstance(value, kinds) for value in found):
             raise ValueError(
-                f"The search {word!r} must be the name of an option, =, and values with commas between them; each name "
-                f"once. Use one of {', '.join(SEARCHED)}. Received: {word!r}"
+                f"The search {word!r} must have the form NAME=VALUE,VALUE, and no name may occur twice. NAME is one "
+                f"of {', '.join(SEARCHED)}. Received: {word!r}"
             )
         if None in found and name not in OPTIONAL:
             raise ValueError(
-                f"The search {word!r} has none, and {name} always has a value. Use none only for "
+                f"The search {word!r} has the value none, but {name} always has a value. Use none only for "
                 f"{', '.join(OPTIONAL)}. Received: {word!r}"
             )
         grid[name] = found

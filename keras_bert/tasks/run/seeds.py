@@ -75,13 +75,13 @@ def _check_average(settings: FinetuneSettings) -> None:
     """Refuse settings whose runs have no average of weights."""
     if settings.lora is not None:
         raise ValueError(
-            "The average of LoRA's factors is not the average of the weights they make. Leave out --average or --lora. "
-            f"Received: average=True, lora={settings.lora}"
+            "Runs with LoRA cannot be averaged, since the average of its factors does not give the average of the "
+            f"weights. Leave out --average or --lora. Received: average=True, lora={settings.lora}"
         )
     if settings.calibrate:
         raise ValueError(
-            "calibrate sets the values of each run, and the average needs its own. Leave out --calibrate, and call "
-            "`calibrate` of the finished task. Received: average=True, calibrate=True"
+            "calibrate works on single runs, but the average of their weights needs values of its own. Leave out "
+            "--calibrate, and call `calibrate` of the finished task. Received: average=True, calibrate=True"
         )
 
 

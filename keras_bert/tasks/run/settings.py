@@ -108,14 +108,14 @@ class FinetuneSettings:
             raise ValueError(f"seed must be at least 0 and below 2^32. Use another value. Received: seed={self.seed}")
         if self.lora is not None and self.freeze is not None:
             raise ValueError(
-                "freeze and lora were both given, and LoRA freezes the encoder by itself. Give one of them. "
+                "freeze and lora were both given, but LoRA freezes the encoder by itself. Give one of them. "
                 f"Received: freeze={self.freeze}, lora={self.lora}"
             )
         for name in ("long", "pool", "max_windows", "stream", "calibrate", "abstain_below"):
             if getattr(self, name) and name not in self.task.run_fields:
                 raise ValueError(
-                    f"{name} was given, and the task {self.kind} does not have it. Leave it out. "
-                    f"Received: {name}={getattr(self, name)!r}"
+                    f"{name} was given, but the task {self.kind} does not have it. Leave it out. Received: "
+                    f"{name}={getattr(self, name)!r}"
                 )
         self._check_teacher()
         self.task.check_settings(self)
