@@ -36,7 +36,7 @@ def fit(
     """
     if others:
         raise ValueError(
-            f"fit was given {', '.join(others)}, but on several devices it trains whole epochs. Leave it out. "
+            f"On several devices, fit trains whole epochs, without {', '.join(others)}. Leave this out. "
             f"Received: {', '.join(others)}"
         )
     _warn_of_metrics(task)

@@ -230,7 +230,7 @@ def read(
             found, expected = stored[row.theirs].shape, row.shape(shape, config)
             if tuple(found) != expected:
                 raise ValueError(
-                    f"{source} has a weight of another shape than its config calls for: {row.theirs} {list(expected)}. "
+                    f"In {source}, the weight {row.theirs} has another shape than the config calls for, {list(expected)}. "
                     f"Correct the config, or get the weights that belong to it. Received: {list(found)}"
                 )
     in_order = {name: sorted(rows[name], key=lambda row: row.part or 0) for name in shapes}

@@ -130,8 +130,8 @@ def _begins(path: str, content: bytes, count: int) -> list[int]:
 
 def _damage(path: str, reason: str) -> str:
     return (
-        f"The examples in {path} are damaged or incomplete. Write them again, or use only what can be read with "
-        f"damaged='skip' (--damaged skip). Received: {reason}"
+        f"The examples in {path} are damaged or incomplete. Write them again, or pass damaged='skip' "
+        f"(--damaged skip) to leave out what cannot be read. Received: {reason}"
     )
 
 

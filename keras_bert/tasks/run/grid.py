@@ -52,7 +52,7 @@ def grid_of(given: Iterable[str]) -> dict[str, tuple[Any, ...]]:
         if name not in SEARCHED or name in grid or not all(isinstance(value, kinds) for value in found):
             raise ValueError(
                 f"The search {word!r} must have the form NAME=VALUE,VALUE, and no name may occur twice. NAME is one "
-                f"of {', '.join(SEARCHED)}. Received: {word!r}"
+                f"of {', '.join(SEARCHED)}, and most values are numbers. Received: {word!r}"
             )
         if None in found and name not in OPTIONAL:
             raise ValueError(
