@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from encoder_peers import SHAPES, batch
 from interleave import Contestant
+from onnx_peers import session, write_onnx
 
 BATCHES = {
     "1 x 16": (1, 16, None),
@@ -69,11 +70,9 @@ def ours(size: str, engine: str, dtype: str) -> Run:
 
 
 def plain(size: str, file: str) -> Run:
-    import onnxruntime
-
-    session = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
+    run = session(file)
     names = dict(zip(("input_ids", "attention_mask", "token_type_ids"), ("word_ids", "mask", "type_ids"), strict=True))
-    return lambda inputs: session.run(
+    return lambda inputs: run.run(
         None, {name: inputs[f"input_{other}"].astype("int64") for name, other in names.items()}
     )
 
@@ -101,29 +100,6 @@ def _hugging_face(size: str) -> Any:
         hidden_size=hidden, num_hidden_layers=layers, num_attention_heads=heads, intermediate_size=4 * hidden
     )
     return transformers.BertModel(config).eval()
-
-
-def export(size: str, file: str) -> None:
-    """Write FILE, and FILE.int8, as most people do."""
-    import torch
-    from onnxruntime.quantization import quantize_dynamic
-
-    model = _hugging_face(size)
-
-    class Positional(torch.nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.model = model
-
-        def forward(self, ids: Any, mask: Any, types: Any) -> Any:
-            return self.model(input_ids=ids, attention_mask=mask, token_type_ids=types).last_hidden_state
-
-    ids = torch.ones(2, 16, dtype=torch.long)
-    axes = {0: torch.export.Dim("batch"), 1: torch.export.Dim("length", max=512)}
-    names = ["input_ids", "attention_mask", "token_type_ids"]
-    shapes, options = (axes, axes, axes), {"dynamo": True, "external_data": False, "verbose": False}
-    torch.onnx.export(Positional(), (ids, ids, ids * 0), file, input_names=names, dynamic_shapes=shapes, **options)
-    quantize_dynamic(file, f"{file}.int8", per_channel=True)
 
 
 FIELD: dict[str, tuple[Callable[..., Run], str, dict[str, str]]] = {
@@ -210,7 +186,7 @@ def main() -> None:
         worker(sys.argv[2], **json.loads(sys.argv[3]))
         return
     if sys.argv[1:2] == ["export"]:
-        export(*sys.argv[2:4])
+        write_onnx(_hugging_face(sys.argv[2]), sys.argv[3])
         return
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=15)

@@ -18,6 +18,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -76,16 +77,26 @@ def main() -> None:
 
 def finished(run: dict[str, Any], start: str, results: Path | None) -> dict[str, Any]:
     """The result of a training: read from the file of results, or else run in a new process."""
+
+    def train() -> dict[str, Any]:
+        command = [sys.executable, __file__, "worker", json.dumps({**run, "start": start})]
+        environment = {**os.environ, "KERAS_BACKEND": "tensorflow"}
+        process = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=environment)
+        output = [line for line in process.stdout.splitlines() if line.startswith("{")]
+        return json.loads(output[-1]) if output and not process.returncode else {"missing": "failed"}
+
+    return stored(run, results, train)
+
+
+def stored(run: dict[str, Any], results: Path | None, measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """The result of a run: read from the file of results, or else measured, and added to the file."""
     lines = results.read_text().splitlines() if results and results.exists() else []
     for line in map(json.loads, lines):
-        if line["run"] == run and "score" in line["done"]:
+        if line["run"] == run and "missing" not in line["done"]:
             return line["done"]
-    command = [sys.executable, __file__, "worker", json.dumps({**run, "start": start})]
-    environment = {**os.environ, "KERAS_BACKEND": "tensorflow"}
-    process = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=environment)
-    output = [line for line in process.stdout.splitlines() if line.startswith("{")]
-    done = json.loads(output[-1]) if output and not process.returncode else {"missing": "failed"}
+    done = measure()
     if results:
+        results.parent.mkdir(parents=True, exist_ok=True)
         with results.open("a") as file:
             file.write(json.dumps({"run": run, "done": done}) + "\n")
     return done

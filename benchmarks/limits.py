@@ -19,7 +19,8 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 # The C library returns memory as soon as it is freed, or a request could use what the one before it has freed.
 os.environ |= {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536", "MALLOC_TOP_PAD_": "0"}
 
-from serving_soak import model, served
+from running_server import export_server
+from serving_soak import model
 
 SIZES = (64_000, 256_000, 1_000_000)  # bytes
 WORST = "\u302e\u0301 "  # two marks that change places
@@ -72,7 +73,7 @@ def main() -> None:
         for name, task in (("classifier", model()), ("tagger", tagger())):
             folder = Path(made) / name
             keras_bert.export(task, folder)
-            with served(folder, "--max-pieces", "10000000") as (port, process):
+            with export_server(folder, "--max-pieces", "10000000") as (port, process, _):
                 for kind in texts(1000):
                     ask(port, name, texts(1000)[kind])
                     cells = [measured(port, process.pid, name, texts(size)[kind]) for size in SIZES]

@@ -21,7 +21,7 @@ from pathlib import Path
 
 PAGE = Path(__file__).with_name("README.md")
 BLOCK = re.compile(r"^```console\n\$ python (?P<command>[^\n]+)\n.*?^```$", re.MULTILINE | re.DOTALL)
-PACKAGES = ("keras", "tensorflow", "torch", "transformers", "keras-hub")
+PACKAGES = ("keras", "tensorflow", "torch", "transformers", "keras-hub", "onnxruntime")
 
 
 def machine() -> str:

@@ -10,36 +10,34 @@ Each measurement is printed when it is done:
     short          64 short sentences through the text signature, against the same encoder at a fixed length of 128
     latency        one short text in this process, bfloat16 against float32
 
-The texts come from ../shared/data, or else are lines of this file. The weights are random, which does not change the
+The texts come from ../shared/data, or else from benchmarks/README.md. The weights are random, which does not change the
 time, and frozen (TF_ONEDNN_ASSUME_FROZEN_WEIGHTS=1). Figures that are compared were measured in turn, round by round.
 """
 
 import argparse
-import contextlib
 import functools
 import http.client
 import json
 import os
 import resource
-import socket
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from real_texts import texts
+from running_server import export_server, served
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 os.environ["TF_ONEDNN_ASSUME_FROZEN_WEIGHTS"] = "1"
 CLIENTS = (1, 8, 64)
 DTYPES = ("float32", "bfloat16", "int8")
-PATH = "/v1/models/base"
+PATH = "/v1/models/base:predict"
 
 PEER = """
 import sys, torch, transformers, uvicorn
@@ -47,7 +45,7 @@ from starlette.applications import Starlette
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 from starlette.concurrency import run_in_threadpool
-folder, port = sys.argv[1:]
+folder, _, port = sys.argv[1:]
 tokenizer = transformers.BertTokenizerFast.from_pretrained(folder)
 model = transformers.BertModel.from_pretrained(folder).eval()
 
@@ -61,20 +59,9 @@ async def predict(request):
     rows = (await request.json())["instances"]
     return JSONResponse({"predictions": await run_in_threadpool(embed, rows)})
 
-async def ready(request):
-    return JSONResponse({})
-
-routes = [Route("/v1/models/base:predict", predict, methods=["POST"]), Route("/v1/models/base", ready)]
+routes = [Route("/v1/models/base:predict", predict, methods=["POST"])]
 uvicorn.run(Starlette(routes=routes), port=int(port), access_log=False, log_level="warning")
 """
-
-
-def texts() -> list[str]:
-    """Real sentences, of real lengths."""
-    file = Path(__file__).resolve().parents[2] / "shared" / "data" / "en" / "sst2.dev.txt"
-    if file.is_file():
-        return [line.partition(" ")[2] for line in file.read_text(encoding="utf-8").splitlines()]
-    return [line for line in (__doc__ or "").splitlines() if line.strip()]
 
 
 # === In separate processes ===
@@ -178,38 +165,14 @@ def rounds(count: int, *runs: Callable[[], Any]) -> list[list[float]]:
 # === Over REST ===
 
 
-@contextlib.contextmanager
-def served(folder: Path, name: str) -> Iterator[tuple[int, float]]:
-    """The server's port, and the seconds until it answered."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    ours = ["-m", "keras_bert_cli", "serve", str(folder), "--port", str(port)]
-    command = ["-c", PEER, str(folder), str(port)] if name == "peer" else ours
-    begin = time.perf_counter()
-    process = subprocess.Popen([sys.executable, "-W", "ignore", *command], stderr=subprocess.DEVNULL)
-    try:
-        while True:
-            if process.poll() is not None:
-                raise RuntimeError(f"The server ended: {command}")
-            with contextlib.suppress(OSError):
-                ask(http.client.HTTPConnection("127.0.0.1", port, timeout=60), "GET", PATH)
-                break
-            time.sleep(0.05)
-        yield port, time.perf_counter() - begin
-    finally:
-        process.kill()
-        process.wait()
-
-
-def ask(connection: http.client.HTTPConnection, method: str, path: str, body: bytes | None = None) -> float:
+def ask(connection: http.client.HTTPConnection, body: bytes) -> float:
     """Send one request and return the seconds."""
     begin = time.perf_counter()
-    connection.request(method, path, body, {"Content-Type": "application/json"})
+    connection.request("POST", PATH, body, {"Content-Type": "application/json"})
     answer = connection.getresponse()
     said = answer.read()
     if answer.status != 200:
-        raise RuntimeError(f"The server refused {path}: {said[:200]!r}")
+        raise RuntimeError(f"The server refused the request: {said[:200]!r}")
     return time.perf_counter() - begin
 
 
@@ -221,7 +184,7 @@ def loaded(port: int, clients: int, seconds: float) -> list[float]:
     def client(number: int) -> list[float]:
         connection, times = http.client.HTTPConnection("127.0.0.1", port, timeout=120), []
         while time.perf_counter() < end:
-            times.append(ask(connection, "POST", f"{PATH}:predict", bodies[number % len(bodies)]))
+            times.append(ask(connection, bodies[number % len(bodies)]))
             number += clients
         return times
 
@@ -242,14 +205,15 @@ def row_load(made: Callable[[str], tuple[Path, dict[str, float]]], dtype: str) -
 
 
 def row_serve(made: Callable[[str], tuple[Path, dict[str, float]]], name: str, seconds: float) -> str:
-    with served(made(name)[0], name) as (port, ready):
+    folder = str(made(name)[0])
+    with served("-c", PEER, folder) if name == "peer" else export_server(folder) as server:
         body = json.dumps({"instances": texts()[:1]}).encode()
-        first = ask(http.client.HTTPConnection("127.0.0.1", port), "POST", f"{PATH}:predict", body)
-        lines = [f"ready in {ready:.1f} s, first request {1000 * first:.0f} ms"]
+        first = ask(http.client.HTTPConnection("127.0.0.1", server.port), body)
+        lines = [f"ready in {server.seconds:.1f} s, first request {1000 * first:.0f} ms"]
         for clients in CLIENTS:
-            loaded(port, clients, min(1, seconds))  # for warming up
+            loaded(server.port, clients, min(1, seconds))  # for warming up
             begin = time.perf_counter()
-            times = loaded(port, clients, seconds)
+            times = loaded(server.port, clients, seconds)
             rate = len(times) / (time.perf_counter() - begin)
             p50, p99 = np.quantile(times, [0.5, 0.99]) * 1000
             lines.append(f"{clients:4} clients: p50 {p50:.1f} ms, p99 {p99:.1f} ms, {rate:.1f} texts/s")

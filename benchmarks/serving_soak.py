@@ -17,7 +17,6 @@ import json
 import os
 import random
 import signal
-import socket
 import statistics
 import subprocess
 import sys
@@ -25,13 +24,14 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count, takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from running_server import export_server, resident
 from slow_clients import SlowClients
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
@@ -254,33 +254,6 @@ def _ask(port: int, asked: Case) -> tuple[int, Any]:
             return 0, repr(error)
 
 
-def resident(pid: int) -> float:
-    """The memory of a process in MB."""
-    with open(f"/proc/{pid}/statm") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
-
-
-@contextlib.contextmanager
-def served(folder: Path, *options: str) -> Iterator[tuple[int, subprocess.Popen]]:
-    """Run `keras-bert serve` for an export; yield its port and process."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, "-W", "ignore", "-m", "keras_bert_cli", "serve", str(folder), "--port", str(port)]
-    command += options
-    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
-    try:
-        while process.poll() is None:
-            with contextlib.suppress(OSError):
-                socket.create_connection(("127.0.0.1", port), timeout=1).close()
-                break
-            time.sleep(0.1)
-        yield port, process
-    finally:
-        process.kill()
-        process.wait()
-
-
 def model() -> Any:
     """A small random classifier of words w0 ... w99."""
     import keras_bert
@@ -319,7 +292,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as made:
         folder, task = Path(made) / "small", model()
         keras_bert.export(task, folder)
-        with served(folder) as (port, process), SlowClients(port, folder.name, slow_count) as slow:
+        with export_server(folder) as (port, process, _), SlowClients(port, folder.name, slow_count) as slow:
             begin = time.perf_counter()
             found = soak(port, process.pid, folder, list(task.bert.preprocessor.vocabulary.tokens), **arguments)
             seconds = time.perf_counter() - begin

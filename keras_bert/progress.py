@@ -13,11 +13,14 @@ Item = TypeVar("Item")
 
 
 def progress(items: Iterable[Item], title: str, total: int) -> Iterator[Item]:
-    """The items, with a bar that advances with each.
+    """The items, with a bar that advances with each; a single item has none.
 
     >>> list(progress("abc", "Spelling", total=3))
     ['a', 'b', 'c']
     """
+    if total < 2:
+        yield from items
+        return
     from rich.console import Console
     from rich.markup import escape
     from rich.progress import track

@@ -10,7 +10,7 @@ import numpy as np
 from keras_bert.lazy import tf
 from keras_bert.text.shared_rows import NAME
 from keras_bert.text.tensors import in_graph
-from keras_bert.text.tokenized_rows import TokenizedRows
+from keras_bert.text.tokenized_rows import TokenizedRows, in_tensors
 
 
 class Runner:
@@ -27,7 +27,7 @@ class Runner:
     def __call__(self, rows: TokenizedRows, index: np.ndarray) -> np.ndarray:
         """The model's output for the examples with these indices, in the order of the indices."""
         if keras.backend.backend() == "tensorflow" and in_graph():
-            segments = [segment.with_row_splits_dtype("int64") for segment in rows.segments]
+            segments = [in_tensors(segment).with_row_splits_dtype("int64") for segment in rows.segments]
             return self._graph(rows)(segments, index).numpy()
         count = 1 << (len(index) - 1).bit_length()
         filled = np.concatenate([index, np.repeat(index[-1:], count - len(index))])

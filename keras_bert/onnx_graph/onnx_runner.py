@@ -27,7 +27,9 @@ class OnnxRunner:
     def __init__(self, model: keras.Model, *, int8: bool = False) -> None:
         self.model = model
         self.session = _session(to_onnx(model, int8=int8))
+        self.inputs = {name: x.dtype for name, x in model.input.items()}
         self.outputs = [output.name for output in self.session.get_outputs()]
+        self.several = isinstance(model.output, dict)
 
     def __call__(self, rows: TokenizedRows, index: np.ndarray) -> list[np.ndarray]:
         """The model's output for the examples with these indices, in their order.
@@ -42,9 +44,9 @@ class OnnxRunner:
 
     def on_inputs(self, inputs: dict[str, Any]) -> Any:
         """The model's output for inputs that are packed already; a dict if the model has several."""
-        feed = {name: np.asarray(x, self.model.input[name].dtype) for name, x in inputs.items()}
+        feed = {name: np.asarray(x, self.inputs[name]) for name, x in inputs.items()}
         found = self.session.run(None, feed)
-        return dict(zip(self.outputs, found, strict=True)) if isinstance(self.model.output, dict) else found[0]
+        return dict(zip(self.outputs, found, strict=True)) if self.several else found[0]
 
     def on_padded(self, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """The outputs by name for rows [B, S] that are padded at their ends, computed at their own lengths.
@@ -110,7 +112,7 @@ def similar(lengths: np.ndarray) -> list[np.ndarray]:
 
 
 def _packed(rows: TokenizedRows, index: np.ndarray) -> dict[str, Any]:
-    segments = [RaggedTensor(np.asarray(one.values), np.asarray(one.row_splits)) for one in rows.segments]
+    segments = [RaggedTensor(np.asarray(one.values), one.row_splits) for one in rows.segments]
     with arrays():
         width = int(rows.lengths[index].max())
         return TokenizedRows(segments, rows.packer, rows.rows_per_example).pack(index, width)

@@ -24,6 +24,7 @@ class _Waiting(NamedTuple):
 class Batcher:
     """Runs one function of columns on the rows of many requests.
 
+    A request starts at once if no other is being answered; otherwise it gives more `wait` seconds to join it.
     A batch has at most `max_rows` rows and `max_bytes` bytes when it is padded to its longest row, or is one request.
     At most `max_waiting` requests of `max_waiting_bytes` bytes wait; further ones are refused.
 
@@ -69,7 +70,7 @@ class Batcher:
 
     async def _drain(self, key: Any) -> None:
         """Run the requests that wait under this key, a batch at a time; batches grow while both threads are busy."""
-        await asyncio.sleep(self._wait)
+        await asyncio.sleep(self._wait if len(self._tasks) > 1 else 0)
         while self._waiting.get(key):
             async with self._slots:
                 if key in self._waiting:  # otherwise another task has run them

@@ -33,7 +33,7 @@ from keras_bert.tasks.readers import TABLE_FIELDS, Reading, Rows
 from keras_bert.tasks.reports.findings import Findings, text_columns
 from keras_bert.tasks.reports.label_findings import label_findings, several_labels_findings
 from keras_bert.tasks.signature import Logits, Signature, classify_signatures
-from keras_bert.text.tensors import tf
+from keras_bert.text.tensors import arrays, tf
 from keras_bert.wording import listed
 
 logger = logging.getLogger("keras_bert")
@@ -323,8 +323,11 @@ class TextClassifier(LongTextTask):
 
     def decode(self, examples: LabelledRows, logits: list[np.ndarray]) -> list[Classification]:
         of_texts = np.reshape(logits, (len(logits), len(self.labels)))  # [n, C]
-        scores = ops.sigmoid(of_texts) if self.multi_label else ops.softmax(of_texts / self.temperature)
-        scores = ops.convert_to_numpy(scores)
+        if self.multi_label:
+            scores = ops.convert_to_numpy(ops.sigmoid(of_texts))
+        else:
+            with arrays():  # for one text, the call of a backend takes longer than everything else here
+                scores = tf.nn.softmax(of_texts / self.temperature)
         named = [dict(zip(self.labels, row.tolist(), strict=True)) for row in scores]
         thresholds = self._thresholds() if self.multi_label else {}
         best = [self.labels[number] for number in scores.argmax(1)]

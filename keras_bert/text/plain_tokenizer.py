@@ -39,7 +39,7 @@ class PlainTokenizer(Tokenizer):
         """The ids of a batch of texts, ragged int32 [B, (words), (pieces)]; for one text, [(words), (pieces)]."""
         texts, decoded = self._decoded(texts)
         with _LOCK:
-            places = self._places(decoded, self._ids)[0]
+            places = self._places(decoded, self._ids)[1]
             return _like(texts, places, self._ids.ids[places.flat_values])
 
     def tokenize_with_offsets(self, texts: Any) -> tuple[Any, Any, Any]:
@@ -47,10 +47,11 @@ class PlainTokenizer(Tokenizer):
         texts, decoded = self._decoded(texts)
         with _LOCK:
             table = self._ids_and_spans
-            places, chunk = self._places(decoded, table)
+            of_chunks, places = self._places(decoded, table)
             ids, starts, ends = (values[places.flat_values] for values in (table.ids, table.starts, table.ends))
             chunk_begins, origin, given, text_begins = self._characters(decoded)
-        chunk_begin = chunk_begins[chunk]  # of the chunk of each piece
+        of_pieces = np.repeat(np.arange(len(of_chunks)), of_chunks.merge_dims(1, 2).row_lengths())
+        chunk_begin = chunk_begins[of_pieces]  # of the chunk of each piece
         text_begin = np.repeat(text_begins, places.merge_dims(1, 2).row_lengths())
         starts = given[origin[chunk_begin + starts]] - text_begin
         ends = given[origin[chunk_begin + ends - 1] + 1] - text_begin
@@ -71,15 +72,14 @@ class PlainTokenizer(Tokenizer):
         texts = as_texts(texts)
         return texts, [self._plain_normalizer.decode(text) for text in np.atleast_1d(texts)]
 
-    def _places(self, decoded: list[str], table: ChunkTable) -> tuple[RaggedTensor, np.ndarray]:
-        """The places in the table of the pieces of the texts [B, (words), (pieces)], and the chunk of each piece."""
+    def _places(self, decoded: list[str], table: ChunkTable) -> tuple[RaggedTensor, RaggedTensor]:
+        """The places in the table of the pieces of the chunks [C, (words), (pieces)], and the same of the texts."""
         cleaned = self._plain_normalizer.cleaned
         chunks = [text.translate(cleaned).split() for text in decoded]
         numbers = table.numbers(list(chain.from_iterable(chunks)))
-        found = table.rows.gather(numbers)  # [chunks, (words), (pieces)]
+        of_chunks = table.rows.gather(numbers)
         edges = splits_of([len(of_text) for of_text in chunks])
-        of_pieces = np.repeat(np.arange(len(numbers)), found.merge_dims(1, 2).row_lengths())
-        return RaggedTensor(found.values, found.row_splits[edges]), of_pieces
+        return of_chunks, RaggedTensor(of_chunks.values, of_chunks.row_splits[edges])
 
     def _characters(self, decoded: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Where each chunk begins in the cleaned texts, one after another; the place of each of their characters in the

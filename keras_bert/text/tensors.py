@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from keras_bert.installation import has_tensorflow
 from keras_bert.lazy import Lazy
+from keras_bert.text import numpy_tensors
 
 _arrays: ContextVar[bool] = ContextVar("arrays", default=False)
 
@@ -43,8 +44,6 @@ def tensors() -> Any:
         import tensorflow as tf
 
         return tf
-    from keras_bert.text import numpy_tensors
-
     return numpy_tensors
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import keras
 import numpy as np
 
+from keras_bert.text.numpy_ragged import RaggedTensor
 from keras_bert.text.packing import Packer
 from keras_bert.text.shared_rows import MANY, WORTH, SharedRows, alike, shares_rows
 from keras_bert.text.tensors import arrays, in_graph, tf
@@ -24,8 +25,8 @@ FEW = 8  # texts, up to which TensorFlow takes longer
 class TokenizedRows:
     """Rows of one or more segments, as ids. An example is one row, or several that the model compares.
 
-    segments: ragged int32 ids [R, (pieces)], one tensor for each segment of a row. packer: its `max_length` limits a
-    row. rows_per_example: 1, or for example the number of choices.
+    segments: ragged int32 ids [R, (pieces)], in TensorFlow or numpy, one for each segment of a row. packer: its
+    `max_length` limits a row. rows_per_example: 1, or for example the number of choices.
 
     >>> import tensorflow as tf
     >>> rows = TokenizedRows([tf.ragged.constant([[5], [6, 7, 8], [9]])], Packer(2, 3, 0, max_length=4))
@@ -119,7 +120,7 @@ class TokenizedRows:
             index = tf.convert_to_tensor(index)
             if count > 1:
                 index = tf.reshape(index[:, None] * count + tf.range(count, dtype=index.dtype), [-1])
-            x = self.packer.pack([tf.gather(segment, index) for segment in self.segments], width)
+            x = self.packer.pack([tf.gather(in_tensors(segment), index) for segment in self.segments], width)
             if keras.backend.backend() != "tensorflow" and width == "longest":
                 x = self._widened(x)
             if count > 1:
@@ -149,13 +150,19 @@ def tokenize(preprocessor: Any, texts: Any, *, offsets: bool = False) -> tuple[A
 def pieces(preprocessor: Any, texts: Any) -> Any:
     """Ragged ids [n, (pieces)] of a column of texts.
 
-    A few texts are read by the tokenizer without TensorFlow, whose ids are the same: TensorFlow's ops take milliseconds
-    for the first text, and less for each further one.
+    A few texts are read without TensorFlow, into arrays with the same ids: its ops take milliseconds for the first
+    text, and less for each further one. See `in_tensors`.
     """
     if not in_graph() or len(texts) > FEW or not hasattr(preprocessor, "plain_tokenizer"):
         return tokenize(preprocessor, texts)[0].merge_dims(1, 2)
     column = [text.encode("utf-8", "replace") if isinstance(text, str) else text for text in np.asarray(texts).tolist()]
     with arrays():
-        ids = preprocessor.plain_tokenizer.tokenize(column).merge_dims(1, 2)
+        return preprocessor.plain_tokenizer.tokenize(column).merge_dims(1, 2)
+
+
+def in_tensors(rows: Any) -> Any:
+    """Ragged rows for the engine of text that runs: those in arrays become TensorFlow's where that is the one."""
+    if not (in_graph() and isinstance(rows, RaggedTensor)):
+        return rows
     with tf.device("CPU:0"):
-        return tf.RaggedTensor.from_row_splits(np.asarray(ids.values), np.asarray(ids.row_splits), validate=False)
+        return tf.RaggedTensor.from_row_splits(rows.values, rows.row_splits, validate=False)

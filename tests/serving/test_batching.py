@@ -1,6 +1,7 @@
 """Requests that come while a batch runs."""
 
 import asyncio
+import threading
 import time
 
 import numpy as np
@@ -28,6 +29,42 @@ def test_each_gets_its_own():
 
     assert asyncio.run(main()) == [[number] for number in range(40)]
     assert not faults
+
+
+def test_only_what_comes_beside_others_waits():
+    """A request alone starts at once. While it runs, two more wait for each other, and run together."""
+    sizes, held = [], threading.Event()
+
+    def run(columns):
+        sizes.append(len(columns["x"]))
+        if len(sizes) == 1:
+            held.wait(30)
+        else:
+            held.set()
+        return columns
+
+    async def main():
+        waiting = Batcher(run, wait=0.2)
+        first = asyncio.create_task(waiting({"x": np.array([0])}))
+        while not sizes:
+            await asyncio.sleep(0.001)
+        later = [asyncio.create_task(waiting({"x": np.array([1])}))]
+        await asyncio.sleep(0.02)
+        later.append(asyncio.create_task(waiting({"x": np.array([2])})))
+        return [(await one)["x"].tolist() for one in (first, *later)]
+
+    assert asyncio.run(asyncio.wait_for(main(), 60)) == [[0], [1], [2]]
+    assert sizes == [1, 2]
+
+
+def test_one_after_another_never_waits():
+    async def main():
+        waiting = Batcher(lambda columns: columns, wait=3600)
+        for number in range(3):
+            assert (await waiting({"x": np.array([number])}))["x"].tolist() == [number]
+            await asyncio.sleep(0)
+
+    asyncio.run(asyncio.wait_for(main(), 60))
 
 
 def test_a_fixed_number_of_rows():
