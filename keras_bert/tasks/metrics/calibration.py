@@ -102,9 +102,9 @@ def check_calibration(
 ) -> None:
     """Refuse values that a classifier of these labels cannot have."""
     if thresholds is not None and not (multi_label and len(thresholds) == len(labels)):
-        rule = f"thresholds must be one number for each of the {len(labels)} labels, with multi_label=True"
+        rule = f"thresholds needs multi_label=True and one number for each of the {len(labels)} labels"
     elif abstain_below and multi_label:
-        rule = "abstain_below is for a single label; with multi_label, a text may have no label. Leave it out"
+        rule = "abstain_below works only if each text has one label, without multi_label. Leave abstain_below out"
     elif not 0 < temperature < float("inf"):  # refuses NaN too
         rule = "temperature must be above 0 and finite"
     elif not all(0 <= value <= 1 for value in (*(thresholds or ()), abstain_below)):
