@@ -124,7 +124,7 @@ def test_a_student_is_exported_like_any_other(tmp_path):
     student = teacher_of("classifier").with_layers(1)
     student.fit(TEXTS, columns("classifier")[1], epochs=1, teacher=teacher_of("classifier"), verbose=0)
     keras_bert.export(student, tmp_path / "student")
-    served = tf.saved_model.load(str(next((tmp_path / "student").rglob("saved_model.pb")).parent))
+    served = tf.saved_model.load(str(tmp_path / "student" / "text" / "1"))
     scores = served.signatures["serving_default"](text=tf.constant(TEXTS))["scores"].numpy()
     expected = [list(answer.scores.values()) for answer in student.classify(TEXTS)]
     assert scores == pytest.approx(np.array(expected), abs=1e-6)

@@ -116,8 +116,8 @@ def test_an_own_loss_needs_no_metric():
 @pytest.mark.parametrize(
     ("task", "y", "message"),
     [
-        (Mood, [0.1, 0.5, 0.2, 0.3], "Write Mood.default_loss"),
-        (Mood, [[1, 0], [1, 0], [1, 0], [1, 0]], "Write Mood.default_loss"),
+        (Mood, [0.1, 0.5, 0.2, 0.3], "write Mood.default_loss"),
+        (Mood, [[1, 0], [1, 0], [1, 0], [1, 0]], "write Mood.default_loss"),
         (Scorer, ["a", "b", "c", "d"], r"Scorer.target_ids.*Received: y\[0\]='a'"),
         (Scorer, [[1], [1, 2], [1], [1]], "not an array of numbers"),
         (Scorer, [0.1, float("nan"), 0.2, 0.3], "at row 1"),

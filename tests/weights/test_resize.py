@@ -52,7 +52,7 @@ def test_fewer_blocks():
     same = bert.resize(num_hidden_layers=layers)
     inputs = bert.preprocessor(["w1 w2"])
     assert np.array_equal(array(same(inputs)["pooled_output"]), array(bert(inputs)["pooled_output"]))
-    with pytest.raises(ValueError, match=rf"has {layers} blocks, .*Received: num_hidden_layers=0"):
+    with pytest.raises(ValueError, match=rf"must be from 1 to {layers}, .*Received: num_hidden_layers=0"):
         bert.resize(num_hidden_layers=0)
 
 
