@@ -175,7 +175,7 @@ def test_too_few_rows_are_reported(caplog):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"thresholds": (0.1, 0.2, 0.3)}, "with multi_label=True"),
+        ({"thresholds": (0.1, 0.2, 0.3)}, "thresholds needs multi_label=True"),
         ({"thresholds": (0.1,), "multi_label": True}, "for each of the 3 labels"),
         ({"thresholds": (0.1, 0.2, 3.0), "multi_label": True}, "between 0 and 1"),
         ({"abstain_below": 0.5, "multi_label": True}, "abstain_below works only if each text has one label"),
