@@ -2,8 +2,7 @@
 
 from keras_bert.text.tensors import tf
 
-CELLS = 2**16  # of any batch
-CELL_BYTES = 60  # two strings of 24 bytes, three numbers of 4
+CELLS = 2**16  # of any batch; a cell takes 60 bytes
 COLUMNS = ("type", "text", "start", "end", "score")
 
 
