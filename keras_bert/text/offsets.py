@@ -1,5 +1,6 @@
 """From the bytes of the normalized words back to the characters of the given text."""
 
+from functools import cache
 from typing import Any
 
 from keras_bert.lazy import tf
@@ -8,6 +9,7 @@ from keras_bert.text.row_ids import row_ids
 
 _SCRIPTS = 0x32400  # all characters with a rule of their own are below this, except
 _TAGS = range(0xE0000, 0xE1000)
+_BLOCK = 0xC00
 
 
 class Aligner:
@@ -19,15 +21,8 @@ class Aligner:
     def __init__(self, normalizer: Normalizer) -> None:
         self._normalizer = normalizer
         with tf.init_scope(), tf.device("CPU:0"):
-            self._widths = tf.concat(
-                [
-                    self._measure(range(_SCRIPTS)),
-                    tf.fill([_TAGS.start - _SCRIPTS], tf.constant(4, tf.uint8)),
-                    self._measure(_TAGS),
-                    tf.fill([0x110000 - _TAGS.stop], tf.constant(4, tf.uint8)),
-                ],
-                axis=0,
-            )  # [0x110000]
+            rules = normalizer.lowercase, normalizer.strip_accents, normalizer.split_cjk
+            self._widths = _widths(*rules, tuple(normalizer.stand_ins))
             lengths = {stand_in: len(token) for token, stand_in in normalizer.stand_ins.items()}
             self._lengths = tf.constant([lengths.get(chr(number), 1) for number in range(32)])
 
@@ -69,12 +64,6 @@ class Aligner:
         begin = tf.gather(tf.gather(given, begins), rows)
         return tf.gather(given, first) - begin, tf.gather(given, last + 1) - begin
 
-    def _measure(self, points: range) -> Any:
-        """How many bytes of words each of these characters leaves as a text of its own."""
-        characters = tf.strings.unicode_encode(tf.range(points.start, points.stop)[:, None], "UTF-8")
-        left = tf.strings.regex_replace(self._normalizer.normalize(characters), r"[ \t\n\r]+", "")
-        return tf.cast(tf.strings.length(left), tf.uint8)
-
     def _reordered_owners(self, points: Any, words: Any) -> Any:
         """The character that each byte came from, where NFD has sorted marks that are kept.
 
@@ -92,3 +81,19 @@ class Aligner:
         owners = tf.scatter_nd(order[:, None], tf.gather(row_ids(alone.row_lengths()), source), tf.shape(together))
         widths = 1 + sum(tf.cast(together >= first, tf.int32) for first in (0x80, 0x800, 0x10000))
         return tf.gather(owners, row_ids(widths))
+
+
+@cache
+def _widths(lowercase: bool, strip_accents: bool, split_cjk: bool, special_tokens: tuple[str, ...]) -> Any:
+    """How many bytes of words each character leaves as a text of its own: [0x110000]."""
+    normalizer = Normalizer(lowercase, strip_accents, split_cjk, special_tokens)
+
+    def measure(first: int, count: int) -> Any:
+        characters = tf.strings.unicode_encode(tf.range(first, first + count)[:, None], "UTF-8")
+        left = tf.strings.regex_replace(normalizer.normalize(characters), r"[ \t\n\r]+", "")
+        return tf.cast(tf.strings.length(left), tf.uint8)
+
+    # In blocks, because the steps for rare letters run only on the blocks that have one.
+    scripts = [measure(first, _BLOCK) for first in range(0, _SCRIPTS, _BLOCK)]
+    gap, rest = (tf.fill([count], tf.constant(4, tf.uint8)) for count in (_TAGS.start - _SCRIPTS, 0x110000 - _TAGS.stop))
+    return tf.concat([*scripts, gap, measure(_TAGS.start, len(_TAGS)), rest], 0)
