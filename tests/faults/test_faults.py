@@ -1,4 +1,4 @@
-"""Twenty faults, each of another command or kind. `make soak` draws hundreds."""
+"""Faults, each of another command or kind. `make soak` draws hundreds."""
 
 import shutil
 
@@ -19,7 +19,7 @@ FAULTS = {
     "download": "kill full clock",
     "pretrain": "kill",
     "finetune": "kill",
-    "export": "kill full",
+    "export": "kill",
 }
 
 
