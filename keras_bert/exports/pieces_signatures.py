@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import numpy as np
+
 from keras_bert.lazy import tf
 from keras_bert.tasks.signature import Signature, strings
 from keras_bert.text.packing import kept_lengths
@@ -56,9 +58,9 @@ def pieces_signatures(preprocessor: Preprocessor, tokenizer: Any, seq_length: in
     }
 
 
-def piece_names(vocabulary: Vocabulary) -> list[bytes]:
+def piece_names(vocabulary: Vocabulary) -> np.ndarray:
     """The pieces as a graph can hold them, by id."""
-    return [token.encode("utf-8", "replace") for token in vocabulary.tokens]
+    return np.array([token.encode("utf-8", "replace") for token in vocabulary.tokens], object)
 
 
 def _byte_of_character(text: "tf.Tensor", row: "tf.Tensor") -> Any:

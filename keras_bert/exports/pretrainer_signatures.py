@@ -7,25 +7,31 @@ from typing import Any
 import keras
 
 from keras_bert.exports.pieces_signatures import piece_names
-from keras_bert.lazy import tf
 from keras_bert.pretraining.fill_mask import MASK, mask_tokenizer
 from keras_bert.pretraining.pretrainer import POSITIONS, Pretrainer
 from keras_bert.tasks.decoding.in_batches import in_batches
 from keras_bert.tasks.signature import Signature, pack_texts, strings
+from keras_bert.text.tensors import tf
 
 TOP = 10  # pieces for each mask
 
 
 def pretrainer_signatures(
-    pretrainer: Pretrainer, encode: Callable[[dict[str, Any]], dict[str, Any]], seq_length: int
+    pretrainer: Pretrainer,
+    encode: Callable[[dict[str, Any]], dict[str, Any]],
+    seq_length: int,
+    run_of: Callable[[keras.Model], Any],
 ) -> dict[str, Signature]:
-    """`fill_mask` and, where there is a head for it, `is_next`. encode: runs the exported encoder on packed rows."""
+    """`fill_mask` and, where there is a head for it, `is_next`.
+
+    encode: runs the exported encoder on packed rows. run_of: from a model, the head, to what runs it.
+    """
     signatures = {}
     preprocessor, outputs = pretrainer.bert.preprocessor, pretrainer.bert.output
     if MASK in preprocessor.vocabulary:
-        signatures["fill_mask"] = _fill_mask(pretrainer, encode, seq_length)
+        signatures["fill_mask"] = _fill_mask(pretrainer, encode, seq_length, run_of)
     if pretrainer.nsp:
-        head = keras.Model(outputs["pooled_output"], pretrainer.output["nsp_logits"])
+        head = run_of(keras.Model(outputs["pooled_output"], pretrainer.output["nsp_logits"]))
 
         def is_next(text: tf.Tensor, text_pair: tf.Tensor) -> dict[str, tf.Tensor]:
             rows, truncated = pack_texts(preprocessor, (text, text_pair), seq_length)
@@ -36,7 +42,7 @@ def pretrainer_signatures(
     return signatures
 
 
-def _fill_mask(pretrainer: Pretrainer, encode: Any, seq_length: int) -> Signature:
+def _fill_mask(pretrainer: Pretrainer, encode: Any, seq_length: int, run_of: Any) -> Signature:
     """`token`, `id`, `score` [B, M, 10]: the best pieces for each [MASK], of which a text has `count` [B].
 
     `start`, `end` [B, M]: the characters of each [MASK]. Those that were truncated with the text are left out.
@@ -45,8 +51,8 @@ def _fill_mask(pretrainer: Pretrainer, encode: Any, seq_length: int) -> Signatur
     tokenizer = mask_tokenizer(preprocessor)
     packer = replace(preprocessor.packer, max_length=seq_length)
     inputs = [pretrainer.bert.output["sequence_output"], pretrainer.input[POSITIONS]]
-    head = keras.Model(inputs, pretrainer.output["mlm_logits"])
-    top = min(TOP, len(vocabulary))
+    head = run_of(keras.Model(inputs, pretrainer.output["mlm_logits"]))
+    top, names = min(TOP, len(vocabulary)), piece_names(vocabulary)
 
     def best(batch: dict[str, tf.Tensor]) -> tf.Tensor:
         vectors = batch["vectors"][:, tf.newaxis]  # [M, 1, H]
@@ -63,7 +69,7 @@ def _fill_mask(pretrainer: Pretrainer, encode: Any, seq_length: int) -> Signatur
         number = tf.gather(tf.cast(ids.row_starts(), tf.int32), place[:, 0]) + place[:, 1] - 1  # without [CLS]
         best_ids = tf.cast(found[:, 1], tf.int32)
         masks = {
-            "token": tf.gather(tf.constant(piece_names(vocabulary)), best_ids),
+            "token": tf.gather(tf.constant(names), best_ids),
             "id": best_ids,
             "score": found[:, 0],
             "start": tf.gather(start.values, number),

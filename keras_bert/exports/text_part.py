@@ -13,10 +13,10 @@ from keras_bert.compat import trackable
 from keras_bert.exports.encoder_part import specs, trace, trace_all, traced, tracked
 from keras_bert.exports.pieces_signatures import piece_names
 from keras_bert.exports.pretrainer_signatures import pretrainer_signatures
-from keras_bert.lazy import tf
 from keras_bert.pretraining.pretrainer import Pretrainer
 from keras_bert.tasks.signature import Signature, pack_texts, text_signatures
 from keras_bert.tasks.task import Task
+from keras_bert.text.tensors import tf
 from keras_bert.vectors import Pooling, features
 
 SERVED = ("embedding", "pooled_output", "truncated")
@@ -73,8 +73,13 @@ def text_model(model: Any) -> keras.Model:
     return keras.Model(bert.input, {**bert.output, "embedding": embedding})
 
 
-def signatures_of(model: Any, run: Run, seq_length: int) -> dict[str, Signature]:
-    """The signatures for strings of a task, a `Bert` or a `Pretrainer`. run: its `text_model`."""
+def signatures_of(
+    model: Any, run: Run, seq_length: int, run_of: Callable[[keras.Model], Run] = lambda head: head
+) -> dict[str, Signature]:
+    """The signatures for strings of a task, a `Bert` or a `Pretrainer`.
+
+    run: its `text_model`. run_of: from a model, a head of the `Pretrainer`, to what runs it.
+    """
     if isinstance(model, Task):
         return model.signatures(run, seq_length)
     preprocessor = getattr(model, "bert", model).preprocessor
@@ -85,7 +90,9 @@ def signatures_of(model: Any, run: Run, seq_length: int) -> dict[str, Signature]
         return {name: found[name] for name in SERVED}
 
     signatures = text_signatures(answer)
-    return signatures | pretrainer_signatures(model, run, seq_length) if isinstance(model, Pretrainer) else signatures
+    if isinstance(model, Pretrainer):
+        signatures |= pretrainer_signatures(model, run, seq_length, run_of)
+    return signatures
 
 
 def _attention(bert: Any, seq_length: int, wanted: bool) -> dict[str, Signature]:

@@ -24,12 +24,17 @@ def to_onnx(model: keras.Model, *, int8: bool = False) -> Any:
     need("onnx", "An ONNX graph", "onnxruntime")
     plain = plain_model(model)
     graph = Graph(int8=int8)
-    inputs = {name: Value(name, x.dtype, x.shape) for name, x in plain.input.items()}
+    inputs = {name: Value(name, x.dtype, x.shape) for name, x in inputs_of(plain).items()}
     found = _walk(graph, plain, plain.get_config(), inputs)
     symbolic = plain.output if isinstance(plain.output, dict) else {"output": plain.output}
     found = found if isinstance(found, dict) else {"output": found}
     outputs = {name: Value(found[name], "float32", x.shape) for name, x in symbolic.items()}
     return graph.model(inputs, outputs)
+
+
+def inputs_of(model: keras.Model) -> dict[str, Any]:
+    """The symbolic inputs of a model by name, in their order."""
+    return model.input if isinstance(model.input, dict) else {x.name: x for x in keras.tree.flatten(model.input)}
 
 
 def plain_model(model: keras.Model) -> keras.Model:

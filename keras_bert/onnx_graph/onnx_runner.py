@@ -10,7 +10,7 @@ import numpy as np
 
 from keras_bert.inputs import INPUTS
 from keras_bert.installation import need
-from keras_bert.onnx_graph.convert import to_onnx
+from keras_bert.onnx_graph.convert import inputs_of, to_onnx
 from keras_bert.onnx_graph.graph import Graph, Value
 from keras_bert.text.numpy_tensors import RaggedTensor
 from keras_bert.text.tensors import arrays
@@ -27,7 +27,7 @@ class OnnxRunner:
     def __init__(self, model: keras.Model, *, int8: bool = False) -> None:
         self.model = model
         self.session = _session(to_onnx(model, int8=int8))
-        self.inputs = {name: x.dtype for name, x in model.input.items()}
+        self.inputs = {name: x.dtype for name, x in inputs_of(model).items()}
         self.outputs = [output.name for output in self.session.get_outputs()]
         self.several = isinstance(model.output, dict)
 

@@ -13,6 +13,7 @@ from keras_bert.text.packing import Packer
 from keras_bert.text.plain_tokenizer import make_tokenizer
 from keras_bert.text.preprocessor import text_columns
 from keras_bert.text.rules import TextRules
+from keras_bert.text.tensors import in_graph
 from keras_bert.text.texts import as_texts
 from keras_bert.text.tokenized_rows import TokenizedRows, pieces
 from keras_bert.text.vocabulary import Vocabulary
@@ -125,11 +126,12 @@ def is_next(pretrainer: Any, first: Any, second: Any) -> Any:
 
 def mask_tokenizer(preprocessor: Any) -> Any:
     """A tokenizer that takes [MASK] in a text as the special token."""
-    return _mask_tokenizer(preprocessor.vocabulary, TextRules.of(preprocessor), preprocessor.max_word_length)
+    rules = TextRules.of(preprocessor)
+    return _mask_tokenizer(preprocessor.vocabulary, rules, preprocessor.max_word_length, in_graph())
 
 
 @lru_cache(maxsize=2)
-def _mask_tokenizer(vocabulary: Vocabulary, rules: TextRules, longest: int) -> Any:
+def _mask_tokenizer(vocabulary: Vocabulary, rules: TextRules, longest: int, graph: bool) -> Any:
     return make_tokenizer(vocabulary, **vars(rules), special_tokens_in_text=True, max_word_length=longest)
 
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 Columns = dict[str, np.ndarray]
+Run = Callable[[Columns], Columns]
 
 
 class Overloaded(RuntimeError):
@@ -34,7 +35,7 @@ class Batcher:
 
     def __init__(
         self,
-        run: Callable[[Columns], Columns],
+        run: Run,
         *,
         max_rows: int = 64,
         max_bytes: int = 1 << 20,

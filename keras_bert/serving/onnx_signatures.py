@@ -1,29 +1,44 @@
-"""The signatures of an export with text in and answers out, in which ONNX Runtime computes the model."""
+"""The signatures of an export with text in and answers out: ONNX Runtime computes the model, and numpy the rest."""
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import keras
+import numpy as np
 
-from keras_bert.exports.encoder_part import trace
+from keras_bert.compat import read_saved_model
 from keras_bert.exports.manifest import MANIFEST
 from keras_bert.exports.text_part import signatures_of, text_model
 from keras_bert.lazy import tf
 from keras_bert.onnx_graph.onnx_runner import OnnxRunner
-from keras_bert.pretraining.pretrainer import Pretrainer
 from keras_bert.storage import read_json
+from keras_bert.text.tensors import arrays
 from keras_bert.weights.load import build
 from keras_bert.weights.our_export import read_checkpoint, read_task
 
 _OUTPUTS = ("embedding", "pooled_output", "sequence_output")  # of a model that is no task
 
 
-def onnx_signatures(folder: Path, *, int8: bool) -> dict[str, Any]:
-    """The signatures of a version of `text`, but for `attention` and `logits`.
+class OnnxSignature(NamedTuple):
+    """A signature from arrays to arrays. Its inputs and outputs are described as those of the SavedModel are."""
 
-    Tokenizer, packing and decoding stay in TensorFlow. The weights are in the session only, so they take memory
-    once.
+    function: Callable[..., dict[str, Any]]
+    structured_input_signature: tuple[tuple[()], dict[str, Any]]
+    structured_outputs: dict[str, Any]
+
+    def __call__(self, **columns: np.ndarray) -> dict[str, np.ndarray]:
+        with arrays():
+            found = self.function(**columns)
+        outputs = sorted(self.structured_outputs.items())
+        return {name: np.asarray(found[name], spec.dtype.as_numpy_dtype) for name, spec in outputs}
+
+
+def onnx_signatures(folder: Path, *, int8: bool) -> tuple[Any, dict[str, OnnxSignature]]:
+    """The tokenizer of a version of `text`, and its signatures, but for `attention` and `logits`.
+
+    The weights are in the session only, so they take memory once.
     """
     facts = read_json(folder / MANIFEST)
     if facts.get("dtype") == "int8":
@@ -40,30 +55,37 @@ def onnx_signatures(folder: Path, *, int8: bool) -> dict[str, Any]:
     run = text_model(model)
     if isinstance(run.output, dict):
         run = keras.Model(run.input, {name: run.output[name] for name in _OUTPUTS})
-    outputs = run.output
-    runner = OnnxRunner(run, int8=int8)
-    if not isinstance(model, Pretrainer):  # whose heads are asked apart
-        _free(model)
-    names = list(run.input)
-
-    def compute(*inputs: Any) -> list[Any]:
-        found = runner.on_padded(dict(zip(names, inputs, strict=True)))
-        return [found[name] for name in outputs] if isinstance(outputs, dict) else list(found.values())
+    runner, names = OnnxRunner(run, int8=int8), list(run.input)
+    computing = threading.Lock()  # ONNX Runtime uses all cores for one batch
 
     def on_rows(rows: dict[str, Any]) -> Any:
-        symbolic = keras.tree.flatten(outputs)
-        found = tf.numpy_function(compute, [rows[name] for name in names], [tf.float32] * len(symbolic))
-        for tensor, one in zip(found, symbolic, strict=True):
-            tensor.set_shape(one.shape)
-        return dict(zip(outputs, found, strict=True)) if isinstance(outputs, dict) else found[0]
+        with computing:
+            found = runner.on_padded({name: rows[name] for name in names})
+        return found if isinstance(run.output, dict) else next(iter(found.values()))
 
-    asked = signatures_of(model, on_rows, facts["seq_length"])
-    return {name: trace(_by_keyword(signature.function), signature.inputs) for name, signature in asked.items()}
+    with arrays():
+        asked = signatures_of(model, on_rows, facts["seq_length"], _head_runner)
+    _free(model)
+    specs = _specs(folder)
+    signatures = {name: OnnxSignature(asked[name].function, *specs[name]) for name in specs if name in asked}
+    return getattr(model, "bert", model).preprocessor.plain_tokenizer, signatures
 
 
-def _by_keyword(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function as a signature of a SavedModel takes its arguments."""
-    return lambda **inputs: function(**inputs)
+def _head_runner(head: keras.Model) -> Callable[[Any], Any]:
+    runner = OnnxRunner(head)
+    return lambda inputs: runner.on_inputs(dict(zip(runner.inputs, keras.tree.flatten(inputs), strict=True)))
+
+
+def _specs(folder: Path) -> dict[str, Any]:
+    """What goes in and out of each signature of a SavedModel."""
+    graph = read_saved_model((folder / "saved_model.pb").read_bytes()).meta_graphs[0]
+
+    def described(tensors: Any) -> dict[str, Any]:
+        return {name: tf.TensorSpec(one.tensor_shape, one.dtype, name) for name, one in sorted(tensors.items())}
+
+    return {
+        name: (((), described(one.inputs)), described(one.outputs)) for name, one in sorted(graph.signature_def.items())
+    }
 
 
 def _free(model: Any) -> None:

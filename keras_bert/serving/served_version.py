@@ -1,19 +1,22 @@
 """SavedModels as the development server runs them, whatever made them."""
 
 import asyncio
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from keras_bert.exports.manifest import MANIFEST
 from keras_bert.exports.new_version import PARTS, served_name
 from keras_bert.lazy import tf
-from keras_bert.serving.batcher import Batcher
+from keras_bert.serving.batcher import Batcher, Columns, Run
 from keras_bert.serving.predict_requests import BadRequest, Request
 from keras_bert.serving.work_limit import TooMuchWork, most_pieces, refusal
 from keras_bert.storage import literal_path, read_json
+from keras_bert.text.numpy_examples import InvalidArgumentError
+from keras_bert.text.tensors import arrays
 
 _COUNTING = ThreadPoolExecutor(1, thread_name_prefix="count")  # only one, since it takes memory
 _TYPES = {"string": "DT_STRING", "int32": "DT_INT32", "float32": "DT_FLOAT", "bool": "DT_BOOL"}
@@ -39,7 +42,7 @@ def find_models(directory: Path, *, onnx: bool = False, int8: bool = False) -> "
         }
         for number, version in versions.items():
             tokenizers.setdefault(number, getattr(version.loaded, "tokenize", None))
-            version.tokenize = tokenizers[number]
+            version.tokenize = version.tokenize or tokenizers[number]
         if versions:
             models[served_name(directory.resolve().name, part)] = versions
     if not models:
@@ -65,7 +68,7 @@ class ServedVersion:
         self.part = folder.parent.name
         self.facts = read_json(folder / MANIFEST)
         self.signatures = self.load(folder)
-        self.batchers = {name: batcher(function) for name, function in self.signatures.items()}
+        self.batchers = {name: batcher(function, self.runner(function)) for name, function in self.signatures.items()}
 
     def load(self, folder: Path) -> dict[str, Any]:
         """The signatures of the SavedModel."""
@@ -80,6 +83,23 @@ class ServedVersion:
             ) from error
         return dict(self.loaded.signatures)
 
+    @staticmethod
+    def runner(function: Any) -> Run:
+        """The signature as a function from columns to columns."""
+        specs = function.structured_input_signature[1]
+
+        def run(columns: Columns) -> Columns:
+            inputs = {name: tf.constant(array, specs[name].dtype) for name, array in columns.items()}
+            try:
+                outputs = function(**inputs)
+            except UnicodeDecodeError:  # from the message of an op, which quotes the bytes it refused
+                raise BadRequest("The model could not decode the bytes of this request. Send text in UTF-8.") from None
+            except tf.errors.InvalidArgumentError as error:
+                raise BadRequest(_reason(error.message)) from None
+            return {name: tensor.numpy() for name, tensor in sorted(outputs.items())}
+
+        return run
+
     async def run(self, request: Request, max_pieces: int) -> dict[str, Any]:
         """The answer to a request, unless it is too much work."""
         outputs = self.signatures[request.signature].structured_outputs
@@ -93,8 +113,8 @@ class ServedVersion:
 
     def _pieces(self, rows: list[list[bytes]]) -> list[int]:
         """The number of pieces of the texts of each row."""
-        ids = self.tokenize(tf.constant([text for row in rows for text in row], tf.string))
-        counts = iter(ids.merge_dims(1, 2).row_lengths().numpy().tolist())
+        ids = self.tokenize(np.array([text for row in rows for text in row], object))
+        counts = iter(np.asarray(ids.merge_dims(1, 2).row_lengths()).tolist())
         return [sum(islice(counts, len(row))) for row in rows]
 
     def metadata(self) -> dict[str, Any]:
@@ -120,27 +140,28 @@ class OnnxVersion(ServedVersion):
     def load(self, folder: Path) -> dict[str, Any]:
         from keras_bert.serving.onnx_signatures import onnx_signatures  # needs Keras, which the rest does without
 
-        return onnx_signatures(folder, int8=self.int8)
+        self.tokenizer, signatures = onnx_signatures(folder, int8=self.int8)
+        return signatures
+
+    def tokenize(self, texts: Any) -> Any:
+        with arrays():
+            return self.tokenizer.tokenize(texts)
+
+    @staticmethod
+    def runner(signature: Any) -> Run:
+        def run(columns: Columns) -> Columns:
+            try:
+                return signature(**columns)
+            except InvalidArgumentError as error:
+                raise BadRequest(str(error)) from None
+
+        return run
 
 
-def batcher(function: Any) -> Batcher:
+def batcher(function: Any, run: Run) -> Batcher:
     """Runs requests together, unless the signature takes a fixed number of rows, as that of attention does."""
     sizes = [spec.shape[0] for spec in function.structured_input_signature[1].values() if spec.shape.rank]
-    return Batcher(_runner(function), max_rows=next((size for size in sizes if size), 64))
-
-
-def _runner(function: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    specs = function.structured_input_signature[1]
-
-    def run(columns: dict[str, Any]) -> dict[str, Any]:
-        inputs = {name: tf.constant(array, specs[name].dtype) for name, array in columns.items()}
-        try:
-            outputs = function(**inputs)
-        except UnicodeDecodeError:  # from the message of an op, which quotes the bytes it refused
-            raise BadRequest("The model could not decode the bytes of this request. Send text in UTF-8.") from None
-        return {name: tensor.numpy() for name, tensor in sorted(outputs.items())}
-
-    return run
+    return Batcher(run, max_rows=next((size for size in sizes if size), 64))
 
 
 def _described(spec: Any) -> dict[str, Any]:
@@ -148,3 +169,10 @@ def _described(spec: Any) -> dict[str, Any]:
     sizes = [{"size": str(-1 if size is None else size), "name": ""} for size in (() if any_rank else spec.shape)]
     shape = {"dim": sizes, "unknown_rank": any_rank}
     return {"dtype": _TYPES[spec.dtype.name], "tensor_shape": shape, "name": spec.name}
+
+
+def _reason(message: str) -> str:
+    """The message of an op, without its place in the graph."""
+    around = ("Graph execution error", "Detected at node", "<stack traces", "\t")
+    said = [line for line in message.splitlines() if line.strip() and not line.startswith(around)]
+    return said[0] if said else "The model could not compute this."

@@ -5,7 +5,6 @@ from http import HTTPMethod
 from typing import TYPE_CHECKING, Any
 
 from keras_bert.installation import need
-from keras_bert.lazy import tf
 from keras_bert.serving.batcher import Overloaded
 from keras_bert.serving.classify_requests import read_examples, write_results
 from keras_bert.serving.memory_limit import MemoryLimit
@@ -92,8 +91,6 @@ def application(
         match error:
             case HTTPException():
                 status, message = error.status_code, error.detail
-            case tf.errors.InvalidArgumentError():
-                status, message = 400, _reason(error.message)
             case ClientDisconnect():
                 status, message = 499, "The client left."  # nobody reads it
             case BadRequest() | TooMuchWork() | Overloaded():
@@ -103,7 +100,7 @@ def application(
         shown = message.encode("utf-8", "backslashreplace").decode()  # it may quote half of a surrogate pair
         return JSONResponse({"error": shown}, status, getattr(error, "headers", None))
 
-    kinds = (HTTPException, ClientDisconnect, tf.errors.InvalidArgumentError, *_STATUS, Exception)
+    kinds = (HTTPException, ClientDisconnect, *_STATUS, Exception)
     return Starlette(
         routes=[Route("/{path:path}", answer, methods=list(HTTPMethod))],
         exception_handlers=dict.fromkeys(kinds, refused),
@@ -131,10 +128,3 @@ def _version(kind: str | None, value: str | None, versions: dict[int, ServedVers
 def _status(versions: list[int]) -> dict[str, Any]:
     state = {"state": "AVAILABLE", "status": {"error_code": "OK", "error_message": ""}}
     return {"model_version_status": [{"version": str(version), **state} for version in versions]}
-
-
-def _reason(message: str) -> str:
-    """The message of an op, without its place in the graph."""
-    around = ("Graph execution error", "Detected at node", "<stack traces", "\t")
-    said = [line for line in message.splitlines() if line.strip() and not line.startswith(around)]
-    return said[0] if said else "The model could not compute this."

@@ -71,11 +71,12 @@ class RaggedTensor:
         nested = isinstance(self.values, RaggedTensor)
         return RaggedTensor(self.values.gather(places) if nested else self.values[places], splits)
 
-    def to_tensor(self, default_value: Any = 0, shape: Any = (None, None)) -> np.ndarray:
-        """Dense [B, S], with the default value after the end of each row."""
+    def to_tensor(self, default_value: Any = None, shape: Any = (None, None)) -> np.ndarray:
+        """Dense [B, S], with the default value, 0 or no bytes, after the end of each row."""
         lengths = self.row_lengths()
         width = shape[1] or max(lengths, default=0)
-        found = np.full((self.nrows(), width), default_value, self.values.dtype)
+        empty = (b"" if self.dtype == object else 0) if default_value is None else default_value
+        found = np.full((self.nrows(), width, *self.values.shape[1:]), empty, self.dtype)
         inside = np.arange(width) < lengths[:, None]
         found[inside] = self.values
         return found

@@ -7,10 +7,11 @@ module. Names, arguments and results are those of TensorFlow. Strings are UTF-8 
 import contextlib
 from collections.abc import Sequence
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from keras_bert.text.numpy_examples import FixedLenFeature, InvalidArgumentError, parse_example
 from keras_bert.text.numpy_ragged import RaggedTensor, ragged_constant, ragged_range, splits_of
 from keras_bert.text.philox import random_bits
 
@@ -18,18 +19,28 @@ from keras_bert.text.philox import random_bits
 
 int32, int64, float32, float64, string = np.int32, np.int64, np.float32, np.float64, np.object_
 bool = np.bool_
+Tensor = np.ndarray
 newaxis = None
 ragged = SimpleNamespace(range=ragged_range, constant=ragged_constant)
-ones_like, pad, sort, reduce_max, reduce_any = np.ones_like, np.pad, np.sort, np.max, np.any  # with the same arguments
+# With the same arguments:
+ones_like, zeros_like, pad, sort, reduce_max, reduce_any = np.ones_like, np.zeros_like, np.pad, np.sort, np.max, np.any
+repeat, equal = np.repeat, np.equal
+
+
+class TensorSpec(NamedTuple):
+    """The shape and the type of an argument."""
+
+    shape: Any = None
+    dtype: Any = float32
+    name: str | None = None
 
 
 def _array(x: Any, like: Any = None) -> np.ndarray:
     """An array; Python's own numbers get the type of the array `like`, or else TensorFlow's defaults."""
     if isinstance(x, np.ndarray | np.generic):
         return np.asarray(x)
-    x = np.asarray(x.encode() if isinstance(x, str) else x)
-    if x.dtype.kind in "SU":
-        return x.astype(object)
+    if (x := np.asarray(x)).dtype.kind in "SU":
+        return constant(x.ravel().tolist(), string).reshape(x.shape)
     if like is not None:
         return x.astype(like.dtype)
     return x.astype({"i": "int32", "f": "float32"}.get(x.dtype.kind, x.dtype))
@@ -47,7 +58,7 @@ def convert_to_tensor(x: Any) -> np.ndarray:
 def constant(x: Any, dtype: Any = None, name: str | None = None) -> np.ndarray:
     if dtype is not string:
         return _array(x) if dtype is None else np.asarray(x, dtype)
-    found = np.empty(np.shape(x) if isinstance(x, list) else (), object)  # bytes are no sequence here
+    found = np.empty(len(x) if isinstance(x, list) else (), object)  # bytes are no sequence here
     found[...] = [text.encode() if isinstance(text, str) else text for text in x] if isinstance(x, list) else x
     return found
 
@@ -70,6 +81,19 @@ def ensure_shape(x: Any, shape: Any) -> Any:
 
 def device(name: str) -> Any:
     return contextlib.nullcontext()
+
+
+def identity(x: Any) -> Any:
+    return x
+
+
+def control_dependencies(checks: Any) -> Any:
+    return contextlib.nullcontext()
+
+
+def _assert_less_equal(x: Any, y: Any, message: str) -> None:
+    if x > y:
+        raise InvalidArgumentError(message)
 
 
 class Variable:
@@ -116,6 +140,10 @@ def size(x: Any) -> Any:
 
 def reshape(x: Any, dims: Any) -> np.ndarray:
     return np.reshape(x, tuple(dims))
+
+
+def sequence_mask(lengths: Any, width: Any) -> np.ndarray:
+    return np.arange(width) < np.asarray(lengths)[..., None]
 
 
 def stack(values: Sequence[Any], axis: int = 0) -> np.ndarray:
@@ -184,6 +212,8 @@ def searchsorted(x: Any, values: Any) -> np.ndarray:
 def gather(x: Any, index: Any, batch_dims: int = 0) -> Any:
     if isinstance(x, RaggedTensor):
         return x.gather(np.asarray(index))
+    if batch_dims and index.ndim < x.ndim:
+        return np.take_along_axis(x, index[:, None], -1)[:, 0]
     return np.take_along_axis(x, index, -1) if batch_dims else _array(x)[index]
 
 
@@ -224,6 +254,10 @@ def _top_k(x: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     return np.take_along_axis(x, places, -1), places
 
 
+def sigmoid(x: np.ndarray) -> np.ndarray:
+    return 0.5 * (1 + np.tanh(0.5 * x))  # does not overflow
+
+
 def _softmax(x: np.ndarray) -> np.ndarray:
     powers = np.exp(x - x.max(-1, keepdims=True))
     return powers / powers.sum(-1, keepdims=True)
@@ -240,6 +274,7 @@ math = SimpleNamespace(
     unsorted_segment_sum=lambda data, ids, count: _segments(data, ids, count, np.add, 0),
     unsorted_segment_max=lambda data, ids, count: _segments(data, ids, count, np.maximum, _least(data)),
     unsorted_segment_min=lambda data, ids, count: _segments(data, ids, count, np.minimum, _most(data)),
+    bincount=lambda x, minlength, dtype: np.bincount(x, minlength=minlength).astype(dtype),
     count_nonzero=lambda x, axis, dtype: np.count_nonzero(x, axis).astype(dtype),
     is_inf=np.isinf,
     is_nan=np.isnan,
@@ -247,6 +282,9 @@ math = SimpleNamespace(
 )
 nn = SimpleNamespace(softmax=_softmax)
 raw_ops = SimpleNamespace(UniqueV2=_unique_rows)
+io = SimpleNamespace(FixedLenFeature=FixedLenFeature, parse_example=parse_example)
+debugging = SimpleNamespace(assert_less_equal=_assert_less_equal)
+strings = SimpleNamespace(length=lambda x: np.array([len(text) for text in x], int32))
 
 
 # === Random numbers ===

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from keras_bert.checks import check_choice
+from keras_bert.text.numpy_examples import InvalidArgumentError
 from keras_bert.text.tensors import tf
 
 TRUNCATIONS = ("longest_first", "only_first", "only_second", "waterfall")
@@ -115,7 +116,7 @@ def kept_lengths(lengths: "tf.Tensor", room: int, truncation: str) -> "tf.Tensor
         with tf.control_dependencies([tf.debugging.Assert(longest <= room, [rule, longest])]):
             others = tf.identity(others)
     elif found > room:
-        raise ValueError(f"{rule} {found} pieces")
+        raise InvalidArgumentError(f"{rule} {found} pieces")
     one = tf.clip_by_value(room - others, 0, lengths[:, index])
     return tf.concat([lengths[:, :index], one[:, tf.newaxis], lengths[:, index + 1 :]], axis=1)
 

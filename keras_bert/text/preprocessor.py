@@ -12,7 +12,7 @@ from keras_bert.installation import need_tensorflow
 from keras_bert.text.packing import Packer, check_seq_length
 from keras_bert.text.plain_tokenizer import PlainTokenizer, make_tokenizer
 from keras_bert.text.ragged_rows import ragged_rows
-from keras_bert.text.tensors import in_graph, tf
+from keras_bert.text.tensors import in_arrays, in_graph, tf
 from keras_bert.text.texts import as_texts
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.text.windows import windows
@@ -140,23 +140,27 @@ class Preprocessor(keras.layers.Layer):
         rules = self.lowercase, self.strip_accents, self.split_cjk, self.special_tokens_in_text
         return PlainTokenizer(self.vocabulary, *rules, max_word_length=self.max_word_length)
 
+    @property
+    def _engine(self) -> Any:
+        return self._tokenizer if in_graph() else self.plain_tokenizer
+
     # === Pieces ===
 
     def tokens(self, texts: Any) -> list:
         """The pieces of one text as strings; for a batch, a list for each text."""
-        return self._tokenizer.tokens(texts)
+        return self._engine.tokens(texts)
 
     def tokenize(self, texts: Any) -> Any:
         """The ids of a batch of texts, ragged int32 [B, (words), (pieces)]; for one text, [(words), (pieces)]."""
-        return self._tokenizer.tokenize(texts)
+        return self._engine.tokenize(texts)
 
     def tokenize_with_offsets(self, texts: Any) -> tuple[Any, Any, Any]:
         """The ids, the starts and the ends: each piece came from the characters [start, end) of the given text."""
-        return self._tokenizer.tokenize_with_offsets(texts)
+        return self._engine.tokenize_with_offsets(texts)
 
     def detokenize(self, ids: Any) -> Any:
         """Texts from ids, without the padding."""
-        return self._tokenizer.detokenize(ids)
+        return self._engine.detokenize(ids)
 
     # === Rows ===
 
@@ -249,7 +253,7 @@ def _check_equal_lengths(lengths: list[Any]) -> None:
 
 
 def _hand_over(packed: dict[str, Any]) -> dict[str, Any]:
-    """Tensors as arrays of the backend, except inside a graph, which can only be that of tf.data."""
-    if in_graph() and (keras.backend.backend() == "tensorflow" or tf.inside_function()):
+    """Tensors as arrays of the backend, except in `arrays` and inside a graph, which can only be that of tf.data."""
+    if in_arrays() or in_graph() and (keras.backend.backend() == "tensorflow" or tf.inside_function()):
         return packed
     return {name: keras.ops.convert_to_tensor(np.asarray(value)) for name, value in packed.items()}

@@ -23,9 +23,14 @@ def arrays() -> Iterator[None]:
         _arrays.reset(token)
 
 
+def in_arrays() -> bool:
+    """Whether this runs in a block of `arrays`."""
+    return _arrays.get()
+
+
 def in_graph() -> bool:
     """Whether text runs in TensorFlow, so that it can be part of a graph."""
-    return not _arrays.get() and has_text()
+    return not in_arrays() and has_text()
 
 
 @cache

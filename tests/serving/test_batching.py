@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_bert.serving.batcher import Batcher
-from keras_bert.serving.served_version import batcher
+from keras_bert.serving.served_version import ServedVersion, batcher
 
 
 def test_each_gets_its_own():
@@ -82,7 +82,7 @@ def test_a_fixed_number_of_rows():
         return function(text)
 
     named.structured_input_signature = (), {"text": tf.TensorSpec([1], tf.string, "text")}
-    ask = batcher(named)
+    ask = batcher(named, ServedVersion.runner(named))
 
     async def both():
         return await asyncio.gather(*(ask({"text": np.array([text], object)}) for text in ("a", "bb")))
