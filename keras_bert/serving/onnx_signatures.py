@@ -84,7 +84,9 @@ def _specs(folder: Path) -> dict[str, Any]:
         return {name: tf.TensorSpec(one.tensor_shape, one.dtype, name) for name, one in sorted(tensors.items())}
 
     return {
-        name: (((), described(one.inputs)), described(one.outputs)) for name, one in sorted(graph.signature_def.items())
+        name: (((), described(one.inputs)), described(one.outputs))
+        for name, one in sorted(graph.signature_def.items())
+        if not name.startswith("__")  # what initializes the SavedModel
     }
 
 

@@ -254,6 +254,6 @@ def _check_equal_lengths(lengths: list[Any]) -> None:
 
 def _hand_over(packed: dict[str, Any]) -> dict[str, Any]:
     """Tensors as arrays of the backend, except in `arrays` and inside a graph, which can only be that of tf.data."""
-    if in_arrays() or in_graph() and (keras.backend.backend() == "tensorflow" or tf.inside_function()):
+    if in_arrays() or (in_graph() and (keras.backend.backend() == "tensorflow" or tf.inside_function())):
         return packed
     return {name: keras.ops.convert_to_tensor(np.asarray(value)) for name, value in packed.items()}
