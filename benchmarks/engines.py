@@ -56,7 +56,7 @@ def ours(size: str, engine: str, dtype: str) -> Run:
         copy = with_dtype(bert, dtype)
         graph = tf.function(lambda inputs: copy(inputs, training=False)["sequence_output"])
         return lambda inputs: graph({name: tf.constant(x) for name, x in inputs.items()}).numpy()
-    run = OnnxRunner(model, int8=dtype == "int8")
+    run = OnnxRunner.of(model, int8=dtype == "int8")
 
     def by_length(inputs: dict[str, np.ndarray]) -> Any:
         lengths = inputs["input_mask"].sum(1)

@@ -2,6 +2,7 @@
 
 import os
 import socket
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -44,6 +45,8 @@ def serve(
 
     It is a development server: use TF Serving in production.
     """
+    if engine == "onnxruntime" and "keras" not in sys.modules:
+        os.environ["KERAS_BACKEND"] = "numpy"  # the server does not hold TensorFlow
     from keras_bert.serving.memory_limit import read_size
 
     if dtype and engine == "tensorflow":

@@ -4,11 +4,11 @@ from typing import Any
 
 import numpy as np
 
-from keras_bert.lazy import tf
 from keras_bert.tasks.signature import Signature, strings
 from keras_bert.text.packing import kept_lengths
 from keras_bert.text.preprocessor import Preprocessor
 from keras_bert.text.row_ids import row_ids
+from keras_bert.text.tensors import in_graph, tf
 from keras_bert.text.vocabulary import Vocabulary
 
 
@@ -65,8 +65,21 @@ def piece_names(vocabulary: Vocabulary) -> np.ndarray:
 
 def _byte_of_character(text: "tf.Tensor", row: "tf.Tensor") -> Any:
     """A function from characters of these rows to the bytes where they begin; bytes of invalid UTF-8 count as bytes."""
+    if not in_graph():
+        places = [_places(one) for one in text]
+        firsts = tf.cumsum([len(one) for one in places], exclusive=True)[row]
+        flat = np.concatenate([np.zeros(0, "int32"), *places])
+        return lambda character: flat[firsts + character]
     _, begins = tf.strings.unicode_decode_with_offsets(text, "UTF-8", errors="ignore")  # [B, (characters)]
     ends = tf.cast(tf.strings.length(text), begins.dtype)[:, tf.newaxis]
     bytes = tf.concat([begins, tf.RaggedTensor.from_tensor(ends)], axis=1)  # [B, (characters + 1)]
     first = tf.gather(tf.cast(bytes.row_starts(), tf.int32), row)
     return lambda character: tf.cast(tf.gather(bytes.values, first + character), tf.int32)
+
+
+def _places(text: bytes) -> np.ndarray:
+    """The byte at which each valid character of a text begins, and the number of all bytes."""
+    points = np.frombuffer(text.decode("utf-8", "surrogateescape").encode("utf-32-le", "surrogatepass"), "<u4")
+    escaped = (points >= 0xD800) & (points < 0xE000)  # each is an invalid byte
+    sizes = 1 + ((points >= 0x80).astype("int32") + (points >= 0x800) + (points >= 0x10000)) * ~escaped
+    return np.append((np.cumsum(sizes) - sizes)[~escaped], len(text)).astype("int32")

@@ -3,15 +3,16 @@
 Shapes are derived from those of the texts, so that a caller with static shapes, such as a TPU, gets static ones back.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from keras_bert.compat import trackable
 from keras_bert.exports.encoder_part import trace_all
 from keras_bert.exports.pieces_signatures import pieces_signatures
-from keras_bert.lazy import tf
 from keras_bert.tasks.signature import Signature, strings
 from keras_bert.text.preprocessor import Preprocessor
+from keras_bert.text.tensors import tf
 
 _SPECIAL = {  # TF-Hub's name, ours
     "padding_id": "[PAD]",
@@ -74,14 +75,7 @@ def preprocess(preprocessor: Preprocessor, seq_length: int, tokenizer: Any = Non
     for mode in (False, True):
         call.get_concrete_function(texts, training=mode)
 
-    # Of any rank, as in Model Garden's export: a single text, not in a list, is a row too.
-    any_rank = {"text": tf.TensorSpec(None, tf.string, "text")}
-    signatures = {
-        "serving_default": Signature(lambda text: packed(tf.reshape(text, [-1])), any_rank),
-        "pair": Signature(lambda text, text_pair: packed(text, text_pair), strings("text", "text_pair")),
-        **pieces_signatures(preprocessor, tokenizer or preprocessor, seq_length),
-    }
-
+    signatures = preprocess_signatures(preprocessor, seq_length, tokenizer or preprocessor, packed)
     special = trackable(get_special_tokens_dict)
     root = trackable(call)
     root.variables, root.trainable_variables, root.regularization_losses = [], [], []
@@ -91,6 +85,25 @@ def preprocess(preprocessor: Preprocessor, seq_length: int, tokenizer: Any = Non
     root.tokenize_with_offsets.get_special_tokens_dict = special
     root.bert_pack_inputs = trackable(bert_pack_inputs)
     return root, trace_all(signatures)
+
+
+def preprocess_signatures(
+    preprocessor: Preprocessor, seq_length: int, tokenizer: Any, packed: Callable[..., Any] | None = None
+) -> dict[str, Signature]:
+    """The signatures of the part. packed: from columns of texts to the encoder's inputs, if it traces shapes."""
+
+    def pack(*columns: tf.Tensor) -> dict[str, tf.Tensor]:
+        segments = [preprocessor.tokenize(column).merge_dims(1, 2) for column in columns]
+        return preprocessor.packer.pack(segments, seq_length)
+
+    packed = packed or pack
+    # Of any rank, as in Model Garden's export: a single text, not in a list, is a row too.
+    any_rank = {"text": tf.TensorSpec(None, tf.string, "text")}
+    return {
+        "serving_default": Signature(lambda text: packed(tf.reshape(text, [-1])), any_rank),
+        "pair": Signature(lambda text, text_pair: packed(text, text_pair), strings("text", "text_pair")),
+        **pieces_signatures(preprocessor, tokenizer, seq_length),
+    }
 
 
 def _column(texts: "tf.Tensor") -> "tf.Tensor":

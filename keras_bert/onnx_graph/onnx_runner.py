@@ -10,7 +10,7 @@ import numpy as np
 
 from keras_bert.inputs import INPUTS
 from keras_bert.installation import need
-from keras_bert.onnx_graph.convert import inputs_of, to_onnx
+from keras_bert.onnx_graph.convert import to_onnx
 from keras_bert.onnx_graph.graph import Graph, Value
 from keras_bert.text.numpy_tensors import RaggedTensor
 from keras_bert.text.tensors import arrays
@@ -18,18 +18,27 @@ from keras_bert.text.tokenized_rows import TokenizedRows
 
 _TOKENS = 128  # from here on a longer batch saves nothing, so that rows of another length begin a new one
 _SIMILAR = 0.8  # the shortest row of a batch, as a share of the longest
+_TYPES = {"tensor(int32)": "int32", "tensor(float)": "float32"}
 _MOST = 4096  # tokens of a batch, which bounds its memory
 
 
 class OnnxRunner:
-    """Does what `runner.Runner` does, with the weights as they are now."""
+    """Does what `runner.Runner` does, with the weights of a graph that `to_onnx` made: its bytes, or its file."""
 
-    def __init__(self, model: keras.Model, *, int8: bool = False) -> None:
-        self.model = model
-        self.session = _session(to_onnx(model, int8=int8))
-        self.inputs = {name: x.dtype for name, x in inputs_of(model).items()}
-        self.outputs = [output.name for output in self.session.get_outputs()]
-        self.several = isinstance(model.output, dict)
+    model: keras.Model  # only of a runner that was made of one
+
+    def __init__(self, graph: bytes | str) -> None:
+        self.session = _session(graph)
+        self.inputs = {one.name: _TYPES[one.type] for one in self.session.get_inputs()}
+        self.outputs = {one.name: one.shape for one in self.session.get_outputs()}
+        self.several = list(self.outputs) != ["output"]
+
+    @classmethod
+    def of(cls, model: keras.Model, *, int8: bool = False) -> "OnnxRunner":
+        """A runner of a model with the weights as they are now."""
+        runner = cls(to_onnx(model, int8=int8).SerializeToString())
+        runner.model = model
+        return runner
 
     def __call__(self, rows: TokenizedRows, index: np.ndarray) -> list[np.ndarray]:
         """The model's output for the examples with these indices, in their order.
@@ -53,14 +62,13 @@ class OnnxRunner:
 
         An output for each token has zeros at padding.
         """
-        symbolic = self.model.output if isinstance(self.model.output, dict) else {self.outputs[0]: self.model.output}
         mask = inputs["input_mask"]
         lengths, width = mask.sum(-1), mask.shape[-1]
         if mask.ndim > 2:  # several rows for each example
             return self._by_name(self.on_inputs(inputs))
         found = {
-            name: np.zeros([len(mask), *(width if size is None else size for size in x.shape[1:])], "float32")
-            for name, x in symbolic.items()
+            name: np.zeros([len(mask), *(size if isinstance(size, int) else width for size in shape[1:])], "float32")
+            for name, shape in self.outputs.items()
         }
         for group in similar(lengths):
             cut = {name: x[group, : lengths[group[0]]] if name in INPUTS else x[group] for name, x in inputs.items()}
@@ -71,7 +79,7 @@ class OnnxRunner:
         return found
 
     def _by_name(self, found: Any) -> dict[str, np.ndarray]:
-        return found if isinstance(found, dict) else {self.outputs[0]: found}
+        return found if self.several else {"output": found}
 
 
 class OnnxRunners:
@@ -86,7 +94,7 @@ class OnnxRunners:
         """The runner with this key; if there is none, one for the model that `build` returns."""
         with self._lock:
             if key not in self.made:
-                self.made[key] = OnnxRunner(build(), int8=self._int8)
+                self.made[key] = OnnxRunner.of(build(), int8=self._int8)
             return self.made[key]
 
 
@@ -118,13 +126,13 @@ def _packed(rows: TokenizedRows, index: np.ndarray) -> dict[str, Any]:
         return TokenizedRows(segments, rows.packer, rows.rows_per_example).pack(index, width)
 
 
-def _session(model: Any) -> Any:
+def _session(graph: bytes | str) -> Any:
     onnxruntime = need("onnxruntime", 'engine="onnxruntime"', "onnxruntime")
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3  # errors
     if _saturates():
         options.add_session_config_entry("session.x64quantprecision", "1")  # slower products that do not
-    return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
 
 
 @cache

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from keras_bert.lazy import tf
 from keras_bert.serving.predict_requests import BadRequest, Request, check_rows, chosen, parse, plain, shown, text_of
 from keras_bert.tasks.signature import is_classify
+from keras_bert.text.numpy_examples import example_class
 
 
 def read_examples(body: bytes, signatures: Mapping[str, Any], max_rows: int) -> Request:
@@ -35,7 +35,7 @@ def write_results(request: Request, outputs: Mapping[str, np.ndarray]) -> dict[s
 
 
 def _example(row: dict[str, Any]) -> Any:
-    example = tf.train.Example()
+    example = example_class()()
     for name, value in row.items():
         try:
             feature = example.features.feature[name]

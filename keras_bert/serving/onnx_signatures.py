@@ -1,24 +1,28 @@
 """The signatures of an export with text in and answers out: ONNX Runtime computes the model, and numpy the rest."""
 
+import itertools
+import os
+import subprocess
+import sys
+import tempfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import keras
 import numpy as np
 
-from keras_bert.compat import read_saved_model
 from keras_bert.exports.manifest import MANIFEST
-from keras_bert.exports.text_part import signatures_of, text_model
-from keras_bert.lazy import tf
+from keras_bert.exports.preprocess_part import preprocess_signatures
+from keras_bert.exports.text_part import signatures_of
 from keras_bert.onnx_graph.onnx_runner import OnnxRunner
+from keras_bert.pretraining.fill_mask import mask_tokenizer
+from keras_bert.pretraining.pretrainer import Pretrainer
+from keras_bert.serving.onnx_files import HEAD, MODEL, RULES, SPECS
 from keras_bert.storage import read_json
 from keras_bert.text.tensors import arrays
-from keras_bert.weights.load import build
-from keras_bert.weights.our_export import read_checkpoint, read_task
-
-_OUTPUTS = ("embedding", "pooled_output", "sequence_output")  # of a model that is no task
 
 
 class OnnxSignature(NamedTuple):
@@ -35,77 +39,74 @@ class OnnxSignature(NamedTuple):
         return {name: np.asarray(found[name], spec.dtype.as_numpy_dtype) for name, spec in outputs}
 
 
-def onnx_signatures(folder: Path, *, int8: bool) -> tuple[Any, dict[str, OnnxSignature]]:
-    """The tokenizer of a version of `text`, and its signatures, but for `attention` and `logits`.
+class OnnxExport:
+    """A version of `preprocess` and `text`: their signatures, but for `attention` and `logits`, and the tokenizer."""
 
-    The weights are in the session only, so they take memory once.
-    """
-    facts = read_json(folder / MANIFEST)
-    if facts.get("dtype") == "int8":
-        raise ValueError(
-            f"{folder} was exported in int8, but ONNX Runtime needs the weights in float32. Export again without "
-            "--dtype, and serve that export with --dtype int8. Received: dtype int8"
-        )
-    model = _model(folder)
-    if getattr(model, "long", None) == "windows":
-        raise ValueError(
-            f'{folder} has a task with long="windows", which only TensorFlow serves. Leave --engine out. '
-            "Received: --engine onnxruntime"
-        )
-    run = text_model(model)
-    if isinstance(run.output, dict):
-        run = keras.Model(run.input, {name: run.output[name] for name in _OUTPUTS})
-    runner, names = OnnxRunner(run, int8=int8), list(run.input)
+    def __init__(self, folder: Path, *, int8: bool) -> None:
+        seq_length = read_json(folder / MANIFEST).get("seq_length")
+        with tempfile.TemporaryDirectory() as made:
+            run_writer(folder, made, int8)
+            self._read(Path(made), seq_length)
+
+    def _read(self, made: Path, seq_length: int) -> None:
+        with arrays():
+            model = keras.saving.deserialize_keras_object(read_json(made / RULES))
+            heads = (_head_runner(OnnxRunner(str(made / HEAD.format(number)))) for number in itertools.count())
+            run = _on_rows(OnnxRunner(str(made / MODEL)))
+            text = signatures_of(model, run, seq_length, lambda head: next(heads))
+            preprocessor = getattr(model, "bert", model).preprocessor
+            tokenizer = mask_tokenizer(preprocessor) if isinstance(model, Pretrainer) else preprocessor
+            asked = {"text": text, "preprocess": preprocess_signatures(preprocessor, seq_length, tokenizer)}
+            self.signatures = {
+                part: {
+                    name: OnnxSignature(asked[part][name].function, ((), _specs(inputs)), _specs(outputs))
+                    for name, (inputs, outputs) in specs.items()
+                    if name in asked[part]
+                }
+                for part, specs in read_json(made / SPECS).items()
+            }
+        self._tokenizer = preprocessor.plain_tokenizer
+
+    def tokenize(self, texts: Any) -> Any:
+        with arrays():
+            return self._tokenizer.tokenize(texts)
+
+
+def run_writer(folder: Path, output: str, int8: bool) -> None:
+    """Run `onnx_files`, whose process takes the memory of TensorFlow and of the model with it when it ends."""
+    command = [sys.executable, "-m", "keras_bert.serving.onnx_files", str(folder), output, *["--int8"] * int8]
+    environment = {**os.environ, "KERAS_BACKEND": "tensorflow"}
+    done = subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    if done.returncode:
+        said = done.stderr.strip().rpartition("\n")[2]
+        raise ValueError(said or f"{folder} could not be converted. Received: exit code {done.returncode}")
+
+
+def _on_rows(runner: OnnxRunner) -> Callable[[dict[str, Any]], Any]:
     computing = threading.Lock()  # ONNX Runtime uses all cores for one batch
 
     def on_rows(rows: dict[str, Any]) -> Any:
         with computing:
-            found = runner.on_padded({name: rows[name] for name in names})
-        return found if isinstance(run.output, dict) else next(iter(found.values()))
+            found = runner.on_padded({name: rows[name] for name in runner.inputs})
+        return found if runner.several else found["output"]
 
-    with arrays():
-        asked = signatures_of(model, on_rows, facts["seq_length"], _head_runner)
-    _free(model)
-    specs = _specs(folder)
-    signatures = {name: OnnxSignature(asked[name].function, *specs[name]) for name in specs if name in asked}
-    return getattr(model, "bert", model).preprocessor.plain_tokenizer, signatures
+    return on_rows
 
 
-def _head_runner(head: keras.Model) -> Callable[[Any], Any]:
-    runner = OnnxRunner(head)
+def _head_runner(runner: OnnxRunner) -> Callable[[Any], Any]:
     return lambda inputs: runner.on_inputs(dict(zip(runner.inputs, keras.tree.flatten(inputs), strict=True)))
 
 
-def _specs(folder: Path) -> dict[str, Any]:
-    """What goes in and out of each signature of a SavedModel."""
-    graph = read_saved_model((folder / "saved_model.pb").read_bytes()).meta_graphs[0]
-
-    def described(tensors: Any) -> dict[str, Any]:
-        return {name: tf.TensorSpec(one.tensor_shape, one.dtype, name) for name, one in sorted(tensors.items())}
-
-    return {
-        name: (((), described(one.inputs)), described(one.outputs))
-        for name, one in sorted(graph.signature_def.items())
-        if not name.startswith("__")  # what initializes the SavedModel
-    }
+class _Shape(tuple):
+    rank: int | None
 
 
-def _free(model: Any) -> None:
-    """Give back the memory of weights that are no longer read."""
-    for variable in model.variables:
-        tf.raw_ops.DestroyResourceOp(resource=variable.value.handle)
-
-
-def _model(folder: Path) -> Any:
-    """The model that was exported. Beside the text part of a `Pretrainer`, the encoder part has the heads."""
-    for part in (folder, folder.parents[1] / "encoder" / folder.name):
-        model = read_task(part)
-        if model is not None:
-            return model
-    checkpoint = read_checkpoint(folder)
-    if checkpoint is None:
-        raise ValueError(
-            f"{folder} was not written by keras-bert export, so ONNX Runtime cannot compute it. Serve it without "
-            f"--engine. Received: {folder}"
-        )
-    return build(checkpoint)
+def _specs(described: dict[str, Any]) -> dict[str, Any]:
+    """The description of tensors with the attributes of a `tf.TensorSpec`."""
+    found = {}
+    for name, (dtype, sizes) in described.items():
+        shape = _Shape(sizes or ())
+        shape.rank = None if sizes is None else len(sizes)
+        kind = SimpleNamespace(name=dtype, as_numpy_dtype=np.dtype(object if dtype == "string" else dtype))
+        found[name] = SimpleNamespace(name=name, dtype=kind, shape=shape)
+    return found

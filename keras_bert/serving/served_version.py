@@ -16,7 +16,6 @@ from keras_bert.serving.predict_requests import BadRequest, Request
 from keras_bert.serving.work_limit import TooMuchWork, most_pieces, refusal
 from keras_bert.storage import literal_path, read_json
 from keras_bert.text.numpy_examples import InvalidArgumentError
-from keras_bert.text.tensors import arrays
 
 _COUNTING = ThreadPoolExecutor(1, thread_name_prefix="count")  # only one, since it takes memory
 _TYPES = {"string": "DT_STRING", "int32": "DT_INT32", "float32": "DT_FLOAT", "bool": "DT_BOOL"}
@@ -25,7 +24,7 @@ _TYPES = {"string": "DT_STRING", "int32": "DT_INT32", "float32": "DT_FLOAT", "bo
 def find_models(directory: Path, *, onnx: bool = False, int8: bool = False) -> "dict[str, dict[int, ServedVersion]]":
     """Every version of every part of an export, by the name under which TF Serving would serve the part.
 
-    onnx: ONNX Runtime computes `text`, in int8 if asked for; `encoder` is not served.
+    onnx: ONNX Runtime computes `text`, in int8 if asked for, and numpy the rest; `encoder` is not served.
     """
     if not directory.is_dir():
         raise FileNotFoundError(
@@ -33,12 +32,11 @@ def find_models(directory: Path, *, onnx: bool = False, int8: bool = False) -> "
         )
     models: dict[str, dict[int, ServedVersion]] = {}
     tokenizers: dict[int, Any] = {}  # of each version's `preprocess`, the first part
+    exports = _onnx_exports(directory, int8) if onnx else {}
     for part in (part for part in PARTS if not (onnx and part == "encoder")):
-        folders = sorted(path.parent for path in (directory / part).glob("*/saved_model.pb"))
-        numbered = {int(folder.name): folder for folder in folders if folder.name.isdecimal()}
         versions = {
-            number: OnnxVersion(folder, int8=int8) if onnx and part == "text" else ServedVersion(folder)
-            for number, folder in numbered.items()
+            number: OnnxVersion(folder, exports[number]) if number in exports else ServedVersion(folder)
+            for number, folder in _versions(directory / part).items()
         }
         for number, version in versions.items():
             tokenizers.setdefault(number, getattr(version.loaded, "tokenize", None))
@@ -53,6 +51,18 @@ def find_models(directory: Path, *, onnx: bool = False, int8: bool = False) -> "
             f"{advice or 'Make one with keras-bert export'}. Received: {directory}"
         )
     return models
+
+
+def _versions(part: Path) -> dict[int, Path]:
+    """The versions of a part and their folders."""
+    folders = sorted(path.parent for path in part.glob("*/saved_model.pb"))
+    return {int(folder.name): folder for folder in folders if folder.name.isdecimal()}
+
+
+def _onnx_exports(directory: Path, int8: bool) -> dict[int, Any]:
+    from keras_bert.serving.onnx_signatures import OnnxExport  # needs Keras, which the rest does without
+
+    return {number: OnnxExport(folder, int8=int8) for number, folder in _versions(directory / "text").items()}
 
 
 class ServedVersion:
@@ -131,21 +141,15 @@ class ServedVersion:
 
 
 class OnnxVersion(ServedVersion):
-    """A version of `text` that ONNX Runtime computes."""
+    """A version of `preprocess` or `text` that ONNX Runtime and numpy compute."""
 
-    def __init__(self, folder: Path, *, int8: bool) -> None:
-        self.int8 = int8
+    def __init__(self, folder: Path, export: Any) -> None:
+        self.export = export
+        self.tokenize = export.tokenize
         super().__init__(folder)
 
     def load(self, folder: Path) -> dict[str, Any]:
-        from keras_bert.serving.onnx_signatures import onnx_signatures  # needs Keras, which the rest does without
-
-        self.tokenizer, signatures = onnx_signatures(folder, int8=self.int8)
-        return signatures
-
-    def tokenize(self, texts: Any) -> Any:
-        with arrays():
-            return self.tokenizer.tokenize(texts)
+        return self.export.signatures[self.part]
 
     @staticmethod
     def runner(signature: Any) -> Run:

@@ -103,7 +103,9 @@ class RaggedTensor:
         return f"RaggedTensor({self.to_list()})"
 
 
-def ragged_range(starts: Any, limits: Any) -> RaggedTensor:
+def ragged_range(starts: Any, limits: Any = None) -> RaggedTensor:
+    if limits is None:
+        starts, limits = np.zeros_like(starts), starts
     lengths = np.maximum(limits - starts, 0)
     splits = splits_of(lengths)
     return RaggedTensor((np.repeat(starts - splits[:-1], lengths) + np.arange(splits[-1])).astype(np.int32), splits)

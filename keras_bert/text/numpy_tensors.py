@@ -155,6 +155,11 @@ def unstack(x: Any, num: int | None = None, axis: int = 0) -> list[np.ndarray]:
 
 
 def concat(values: Sequence[Any], axis: int) -> Any:
+    if isinstance(values[0], RaggedTensor) and axis:  # side by side
+        rows = values[0].nrows()
+        order = np.arange(len(values) * rows).reshape(-1, rows).T.ravel()
+        joined = concat(values, 0).gather(order)
+        return RaggedTensor(joined.values, joined.row_splits[:: len(values)])
     if isinstance(values[0], RaggedTensor):
         lengths = np.concatenate([x.row_lengths() for x in values])
         return RaggedTensor(concat([x.values for x in values], 0), splits_of(lengths))

@@ -92,7 +92,7 @@ def kept_lengths(lengths: "tf.Tensor", room: int, truncation: str) -> "tf.Tensor
     like handing out the room one piece at a time in turn. "waterfall" fills the room from the first segment on.
     """
     count = lengths.shape[1]
-    if truncation == "longest_first":
+    if truncation == "longest_first" and count > 1:
         ascending = tf.sort(lengths, axis=1)
         before = tf.cumsum(ascending, axis=1, exclusive=True)
         # If the j shortest segments are kept whole, each other one may have level_j pieces. The highest level counts.

@@ -1,5 +1,7 @@
 """`serve --engine onnxruntime`: the same answers over REST, by another engine."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from typer.testing import CliRunner
@@ -15,7 +17,19 @@ from tests.tasks.small import small_bert
 pytest.importorskip("onnxruntime", reason="pip install 'keras3-bert[onnxruntime]'")
 
 
+@pytest.fixture
+def same_process(monkeypatch):
+    """What another process writes for the server is written by this one."""
+    from keras_bert.serving import onnx_files, onnx_signatures
+
+    def write(folder, output, int8):
+        onnx_files.write(folder, Path(output), int8=int8)
+
+    monkeypatch.setattr(onnx_signatures, "run_writer", write)
+
+
 @pytest.mark.network
+@pytest.mark.usefixtures("same_process")
 @pytest.mark.parametrize(("int8", "tolerance"), [(False, 1e-5), (True, 0.05)])
 def test_answers(kit, expected, int8, tolerance):
     pytest.importorskip("uvicorn")
@@ -37,40 +51,51 @@ def test_answers(kit, expected, int8, tolerance):
         assert np.abs(row["scores"] - wanted["scores"]).max() <= tolerance
 
 
+def columns_of(signature, rows):
+    """Columns of other texts for each input."""
+    names = signature.structured_input_signature[1]
+    return {name: np.roll(np.array(rows, object), number) for number, name in enumerate(names)}
+
+
+def check_equal(found, expected, rows):
+    """The signatures of one version against those of another."""
+    for name, signature in found.signatures.items():
+        if name.startswith("classify"):
+            continue
+        columns = columns_of(signature, rows)
+        answers, wanted = (one.batchers[name]._run(dict(columns)) for one in (found, expected))
+        assert list(answers) == list(wanted)
+        for key, values in wanted.items():
+            assert (answers[key].dtype, answers[key].shape) == (values.dtype, values.shape), (name, key)
+            if values.dtype == "float32":
+                assert np.abs(answers[key] - values).max() <= 1e-5, (name, key)
+            else:
+                assert answers[key].tolist() == values.tolist(), (name, key)
+
+
+@pytest.mark.usefixtures("same_process")
 def test_signatures_of_the_savedmodel(kit):
-    from keras_bert.serving.served_version import OnnxVersion, ServedVersion
+    from keras_bert.serving.served_version import ServedVersion, find_models
 
-    expected, found = ServedVersion(kit / "text" / "1"), OnnxVersion(kit / "text" / "1", int8=False)
-    described = expected.metadata()["signature_def"]["signature_def"]
-    del described["logits"]
-    assert found.metadata()["signature_def"]["signature_def"] == described
-    columns = {"text": np.array([text.encode() for text in TEXTS], object)}
-    for name in ("serving_default", "pair"):
-        answers, others = (one.batchers[name]._run(dict(columns)) for one in (expected, found))
-        assert {key: (x.dtype, x.shape) for key, x in answers.items()} == {
-            key: (x.dtype, x.shape) for key, x in others.items()
-        }
-        columns["text_pair"] = columns["text"][::-1]
+    rows = [text.encode() for text in TEXTS] + [b"w1 \xff\xe2\x82 w2", "É\u0301 좋아요 🙂w1".encode()]
+    for versions in find_models(kit, onnx=True).values():
+        found = versions[1]
+        expected = ServedVersion(kit / found.part / "1")
+        described = expected.metadata()["signature_def"]["signature_def"]
+        described.pop("logits", None)
+        assert found.metadata()["signature_def"]["signature_def"] == described
+        check_equal(found, expected, rows)
 
 
+@pytest.mark.usefixtures("same_process")
 def test_heads(tmp_path):
     """Those of a Pretrainer, which are graphs of their own."""
-    import tensorflow as tf
-
-    from keras_bert.serving.served_version import OnnxVersion
+    from keras_bert.serving.served_version import ServedVersion, find_models
 
     keras_bert.export(keras_bert.Pretrainer(small_bert()), tmp_path / "words")
-    folder = tmp_path / "words" / "text" / "1"
-    found, expected = OnnxVersion(folder, int8=False).signatures, tf.saved_model.load(str(folder)).signatures
-    for name, columns in {"fill_mask": [["a [MASK] film [MASK]", ""]], "is_next": [["film"], ["good"]]}.items():
-        columns = dict(zip(("text", "text_pair"), (np.array(one, object) for one in columns), strict=False))
-        columns = {key: np.array([text.encode() for text in column], object) for key, column in columns.items()}
-        answers = found[name](**columns)
-        for key, tensor in expected[name](**{key: tf.constant(column) for key, column in columns.items()}).items():
-            if tensor.dtype == tf.float32:
-                assert np.abs(answers[key] - tensor.numpy()).max() <= 1e-5
-            else:
-                assert answers[key].tolist() == tensor.numpy().tolist()
+    found = find_models(tmp_path / "words", onnx=True)["words"][1]
+    assert {"fill_mask", "is_next"} < set(found.signatures)
+    check_equal(found, ServedVersion(tmp_path / "words" / "text" / "1"), [b"a [MASK] film [MASK]", b"", b"good"])
 
 
 def test_a_type_needs_the_engine(kit):
@@ -78,14 +103,24 @@ def test_a_type_needs_the_engine(kit):
         CliRunner().invoke(app, ["serve", str(kit), "--dtype", "int8"], catch_exceptions=False)
 
 
+@pytest.mark.usefixtures("same_process")
 def test_exports_that_only_tensorflow_serves(tmp_path):
-    from keras_bert.serving.served_version import OnnxVersion
+    from keras_bert.serving.onnx_signatures import OnnxExport
 
     (tmp_path / MANIFEST).parent.mkdir()
     write_json(tmp_path / MANIFEST, {"dtype": "int8"})
     with pytest.raises(ValueError, match=r"was exported in int8.*Export again without --dtype"):
-        OnnxVersion(tmp_path, int8=True)
+        OnnxExport(tmp_path, int8=True)
     bert = small_bert()
     keras_bert.export(keras_bert.TextClassifier(bert, labels=("a", "b"), long="windows"), tmp_path / "windows")
     with pytest.raises(ValueError, match=r"which only TensorFlow serves. Leave --engine out"):
-        OnnxVersion(tmp_path / "windows" / "text" / "1", int8=False)
+        OnnxExport(tmp_path / "windows" / "text" / "1", int8=False)
+
+
+def test_the_error_of_the_other_process(tmp_path):
+    from keras_bert.serving.onnx_signatures import OnnxExport
+
+    (tmp_path / MANIFEST).parent.mkdir()
+    write_json(tmp_path / MANIFEST, {"dtype": "int8"})
+    with pytest.raises(ValueError, match=r"was exported in int8.*Received: dtype int8$"):
+        OnnxExport(tmp_path, int8=True)
