@@ -5,9 +5,10 @@ import pytest
 import tensorflow as tf
 
 import keras_bert
-from keras_bert.serving.served_version import ServedVersion
+from keras_bert.serving.served_version import ServedVersion, find_models
 from tests.exports.conftest import SEQ_LENGTH, make
 from tests.parity.oracles import randomize
+from tests.serving.by_onnx import check_equal, same_process  # noqa: F401 - a fixture
 
 TEXTS = ["w1 [MASK] w3", "[MASK]", "no mask", "", "  É[MASK], w2 [MASK] 좋아요 [MASK]"]
 FIRST, SECOND = ["w1 w2", "", "w5 " * 9], ["w3", "w4", "w6 " * 9]
@@ -94,3 +95,12 @@ def test_without_a_head_for_next_sentences(tmp_path):
     pretrainer.bert.preprocessor.vocabulary.save(tmp_path / "vocab.txt")
     _, signatures = vectors_of_texts(pretrainer, SEQ_LENGTH, tmp_path / "vocab.txt")
     assert set(signatures) == {"serving_default", "pair", "fill_mask"}
+
+
+@pytest.mark.usefixtures("same_process")
+def test_onnx_runtime(folder, served):
+    """The heads are graphs of their own."""
+    pytest.importorskip("onnxruntime", reason="pip install 'keras3-bert[onnxruntime]'")
+    found = find_models(folder, onnx=True)["words"][1]
+    assert {"fill_mask", "is_next"} < set(found.signatures)
+    check_equal(found, served, [text.encode() for text in TEXTS])

@@ -1,6 +1,6 @@
 """`serve --engine onnxruntime`: the same answers over REST, by another engine."""
 
-from pathlib import Path
+import json
 
 import numpy as np
 import pytest
@@ -10,22 +10,13 @@ import keras_bert
 from keras_bert.exports.manifest import MANIFEST
 from keras_bert.storage import write_json
 from keras_bert_cli import app
+from tests.serving.by_onnx import check_equal, same_process  # noqa: F401 - a fixture
 from tests.serving.exported import NAME, TEXTS
 from tests.serving.in_process import serving
+from tests.subprocesses import python
 from tests.tasks.small import small_bert
 
 pytest.importorskip("onnxruntime", reason="pip install 'keras3-bert[onnxruntime]'")
-
-
-@pytest.fixture
-def same_process(monkeypatch):
-    """What another process writes for the server is written by this one."""
-    from keras_bert.serving import onnx_files, onnx_signatures
-
-    def write(folder, output, int8):
-        onnx_files.write(folder, Path(output), int8=int8)
-
-    monkeypatch.setattr(onnx_signatures, "run_writer", write)
 
 
 @pytest.mark.network
@@ -51,28 +42,6 @@ def test_answers(kit, expected, int8, tolerance):
         assert np.abs(row["scores"] - wanted["scores"]).max() <= tolerance
 
 
-def columns_of(signature, rows):
-    """Columns of other texts for each input."""
-    names = signature.structured_input_signature[1]
-    return {name: np.roll(np.array(rows, object), number) for number, name in enumerate(names)}
-
-
-def check_equal(found, expected, rows):
-    """The signatures of one version against those of another."""
-    for name, signature in found.signatures.items():
-        if name.startswith("classify"):
-            continue
-        columns = columns_of(signature, rows)
-        answers, wanted = (one.batchers[name]._run(dict(columns)) for one in (found, expected))
-        assert list(answers) == list(wanted)
-        for key, values in wanted.items():
-            assert (answers[key].dtype, answers[key].shape) == (values.dtype, values.shape), (name, key)
-            if values.dtype == "float32":
-                assert np.abs(answers[key] - values).max() <= 1e-5, (name, key)
-            else:
-                assert answers[key].tolist() == values.tolist(), (name, key)
-
-
 @pytest.mark.usefixtures("same_process")
 def test_signatures_of_the_savedmodel(kit):
     from keras_bert.serving.served_version import ServedVersion, find_models
@@ -85,17 +54,6 @@ def test_signatures_of_the_savedmodel(kit):
         described.pop("logits", None)
         assert found.metadata()["signature_def"]["signature_def"] == described
         check_equal(found, expected, rows)
-
-
-@pytest.mark.usefixtures("same_process")
-def test_heads(tmp_path):
-    """Those of a Pretrainer, which are graphs of their own."""
-    from keras_bert.serving.served_version import ServedVersion, find_models
-
-    keras_bert.export(keras_bert.Pretrainer(small_bert()), tmp_path / "words")
-    found = find_models(tmp_path / "words", onnx=True)["words"][1]
-    assert {"fill_mask", "is_next"} < set(found.signatures)
-    check_equal(found, ServedVersion(tmp_path / "words" / "text" / "1"), [b"a [MASK] film [MASK]", b"", b"good"])
 
 
 def test_a_type_needs_the_engine(kit):
@@ -117,10 +75,28 @@ def test_exports_that_only_tensorflow_serves(tmp_path):
         OnnxExport(tmp_path / "windows" / "text" / "1", int8=False)
 
 
-def test_the_error_of_the_other_process(tmp_path):
-    from keras_bert.serving.onnx_signatures import OnnxExport
+SCRIPT = """
+import json, sys
+import json
+import numpy as np
+from keras_bert.serving.served_version import find_models
+from keras_bert.serving.onnx_signatures import OnnxExport
+models = find_models(Path(sys.argv[1]), onnx=True)
+text = next(versions[1] for name, versions in models.items() if versions[1].part == "text")
+found = text.batchers["serving_default"]._run({"text": np.array([b"w1 w2"], object)})
+try:
+    OnnxExport(Path(sys.argv[2]), int8=True)
+except ValueError as error:
+    print(json.dumps([found["scores"].tolist(), "tensorflow" in sys.modules, str(error)]))
+"""
 
+
+@pytest.mark.long
+def test_without_tensorflow(kit, expected, tmp_path):
+    """The process of the server; the one that reads the export for it has TensorFlow, and reports errors."""
     (tmp_path / MANIFEST).parent.mkdir()
     write_json(tmp_path / MANIFEST, {"dtype": "int8"})
-    with pytest.raises(ValueError, match=r"was exported in int8.*Received: dtype int8$"):
-        OnnxExport(tmp_path, int8=True)
+    scores, has_tensorflow, error = json.loads(python(SCRIPT, str(kit), str(tmp_path), KERAS_BACKEND="numpy"))
+    assert np.abs(np.array(scores) - expected(["w1 w2"])["scores"]).max() <= 1e-5
+    assert not has_tensorflow
+    assert error.endswith("Export again without --dtype, and serve that export with --dtype int8. Received: dtype int8")
