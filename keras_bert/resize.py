@@ -57,7 +57,8 @@ def resize(
     if vocabulary is not None:
         if not isinstance(vocabulary, Vocabulary):
             raise TypeError(
-                "`vocabulary` must be a Vocabulary. Make one with keras_bert.resize.add_tokens(vocabulary, tokens). "
+                "`vocabulary` must be a Vocabulary. To add tokens to the model's own, use "
+                "keras_bert.resize.add_tokens(bert.preprocessor.vocabulary, tokens). "
                 f"Received: {type(vocabulary).__name__}"
             )
         places = {piece: i for i, piece in enumerate(bert.preprocessor.vocabulary.tokens)}

@@ -16,7 +16,8 @@ def versions_of(folder: Path) -> list[Path]:
     found = [place for part in PARTS for place in sorted((folder / part).glob("*")) if place.is_dir()]
     if not found:
         raise FileNotFoundError(
-            f"{folder} is not an export: it has no version of {', '.join(PARTS)}. Name the folder of an export. "
+            f"{folder} is not an export: none of its folders {', '.join(PARTS)} has a version. Name the folder of an "
+            "export. "
             f"Received: {folder}"
         )
     return found

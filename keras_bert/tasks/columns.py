@@ -192,10 +192,10 @@ def column_names(table: Any) -> list[str]:
 def named_columns(table: Any, names: Sequence[str]) -> list[list[Any]]:
     """The columns of these names."""
     known = column_names(table)
-    if not set(names) <= set(known):
+    if missing := [name for name in names if name not in known]:
         raise ValueError(
-            f"The table does not have the columns {', '.join(names)}. Rename its columns, or pass table[name] for x "
-            f"and for y. Received: columns {', '.join(map(str, known))}"
+            f"The table does not have the columns {', '.join(missing)}, but needs {', '.join(names)}. Rename its "
+            f"columns, or pass table[name] for x and for y. Received: columns {', '.join(map(str, known))}"
         )
     if isinstance(table, list):
         return [[row.get(name) for row in table] for name in names]
@@ -223,7 +223,7 @@ def _example(element: Any) -> tuple[Any, ...]:
 def split_columns(columns: Sequence[Any], fraction: float) -> tuple[list[Any], list[Any]]:
     """The rows to learn from, and the last `fraction` of the rows, as with Keras's validation_split."""
     if not 0 < fraction < 1:
-        raise ValueError(f"validation_split must be between 0 and 1. Received: validation_split={fraction}")
+        raise ValueError(f"validation_split must be more than 0 and less than 1. Received: validation_split={fraction}")
     first = columns[0][0] if isinstance(columns[0], tuple) else columns[0]
     count = len(rows_of(first, "example"))
     kept = math.floor(count * (1 - fraction))

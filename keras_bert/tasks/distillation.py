@@ -83,18 +83,19 @@ def check_teacher(teacher: Any, student: Any, weights: Distillation) -> None:
     if weights.hidden and theirs.hidden_size != ours.hidden_size:
         raise ValueError(
             "hidden needs a teacher whose vectors are as wide as the student's. Use hidden=0 and, instead, "
-            f"relations=1. Received: width {theirs.hidden_size} and the student's {ours.hidden_size}"
+            f"relations=1. Received: the teacher's width {theirs.hidden_size} and the student's {ours.hidden_size}"
         )
     if weights.attention and theirs.num_attention_heads != ours.num_attention_heads:
         raise ValueError(
             "attention needs a teacher with as many attention heads as the student. Use attention=0 and, instead, "
-            f"relations=1. Received: {theirs.num_attention_heads} and the student's {ours.num_attention_heads}"
+            f"relations=1. Received: the teacher's {theirs.num_attention_heads} and the student's "
+            f"{ours.num_attention_heads}"
         )
     if (weights.hidden or weights.attention) and ours.num_hidden_layers > theirs.num_hidden_layers:
         raise ValueError(
             "hidden and attention compare each block of the student with a block of the teacher, but the teacher "
-            f"has fewer blocks. Use weight 0 for both. Received: {theirs.num_hidden_layers} and the student's "
-            f"{ours.num_hidden_layers}"
+            f"has fewer blocks. Use weight 0 for both. Received: the teacher's {theirs.num_hidden_layers} and the "
+            f"student's {ours.num_hidden_layers}"
         )
 
 

@@ -184,8 +184,8 @@ class TextTrainer(Student):
 
             if validation_data is not None:
                 raise ValueError(
-                    "validation_data is packed, and training on several devices validates on text. Pass texts. "
-                    f"Received: {type(validation_data).__name__}"
+                    "validation_data is packed, but training on several devices can validate only on texts. Pass "
+                    f"texts. Received: {type(validation_data).__name__}"
                 )
             options |= {"batch_size": rows, "callbacks": callbacks, "seed": seed if shuffle else None}
             return distributed.fit(self, examples, **options)

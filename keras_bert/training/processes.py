@@ -21,14 +21,15 @@ def meet() -> None:
     import jax
     from jax.experimental.multihost_utils import process_allgather
 
-    server = socket.create_server(("", 0))
+    family, address = listening_address()
+    server = socket.create_server((address, 0), family=family)
     threading.Thread(target=_answer, args=(server,), daemon=True).start()
-    own = f"{_host()}:{server.getsockname()[1]}".encode()
+    own = f"{address or socket.gethostname()}:{server.getsockname()[1]}".encode()
     found = process_allgather(np.frombuffer(own.ljust(ADDRESS), "uint8"))  # [processes, ADDRESS]
     for index, row in enumerate(found):
-        address = bytes(row).decode().strip()
-        if index != jax.process_index() and answers(address):
-            _known["process", index] = address
+        other = bytes(row).decode().strip()
+        if index != jax.process_index() and answers(other):
+            _known["process", index] = other
 
 
 def answers(address: str) -> bool:
@@ -46,12 +47,12 @@ def _answer(server: socket.socket) -> None:
         server.accept()[0].close()
 
 
-def _host() -> str:
-    """The address of this machine in the network of the first process, or else its name."""
+def listening_address() -> tuple[int, str]:
+    """The address of this machine in the network of the first process; "", which is all networks, if none is known."""
     host, _, port = os.environ.get("KERAS_DISTRIBUTION_JOB_ADDRESSES", "").split(",")[0].rpartition(":")
     if not host:
-        return socket.gethostname()
+        return socket.AF_INET, ""
     family, kind, _, _, address = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_DGRAM)[0]
     with socket.socket(family, kind) as route:
         route.connect(address)  # sends nothing
-        return route.getsockname()[0]
+        return family, route.getsockname()[0]

@@ -126,8 +126,8 @@ def _pause(attempt: int) -> float:
 
 def _unreachable(url: str, reason: str) -> OSError:
     return OSError(
-        f"{url} could not be downloaded. Try again, which resumes the download, set KERAS_BERT_MIRROR to a mirror, or "
-        f"load the same weights from hf://. {OFFLINE} Received: {reason}"
+        f"{url} could not be downloaded. Try again: the download then resumes. Or set KERAS_BERT_MIRROR to a mirror, "
+        f"or load the same weights from hf://. {OFFLINE} Received: {reason}"
     )
 
 

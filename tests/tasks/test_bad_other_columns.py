@@ -65,7 +65,7 @@ def test_bad_columns():
     for x in (["a text"], ("a", "b"), ["a text"] * 2):
         with pytest.raises(ValueError, match=r"and then the columns price, year, brand, kind. Pass a tuple"):
             task.predict(x)
-    with pytest.raises(ValueError, match="does not have the columns text, price, year, brand, kind"):
+    with pytest.raises(ValueError, match="does not have the columns year, brand, kind, but needs text, price"):
         task.predict({"text": ["a"], "price": [1.0]})
 
 

@@ -174,7 +174,7 @@ def other_vocabulary(kind):
         (
             lambda: teacher_of("classifier", hidden_size=16),
             {"hidden": 1},
-            r"as wide as the student's.*relations=1.*: width 16",
+            r"as wide as the student's.*relations=1.*: the teacher's width 16",
         ),
         (lambda: teacher_of("classifier", num_attention_heads=4), {"attention": 1}, "as many attention heads"),
         (lambda: None, {}, "distillation was passed to fit without a teacher"),
@@ -191,7 +191,7 @@ def test_teachers_that_are_refused(teacher, lesson, message):
 def test_students_that_are_refused():
     x, y = columns("classifier")
     student = student_of("classifier", num_hidden_layers=3)
-    with pytest.raises(ValueError, match=r"teacher has fewer blocks.*Received: 2 and the student's 3"):
+    with pytest.raises(ValueError, match=r"teacher has fewer blocks.*Received: the teacher's 2 and the student's 3"):
         student.fit(x, y, teacher=teacher_of("classifier"), distillation=Distillation(hidden=1), verbose=0)
     with pytest.raises(ValueError, match="share weights"):
         student.fit(x, y, teacher=student, verbose=0)

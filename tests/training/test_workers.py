@@ -8,7 +8,7 @@ import keras
 import pytest
 import tensorflow as tf
 
-from keras_bert.training import workers
+from keras_bert.training import processes, workers
 from keras_bert.training.workers import waiting_for_workers
 
 
@@ -72,3 +72,12 @@ def test_a_lost_process_of_jax_is_named(dead, monkeypatch):
     monkeypatch.setattr(workers, "answers", lambda address: True)
     with pytest.raises(OSError, match="no space"), waiting_for_workers(strategy):
         raise OSError("no space")
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "[::1]"])
+def test_a_process_of_jax_listens_in_the_network_of_the_first_only(monkeypatch, host):
+    monkeypatch.setenv("KERAS_DISTRIBUTION_JOB_ADDRESSES", f"{host}:1234,elsewhere:1234")
+    family, address = processes.listening_address()
+    with socket.create_server((address, 0), family=family) as server:
+        assert address == host.strip("[]")
+        assert processes.answers(f"{host}:{server.getsockname()[1]}")

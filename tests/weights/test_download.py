@@ -124,7 +124,7 @@ def test_no_network(tmp_path, monkeypatch, caplog):
 
 def test_resumed_by_the_next_call(server, tmp_path):
     server.breaks, server.cut = 5, 10
-    with pytest.raises(OSError, match=r"Try again, which resumes.*50 of \d+ bytes received"):
+    with pytest.raises(OSError, match=r"Try again: the download then resumes.*50 of \d+ bytes received"):
         download.google(FILE, tmp_path)
     _assert_complete(download.google(FILE, tmp_path))
     assert server.requests[-1] == "bytes=50-"
