@@ -29,13 +29,6 @@ _OUTPUTS = ("embedding", "pooled_output", "sequence_output")  # of a model that 
 _SMALL = {"hidden_size": 2, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 2}
 
 
-def main(folder: str, output: str, *options: str) -> None:
-    try:
-        write(Path(folder), Path(output), int8="--int8" in options)
-    except (ValueError, TypeError, OSError, ImportError, RuntimeError) as error:
-        sys.exit(" ".join(str(error).split()))
-
-
 def write(folder: Path, output: Path, *, int8: bool) -> None:
     """Write the files of a version of `text`.
 
@@ -117,4 +110,4 @@ def _shape(shape: Any) -> list[int | None] | None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    write(Path(sys.argv[1]), Path(sys.argv[2]), int8="--int8" in sys.argv)

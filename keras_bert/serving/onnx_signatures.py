@@ -42,10 +42,9 @@ class OnnxExport:
     """A version of `preprocess` and `text`: their signatures, but for `attention` and `logits`, and the tokenizer."""
 
     def __init__(self, folder: Path, *, int8: bool) -> None:
-        seq_length = read_json(folder / MANIFEST).get("seq_length")
         with tempfile.TemporaryDirectory() as made:
             run_writer(folder, made, int8)
-            self._read(Path(made), seq_length)
+            self._read(Path(made), read_json(folder / MANIFEST)["seq_length"])
 
     def _read(self, made: Path, seq_length: int) -> None:
         with arrays():
@@ -77,7 +76,7 @@ def run_writer(folder: Path, output: str, int8: bool) -> None:
     environment = {**os.environ, "KERAS_BACKEND": "tensorflow"}
     done = subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     if done.returncode:
-        said = done.stderr.strip().rpartition("\n")[2]
+        said = done.stderr.strip().rpartition("\n")[2].partition(": ")[2]  # after the name of the error
         raise ValueError(said or f"{folder} could not be converted. Received: exit code {done.returncode}")
 
 

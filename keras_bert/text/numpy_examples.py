@@ -5,6 +5,31 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+_PROTO = """
+name: "keras_bert/example.proto" package: "keras_bert" syntax: "proto3"
+message_type { name: "BytesList" field { name: "value" number: 1 type: TYPE_BYTES label: LABEL_REPEATED } }
+message_type { name: "FloatList" field { name: "value" number: 1 type: TYPE_FLOAT label: LABEL_REPEATED } }
+message_type { name: "Int64List" field { name: "value" number: 1 type: TYPE_INT64 label: LABEL_REPEATED } }
+message_type {
+  name: "Feature"
+  field { name: "bytes_list" number: 1 type_name: "BytesList" label: LABEL_OPTIONAL oneof_index: 0 }
+  field { name: "float_list" number: 2 type_name: "FloatList" label: LABEL_OPTIONAL oneof_index: 0 }
+  field { name: "int64_list" number: 3 type_name: "Int64List" label: LABEL_OPTIONAL oneof_index: 0 }
+  oneof_decl { name: "kind" }
+}
+message_type {
+  name: "Features"
+  field { name: "feature" number: 1 type_name: "FeatureEntry" label: LABEL_REPEATED }
+  nested_type {
+    name: "FeatureEntry"
+    field { name: "key" number: 1 type: TYPE_STRING label: LABEL_OPTIONAL }
+    field { name: "value" number: 2 type_name: "Feature" label: LABEL_OPTIONAL }
+    options { map_entry: true }
+  }
+}
+message_type { name: "Example" field { name: "features" number: 1 type_name: "Features" label: LABEL_OPTIONAL } }
+"""
+
 
 class InvalidArgumentError(ValueError):
     """Values that cannot be computed, which in TensorFlow the ops of a graph refuse."""
@@ -15,66 +40,35 @@ class FixedLenFeature(NamedTuple):
     dtype: Any
 
 
+@cache
+def example_class() -> Any:
+    """The message tf.train.Example."""
+    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
+
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(text_format.Parse(_PROTO, descriptor_pb2.FileDescriptorProto()))
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName("keras_bert.Example"))
+
+
 def parse_example(serialized: np.ndarray, features: dict[str, FixedLenFeature]) -> dict[str, np.ndarray]:
     """A column [B] for each of the features, of which every example must have a single value."""
-    examples = [_parsed(one) for one in serialized]
+    from google.protobuf.message import DecodeError
+
+    try:
+        examples = [example_class().FromString(one).features.feature for one in serialized]
+    except DecodeError as error:
+        raise InvalidArgumentError(f"An input is no serialized tf.train.Example. Received: {error}") from None
     return {
         name: np.array([_value(one, name, feature.dtype) for one in examples], feature.dtype)
         for name, feature in features.items()
     }
 
 
-def _parsed(serialized: bytes) -> Any:
-    from google.protobuf.message import DecodeError
-
-    try:
-        return example_class().FromString(serialized).features.feature
-    except DecodeError:
-        raise InvalidArgumentError(f"Could not parse example input, value: {serialized[:100]!r}") from None
-
-
 def _value(found: Any, name: str, dtype: Any) -> Any:
     kind = "bytes_list" if dtype == np.object_ else "float_list"
-    given = found[name].WhichOneof("kind") if name in found else None
-    if given is None:
-        raise InvalidArgumentError(f"Feature: {name} is required but could not be found.")
-    values = getattr(found[name], given).value
-    if given != kind or len(values) != 1:
-        raise InvalidArgumentError(f"Feature: {name} must be a {kind} of one value. Received: {len(values)} in {given}")
+    values = getattr(found[name], kind).value if name in found else ()
+    if len(values) != 1:
+        raise InvalidArgumentError(
+            f"The feature {name} with one value in {kind} is required but could not be found. Received: {sorted(found)}"
+        )
     return values[0]
-
-
-@cache
-def example_class() -> Any:
-    """The message tf.train.Example."""
-    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
-
-    Field = descriptor_pb2.FieldDescriptorProto
-    file = descriptor_pb2.FileDescriptorProto(name="keras_bert/example.proto", package="keras_bert", syntax="proto3")
-
-    def message(parent: Any, name: str, *fields: tuple[str, int, str | None, bool], **options: Any) -> Any:
-        made = parent.add(name=name, **options)
-        for number, (field, kind, of, repeated) in enumerate(fields, 1):
-            label = Field.LABEL_REPEATED if repeated else Field.LABEL_OPTIONAL
-            made.field.add(name=field, number=number, type=kind, type_name=of, label=label)
-        return made
-
-    for name, kind in (
-        ("BytesList", Field.TYPE_BYTES),
-        ("FloatList", Field.TYPE_FLOAT),
-        ("Int64List", Field.TYPE_INT64),
-    ):
-        message(file.message_type, name, ("value", kind, None, True))
-    inner = Field.TYPE_MESSAGE
-    kinds = [(f"{kind}_list", inner, f".keras_bert.{kind.title()}List", False) for kind in ("bytes", "float", "int64")]
-    feature = message(file.message_type, "Feature", *kinds)
-    feature.oneof_decl.add(name="kind")
-    for field in feature.field:
-        field.oneof_index = 0
-    features = message(file.message_type, "Features", ("feature", inner, ".keras_bert.Features.FeatureEntry", True))
-    entry = ("key", Field.TYPE_STRING, None, False), ("value", inner, ".keras_bert.Feature", False)
-    message(features.nested_type, "FeatureEntry", *entry).options.map_entry = True
-    message(file.message_type, "Example", ("features", inner, ".keras_bert.Features", False))
-    pool = descriptor_pool.DescriptorPool()
-    pool.Add(file)
-    return message_factory.GetMessageClass(pool.FindMessageTypeByName("keras_bert.Example"))

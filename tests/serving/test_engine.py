@@ -77,7 +77,7 @@ def test_exports_that_only_tensorflow_serves(tmp_path):
 
 SCRIPT = """
 import json, sys
-import json
+from pathlib import Path
 import numpy as np
 from keras_bert.serving.served_version import find_models
 from keras_bert.serving.onnx_signatures import OnnxExport
