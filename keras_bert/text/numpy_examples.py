@@ -66,7 +66,7 @@ def parse_example(serialized: np.ndarray, features: dict[str, FixedLenFeature]) 
 
 def _value(found: Any, name: str, dtype: Any) -> Any:
     kind = "bytes_list" if dtype == np.object_ else "float_list"
-    values = getattr(found[name], kind).value if name in found else ()
+    values = list(getattr(found[name], kind).value) if name in found else []
     if len(values) != 1:
         raise InvalidArgumentError(
             f"The feature {name} with one value in {kind} is required but could not be found. Received: {sorted(found)}"

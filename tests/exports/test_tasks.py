@@ -19,11 +19,13 @@ from keras_bert.exports.export import _save
 from keras_bert.exports.manifest import write_manifest
 from keras_bert.exports.text_part import answers_to_texts
 from keras_bert.model import with_dtype
+from keras_bert.serving.onnx_signatures import OnnxExport
 from keras_bert.serving.served_version import OnnxVersion, ServedVersion
 from keras_bert.serving.write_kit import write_kit
 from keras_bert.tasks.task import Task
 from keras_bert.weights.our_export import write_settings
 from tests.exports.conftest import SEQ_LENGTH, make
+from tests.serving.by_onnx import same_process  # noqa: F401 - a fixture
 from tests.serving.in_process import running
 
 TEXTS = ["w1 w2 É", "w0", "W3, w4!"]
@@ -255,9 +257,10 @@ def test_bfloat16(exports, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["bert", "classifier", "regressor", "choice", "tagger", "answerer"])
+@pytest.mark.usefixtures("same_process")
 def test_onnx_runtime_computes_the_same_answers(exports, name):
     _, folder, served = exports[name]
-    computed = OnnxVersion(folder / "text" / "1", int8=False)
+    computed = OnnxVersion(folder / "text" / "1", OnnxExport(folder / "text" / "1", int8=False))
     assert set(computed.signatures) == set(served.signatures) - {"logits"}
     for signature, function in computed.signatures.items():
         expected = served.signatures[signature]
@@ -269,12 +272,12 @@ def test_onnx_runtime_computes_the_same_answers(exports, name):
         else:
             values = {column: [*TEXTS, LONG][:: 1 - 2 * number] for number, column in enumerate(columns)}
         inputs = {column: tf.constant(value) for column, value in values.items()}
-        found = function(**inputs)
+        found = function(**{column: tensor.numpy() for column, tensor in inputs.items()})
         for key, tensor in expected(**inputs).items():
             if tensor.dtype == tf.float32:
                 assert np.abs(found[key] - tensor).max() <= 1e-5, (signature, key)
             else:
-                assert found[key].numpy().tolist() == tensor.numpy().tolist(), (signature, key)
+                assert found[key].tolist() == tensor.numpy().tolist(), (signature, key)
 
 
 # === The clients of the kit ===

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from keras_bert import TextClassifier, TextRegressor
+from tests.serving.by_onnx import same_process  # noqa: F401 - a fixture
 from tests.tasks.priced_reviews import NUMBERS, UNSEEN, small, some, tensorflow_only
 
 
@@ -53,12 +54,15 @@ def served(task):
     return root, trace_all({"serving_default": signatures["serving_default"]})
 
 
-def answers(signature, rows):
+def tensors(rows):
     import tensorflow as tf
 
     strings = {name: tf.constant(list(map(str, values))) for name, values in rows.items()}
-    given = strings | {name: tf.constant(rows[name], tf.float32) for name in NUMBERS}
-    return {name: one.numpy() for name, one in signature(**given).items()}
+    return strings | {name: tf.constant(rows[name], tf.float32) for name in NUMBERS}
+
+
+def answers(signature, rows):
+    return {name: one.numpy() for name, one in signature(**tensors(rows)).items()}
 
 
 def scores_of(task, rows):
@@ -80,6 +84,7 @@ def test_exported(kind, long):
 
 @tensorflow_only
 @pytest.mark.long
+@pytest.mark.usefixtures("same_process")
 def test_an_export_on_disk(tmp_path):
     """It is read back bit for bit, TF Serving can warm it up, and the kit's clients have its columns."""
     import tensorflow as tf
@@ -87,7 +92,7 @@ def test_an_export_on_disk(tmp_path):
     from keras_bert.exports.export import _save
     from keras_bert.exports.manifest import write_manifest
     from keras_bert.exports.warm_up import write_warm_up
-    from keras_bert.serving.onnx_signatures import onnx_signatures
+    from keras_bert.serving.onnx_signatures import OnnxExport
     from keras_bert.serving.write_kit import write_kit
     from keras_bert.weights.our_export import write_settings
 
@@ -100,8 +105,9 @@ def test_an_export_on_disk(tmp_path):
     assert again.other_columns == task.other_columns
 
     write_manifest(folder, {"seq_length": 8})
-    by_onnx = onnx_signatures(folder, int8=False)["serving_default"]
-    np.testing.assert_allclose(answers(by_onnx, some(UNSEEN))["scores"], scores_of(task, some(UNSEEN)), atol=1e-5)
+    by_onnx = OnnxExport(folder, int8=False).signatures["text"]["serving_default"]
+    rows = {name: tensor.numpy() for name, tensor in tensors(some(UNSEEN)).items()}
+    np.testing.assert_allclose(by_onnx(**rows)["scores"], scores_of(task, some(UNSEEN)), atol=1e-5)
 
     write_warm_up(folder, "film", signatures)
     loaded = tf.saved_model.load(str(folder))
