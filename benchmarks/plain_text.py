@@ -8,6 +8,7 @@ are skipped if they are not there. The vocabulary is Google's, from gt-all-minil
 """
 
 import argparse
+import gc
 import os
 import sys
 import time
@@ -57,6 +58,8 @@ def main() -> None:
         korean = Vocabulary.from_file(DATA / "vocab" / "kcbert-30000.txt")
         reviews = (DATA / "ko" / "reviews.txt").read_text(encoding="utf-8").splitlines()[:40_000]
         given["Korean reviews"] = korean, reviews, (False, True)
+    gc.collect()
+    gc.freeze()  # TensorFlow's objects, which Python would search for garbage, are not there where plain text is used
     table = Table(title="Text without TensorFlow, compared with the graph")
     for column in ("", "texts", "MB", "lower case", "texts that differ", "ids, MB/s", "ids and offsets, MB/s"):
         table.add_column(column, justify="left" if not column else "right")
