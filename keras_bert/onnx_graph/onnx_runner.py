@@ -23,15 +23,12 @@ _MOST = 4096  # tokens of a batch, which bounds its memory
 
 
 class OnnxRunner:
-    """Does what `runner.Runner` does, with the weights of a graph that `to_onnx` made: its bytes, or its file.
-
-    spin: whether threads that wait for work keep their cores busy, which saves time where nothing else needs them.
-    """
+    """Does what `runner.Runner` does, with the weights of a graph that `to_onnx` made: its bytes, or its file."""
 
     model: keras.Model  # only of a runner that was made of one
 
-    def __init__(self, graph: bytes | str, *, spin: bool = True) -> None:
-        self.session = _session(graph, spin)
+    def __init__(self, graph: bytes | str) -> None:
+        self.session = _session(graph)
         self.inputs = {one.name: _TYPES[one.type] for one in self.session.get_inputs()}
         self.outputs = {one.name: one.shape for one in self.session.get_outputs()}
         self.several = list(self.outputs) != ["output"]
@@ -129,12 +126,10 @@ def _packed(rows: TokenizedRows, index: np.ndarray) -> dict[str, Any]:
         return TokenizedRows(segments, rows.packer, rows.rows_per_example).pack(index, width)
 
 
-def _session(graph: bytes | str, spin: bool) -> Any:
+def _session(graph: bytes | str) -> Any:
     onnxruntime = need("onnxruntime", 'engine="onnxruntime"', "onnxruntime")
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3  # errors
-    if not spin:
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     if _saturates():
         options.add_session_config_entry("session.x64quantprecision", "1")  # slower products that do not
     return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])

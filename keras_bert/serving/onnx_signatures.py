@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -49,8 +50,8 @@ class OnnxExport:
     def _read(self, made: Path, seq_length: int) -> None:
         with arrays():
             model = keras.saving.deserialize_keras_object(read_json(made / RULES))
-            heads = (_head_runner(_runner(made / HEAD.format(number))) for number in itertools.count())
-            run = _on_rows(_runner(made / MODEL))
+            heads = (_head_runner(OnnxRunner(str(made / HEAD.format(number)))) for number in itertools.count())
+            run = _on_rows(OnnxRunner(str(made / MODEL)))
             text = signatures_of(model, run, seq_length, lambda head: next(heads))
             preprocessor = getattr(model, "bert", model).preprocessor
             tokenizer = mask_tokenizer(preprocessor) if isinstance(model, Pretrainer) else preprocessor
@@ -80,13 +81,12 @@ def run_writer(folder: Path, output: str, int8: bool) -> None:
         raise ValueError(said or f"{folder} could not be converted. Received: exit code {done.returncode}")
 
 
-def _runner(file: Path) -> OnnxRunner:
-    return OnnxRunner(str(file), spin=False)  # a server has other work for the cores, and runs two batches at once
-
-
 def _on_rows(runner: OnnxRunner) -> Callable[[dict[str, Any]], Any]:
+    computing = threading.Lock()  # ONNX Runtime uses all cores for one batch; meanwhile, another one is tokenized
+
     def on_rows(rows: dict[str, Any]) -> Any:
-        found = runner.on_padded({name: rows[name] for name in runner.inputs})
+        with computing:
+            found = runner.on_padded({name: rows[name] for name in runner.inputs})
         return found if runner.several else found["output"]
 
     return on_rows
