@@ -146,5 +146,6 @@ def test_int8_products_do_not_saturate(monkeypatch, saturates):
     x, kernel = rng.integers(250, 256, (5, 384), "uint8"), rng.integers(120, 128, (384, 40), "int8")
     graph = Graph()
     product = Value(graph("MatMulInteger", "x", graph.weight("kernel", kernel)), "int32", (5, 40))
-    session = onnx_runner._session(graph.model({"x": Value("x", "uint8", x.shape)}, {"y": product}))
+    model = graph.model({"x": Value("x", "uint8", x.shape)}, {"y": product})
+    session = onnx_runner._session(model.SerializeToString())
     np.testing.assert_array_equal(session.run(None, {"x": x})[0], x.astype("int64") @ kernel.astype("int64"))

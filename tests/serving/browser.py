@@ -25,7 +25,7 @@ class Traced(ServedVersion):
     def __init__(self, part, signatures):
         self.part, self.facts = part, {}
         self.signatures = {name: _Named(function) for name, function in signatures.items()}
-        self.batchers = {name: batcher(function) for name, function in self.signatures.items()}
+        self.batchers = {name: batcher(function, self.runner(function)) for name, function in self.signatures.items()}
 
 
 class _Named:
