@@ -27,6 +27,7 @@ _YOUNG_LETTERS = [(0x2C2F, 0x2C5F), (0xA7C0, 0xA7C1), (0xA7D0, 0xA7D1), (0xA7D6,
 _DOTTED_LETTERS = [(letter, letter.lower()) for letter in "İÌÍĨĮ"]
 
 _SHORT = 4096  # bytes; in a text of this length no run of marks is long enough to take time
+_BLOCK = 0x1000  # characters that are looked at together: few, so that it takes little memory
 
 
 class Normalizer:
@@ -132,12 +133,20 @@ def _sorted_accents() -> str:
     """The accents that NFD sorts. It moves each of them in front of U+0345, whose place is last."""
     import tensorflow_text as tf_text
 
-    with tf.init_scope(), tf.device("CPU:0"):
-        characters = tf.strings.unicode_encode(tf.range(0x300, 0x20000)[:, None], "UTF-8", errors="ignore")
+    def in_block(first: int) -> str:
+        characters = single_characters(tf.range(first, first + _BLOCK))
         characters = tf.boolean_mask(characters, tf.strings.regex_full_match(characters, ACCENTS))
         behind, alone = (tf_text.normalize_utf8(before + characters, "NFD") for before in ("\u0345", ""))
-        moved = behind == alone + "\u0345"
-        return tf.strings.reduce_join(tf.boolean_mask(characters, moved)).numpy().decode() + "\u0345"
+        return tf.strings.reduce_join(tf.boolean_mask(characters, behind == alone + "\u0345")).numpy().decode()
+
+    with tf.init_scope(), tf.device("CPU:0"):
+        return "".join(map(in_block, range(0, 0x20000, _BLOCK))) + "\u0345"
+
+
+def single_characters(points: Any) -> Any:
+    """Each code point as a text of its own. `points[:, None]` would make a Python number of each."""
+    splits = tf.range(tf.size(points) + 1)
+    return tf.strings.unicode_encode(tf.RaggedTensor.from_row_splits(points, splits, validate=False), "UTF-8")
 
 
 def _where_any(texts: Any, characters: str, change: Callable[[Any], Any]) -> Any:

@@ -4,7 +4,7 @@ from functools import cache
 from typing import Any
 
 from keras_bert.lazy import tf
-from keras_bert.text.normalizer import MOVING_MARKS, Normalizer
+from keras_bert.text.normalizer import MOVING_MARKS, Normalizer, single_characters
 from keras_bert.text.row_ids import row_ids
 
 _SCRIPTS = 0x32400  # all characters with a rule of their own are below this, except
@@ -70,8 +70,11 @@ class Aligner:
         Equal code points keep their order. So the n-th of them in the words is the n-th of them that the characters
         leave when each is normalized as a text of its own.
         """
-        distinct, places = tf.unique(points)
-        alone = self._normalizer.normalize(tf.strings.unicode_encode(distinct[:, None], "UTF-8"))
+        rare = points > 127
+        distinct, places = tf.unique(tf.boolean_mask(points, rare))  # only these: it takes 36 bytes for each
+        distinct = tf.concat([tf.range(128), distinct], 0)
+        places = tf.tensor_scatter_nd_update(points, tf.where(rare), 128 + places)
+        alone = self._normalizer.normalize(single_characters(distinct))
         alone = tf.strings.unicode_decode(tf.strings.regex_replace(alone, r"[ \t\n\r]+", ""), "UTF-8")
         alone = tf.gather(alone, places)  # [characters, (what it leaves)]
         together = tf.strings.unicode_decode(words, "UTF-8").values
@@ -89,7 +92,7 @@ def _widths(lowercase: bool, strip_accents: bool, split_cjk: bool, special_token
     normalizer = Normalizer(lowercase, strip_accents, split_cjk, special_tokens)
 
     def measure(first: int, count: int) -> Any:
-        characters = tf.strings.unicode_encode(tf.range(first, first + count)[:, None], "UTF-8")
+        characters = single_characters(tf.range(first, first + count))
         left = tf.strings.regex_replace(normalizer.normalize(characters), r"[ \t\n\r]+", "")
         return tf.cast(tf.strings.length(left), tf.uint8)
 
