@@ -5,7 +5,9 @@ python benchmarks/engines.py --sizes minilm --rounds 21
 
 All contestants get the same ids and run in turn, each in a process of its own. In a turn, each answers a short batch
 ten times, as a server does, and the first answer does not count. "plain ORT" is a HuggingFace model
-written by torch.onnx (dynamo, dynamic shapes), its int8 the one of `quantize_dynamic(per_channel=True)`.
+written by torch.onnx (dynamo, dynamic shapes), its int8 the one of `quantize_dynamic(per_channel=True)`. OpenVINO runs
+the same file, if it is installed (pip install openvino). "compiled" is torch.compile, and "HF int8" is torch's
+quantize_dynamic.
 """
 
 import argparse
@@ -17,6 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -69,27 +72,41 @@ def ours(size: str, engine: str, dtype: str) -> Run:
     return by_length
 
 
-def plain(size: str, file: str) -> Run:
+def plain(file: str) -> Run:
     run = session(file)
-    names = dict(zip(("input_ids", "attention_mask", "token_type_ids"), ("word_ids", "mask", "type_ids"), strict=True))
-    return lambda inputs: run.run(
-        None, {name: inputs[f"input_{other}"].astype("int64") for name, other in names.items()}
-    )
+    return lambda inputs: run.run(None, _int64(inputs))
 
 
-def hugging_face(size: str, dtype: str) -> Run:
+def openvino(file: str, precision: str) -> Run:
+    import openvino
+
+    hints = {"INFERENCE_PRECISION_HINT": precision, "PERFORMANCE_HINT": "LATENCY"}
+    run = openvino.Core().compile_model(file, "CPU", hints)
+    return lambda inputs: run(_int64(inputs))[0]
+
+
+def hugging_face(size: str, dtype: str, *, compiled: bool = False) -> Run:
     import torch
 
-    model = _hugging_face(size).to(getattr(torch, dtype))
+    model = _hugging_face(size)
+    if dtype == "int8":
+        model = torch.ao.quantization.quantize_dynamic(model, {torch.nn.Linear})
+    else:
+        model = model.to(getattr(torch, dtype))
+    if compiled:
+        model = torch.compile(model, dynamic=False)  # for each shape
 
     def run(inputs: dict[str, np.ndarray]) -> Any:
-        ids, mask, types = (
-            torch.from_numpy(inputs[f"input_{name}"]).long() for name in ("word_ids", "mask", "type_ids")
-        )
         with torch.inference_mode():
-            return model(input_ids=ids, attention_mask=mask, token_type_ids=types)
+            return model(**{name: torch.from_numpy(x) for name, x in _int64(inputs).items()})
 
     return run
+
+
+def _int64(inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The inputs with HuggingFace's names and type."""
+    names = {"input_ids": "word_ids", "attention_mask": "mask", "token_type_ids": "type_ids"}
+    return {name: inputs[f"input_{ours}"].astype("int64") for name, ours in names.items()}
 
 
 def _hugging_face(size: str) -> Any:
@@ -102,15 +119,20 @@ def _hugging_face(size: str) -> Any:
     return transformers.BertModel(config).eval()
 
 
-FIELD: dict[str, tuple[Callable[..., Run], str, dict[str, str]]] = {
-    "ours, ORT int8": (lambda size, file: ours(size, "onnxruntime", "int8"), "int8", {}),
-    "ours, ORT float32": (lambda size, file: ours(size, "onnxruntime", "float32"), "float32", {}),
-    "ours, TF bfloat16": (lambda size, file: ours(size, "tensorflow", "bfloat16"), "bfloat16", FROZEN),
-    "ours, TF float32": (lambda size, file: ours(size, "tensorflow", "float32"), "float32", FROZEN),
-    "plain ORT int8": (lambda size, file: plain(size, f"{file}.int8"), "int8", {}),
-    "plain ORT float32": (lambda size, file: plain(size, file), "float32", {}),
-    "HF bfloat16": (lambda size, file: hugging_face(size, "bfloat16"), "bfloat16", {}),
-    "HF float32": (lambda size, file: hugging_face(size, "float32"), "float32", {}),
+FIELD: dict[str, tuple[Callable[[str, str], Run], dict[str, str]]] = {
+    "ours, ORT int8": (lambda size, file: ours(size, "onnxruntime", "int8"), {}),
+    "ours, ORT float32": (lambda size, file: ours(size, "onnxruntime", "float32"), {}),
+    "ours, TF bfloat16": (lambda size, file: ours(size, "tensorflow", "bfloat16"), FROZEN),
+    "ours, TF float32": (lambda size, file: ours(size, "tensorflow", "float32"), FROZEN),
+    "plain ORT int8": (lambda size, file: plain(f"{file}.int8"), {}),
+    "plain ORT float32": (lambda size, file: plain(file), {}),
+    "OpenVINO bfloat16": (lambda size, file: openvino(file, "bf16"), {}),
+    "OpenVINO float32": (lambda size, file: openvino(file, "f32"), {}),
+    "HF compiled bfloat16": (lambda size, file: hugging_face(size, "bfloat16", compiled=True), {}),
+    "HF compiled float32": (lambda size, file: hugging_face(size, "float32", compiled=True), {}),
+    "HF int8": (lambda size, file: hugging_face(size, "int8"), {}),
+    "HF bfloat16": (lambda size, file: hugging_face(size, "bfloat16"), {}),
+    "HF float32": (lambda size, file: hugging_face(size, "float32"), {}),
 }
 
 
@@ -153,7 +175,8 @@ def compare(size: str, rounds: int) -> None:
         subprocess.run([sys.executable, __file__, "export", size, file], check=True, capture_output=True)
         field = [
             Timed(__file__, name, {"size": size, "file": file}, environment)
-            for name, (_, _, environment) in FIELD.items()
+            for name, (_, environment) in FIELD.items()
+            if find_spec("openvino") or not name.startswith("OpenVINO")
         ]
         print(f"  {'':20}" + "".join(f"{title:>16}" for title in BATCHES))
         medians: dict[str, dict[str, float]] = {one.name: {} for one in field}
@@ -172,7 +195,10 @@ def compare(size: str, rounds: int) -> None:
             numbers = "".join(f"{medians[one.name][title] * 1e3:16.1f}" for title in BATCHES)
             print(f"  {one.name:20}{numbers}{memory:8.2f}", flush=True)
     best: dict[str, float] = {}
-    for rival in ("plain ORT", "HF"):
+    for rival in ("plain ORT", "OpenVINO", "HF"):
+        if not any(name.startswith(rival) for name in medians):
+            print(f"  {rival}: left out. Run: pip install {rival.lower()}")
+            continue
         for title in BATCHES:
             one, other = (
                 min(found[title] for name, found in medians.items() if name.startswith(who)) for who in ("ours", rival)
