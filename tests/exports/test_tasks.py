@@ -1,82 +1,20 @@
 """Tasks exported: the text SavedModel's answers against the task's own, the task read back, the clients of its kit."""
 
-import ast
-import json
-import re
-import shlex
-import shutil
-import sys
-import urllib.request
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 import pytest
 import tensorflow as tf
 
 import keras_bert
-from keras_bert.exports.encoder_part import encoder
-from keras_bert.exports.export import _save
-from keras_bert.exports.manifest import write_manifest
 from keras_bert.exports.text_part import answers_to_texts
 from keras_bert.model import with_dtype
 from keras_bert.serving.onnx_signatures import OnnxExport
-from keras_bert.serving.served_version import OnnxVersion, ServedVersion
-from keras_bert.serving.write_kit import write_kit
-from keras_bert.tasks.task import Task
-from keras_bert.weights.our_export import write_settings
-from tests.exports.conftest import SEQ_LENGTH, make
+from keras_bert.serving.served_version import OnnxVersion
+from tests.exports.conftest import SEQ_LENGTH, export_part, make, randomized
 from tests.serving.by_onnx import same_process  # noqa: F401 - a fixture
-from tests.serving.in_process import running
 
 TEXTS = ["w1 w2 É", "w0", "W3, w4!"]
 PAIRS = ["w5", "w6 w7 w8", "w9"]
 LONG = "w1 " * 20
-
-
-def _randomized(task):
-    rng = np.random.default_rng(0)
-    for weight in task.get_layer(task.heads[0]).weights if task.heads else ():
-        weight.assign(rng.standard_normal(weight.shape))
-    return task
-
-
-@pytest.fixture(scope="module")
-def exports(bert, exported, tmp_path_factory):
-    """A model of every kind, the folder of its export, and the text SavedModel in it.
-
-    One task is exported whole; of the others the text alone, since `preprocess` is the same for all.
-    """
-    found = {"bert": (bert, exported, ServedVersion(exported / "text" / "1"))}
-    bert = make(num_hidden_layers=1)
-    tasks = {
-        "classifier": keras_bert.TextClassifier(bert, labels=("bad", "좋아요", "so so"), multi_label=True),
-        "regressor": keras_bert.TextRegressor(bert, pairs="cosine"),
-        "choice": keras_bert.MultipleChoice(bert, choices=3),
-        "tagger": keras_bert.TokenTagger(bert, labels=("O", "I-PER", "S-PER", "E-PER"), unit="piece"),
-        "answerer": keras_bert.QuestionAnswerer(bert, null_threshold=0.0, stride=3),
-    }
-    for name, task in tasks.items():
-        folder = tmp_path_factory.mktemp(name)
-        _randomized(task)
-        if name == "classifier":
-            keras_bert.export(task, folder)
-            assert sorted(entry.name for entry in folder.iterdir()) == ["preprocess", "text"]
-        else:
-            _export_part(task, folder / "text" / "1")
-        found[name] = (task, folder, ServedVersion(folder / "text" / "1"))
-    return found
-
-
-def _export_part(model, folder):
-    """What `export` does for one part: the text of a task, or the encoder of a `Pretrainer`."""
-    vocab_file = folder.parents[1] / "vocab.txt"
-    model.bert.preprocessor.vocabulary.save(vocab_file)
-    if isinstance(model, Task):
-        _save(lambda: answers_to_texts(model, SEQ_LENGTH, vocab_file), folder, gradients=False)
-    else:
-        _save(lambda: encoder(model, vocab_file), folder, gradients=True)
-    write_settings(model, folder / "assets.extra")
-    write_manifest(folder, {"seq_length": SEQ_LENGTH})
 
 
 def _traced(task, folder):
@@ -108,7 +46,7 @@ def test_classifier(exports, tmp_path, multi_label):
     task, folder, loaded = exports["classifier"]
     served = loaded.signatures
     if not multi_label:
-        task = _randomized(keras_bert.TextClassifier(task.bert, labels=task.labels))
+        task = randomized(keras_bert.TextClassifier(task.bert, labels=task.labels))
         served = _traced(task, tmp_path)
     for x, found in (
         ([*TEXTS, LONG], served["serving_default"](text=tf.constant([*TEXTS, LONG]))),
@@ -141,7 +79,7 @@ def test_regressor(exports, tmp_path, pairs):
     task, folder, loaded = exports["regressor"]
     signature = loaded.signatures["serving_default"]
     if pairs == "together":
-        task = _randomized(keras_bert.TextRegressor(task.bert))
+        task = randomized(keras_bert.TextRegressor(task.bert))
         served = _traced(task, tmp_path)
         signature = served["pair"]
         found = served["serving_default"](text=tf.constant(TEXTS))
@@ -175,7 +113,7 @@ def test_tagger(exports, tmp_path, labels, unit):
     task, folder, loaded = exports["tagger"]
     served = loaded.signatures
     if labels:
-        task = _randomized(keras_bert.TokenTagger(task.bert, labels=labels, unit=unit))
+        task = randomized(keras_bert.TokenTagger(task.bert, labels=labels, unit=unit))
         served = _traced(task, tmp_path)
     texts = [*TEXTS, "", " w1 É w2  w3", " ".join(f"w{i % 18}" for i in range(40))]  # the last in four parts
     texts += ["w1\u0301 w2\ufe0f, w3\u0308\u200b É\u0301"]  # marks that leave no piece
@@ -201,7 +139,7 @@ def test_question_answerer(exports, tmp_path, null_threshold):
     task, folder, loaded = exports["answerer"]
     served = loaded.signatures
     if null_threshold != task.null_threshold:
-        task = _randomized(keras_bert.QuestionAnswerer(task.bert, null_threshold=null_threshold, stride=3))
+        task = randomized(keras_bert.QuestionAnswerer(task.bert, null_threshold=null_threshold, stride=3))
         served = _traced(task, tmp_path)
     questions = ["w1", "w2 w3?", "w4 w5 w6 w7 w8 w9 w1", "w1"]  # a question keeps six pieces, half of twelve
     contexts = ["w5\u0301  É\u0301 w6\u0301.", " ".join(f"w{i * 7 % 18}" for i in range(150)), "w1\ufe0f", ""]
@@ -227,7 +165,7 @@ def test_question_answerer(exports, tmp_path, null_threshold):
 def test_pretrainer(tmp_path):
     bert = make(num_hidden_layers=1)
     pretrainer = keras_bert.Pretrainer(bert)
-    _export_part(pretrainer, tmp_path / "encoder" / "1")
+    export_part(pretrainer, tmp_path / "encoder" / "1")
     loaded = tf.saved_model.load(str(tmp_path / "encoder" / "1"))
     packed = bert.preprocessor(TEXTS)
     inputs = {**packed, "masked_lm_positions": tf.constant([[1, 2], [0, 1], [3, 0]])}
@@ -278,95 +216,3 @@ def test_onnx_runtime_computes_the_same_answers(exports, name):
                 assert np.abs(found[key] - tensor).max() <= 1e-5, (signature, key)
             else:
                 assert found[key].tolist() == tensor.numpy().tolist(), (signature, key)
-
-
-# === The clients of the kit ===
-
-COLUMNS = {
-    "bert": ("text",),
-    "classifier": ("text",),
-    "regressor": ("text", "text_pair"),
-    "choice": ("prompt", "choices"),
-    "tagger": ("text",),
-    "answerer": ("question", "context"),
-}
-
-
-@pytest.fixture(scope="module")
-def ports(exports):
-    """Of `keras-bert serve`'s application and of a gRPC service, which know every kind by its name."""
-    pytest.importorskip("uvicorn")
-    grpc = pytest.importorskip("grpc")
-    apis = pytest.importorskip("tensorflow_serving.apis.prediction_service_pb2_grpc")
-    from tensorflow_serving.apis import predict_pb2
-
-    from keras_bert.serving.server import application
-
-    class Service(apis.PredictionServiceServicer):
-        def Predict(self, request, context):
-            assert request.model_spec.version_label == "stable"
-            _, _, served = exports[request.model_spec.name]
-            inputs = {name: tf.constant(tf.make_ndarray(tensor)) for name, tensor in request.inputs.items()}
-            response = predict_pb2.PredictResponse()
-            for name, tensor in served.signatures[request.model_spec.signature_name](**inputs).items():
-                response.outputs[name].CopyFrom(tf.make_tensor_proto(tensor))
-            return response
-
-    models = {name: {1: served} for name, (_, _, served) in exports.items()}
-    service = grpc.server(ThreadPoolExecutor(1))
-    apis.add_PredictionServiceServicer_to_server(Service(), service)
-    port = service.add_insecure_port("127.0.0.1:0")
-    service.start()
-    with running(application(models)) as (_, rest):
-        yield {"rest": rest, "grpc": port}
-    service.stop(None)
-
-
-@pytest.mark.network
-@pytest.mark.parametrize("name", COLUMNS)
-def test_clients(exports, ports, name, tmp_path, monkeypatch, capsys):
-    """Run with the words of the kit's README, they print what the SavedModel answers."""
-    _, folder, served = exports[name]
-    (tmp_path / "text" / "1").mkdir(parents=True)
-    shutil.copy(folder / "text" / "1" / "saved_model.pb", tmp_path / "text" / "1")
-    write_kit(tmp_path, name)
-    line = re.search(r"rest_client.py (.+)", (tmp_path / "serving" / "README.md").read_text())[1]
-    words = shlex.split(line)
-    values = [words[0], words[1:]] if name == "choice" else words
-    columns = {key: [value] for key, value in zip(COLUMNS[name], values, strict=True)}
-    expected = served.signatures["serving_default"](**{key: tf.constant(value) for key, value in columns.items()})
-
-    def run(kind):
-        path = tmp_path / "serving" / f"{kind}_client.py"
-        source = re.sub(r"localhost:\d+", f"127.0.0.1:{ports[kind]}", path.read_text())
-        assert f"{path.name} {line} " in source.splitlines()[0]
-        monkeypatch.setattr(sys, "argv", [path.name, *words])
-        client = {"__name__": "__main__"}
-        exec(compile(source, path, "exec"), client)
-        return client, capsys.readouterr().out
-
-    rest, said = run("rest")
-    _assert_row(json.loads(said), expected)
-    grpc, said = run("grpc")
-    outputs = dict(line.split(" ", 1) for line in said.splitlines())
-    _assert_row({key: ast.literal_eval(rows)[0] for key, rows in outputs.items()}, expected)
-    with urllib.request.urlopen(f"http://127.0.0.1:{ports['rest']}/v1/models/{name}/metadata", timeout=60) as answer:
-        described = json.load(answer)["metadata"]["signature_def"]["signature_def"]
-    assert set(described["serving_default"]["outputs"]) == set(expected)
-    with pytest.raises(ValueError, match="must have"):
-        rest["predict"](texts=["w1"])
-    if name == "bert":
-        pair = {"text": ["w1"], "text_pair": ["w2"]}
-        found = rest["predict"]("pair", **pair)[0]["embedding"]
-        np.testing.assert_allclose(grpc["predict"]("pair", **pair)["embedding"], [found], atol=1e-6)
-
-
-def _assert_row(found, expected):
-    """The same names, and for each the only row."""
-    assert set(found) == set(expected)
-    for key, tensor in expected.items():
-        row, wanted = np.ravel(np.array(found[key], object)).tolist(), np.ravel(tensor[0].numpy()).tolist()
-        if tensor.dtype == tf.float32:
-            np.testing.assert_allclose(row, wanted, atol=1e-6)
-        else:
-            assert [one.encode() if isinstance(one, str) else one for one in row] == wanted
