@@ -119,7 +119,7 @@ def _chosen(model: Any, engine: str, dtype: str) -> str:
         )
     if engine == "tensorflow" and dtype == "int8":
         raise ValueError(
-            'int8 needs engine="onnxruntime" here; in TensorFlow, `quantize("int8")` saves memory but no time. '
+            'dtype="int8" needs engine="onnxruntime". (In TensorFlow, `quantize("int8")` saves memory, but no time.) '
             f"Received: engine={engine!r}, dtype={dtype!r}"
         )
     return engine

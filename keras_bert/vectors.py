@@ -126,8 +126,8 @@ def _check_options(blocks: int, layers: tuple[int, ...], combine: str, pooling: 
         raise ValueError(f"`layers` must be encoder blocks from {-blocks} to {blocks - 1}. Received: layers={layers}")
     if pooling == "pooled" and layers not in ((-1,), (blocks - 1,)):
         raise ValueError(
-            'pooling="pooled" is the output of the pooler, which reads only the last block. Leave layers out, or use '
-            f'pooling="cls". Received: layers={layers}'
+            'pooling="pooled" is the output of the pooler, which reads only the last block. Leave out the argument '
+            f'`layers`, or use pooling="cls". Received: layers={layers}'
         )
 
 

@@ -40,7 +40,10 @@ def _example(row: dict[str, Any]) -> Any:
         try:
             feature = example.features.feature[name]
         except ValueError:
-            raise BadRequest(f"A feature's name has half of a surrogate pair. Correct it. Received: {name!r}") from None
+            raise BadRequest(
+                f"A feature's name has half of a surrogate pair, which is not a character. Correct it. "
+                f"Received: {name!r}"
+            ) from None
         values = value if isinstance(value, list) else [value]
         kinds = {type(one) for one in values}
         if kinds <= {str, dict}:

@@ -37,8 +37,8 @@ def write(folder: Path, output: Path, *, int8: bool) -> None:
     """
     if read_json(folder / MANIFEST).get("dtype") == "int8":
         raise ValueError(
-            f"{folder} was exported in int8, but ONNX Runtime needs the weights in float32. Export again without "
-            "--dtype, and serve that export with --dtype int8. Received: dtype int8"
+            f"{folder} was exported in int8, but ONNX Runtime makes int8 from weights in float32. Export again "
+            "without --dtype, and serve that export with --dtype int8. Received: dtype int8"
         )
     model = _model(folder)
     if getattr(model, "long", None) == "windows":

@@ -64,7 +64,7 @@ def parse(body: bytes, keys: set[str]) -> dict[str, Any]:
     if not isinstance(data, dict):
         raise BadRequest(f"The body must be an object. Received: {type(data).__name__}")
     if unknown := set(data) - keys:
-        raise BadRequest(f"The body may have {sorted(keys)}. Received: {sorted(unknown)}")
+        raise BadRequest(f"The body may have only the keys {sorted(keys)}. Received: {sorted(unknown)}")
     return data
 
 

@@ -73,7 +73,7 @@ def _entries(path: str | os.PathLike) -> list[tuple[str, dict[str, Any]]]:
         ]
         for context, entry in found:
             if not isinstance(context, str) or not isinstance(entry, dict):
-                raise TypeError("a context is not a string, or a question is not an object")
+                raise TypeError("a context is not a string, or a question is not a JSON object")
         return found
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ValueError(
