@@ -203,8 +203,8 @@ class TextTrainer(Student):
         count_of("max_steps", max_steps, 1)
         if packed or self.is_distributed or (initial_step and not shuffle):
             raise ValueError(
-                "A stream of rows, initial_step and max_steps need rows of text on one device. For initial_step, "
-                "the rows must also be shuffled. Leave these out, or train on one device. Received: "
+                "A stream of rows, initial_step and max_steps work only on one device, and only if x has rows of text; "
+                "initial_step also needs shuffle=True. Leave them out, or change that. Received: "
                 f"x={type(x).__name__}, initial_step={initial_step}, max_steps={max_steps}, shuffle={shuffle}"
             )
 

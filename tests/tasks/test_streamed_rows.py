@@ -109,7 +109,7 @@ def test_steps(path, eager):
     assert len(history.epoch) == 2
     assert int(task.optimizer.iterations) == 8
     assert float(task.optimizer.learning_rate) == 0
-    with pytest.raises(ValueError, match="need rows of text on one device"):
+    with pytest.raises(ValueError, match="work only on one device"):
         task.fit(rows, initial_step=1, shuffle=False)
     with pytest.raises(ValueError, match="max_steps must be at least 1"):
         task.fit(rows, max_steps=0)

@@ -78,8 +78,8 @@ class ShardWriter:
         if found := storage.read_json(note):
             if found["digest"] != digest:
                 raise ValueError(
-                    f"The corpus has changed since {path} was made from it. Empty the directory or choose another. "
-                    f"Received: documents with digest {digest}, where {found['digest']} was written"
+                    f"The corpus has changed since {path} was made from it. Empty the directory of this file, "
+                    f"or write to another one. Received: documents with digest {digest}, instead of {found['digest']}"
                 )
             return Shard(**found)
         ids, lengths = self._tokenize(documents)

@@ -32,8 +32,8 @@ def read_squad(path: str | os.PathLike, *, answers: bool = True) -> Rows:
         found = [] if entry.get("is_impossible") else entry.get("answers")
         if not isinstance(found, list) or not all(isinstance(answer, dict) for answer in found):
             raise ValueError(
-                f"{place}: the answers are not a list of objects. Correct the file; the list is empty where there is "
-                f"no answer. Received: {found!r}"
+                f"{place}: the answers are not a list of objects. Correct the file; for a question without an "
+                f"answer, write an empty list. Received: {found!r}"
             )
         texts = [_text(answer, "text", place) for answer in found]
         y.append({"text": texts, "answer_start": [_start(answer, place) for answer in found]})
