@@ -41,7 +41,7 @@ def test_squad_questions_alone(write):
 BAD_SQUAD = {
     "no answers": (
         _squad({"id": "q7", "question": "W"}),
-        r"a.json:q7: the answers are not a list .*empty where there is no answer. Received: None",
+        r"a.json:q7: the answers are not a list .*write an empty list. Received: None",
     ),
     "none of the answers": (_squad(_entry("Busan")), r"No answer in .*a.json is a part of its context.*'Busan' of q7"),
     "a start that is true": (
@@ -56,7 +56,7 @@ BAD_SQUAD = {
         _squad(_entry(question=" ")),
         r"a.json:q7: the question is empty or not a string.*Received: question=' '",
     ),
-    "a question that is a number": (_squad("x"), "SQuAD's JSON.*a question is not an object"),
+    "a question that is a number": (_squad("x"), "SQuAD's JSON.*a question is not a JSON object"),
     "a context that is a number": (_squad(_entry(), context=5), "SQuAD's JSON.*a context is not a string"),
     "answers that are none": (
         _squad(_entry() | {"answers": None}),
