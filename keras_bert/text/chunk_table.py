@@ -26,7 +26,7 @@ class ChunkTable:
 
     def _clear(self) -> None:
         self._numbers = _Numbers()
-        self._pieces = Table(self._wordpiece)  # the ids and the ends of the pieces of each word
+        self._pieces = Table(self._wordpiece)  # the ids of the pieces of each word
         self._characters = 0
         self.ids = self.starts = self.ends = np.zeros(0, "int32")
         self.rows = RaggedTensor(RaggedTensor(np.zeros(0, "int64"), [0]), [0])
@@ -44,7 +44,7 @@ class ChunkTable:
     def _add(self, chunks: list[str]) -> None:
         words = self._normalizer.words(chunks)
         flat = [self._pieces[word] for of_chunk in words for word in of_chunk]
-        ids = np.fromiter(chain.from_iterable(ids for ids, _ in flat), "int32")
+        ids = np.fromiter(chain.from_iterable(flat), "int32")
         self.ids = np.append(self.ids, ids)
         if self._spans:
             spans = [
@@ -52,8 +52,8 @@ class ChunkTable:
             ]
             starts, ends = np.array(spans, "int32").reshape(-1, 2).T
             self.starts, self.ends = np.append(self.starts, starts), np.append(self.ends, ends)
-        of_words = _longer(self.rows.values.row_splits, [len(ids) for ids, _ in flat])
-        of_chunks = _longer(self.rows.row_splits, [len(of_chunk) for of_chunk in words])
+        of_words = _longer(self.rows.values.row_splits, list(map(len, flat)))
+        of_chunks = _longer(self.rows.row_splits, list(map(len, words)))
         self.rows = RaggedTensor(RaggedTensor(np.arange(len(self.ids)), of_words), of_chunks)
         self._characters += sum(map(len, chunks))
 
@@ -62,7 +62,7 @@ class ChunkTable:
         begin = 0
         for word in words:
             first = 0
-            for last in self._pieces[word][1]:
+            for last in self._wordpiece.ends(word, self._pieces[word]):
                 part = origins[begin + first : begin + last]
                 yield min(part), max(part) + 1  # marks that NFD moves are not in order
                 first = last

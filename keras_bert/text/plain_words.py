@@ -3,6 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import accumulate
 from typing import Any
 
 from keras_bert.text.character_sets import (
@@ -137,7 +138,9 @@ class PlainWordPiece:
 
     >>> wordpiece = PlainWordPiece(["[UNK]", "em", "##bed", "##ding"])
     >>> wordpiece("embedding"), wordpiece("other")
-    (((1, 2, 3), (2, 5, 9)), ((0,), (5,)))
+    ((1, 2, 3), (0,))
+    >>> wordpiece.ends("embedding", (1, 2, 3)), wordpiece.ends("other", (0,))
+    ([2, 5, 9], [5])
     """
 
     def __init__(
@@ -148,28 +151,33 @@ class PlainWordPiece:
         pieces = {stand_ins.get(token, token): id for id, token in enumerate(tokens)}
         self._first = {piece: id for piece, id in pieces.items() if piece}
         self._inner = {piece[2:]: id for piece, id in pieces.items() if len(piece) > 2 and piece.startswith("##")}
-        self._unknown = pieces[stand_ins.get("[UNK]", "[UNK]")]
+        self._unknown = (pieces[stand_ins.get("[UNK]", "[UNK]")],)
+        self._sizes = [len(stand_ins.get(token, token)) for token in tokens]
         self._first_lengths, self._inner_lengths = _lengths(self._first), _lengths(self._inner)
 
-    def __call__(self, word: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The ids of the pieces of a word, and the character after the last one of each."""
+    def __call__(self, word: str) -> tuple[int, ...]:
+        """The ids of the pieces of a word."""
         size = len(word)
-        unknown = (self._unknown,), (size,)
         if size > self._most:
-            return unknown
-        ids, ends, begin, known, lengths = [], [], 0, self._first, self._first_lengths
+            return self._unknown
+        ids, begin, known, lengths = [], 0, self._first, self._first_lengths
         while begin < size:
             left = size - begin
             for length in lengths.get(word[begin], ()):
                 if length <= left and (id := known.get(word[begin : begin + length])) is not None:
                     break
             else:
-                return unknown
+                return self._unknown
             begin += length
             ids.append(id)
-            ends.append(begin)
             known, lengths = self._inner, self._inner_lengths
-        return tuple(ids), tuple(ends)
+        return tuple(ids)
+
+    def ends(self, word: str, ids: tuple[int, ...]) -> list[int]:
+        """The character after the last one of each piece of a word."""
+        if ids == self._unknown:
+            return [len(word)]
+        return list(accumulate(self._sizes[id] - 2 * (number > 0) for number, id in enumerate(ids)))
 
 
 def _lengths(pieces: Iterable[str]) -> dict[str, tuple[int, ...]]:
