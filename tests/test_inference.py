@@ -155,7 +155,7 @@ def test_head_without_a_rule():
         ({"engine": "fast"}, "`engine` must be one of"),
         ({"dtype": "int4"}, "`dtype` must be one of"),
         ({"engine": "onnxruntime", "dtype": "bfloat16"}, "no products in bfloat16"),
-        ({"engine": "tensorflow", "dtype": "int8"}, "int8 needs"),
+        ({"engine": "tensorflow", "dtype": "int8"}, 'int8" needs engine'),
     ],
 )
 def test_refused(options, message):
