@@ -105,7 +105,7 @@ def _clip_norm(task: Any) -> float:
         )
     if optimizer.use_ema or optimizer.gradient_accumulation_steps:
         raise ValueError(
-            "ema and accumulate do not work on several devices. Leave them out. Received: "
+            "A recipe with ema or accumulate does not work on several devices. Leave them out. Received: "
             f"use_ema={optimizer.use_ema}, gradient_accumulation_steps={optimizer.gradient_accumulation_steps}"
         )
     return optimizer.global_clipnorm or 1e9

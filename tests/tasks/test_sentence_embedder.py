@@ -170,7 +170,7 @@ def test_neighbour_scores():
         ((QUERIES, POSITIVES), None, {"loss": "cosine"}, r"learns from scores, but these rows are pairs.*'ranking'"),
         ((QUERIES, POSITIVES), None, {"loss": "softmax"}, r"loss='softmax'"),
         (QUERIES, POSITIVES, {}, r"a different label for each text.*4 labels for 4 texts"),
-        (QUERIES, ["a"] * 4, {}, r"Received: 1 labels, at most 4 texts of one"),
+        (QUERIES, ["a"] * 4, {}, r"Received: 1 labels; the most frequent one has 4 texts"),
         (QUERIES, ["a", None, "a", "b"], {}, r"Row 1 has no label"),
         (QUERIES, ["a", "a", "b", "b"], {"class_weight": {"a": 2}}, r"class_weight"),
         ((QUERIES, [*POSITIVES[:3], None]), None, {}, r"Row 3 has no text"),

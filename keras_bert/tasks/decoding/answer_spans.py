@@ -18,7 +18,7 @@ def answer_spans(contexts: list[str], y: Any) -> list[tuple[int, int] | None]:
     lost = [row for row, span in enumerate(spans) if span is None]
     if lost and len(lost) == len(spans):
         raise ValueError(
-            "No answer is a part of its context. Correct the answers; they must be in the context word for word. "
+            "None of the answers is in its context. Correct the answers; they must be in the context word for word. "
             f"Received: first {given[0]!r}"
         )
     if lost:

@@ -37,7 +37,7 @@ class BatchHardTriplet(SentenceLoss):
         if len(counts) < 2 or counts.max() < 2:
             raise ValueError(
                 "A triplet needs two texts of one label and one of another. Give more labels, or more texts of a "
-                f"label. Received: {len(counts)} labels, at most {counts.max()} texts of one"
+                f"label. Received: {len(counts)} labels; the most frequent one has {counts.max()} texts"
             )
 
     def call(self, labels: Any, vectors: Any) -> Any:
