@@ -1,13 +1,13 @@
 """Compare the engines of keras_bert.inference with ONNX Runtime as others use it, and with HuggingFace on torch.
 
-python benchmarks/engines.py                     about 5 minutes on 2 cores
+python benchmarks/engines.py
 python benchmarks/engines.py --sizes minilm --rounds 21
 
 All contestants get the same ids and run in turn, each in a process of its own. In a turn, each answers a short batch
 ten times, as a server does, and the first answer does not count. "plain ORT" is a HuggingFace model
 written by torch.onnx (dynamo, dynamic shapes), its int8 the one of `quantize_dynamic(per_channel=True)`. OpenVINO runs
-the same file, if it is installed (pip install openvino). "compiled" is torch.compile, and "HF int8" is torch's
-quantize_dynamic.
+the same file, if it is installed (pip install openvino). "compiled" is torch.compile, which
+takes up to a minute for each shape, and "HF int8" is torch's quantize_dynamic.
 """
 
 import argparse

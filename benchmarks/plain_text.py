@@ -64,13 +64,13 @@ def main() -> None:
     table = Table(title="Text without TensorFlow, compared with the graph")
     for column in ("", "texts", "MB", "lower case", "texts that differ", "ids, MB/s", "ids and offsets, MB/s"):
         table.add_column(column, justify="left" if not column else "right")
-    os.environ["KERAS_BACKEND"] = "numpy"  # of the process apart
-    with ProcessPoolExecutor(1, get_context("spawn")) as apart:
+    os.environ["KERAS_BACKEND"] = "numpy"  # in the other process
+    with ProcessPoolExecutor(1, get_context("spawn")) as other_process:
         for name, (vocabulary, texts, casings) in given.items():
             size = sum(len(text.encode()) for text in texts) / 1e6
             for lowercase in casings:
                 wrong = differing(vocabulary, texts, lowercase)
-                times = apart.submit(measured, vocabulary.tokens, texts, lowercase).result()
+                times = other_process.submit(measured, vocabulary.tokens, texts, lowercase).result()
                 speeds = (f"{size / spent:.1f}" if size > 1 else "" for spent in times)
                 table.add_row(name, f"{len(texts):,}", f"{size:.1f}", "yes" if lowercase else "no", str(wrong), *speeds)
     Console(width=110).print(table)

@@ -105,7 +105,7 @@ def _clip_norm(task: Any) -> float:
         )
     if optimizer.use_ema or optimizer.gradient_accumulation_steps:
         raise ValueError(
-            "A recipe with ema or accumulate does not work on several devices. Leave them out. Received: "
+            "An optimizer with ema or accumulate does not work on several devices. Leave these options out. Received: "
             f"use_ema={optimizer.use_ema}, gradient_accumulation_steps={optimizer.gradient_accumulation_steps}"
         )
     return optimizer.global_clipnorm or 1e9

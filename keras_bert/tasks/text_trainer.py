@@ -204,7 +204,7 @@ class TextTrainer(Student):
         if packed or self.is_distributed or (initial_step and not shuffle):
             raise ValueError(
                 "A stream of rows, initial_step and max_steps work only on one device, and only if x has rows of text; "
-                "initial_step also needs shuffle=True. Leave them out, or change that. Received: "
+                "initial_step also needs shuffle=True. Change x, shuffle or the devices, or leave these out. Received: "
                 f"x={type(x).__name__}, initial_step={initial_step}, max_steps={max_steps}, shuffle={shuffle}"
             )
 

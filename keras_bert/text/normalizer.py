@@ -27,7 +27,7 @@ _YOUNG_LETTERS = [(0x2C2F, 0x2C5F), (0xA7C0, 0xA7C1), (0xA7D0, 0xA7D1), (0xA7D6,
 _DOTTED_LETTERS = [(letter, letter.lower()) for letter in "İÌÍĨĮ"]
 
 _SHORT = 4096  # bytes; in a text of this length no run of marks is long enough to take time
-_BLOCK = 0x1000  # characters that are looked at together: few, so that it takes little memory
+BLOCK = 0xC00  # characters that a table is made of at a time, so that it takes little memory
 
 
 class Normalizer:
@@ -134,13 +134,13 @@ def _sorted_accents() -> str:
     import tensorflow_text as tf_text
 
     def in_block(first: int) -> str:
-        characters = single_characters(tf.range(first, first + _BLOCK))
+        characters = single_characters(tf.range(first, first + BLOCK))
         characters = tf.boolean_mask(characters, tf.strings.regex_full_match(characters, ACCENTS))
         behind, alone = (tf_text.normalize_utf8(before + characters, "NFD") for before in ("\u0345", ""))
         return tf.strings.reduce_join(tf.boolean_mask(characters, behind == alone + "\u0345")).numpy().decode()
 
     with tf.init_scope(), tf.device("CPU:0"):
-        return "".join(map(in_block, range(0, 0x20000, _BLOCK))) + "\u0345"
+        return "".join(map(in_block, range(0, 0x20000, BLOCK))) + "\u0345"
 
 
 def single_characters(points: Any) -> Any:

@@ -4,12 +4,11 @@ from functools import cache
 from typing import Any
 
 from keras_bert.lazy import tf
-from keras_bert.text.normalizer import MOVING_MARKS, Normalizer, single_characters
+from keras_bert.text.normalizer import BLOCK, MOVING_MARKS, Normalizer, single_characters
 from keras_bert.text.row_ids import row_ids
 
 _SCRIPTS = 0x32400  # all characters with a rule of their own are below this, except
 _TAGS = range(0xE0000, 0xE1000)
-_BLOCK = 0xC00
 
 
 class Aligner:
@@ -97,6 +96,6 @@ def _widths(lowercase: bool, strip_accents: bool, split_cjk: bool, special_token
         return tf.cast(tf.strings.length(left), tf.uint8)
 
     # In blocks, because the steps for rare letters run only on the blocks that have one.
-    scripts = [measure(first, _BLOCK) for first in range(0, _SCRIPTS, _BLOCK)]
+    scripts = [measure(first, BLOCK) for first in range(0, _SCRIPTS, BLOCK)]
     gap, rest = (tf.fill([size], tf.constant(4, tf.uint8)) for size in (_TAGS.start - _SCRIPTS, 0x110000 - _TAGS.stop))
     return tf.concat([*scripts, gap, measure(_TAGS.start, len(_TAGS)), rest], 0)

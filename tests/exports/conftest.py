@@ -57,7 +57,7 @@ def randomized(task):
 def exports(bert, exported, tmp_path_factory):
     """A model of every kind, the folder of its export, and the text SavedModel in it.
 
-    One task is exported whole; of the others the text alone, since `preprocess` is the same for all.
+    One task is exported completely, the others only as `text`, because `preprocess` is the same for all.
     """
     found = {"bert": (bert, exported, ServedVersion(exported / "text" / "1"))}
     bert = make(num_hidden_layers=1)

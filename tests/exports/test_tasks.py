@@ -1,4 +1,4 @@
-"""Tasks exported: the text SavedModel's answers against the task's own, the task read back, the clients of its kit."""
+"""Tasks exported: the text SavedModel's answers against the task's own, and the task read back."""
 
 import numpy as np
 import pytest

@@ -43,7 +43,10 @@ BAD_SQUAD = {
         _squad({"id": "q7", "question": "W"}),
         r"a.json:q7: the answers are not a list .*write an empty list. Received: None",
     ),
-    "none of the answers": (_squad(_entry("Busan")), r"No answer in .*a.json is a part of its context.*'Busan' of q7"),
+    "none of the answers": (
+        _squad(_entry("Busan")),
+        r"None of the answers in .*a.json is in its context.*'Busan' of q7",
+    ),
     "a start that is true": (
         _squad(_entry(start=True)),
         r"a.json:q7: an answer has no valid answer_start.*Received: answer_start=True",

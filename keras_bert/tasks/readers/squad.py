@@ -44,7 +44,8 @@ def read_squad(path: str | os.PathLike, *, answers: bool = True) -> Rows:
     firsts = [given["text"][0].strip() if given["text"] else "" for given in y]
     if not any(first in context for first, context in zip(firsts, contexts, strict=True)):
         raise ValueError(
-            f"No answer in {path} is a part of its context. Correct the file. Received: first {firsts[0]!r} of {ids[0]}"
+            f"None of the answers in {path} is in its context. Correct the file. "
+            f"Received: first {firsts[0]!r} of {ids[0]}"
         )
     odd = [
         (text, ids[row])
