@@ -34,10 +34,8 @@ def check_inputs(inputs: Any, config: BertConfig, more: tuple[str, ...] = ()) ->
             f"bert(bert.preprocessor(texts)). Received: {what}"
         )
     if set(inputs) != set(names):
-        renamed = [f"{name} to {OTHER_NAMES[name]}" for name in inputs if name in OTHER_NAMES]
-        remedy = f"Rename {', '.join(renamed)}" if renamed else "Rename, add or remove inputs"
         raise ValueError(
-            f"The inputs of a Bert must be exactly {', '.join(names)}. {remedy}. "
+            f"The inputs of a Bert must be exactly {', '.join(names)}. {renaming(inputs)}. "
             f"Received: {', '.join(map(str, inputs))}"
         )
     arrays = {name: _matrix(name, inputs[name]) for name in INPUTS}
@@ -58,6 +56,12 @@ def check_inputs(inputs: Any, config: BertConfig, more: tuple[str, ...] = ()) ->
     remedy = f"Use at most {config.type_vocab_size} segments in a row, and number them from 0"
     _check_range("input_type_ids", arrays["input_type_ids"], config.type_vocab_size, remedy)
     return {name: arrays.get(name, x) for name, x in inputs.items()}
+
+
+def renaming(inputs: Mapping[str, Any]) -> str:
+    """What to do about inputs with other names."""
+    renamed = [f"{name} to {OTHER_NAMES[name]}" for name in inputs if name in OTHER_NAMES]
+    return f"Rename {', '.join(renamed)}" if renamed else "Rename, add or remove inputs"
 
 
 def check_positions(positions: Any, word_ids: Any) -> None:

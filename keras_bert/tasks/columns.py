@@ -1,13 +1,13 @@
 """The columns that users pass, as plain lists. Errors name the row."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import keras
 import numpy as np
 
-from keras_bert.inputs import INPUTS
+from keras_bert.inputs import INPUTS, OTHER_NAMES, renaming
 
 LARGEST = float(np.finfo("float32").max)
 
@@ -37,7 +37,7 @@ def as_batch(texts: Any) -> tuple[Any, bool]:
     """Columns, and whether a single text or pair was given instead of columns."""
     if texts is None:
         raise TypeError("The text is missing. Pass a text, a pair as a tuple, or columns of them. Received: None")
-    if isinstance(texts, str):
+    if isinstance(texts, str | bytes):
         return [texts], True
     if isinstance(texts, dict) and isinstance(texts.get("text"), str):  # a row of a table
         return [texts], True
@@ -58,9 +58,9 @@ def two_columns(x: Any, first: str, second: str) -> tuple[Any, Any]:
 def rows_of(values: Any, what: str) -> list[Any]:
     """The rows of a column of any type."""
     rank = getattr(values, "ndim", 1)
-    if isinstance(values, str | bytes | dict) or not isinstance(values, Iterable) or rank == 0:
+    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable) or rank == 0:
         raise TypeError(
-            f"A column of {what}s must be a list, an array or a column of a table. Put a single {what} in a list. "
+            f"A column of {what}s must be a list, an array or a column of a table. Pass a list, even for one row. "
             f"Received: {type(values).__name__}"
         )
     if rank == 2 and hasattr(values, "columns"):  # a DataFrame gives its columns' names
@@ -109,7 +109,7 @@ def is_packed(x: Any) -> bool:
     """Whether these are ids already: inputs of the encoder, or something that yields batches of them to Keras."""
     if isinstance(x, tuple) and x:
         x = x[0]
-    if isinstance(x, dict):
+    if isinstance(x, Mapping):
         return not is_table(x)
     if isinstance(x, keras.utils.PyDataset) or hasattr(x, "__next__"):
         return True
@@ -175,7 +175,7 @@ def _named(value: Any, feature: Any) -> Any:
 
 def is_table(x: Any) -> bool:
     """Whether this is a whole table: of pandas or datasets, a dict of columns, or a list of rows as dicts."""
-    if isinstance(x, dict):
+    if isinstance(x, Mapping):
         return not set(INPUTS) & set(x)
     if isinstance(x, list):
         return bool(x) and all(isinstance(row, dict) for row in x)
@@ -193,6 +193,11 @@ def named_columns(table: Any, names: Sequence[str]) -> list[list[Any]]:
     """The columns of these names."""
     known = column_names(table)
     if missing := [name for name in names if name not in known]:
+        if isinstance(table, Mapping) and set(OTHER_NAMES) & set(known):
+            raise ValueError(
+                "These are the ids of a tokenizer of another package, but a task takes text and makes the ids itself. "
+                f"Pass the texts. To pass ids: {renaming(table)}. Received: {', '.join(known)}"
+            )
         raise ValueError(
             f"The table does not have the columns {', '.join(missing)}, but needs {', '.join(names)}. Rename its "
             f"columns, or pass table[name] for x and for y. Received: columns {', '.join(map(str, known))}"

@@ -29,7 +29,13 @@ class SavedTask(HeadedModel):
         return {**super().get_config(), **listed}
 
     def save(self, *args: Any, **options: Any) -> None:
-        """As Keras's."""
+        """As Keras's, into a .keras file."""
+        path = str(args[0] if args else options.get("filepath"))
+        if path.endswith((".h5", ".hdf5")):
+            raise ValueError(
+                "A task with its vocabulary and settings cannot be loaded from an HDF5 file. Save it as .keras. "
+                f"Received: {path}"
+            )
         own_way = type(self).from_config.__func__ is not HeadedModel.from_config.__func__  # type: ignore[attr-defined]
         kept = self.get_config()
         if not own_way and (missing := [name for name in _arguments(type(self)) if name not in kept]):

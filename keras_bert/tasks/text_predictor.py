@@ -1,10 +1,12 @@
 """TextPredictor: Keras's `predict`, and answers, for models that take text."""
 
 import os
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
+from keras_bert.inputs import renaming
 from keras_bert.tasks.columns import (
     column_names,
     columns_of,
@@ -37,13 +39,18 @@ class TextPredictor(SavedTask):
         return self.table[0]
 
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
-        if not isinstance(inputs, dict):
+        if not isinstance(inputs, Mapping):  # a dict, or the BatchEncoding of transformers
             raise TypeError(
                 f"{type(self).__name__} was called on something other than packed inputs. Call it on a dict of "
                 f"{', '.join(self.input)}; for text, use predict(x) or the method that answers. "
                 f"Received: {type(inputs).__name__}"
             )
-        return super().__call__(inputs, *args, **kwargs)
+        if missing := set(self.input) - set(inputs):
+            raise ValueError(
+                f"{type(self).__name__} was called without {', '.join(sorted(missing))}. {renaming(inputs)}; for text, "
+                f"use predict(x) or the method that answers. Received: {', '.join(map(str, inputs))}"
+            )
+        return super().__call__(dict(inputs), *args, **kwargs)
 
     def predict(self, x: Any, batch_size: int | None = None, verbose: Any = "auto", **options: Any) -> Any:
         """Logits in the order of the examples; for tokens, `beyond_length` after the end of a row."""
@@ -78,7 +85,7 @@ class TextPredictor(SavedTask):
 
     def answers(self, x: Any, batch_size: int = 32) -> list[Any]:
         """What `decode` returns for `x`, as `fit` takes it."""
-        x = self._columns(x, labels=False)[0]
+        x = self._columns(list(x) if isinstance(x, Iterator) else x, labels=False)[0]
         if not rows_of(x[0] if isinstance(x, tuple) else x, "text"):
             return []
         examples = self.examples(x)

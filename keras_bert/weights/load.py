@@ -88,10 +88,11 @@ def read_source(source: Any, *, cache_dir: str | os.PathLike | None = None, loca
                 "`source` is a path at which there is no file or folder. Correct it, or use a name of "
                 f"keras_bert.list_models() or hf://org/name. Received: {str(source)!r}"
             )
+        close = ", ".join(zoo.close_names(str(source)))
         raise ValueError(
-            "`source` is neither a known name nor a path that exists. Close names: "
-            f"{', '.join(zoo.close_names(str(source)))}. Use one of keras_bert.list_models(), a path or hf://org/name. "
-            f"Received: {str(source)!r}"
+            "`source` is neither a known name nor a path that exists. "
+            f"{f'Close names: {close}. ' if close else ''}Use one of keras_bert.list_models(), a path or "
+            f"hf://org/name. Received: {str(source)!r}"
         )
     return read(path)
 

@@ -73,7 +73,7 @@ def find(name: str) -> Release | None:
 def close_names(name: str) -> list[str]:
     """Known names that look like this one, for an error message."""
     found = difflib.get_close_matches(name.lower(), list(_BY_NAME), n=6, cutoff=0.5)
-    return list(dict.fromkeys(_BY_NAME[match].name for match in found)) or [release.name for release in RELEASES[:3]]
+    return list(dict.fromkeys(_BY_NAME[match].name for match in found))
 
 
 @dataclass(frozen=True)

@@ -32,8 +32,7 @@ from keras_bert.tasks.task import Task
 from keras_bert.text.preprocessor import Preprocessor
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.training.strategy import is_distributed, strategy
-from keras_bert.weights.heads import read_saved
-from keras_bert.weights.load import load
+from keras_bert.weights.heads import load_head, read_saved
 
 logger = logging.getLogger("keras_bert")
 
@@ -88,7 +87,15 @@ def read_files(settings: FinetuneSettings) -> tuple[Rows | RowStream, Rows]:
 def load_encoder(settings: FinetuneSettings) -> Bert:
     """The encoder to start from, frozen or with LoRA if the settings say so."""
     if settings.vocab is None:
-        bert = load(settings.model, dtype=settings.dtype, seq_length=settings.length)
+        checkpoint, bert = load_head(settings.model, (), dtype=settings.dtype, seq_length=settings.length)
+        bert.source = settings.model  # for an export's manifest
+        if unused := sorted(set(checkpoint.heads) - {"mlm", "nsp"}):
+            logger.info(
+                "%s: only the encoder is used, and the task starts with a new head. To train the trained head (%s) "
+                "further, load it with the `load` of its task in Python.",
+                settings.model,
+                ", ".join(unused),
+            )
     else:
         bert = _new_encoder(settings)
     check_length(settings.seq_length, bert.config.max_position_embeddings)

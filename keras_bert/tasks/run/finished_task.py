@@ -34,8 +34,9 @@ class FinishedTask:
         path, record = (source / MODEL, source / FILE) if source.is_dir() else (source, source.parent / FILE)
         if not path.is_file():
             raise FileNotFoundError(
-                f"{str(source)!r} is neither a finished folder of `keras-bert finetune` nor the .keras file of a task. "
-                f"Name one of them. Received: {str(source)!r}"
+                "The model is neither a finished folder of `keras-bert finetune` nor the .keras file of a task. For a "
+                "task in another format, load it in Python and save it: "
+                f'TextClassifier.load(source).save("task.keras"). Received: {str(source)!r}'
             )
         task = read_keras(path, compile=False)
         if not isinstance(task, Task):
