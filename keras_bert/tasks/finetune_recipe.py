@@ -110,7 +110,7 @@ class FinetuneRecipe:
             f"{task} trains with the paper's recipe: AdamW, learning rate {self.learning_rate:g} after "
             f"{self.warmup_steps(steps)} warm-up steps, decaying to 0 over {self.updates(steps)} steps, gradients "
             f"clipped to norm {self.clipnorm:g}{used}. To change this, pass a recipe (keras_bert.FinetuneRecipe) to "
-            "fit, or call compile(); keras-bert finetune has --learning-rate, --epochs and --batch-size."
+            "`fit`, or call compile(); keras-bert finetune has --learning-rate, --epochs and --batch-size."
         )
 
     def options(self) -> dict[str, Any]:
@@ -132,6 +132,6 @@ def steps_of(x: Any, batch_size: int, validation_split: float) -> int:
     if steps is None or steps < 0:
         raise ValueError(
             "x does not say how many batches it has, but the paper's schedule depends on their number. Call "
-            f"compile() before fit, or pass steps_per_epoch. Received: x={type(x).__name__}"
+            f"compile() before fit(), or pass steps_per_epoch. Received: x={type(x).__name__}"
         )
     return steps

@@ -36,7 +36,7 @@ def fit(
     """
     if others:
         raise ValueError(
-            f"On several devices, fit trains whole epochs, so {', '.join(others)} cannot be used. Leave it out. "
+            f"On several devices, `fit` trains whole epochs, so {', '.join(others)} cannot be used. Leave it out. "
             f"Received: {', '.join(others)}"
         )
     _warn_of_metrics(task)
@@ -89,7 +89,7 @@ def _warn_of_metrics(task: Any) -> None:
     names = {getattr(metric, "name", None) or getattr(metric, "__name__", metric) for metric in given}
     if names - own:
         logger.warning(
-            "On several devices, fit shows only these metrics: %s. Compute others in a callback. Not shown: %s",
+            "On several devices, `fit` shows only these metrics: %s. Compute others in a callback. Not shown: %s",
             ", ".join(["loss", *sorted(own)]),
             ", ".join(sorted(names - own)),
         )

@@ -204,7 +204,7 @@ class SentenceEmbedder(Task):
             )
         if cache_batch is not None and options.get("teacher") is not None:
             raise ValueError(
-                "`cache_batch` and `teacher` were both passed to fit, but cached batches cannot learn from a teacher. "
+                "`cache_batch` and `teacher` were passed to `fit`, but cached batches cannot learn from a teacher. "
                 f"Leave out one of them. Received: cache_batch={cache_batch}"
             )
         cache_batch = cache_batch and count_of("cache_batch", cache_batch, 1)

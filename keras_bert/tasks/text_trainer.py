@@ -134,8 +134,8 @@ class TextTrainer(Student):
             validation_data = (held_out, *map(self.target_ids, given[:1]), *given[1:])
         if class_weight is not None and self.weighs_labels_in_loss and not (by_recipe or self.recipe):
             raise ValueError(
-                f"class_weight was passed to fit, but you compiled this {type(self).__name__}, and the weights are "
-                "part of its loss. Compile it with task.recipe_loss(class_weight=...), or pass a recipe to fit. "
+                f"class_weight was passed to `fit`, but you compiled this {type(self).__name__}, and the weights are "
+                "part of its loss. Compile it with task.recipe_loss(class_weight=...), or pass a recipe to `fit`. "
                 f"Received: class_weight={class_weight!r}"
             )
         steps: int | None = options.get("steps_per_epoch")

@@ -161,7 +161,7 @@ def other_vocabulary(kind):
         (
             lambda: keras_bert.TextClassifier(small_bert(), ("bad", "good")),
             {},
-            r"differ in `labels`.*Received: \('bad', 'good'\) of the teacher, \('negative', 'positive'\) of the st",
+            r"differ in `labels`.*Received: \('bad', 'good'\) of the teacher, \('negative', 'positive'\) of the student",
         ),
         (
             lambda: keras_bert.TextClassifier(small_bert(), ("negative", "positive"), multi_label=True),
@@ -177,7 +177,7 @@ def other_vocabulary(kind):
             r"as wide as the student's.*relations=1.*: width 16 of the teacher, width 8 of the",
         ),
         (lambda: teacher_of("classifier", num_attention_heads=4), {"attention": 1}, "as many attention heads"),
-        (lambda: None, {}, "`distillation` was passed to fit without `teacher`"),
+        (lambda: None, {}, "`distillation` was passed to `fit` without `teacher`"),
     ],
 )
 def test_teachers_that_are_refused(teacher, lesson, message):

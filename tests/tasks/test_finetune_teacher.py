@@ -34,7 +34,7 @@ def test_goes_on_with_its_teacher(files, finished, tmp_path, monkeypatch):
 
     with stopped_in_the_second_epoch(monkeypatch):
         student(teacher, files, broken, "--epochs", 2, *ALL)
-    with pytest.raises(ValueError, match=r"began with other settings.*Received: other values of distill"):
+    with pytest.raises(ValueError, match=r"began with other settings.*Received: a difference in distill"):
         student(teacher, files, broken, "--epochs", 2)
     student(teacher, files, broken, "--epochs", 2, *ALL)
     assert (broken / "metrics.json").read_text() == (whole / "metrics.json").read_text()

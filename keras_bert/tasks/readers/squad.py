@@ -55,7 +55,7 @@ def read_squad(path: str | os.PathLike, *, answers: bool = True) -> Rows:
     ]
     if odd:
         logger.warning(
-            "%d answers are not at the place in their context that %s gives. The first is %r, to the question %s",
+            "%d answers are not at the place in their context that %s gives. The first is %r for the question %s",
             len(odd),
             path,
             *odd[0],

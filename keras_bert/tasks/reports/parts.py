@@ -40,7 +40,7 @@ def calibration(right: Any, confidence: Any, of: str = "answers") -> dict[str, A
     return {
         "kind": "calibration",
         "title": "Calibration",
-        "note": f"The share of the {of} of each probability that is right. On the diagonal, it equals the probability.",
+        "note": f"For {of} of each probability, the share that is right. On the diagonal, it equals the probability.",
         "error": calibration_error(right, confidence),
         "bins": calibration_bins(right, confidence),
     }

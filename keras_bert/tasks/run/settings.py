@@ -188,7 +188,8 @@ class FinetuneSettings:
         if other := [name for name in now if begun.get(name) != now[name]]:
             raise ValueError(
                 f"The run in {str(path.parent)!r} began with other settings or files. Resume it with those, or "
-                f"delete the folder to start again. Received: other values of {', '.join(other)}"
+                "delete the folder to start again. Received: a difference in "
+                f"{', '.join(other).replace('sha256', 'the files')}"
             )
 
     def _record(self) -> dict[str, Any]:
