@@ -68,7 +68,7 @@ class ColumnTask(Task):
         columns: list[Any] = tab_columns(lines, len(reading.text) + len(names_of(self.other_columns)))
         for place, name in enumerate(self.other_columns.numbers, len(reading.text)):
             columns[place] = [
-                number_of(value, f"Line {line}: the number {name!r}")
+                number_of(value, f"Line {line}: the number for {name!r}")
                 for (line, _), value in zip(lines, columns[place], strict=True)
             ]
         return tuple(columns)
@@ -95,8 +95,8 @@ class ColumnTask(Task):
         texts = x[: -len(names)] if isinstance(x, tuple) else ()
         if len(texts) not in (1, 2):
             raise ValueError(
-                f"x must have one or two columns of texts, and then the columns {', '.join(names)}. Pass a tuple of "
-                "columns, or a table in which the text is called text. Received: "
+                f"x must have one or two columns of texts, and then the columns {', '.join(map(repr, names))}. Pass a "
+                "tuple of columns, or a table whose column of texts is called 'text'. Received: "
                 f"{f'{len(x)} columns' if isinstance(x, tuple) else type(x).__name__}"
             )
         check_lengths(text=texts[0], **dict(zip(names, x[len(texts) :], strict=True)))

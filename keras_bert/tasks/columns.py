@@ -22,12 +22,12 @@ def column(values: Any, what: str = "text") -> list[str]:
     rows = rows_of(values, what)
     for row, text in enumerate(rows):
         if is_missing(text):
-            raise ValueError(f"Row {row} has no {what}. Drop the row, or write ''. Received: {text!r}")
+            raise ValueError(f"The {what} at index {row} is missing. Drop the row, or write ''. Received: {text!r}")
         if isinstance(text, bytes):
             rows[row] = text.decode("utf-8", "ignore")  # as the preprocessor reads bytes
         elif not isinstance(text, str):
             raise TypeError(
-                f"The {what} at row {row} is not a string. Convert it with str(); for pairs, pass a tuple of two "
+                f"The {what} at index {row} is not a string. Convert it with str(); for pairs, pass a tuple of two "
                 f"columns. Received: {text!r}"
             )
     return rows
@@ -36,7 +36,7 @@ def column(values: Any, what: str = "text") -> list[str]:
 def as_batch(texts: Any) -> tuple[Any, bool]:
     """Columns, and whether a single text or pair was given instead of columns."""
     if texts is None:
-        raise TypeError("The text is missing. Pass a text, a pair as a tuple, or columns of them. Received: None")
+        raise TypeError("The text is missing. Pass a text, a tuple of two texts, or columns of texts. Received: None")
     if isinstance(texts, str | bytes):
         return [texts], True
     if isinstance(texts, dict) and isinstance(texts.get("text"), str):  # a row of a table
@@ -60,12 +60,13 @@ def rows_of(values: Any, what: str) -> list[Any]:
     rank = getattr(values, "ndim", 1)
     if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable) or rank == 0:
         raise TypeError(
-            f"A column of {what}s must be a list, an array or a column of a table. Pass a list, even for one row. "
-            f"Received: {type(values).__name__}"
+            f"Each {what} must be an element of a list, an array or a column of a table. Put a single {what} in a "
+            f"list. Received: {type(values).__name__}"
         )
     if rank == 2 and hasattr(values, "columns"):  # a DataFrame gives its columns' names
         raise TypeError(
-            f"A whole table was passed for a column of {what}s. Pass table[name]. Received: {type(values).__name__}"
+            f"A whole table was passed, but each {what} must be a value of one column. Pass table[name]. "
+            f"Received: {type(values).__name__}"
         )
     values = values.numpy() if hasattr(values, "numpy") else values
     return list(values.tolist() if hasattr(values, "tolist") else values)
@@ -82,7 +83,7 @@ def check_lengths(**columns: Any) -> int:
     """The number of rows, which must be the same in all columns that are not None."""
     lengths = {name: len(rows) for name, rows in columns.items() if rows is not None}
     if len(set(lengths.values())) > 1:
-        listed = ", ".join(f"{length} {name}" for name, length in lengths.items())
+        listed = ", ".join(f"`{name}` of length {length}" for name, length in lengths.items())
         raise ValueError(f"The columns differ in length. Pass a value for each row in each column. Received: {listed}")
     return next(iter(lengths.values()))
 
@@ -99,9 +100,9 @@ def check_scored(true: Any, predicted: Any) -> None:
 def count_of(what: str, given: int | None, default: int) -> int:
     """A batch size or a number of epochs as given, or else its default."""
     if given is not None and not hasattr(given, "__index__"):
-        raise TypeError(f"{what} must be a whole number, without quotes. Received: {what}={given!r}")
+        raise TypeError(f"`{what}` must be a whole number, without quotes. Received: {what}={given!r}")
     if given is not None and given < 1:
-        raise ValueError(f"{what} must be at least 1. Use a larger value. Received: {what}={given}")
+        raise ValueError(f"`{what}` must be at least 1. Use a larger value. Received: {what}={given}")
     return default if given is None else given
 
 
@@ -199,12 +200,13 @@ def named_columns(table: Any, names: Sequence[str]) -> list[list[Any]]:
                 f"Pass the texts. To pass ids: {renaming(table)}. Received: {', '.join(known)}"
             )
         raise ValueError(
-            f"The table does not have the columns {', '.join(missing)}, but needs {', '.join(names)}. Rename its "
-            f"columns, or pass table[name] for x and for y. Received: columns {', '.join(map(str, known))}"
+            f"The table must have the columns {', '.join(map(repr, names))}, but does not have "
+            f"{', '.join(map(repr, missing))}. Rename its columns, or pass table[name] for x and for y. "
+            f"Received: columns {', '.join(map(repr, known))}"
         )
     if isinstance(table, list):
         return [[row.get(name) for row in table] for name in names]
-    return [rows_of(table[name], name) for name in names]
+    return [rows_of(table[name], f"value in column {name!r}") for name in names]
 
 
 def table_columns(table: Any, texts: tuple[str, ...], label: str | None) -> tuple[Any, Any]:

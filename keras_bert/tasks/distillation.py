@@ -42,13 +42,15 @@ class Distillation:
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
             if not isinstance(value, Real) or not 0 <= float(value) < math.inf:  # refuses NaN too
-                raise ValueError(f"{name} must be a finite number of at least 0. Received: {name}={value!r}")
+                raise ValueError(f"`{name}` must be a finite number of at least 0. Received: {name}={value!r}")
         if not self.temperature:
-            raise ValueError("temperature must be above 0. Use 1 for the probabilities as they are. Received: 0")
+            raise ValueError(
+                "`temperature` must be above 0. Use 1 to leave the probabilities as they are. Received: temperature=0"
+            )
         if not (self.logits or self.hidden or self.attention or self.relations):
             raise ValueError(
-                "Nothing would be learned from the teacher, since logits, hidden, attention and relations all weigh 0. "
-                f"Give one of them a weight. Received: {dataclasses.asdict(self)}"
+                "Nothing would be learned from the teacher, since the weights `logits`, `hidden`, `attention` and "
+                f"`relations` are all 0. Raise one of them. Received: {dataclasses.asdict(self)}"
             )
 
 
@@ -60,8 +62,9 @@ def state_losses(weights: Distillation, teacher: Any, theirs: Any, student: Any,
     heads = [task.bert.config.num_attention_heads for task in (teacher, student)]
     if len(ours["qkv"]) != student.bert.config.num_hidden_layers:
         raise ValueError(
-            f"{type(student).__name__} runs its encoder more than once for a batch, but hidden, attention and "
-            f"relations compare one run. Use weight 0 for all three. Received: {len(ours['qkv'])} blocks"
+            f"{type(student).__name__} runs its encoder more than once for a batch, but the losses `hidden`, "
+            "`attention` and `relations` compare single runs. Set all three to 0. Received: "
+            f"{len(ours['qkv'])} block outputs from {student.bert.config.num_hidden_layers} blocks"
         )
     if weights.hidden:
         total += weights.hidden * hidden_loss(theirs, ours)
@@ -82,41 +85,41 @@ def check_teacher(teacher: Any, student: Any, weights: Distillation) -> None:
     theirs, ours = teacher.bert.config, student.bert.config
     if weights.hidden and theirs.hidden_size != ours.hidden_size:
         raise ValueError(
-            "hidden needs a teacher whose vectors are as wide as the student's. Use hidden=0 and, instead, "
-            f"relations=1. Received: the teacher's width {theirs.hidden_size} and the student's {ours.hidden_size}"
+            "The loss `hidden` needs a teacher whose vectors are as wide as the student's. Use relations=1 instead of "
+            f"`hidden`. Received: width {theirs.hidden_size} of the teacher, width {ours.hidden_size} of the student"
         )
     if weights.attention and theirs.num_attention_heads != ours.num_attention_heads:
         raise ValueError(
-            "attention needs a teacher with as many attention heads as the student. Use attention=0 and, instead, "
-            f"relations=1. Received: the teacher's {theirs.num_attention_heads} and the student's "
-            f"{ours.num_attention_heads}"
+            "The loss `attention` needs a teacher with as many attention heads as the student. Use relations=1 instead "
+            f"of `attention`. Received: {theirs.num_attention_heads} attention heads of the teacher, "
+            f"{ours.num_attention_heads} of the student"
         )
     if (weights.hidden or weights.attention) and ours.num_hidden_layers > theirs.num_hidden_layers:
         raise ValueError(
-            "hidden and attention compare each block of the student with a block of the teacher, but the teacher "
-            f"has fewer blocks. Use weight 0 for both. Received: the teacher's {theirs.num_hidden_layers} and the "
-            f"student's {ours.num_hidden_layers}"
+            "The losses `hidden` and `attention` compare each block of the student with a block of the teacher, but "
+            "the teacher has fewer blocks. Use hidden=0 and attention=0. Received: "
+            f"{theirs.num_hidden_layers} blocks of the teacher, {ours.num_hidden_layers} of the student"
         )
 
 
 def _check_answers(teacher: Any, student: Any) -> None:
     if type(teacher) is not type(student):
         raise ValueError(
-            f"The teacher is a {type(teacher).__name__} and its student a {type(student).__name__}. Use a teacher that "
-            f"was trained on the same task. Received: teacher={teacher!r}"
+            f"The teacher is a {type(teacher).__name__}, but its student is a {type(student).__name__}. Use a teacher "
+            f"that was trained on the same task. Received: teacher={teacher!r}"
         )
     for name in student.taught_fields:
         theirs, ours = getattr(teacher, name), getattr(student, name)
         if theirs != ours:
             raise ValueError(
-                f"The teacher has other {name} than its student. Train both on rows with the same {name}. "
-                f"Received: {theirs} and the student's {ours}"
+                f"The teacher and its student differ in `{name}`. Build both with the same {name}. "
+                f"Received: {theirs} of the teacher, {ours} of the student"
             )
     theirs, ours = _shapes(teacher), _shapes(student)
     if theirs != ours:
         raise ValueError(
             "The teacher's inputs or logits have another shape than its student's. Build both with the same "
-            f"settings (such as long) and the same width. Received: {theirs} and the student's {ours}"
+            f"settings (such as `long`) and the same width. Received: {theirs} of the teacher, {ours} of the student"
         )
     if {*map(id, teacher.weights)} & {*map(id, student.weights)}:
         raise ValueError(
@@ -130,8 +133,8 @@ def _check_inputs(teacher: Any, student: Any) -> None:
     if theirs.vocabulary.tokens != ours.vocabulary.tokens or TextRules.of(theirs) != TextRules.of(ours):
         raise ValueError(
             "The teacher has another vocabulary or other text rules than its student, but both must read the same "
-            f"pieces. Start the student from the teacher, or use another teacher. Received: {len(theirs.vocabulary)} "
-            f"pieces and the student's {len(ours.vocabulary)}"
+            "pieces. Start the student from the teacher, or use another teacher. Received: vocabularies of "
+            f"{len(theirs.vocabulary)} pieces (teacher) and {len(ours.vocabulary)} pieces (student)"
         )
     longest, most = student.packer.max_length, teacher.bert.config.max_position_embeddings
     if longest > most:

@@ -63,13 +63,13 @@ class FileTask(TextTrainer):
         """
         if "stream" not in cls.run_fields:
             raise ValueError(
-                f"The task {cls.command or cls.__name__} needs all rows in memory. Leave --stream out, and read the "
-                f"file with read_rows. Received: {path}"
+                f"The task {cls.command or cls.__name__!r} needs all rows in memory. Leave --stream out; in Python, "
+                f"use read_rows. Received: {path}"
             )
         reading = reading or Reading()
         if reading.others:
             raise ValueError(
-                "Columns beside the text cannot be streamed, because they are scaled by all rows. Leave out "
+                "Columns beside the text cannot be streamed, because their scaling depends on all rows. Leave out "
                 f"--stream, or the columns. Received: {', '.join(map(repr, reading.others))}"
             )
         return RowStream(path, reading, cls.read_rows)
@@ -84,8 +84,8 @@ class FileTask(TextTrainer):
         """Refuse settings of a run that do not fit the task."""
         if settings.cosine:
             raise ValueError(
-                "cosine is only for scores of two texts. Use it with the task regress and two text columns. "
-                f"Received: {settings.kind} with text={settings.reading.text}"
+                "`cosine` is only for scores of two texts. Use it with the task 'regress' and two text columns. "
+                f"Received: task {settings.kind!r} with text={settings.reading.text}"
             )
 
     @classmethod

@@ -60,7 +60,7 @@ class FinetuneRecipe:
         for name in ("learning_rate", "warmup", "weight_decay", "clipnorm", "epsilon", *SHARES):
             value = getattr(self, name)
             if not isinstance(value, Real) or not 0 <= float(value) < math.inf:  # refuses NaN too
-                raise ValueError(f"{name} must be a finite number of at least 0. Received: {name}={value!r}")
+                raise ValueError(f"`{name}` must be a finite number of at least 0. Received: {name}={value!r}")
         check_share(self, *SHARES)
         for name, useless in (("layer_decay", 0), ("ema", 1), ("label_smoothing", 1)):
             if getattr(self, name) == useless:
@@ -93,7 +93,7 @@ class FinetuneRecipe:
         """
         if self.accumulate > max(1, steps):
             raise ValueError(
-                f"accumulate is {self.accumulate}, but the training has only {steps} batches, so the weights would "
+                f"`accumulate` is {self.accumulate}, but the training has only {steps} batches, so the weights would "
                 f"never change. Use at most {steps}, a smaller batch_size or more epochs. Received: "
                 f"accumulate={self.accumulate}"
             )
@@ -109,8 +109,8 @@ class FinetuneRecipe:
         return (
             f"{task} trains with the paper's recipe: AdamW, learning rate {self.learning_rate:g} after "
             f"{self.warmup_steps(steps)} warm-up steps, decaying to 0 over {self.updates(steps)} steps, gradients "
-            f"clipped to norm {self.clipnorm:g}{used}. To change this, pass fit a recipe (keras_bert.FinetuneRecipe) "
-            "or call compile(); keras-bert finetune has --learning-rate, --epochs and --batch-size."
+            f"clipped to norm {self.clipnorm:g}{used}. To change this, pass a recipe (keras_bert.FinetuneRecipe) to "
+            "`fit`, or call compile(); keras-bert finetune has --learning-rate, --epochs and --batch-size."
         )
 
     def options(self) -> dict[str, Any]:
@@ -132,6 +132,6 @@ def steps_of(x: Any, batch_size: int, validation_split: float) -> int:
     if steps is None or steps < 0:
         raise ValueError(
             "x does not say how many batches it has, but the paper's schedule depends on their number. Call "
-            f"compile() before fit, or pass steps_per_epoch. Received: x={type(x).__name__}"
+            f"compile() before fit(), or pass steps_per_epoch. Received: x={type(x).__name__}"
         )
     return steps

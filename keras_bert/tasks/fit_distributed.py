@@ -36,7 +36,7 @@ def fit(
     """
     if others:
         raise ValueError(
-            f"On several devices, fit trains whole epochs, without {', '.join(others)}. Leave this out. "
+            f"On several devices, `fit` trains whole epochs, so {', '.join(others)} cannot be used. Leave it out. "
             f"Received: {', '.join(others)}"
         )
     _warn_of_metrics(task)
@@ -89,8 +89,8 @@ def _warn_of_metrics(task: Any) -> None:
     names = {getattr(metric, "name", None) or getattr(metric, "__name__", metric) for metric in given}
     if names - own:
         logger.warning(
-            "On several devices fit shows only the loss and %s. Compute others in a callback. Not shown: %s",
-            ", ".join(sorted(own)),
+            "On several devices, `fit` shows only these metrics: %s. Compute others in a callback. Not shown: %s",
+            ", ".join(["loss", *sorted(own)]),
             ", ".join(sorted(names - own)),
         )
 
@@ -101,11 +101,12 @@ def _clip_norm(task: Any) -> float:
     if optimizer.clipnorm or optimizer.clipvalue:
         raise ValueError(
             "This optimizer clips each gradient separately, but several devices need clipping by the global norm. "
-            f"Compile it with global_clipnorm. Received: clipnorm={optimizer.clipnorm}, clipvalue={optimizer.clipvalue}"
+            f"Use global_clipnorm instead. Received: clipnorm={optimizer.clipnorm}, clipvalue={optimizer.clipvalue}"
         )
     if optimizer.use_ema or optimizer.gradient_accumulation_steps:
         raise ValueError(
-            "An optimizer with ema or accumulate does not work on several devices. Leave these options out. Received: "
+            "An optimizer that averages weights or accumulates gradients does not work on several devices. Leave both "
+            "options out (`ema` and `accumulate` of a recipe). Received: "
             f"use_ema={optimizer.use_ema}, gradient_accumulation_steps={optimizer.gradient_accumulation_steps}"
         )
     return optimizer.global_clipnorm or 1e9

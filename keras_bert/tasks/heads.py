@@ -14,7 +14,9 @@ from keras_bert.model import Model
 def check_bert(bert: Any) -> None:
     """Refuse anything but an encoder."""
     if not isinstance(bert, Bert):
-        raise TypeError(f'bert must be a Bert. Use keras_bert.load("base"), for example. Received: bert={bert!r}')
+        raise TypeError(
+            f'`bert` must be a Bert (an encoder). Load one, as in keras_bert.load("base"). Received: bert={bert!r}'
+        )
 
 
 def head_layer(units: int, bert: Bert, name: str) -> keras.layers.Dense:

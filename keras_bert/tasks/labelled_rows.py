@@ -127,7 +127,7 @@ class LabelledRows(TokenizedRows):
     def shared_in_fit(self, batch_size: int, seed: int) -> SharedRows | None:
         """How the rows of the batches of `mixed_alike` are shared, if that saves enough positions."""
         if keras.distribution.distribution() is not None:
-            logger.info("Texts do not share rows here: several devices split a batch by its texts.")
+            logger.info("Texts do not share rows, because several devices split each batch between texts.")
         if not shares_rows():
             return None
         lengths = [self.row_lengths[index].ravel() for index in self.mixed_alike(batch_size, seed, 0)]

@@ -13,18 +13,18 @@ from keras_bert.wording import listed
 def check_labels(labels: Any, least: int = 2) -> tuple[str, ...]:
     """The labels of a task as a tuple of names."""
     if isinstance(labels, str | bytes):
-        raise TypeError(f"labels is a string. Write a tuple of names: ({labels!r}, ...). Received: labels={labels!r}")
+        raise TypeError(f"`labels` is a string. Write a tuple of names: ({labels!r}, ...). Received: labels={labels!r}")
     if not isinstance(labels, Iterable):
         raise TypeError(
-            'labels must be names, as in ("negative", "positive"). For two unnamed labels write ("0", "1"). '
+            '`labels` must be names, as in ("negative", "positive"). For two unnamed labels write ("0", "1"). '
             f"Received: labels={labels!r}"
         )
     whole = (int, np.integer)
     names = tuple(str(name) if isinstance(name, whole) and not isinstance(name, bool) else name for name in labels)
     if not all(isinstance(name, str) for name in names):
-        raise TypeError(f"labels must be strings or whole numbers. Convert them with str(). Received: labels={names}")
+        raise TypeError(f"`labels` must be strings or whole numbers. Convert them with str(). Received: labels={names}")
     if len(set(names)) < max(least, len(names)):
-        raise ValueError(f"labels must have at least {least} different names. Correct them. Received: labels={names}")
+        raise ValueError(f"`labels` must be different names, at least {least}. Correct them. Received: labels={names}")
     return names
 
 
@@ -48,8 +48,8 @@ def check_known(labels: Iterable[tuple[int, str]], rows: Rows, known: Collection
     for row, label in labels:
         if label not in known:
             raise ValueError(
-                f"{rows.place(row)} has the label {label!r}, which the training file does not have. Correct it, or "
-                f"train on examples of it too. The known labels are {listed(list(map(repr, sorted(known))), 8)}. "
+                f"{rows.place(row)} has the label {label!r}, which the training file does not have. Correct it, or add "
+                f"examples of it to that file. The known labels are {listed(list(map(repr, sorted(known))), 8)}. "
                 f"Received: {label!r}"
             )
 
@@ -67,7 +67,7 @@ def label_ids(values: Any, labels: tuple[str, ...], where: str = "") -> np.ndarr
 
 
 def _label_id(value: Any, ids: dict[str, int], row: int, where: str) -> int:
-    place = f"word {row} of {where}" if where else f"row {row}"
+    place = f"position {row} of {where}" if where else f"row {row}"
     if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):  # a torch tensor, which datasets may hold
         value = value.item()
     if isinstance(value, bytes):
@@ -75,8 +75,8 @@ def _label_id(value: Any, ids: dict[str, int], row: int, where: str) -> int:
     if isinstance(value, str):
         if value not in ids:
             raise ValueError(
-                f"The label {value!r} at {place} is not one of the task's: {listed(list(map(repr, ids)), 8)}. Correct "
-                f"it, or build the task with this label too. Received: {value!r}"
+                f"The label {value!r} at {place} is not one of the task's labels: {listed(list(map(repr, ids)), 8)}. "
+                f"Correct it, or build the task with this label too. Received: {value!r}"
             )
         return ids[value]
     if isinstance(value, float) and value.is_integer():  # pandas makes floats of a column with gaps
@@ -176,8 +176,8 @@ def several_labels(y: Any, labels: tuple[str, ...]) -> np.ndarray:
     for number, row in enumerate(rows):
         if isinstance(row, str) or not hasattr(row, "__iter__"):
             raise TypeError(
-                f"Row {number} has no list of labels, which a task with multi_label needs. Pass a list, empty if no "
-                f"label holds. Received: {row!r}"
+                f"Row {number} has no list of labels, which a task with multi_label needs. Pass a list; it is empty "
+                f"if the row has no label. Received: {row!r}"
             )
         found[number, label_ids(list(row), labels, where=f"row {number}")] = 1
     return found

@@ -73,7 +73,7 @@ class LongTextTask(ColumnTask):
     def _check_long(cls, settings: Any) -> None:
         if settings.long != "windows" and (settings.pool or settings.max_windows):
             raise ValueError(
-                "pool and max_windows are for long texts that are read in windows. Add --long windows, or leave them "
+                "`pool` and `max_windows` are for texts that are read in windows. Add --long windows, or leave both "
                 f"out. Received: long={settings.long!r}, pool={settings.pool!r}, max_windows={settings.max_windows}"
             )
 

@@ -64,11 +64,11 @@ class MultipleChoice(Task):
         check_bert(bert)
         if not hasattr(choices, "__index__"):
             raise TypeError(
-                "choices must be the number of choices of a prompt, such as 4. Pass the texts to fit and choose. "
+                "`choices` must be the number of choices of a prompt, such as 4. Pass the texts to `fit` and `choose`. "
                 f"Received: choices={choices!r}"
             )
         if choices < 2:
-            raise ValueError(f"choices must be at least 2. Use a larger number. Received: choices={choices}")
+            raise ValueError(f"`choices` must be at least 2. Use a larger number. Received: choices={choices}")
 
         # === Layers ===
         dropout = Dropout(bert.config.hidden_dropout_prob, dtype=bert.dtype_policy, name="choice_dropout")
@@ -90,7 +90,7 @@ class MultipleChoice(Task):
         if len(reading.text) != 1 or len(reading.choices) < 2:
             raise ValueError(
                 f"The columns of {path} do not make prompts and choices. Name one column for the prompt (--text) and "
-                "two or more for the choices (--choice, each); in Python, use read_choices(path, prompt, choices). "
+                "two or more for the choices (--choice for each); in Python, use read_choices(path, prompt, choices). "
                 f"Received: text={reading.text}, choices={reading.choices}"
             )
         label = reading.label if labels else None
@@ -133,7 +133,7 @@ class MultipleChoice(Task):
             texts = column(row, f"choice of row {number}")
             if len(texts) != self.choices:
                 raise ValueError(
-                    f"Row {number} has {len(texts)} choices, and the task has {self.choices}. Complete the row, or "
+                    f"Row {number} has {len(texts)} choices, but the task needs {self.choices}. Correct the row, or "
                     f"build the task with choices={len(texts)}. Received: {len(texts)} choices"
                 )
             choices.append(texts)

@@ -43,8 +43,8 @@ class OtherColumns:
         names = names_of(self)
         if not names or len({*TEXTS, *fields_of(self)}) < len(TEXTS) + len(names):
             raise ValueError(
-                "OtherColumns needs columns whose names differ in letters or digits, also from text and text_pair. "
-                f"Rename a column, or add one. Received: {', '.join(names) or 'no columns'}"
+                "OtherColumns needs columns whose names differ in letters or digits from each other and from 'text' "
+                f"and 'text_pair'. Rename a column, or add one. Received: {', '.join(map(repr, names)) or 'no columns'}"
             )
 
     @classmethod
@@ -172,8 +172,8 @@ def _ids(name: str, known: Sequence[str], start: int, values: Any) -> np.ndarray
     found = np.array([ids.get(category, start) for category in names], "int32")
     if len(unknown := np.flatnonzero(found == start)):
         logger.warning(
-            "%d of %d rows have an unknown category in column %r, the first at row %d: %r. Unknown ones are all alike "
-            "to the model.",
+            "%d of %d rows have an unknown category in column %r, the first at row %d: %r. The model does not "
+            "distinguish unknown categories.",
             len(unknown), len(names), name, unknown[0], names[unknown[0]],
         )  # fmt: skip
     return found

@@ -227,7 +227,8 @@ class QuestionAnswerer(Task):
         one = isinstance(questions, str)
         if top_k < 1 or max_answer_length < 1:
             raise ValueError(
-                f"`top_k` and `max_answer_length` must be at least 1. Received: {top_k} and {max_answer_length}"
+                "`top_k` and `max_answer_length` must be at least 1. "
+                f"Received: top_k={top_k}, max_answer_length={max_answer_length}"
             )
         x = ([questions], [contexts]) if one else questions if contexts is None else (questions, contexts)
         answers = self.answers(x, batch_size, top_k=top_k, max_answer_length=max_answer_length)

@@ -40,9 +40,9 @@ class SavedTask(HeadedModel):
         kept = self.get_config()
         if not own_way and (missing := [name for name in _arguments(type(self)) if name not in kept]):
             raise ValueError(
-                f"get_config of {type(self).__name__} lacks {', '.join(missing)}, but a saved file needs every "
-                "argument. Keep each argument in an attribute of its name, or add it to get_config. Received: "
-                f"{', '.join(missing)}"
+                f"get_config of {type(self).__name__} lacks {', '.join(map(repr, missing))}, but a saved file needs "
+                "every argument. Keep each argument in an attribute of its name, or add it to get_config. Received: "
+                f"a config without {', '.join(map(repr, missing))}"
             )
         super().save(*args, **options)
 
@@ -65,9 +65,9 @@ class SavedTask(HeadedModel):
         if task is None:
             if not cls.heads:
                 raise ValueError(
-                    f"{cls.__name__} loads only from a .keras file or an export of {cls.__name__}, and this is "
-                    f"neither. For a new {cls.__name__} on these weights: {cls.__name__}(keras_bert.load(source), ...)."
-                    f" Received: {source!r}"
+                    f"{cls.__name__} loads only from a .keras file or an export of {cls.__name__}, and the source is "
+                    f"neither. For a new {cls.__name__} on its weights, use {cls.__name__}(keras_bert.load(source), "
+                    f"...). Received: {source!r}"
                 )
             places: Any = {"cache_dir": cache_dir, "local_only": local_only}
             checkpoint, bert = load_head(source, cls.heads, dtype=dtype, seq_length=seq_length or 128, **places)

@@ -96,13 +96,13 @@ class SentenceEmbedder(Task):
             return read_labels(path, reading.text[0], label, **reading.table_options)
         if count == 3 and label not in (None, "label"):
             raise ValueError(
-                "label was given, but pairs with negatives have no label. Leave out --label, or the third column of "
+                "`label` was given, but pairs with negatives have no label. Leave out --label, or the third column of "
                 f"texts. Received: label={label!r}, text={reading.text}"
             )
         if count == 3:
             label = None
         elif label == "label" and not _has_column(path, reading, "label"):
-            logger.info("%s has pairs without scores: each text is learned as the match of its pair.", path)
+            logger.info("%s has pairs without scores: both texts of a pair are learned as a match.", path)
             label = None
         return read_scores(path, reading.text, label, scale=reading.scale, **reading.table_options)
 
@@ -111,7 +111,7 @@ class SentenceEmbedder(Task):
         super().check_settings(settings)
         if len(settings.reading.text) > 3:
             raise ValueError(
-                "text names more than three columns. Name one for texts with labels, two for pairs, and three for "
+                "`text` names more than three columns. Name one for texts with labels, two for pairs, and three for "
                 f"pairs with negatives. Received: text={settings.reading.text}"
             )
 
@@ -131,8 +131,8 @@ class SentenceEmbedder(Task):
         columns = [column(values) for values in (x if isinstance(x, tuple) else (x,))]
         if len(columns) > 3:
             raise ValueError(
-                "x must be texts, pairs, or pairs with negatives. Pass one column of texts, or a tuple of two or "
-                f"three. Received: {len(columns)} columns"
+                "x must be texts, pairs, or pairs with negatives. Pass one column of texts, or a tuple of two or three "
+                f"columns. Received: {len(columns)} columns"
             )
         check_lengths(**dict(zip(("texts", "second_texts", "third_texts"), columns, strict=False)))
         self.class_weight_ids(class_weight)  # an error if it is given
@@ -194,7 +194,7 @@ class SentenceEmbedder(Task):
             loss = LOSSES[loss]()
         if loss is not None and self.compiled and self.recipe is None:
             raise ValueError(
-                "loss was passed to fit, but the model was compiled with another loss. Pass it to compile. "
+                "`loss` was passed to `fit`, but the model was compiled with another loss. Pass it to `compile`. "
                 f"Received: loss={type(loss).__name__}"
             )
         if cache_batch is not None and keras.backend.backend() != "tensorflow":
@@ -204,8 +204,8 @@ class SentenceEmbedder(Task):
             )
         if cache_batch is not None and options.get("teacher") is not None:
             raise ValueError(
-                "cache_batch and teacher were both passed to fit, but cached batches have no teacher. Leave out one "
-                f"of them. Received: cache_batch={cache_batch}"
+                "`cache_batch` and `teacher` were passed to `fit`, but cached batches cannot learn from a teacher. "
+                f"Leave out one of them. Received: cache_batch={cache_batch}"
             )
         cache_batch = cache_batch and count_of("cache_batch", cache_batch, 1)
         if cache_batch != self.cache_batch and self.compiled:
@@ -224,8 +224,8 @@ class SentenceEmbedder(Task):
         if isinstance(loss, SentenceLoss):
             if loss.form != examples.form:
                 raise ValueError(
-                    f"{type(loss).__name__} learns from {loss.form}, but these rows are {examples.form}. Use the "
-                    f"loss {BY_FORM[examples.form]!r}, or other columns. Received: {type(loss).__name__}"
+                    f"{type(loss).__name__} learns from {loss.form}, but {examples.form} were passed. Use the loss "
+                    f"{BY_FORM[examples.form]!r}, or pass other columns. Received: {type(loss).__name__}"
                 )
             loss.check(examples)
 

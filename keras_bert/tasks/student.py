@@ -61,7 +61,7 @@ class Student(TextPredictor):
         if teacher is None:
             if distillation is not None:
                 raise ValueError(
-                    "distillation was passed to fit without a teacher. Pass teacher too, or leave it out. "
+                    "`distillation` was passed to `fit` without `teacher`. Pass both, or leave `distillation` out. "
                     f"Received: distillation={distillation}"
                 )
             return None

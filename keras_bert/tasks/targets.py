@@ -35,8 +35,8 @@ def checked_targets(task: Any, y: Any, *, own_loss: bool) -> np.ndarray:
     ):
         raise ValueError(
             f"y does not have one label id from 0 to {shape[-1] - 1} for each row, but the default loss needs that. "
-            f"For other targets, write {type(task).__name__}.default_loss. Received: y of shape {targets.shape}, "
-            f"from {targets.min()} to {targets.max()}"
+            f"For other targets, write {type(task).__name__}.default_loss. Received: y of shape {targets.shape} with "
+            f"values from {targets.min()} to {targets.max()}"
         )
     return targets
 

@@ -178,7 +178,7 @@ class TextClassifier(LongTextTask):
         positive_label(labels, positive)  # an error now, and not after the first epoch
         if several and positive is not None:
             raise ValueError(
-                "positive (--positive) was given where a text can have several labels. Leave it out: the F1 of each "
+                "`positive` (--positive) was given, but a text can have several labels. Leave it out: the F1 of each "
                 f"label is reported. Received: positive={positive!r}"
             )
         options = {**cls._options(rows, settings), "abstain_below": settings.abstain_below or 0.0}
@@ -297,13 +297,13 @@ class TextClassifier(LongTextTask):
             temperature = calibration.best_temperature(logits, true)
             if temperature is None:
                 least = calibration.LEAST
-                why = f"fewer than {least} rows are too few" if len(true) < least else "all of them are answered right"
+                why = f"at least {least} rows are needed" if len(true) < least else "all of them are answered right"
                 logger.warning("The temperature stays %g for these %d rows: %s.", self.temperature, len(true), why)
             self.temperature = temperature or self.temperature
             return {"temperature": self.temperature}
         found = calibration.best_thresholds(ops.convert_to_numpy(ops.sigmoid(logits)), true)
         if few := [label for label, threshold in zip(self.labels, found, strict=True) if threshold is None]:
-            logger.warning("The thresholds of labels with too few rows for or against stay: %s.", listed(few, 8))
+            logger.warning("Labels keep their thresholds if too few rows have or lack them: %s.", listed(few, 8))
         before = self._thresholds()
         values = {label: old if new is None else new for (label, old), new in zip(before.items(), found, strict=True)}
         self.thresholds = tuple(values.values())

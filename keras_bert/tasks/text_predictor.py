@@ -42,7 +42,7 @@ class TextPredictor(SavedTask):
         if not isinstance(inputs, Mapping):  # a dict, or the BatchEncoding of transformers
             raise TypeError(
                 f"{type(self).__name__} was called on something other than packed inputs. Call it on a dict of "
-                f"{', '.join(self.input)}; for text, use predict(x) or the method that answers. "
+                f"{', '.join(self.input)}; for text, use predict(x) or a method such as classify(x). "
                 f"Received: {type(inputs).__name__}"
             )
         if missing := set(self.input) - set(inputs):
@@ -116,6 +116,6 @@ def refuse_options(options: dict[str, Any], where: str) -> None:
     """Raise an error for options of Keras that have no use where each row is read once."""
     if options:
         raise TypeError(
-            f"{where} every row is read once, so {', '.join(options)} cannot be used. Leave it out. Received: "
+            f"{where}, every row is read once, so {', '.join(options)} cannot be used. Leave it out. Received: "
             f"{', '.join(options)}"
         )

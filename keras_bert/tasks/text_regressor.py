@@ -152,8 +152,8 @@ class TextRegressor(LongTextTask):
         if self.pairs == "cosine" and np.abs(found).max(initial=0) > 1:
             row = int(np.abs(found).argmax())
             raise ValueError(
-                f"The number at row {row} is not between -1 and 1, as a cosine is. Scale the numbers, as in y / 5 "
-                f"for scores from 0 to 5. Received: {found[row]}"
+                f"The number at row {row} is not between -1 and 1, the range of cosines. Scale the numbers, as in "
+                f"y / 5 for scores from 0 to 5. Received: {found[row]}"
             )
         return found
 

@@ -134,8 +134,8 @@ class TextTrainer(Student):
             validation_data = (held_out, *map(self.target_ids, given[:1]), *given[1:])
         if class_weight is not None and self.weighs_labels_in_loss and not (by_recipe or self.recipe):
             raise ValueError(
-                f"class_weight was passed to fit, but you compiled this {type(self).__name__}, and the weights are "
-                "part of its loss. Compile it with task.recipe_loss(class_weight=...), or pass fit a recipe. "
+                f"class_weight was passed to `fit`, but you compiled this {type(self).__name__}, and the weights are "
+                "part of its loss. Compile it with task.recipe_loss(class_weight=...), or pass a recipe to `fit`. "
                 f"Received: class_weight={class_weight!r}"
             )
         steps: int | None = options.get("steps_per_epoch")
@@ -160,7 +160,7 @@ class TextTrainer(Student):
             if y is not None or sample_weight is not None or validation_split:
                 raise ValueError(
                     "y, sample_weight or validation_split was passed with a stream, which has its own targets and is "
-                    f"not split. Leave it out, and pass validation_data. Received: the stream of {x.path}"
+                    f"not split. Leave them out, and pass validation_data. Received: the stream of {x.path}"
                 )
             examples = StreamedRows(self, x, class_weight)
             class_weight = examples.class_weight
@@ -204,7 +204,8 @@ class TextTrainer(Student):
         if packed or self.is_distributed or (initial_step and not shuffle):
             raise ValueError(
                 "A stream of rows, initial_step and max_steps work only on one device, and only if x has rows of text; "
-                "initial_step also needs shuffle=True. Change x, shuffle or the devices, or leave these out. Received: "
+                "initial_step also needs shuffle=True. Leave all three out, or change x, `shuffle` or the devices. "
+                "Received: "
                 f"x={type(x).__name__}, initial_step={initial_step}, max_steps={max_steps}, shuffle={shuffle}"
             )
 

@@ -179,7 +179,7 @@ class TokenTagger(Task):
     def check_learnable(self, examples: LabelledRows) -> None:
         if (stray := stray_label(self.labels)) is not None:
             raise ValueError(
-                f"The label {stray!r} is not O and has no prefix such as B-, unlike other labels. Correct it, or "
+                f"The label {stray!r} is not 'O' and has no prefix such as 'B-', unlike other labels. Correct it, or "
                 f"leave it out. Received: labels={self.labels}"
             )
         learned = np.unique(np.asarray(examples.targets.flat_values)[np.asarray(examples.weights.flat_values) > 0])
@@ -215,11 +215,11 @@ class TokenTagger(Task):
             found[units.first] = ids if self.unit == "word" else self._of_pieces(units, ids)
         if cuts:
             logger.warning(
-                "%d of %d entities begin in a %s that has the label of the entity before%s. Rows: %s",
+                "%d of %d entities begin in a %s that has the label of the preceding entity%s. Rows: %s",
                 len(cuts),
                 sum(map(len, y)),
                 self.unit,
-                " (fewer do with unit='piece')" if self.unit == "word" else "",
+                " (with unit='piece', fewer entities do so)" if self.unit == "word" else "",
                 ", ".join(map(str, cuts[:5])) + (", ..." if len(cuts) > 5 else ""),
             )
         return found
@@ -257,7 +257,7 @@ class TokenTagger(Task):
         if not len(examples):
             return []
         if not examples.decoding.given_words:
-            raise TypeError("tag_words was called with texts. Pass lists of words, or use tag. Received: texts")
+            raise TypeError("tag_words was called with texts. Pass lists of words, or use `tag`. Received: texts")
         return self.decode_words(examples, self.logits(examples, batch_size))
 
     def decode(self, examples: LabelledRows, logits: list[np.ndarray]) -> list[list[Entity]]:

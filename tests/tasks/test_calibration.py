@@ -126,7 +126,7 @@ def test_thresholds(tmp_path, caplog):
     before = scores(task, texts, labels)
     with caplog.at_level(logging.WARNING):
         found = task.calibrate(texts, labels)["thresholds"]
-    assert "The thresholds of labels with too few rows for or against stay: so so." in caplog.text
+    assert "Labels keep their thresholds if too few rows have or lack them: so so." in caplog.text
     assert found["so so"] == 0.5
     answers = task.classify(texts)
     for answer in answers:
@@ -165,7 +165,7 @@ def test_too_few_rows_are_reported(caplog):
     task = classifier()
     with caplog.at_level(logging.WARNING):
         assert task.calibrate(TEXTS, [0, 1, 2, 0]) == {"temperature": 1.0}
-    assert "The temperature stays 1 for these 4 rows: fewer than 20 rows are too few." in caplog.text
+    assert "The temperature stays 1 for these 4 rows: at least 20 rows are needed." in caplog.text
     with pytest.raises(ValueError, match="There are no rows"):
         task.calibrate([], [])
     with pytest.raises(ValueError, match="y is missing"):
@@ -175,12 +175,12 @@ def test_too_few_rows_are_reported(caplog):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"thresholds": (0.1, 0.2, 0.3)}, "thresholds needs multi_label=True"),
+        ({"thresholds": (0.1, 0.2, 0.3)}, "`thresholds` needs multi_label=True"),
         ({"thresholds": (0.1,), "multi_label": True}, "for each of the 3 labels"),
         ({"thresholds": (0.1, 0.2, 3.0), "multi_label": True}, "between 0 and 1"),
-        ({"abstain_below": 0.5, "multi_label": True}, "abstain_below works only if each text has one label"),
+        ({"abstain_below": 0.5, "multi_label": True}, "`abstain_below` works only without multi_label, where"),
         ({"abstain_below": 50}, "between 0 and 1"),
-        ({"temperature": 0}, "temperature must be above 0"),
+        ({"temperature": 0}, "`temperature` must be above 0"),
     ],
 )
 def test_refused(options, message):
@@ -234,5 +234,5 @@ def test_command_line(bert, tmp_path):
     assert f"| temperature | {temperature:.4f} |" in card
     errors = [scores["calibration_error"] for scores in (metrics["valid"], after)]
     assert f"| calibration_error | {errors[0]:.4f} | {errors[1]:.4f} |" in card
-    with pytest.raises(ValueError, match="calibrate was given, but the task regress does not have it"):
+    with pytest.raises(ValueError, match="`calibrate` was given, but the task 'regress' does not have it"):
         FinetuneSettings("regress", "", "", calibrate=True)

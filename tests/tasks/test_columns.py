@@ -86,7 +86,7 @@ def test_tables_and_datasets_of_answers_and_choices():
     expected = batch(task, (choices["prompt"], choices["choices"]), choices["label"])
     assert batch(task, pandas.DataFrame(choices)) == expected
     with pytest.raises(
-        ValueError, match=r"does not have the columns prompt, choices, label.*Received: columns question, context, ans"
+        ValueError, match=r"does not have 'prompt', 'choices', 'label'.*Received: columns 'question', 'context', 'ans"
     ):
         task.fit(table, verbose=0)
 
@@ -106,14 +106,14 @@ def test_ids_of_a_table_have_its_own_names():
 def test_of_numerals_a_number_is_a_name():
     task = TextClassifier(small_bert(), labels=("1", "2", "3"))
     assert task.target_ids([1, "2", np.int64(3)]).tolist() == [0, 1, 2]
-    with pytest.raises(ValueError, match=r"'0' at row 1 is not one of the task's: '1', '2', '3'.*Received: '0'"):
+    with pytest.raises(ValueError, match=r"'0' at row 1 is not one of the task's labels: '1', '2', '3'.*Received: '0'"):
         task.target_ids([1, 0])
 
 
 def test_labels_as_pandas_and_numpy_have_them():
     assert TextClassifier(small_bert(), labels=[0, np.int64(1)]).labels == ("0", "1")
     assert small_task("classifier").target_ids([1.0, np.float64(0.0)]).tolist() == [1, 0]  # a column that had gaps
-    with pytest.raises(TypeError, match=r"labels must be strings or whole numbers.*Received: labels=\(0.5, 'a'\)"):
+    with pytest.raises(TypeError, match=r"`labels` must be strings or whole numbers.*Received: labels=\(0.5, 'a'\)"):
         TextClassifier(small_bert(), labels=(0.5, "a"))
 
 
@@ -147,9 +147,9 @@ def batch(task, *given):
 def test_bad_columns():
     task = small_task("classifier")
     wrong = {
-        "Row 1 has no text": ([*TEXTS[:1], None], [0, 1]),
-        "Row 0 has no text": ([float("nan"), "a"], [0, 1]),
-        "3 x, 2 y": (["a", "b", "c"], [0, 1]),
+        "text at index 1 is missing": ([*TEXTS[:1], None], [0, 1]),
+        "text at index 0 is missing": ([float("nan"), "a"], [0, 1]),
+        "`x` of length 3, `y` of length 2": (["a", "b", "c"], [0, 1]),
         "Pass at least one": ([], []),
         "y is missing": (["a"],),
         "'great'.*row 1": (["a", "b"], ["positive", "great"]),
@@ -166,7 +166,7 @@ def test_bad_columns():
         with pytest.raises(ValueError, match=r"must be at least 1. .*Received: (batch_size|epochs)=0"):
             task.fit(["a", "b"], [0, 1], **options, verbose=0)
     for ask in (task.predict, task.classify, lambda x, batch_size: task.evaluate(x, [0], batch_size)):
-        with pytest.raises(ValueError, match="batch_size must be at least 1"):
+        with pytest.raises(ValueError, match="`batch_size` must be at least 1"):
             ask(["a"], batch_size=0)
     wrong_weights = {"must be a dict": "even", "class_weight names the label 'TYPO'": {"TYPO": 3}} | {
         "finite": {"negative": float("nan")},

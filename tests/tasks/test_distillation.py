@@ -156,28 +156,28 @@ def other_vocabulary(kind):
 @pytest.mark.parametrize(
     ("teacher", "lesson", "message"),
     [
-        (lambda: teacher_of("regressor"), {}, "is a TextRegressor and its student a TextClassifier"),
-        (lambda: "runs/large", {}, "is a str and its student a TextClassifier"),
+        (lambda: teacher_of("regressor"), {}, "is a TextRegressor, but its student is a TextClassifier"),
+        (lambda: "runs/large", {}, "is a str, but its student is a TextClassifier"),
         (
             lambda: keras_bert.TextClassifier(small_bert(), ("bad", "good")),
             {},
-            r"other labels.*Received: \('bad', 'good'\) and the student's \('negative', 'positive'\)",
+            r"differ in `labels`.*Received: \('bad', 'good'\) of the teacher, \('negative', 'positive'\) of the",
         ),
         (
             lambda: keras_bert.TextClassifier(small_bert(), ("negative", "positive"), multi_label=True),
             {},
-            "other multi_label than",
+            "differ in `multi_label`",
         ),
-        (lambda: teacher_of("windows"), {}, "another shape .*such as long"),
+        (lambda: teacher_of("windows"), {}, "another shape .*such as `long`"),
         (lambda: other_vocabulary("classifier"), {}, "another vocabulary or other text rules"),
         (lambda: teacher_of("classifier", max_position_embeddings=8), {}, r"rows of 16 pieces, but the teacher"),
         (
             lambda: teacher_of("classifier", hidden_size=16),
             {"hidden": 1},
-            r"as wide as the student's.*relations=1.*: the teacher's width 16",
+            r"as wide as the student's.*relations=1.*: width 16 of the teacher, width 8 of the",
         ),
         (lambda: teacher_of("classifier", num_attention_heads=4), {"attention": 1}, "as many attention heads"),
-        (lambda: None, {}, "distillation was passed to fit without a teacher"),
+        (lambda: None, {}, "`distillation` was passed to `fit` without `teacher`"),
     ],
 )
 def test_teachers_that_are_refused(teacher, lesson, message):
@@ -191,23 +191,26 @@ def test_teachers_that_are_refused(teacher, lesson, message):
 def test_students_that_are_refused():
     x, y = columns("classifier")
     student = student_of("classifier", num_hidden_layers=3)
-    with pytest.raises(ValueError, match=r"teacher has fewer blocks.*Received: the teacher's 2 and the student's 3"):
+    with pytest.raises(ValueError, match=r"teacher has fewer blocks.*Received: 2 blocks of the teacher, 3 of the"):
         student.fit(x, y, teacher=teacher_of("classifier"), distillation=Distillation(hidden=1), verbose=0)
     with pytest.raises(ValueError, match="share weights"):
         student.fit(x, y, teacher=student, verbose=0)
     with pytest.raises(ValueError, match=r"from 1 to 3, the number of blocks.*num_hidden_layers=4"):
         student.with_layers(4)
-    with pytest.raises(ValueError, match="cached batches have no teacher"):
+    with pytest.raises(ValueError, match="cached batches cannot learn from a teacher"):
         student_of("embedder").fit(*columns("embedder"), teacher=teacher_of("embedder"), cache_batch=2)
 
 
 @pytest.mark.parametrize(
     ("lesson", "message"),
     [
-        ({"temperature": float("nan")}, "temperature must be a finite number of at least 0. Received: temperature=nan"),
-        ({"temperature": 0}, "temperature must be above 0"),
-        ({"hidden": -1}, "hidden must be a finite number"),
-        ({"logits": "1"}, "logits must be a finite number"),
+        (
+            {"temperature": float("nan")},
+            "`temperature` must be a finite number of at least 0. Received: temperature=nan",
+        ),
+        ({"temperature": 0}, "`temperature` must be above 0"),
+        ({"hidden": -1}, "`hidden` must be a finite number"),
+        ({"logits": "1"}, "`logits` must be a finite number"),
         ({"logits": 0, "relations": 0}, "Nothing would be learned from the teacher"),
     ],
 )

@@ -101,6 +101,6 @@ def test_options_are_honoured_told_or_refused():
     assert "Received: steps_per_epoch" in said[0]
     assert "Received: steps" in said[1]
     assert said[2].endswith("Not shown: mse")
-    assert "Compile it with global_clipnorm. Received: clipnorm=1.0" in said[3]
+    assert "Use global_clipnorm instead. Received: clipnorm=1.0" in said[3]
     assert losses[0] == pytest.approx(losses[1])
     assert targets == [[1, 0], [0, 1]]

@@ -106,7 +106,7 @@ def test_several_devices_need_tensorflow(monkeypatch, tmp_path, strategy):
 
 
 def test_an_infinite_learning_rate():
-    with pytest.raises(ValueError, match=r"learning_rate must be above 0 and finite.*Received: learning_rate=inf"):
+    with pytest.raises(ValueError, match=r"`learning_rate` must be above 0 and finite.*Received: learning_rate=inf"):
         FinetuneSettings(kind="classify", train="train.tsv", valid="valid.tsv", learning_rate=float("inf"))
 
 
@@ -218,7 +218,7 @@ def test_split(bert, tmp_path, caplog):
     for given in ([], ["--split", 0.2, "--valid", path]):
         result = run("finetune", "classify", *arguments, *given, "--output", tmp_path / "other")
         assert result.exit_code == 2
-    with pytest.raises(ValueError, match=r"split must be above 0 and below 1.*split=0.0"):
+    with pytest.raises(ValueError, match=r"`split` must be above 0 and below 1.*split=0.0"):
         run("finetune", "classify", *arguments, "--split", 0, "--output", tmp_path / "other")
 
 
@@ -259,7 +259,7 @@ def test_random_weights_with_a_vocabulary(tmp_path):
     assert (encoder.config.vocab_size, encoder.config.hidden_size) == (5 + len(WORDS), 128)
     assert not encoder.preprocessor.lowercase
     assert encoder.preprocessor.vocabulary["film"] == 7
-    with pytest.raises(ValueError, match=r"size and vocab belong together.*size='tiny', vocab=None"):
+    with pytest.raises(ValueError, match=r"`size` and `vocab` belong together.*size='tiny', vocab=None"):
         FinetuneSettings("classify", "", "", size="tiny")
     path = write(tmp_path / "a.tsv", [["text", "label"], *reviews(16, 0)])
     arguments = ["--train", path, "--valid", path, "--output", tmp_path / "run", "--epochs", 1, "--seq-length", 16]

@@ -28,7 +28,7 @@ def test_goes_on_from_the_last_epoch(bert, files, finished, tmp_path, monkeypatc
     with pytest.raises(OSError, match="no power"):
         train(bert, "classify", *files, broken, "--epochs", 2)
     assert [path.name for path in tmp_path.iterdir()] == ["broken.partial"]
-    with pytest.raises(ValueError, match=r"began with other settings.*Received: another batch_size"):
+    with pytest.raises(ValueError, match=r"began with other settings.*Received: a difference in batch_size"):
         train(bert, "classify", *files, broken, "--epochs", 2, "--batch-size", 8)
     train(bert, "classify", *files, broken, "--epochs", 2)
     assert seen == [0, 1, 1]
@@ -109,12 +109,12 @@ def test_bad_input_leaves_nothing_behind(bert, files, tmp_path):
     with pytest.raises(ValueError, match="Use one of conll, conllu, klue-ner"):
         train(bert, "tag", *files, tmp_path / "run", "--format", "tsv")
     for option, value, message in (
-        ("--separator", "", "separator is empty"),
+        ("--separator", "", "`separator` is empty"),
         ("--dtype", "float15", "float32, mixed_bfloat16"),
     ):
         with pytest.raises(ValueError, match=message):
             train(bert, "classify", *files, tmp_path / "run", option, value)
-    with pytest.raises(ValueError, match="freeze and lora were both given"):
+    with pytest.raises(ValueError, match="`freeze` and `lora` were both given"):
         train(bert, "classify", *files, tmp_path / "run", "--freeze", "--lora", 2)
     with pytest.raises(ValueError, match="no-such-model"):
         train("no-such-model/folder", "classify", *files, tmp_path / "run")

@@ -36,9 +36,9 @@ def test_cosine(bert, tmp_path):
     assert (finished.task.pairs, finished.reading.scale) == ("cosine", 5)
     assert finished.task.score(("the film", "the film")) == pytest.approx(1)
     assert finished.task.score(("the film", "bad actor")) < 0.5
-    with pytest.raises(ValueError, match=r"cosine is only for scores of two texts"):
+    with pytest.raises(ValueError, match=r"`cosine` is only for scores of two texts"):
         train(bert, "regress", path, path, tmp_path / "other", "--text", "0", "--label", "2", "--cosine")
-    with pytest.raises(ValueError, match=r"cosine is only for scores of two texts"):
+    with pytest.raises(ValueError, match=r"`cosine` is only for scores of two texts"):
         FinetuneSettings("classify", "a.tsv", "a.tsv", reading=Reading(text=(0, 1), label=2), cosine=True)
 
 

@@ -160,8 +160,9 @@ def test_the_metrics_of_an_average(finished, files, caplog):
     assert "best_epoch" not in metrics
     score = metrics["valid"]["accuracy"]
     assert (
-        f"accuracy of the average is {score:.4f}, and of the best run {score:.4f}. The average is kept." in caplog.text
-    )
+        f"The score 'accuracy' is {score:.4f} for the averaged weights and {score:.4f} for the best run. "
+        "The average is kept."
+    ) in caplog.text
     shutil.rmtree(folder)
 
 
@@ -192,7 +193,7 @@ def test_what_a_search_refuses():
         with pytest.raises(ValueError, match=r"The search .* NAME is one of batch_size, .* Received: "):
             grid_of(words)
     with pytest.raises(
-        ValueError, match=r"has the value none, but learning_rate always has a value\. Use none only for .*lora"
+        ValueError, match=r"has the value 'none', but learning_rate always needs a value\. Use 'none' only for .*lora"
     ):
         grid_of(["lr=none"])
 
@@ -238,7 +239,7 @@ def test_callbacks_by_import_path():
     for wrong in ("nothing.here:Name", "keras.callbacks:Nothing", "keras", f"{CALLBACK}={{", f'{CALLBACK}={{"x": 1}}'):
         with pytest.raises(ValueError, match=r"cannot be made\. Name an importable class as package\.module:Name"):
             callback_of(wrong)
-    with pytest.raises(TypeError, match=r"is no keras.callbacks.Callback.*a Counter"):
+    with pytest.raises(TypeError, match=r"is not a keras.callbacks.Callback.*a Counter"):
         callback_of("collections:Counter")
 
 

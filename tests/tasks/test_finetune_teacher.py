@@ -34,7 +34,7 @@ def test_goes_on_with_its_teacher(files, finished, tmp_path, monkeypatch):
 
     with stopped_in_the_second_epoch(monkeypatch):
         student(teacher, files, broken, "--epochs", 2, *ALL)
-    with pytest.raises(ValueError, match=r"began with other settings.*Received: another distill"):
+    with pytest.raises(ValueError, match=r"began with other settings.*Received: a difference in distill"):
         student(teacher, files, broken, "--epochs", 2)
     student(teacher, files, broken, "--epochs", 2, *ALL)
     assert (broken / "metrics.json").read_text() == (whole / "metrics.json").read_text()
@@ -62,7 +62,7 @@ def test_what_is_refused(bert, files, finished, tmp_path):
     other = write(tmp_path / "other.tsv", [["text", "label"], *([text, f"{label}!"] for text, label in reviews(20, 0))])
     for options, message in (
         (["--layers", 2], r"from 1 to 1, the number of blocks.*num_hidden_layers=2"),
-        (["--distill", "temperature=nan"], r"temperature must be a finite number.*temperature=nan"),
+        (["--distill", "temperature=nan"], r"`temperature` must be a finite number.*temperature=nan"),
         (["--distill", "warmth=2"], r"`distill` must be one of temperature, targets.*Received: distill='warmth'"),
         (["--distill", "logits=0"], "Nothing would be learned from the teacher"),
         (["--strategy", "mirrored"], r"A student is trained on one device.*strategy='mirrored'"),
@@ -70,16 +70,16 @@ def test_what_is_refused(bert, files, finished, tmp_path):
     ):
         with pytest.raises(ValueError, match=message):
             student(teacher, files, output, *options)
-    with pytest.raises(ValueError, match=r"other labels.*\('no', 'yes'\) and the student's \('no!', 'yes!'\)"):
+    with pytest.raises(ValueError, match=r"differ in `labels`.*\('no', 'yes'\) of the teacher, \('no!', 'yes!'\)"):
         student(teacher, (other, other), output)
     with pytest.raises(ValueError, match="holds no task that could be a teacher"):
         student(bert, files, output)
     with pytest.raises(ValueError, match="holds no task that could be a teacher"):
         student(tmp_path, files, output)
-    with pytest.raises(ValueError, match="distill was given without a teacher"):
+    with pytest.raises(ValueError, match="`distill` was given without `teacher`"):
         train(bert, "classify", *files, output, "--distill", "hidden=1")
     questions = squad(tmp_path / "qa.json", [("where", "anna is in paris", "paris")])
-    with pytest.raises(ValueError, match="is a TextClassifier and its student a QuestionAnswerer"):
+    with pytest.raises(ValueError, match="is a TextClassifier, but its student is a QuestionAnswerer"):
         train(bert, "answer", questions, questions, output, "--teacher", teacher)
     assert not list(tmp_path.glob("run*"))
     for option, message in (("--distill", "NAME=NUMBER"), ("--teacher", "does not exist"), ("--layers", "equal to 1")):

@@ -89,7 +89,7 @@ def test_a_score_before_training_is_no_compile_of_the_user():
 def test_seeds_beyond_32_bits_and_options_that_text_has_no_use_for():
     task = small_task("classifier")
     task.fit(TEXTS, [0, 1, 0, 1], seed=2**40 - 1, epochs=1, verbose=0)
-    with pytest.raises(TypeError, match=r"On text .* Received: batchsize, steps"):
+    with pytest.raises(TypeError, match=r"On text, .* Received: batchsize, steps"):
         task.predict(TEXTS, batchsize=8, steps=1)
 
 

@@ -170,14 +170,14 @@ def test_refused():
         TextClassifier(bert, ("a", "b"), long="window")
     with pytest.raises(ValueError, match="`pool` must be one of mean, max, attention"):
         TextClassifier(bert, ("a", "b"), long="windows", pool="sum")
-    with pytest.raises(ValueError, match="max_windows must be at least 1"):
+    with pytest.raises(ValueError, match="`max_windows` must be at least 1"):
         TextRegressor(bert, long="windows", max_windows=0)
     with pytest.raises(ValueError, match=r'Use long="head-tail"'):
         TextRegressor(bert, pairs="cosine", long="windows")
     with pytest.raises(ValueError, match="reads single texts"):
         classifier().classify((["good"], ["bad"]))
     for kind in ("tag", "answer", "choose"):
-        with pytest.raises(ValueError, match=f"the task {kind} does not have it"):
+        with pytest.raises(ValueError, match=f"the task '{kind}' does not have it"):
             FinetuneSettings(kind, "", "", long="windows")
     with pytest.raises(ValueError, match="Add --long windows"):
         FinetuneSettings("classify", "", "", long="head-tail", pool="max")

@@ -223,5 +223,5 @@ def test_counts_that_differ(score):
 
 
 def test_tags_that_differ_in_number():
-    with pytest.raises(ValueError, match="Received: another number in sentence 1"):
+    with pytest.raises(ValueError, match="Received: different numbers in sentence 1"):
         metrics.tag_scores([["O"], ["O"]], [["O"], ["O", "O"]])

@@ -44,7 +44,7 @@ def test_a_run(bert, files, tmp_path):
     by_line = [json.loads(line) for line in run("predict", tmp_path / "run", input=lines).stdout.splitlines()]
     assert by_file == by_line
     assert [answer["label"] for answer in by_file] == [one.label for one in finished.task.classify(rows.x)]
-    with pytest.raises(ValueError, match=r"Line 2: the number 'price' is not a finite float32 number"):
+    with pytest.raises(ValueError, match=r"Line 2: the number for 'price' is not a finite float32 number"):
         run("predict", tmp_path / "run", input="a\t1\tacme\nb\tx\tacme\n")
     alone = FinishedTask.load(tmp_path / "run" / "model.keras")
     assert alone.task.default_reading == Reading(number=("price",), category=("brand",))

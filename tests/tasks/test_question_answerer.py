@@ -202,7 +202,7 @@ def test_bad_examples():
     task = small_task("answerer")
     with pytest.raises(ValueError, match=r"question at row 1 is empty"):
         task.answer(["who?", " "], ["a", "b"])
-    with pytest.raises(ValueError, match="2 questions, 1 contexts"):
+    with pytest.raises(ValueError, match="`questions` of length 2, `contexts` of length 1"):
         task.answer(["who?", "where?"], ["a"])
     with pytest.raises(ValueError, match="top_k"):
         task.answer("who?", "a", top_k=0)

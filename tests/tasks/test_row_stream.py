@@ -183,7 +183,7 @@ def test_parquet_that_cannot_be_read(tmp_path, monkeypatch):
 
 
 def test_tasks_that_need_all_rows(write):
-    with pytest.raises(ValueError, match=r"The task tag needs all rows in memory. Leave --stream out"):
+    with pytest.raises(ValueError, match=r"The task 'tag' needs all rows in memory. Leave --stream out"):
         TokenTagger.stream_rows(write("a.conll", "a\tO\n"))
     with pytest.raises(ValueError, match=r"Columns beside the text cannot be streamed.*'price'"):
         TextClassifier.stream_rows(write("a.csv", "text,label,price\nx,a,1\n"), Reading(number=("price",)))

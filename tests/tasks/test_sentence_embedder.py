@@ -167,13 +167,13 @@ def test_neighbour_scores():
         ((QUERIES, POSITIVES), [0.5] * 4, {"loss": "cosent"}, r"All scores are the same"),
         ((QUERIES, POSITIVES), [0, 1, 2, 3], {"loss": "cosent", "sample_weight": [1, 2, 1, 1]}, "one loss for"),
         ((QUERIES, POSITIVES), [0.5, float("nan"), 0, 0], {}, r"score at row 1"),
-        ((QUERIES, POSITIVES), None, {"loss": "cosine"}, r"learns from scores, but these rows are pairs.*'ranking'"),
+        ((QUERIES, POSITIVES), None, {"loss": "cosine"}, r"learns from scores, but pairs were passed.*'ranking'"),
         ((QUERIES, POSITIVES), None, {"loss": "softmax"}, r"loss='softmax'"),
         (QUERIES, POSITIVES, {}, r"a different label for each text.*4 labels for 4 texts"),
-        (QUERIES, ["a"] * 4, {}, r"Received: 1 labels; the most frequent one has 4 texts"),
+        (QUERIES, ["a"] * 4, {}, r"Received: number of labels 1, texts of the most frequent label 4"),
         (QUERIES, ["a", None, "a", "b"], {}, r"Row 1 has no label"),
         (QUERIES, ["a", "a", "b", "b"], {"class_weight": {"a": 2}}, r"class_weight"),
-        ((QUERIES, [*POSITIVES[:3], None]), None, {}, r"Row 3 has no text"),
+        ((QUERIES, [*POSITIVES[:3], None]), None, {}, r"text at index 3 is missing"),
     ],
 )  # fmt: skip
 def test_bad_rows(x, y, options, message):
@@ -271,7 +271,7 @@ def test_rows_of_files(tmp_path, caplog):
     triple = Reading(text=("a", "b", "c"), header=True, skip_bad=True)
     assert len(SentenceEmbedder.read_rows(path, triple).x) == 3
     assert "pairs without scores" not in caplog.text
-    with pytest.raises(ValueError, match=r"label was given, but pairs with negatives have no label.* Received: "):
+    with pytest.raises(ValueError, match=r"`label` was given, but pairs with negatives have no label.* Received: "):
         SentenceEmbedder.read_rows(path, dataclasses.replace(triple, label="score"))
 
 

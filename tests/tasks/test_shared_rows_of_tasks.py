@@ -142,5 +142,5 @@ def test_several_devices_share_no_rows(always, caplog):
         caplog.at_level(logging.INFO),
     ):
         assert not getattr(examples.shuffled(8, seed=0, epoch=0), "shared", None)
-    assert "Texts do not share rows here" in caplog.text
+    assert "Texts do not share rows, because several devices" in caplog.text
     assert examples.shuffled(8, seed=0, epoch=0).shared

@@ -30,7 +30,7 @@ def test_squad(write):
 def test_squad_answers_that_are_not_there(write, caplog):
     read_squad(write("a.json", _squad(_entry(), _entry("Korea", 11), _entry("Busan", 3))))
     assert "2 answers are not at the place in their context that" in caplog.text
-    assert "the first is 'Korea' of q7" in caplog.text
+    assert "The first is 'Korea' for the question q7" in caplog.text
 
 
 def test_squad_questions_alone(write):
@@ -45,7 +45,7 @@ BAD_SQUAD = {
     ),
     "none of the answers": (
         _squad(_entry("Busan")),
-        r"None of the answers in .*a.json is in its context.*'Busan' of q7",
+        r"None of the answers in .*a.json is in its context.*'Busan' as the answer to the first question, q7",
     ),
     "a start that is true": (
         _squad(_entry(start=True)),

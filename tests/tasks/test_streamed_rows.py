@@ -111,7 +111,7 @@ def test_steps(path, eager):
     assert float(task.optimizer.learning_rate) == 0
     with pytest.raises(ValueError, match="work only on one device"):
         task.fit(rows, initial_step=1, shuffle=False)
-    with pytest.raises(ValueError, match="max_steps must be at least 1"):
+    with pytest.raises(ValueError, match="`max_steps` must be at least 1"):
         task.fit(rows, max_steps=0)
     with pytest.raises(ValueError, match="validation_split was passed with a stream"):
         task.fit(rows, validation_split=0.5)
@@ -216,7 +216,7 @@ def test_options_that_do_not_go_together(bert, data, tmp_path):
     arguments = ["--train", data[0], "--valid", data[1], "--output", tmp_path / "run", "--model", bert]
     assert run("finetune", "classify", *arguments, "--steps", 2, "--epochs", 2).exit_code == 2
     assert run("finetune", "tag", *arguments, "--stream").exit_code == 2
-    with pytest.raises(ValueError, match=r"stream, steps and save_every are for training on one device"):
+    with pytest.raises(ValueError, match=r"`stream`, `steps` and `save_every` are for training on one device"):
         run("finetune", "classify", *arguments, "--stream", "--strategy", "mirrored")
-    with pytest.raises(ValueError, match=r"stream was given, but the task tag does not have it"):
+    with pytest.raises(ValueError, match=r"`stream` was given, but the task 'tag' does not have it"):
         FinetuneSettings("tag", "a.conll", "b.conll", stream=True)

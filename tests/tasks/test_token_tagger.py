@@ -64,7 +64,7 @@ def test_a_unit_of_two_entities_is_the_first_one_s(caplog):
     entities = [[(2, 10, "LOC"), (0, 2, "PER")], [(0, 1, "PER"), (1, 2, "LOC")]]
     found = [row[1:4] for row in targets(small_task("tagger"), texts, entities)]  # an ##na lives
     assert found == [["B-PER", None, "B-LOC"], ["B-PER", None, "O"]]
-    assert "2 of 4 entities begin in a word that has the label of the entity before" in caplog.text
+    assert "2 of 4 entities begin in a word that has the label of the preceding entity" in caplog.text
     assert "Rows: 0, 1" in caplog.text
     caplog.clear()
     found = [row[1:4] for row in targets(small_task("pieces"), texts, entities)]
@@ -144,10 +144,10 @@ def test_bad_examples():
     wrong = {
         "word 1 of row 0": ([["Anna", ""]], [["O", "O"]]),
         "Row 0 has 2 words, but another number of labels": ([["Anna", "ran"]], [["O"]]),
-        "'B-ORG'.*word 1 of row 0": ([["Anna", "ran"]], [["O", "B-ORG"]]),
+        "'B-ORG'.*position 1 of row 0": ([["Anna", "ran"]], [["O", "B-ORG"]]),
         "must not overlap.*row 0": (["Anna lives"], [[(2, 10, "LOC"), (0, 4, "PER")]]),
         "outside of its text of 4 characters": (["Anna"], [[(0, 5, "PER")]]),
-        "hold a word": (["Anna  lives"], [[(4, 5, "PER")]]),
+        "entity at row 0 does not hold a word": (["Anna  lives"], [[(4, 5, "PER")]]),
         "'B-ORG'": (["Anna"], [[(0, 4, "ORG")]]),
         "All words have the same label.*'O'": ([["Anna", "ran"]], [["O", "O"]]),
     }
@@ -158,7 +158,7 @@ def test_bad_examples():
         with pytest.raises(TypeError, match=r"entit.*Received: .*at row 0"):
             task.fit(["Anna"], [entities], verbose=0)
     stray = TokenTagger(small_bert(), labels=("O", "B-PER", "VERB"))
-    with pytest.raises(ValueError, match=r"'VERB' is not O and has no prefix"):
+    with pytest.raises(ValueError, match=r"'VERB' is not 'O' and has no prefix"):
         stray.fit([["Anna", "lives"]], [["B-PER", "VERB"]], verbose=0)
     with pytest.raises(TypeError, match="lists of words"):
         task.tag_words(["Anna"])

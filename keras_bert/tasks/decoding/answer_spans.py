@@ -19,7 +19,7 @@ def answer_spans(contexts: list[str], y: Any) -> list[tuple[int, int] | None]:
     if lost and len(lost) == len(spans):
         raise ValueError(
             "None of the answers is in its context. Correct the answers; they must be in the context word for word. "
-            f"Received: first {given[0]!r}"
+            f"Received: {given[0]!r} as the first answer"
         )
     if lost:
         named = ", ".join(f"{text_and_start(given[row], row)[0]!r} at row {row}" for row in lost[:5])

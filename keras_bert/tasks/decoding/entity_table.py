@@ -20,8 +20,8 @@ def entity_table(found: dict[str, "tf.Tensor"], text: "tf.Tensor") -> dict[str, 
     cells = tf.cast(rows, tf.int64) * tf.cast(widest, tf.int64)
     most = CELLS + tf.reduce_sum(tf.cast(tf.strings.length(text), tf.int64))
     refusal = (
-        "An answer has a cell for each text and each entity of the text with the most entities, and this batch needs "
-        f"more than {CELLS} cells and one for each byte of its texts. Send long texts in requests of their own."
+        "The answer to this batch would be too large: the number of its texts, multiplied by the most entities in one "
+        f"text, must not exceed {CELLS} plus the bytes of all texts. Send long texts in requests of their own."
     )
     with tf.control_dependencies([tf.debugging.assert_less_equal(cells, most, refusal)]):
         row = tf.identity(found["row"])

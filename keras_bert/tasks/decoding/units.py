@@ -74,7 +74,7 @@ class Units:
             inside = np.flatnonzero((starts < end) & (ends > start))
             if not len(inside):
                 raise ValueError(
-                    f"An entity must hold a word, but one at row {number} has none. Correct its start and end. "
+                    f"An entity at row {number} does not hold a word. Correct its start and end. "
                     f"Received: {(start, end, kind)!r} at row {number}"
                 )
             first, last = max(int(inside[0]), taken), int(inside[-1]) + 1

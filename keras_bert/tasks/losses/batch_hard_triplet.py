@@ -36,8 +36,8 @@ class BatchHardTriplet(SentenceLoss):
         counts = np.bincount(rows.targets)
         if len(counts) < 2 or counts.max() < 2:
             raise ValueError(
-                "A triplet needs two texts of one label and one of another. Give more labels, or more texts of a "
-                f"label. Received: {len(counts)} labels; the most frequent one has {counts.max()} texts"
+                "A triplet needs two texts of one label and a text of another label. Give more labels, or more texts "
+                f"of a label. Received: number of labels {len(counts)}, texts of the most frequent label {counts.max()}"
             )
 
     def call(self, labels: Any, vectors: Any) -> Any:

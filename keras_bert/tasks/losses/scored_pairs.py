@@ -20,8 +20,8 @@ class CosineMSE(SentenceLoss):
         if np.abs(rows.targets).max() > 1:
             row = int(np.abs(rows.targets).argmax())
             raise ValueError(
-                f"The score at row {row} is not between -1 and 1, as a cosine is. Scale the scores, as in y / 5 for "
-                f'scores from 0 to 5, or use loss="cosent". Received: {rows.targets[row]}'
+                f"The score at row {row} is not between -1 and 1, the range of cosines. Scale the scores, as in y / 5 "
+                f'for scores from 0 to 5, or use loss="cosent". Received: {rows.targets[row]}'
             )
 
     def call(self, scores: Any, vectors: Any) -> Any:

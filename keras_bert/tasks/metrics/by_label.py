@@ -41,10 +41,10 @@ def one_sided(by_label: ByLabel, rows: int) -> list[str]:
     ]
     never = [repr(label) for label, found in by_label.items() if found["support"] and not found["predicted"]]
     if never and not said:
-        said = [f"No row is predicted as {listed(never)}, although there are rows with it."]
+        said = [f"No row is predicted as {listed(never)}, although some rows have that label."]
     advice = (
         "Accuracy hides this; f1_macro shows it. Rare labels need more rows or a weight (--class-weight balanced). If "
-        "no label is rare, train longer: more epochs, smaller batches, or a higher learning rate."
+        "no label is rare, use more epochs, smaller batches or a higher learning rate."
     )
     return [f"{one} {advice}" for one in said]
 
@@ -58,5 +58,5 @@ def table_lines(details: Mapping[str, Any]) -> list[str]:
         numbers = "{precision:9.4f}  {recall:6.4f}  {f1:6.4f}  {support:7d}".format(**found)
         lines.append(f"{numbers}  {label}")
     if "positive" in details:
-        lines.append(f"The score f1 is that of the label {details['positive']!r}; --positive chooses it.")
+        lines.append(f"The score f1 is that of the label {details['positive']!r}; --positive chooses another label.")
     return lines

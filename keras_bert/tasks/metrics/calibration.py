@@ -102,13 +102,13 @@ def check_calibration(
 ) -> None:
     """Refuse values that a classifier of these labels cannot have."""
     if thresholds is not None and not (multi_label and len(thresholds) == len(labels)):
-        rule = f"thresholds needs multi_label=True and one number for each of the {len(labels)} labels"
+        rule = f"`thresholds` needs multi_label=True and one number for each of the {len(labels)} labels"
     elif abstain_below and multi_label:
-        rule = "abstain_below works only if each text has one label, without multi_label. Leave abstain_below out"
+        rule = "`abstain_below` works only without multi_label, where each text has one label. Leave it out"
     elif not 0 < temperature < float("inf"):  # refuses NaN too
-        rule = "temperature must be above 0 and finite"
+        rule = "`temperature` must be above 0 and finite"
     elif not all(0 <= value <= 1 for value in (*(thresholds or ()), abstain_below)):
-        rule = "thresholds and abstain_below must be between 0 and 1"
+        rule = "`thresholds` and `abstain_below` must be between 0 and 1"
     else:
         return
     values = {"temperature": temperature, "thresholds": thresholds, "abstain_below": abstain_below}

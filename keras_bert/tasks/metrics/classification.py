@@ -41,7 +41,7 @@ def positive_label(labels: Sequence[str], positive: Any = None) -> str | None:
         return labels[1] if len(labels) == 2 else None
     if str(positive) not in labels:
         raise ValueError(
-            f"positive (--positive) is {str(positive)!r}, which is not a label of the task. Name one of "
+            f"`positive` (--positive) is {str(positive)!r}, which is not a label of the task. Name one of "
             f"{listed(list(map(repr, labels)), 8)}. Received: positive={positive!r}"
         )
     return str(positive)

@@ -28,7 +28,7 @@ def tag_scores(true: Tags, predicted: Tags, *, labels: Iterable[str] = ()) -> di
     if uneven or not true:
         raise ValueError(
             "The true and the predicted tags differ in number, or there are none. Pass a tag for each word of each "
-            f"sentence. Received: {f'another number in sentence {uneven[0]}' if uneven else 'no sentence'}"
+            f"sentence. Received: {f'different numbers in sentence {uneven[0]}' if uneven else 'no sentence'}"
         )
     true, predicted = [list(tags) for tags in true], [list(tags) for tags in predicted]
     scores = {"accuracy": float(accuracy_score(true, predicted))}

@@ -31,6 +31,6 @@ class BadRows:
         if not kept:
             raise ValueError(
                 f"No row of {self.path} can be read. Correct the file, or name its --format, --delimiter or columns. "
-                f"Received: {first}"
+                f"Received: {first!r} as the first error"
             )
         logger.warning("Dropped %d rows of %s that cannot be read. The first: %s", self.count, self.path, first)

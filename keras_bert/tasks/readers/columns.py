@@ -58,7 +58,7 @@ def read_scores(
 ) -> Rows:
     """Texts or pairs with numbers, divided by `scale`, for a `TextRegressor`; options as of `read_labels`."""
     if not 0 < scale < math.inf:  # nor NaN
-        raise ValueError(f"scale must be a number above 0. Scores are divided by it. Received: scale={scale}")
+        raise ValueError(f"`scale` must be a number above 0. Scores are divided by it. Received: scale={scale}")
 
     def number(value: Any, place: str, lists: bool) -> float:
         return number_of(value, f"{place}: the score in column {score!r}", scale)
@@ -122,7 +122,9 @@ def _read(
                         f"{table.place(row)}: column {missing[0]!r} has no text. Fill it in, or drop such rows with "
                         f"--skip-empty (skip_empty=True). Received: {columns[names.index(missing[0])][row]!r}"
                     )
-            values = [read(cells[row], f"{table.place(row)}: column {name!r}") for name, cells, read in of_others]
+            values = [
+                read(cells[row], f"{table.place(row)}: the value in column {name!r}") for name, cells, read in of_others
+            ]
             if label is not None:
                 y.append(target_of(targets[row], table.place(row), lists))
             others.append(values)
@@ -200,8 +202,8 @@ def _category(value: Any, place: str) -> str:
     category = category_of(value)
     if category is None:
         raise ValueError(
-            f"{place} has a category that is neither a name nor a whole number. Correct it, or drop such rows with "
-            f"--skip-bad (skip_bad=True). Received: {value!r}"
+            f"{place} is neither a name nor a whole number. Correct it, or drop such rows with --skip-bad "
+            f"(skip_bad=True). Received: {value!r}"
         )
     return category
 

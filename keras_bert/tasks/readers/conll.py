@@ -22,8 +22,8 @@ def read_conll(path: str | os.PathLike, *, word: int = 0, tag: int | None = -1, 
     if tag is not None and stray is not None:
         number = next(number for number, row in rows if row and row[0] != "-DOCSTART-" and row[tag] == stray)
         raise ValueError(
-            f"{path}, line {number}: the tag is not O and has no prefix such as B-, unlike other tags. Correct the "
-            f"line, or name another column. Received: {stray!r}"
+            f"{path}, line {number}: the tag is not 'O' and has no prefix such as 'B-', unlike other tags. Correct "
+            f"the line, or name another column. Received: {stray!r}"
         )
     return found
 
@@ -35,7 +35,7 @@ def read_conllu(path: str | os.PathLike, *, tag: str | None = "upos", encoding: 
     that are not written (`3.1`) are dropped.
     """
     if tag is not None and tag not in CONLLU_COLUMNS:
-        raise ValueError(f"tag must be a column of CoNLL-U: {', '.join(CONLLU_COLUMNS)}. Name one. Received: {tag!r}")
+        raise ValueError(f"`tag` must be a column of CoNLL-U: {', '.join(CONLLU_COLUMNS)}. Received: tag={tag!r}")
     rows = ((number, row) for number, row in _lines(path, encoding, "#") if not row or row[0].isdigit())
     return _sentences(path, rows, 1, None if tag is None else CONLLU_COLUMNS.index(tag), width=len(CONLLU_COLUMNS))
 
@@ -108,7 +108,7 @@ def _sentences(
 def _cell(path: str | os.PathLike, number: int, row: list[str], column: int, what: str) -> str:
     if not -len(row) <= column < len(row):
         raise ValueError(
-            f"{path}, line {number}, has no column {column} for the {what}. Name one of 0 to {len(row) - 1}. "
+            f"{path}, line {number}, has no column {column} for the {what}. Use a number from 0 to {len(row) - 1}. "
             f"Received: {what}={column}"
         )
     if not row[column]:

@@ -26,7 +26,7 @@ def checked_delimiter(delimiter: str) -> str:
     delimiter = "\t" if delimiter in ("tab", "\\t") else delimiter
     if len(delimiter) != 1 or delimiter in '"\r\n':
         raise ValueError(
-            "delimiter must be one character, and neither a quote nor the end of a line. Use ';', ',', '|' or 'tab'. "
+            "`delimiter` must be one character, and neither a quote nor the end of a line. Use ';', ',', '|' or 'tab'. "
             f"Received: delimiter={delimiter!r}"
         )
     return delimiter
@@ -135,7 +135,7 @@ def quoted_rows(
 def _wrong_quotes(path: str | os.PathLike, line: int, delimiter: str, hint: str, error: csv.Error) -> ValueError:
     name = "tab" if delimiter == "\t" else delimiter
     advice = hint.strip() or (
-        "Close them, and double those inside a field; or, if quotes are only characters in this file, add --format tsv "
-        f"--delimiter '{name}'."
+        "Close them, and double those inside a field; or, if quotes are ordinary characters in this file, add --format "
+        f"tsv --delimiter '{name}'."
     )
     return ValueError(f"{path}, line {line}: the row that begins here has wrong quotes. {advice} Received: {error}")

@@ -35,7 +35,7 @@ class Reading:
             object.__setattr__(self, name, tuple(getattr(self, name)))
         if self.separator == "":
             raise ValueError(
-                "separator is empty. Give at least one character, or leave it out where each text has one label. "
+                "`separator` is empty. Give at least one character, or leave it out if each text has one label. "
                 "Received: separator=''"
             )
         if self.delimiter is not None:
@@ -47,7 +47,7 @@ class Reading:
         """The column of the text, or the two columns of a pair."""
         if len(self.text) not in (1, 2):
             raise ValueError(
-                f"text names {len(self.text)} columns. Name one column for texts, or two for pairs. "
+                f"`text` names {len(self.text)} columns. Name one column for texts, or two for pairs. "
                 f"Received: text={self.text}"
             )
         return self.text if len(self.text) == 2 else self.text[0]
@@ -77,6 +77,6 @@ class Reading:
         """Refuse a format that a task cannot read."""
         if self.format is not None and self.format not in formats:
             raise ValueError(
-                f"A file of format {self.format!r} cannot be used for the task {command}. Use one of "
+                f"A file of format {self.format!r} cannot be used for the task {command!r}. Use one of "
                 f"{', '.join(formats)}. Received: format={self.format!r}"
             )

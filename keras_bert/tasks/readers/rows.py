@@ -140,6 +140,6 @@ def tab_columns(lines: Sequence[tuple[int, str]], width: int) -> list[list[str]]
         if len(row) != width:
             raise ValueError(
                 f"Line {number} has {len(row)} texts instead of {width}. Separate the {width} texts of a line by "
-                f"tabs. Received: {len(row)} in line {number}"
+                f"tabs. Received: {row!r} in line {number}"
             )
     return [list(column) for column in zip(*rows, strict=True)]

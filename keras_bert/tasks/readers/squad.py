@@ -45,7 +45,7 @@ def read_squad(path: str | os.PathLike, *, answers: bool = True) -> Rows:
     if not any(first in context for first, context in zip(firsts, contexts, strict=True)):
         raise ValueError(
             f"None of the answers in {path} is in its context. Correct the file. "
-            f"Received: first {firsts[0]!r} of {ids[0]}"
+            f"Received: {firsts[0]!r} as the answer to the first question, {ids[0]}"
         )
     odd = [
         (text, ids[row])
@@ -55,7 +55,7 @@ def read_squad(path: str | os.PathLike, *, answers: bool = True) -> Rows:
     ]
     if odd:
         logger.warning(
-            "%d answers are not at the place in their context that %s gives, the first is %r of %s",
+            "%d answers are not at the place in their context that %s gives. The first is %r for the question %s",
             len(odd),
             path,
             *odd[0],

@@ -67,8 +67,8 @@ class Table:
             return found[0]
         if found:
             raise NoColumnError(
-                f"{self.path} has {len(found)} columns called {column!r}, the numbers {', '.join(map(str, found))}. "
-                f"Rename them, or add --header and name one by its number. Received: {column!r}"
+                f"{self.path} has {len(found)} columns called {column!r}, with the numbers {', '.join(map(str, found))}"
+                f". Rename them, or add --header and name one by its number. Received: {column!r}"
             )
         if isinstance(column, int) and 0 <= column < width:
             return column

@@ -40,7 +40,7 @@ def calibration(right: Any, confidence: Any, of: str = "answers") -> dict[str, A
     return {
         "kind": "calibration",
         "title": "Calibration",
-        "note": f"How many of the {of} with a probability are right. On the diagonal, both are the same.",
+        "note": f"For {of} of each probability, the share that is right. On the diagonal, it equals the probability.",
         "error": calibration_error(right, confidence),
         "bins": calibration_bins(right, confidence),
     }

@@ -54,7 +54,8 @@ def entity_findings(task: Any, y: Sequence[Any], examples: LabelledRows, logits:
     names = [*types, *([NONE] if any(NONE in pair for pair in counts) else [])]
     table_of = np.array([[counts[a, b] for b in names] for a in names])  # [T + 1, T + 1]
     note = (
-        f"An entity counts where both have the same start and end; {NONE} is where the other side has no such entity."
+        "An answered entity and a right entity match if they have the same start and end. "
+        f"{NONE} means that an entity has no match."
     )
     parts = {
         "confusion": matrix("Confusion of types", names, names, table_of, note),

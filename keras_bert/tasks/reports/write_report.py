@@ -166,6 +166,6 @@ def _leakage(duplicates: dict[str, Any], count: int) -> list[str]:
     if not exact + near:
         return []
     return [
-        f"{exact + near} of {count} rows are in the training rows too: {exact} the same, {near} nearly so. Scores "
-        "may be too high, since the model may remember these rows. Remove them, and evaluate again."
+        f"{exact + near} of {count} rows are in the training rows too: {exact} are equal, {near} are nearly equal. "
+        "Scores may be too high, since the model may remember these rows. Remove them, and evaluate again."
     ]

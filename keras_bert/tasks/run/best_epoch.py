@@ -142,7 +142,7 @@ class BestEpoch(Validation):
         if name not in epoch["scores"]:
             raise ValueError(
                 f"{type(self.model).__name__}.best_score names {name!r}, which its report and its metrics do not have. "
-                f"Return the name of a score of report. Received: {', '.join(epoch['scores']) or 'no scores'}"
+                f"Return the name of a score that report returns. Received: the scores {list(epoch['scores'])}"
             )
         values = [one["scores"][name] for one in epochs]
         best = values.index(max(values))

@@ -56,7 +56,7 @@ def grid_of(given: Iterable[str]) -> dict[str, tuple[Any, ...]]:
             )
         if None in found and name not in OPTIONAL:
             raise ValueError(
-                f"The search {word!r} has the value none, but {name} always has a value. Use none only for "
+                f"The search {word!r} has the value 'none', but {name} always needs a value. Use 'none' only for "
                 f"{', '.join(OPTIONAL)}. Received: {word!r}"
             )
         grid[name] = found

@@ -19,12 +19,12 @@ def callback_of(given: str) -> keras.callbacks.Callback:
         callback = kind(**json.loads(arguments or "{}"))
     except (ImportError, AttributeError, TypeError, ValueError) as error:
         raise ValueError(
-            f"callback {path} cannot be made. Name an importable class as package.module:Name, and its arguments as in "
-            f'package.module:Name={{"patience": 2}}. Received: {given!r} ({error})'
+            f"The callback {path} cannot be made. Name an importable class as package.module:Name, with arguments as "
+            f'in package.module:Name={{"patience": 2}}. Received: {given!r} ({error})'
         ) from None
     if not isinstance(callback, keras.callbacks.Callback):
         raise TypeError(
-            f"callback {path} is no keras.callbacks.Callback. Name a subclass of it. Received: {given!r}, "
+            f"The callback {path} is not a keras.callbacks.Callback. Name a subclass of it. Received: {given!r}, "
             f"a {type(callback).__name__}"
         )
     return callback

@@ -66,7 +66,11 @@ def _averaged(runs: Sequence[Path], best: Path, settings: FinetuneSettings) -> P
     level = logging.WARNING if valid[name] < metrics["valid"][name] else logging.INFO
     best_score, score = metrics["valid"][name], valid[name]
     logger.log(
-        level, "%s of the average is %.4f, and of the best run %.4f. The average is kept.", name, score, best_score
+        level,
+        "The score %r is %.4f for the averaged weights and %.4f for the best run. The average is kept.",
+        name,
+        score,
+        best_score,
     )
     return folder
 
@@ -80,7 +84,7 @@ def _check_average(settings: FinetuneSettings) -> None:
         )
     if settings.calibrate:
         raise ValueError(
-            "calibrate works on single runs, but the average of their weights needs values of its own. Leave out "
+            "`calibrate` works on single runs, but the average of their weights needs its own calibration. Leave out "
             "--calibrate, and call `calibrate` of the finished task. Received: average=True, calibrate=True"
         )
 

@@ -68,31 +68,31 @@ class FinetuneSettings:
         for name in ("epochs", "batch_size", "learning_rate"):
             if not 0 < getattr(self, name) < float("inf"):  # refuses NaN too
                 raise ValueError(
-                    f"{name} must be above 0 and finite. Use another value. Received: {name}={getattr(self, name)}"
+                    f"`{name}` must be above 0 and finite. Use another value. Received: {name}={getattr(self, name)}"
                 )
         for name in ("patience", "steps", "save_every"):
             if getattr(self, name) is not None:
                 check_at_least(self, 1, name)
         if self.strategy != "one" and (self.stream or self.steps or self.save_every):
             raise ValueError(
-                "stream, steps and save_every are for training on one device. Use the strategy one, or leave them out. "
-                f"Received: strategy={self.strategy!r}, stream={self.stream}, steps={self.steps}, "
+                "`stream`, `steps` and `save_every` are for training on one device. Use --strategy one, or leave them "
+                f"out. Received: strategy={self.strategy!r}, stream={self.stream}, steps={self.steps}, "
                 f"save_every={self.save_every}"
             )
         if (self.valid is None) == (self.split is None):
             raise ValueError(
-                "valid and split are both given, or both missing. Give a validation file, or the share of the training "
-                f"rows to hold out. Received: valid={self.valid!r}, split={self.split}"
+                "`valid` and `split` are both given, or both missing. Give a validation file, or the share of the "
+                f"training rows to hold out. Received: valid={self.valid!r}, split={self.split}"
             )
         if self.split is not None and not 0 < self.split < 1:  # refuses NaN too
             raise ValueError(
-                "split must be above 0 and below 1. It is the share of the training rows to hold out, such as 0.1. "
+                "`split` must be above 0 and below 1. It is the share of the training rows to hold out, such as 0.1. "
                 f"Received: split={self.split}"
             )
         if (self.size is None) != (self.vocab is None):
             raise ValueError(
-                "size and vocab belong together. Give both (--size, --vocab) to start from random weights with your "
-                f"own vocabulary. Received: size={self.size!r}, vocab={self.vocab!r}"
+                "`size` and `vocab` belong together. Give both (--size, --vocab) to start from random weights with "
+                f"your own vocabulary. Received: size={self.size!r}, vocab={self.vocab!r}"
             )
         columns = self.reading.columns
         if len(set(columns)) < len(columns):
@@ -105,16 +105,16 @@ class FinetuneSettings:
             object.__setattr__(self, "reading", dataclasses.replace(self.reading, header=header))
         check_choice("dtype", self.dtype, TRAINABLE_DTYPES)
         if not 0 <= self.seed < 2**32:  # numpy's bound
-            raise ValueError(f"seed must be at least 0 and below 2^32. Use another value. Received: seed={self.seed}")
+            raise ValueError(f"`seed` must be at least 0 and below 2^32. Use another value. Received: seed={self.seed}")
         if self.lora is not None and self.freeze is not None:
             raise ValueError(
-                "freeze and lora were both given, but LoRA freezes the encoder by itself. Give one of them. "
+                "`freeze` and `lora` were both given, but LoRA freezes the encoder by itself. Give one of them. "
                 f"Received: freeze={self.freeze}, lora={self.lora}"
             )
         for name in ("long", "pool", "max_windows", "stream", "calibrate", "abstain_below"):
             if getattr(self, name) and name not in self.task.run_fields:
                 raise ValueError(
-                    f"{name} was given, but the task {self.kind} does not have it. Leave it out. Received: "
+                    f"`{name}` was given, but the task {self.kind!r} does not have it. Leave it out. Received: "
                     f"{name}={getattr(self, name)!r}"
                 )
         self._check_teacher()
@@ -128,7 +128,7 @@ class FinetuneSettings:
             check_choice("distill", name, tuple(field.name for field in dataclasses.fields(Distillation)))
         if self.distill is not None and self.teacher is None:
             raise ValueError(
-                "distill was given without a teacher. Give --teacher too, or leave --distill out. "
+                "`distill` was given without `teacher`. Give --teacher too, or leave --distill out. "
                 f"Received: distill={self.distill}"
             )
         if self.teacher is not None and self.strategy != "one":
@@ -174,7 +174,8 @@ class FinetuneSettings:
             return cls(**values | {"reading": Reading(**values["reading"])})
         except (KeyError, TypeError) as error:
             raise ValueError(
-                f"{path} is not as keras-bert finetune wrote it. Get the folder of the run again. Received: {error}"
+                f"{path} is not as keras-bert finetune wrote it. Get the folder of the run again. Received: "
+                f"{type(error).__name__}: {error}"
             ) from None
 
     def to_json(self, path: Path) -> None:
@@ -187,7 +188,8 @@ class FinetuneSettings:
         if other := [name for name in now if begun.get(name) != now[name]]:
             raise ValueError(
                 f"The run in {str(path.parent)!r} began with other settings or files. Resume it with those, or "
-                f"delete the folder to start again. Received: another {', '.join(other)}"
+                "delete the folder to start again. Received: a difference in "
+                f"{', '.join(other).replace('sha256', 'the files')}"
             )
 
     def _record(self) -> dict[str, Any]:
