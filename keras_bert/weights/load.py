@@ -85,13 +85,13 @@ def read_source(source: Any, *, cache_dir: str | os.PathLike | None = None, loca
     if not path.exists() and prefix_at(path) is None:
         if len(path.parts) > 1:
             raise ValueError(
-                "`source` is a path at which there is no file or folder. Correct it, or use a name of "
+                "`source` is a path at which there is no file or folder. Correct it, or use a name from "
                 f"keras_bert.list_models() or hf://org/name. Received: {str(source)!r}"
             )
         raise ValueError(
             "`source` is neither a known name nor a path that exists. Close names: "
-            f"{', '.join(zoo.close_names(str(source)))}. Use one of keras_bert.list_models(), a path or hf://org/name. "
-            f"Received: {str(source)!r}"
+            f"{', '.join(zoo.close_names(str(source)))}. Use a name from keras_bert.list_models(), a path or "
+            f"hf://org/name. Received: {str(source)!r}"
         )
     return read(path)
 
@@ -137,8 +137,8 @@ def _read_release(release: zoo.Release, root: Path, local_only: bool) -> Checkpo
     config = dataclasses.replace(checkpoint.config, hidden_act=release.config.hidden_act)
     if encoder_shapes(config) != encoder_shapes(release.config):
         raise ValueError(
-            f"{checkpoint.source} in the cache has other sizes than {release.name}. Remove it, and load it again. "
-            f"Received: {config}"
+            f"{checkpoint.source} in the cache has other sizes than the model {release.name!r}. Remove it, and load "
+            f"the model again. Received: {config}"
         )
     # The same name has the same ids, whatever source its weights came from.
     settings = {} if release.google else checkpoint.text_settings
