@@ -61,8 +61,8 @@ class Bert(Model):
     ) -> None:
         if not isinstance(config, BertConfig):
             raise TypeError(
-                '`config` must be a BertConfig. Pass one, such as BertConfig.from_size("base"); to load a name or a '
-                f"folder, use keras_bert.load. Received: {type(config).__name__}"
+                '`config` must be a BertConfig. Pass one, such as BertConfig.from_size("base"), or load a model with '
+                f"keras_bert.load. Received: {type(config).__name__}"
             )
         policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
         hidden = config.hidden_size
@@ -259,7 +259,7 @@ class Bert(Model):
             return
         if not 0 <= blocks <= self.config.num_hidden_layers:
             raise ValueError(
-                f"`blocks` must be 0 to {self.config.num_hidden_layers}. Call freeze() to freeze everything. "
+                f"`blocks` must be 0 to {self.config.num_hidden_layers}. To freeze everything, call freeze(). "
                 f"Received: blocks={blocks}"
             )
         self._refuse_lora("freeze(blocks)")
@@ -308,8 +308,8 @@ class Bert(Model):
         chosen = [layer for layer in self.layers if layer.name.endswith(targets)]
         if not chosen or not all(isinstance(layer, keras.layers.Dense) for layer in chosen):
             raise ValueError(
-                "`targets` must name Dense layers. Use attention_qkv, attention_output, intermediate or output. "
-                f"Received: targets={targets}"
+                '`targets` must name Dense layers. Use "attention_qkv", "attention_output", "intermediate" or '
+                f'"output". Received: targets={targets}'
             )
         self._refuse_lora(f"enable_lora({rank})")
         self.trainable = True

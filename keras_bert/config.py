@@ -94,9 +94,8 @@ class BertConfig:
             )
         if self.hidden_act not in _ACTIVATIONS:
             raise ValueError(
-                f"`hidden_act` must be one of {', '.join(_ACTIVATIONS)}. For the plain 'gelu' of a file, use "
-                "BertConfig.from_json, which knows the form that the file means. Received: "
-                f"hidden_act={self.hidden_act!r}"
+                f"`hidden_act` must be one of {', '.join(_ACTIVATIONS)}. If a file has just 'gelu', read the file with "
+                f"BertConfig.from_json, which chooses one of them. Received: hidden_act={self.hidden_act!r}"
             )
 
     @property
@@ -137,7 +136,7 @@ class BertConfig:
         return cls.from_dict(json_object(Path(path).read_bytes(), path), source=str(path))
 
     @classmethod
-    def from_dict(cls, data: Any, source: str = "dict") -> "BertConfig":
+    def from_dict(cls, data: Any, source: str = "`data`") -> "BertConfig":
         """The same, from the content of the file."""
         if not isinstance(data, dict):
             raise ValueError(
@@ -146,7 +145,8 @@ class BertConfig:
             )
         if (kind := data.get("model_type", "bert")) != "bert":
             raise ValueError(
-                f"{source} is not the config of a BERT. Load the model with its own package. Received: {kind!r}"
+                f"{source} is not the config of a BERT. Load the model with its own package. "
+                f"Received: model_type={kind!r}"
             )
         if (kind := data.get("position_embedding_type") or "absolute") != "absolute":
             raise ValueError(
@@ -156,7 +156,7 @@ class BertConfig:
         if missing := [key for key in _REQUIRED if key not in data]:
             raise ValueError(
                 f"{source} lacks {', '.join(missing)}, which a config must have. Add them. "
-                f"Received: {', '.join(map(str, data)) or 'no keys'}"
+                f"Received: {'the keys ' + ', '.join(map(str, data)) if data else 'no keys'}"
             )
         names = {field.name for field in dataclasses.fields(cls)}
         known = {key: value for key, value in data.items() if key in names}
@@ -187,8 +187,8 @@ def _which_gelu(data: dict[str, Any], source: str) -> str:
         return name
     sign = next((key for key in ("model_type", "architectures", "transformers_version") if key in data), None)
     if sign:
-        taken, why = "gelu_erf", f"the file has {sign!r} and so is HuggingFace's, which means the erf form"
+        taken, why = "gelu_erf", f"the file has {sign!r}, so it is from HuggingFace, where 'gelu' means the erf form"
     else:
-        taken, why = "gelu_tanh", "the file is Google's or Model Garden's, which means the tanh form"
+        taken, why = "gelu_tanh", "the file is from Google or Model Garden, where 'gelu' means the tanh form"
     logger.info("%s: hidden_act 'gelu' is read as %r: %s.", source, taken, why)
     return taken

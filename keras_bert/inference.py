@@ -68,8 +68,8 @@ class Inference:
     def __getattr__(self, name: str) -> Any:
         if name in _TRAINS:
             raise AttributeError(
-                f"`{name}` changes weights, but those of an inference are fixed. Call it on the model, and then make "
-                f"a new inference. Received: {name}"
+                f"`{name}` cannot be called on an Inference, whose weights are fixed. Call `{name}` on the model, and "
+                f"then call keras_bert.inference again. Received: {name}"
             )
         found = getattr(self.model, name)
         return self._asked(found) if inspect.ismethod(found) else found
@@ -114,7 +114,7 @@ def _chosen(model: Any, engine: str, dtype: str) -> str:
         engine = "tensorflow" if dtype == "bfloat16" or not (dtype == "int8" or _installed()) else "onnxruntime"
     if engine == "onnxruntime" and dtype == "bfloat16":
         raise ValueError(
-            'ONNX Runtime has no products in bfloat16 on CPUs. Use engine="tensorflow", or dtype="int8". '
+            'ONNX Runtime cannot multiply matrices in bfloat16 on CPUs. Use engine="tensorflow", or dtype="int8". '
             f"Received: engine={engine!r}, dtype={dtype!r}"
         )
     if engine == "tensorflow" and dtype == "int8":

@@ -30,7 +30,7 @@ def check_inputs(inputs: Any, config: BertConfig, more: tuple[str, ...] = ()) ->
     if not isinstance(inputs, Mapping):  # a dict, or the BatchEncoding of transformers
         what = "text" if _holds_text(inputs) else type(inputs).__name__
         raise TypeError(
-            f"The inputs of a Bert are not a dict of {', '.join(names)}. For text, use bert.embed(texts) or "
+            f"The inputs of a Bert must be a dict of {', '.join(names)}. For text, use bert.embed(texts) or "
             f"bert(bert.preprocessor(texts)). Received: {what}"
         )
     if set(inputs) != set(names):
@@ -53,7 +53,7 @@ def check_inputs(inputs: Any, config: BertConfig, more: tuple[str, ...] = ()) ->
         )
     check_length(word_ids.shape[1], config.max_position_embeddings)
     _check_range("input_word_ids", word_ids, config.vocab_size, "Use the vocabulary of these weights")
-    remedy = f"Use at most {config.type_vocab_size} segments in a row, and number them from 0"
+    remedy = f"Use at most {config.type_vocab_size} segments in each row, and number them from 0"
     _check_range("input_type_ids", arrays["input_type_ids"], config.type_vocab_size, remedy)
     return {name: arrays.get(name, x) for name, x in inputs.items()}
 
@@ -71,7 +71,7 @@ def check_positions(positions: Any, word_ids: Any) -> None:
     if None not in (batch, positions.shape[0]) and batch != positions.shape[0]:
         raise ValueError(
             f"`masked_lm_positions` must have a row for each of the {batch} sequences. Add or remove rows. "
-            f"Received: {positions.shape[0]} rows"
+            f"Received: shape {tuple(positions.shape)}"
         )
     if length is not None:
         _check_range("masked_lm_positions", positions, length, "Count from 0 in each sequence, and use 0 for padding")

@@ -32,7 +32,7 @@ def need_tensorflow(what: str, *more: str) -> None:
     if missing:
         names = " ".join(name.replace("_", "-") for name in missing)
         raise ImportError(
-            f"{what} needs TensorFlow, which cannot be imported. Run: pip install {names}. "
+            f"{what} needs TensorFlow, but the module {missing[0]} cannot be imported. Run: pip install {names}. "
             f"Received: no module {missing[0]!r}"
         )
 

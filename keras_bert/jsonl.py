@@ -18,7 +18,7 @@ def parse_line(line: str, path: str | os.PathLike, number: int) -> Any:
     except RecursionError:
         reason = "nested too deeply"
     except UnicodeEncodeError:
-        reason = "half of a surrogate pair, which is not a character"
+        reason = "half of a surrogate pair, which is not a character,"
     except ValueError as error:
         reason = str(error)
     else:

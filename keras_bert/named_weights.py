@@ -26,9 +26,9 @@ def named_weights(model: Any) -> dict[str, tuple[Any, Callable[[], np.ndarray]]]
     layers = _layers(model)
     if quantized := [name for name, layer in layers.items() if getattr(layer, "quantization_mode", None)]:
         raise ValueError(
-            f"The model has {len(quantized)} quantized layers, but a checkpoint holds only plain weights. Load the "
+            "The model has quantized layers, but a checkpoint holds only plain weights. Load the "
             "whole model with keras.models.load_model(path), or save it with model.save(path). Received: "
-            f"{quantized[0]} and so on"
+            f"{quantized[0]}, the first of {len(quantized)}"
         )
     return {
         f"{name}/{variable.name}": (variable, _reader(layer, variable))

@@ -15,7 +15,7 @@ def check_trainable(variables: Iterable[Any]) -> None:
         dtype = keras.backend.standardize_dtype(variable.dtype)
         if dtype in HALF:
             raise ValueError(
-                f"The model has trainable weights in {dtype}, where steps as small as those of training are rounded "
-                f'away. Build it with dtype="mixed_{dtype}", which keeps weights in float32. '
+                f"The model has trainable weights in {dtype}, in which the small steps of training are lost to "
+                f'rounding. Build it with dtype="mixed_{dtype}", which keeps weights in float32. '
                 f"Received: {variable.path} in {dtype}"
             )

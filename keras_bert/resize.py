@@ -57,7 +57,7 @@ def resize(
     if vocabulary is not None:
         if not isinstance(vocabulary, Vocabulary):
             raise TypeError(
-                "`vocabulary` must be a Vocabulary. To add tokens to the model's own, use "
+                "`vocabulary` must be a Vocabulary. To add tokens to the model's vocabulary, use "
                 "keras_bert.resize.add_tokens(bert.preprocessor.vocabulary, tokens). "
                 f"Received: {type(vocabulary).__name__}"
             )

@@ -45,7 +45,10 @@ class PieceVectors:
         """The mean vector of the pieces that have a character in common with text[start:end]."""
         inside = (self.start < end) & (self.end > start)
         if not inside.any():
-            raise ValueError(f"These characters belong to no piece. Received: start={start}, end={end}")
+            raise ValueError(
+                "The characters from `start` to `end` belong to no piece. Choose some that are neither spaces nor "
+                f"truncated. Received: start={start}, end={end}"
+            )
         return self.vectors[inside].mean(axis=0)
 
 
@@ -80,7 +83,7 @@ def embed(
     columns = [column if len(column.shape) else column[None] for column in text_columns(texts)]
     if len(columns) > bert.config.type_vocab_size:
         raise ValueError(
-            f"The model distinguishes at most {bert.config.type_vocab_size} texts in a row. Join some of the columns. "
+            f"A row for this model can have at most {bert.config.type_vocab_size} texts. Join some of the columns. "
             f"Received: {len(columns)} columns"
         )
     limit = bert.config.max_position_embeddings

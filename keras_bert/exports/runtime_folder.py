@@ -32,7 +32,7 @@ def write_runtime_folder(
     encoder; the ranges of its inputs are found when it runs.
     """
     if dtype not in DTYPES:
-        raise ValueError(f'`dtype` of this format must be "float32" or "int8". Received: dtype={dtype!r}')
+        raise ValueError(f'`dtype` of {format} files must be "float32" or "int8". Received: dtype={dtype!r}')
     folder = Path(directory) / format / str(version)
     check_free(version, [folder], overwrite)
     finished = folder.with_name(f".{version}.finished")

@@ -38,7 +38,7 @@ def faults(version: Path) -> Iterator[str]:
     there = {place.relative_to(version).as_posix() for place in version.rglob("*") if not place.is_dir()} - {MANIFEST}
     for name in sorted(there | set(listed)):
         if name not in listed:
-            yield f"{version / name}: extra, the manifest does not list it"
+            yield f"{version / name}: extra; the manifest does not list it"
         elif name not in there:  # nor is a name with .. ever there
             yield f"{version / name}: missing"
         elif reason := _different(version / name, listed[name]):

@@ -80,7 +80,7 @@ def _activate(graph: Graph, config: Any, x: str) -> str:
         return x
     if kind not in _ACTIVATIONS:
         raise ValueError(
-            f"The activation of {config['name']!r} cannot be written as ONNX. Use one of "
+            f"The activation of the layer {config['name']!r} cannot be written as ONNX. Use one of "
             f"{', '.join(name for name in _ACTIVATIONS if '>' not in name)}. Received: {kind}"
         )
     op, attributes = _ACTIVATIONS[kind]
@@ -91,8 +91,9 @@ def _dense(graph: Graph, config: Any, x: Value) -> str:
     layer, name = config["layer"], config["name"]
     if layer.quantization_mode is not None:
         raise ValueError(
-            f"The layer {name!r} is quantized, but ONNX graphs are made from plain weights. Use the model before "
-            f'quantize was called; then dtype="int8" quantizes it here. Received: {layer.quantization_mode}'
+            f"The layer {name!r} is quantized, but ONNX graphs are made from plain weights. Use the model as it was "
+            'before `quantize`; dtype="int8" quantizes the graph. '
+            f"Received: quantization_mode={layer.quantization_mode!r}"
         )
     kernel = _array(layer.kernel)  # with the change of LoRA
     y, shift = _product(graph, x.name, kernel, name)

@@ -128,7 +128,7 @@ class Checkpoint:
         ours = named_weights(bert)
         if missing := sorted(set(ours) - set(self.weights) - {"pooler/kernel", "pooler/bias"}):
             raise ValueError(
-                f"{self.source} lacks weights of the encoder. Build the Bert with its config. "
+                f"{self.source} lacks weights of the encoder. Build the Bert with this checkpoint's config. "
                 f"Missing: {listed(missing)}. Received: {len(self.weights)} weights"
             )
         for name, stored in self.weights.items():
@@ -137,7 +137,8 @@ class Checkpoint:
             kernel = ours["pooler/kernel"][0]
             kernel.assign(initializer(self.config)(kernel.shape, dtype=kernel.dtype))
             logger.warning(
-                "%s has no pooler. It is drawn at random, and pooled_output means nothing until it is trained.",
+                "%s has no pooler. A new pooler is drawn at random, and until it is trained `pooled_output` means "
+                "nothing.",
                 self.source,
             )
 

@@ -50,7 +50,7 @@ def compare(ours: Checkpoint, theirs: Checkpoint) -> float:
     if ours.vocabulary is not None and ours.vocabulary != theirs.vocabulary:
         raise _failure(theirs, "another vocabulary")
     if ours.vocabulary is not None and ours.rules != theirs.rules:
-        raise _failure(theirs, f"{theirs.rules} for {ours.rules}")
+        raise _failure(theirs, f"{theirs.rules} instead of {ours.rules}")
     for name, head in ours.heads.items():
         for weight, entry in head.weights.items():
             if not np.array_equal(entry.read(), theirs.heads[name].weights[weight].read()):

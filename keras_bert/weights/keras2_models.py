@@ -13,8 +13,8 @@ def read_checkpoint(path: Path) -> Checkpoint | None:
         return None
     if "layer_0_attention_qkv/kernel" in variables.stored:
         raise ValueError(
-            f"{path} is a tf.train.Checkpoint of a Bert, without its config. Build the Bert, restore it with the "
-            "tf.train.Checkpoint that saved it, and call bert.save(path). "
+            f"{path} is a tf.train.Checkpoint of a Bert, without its config. Build the Bert, restore it with "
+            "tf.train.Checkpoint, and call bert.save(path). "
             f"Received: {len(variables.stored)} variables of keras_bert"
         )
     if any(tf_flax_names.BLOCK in name for name in variables.stored):

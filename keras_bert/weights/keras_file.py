@@ -36,7 +36,7 @@ def read_keras(path: Path, compile: bool = True) -> Any:
     """The `Bert` or the task in a .keras file; `compile` it as it was saved."""
     try:
         if not zipfile.is_zipfile(path):
-            raise zipfile.BadZipFile("no zip file")
+            raise zipfile.BadZipFile("not a zip file")
         model = keras.models.load_model(path, compile=compile)
     except TypeError as error:
         raise not_rebuilt(path, str(error)) from None

@@ -97,7 +97,7 @@ def _config(data: dict[str, Any], source: Any) -> BertConfig:
     if missing := [key for key in CONFIG if key not in data]:
         raise ValueError(
             f"{source} lacks {', '.join(missing)} in its config. Download or save the preset again. "
-            f"Received: {', '.join(data) or 'nothing'}"
+            f"Received: {'the keys ' + ', '.join(data) if data else 'no keys'}"
         )
     numbers = {ours: data[name] for name, ours in CONFIG.items()}
     return BertConfig(**numbers, attention_probs_dropout_prob=data["dropout"])
@@ -181,10 +181,10 @@ def _stored(variable: Any) -> Stored:
 
 def cannot_hold(checkpoint: Checkpoint) -> dict[str, str]:
     """The parts of a checkpoint that are not written, with the reason."""
-    reason = "KerasHub computes its heads in another way, so a preset is written only of the encoder"
+    reason = "KerasHub computes its heads in another way, so only the encoder is written"
     lost = {f"head {name}": reason for name in checkpoint.heads}
     if checkpoint.pooling is not None:
-        lost["pooling"] = "the format does not say how embed makes a vector"
+        lost["pooling"] = "the format does not say how `embed` makes a vector"
     return lost
 
 
@@ -196,7 +196,7 @@ def write_checkpoint(checkpoint: Checkpoint, folder: Path) -> None:
     if "pooler/kernel" not in checkpoint.weights:
         raise ValueError(
             f"{checkpoint.source} has no pooler, which KerasHub's BERT needs. Write another format. "
-            f"Received: {len(checkpoint.weights)} weights"
+            f"Received: {len(checkpoint.weights)} weights, without pooler/kernel"
         )
     arrays = write(ENCODER, checkpoint.weights, config)
     groups: dict[str, list[Stored]] = {}

@@ -99,7 +99,7 @@ def _layers(file: Path) -> dict[str, dict[str, Any]]:
         return {layer["config"]["name"]: layer for layer in layers}
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ValueError(
-            f"{file} has a model_config that Keras does not write in this form. Save or download it again. "
+            f"{file} has a model_config in a form that Keras does not write. Save or download it again. "
             f"Received: {error!r}"
         ) from None
 
@@ -140,7 +140,7 @@ def sizes(encoder: Table, variables: Variables, package: str) -> dict[str, Any]:
     except (KeyError, ValueError) as error:
         raise ValueError(
             f"{variables.path} does not have the variables of a BERT of {package}. It may be another model: load "
-            f"it with its own package. Received: {len(stored)} variables, without {error}"
+            f"it with its own package. Received: {len(stored)} variables ({error!r})"
         ) from None
 
 

@@ -85,13 +85,13 @@ def read_source(source: Any, *, cache_dir: str | os.PathLike | None = None, loca
     if not path.exists() and prefix_at(path) is None:
         if len(path.parts) > 1:
             raise ValueError(
-                "`source` is a path at which there is no file or folder. Correct it, or use a name of "
+                "`source` is a path at which there is no file or folder. Correct it, or use a name from "
                 f"keras_bert.list_models() or hf://org/name. Received: {str(source)!r}"
             )
         close = ", ".join(zoo.close_names(str(source)))
         raise ValueError(
             "`source` is neither a known name nor a path that exists. "
-            f"{f'Close names: {close}. ' if close else ''}Use one of keras_bert.list_models(), a path or "
+            f"{f'Close names: {close}. ' if close else ''}Use a name from keras_bert.list_models(), a path or "
             f"hf://org/name. Received: {str(source)!r}"
         )
     return read(path)
@@ -138,8 +138,8 @@ def _read_release(release: zoo.Release, root: Path, local_only: bool) -> Checkpo
     config = dataclasses.replace(checkpoint.config, hidden_act=release.config.hidden_act)
     if encoder_shapes(config) != encoder_shapes(release.config):
         raise ValueError(
-            f"{checkpoint.source} in the cache has other sizes than {release.name}. Remove it, and load it again. "
-            f"Received: {config}"
+            f"{checkpoint.source} in the cache has other sizes than the model {release.name!r}. Remove it, and load "
+            f"the model again. Received: {config}"
         )
     # The same name has the same ids, whatever source its weights came from.
     settings = {} if release.google else checkpoint.text_settings

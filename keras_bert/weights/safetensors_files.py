@@ -102,7 +102,7 @@ def _torch(path: Path) -> dict[str, Stored]:
         # Before torch 1.6 the file was not a zip, and only a zip can be mapped.
         state = torch.load(path, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(path))
         others = [str(name) for name, tensor in state.items() if not isinstance(tensor, torch.Tensor)]
-        problem = f"{listed(others)}, not a tensor" if others else _unlike_weights(state)
+        problem = f"not tensors: {listed(others)}" if others else _unlike_weights(state)
     except Exception as error:
         problem = _in_short(error)
     if problem:
@@ -124,9 +124,9 @@ def _unlike_weights(state: Mapping[Any, Any]) -> str:
     import torch
 
     if numbers := [str(name) for name in state if not isinstance(name, str)]:
-        return f"{listed(numbers)} as names of tensors, not text"
+        return f"names of tensors that are not text: {listed(numbers)}"
     if odd := [name for name, x in state.items() if x.layout != torch.strided or x.is_meta or x.is_quantized]:
-        return f"{listed(odd)}, a sparse, meta or quantized tensor"
+        return f"sparse, meta or quantized tensors: {listed(odd)}"
     return ""
 
 

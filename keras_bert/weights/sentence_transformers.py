@@ -54,13 +54,13 @@ def read_pooling(folder: Path, positions: int, left_out: dict[str, str]) -> Pool
     chosen = [mode for key, mode in _POOLING.items() if settings.get(key)]
     chosen = chosen or [str(settings.get("pooling_mode"))]
     if others := sorted(set(paths) - {"Transformer", "Pooling", "Normalize"}):
-        reason = f"its modules {', '.join(others)} come after BERT"
+        reason = f"keras_bert lacks its modules after BERT: {', '.join(others)}"
     elif len(chosen) > 1 or chosen[0] not in ("mean", "cls", "max"):
         reason = f"keras_bert has no pooling by {' and '.join(chosen)}"
     elif prompt := read_json(folder / _PROMPTS).get("default_prompt_name"):
         reason = f"it puts the prompt {prompt!r} in front of each text"
     if reason:
-        left_out["modules.json"] = f"{reason}; embed uses its own defaults"
+        left_out["modules.json"] = f"{reason}; `embed` uses its own defaults"
         logger.warning("%s: %s.", folder, left_out["modules.json"])
         return None
     bert = transformer_folder(folder)

@@ -165,7 +165,7 @@ def read_all(
     shapes, left_out = encoder_shapes(config), {}
     if not any(row.theirs in stored for row in encoder if row.ours.startswith("pooler/")):
         left_out["pooler"] = (
-            "the file has none; it is drawn at random, and pooled_output means nothing until it is trained"
+            "the file has none; a new pooler is drawn at random, and until it is trained `pooled_output` means nothing"
         )
         shapes = {name: shape for name, shape in shapes.items() if not name.startswith("pooler/")}
     weights = read(encoder, stored, shapes, config, source)
@@ -194,9 +194,9 @@ def read_head(
 def _refuse_left_over(names: set[str], source: Any) -> None:
     if names:
         raise ValueError(
-            f"{source} has weights that BERT does not have. It may be of another architecture, which needs its own "
-            "package, or its config may have too few layers; correct the config then. "
-            f"Left over: {listed(sorted(names))}. Received: {len(names)} weights too many"
+            f"{source} has weights that BERT does not have. If its config has too few layers, correct the config; if "
+            "it is a model of another architecture, load it with its own package. "
+            f"Left over: {listed(sorted(names))}. Received: too many weights, by {len(names)}"
         )
 
 
@@ -268,7 +268,7 @@ def write(table: Iterable[Row], ours: Mapping[str, Stored], config: BertConfig) 
     """Our weights under their names and in their shapes; a row whose weight we do not have is skipped."""
     rows = [row for row in blocks(table, config) if row.ours in ours]
     if unnamed := sorted(set(ours) - {row.ours for row in rows}):
-        raise ValueError(f"The format has no name for these weights. Leave them out. Received: {listed(unnamed)}")
+        raise ValueError(f"The format has no name for some weights. Leave them out. Received: {listed(unnamed)}")
 
     def cut(row: Row) -> Stored:
         source = ours[row.ours]

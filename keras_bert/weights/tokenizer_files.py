@@ -49,7 +49,7 @@ def read_text(folder: Path) -> tuple[Vocabulary | None, TextRules]:
         _refuse_others(folder, config, fast, vocabulary)
     except (AttributeError, KeyError, TypeError) as error:  # a list, for example, where an object belongs
         raise ValueError(
-            f"{folder} has a tokenizer file that transformers does not write in this form. Download it again. "
+            f"{folder} has a tokenizer file in a form that transformers does not write. Download it again. "
             f"Received: {error}"
         ) from None
     return vocabulary, rules
@@ -126,7 +126,7 @@ def _refuse_others(folder: Path, config: dict[str, Any], fast: dict[str, Any], v
     """An error for each setting that our tokenizer does not have."""
     kind = config.get("tokenizer_class") or "BertTokenizer"
     if kind not in _CLASSES:
-        _refuse(folder, f"its class must be one of {', '.join(_CLASSES)}", f"tokenizer_class={kind!r}")
+        _refuse(folder, f"tokenizer_class must be one of {', '.join(_CLASSES)}", f"tokenizer_class={kind!r}")
     for settings in (config, read_json(folder / "special_tokens_map.json")):
         for key, piece in _SPECIAL_KEYS.items():
             value = settings.get(key, piece)

@@ -49,9 +49,9 @@ def test_each_fault(version):
     assert verify(version.parents[1]) == (
         1,
         [
-            f"{version}/assets/extra.so: extra, the manifest does not list it",
+            f"{version}/assets/extra.so: extra; the manifest does not list it",
             f"{version}/assets/vocab.txt: missing",
-            f"{version}/link: extra, the manifest does not list it",
+            f"{version}/link: extra; the manifest does not list it",
             f"{version}/saved_model.pb: its SHA-256 is not that of the manifest",
             f"{version}/variables/variables.index: has 4 bytes, and the manifest lists 0",
             *verify(version.with_name("2"))[1],

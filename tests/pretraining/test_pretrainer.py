@@ -126,7 +126,10 @@ def test_a_loss_cannot_be_set():
             {"masked_lm_positions": np.full((4, 2), 12)},
             "`masked_lm_positions` has a number outside 0 to 11.*Received: 12",
         ),
-        ({"masked_lm_positions": np.zeros((3, 2), int)}, "a row for each of the 4 sequences.*Received: 3 rows"),
+        (
+            {"masked_lm_positions": np.zeros((3, 2), int)},
+            r"a row for each of the 4 sequences.*Received: shape \(3, 2\)",
+        ),
         ({"masked_lm_positions": np.zeros(4, int)}, r"shape \[batch, positions\]"),
         ({"input_word_ids": small.INPUTS["input_word_ids"] + 24}, "`input_word_ids` has a number outside 0 to 23"),
     ],

@@ -156,7 +156,7 @@ def test_bad_columns():
         "whole number": (["a", "b"], [0.5, 1.0]),
         "0 to 1": (["a", "b"], [0, 2]),
         "two different labels": (["a", "b"], [1, 1]),
-        "Pass a list, even for one row": (np.array("one"), ["positive"]),
+        "Put a single text in a list": (np.array("one"), ["positive"]),
         "there is no such file": ("a good film", ["positive"]),
     }
     for message, given in wrong.items():

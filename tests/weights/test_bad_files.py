@@ -74,7 +74,7 @@ def test_an_h5_of_another_architecture(tmp_path, names):
 def test_a_model_config_that_keras_does_not_write(folder, config):
     with h5py.File(folder / "bert.h5", "r+") as file:
         file.attrs["model_config"] = config
-    _assert_refused(folder, "has a model_config that Keras does not write in this form")
+    _assert_refused(folder, "has a model_config in a form that Keras does not write")
 
 
 @KERAS_BERT

@@ -81,7 +81,7 @@ def test_every_weight_is_accounted_for(tmp_path):
 def test_pooling_of_another_kind(tmp_path):
     our_folder.write_checkpoint(small.checkpoint(), tmp_path / "model")
     (tmp_path / "model" / "pooling.json").write_text('{"mode": "mean"}')
-    with pytest.raises(ValueError, match=r"pooling\.json must have exactly pooling, normalize, max_length"):
+    with pytest.raises(ValueError, match=r"pooling\.json must have exactly the keys pooling, normalize, max_length"):
         read(tmp_path / "model")
 
 
