@@ -66,7 +66,9 @@ def _fill(pretrainer: Any, texts: list[str], start: int, top_k: int) -> list[lis
     """The fillings of a batch of texts, the first of which has index `start`."""
     vocabulary = pretrainer.bert.preprocessor.vocabulary
     if MASK not in vocabulary:
-        raise ValueError(f"The vocabulary has no {MASK}. Load a model that was trained with [MASK]. Received: {vocabulary}")
+        raise ValueError(
+            f"The vocabulary has no {MASK}. Load a model that was trained with {MASK}. Received: {vocabulary}"
+        )
     ids = pieces(mask_tokenizer(pretrainer.bert.preprocessor), texts)  # [B, (pieces)]
     packed = TokenizedRows([ids], _packer(pretrainer)).pack(np.arange(len(texts)))
     inputs = {name: np.asarray(x) for name, x in packed.items()}

@@ -64,7 +64,8 @@ class Learner:
         if (least := reserved + len(whole) + len(inner)) > self.size:
             raise ValueError(
                 f"`size` must be at least {least}: {reserved} reserved pieces, one piece for each letter, and one with "
-                f"## for each letter that continues a word. Raise `size` or lower `alphabet`. Received: size={self.size}"
+                f"## for each letter that continues a word. Raise `size` or lower `alphabet`. "
+                f"Received: size={self.size}"
             )
         pieces = self.merge(words, inner, room)
         if len(pieces) < room:
