@@ -133,8 +133,8 @@ def finetune(
         typer.Option(
             callback=distillation,
             metavar="NAME=NUMBER",
-            help="With --teacher: NAME is temperature, or a part of the loss, which gets this weight: targets, "
-            "logits, hidden, attention or relations. Repeat it for more names.",
+            help="With --teacher: NAME is temperature, or the part of the loss whose weight to set: targets, logits, "
+            "hidden, attention or relations. Repeat it for more names.",
         ),
     ] = [],  # noqa: B006
     layers: Annotated[
@@ -142,7 +142,7 @@ def finetune(
         typer.Option(min=1, max=options.MOST, help="Keep this many blocks of the encoder, spread evenly."),
     ] = None,
     layer_decay: Annotated[
-        float, typer.Option(min=0, max=1, help="Multiply the learning rate by this from each block to the one below.")
+        float, typer.Option(min=0, max=1, help="Factor from the learning rate of each block to that of the block below.")
     ] = 1.0,
     ema: Annotated[
         float, typer.Option(min=0, max=1, help="Keep a moving average of the weights with this momentum, such as 0.99.")
@@ -164,7 +164,7 @@ def finetune(
     ] = None,
     best_by: Annotated[
         str | None,
-        typer.Option(help="Score by which an epoch is the best, such as f1_macro.", show_default="the task's"),
+        typer.Option(help="Score that decides which epoch is best, such as f1_macro.", show_default="the task's"),
     ] = None,
     strategy: options.Strategy = "one",
     stream: Annotated[
