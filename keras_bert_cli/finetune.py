@@ -142,7 +142,8 @@ def finetune(
         typer.Option(min=1, max=options.MOST, help="Keep this many blocks of the encoder, spread evenly."),
     ] = None,
     layer_decay: Annotated[
-        float, typer.Option(min=0, max=1, help="Factor from the learning rate of each block to that of the block below.")
+        float,
+        typer.Option(min=0, max=1, help="Factor from the learning rate of each block to that of the block below."),
     ] = 1.0,
     ema: Annotated[
         float, typer.Option(min=0, max=1, help="Keep a moving average of the weights with this momentum, such as 0.99.")
