@@ -32,7 +32,9 @@ def embed(
     plot: Annotated[Path | None, typer.Option(help="A map of the texts to draw, .png, .svg or .pdf.")] = None,
     projector: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="A new folder for vectors.tsv and metadata.tsv: tensorboard --logdir DIR."),
+        typer.Option(
+            metavar="DIR", help="A new folder for vectors.tsv and metadata.tsv, which tensorboard --logdir DIR shows."
+        ),
     ] = None,
     text: Annotated[
         str,
@@ -47,7 +49,7 @@ def embed(
         typer.Option(help="An encoder block, counted from 0, or backwards from -1. Give it again for several blocks."),
     ] = [-1],  # noqa: B006 - Typer copies it
     combine: Annotated[
-        Literal["concat", "sum", "mean"], typer.Option(help="How to combine several layers.")
+        Literal["concat", "sum", "mean"], typer.Option(help="How to combine several blocks.")
     ] = "concat",
     pooling: Annotated[
         Literal["mean", "cls", "max", "pooled"] | None,

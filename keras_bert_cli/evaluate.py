@@ -44,10 +44,11 @@ def evaluate(
     damaged: options.Damaged = "stop",
     report: Annotated[
         Path | None,
-        typer.Option(help="New folder for a page about the mistakes, index.html, and its numbers, report.json."),
+        typer.Option(help="New folder for a page about the mistakes (index.html) and its numbers (report.json)."),
     ] = None,
     train: Annotated[
-        Path | None, typer.Option(help="File of the training rows, which the page looks for among the rows of --data.")
+        Path | None,
+        typer.Option(help="With --report: the file of the training rows. The page lists those that --data has too."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
@@ -60,7 +61,7 @@ def evaluate(
         raise FileNotFoundError(f"--data does not exist. Name a file or a folder. Received: {data!r}")
     if train and not report:
         raise ValueError(
-            f"--train is for the page of --report. Add --report, or leave it out. Received: --train {train}"
+            f"--train is for the page of --report. Add --report, or leave out --train. Received: --train {train}"
         )
     if report and not Path(data).is_file():
         raise ValueError(f"--report is for a task and a file of rows. Name a file with --data. Received: --data {data}")

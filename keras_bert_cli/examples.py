@@ -40,11 +40,15 @@ def examples(
     ] = "dynamic",
     nsp: Annotated[
         bool,
-        typer.Option(help="Pairs for next sentence prediction; or full sentences, for masked words only."),
+        typer.Option(help="Write pairs for next sentence prediction, or full sentences for masked words only."),
     ] = True,
-    rate: Annotated[float, typer.Option(min=0, max=1, help="Share of the pieces that the model must guess.")] = 0.15,
-    mask: Annotated[float, typer.Option(min=0, max=1, help="Share of those that become [MASK].")] = 0.8,
-    random: Annotated[float, typer.Option(min=0, max=1, help="Share of those that become a random piece.")] = 0.1,
+    rate: Annotated[
+        float, typer.Option(min=0, max=1, help="Share of the pieces that are chosen for the model to guess.")
+    ] = 0.15,
+    mask: Annotated[float, typer.Option(min=0, max=1, help="Share of the chosen pieces that become [MASK].")] = 0.8,
+    random: Annotated[
+        float, typer.Option(min=0, max=1, help="Share of the chosen pieces that become a random piece.")
+    ] = 0.1,
     whole_word: Annotated[bool, typer.Option("--whole-word", help="Mask either all pieces of a word or none.")] = False,
     max_predictions: Annotated[
         int | None,
@@ -59,7 +63,7 @@ def examples(
         float, typer.Option(min=0, max=1, help="Share of the documents whose examples are shorter.")
     ] = 0.1,
     dupe_factor: Annotated[
-        int | None, typer.Option(min=1, max=options.MOST, help="Passes over the corpus.", show_default="1; static 10")
+        int | None, typer.Option(min=1, max=options.MOST, help="Passes over the corpus.", show_default="1; static: 10")
     ] = None,
     boundary: Annotated[
         str,

@@ -18,7 +18,9 @@ def export(
     ] = "saved_models",
     version: Annotated[int, typer.Option(min=1, help="Version to write.")] = 1,
     seq_length: SeqLength = None,
-    dtype: Annotated[str | None, typer.Option(help='Such as "bfloat16" or "int8".', show_default="the model's")] = None,
+    dtype: Annotated[
+        str | None, typer.Option(help="Type to compute in, such as bfloat16 or int8.", show_default="the model's")
+    ] = None,
     format: Annotated[
         Literal["savedmodel", "onnx", "litert"],
         typer.Option(help="savedmodel takes text; onnx and litert take ids, for ONNX Runtime and LiteRT."),
@@ -48,7 +50,8 @@ def export(
         options = {"--attention": attention, "--seq-length": seq_length, "a remote --output": "://" in output}
         if given := [option for option, value in options.items() if value]:
             raise ValueError(
-                f"Only --format savedmodel can have {' and '.join(given)}. Leave it out. Received: --format {format}"
+                f"Only --format savedmodel can have {' and '.join(given)}. Change the format or the other options. "
+                f"Received: --format {format}"
             )
         folder = write_runtime_folder(model, directory, format, version=version, dtype=dtype, overwrite=overwrite)
         typer.echo(f"{folder}\t{type(model).__name__}\tversion {version}")

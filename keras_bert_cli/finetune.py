@@ -15,7 +15,7 @@ def class_weights(given: list[str]) -> Any:
     """What --class-weight says: "balanced", or the weight of each label."""
     if not given or given == ["balanced"]:
         return given[0] if given else None
-    return _numbers(given, "balanced, or LABEL=W as in spam=3")
+    return _numbers(given, "'balanced', or LABEL=W as in spam=3")
 
 
 def distillation(given: list[str]) -> dict[str, float] | None:
@@ -40,7 +40,7 @@ def finetune(
     train: Annotated[Path, typer.Option(help="File of rows to learn from.", exists=True, dir_okay=False)],
     output: Annotated[Path, typer.Option("--output", "-o", help="A new or empty folder.")],
     valid: Annotated[
-        Path | None, typer.Option(help="File of rows that picks the best epoch.", exists=True, dir_okay=False)
+        Path | None, typer.Option(help="File of rows to choose the best epoch by.", exists=True, dir_okay=False)
     ] = None,
     split: Annotated[
         float | None,
@@ -95,11 +95,11 @@ def finetune(
         typer.Option(help="How to read texts of more than --seq-length pieces."),
     ] = None,
     pool: Annotated[
-        Literal["mean", "max", "attention"] | None, typer.Option(help="How --long windows pools their vectors.")
+        Literal["mean", "max", "attention"] | None, typer.Option(help="How --long windows pools the windows' vectors.")
     ] = None,
     max_windows: Annotated[
         int | None,
-        typer.Option(min=1, max=options.MOST, help="Windows of a text that training reads.", show_default="8"),
+        typer.Option(min=1, max=options.MOST, help="Most windows that training reads per text.", show_default="8"),
     ] = None,
     calibrate: Annotated[
         bool,
@@ -124,7 +124,7 @@ def finetune(
         Path | None,
         typer.Option(
             help="Learn from the answers of a task trained before: the folder of a run, a .keras file or an export. "
-            "Without --model, the student starts from its weights.",
+            "Without --model, the student starts from the teacher's weights.",
             exists=True,
         ),
     ] = None,
@@ -133,8 +133,8 @@ def finetune(
         typer.Option(
             callback=distillation,
             metavar="NAME=NUMBER",
-            help="With --teacher: the temperature, or the weight of targets, logits, hidden, attention or relations in "
-            "the loss. Repeat it for more of them.",
+            help="With --teacher: NAME is temperature, or the part of the loss whose weight to set: targets, logits, "
+            "hidden, attention or relations. Repeat it for more names.",
         ),
     ] = [],  # noqa: B006
     layers: Annotated[
@@ -142,10 +142,11 @@ def finetune(
         typer.Option(min=1, max=options.MOST, help="Keep this many blocks of the encoder, spread evenly."),
     ] = None,
     layer_decay: Annotated[
-        float, typer.Option(min=0, max=1, help="Multiply the learning rate by this from each block to the one below.")
+        float,
+        typer.Option(min=0, max=1, help="Factor from the learning rate of each block to that of the block below."),
     ] = 1.0,
     ema: Annotated[
-        float, typer.Option(min=0, max=1, help="Momentum of a moving average of the weights, such as 0.99, to keep.")
+        float, typer.Option(min=0, max=1, help="Keep a moving average of the weights with this momentum, such as 0.99.")
     ] = 0.0,
     label_smoothing: Annotated[
         float, typer.Option(min=0, max=1, help="Spread this share of each label evenly over all labels.")
@@ -164,14 +165,14 @@ def finetune(
     ] = None,
     best_by: Annotated[
         str | None,
-        typer.Option(help="Score by which an epoch is the best, such as f1_macro.", show_default="the task's"),
+        typer.Option(help="Score that decides which epoch is best, such as f1_macro.", show_default="the task's"),
     ] = None,
     strategy: options.Strategy = "one",
     stream: Annotated[
         bool | None,
         typer.Option(
             "--stream/--no-stream",
-            help="Read rows of the training file when they are needed, in place of all of them into memory.",
+            help="Read rows of the training file when they are needed, instead of reading all into memory.",
             show_default="yes above 1 GB",
         ),
     ] = None,
@@ -274,7 +275,8 @@ def _check_combination(context: typer.Context) -> None:
         )
     if (given["average"] and not given["seeds"]) or (given["prune"] and not is_search):
         raise typer.BadParameter(
-            "--average needs --seeds, and --prune needs --grid or --search. Add the missing option, or leave them out."
+            "--average needs --seeds, and --prune needs --grid or --search. Add what is missing, or leave out the "
+            "option that needs it."
         )
 
 

@@ -122,7 +122,7 @@ _category = partial(
 _separator = partial(
     typer.Option, help="Text between the labels of a row that may have several labels. JSONL lists need none."
 )
-_positive = partial(typer.Option, metavar="LABEL", help="Label that the score f1 is of.")
+_positive = partial(typer.Option, metavar="LABEL", help="Label that the score f1 is for.")
 _delimiter = partial(typer.Option, help="Character between the columns of a tsv or csv file. Write tab for a tab.")
 _encoding = partial(typer.Option, help="Encoding of the file, such as latin-1, cp949 or utf-16.")
 _header = partial(typer.Option, help="Whether the first row holds the names of the columns.")

@@ -21,7 +21,7 @@ def predict(
         typer.Argument(
             dir_okay=False,
             allow_dash=True,
-            help="A file like those of the training, a .txt file with one row per line, or - for standard input.",
+            help="A file like the training file, a .txt file with one row per line, or - for standard input.",
         ),
     ] = Path("-"),
     format: options.TrainedFormat = None,

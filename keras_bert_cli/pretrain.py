@@ -20,7 +20,9 @@ def pretrain(
     source: Annotated[
         str | None, typer.Option("--from", help="Weights to start from: a name, a path or hf://org/name.")
     ] = None,
-    recipe: Annotated[str, typer.Option(help="Provides the defaults of --size to --seed.")] = "paper-base",
+    recipe: Annotated[
+        str, typer.Option(help="Provides the defaults of the options from --size to --seed.")
+    ] = "paper-base",
     size: Annotated[
         str | None,
         typer.Option(help="tiny, mini, small, medium, base or large. --from has its own size."),
@@ -33,7 +35,8 @@ def pretrain(
         float | None, typer.Option(help="Highest learning rate, reached at the end of the warm-up.")
     ] = None,
     ramp: Annotated[
-        float | None, typer.Option(help="Share of the steps with smaller batches: a quarter of the size, then half.")
+        float | None,
+        typer.Option(help="Share of the steps with smaller batches: a quarter of --batch-size, then half."),
     ] = None,
     warmup: Annotated[float | None, typer.Option(help="Share of the steps in which the learning rate rises.")] = None,
     dropout: Annotated[float | None, typer.Option(help="Dropout rate. A short run learns faster with 0.")] = None,

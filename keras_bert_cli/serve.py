@@ -52,7 +52,7 @@ def serve(
     if dtype and engine == "tensorflow":
         raise ValueError(
             "--dtype is for ONNX Runtime, since TensorFlow computes in the type of the export. Add --engine "
-            f"onnxruntime, or export it with --dtype. Received: --dtype {dtype}"
+            f"onnxruntime, or export the model with --dtype. Received: --dtype {dtype}"
         )
     limit = None if memory_limit is None else read_size(memory_limit)
     with bound(host, port) as place:  # before loading the models, which takes a while

@@ -217,7 +217,7 @@ def _split(lines: Iterable[tuple[str, bool]], source: str) -> Iterator[list[str]
             if group:
                 yield group
             if not separates and not warned:
-                logger.warning("%s: documents longer than %s characters are cut.", source, f"{MAX_CHARACTERS:,}")
+                logger.warning("%s: documents longer than %s characters are split.", source, f"{MAX_CHARACTERS:,}")
                 warned = True
             group, size = [], 0
         if not separates:

@@ -45,8 +45,8 @@ def attention_page(bert: Any, text: str, pair: str | None = None, *, model: str 
     layers, heads = bert.config.num_hidden_layers, bert.config.num_attention_heads
     if layers * heads * count**2 > LIMIT:
         raise ValueError(
-            f"The text is too long for a page, which holds at most {LIMIT:,} weights. Shorten the text, or lower the "
-            f"preprocessor's seq_length. "
+            f"The text is too long for a page, which holds at most {LIMIT:,} attention weights. Shorten the text, or "
+            f"lower the preprocessor's seq_length. "
             f"Received: {layers} layers x {heads} heads x {count} x {count} tokens"
         )
     cut = bool(ops.convert_to_numpy(bert.preprocessor.is_cut(row)).any())

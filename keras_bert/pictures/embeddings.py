@@ -80,12 +80,12 @@ def check_map(count: int, labels: Sequence[str] | None, path: str | os.PathLike)
     if not os.fspath(path).lower().endswith(FORMATS):
         raise ValueError(f"The file of a map must end in {', '.join(FORMATS)}. Rename it. Received: {path}")
     if count < 2:
-        raise ValueError(f"A map needs at least two texts. Add texts. Received: {count}")
+        raise ValueError(f"A map needs at least two texts. Add texts. Received: {'one text' if count else 'no text'}")
     kinds = list(dict.fromkeys(labels or ()))
     if len(kinds) > LABELS:
         raise ValueError(
             f"A map can show at most {LABELS} labels. Leave out the labels, or choose another column. "
-            f"Received: {len(kinds)}, such as {kinds[0]!r} and {kinds[1]!r}"
+            f"Received: {len(kinds)} labels, such as {kinds[0]!r} and {kinds[1]!r}"
         )
 
 

@@ -41,8 +41,8 @@ def fonts_for(texts: Iterable[str]) -> tuple[list[str], set[str]]:
     if missing:
         some = "".join(sorted(missing)[:10])
         logger.warning(
-            "No font on this machine has %d of the characters, such as %s; they are drawn as %s. Install a font that "
-            "has them, such as the package fonts-noto-cjk.",
+            "The fonts of this machine lack %d of the characters, such as %s; they are drawn as %s. Install a font "
+            "that has them, such as the package fonts-noto-cjk.",
             len(missing), some, BLANK,
         )  # fmt: skip
     return families, missing

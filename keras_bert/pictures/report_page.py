@@ -172,7 +172,8 @@ def _duplicates(report: dict[str, Any]) -> list[Html]:
     found = report["duplicates"]
     exact, near = found["exact"], found["near"]
     if not exact + near:
-        return [tag("p", f"None of these rows is among the {found['training_rows']:,} training rows, nor nearly so.")]
+        said = f"None of these rows is among the {found['training_rows']:,} training rows or similar to one of them."
+        return [tag("p", said)]
     said = (
         f"{exact:,} of {report['rows']:,} rows are equal to a training row, except for case, punctuation and spaces. "
         f"{near:,} have a similarity of at least {found['least_similarity']}, the Jaccard similarity of their runs of "

@@ -46,10 +46,14 @@ def fill_mask(pretrainer: Any, texts: Any, top_k: int = 5) -> list:
     For a list of texts, one such list for each text.
     """
     if isinstance(texts, tuple):
-        raise ValueError("`texts` must be one text or a list of texts, not a pair. Join the two. Received: a tuple")
+        raise ValueError(
+            "`texts` must be one text or a list of texts, not a pair. Join the texts of the pair. Received: a tuple"
+        )
     size = pretrainer.bert.config.vocab_size
     if not hasattr(top_k, "__index__") or not 1 <= top_k <= size:
-        raise ValueError(f"`top_k` must be 1 to {size}, the number of pieces. Received: top_k={top_k}")
+        raise ValueError(
+            f"`top_k` must be a whole number from 1 to {size}, the size of the vocabulary. Received: top_k={top_k!r}"
+        )
     column = as_texts(texts)
     given = [row.decode("utf-8", "ignore") for row in np.atleast_1d(np.asarray(column))]
     found = []
@@ -62,7 +66,9 @@ def _fill(pretrainer: Any, texts: list[str], start: int, top_k: int) -> list[lis
     """The fillings of a batch of texts, the first of which has index `start`."""
     vocabulary = pretrainer.bert.preprocessor.vocabulary
     if MASK not in vocabulary:
-        raise ValueError(f"The vocabulary has no {MASK}. Load a model that was trained with it. Received: {vocabulary}")
+        raise ValueError(
+            f"The vocabulary has no {MASK}. Load a model that was trained with {MASK}. Received: {vocabulary}"
+        )
     ids = pieces(mask_tokenizer(pretrainer.bert.preprocessor), texts)  # [B, (pieces)]
     packed = TokenizedRows([ids], _packer(pretrainer)).pack(np.arange(len(texts)))
     inputs = {name: np.asarray(x) for name, x in packed.items()}
@@ -70,13 +76,13 @@ def _fill(pretrainer: Any, texts: list[str], start: int, top_k: int) -> list[lis
     for index, (text, row, place) in enumerate(zip(texts, ids, places, strict=True), start):
         if MASK not in text:
             raise ValueError(
-                f"The text at index {index} has no {MASK}. Write one in place of a word. Received: {text!r}"
+                f"The text at index {index} has no {MASK}. Write {MASK} in place of a word. Received: {text!r}"
             )
         if len(place) < np.count_nonzero(np.asarray(row) == vocabulary[MASK]):
             raise ValueError(
                 f"The text at index {index} has a {MASK} beyond the model's "
-                f"{pretrainer.bert.config.max_position_embeddings} positions. Shorten it. Received: {len(row) + 2} "
-                "pieces"
+                f"{pretrainer.bert.config.max_position_embeddings} positions. Shorten the text. "
+                f"Received: {len(row) + 2} pieces"
             )
     positions = np.zeros((len(texts), max(map(len, places))), "int32")  # [B, P]
     for row, place in zip(positions, places, strict=True):

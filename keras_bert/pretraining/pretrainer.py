@@ -53,8 +53,8 @@ class Pretrainer(HeadedModel):
     def __init__(self, bert: Bert, *, nsp: bool = True, mlm_config: BertConfig | None = None, **kwargs: Any) -> None:
         if not isinstance(bert, Bert):
             raise TypeError(
-                "`bert` must be a Bert. Use keras_bert.load(source), Bert(config), or Pretrainer.load(source) for a "
-                f"pretrained one with its heads. Received: {type(bert).__name__}"
+                "`bert` must be a keras_bert.Bert. Make one with keras_bert.load(source) or Bert(config). "
+                f"Received: {type(bert).__name__}"
             )
         policy = bert.dtype_policy
 
@@ -196,9 +196,9 @@ def _check_targets(outputs: Any, y: Any, sample_weight: Any) -> None:
     for what, given in (("y", y), ("sample_weight", sample_weight)):
         missing = [name for name in outputs if not isinstance(given, dict) or name not in given]
         if missing:
-            has = ", ".join(map(str, given)) if isinstance(given, dict) else type(given).__name__
+            has = f"a dict with the keys {list(given)}" if isinstance(given, dict) else type(given).__name__
             raise ValueError(
-                f"`{what}` must be a dict with {', '.join(missing)}. Use batches of "
+                f"`{what}` must be a dict that has the keys {missing}. Use batches of "
                 "keras_bert.pretraining.read_examples, or Pretrainer(bert, nsp=False) for data without next sentences. "
                 f"Received: {has}"
             )

@@ -57,7 +57,9 @@ class Batcher:
     async def __call__(self, columns: Columns) -> Columns:
         waiting = [one.rows * one.row_bytes for queue in self._waiting.values() for one in queue]
         if len(waiting) >= self._max_waiting or sum(waiting) > self._max_waiting_bytes:
-            raise Overloaded(f"{len(waiting)} requests of {sum(waiting)} bytes are waiting already. Try again later.")
+            raise Overloaded(
+                f"{len(waiting)} requests with {sum(waiting)} bytes in all are waiting already. Try again later."
+            )
         key = tuple((name, array.shape[1:]) for name, array in sorted(columns.items()))
         rows = len(next(iter(columns.values())))
         one = _Waiting(columns, rows, _row_bytes(columns, rows), asyncio.get_running_loop().create_future())

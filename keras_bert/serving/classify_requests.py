@@ -19,7 +19,7 @@ def read_examples(body: bytes, signatures: Mapping[str, Any], max_rows: int) -> 
         raise BadRequest("`examples` must be a list of objects, and `context` an object. Correct the body.")
     check_rows(len(rows), max_rows)
     if both := {feature for row in rows for feature in row} & set(context):
-        raise BadRequest(f"A feature must be either in context or in examples. Received: {sorted(both)} in both")
+        raise BadRequest(f"A feature must be either in `context` or in `examples`. Received: {sorted(both)} in both")
     examples = [_example(context | row) for row in rows]
     serialized = np.array([example.SerializeToString() for example in examples], object)
     texts = [
@@ -51,5 +51,5 @@ def _example(row: dict[str, Any]) -> Any:
         elif kinds <= {int, float} and all(-(2**63) <= one < 2**63 for one in values):
             (feature.int64_list if kinds == {int} else feature.float_list).value.extend(values)
         else:
-            raise BadRequest(f"{name} must be a list of strings or of numbers of 64 bits. Received: {shown(value)}")
+            raise BadRequest(f"`{name}` must be a list of strings or of numbers of 64 bits. Received: {shown(value)}")
     return example

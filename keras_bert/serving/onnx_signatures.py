@@ -78,7 +78,9 @@ def run_writer(folder: Path, output: str, int8: bool) -> None:
     done = subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     if done.returncode:
         said = done.stderr.strip().rpartition("\n")[2].partition(": ")[2]  # after the name of the error
-        raise ValueError(said or f"{folder} could not be converted. Received: exit code {done.returncode}")
+        raise ValueError(
+            said or f"{folder} could not be converted. Leave --engine out. Received: exit code {done.returncode}"
+        )
 
 
 def _on_rows(runner: OnnxRunner) -> Callable[[dict[str, Any]], Any]:

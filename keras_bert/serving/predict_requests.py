@@ -39,7 +39,7 @@ def read_request(body: bytes, signatures: Mapping[str, Any], max_rows: int) -> R
         columns = {next(iter(specs)): columns}
     if not isinstance(columns, dict) or set(columns) != set(specs):
         received = sorted(columns) if isinstance(columns, dict) else type(columns).__name__
-        raise BadRequest(f"The signature {name} takes {sorted(specs)}. Received: {received}")
+        raise BadRequest(f"The signature {name!r} takes the inputs {sorted(specs)}. Received: {received}")
     arrays = {key: _array(key, values, specs[key]) for key, values in columns.items()}
     sizes = {len(array) for array in arrays.values()}
     if len(sizes) > 1:
@@ -62,7 +62,7 @@ def parse(body: bytes, keys: set[str]) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise BadRequest(f"The body must be JSON in UTF-8. Received: {_first_line(error)}") from None
     if not isinstance(data, dict):
-        raise BadRequest(f"The body must be an object. Received: {type(data).__name__}")
+        raise BadRequest(f"The body must be an object, {{...}}. Received: {type(data).__name__}")
     if unknown := set(data) - keys:
         raise BadRequest(f"The body may have only the keys {sorted(keys)}. Received: {sorted(unknown)}")
     return data
@@ -73,7 +73,7 @@ def chosen(data: dict[str, Any], signatures: Mapping[str, Any]) -> str:
     name = data.get("signature_name", "serving_default")
     if not isinstance(name, str) or name not in signatures:
         given = repr(name) if "signature_name" in data else f"no signature_name, which means {name!r}"
-        raise BadRequest(f"signature_name must be one of {sorted(signatures)}. Received: {given}")
+        raise BadRequest(f"`signature_name` must be one of {sorted(signatures)}. Received: {given}")
     return name
 
 
@@ -97,7 +97,7 @@ def write_answer(request: Request, outputs: Mapping[str, np.ndarray]) -> dict[st
 
 def _columns_of_rows(rows: Any, specs: Mapping[str, Any]) -> dict[str, list[Any]]:
     if not isinstance(rows, list):
-        raise BadRequest(f"instances must be a list of rows. Received: {type(rows).__name__}")
+        raise BadRequest(f"`instances` must be a list of rows. Received: {type(rows).__name__}")
     only = next(iter(specs)) if len(specs) == 1 else None
     columns: dict[str, list[Any]] = {name: [] for name in specs}
     for number, row in enumerate(rows):
@@ -105,7 +105,7 @@ def _columns_of_rows(rows: Any, specs: Mapping[str, Any]) -> dict[str, list[Any]
             row = {only: row}
         if not isinstance(row, dict) or set(row) != set(specs):
             received = sorted(row) if isinstance(row, dict) else type(row).__name__
-            raise BadRequest(f"Every row must have {sorted(specs)}. Received: {received} in row {number}")
+            raise BadRequest(f"Every row must have the columns {sorted(specs)}. Received: {received} in row {number}")
         for name, value in row.items():
             columns[name].append(value)
     return columns
@@ -119,7 +119,7 @@ def _array(name: str, values: Any, spec: Any) -> np.ndarray:
     shape = _collect(name, values, read, flat, len(wanted))
     if any(a is not None and a != b for a, b in zip(wanted, shape, strict=True)):
         shown = ", ".join("any" if size is None else str(size) for size in wanted)
-        raise BadRequest(f"{name} must be of shape [{shown}]. Received: {list(shape)}")
+        raise BadRequest(f"`{name}` must be of shape [{shown}]. Received: {list(shape)}")
     return np.array(flat, object if kind == "string" else spec.dtype.as_numpy_dtype).reshape(shape)
 
 
@@ -133,11 +133,13 @@ def _collect(name: str, value: Any, read: Callable[..., Any], flat: list[Any], r
         return ()
     if not isinstance(value, list):
         raise BadRequest(
-            f"{name} lacks {rank} dimension{'s' * (rank > 1)}. Put it in a list. Received: {type(value).__name__}"
+            f"`{name}` lacks {rank} dimension{'s' * (rank > 1)}. Put it in a list. Received: {type(value).__name__}"
         )
     shapes = {_collect(name, one, read, flat, rank - 1) for one in value}
     if len(shapes) > 1:
-        raise BadRequest(f"The rows of {name} must have the same length. Pad them. Received: {sorted(shapes)}")
+        raise BadRequest(
+            f"The rows of `{name}` must have the same length. Pad them. Received: rows of the shapes {sorted(shapes)}"
+        )
     return (len(value), *(shapes.pop() if shapes else (0,) * (rank - 1)))
 
 
@@ -147,24 +149,24 @@ def text_of(name: str, value: Any) -> bytes:
         try:
             return base64.b64decode(value["b64"], validate=True)
         except ValueError as error:  # not only binascii.Error: the text may not even be ASCII
-            raise BadRequest(f"{name} has a b64 value that is not valid base64. Received: {error}") from None
+            raise BadRequest(f"`{name}` has a b64 value that is not valid base64. Received: {error}") from None
     if not isinstance(value, str):
-        raise BadRequest(f"{name} must hold strings. Received: {shown(value)}")
+        raise BadRequest(f"`{name}` must hold strings. Received: {shown(value)}")
     try:
         return value.encode("utf-8")
     except UnicodeEncodeError:
-        raise BadRequest(f"{name} has half of a surrogate pair, which is not a character. Repair the text.") from None
+        raise BadRequest(f"`{name}` has half of a surrogate pair, which is not a character. Repair the text.") from None
 
 
 def _number(name: str, value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not _LIMITS.min <= value <= _LIMITS.max:
-        raise BadRequest(f"{name} must hold integers of 32 bits. Received: {shown(value)}")
+        raise BadRequest(f"`{name}` must hold integers of 32 bits. Received: {shown(value)}")
     return value
 
 
 def _real(name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= _LARGEST:  # nor NaN
-        raise BadRequest(f"{name} must hold finite numbers. Received: {shown(value)}")
+        raise BadRequest(f"`{name}` must hold finite numbers. Received: {shown(value)}")
     return float(value)
 
 

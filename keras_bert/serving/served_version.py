@@ -179,4 +179,4 @@ def _reason(message: str) -> str:
     """The message of an op, without its place in the graph."""
     around = ("Graph execution error", "Detected at node", "<stack traces", "\t")
     said = [line for line in message.splitlines() if line.strip() and not line.startswith(around)]
-    return said[0] if said else "The model could not compute this."
+    return said[0] if said else "The model could not compute this request."

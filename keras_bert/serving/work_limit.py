@@ -39,7 +39,7 @@ def refusal(pieces: list[int], outputs: dict[str, Any], max_pieces: int) -> str 
     values = rows * sum(math.prod(longest if size is None else size for size in shape) for shape in padded)
     if values > MAX_VALUES:
         return (
-            f"An answer may have at most {MAX_VALUES} values, and this one is padded to its longest row. Send fewer "
-            f"rows at once, and long ones separately. Received: {rows} rows, the longest of {longest} pieces"
+            f"An answer may have at most {MAX_VALUES} values, and all its rows are as long as the longest. Send fewer "
+            f"rows at once, and long rows separately. Received: {rows} rows, the longest with {longest} pieces"
         )
     return None

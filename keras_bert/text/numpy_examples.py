@@ -57,7 +57,7 @@ def parse_example(serialized: np.ndarray, features: dict[str, FixedLenFeature]) 
     try:
         examples = [example_class().FromString(one).features.feature for one in serialized]
     except DecodeError as error:
-        raise InvalidArgumentError(f"An input is no serialized tf.train.Example. Received: {error}") from None
+        raise InvalidArgumentError(f"An input is not a serialized tf.train.Example. Received: {error}") from None
     return {
         name: np.array([_value(one, name, feature.dtype) for one in examples], feature.dtype)
         for name, feature in features.items()
@@ -69,6 +69,7 @@ def _value(found: Any, name: str, dtype: Any) -> Any:
     values = list(getattr(found[name], kind).value) if name in found else []
     if len(values) != 1:
         raise InvalidArgumentError(
-            f"The feature {name} with one value in {kind} is required but could not be found. Received: {sorted(found)}"
+            f"The feature {name!r}, with one value in its {kind}, is required but could not be found. "
+            f"Received: the features {sorted(found)}"
         )
     return values[0]

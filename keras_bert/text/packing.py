@@ -140,7 +140,8 @@ def place(
 def check_seq_length(seq_length: int | str, segments: int, name: str = "seq_length") -> int:
     """The length, or an error if it is not a number or has no room for [CLS] and a [SEP] after each segment."""
     if isinstance(seq_length, bool | str) or not hasattr(seq_length, "__index__"):
-        raise ValueError(f'`{name}` must be a whole number or "longest". Received: {name}={seq_length!r}')
+        other = ' or "longest"' if name == "seq_length" and str(seq_length) != "longest" else ""
+        raise ValueError(f"`{name}` must be a whole number{other}. Received: {name}={seq_length!r}")
     if seq_length < segments + 1:
         raise ValueError(
             f"`{name}` must be at least {segments + 1}, for [CLS] and a [SEP] after each text. "

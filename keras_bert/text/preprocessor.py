@@ -109,7 +109,7 @@ class Preprocessor(keras.layers.Layer):
     def __setattr__(self, name: str, value: Any) -> None:
         if name in FIXED and getattr(self, "built", False):
             raise AttributeError(
-                f"`{name}` of a preprocessor cannot be changed, only its seq_length. Create a new Preprocessor. "
+                f"`{name}` of a preprocessor cannot be changed, only its `seq_length`. Create a new Preprocessor. "
                 f"Received: {name}={value!r}"
             )
         super().__setattr__(name, value)

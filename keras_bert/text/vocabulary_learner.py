@@ -56,15 +56,16 @@ class Learner:
         words = {word: count for word, count in words.items() if letters.issuperset(word)}
         if not words:
             raise ValueError(
-                "The texts have no word to learn from. Pass more text, lower min_count (--min-count) or raise "
-                f"alphabet (--alphabet). Received: min_count={self.min_count}, alphabet={self.alphabet}"
+                "The texts have no word to learn from. Pass more text, lower `min_count` (--min-count) or raise "
+                f"`alphabet` (--alphabet). Received: min_count={self.min_count}, alphabet={self.alphabet}"
             )
         whole = {letter for word in words for letter in word}
         inner = sorted({f"##{letter}" for word in words for letter in word[1:]})
         if (least := reserved + len(whole) + len(inner)) > self.size:
             raise ValueError(
                 f"`size` must be at least {least}: {reserved} reserved pieces, one piece for each letter, and one with "
-                f"## for each letter that continues a word. Raise size or lower alphabet. Received: size={self.size}"
+                f"## for each letter that continues a word. Raise `size` or lower `alphabet`. "
+                f"Received: size={self.size}"
             )
         pieces = self.merge(words, inner, room)
         if len(pieces) < room:
@@ -115,7 +116,10 @@ class Learner:
         most = self.size // 4 if self.alphabet is None else self.alphabet
         frequent = sorted((-count, letter) for letter, count in seen.items() if count >= self.min_count)
         if len(frequent) > most:
-            logger.info("The %d most frequent of %d characters are kept; words with others are [UNK].", most, len(seen))
+            logger.info(
+                "The %d most frequent of %d characters are kept; words with other characters become [UNK].",
+                most, len(seen),
+            )  # fmt: skip
         return {letter for _, letter in frequent[:most]}
 
     def merge(self, words: dict[str, int], inner: list[str], room: int) -> list[str]:

@@ -42,7 +42,7 @@ def windows(
     if min(seq_length, stride, max_question_length) < 1 or seq_length < max_question_length + 4:
         raise ValueError(
             "`seq_length` must be at least `max_question_length` + 4, for [CLS], two [SEP] and some context; "
-            "`stride` must be at least 1. Raise seq_length or lower max_question_length. Received: "
+            "`stride` and `max_question_length` must be at least 1. Change the value that is too small. Received: "
             f"seq_length={seq_length}, max_question_length={max_question_length}, stride={stride}"
         )
     question = question[:, :max_question_length]

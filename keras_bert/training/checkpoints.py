@@ -75,7 +75,7 @@ class Checkpoints:
             self._remove_fragments()
             raise OSError(
                 f"The checkpoint of step {step} could not be written. Free some space and run the same command again. "
-                f"It resumes from {self.latest or 'the start'}. Received: {str(error).splitlines()[0]}"
+                f"The run resumes from {self.latest or 'the start'}. Received: {str(error).splitlines()[0]}"
             ) from error
         if not is_chief(self.strategy):
             tf.io.gfile.rmtree(self.manager.directory)
@@ -125,7 +125,7 @@ def latest_checkpoint(directory: str, backend: str | None = None) -> str | None:
     if path and backend and not path.rpartition("/")[2].startswith(NAMES[backend]):
         (other,) = NAMES.keys() - {backend}
         raise ValueError(
-            f"The checkpoint {path} was written under the backend {other}, and only this backend can resume from it. "
+            f"The checkpoint {path} was written under the backend {other}, the only one that can resume from it. "
             f"Start again with KERAS_BACKEND={other}, or choose another directory. Received: backend {backend!r}"
         )
     return path

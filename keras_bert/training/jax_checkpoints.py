@@ -84,7 +84,7 @@ class Checkpoints:
         except (OSError, RuntimeError, ValueError) as error:
             raise OSError(
                 f"The checkpoint of step {step} could not be written. Free some space and run the same command again. "
-                f"It resumes from {self.latest or 'the start'}. Received: {str(error).splitlines()[0]}"
+                f"The run resumes from {self.latest or 'the start'}. Received: {str(error).splitlines()[0]}"
             ) from error
 
     def _check(self, path: str, found: dict[str, Any]) -> None:

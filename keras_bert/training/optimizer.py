@@ -29,7 +29,7 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
     def __init__(self, peak: float, *, steps: int, warmup_steps: int = 0) -> None:
         if not 0 <= warmup_steps <= steps:
             raise ValueError(
-                f"`warmup_steps` must be between 0 and the {steps} steps. Received: warmup_steps={warmup_steps}"
+                f"`warmup_steps` must be from 0 to {steps}, the number of steps. Received: warmup_steps={warmup_steps}"
             )
         self.peak = peak
         self.steps = steps

@@ -115,7 +115,7 @@ class Trainer(orbit.StandardTrainer):
         if idle := [x.path for x, gradient in zip(variables, gradients, strict=True) if gradient is None]:
             raise ValueError(
                 "The loss does not depend on all trainable weights. Freeze the weights that it does not use. "
-                f"Received: {idle}"
+                f"Received: no gradient for {idle}"
             )
         return [tf.convert_to_tensor(gradient) for gradient in gradients], {
             name: measure.total for name, measure in measures.items()

@@ -118,8 +118,9 @@ def _jax_strategy(name: str) -> Any:
     found = sorted(found, key=lambda device: (device.process_index, device.id))  # a process has rows in a row
     if name.startswith("tpu") and (name != "tpu" or found[0].platform != "tpu"):
         raise ValueError(
-            "On the JAX backend, the strategy 'tpu' has no name and means the chips of this TPU VM. Run on a TPU "
-            f"VM, or use another strategy. Received: strategy {name!r}, on which JAX found {found[0].device_kind}"
+            "On the JAX backend, the strategy 'tpu' is written without a name and uses the chips of this TPU VM. Run "
+            "on a TPU VM, or use another strategy. "
+            f"Received: strategy {name!r} on a machine where JAX found {found[0].device_kind}"
         )
     devices = [f"{device.platform}:{device.id}" for device in (found[:1] if name == "one" else found)]
     logger.info("Running on %s: %s.", f"{len(devices)} devices" if devices[1:] else "one device", ", ".join(devices))
@@ -128,8 +129,8 @@ def _jax_strategy(name: str) -> Any:
 
 def _waiting_for_processes(seconds: float) -> str:
     return (
-        f"Waiting for the other processes, for {seconds:.0f} seconds. Start the same command on each. Received: "
-        f"KERAS_DISTRIBUTION_JOB_ADDRESSES={os.environ.get('KERAS_DISTRIBUTION_JOB_ADDRESSES')!r}"
+        f"Waiting for the other processes, for {seconds:.0f} seconds. Start the same command for each of them. "
+        f"Received: KERAS_DISTRIBUTION_JOB_ADDRESSES={os.environ.get('KERAS_DISTRIBUTION_JOB_ADDRESSES')!r}"
     )
 
 
@@ -176,7 +177,7 @@ def _multi_worker_strategy() -> Any:
             chosen = tf.distribute.MultiWorkerMirroredStrategy()
     except RuntimeError as error:
         raise RuntimeError(
-            "The strategy of several workers cannot be created after models or tensors. Call keras_bert.strategy "
+            "The strategy for several workers cannot be created after models or tensors. Call keras_bert.strategy "
             f"first. Received: {error}"
         ) from error
     resolver = chosen.cluster_resolver

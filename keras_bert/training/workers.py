@@ -95,6 +95,6 @@ def _remedy() -> str:
     program = os.path.basename(sys.argv[0]).replace("__main__.py", "keras-bert")
     command = shlex.join([program, *sys.argv[1:]])
     return (
-        "If it has stopped, start the same command again on every worker; the run resumes from its last checkpoint: "
-        f"{command}."
+        f"If a worker has stopped, start the same command again on every worker: {command}. The run resumes from its "
+        "last checkpoint."
     )

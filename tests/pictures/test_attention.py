@@ -57,7 +57,9 @@ def test_a_long_text_is_truncated(bert, caplog):
 
 def test_too_many_weights(bert, monkeypatch):
     monkeypatch.setattr("keras_bert.pictures.attention.LIMIT", 99)
-    with pytest.raises(ValueError, match=r"at most 99 weights\. Shorten.*Received: 2 layers x 2 heads x 5 x 5 tokens"):
+    with pytest.raises(
+        ValueError, match=r"at most 99 attention weights\. Shorten.*Received: 2 layers x 2 heads x 5 x 5 tokens"
+    ):
         attention_page(bert, "The cat sat")
 
 

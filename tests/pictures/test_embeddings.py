@@ -42,12 +42,12 @@ def test_characters_that_no_font_has(tmp_path, caplog, monkeypatch):
     assert (tmp_path / "map.png").exists()
     assert len(caplog.messages) == 1
     assert caplog.messages[0].startswith(
-        "No font on this machine has 2 of the characters, such as 영화; they are drawn"
+        "The fonts of this machine lack 2 of the characters, such as 영화; they are drawn"
     )
 
 
 def test_what_a_map_needs(tmp_path):
     many = [str(i) for i in range(25)]
-    with pytest.raises(ValueError, match=r"at most 24 labels.*Received: 25, such as '0' and '1'"):
+    with pytest.raises(ValueError, match=r"at most 24 labels.*Received: 25 labels, such as '0' and '1'"):
         draw_embeddings(np.eye(25), many, tmp_path / "map.png", labels=many)
     assert not list(tmp_path.iterdir())

@@ -153,7 +153,7 @@ def test_a_very_long_document_is_cut(tmp_path, monkeypatch, caplog):
     found = texts(path)
     assert len(found) == 4
     assert sum(text.count("line of") for text in found) == 100
-    assert "a.txt: documents longer than 1,000 characters are cut" in caplog.text
+    assert "a.txt: documents longer than 1,000 characters are split" in caplog.text
 
 
 def test_hard_wrapped_lines_are_joined(tmp_path):

@@ -80,8 +80,8 @@ def test_korean():
     [
         ("w1 w2", 5, r"index 0 has no \[MASK\].*Received: 'w1 w2'"),
         (["[MASK]", "w1 " * 20 + "[MASK]"], 5, "index 1 has a .* beyond the model's 16 positions.*Received: 23 pieces"),
-        ("[MASK]", 0, "`top_k` must be 1 to 24.*Received: top_k=0"),
-        ("[MASK]", 25, "`top_k` must be 1 to 24"),
+        ("[MASK]", 0, "`top_k` must be a whole number from 1 to 24.*Received: top_k=0"),
+        ("[MASK]", 25, "`top_k` must be a whole number from 1 to 24"),
         (("[MASK]", "w1"), 5, "one text or a list"),
     ],
 )

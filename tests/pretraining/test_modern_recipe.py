@@ -56,7 +56,7 @@ def test_other_examples_are_reported(tmp_path, caplog):
     write_examples(corpus(tmp_path, files=1, documents=8), tmp_path / "data", **options)
     with pytest.raises(ValueError, match="neither a known name nor a path"):
         pretrain(tmp_path / "data", tmp_path / "run", recipe=RECIPES[NAME], source="mistyped", strategy="one")
-    assert "Received: seq_length=128 (was 16), nsp=False (was True), rate=0.3 (was 0.15)" in caplog.text
+    assert "seq_length=16 instead of 128, nsp=True instead of False, rate=0.15 instead of 0.3" in caplog.text
 
 
 @pytest.mark.long

@@ -168,7 +168,7 @@ def test_data_that_does_not_fit(folder, tmp_path):
         pretrain([folder / "12", tmp_path / "other"], tmp_path / "b", recipe=RECIPE, strategy="one")
     with pytest.raises(ValueError, match="one for each of the 2 phases"):
         pretrain([folder / "12"] * 3, tmp_path / "c", recipe=RECIPE, strategy="one")
-    with pytest.raises(ValueError, match=r"not the one that .*other was written with"):
+    with pytest.raises(ValueError, match=r"not that of the examples in .*other\."):
         evaluate(_pretrainer_folder(folder, tmp_path / "pretrainer"), tmp_path / "other")
     other_rules = {"vocabulary": VOCABULARY, "seq_length": 12, "sentences": "line", "workers": 1, "lowercase": False}
     write_examples(iter(texts), tmp_path / "cased", **other_rules)
@@ -231,8 +231,8 @@ def test_a_run_is_shortened_and_extended(folder, tmp_path, monkeypatch, caplog):
     assert (output / "curve.png").read_bytes().startswith(b"\x89PNG")
     assert not (output / our_folder.WEIGHTS).exists()
     to(10)
-    assert "the run of 20 steps is now one of 6. From step 4 on" in caplog.text
-    assert "the run of 6 steps is now one of 10. From step 6 on" in caplog.text
+    assert "the run of 20 steps now has 6 steps. From step 4 on" in caplog.text
+    assert "the run of 6 steps now has 10 steps. From step 6 on" in caplog.text
     rates = {record["step"]: record["learning_rate"] for record in read_metrics(f"{output}/metrics.jsonl")}
     steps_of = {step: 6 if step <= 6 else 10 for step in rates}
     assert list(rates) == [5, 6, 7, 8, 9, 10]  # the first four were not logged

@@ -199,7 +199,7 @@ def test_bad_arguments(preprocessor):
             Preprocessor(VOCABULARY, **options)
     with pytest.raises(ValueError, match="be at least 3"):
         Preprocessor(VOCABULARY, seq_length=2)(("a", "b"))
-    with pytest.raises(AttributeError, match=r"only its seq_length\. .*lowercase=False"):
+    with pytest.raises(AttributeError, match=r"only its `seq_length`\. .*lowercase=False"):
         preprocessor.lowercase = False
     with pytest.raises(TypeError, match=r"Vocabulary\.from_file"):
         Preprocessor("vocab.txt")

@@ -165,7 +165,7 @@ def test_control_over_size_count_and_alphabet(caplog):
     assert "漢" not in learn(min_count=13, texts=[*TEXTS, "the lowest"])
     assert "lower" in learn(alphabet=12)
     assert "한국어" not in "".join(learn(strip_accents=False, alphabet=12))
-    with pytest.raises(ValueError, match="raise alphabet"):
+    with pytest.raises(ValueError, match="raise `alphabet`"):
         learn(alphabet=1)
     with caplog.at_level(logging.WARNING, logger="keras_bert"):
         learn(size=5000)
@@ -213,7 +213,7 @@ def test_bad_input(tmp_path):
         learn(["", " \x00 "])
     with pytest.raises(ValueError, match="have no word"):
         learn([])
-    with pytest.raises(ValueError, match="Raise size or lower alphabet"):
+    with pytest.raises(ValueError, match="Raise `size` or lower `alphabet`"):
         learn(size=20)
     with pytest.raises(ValueError, match=r"no room after the 5 reserved pieces.*size=5"):
         learn(size=5)

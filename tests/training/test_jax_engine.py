@@ -132,5 +132,5 @@ def test_a_loss_that_is_not_finite_names_step_and_data():
 def test_strategies():
     assert keras_bert.strategy("auto").num_model_replicas == len(keras.distribution.list_devices())
     for name in ("tpu", "tpu:mine"):
-        with pytest.raises(ValueError, match="the strategy 'tpu' has no name and means the chips of this TPU VM"):
+        with pytest.raises(ValueError, match="'tpu' is written without a name and uses the chips of this TPU VM"):
             keras_bert.strategy(name)

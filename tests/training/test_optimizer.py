@@ -49,7 +49,7 @@ def test_the_schedule_rises_then_falls_to_zero():
     np.testing.assert_allclose(found, [0.5, 1, 1.5, 2, 2, 5 / 3, 4 / 3, 1, 2 / 3, 1 / 3, 0, 0], rtol=1e-6)
     again = WarmupLinearDecay.from_config(schedule.get_config())
     assert float(again(2)) == 1.5
-    with pytest.raises(ValueError, match="between 0 and the 10 steps"):
+    with pytest.raises(ValueError, match="from 0 to 10, the number of steps"):
         WarmupLinearDecay(1.0, steps=10, warmup_steps=11)
 
 

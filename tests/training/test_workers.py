@@ -29,8 +29,9 @@ def test_a_silent_worker_is_named_while_others_wait(dead, caplog):
     with waiting_for_workers():
         while not caplog.messages:
             time.sleep(0.01)
-    assert caplog.messages[0].startswith(f"Waiting for worker 1 ({dead}), for 0 seconds. If it has stopped, start the")
-    assert caplog.messages[0].endswith(": keras-bert pretrain --data 'my data'.")
+    assert caplog.messages[0].startswith(f"Waiting for worker 1 ({dead}), for 0 seconds. If a worker has stopped, ")
+    end = ": keras-bert pretrain --data 'my data'. The run resumes from its last checkpoint."
+    assert caplog.messages[0].endswith(end)
 
 
 @pytest.mark.parametrize(

@@ -100,7 +100,7 @@ def finished_shards(directory: str, origin: dict[str, Any]) -> list[Shard] | Non
         if found.get(part) != value:
             raise FileExistsError(
                 f"{directory} holds other examples. Choose another directory, empty this one, or use the options that "
-                f"these were written with. Received: other {part}: {differences(found.get(part), value)}"
+                f"its examples were written with. Received: other {part}: {differences(found.get(part), value)}"
             )
     if not finished:
         return None
@@ -128,16 +128,16 @@ def finish(directory: str, origin: dict[str, Any]) -> list[Shard]:
         raise ValueError(f"The corpus has no text for an example. Add text. Received: {written.documents} documents")
     if written.random_share is not None and not 0.2 < written.random_share < 0.8:
         logger.warning(
-            "In %.0f %% of the pairs the second segment is random; it should be half of them. A document of one "
-            "sentence has no next segment, and a single document has no random one. Separate documents in another way "
-            "(--documents), or write no pairs (nsp=False, --no-nsp).",
+            "In %.0f %% of the pairs the second segment is random, but it should be random in half of the pairs. A "
+            "document of one sentence has no next segment, and without other documents there is no random segment. "
+            "Separate documents in another way (--documents), or write no pairs (nsp=False, --no-nsp).",
             100 * written.random_share,
         )
     elif settings["nsp"] and written.real_share and written.real_share < 0.6 and _has_blank_lines(origin):
         logger.warning(
             "Only %.0f %% of a row is text, because the documents are short: %.1f sentences on average. In .txt files, "
-            "a blank line ends a document. If it only ends a paragraph in yours, write the examples again with one "
-            "document for each file (--documents file) or each heading (--documents heading).",
+            "a blank line ends a document. If it only ends a paragraph in your files, write the examples again with "
+            "one document for each file (--documents file) or each heading (--documents heading).",
             100 * written.real_share, written.sentences / written.documents,
         )  # fmt: skip
     storage.write_json(os.path.join(directory, FINISHED), origin | {"shards": [shard._asdict() for shard in shards]})
@@ -195,8 +195,8 @@ def read_shards(directory: str) -> list[Shard]:
     found = storage.read_json(os.path.join(directory, FINISHED))
     if not found:
         raise FileNotFoundError(
-            f"The examples in {directory} are not finished: there is no {FINISHED}. Run the command that writes them "
-            f"again; it continues where it stopped. Received: {directory}"
+            f"The examples in {directory} are not finished: there is no {FINISHED}. Repeat the command that writes "
+            f"them; it continues where it stopped. Received: {directory}"
         )
     return [Shard(**shard) for shard in found["shards"]]
 
@@ -216,7 +216,8 @@ def read_settings(directory: str) -> tuple[ExampleSettings, Vocabulary]:
     if _sha256(vocabulary) != digest:
         raise ValueError(
             f"{path} is not the vocabulary that these examples were written with. Restore that vocabulary, or write "
-            f"the examples again. Received: {len(vocabulary)} pieces, where {size} with another digest were used"
+            f"the examples again. Received: {len(vocabulary)} pieces; the other vocabulary had {size} pieces and "
+            "another SHA-256 digest"
         )
     return ExampleSettings(**found | {"masking": Masking(**found["masking"])}), vocabulary
 

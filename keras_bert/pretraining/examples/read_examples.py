@@ -83,9 +83,9 @@ class ExampleReader:
             settings, own = read_settings(directory)
             if vocabulary is not None and vocabulary != own:
                 raise ValueError(
-                    f"The model's vocabulary is not the one that {directory} was written with. Write the examples "
-                    "again with the model's, or build the model with their vocab.txt. Received: a model with "
-                    f"{len(vocabulary)} pieces, examples with {len(own)}"
+                    f"The model's vocabulary is not that of the examples in {directory}. Write the examples again "
+                    "with the model's vocabulary, or build the model with the examples' vocab.txt. "
+                    f"Received: a model with {len(vocabulary)} pieces and examples with {len(own)} pieces"
                 )
             is_static = settings.mode == "static"
             more = {
@@ -104,7 +104,9 @@ class ExampleReader:
         counted = [(path, count_records(path, examples, size, damaged)) for path, examples, size in files]
         filled = [(path, count) for path, count in counted if count]
         if not filled:
-            raise ValueError(f"{source} holds no example. Name other examples. Received: {len(files)} files")
+            raise ValueError(
+                f"{source} holds no example. Name another folder or other files. Received: {len(files)} files"
+            )
         if "seq_length" not in more:
             more |= describe(filled[0][0])
         paths, counts = zip(*filled, strict=True)
@@ -127,7 +129,7 @@ class ExampleReader:
         index, parts = part
         if parts < 1 or not 0 <= index < parts:
             raise ValueError(
-                "`part` must be two numbers: which process this is, from 0, and how many there are. For one "
+                "`part` must be two numbers: the index of this process, from 0, and the number of processes. For one "
                 f"process, use (0, 1). Received: part={part}"
             )
         if batch_size < 1 or batch_size % parts:

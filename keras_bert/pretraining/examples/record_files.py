@@ -124,7 +124,7 @@ def _begins(path: str, content: bytes, count: int) -> list[int]:
             place += read_length(content, place)[0] + around
             begins.append(place)
     if len(begins) <= count or place > len(content):
-        raise ValueError(_damage(path, f"cut off within record {min(len(begins), count) - 1}"))
+        raise ValueError(_damage(path, f"the file is cut off within record {min(len(begins), count) - 1}"))
     return begins
 
 
@@ -157,6 +157,6 @@ def _count_headers(path: str) -> tuple[int, str | None]:
             if len(header) == _HEADER.size:
                 place += _HEADER.size + _HEADER.unpack(header)[0] + _FOOTER_SIZE
             if len(header) < _HEADER.size or place > length:
-                return count, f"cut off within record {count}"
+                return count, f"the file is cut off within record {count}"
             count += 1
     return count, None

@@ -79,7 +79,8 @@ class ShardWriter:
             if found["digest"] != digest:
                 raise ValueError(
                     f"The corpus has changed since {path} was made from it. Empty the directory of this file, "
-                    f"or write to another one. Received: documents with digest {digest}, instead of {found['digest']}"
+                    f"or write to another directory. Received: documents with the digest {digest}, "
+                    f"instead of {found['digest']}"
                 )
             return Shard(**found)
         ids, lengths = self._tokenize(documents)

@@ -34,7 +34,8 @@ def model_from(checkpoint: Checkpoint, recipe: Recipe, examples: ExampleReader) 
     checkpoint.assign_to(pretrainer.bert)
     assign_head(pretrainer, checkpoint)
     if missing := set(pretrainer.heads) - set(checkpoint.heads):
-        logger.warning("%s has no %s head; the new one is random.", checkpoint.source, ", ".join(sorted(missing)))
+        names = ", ".join(map(repr, sorted(missing)))
+        logger.warning("%s lacks these heads, which start from random weights: %s.", checkpoint.source, names)
     return pretrainer
 
 

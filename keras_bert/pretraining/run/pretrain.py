@@ -13,7 +13,7 @@ import keras
 from keras_bert import storage
 from keras_bert.config import BertConfig
 from keras_bert.inputs import check_length
-from keras_bert.pretraining.examples.examples_directory import FINISHED, differences
+from keras_bert.pretraining.examples.examples_directory import FINISHED
 from keras_bert.pretraining.examples.read_examples import ExampleReader
 from keras_bert.pretraining.pretrainer import Pretrainer
 from keras_bert.pretraining.run.initial_model import model_from, new_model, read_resized
@@ -72,7 +72,7 @@ def pretrain(
     chief = is_chief(strategy)
     with run_directory(output, settings) if chief else contextlib.nullcontext():
         if is_finished(output, settings):  # its checkpoints may have been deleted, since they are large
-            logger.info("%s: already finished by an earlier run.", output)
+            logger.info("%s: the run is already finished.", output)
             with finished_model(output) as finished, strategy.scope():
                 return model_from(finished, recipe, examples)
         keras.utils.set_random_seed(recipe.seed)
@@ -140,10 +140,13 @@ def _compare(recipe: Recipe, examples: ExampleReader) -> None:
     """Warn if the examples were not written for the recipe."""
     rate = examples.masking.rate if examples.masking else None  # unknown if they are masked already
     found = {"seq_length": examples.seq_length, "nsp": examples.nsp, "rate": rate}
-    if recipe.examples and (different := differences(found, {**found, **recipe.examples})):
+    wanted = {**found, **(recipe.examples or {})}
+    different = [name for name, value in wanted.items() if found.get(name) != value]
+    if different:
         logger.warning(
             "%s: the recipe is meant for other examples. `keras-bert examples --recipe NAME` writes them. "
-            "Received: %s", os.path.dirname(examples.paths[0]), different,
+            "Received: %s", os.path.dirname(examples.paths[0]),
+            ", ".join(f"{name}={found.get(name)!r} instead of {wanted[name]!r}" for name in different),
         )  # fmt: skip
 
 
@@ -152,8 +155,8 @@ def _alike(examples: Iterable[ExampleReader]) -> ExampleReader:
     first, *others = examples
     if first.vocabulary is None:
         raise ValueError(
-            f"{first.paths[0]} has no vocabulary beside it. Use a directory of keras_bert.pretraining.write_examples. "
-            f"Received: {first.paths[0]}"
+            f"{first.paths[0]} has no vocabulary beside it. Use a directory that "
+            f"keras_bert.pretraining.write_examples wrote. Received: {first.paths[0]}"
         )
     for other in others:
         for name in ("vocabulary", "rules", "nsp"):

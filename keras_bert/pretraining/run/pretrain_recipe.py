@@ -72,7 +72,7 @@ class Recipe:
         check_share(self, "warmup", *(["ramp"] if self.ramp is not None else []))
         if self.ramp and self.batch_size % 4:
             raise ValueError(
-                f"With a ramp, `batch_size` must be a multiple of 4. Received: batch_size={self.batch_size}, "
+                f"With `ramp`, `batch_size` must be a multiple of 4. Received: batch_size={self.batch_size}, "
                 f"ramp={self.ramp}"
             )
         if not 0 <= self.dropout < 1:
@@ -82,7 +82,7 @@ class Recipe:
                 f"`learning_rate` must be above 0 and finite. Received: learning_rate={self.learning_rate}"
             )
         if not math.isclose(sum(self.phases), 1) or min(self.phases) <= 0:
-            raise ValueError(f"`phases` must be shares that add up to 1. Received: phases={self.phases}")
+            raise ValueError(f"`phases` must be shares above 0 that add up to 1. Received: phases={self.phases}")
         check_choice("optimizer", self.optimizer, tuple(OPTIMIZERS))
         check_choice("dtype", self.dtype, TRAINABLE_DTYPES)
 

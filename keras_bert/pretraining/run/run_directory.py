@@ -81,8 +81,9 @@ def _change_steps(directory: str, found: dict[str, Any], settings: dict[str, Any
     if storage.exists(_weights(directory)):
         storage.remove(_weights(directory))
     logger.warning(
-        "%s: the run of %d steps is now one of %d. From step %d on, learning rate and phases are those of such a run.",
-        directory, before, steps, step_of(last),
+        "%s: the run of %d steps now has %d steps. From step %d on, its learning rate and phases are those of a run of "
+        "%d steps.",
+        directory, before, steps, step_of(last), steps,
     )  # fmt: skip
 
 

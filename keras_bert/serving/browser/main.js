@@ -48,7 +48,7 @@ async function showAnswer(asked, typed, empty, stale) {
 async function showPieces(asked, typed, empty, stale) {
   const texts = asked.texts(typed);
   if (!data.pieces) {
-    at("pieces-about").textContent = "This export is of an older version, which has no pieces. Export the model again.";
+    at("pieces-about").textContent = "This export is too old to show its pieces. Export the model again.";
     at("pieces-request").hidden = true;
     return;
   }

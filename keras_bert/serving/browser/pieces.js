@@ -42,17 +42,17 @@ function drawPieces(place, texts, lists, cuts = false) {
       const say = () => {
         at("piece").textContent = `${piece.piece} · id ${piece.id} · characters ${piece.start} to ${piece.end} · bytes ` +
           `${piece.start_byte} to ${piece.end_byte} · “${texts[number].slice(unit(piece.start), unit(piece.end))}”` +
-          `${isUnknown ? " · not in the vocabulary" : ""}${isCut ? " · truncated, the model does not read it" : ""}`;
+          `${isUnknown ? " · not in the vocabulary" : ""}${isCut ? " · truncated: the model does not read it" : ""}`;
       };
       chip.addEventListener("pointerenter", say);
       chip.addEventListener("focus", say);
     });
     if (pieces.length > CHIPS) make("small", bar, `… ${count(pieces.length - CHIPS, "more piece")}`);
   });
-  const said = [count(all, "piece")];
+  const isLong = texts.some((text) => text.length > TYPED);
+  const said = [count(all, "piece") + (isLong ? ` of the first ${TYPED.toLocaleString("en")} characters` : "")];
   if (unknown) said.push(`${unknown} not in the vocabulary (dashed)`);
   if (cut) said.push(`${cut} truncated (struck out)`);
-  if (texts.some((text) => text.length > TYPED)) said.push(`of the first ${TYPED.toLocaleString("en")} characters`);
   at("pieces-about").textContent = `${said.join(", ")}. Point at a piece, or use the arrow keys, to see its place.`;
   at("piece").textContent = "";
 }

@@ -169,7 +169,7 @@ function toolsFor(signatures) {
     });
   }
   if (signatures.serving_default) return tools.length ? tools : [rawTool(signatures.serving_default)];
-  const hint = "This export has no part named text, so there is no answer.";
+  const hint = 'This export has no part named "text", so there is no answer.';
   return [{ title: "Pieces", fields: [TEXT], cuts: true, body: () => null, texts: ({ text }) => [text], hint }];
 }
 
