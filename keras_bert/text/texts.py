@@ -25,7 +25,12 @@ def as_texts(texts: Any) -> Any:
             "Texts must not be a tf.data.Dataset here. Use dataset.map(preprocessor), or pass "
             f"list(dataset.as_numpy_iterator()). Received: {type(texts).__name__}"
         )
-    if isinstance(texts, Mapping | Set) or not hasattr(texts, "__iter__"):
+    if isinstance(texts, Mapping):
+        raise TypeError(
+            "Every text must be a string. Pass texts instead of a dict; for ids, call the model itself. "
+            f"Received: {type(texts).__name__} with the keys {', '.join(map(str, texts))}"
+        )
+    if isinstance(texts, Set) or not hasattr(texts, "__iter__"):
         _utf8(texts, "")
     if getattr(texts, "ndim", 1) > 1:  # iterating over a DataFrame would return the names of its columns
         if hasattr(texts, "columns"):

@@ -78,7 +78,7 @@ class Checkpoint:
             checkpoint.vocabulary = bert.preprocessor.vocabulary
             checkpoint.rules = TextRules.of(bert.preprocessor)
             checkpoint.text_settings = text_settings_of(bert.preprocessor)
-            if (length := bert.preprocessor.seq_length) != 128:  # the default of `load`
+            if (length := bert.preprocessor.seq_length) != min(128, bert.config.max_position_embeddings):  # as `load`
                 checkpoint.left_out["seq_length"] = f"pass seq_length={length!r} when you load the result"
         checkpoint.left_out |= {
             f"setting {name}": "only keras_bert has it" for name in getattr(model, "own_settings", ())

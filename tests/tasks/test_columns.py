@@ -35,6 +35,27 @@ def test_packed_inputs_keep_label_names():
         small_task("regressor").fit(x, np.ones(4), class_weight={"bad": 2.0}, verbose=0)
 
 
+def test_ids_of_another_tokenizer_are_not_texts():
+    batch = pytest.importorskip("transformers").BatchEncoding
+    task = small_task("classifier")
+    ids = {"input_ids": [[2, 5, 3]], "token_type_ids": [[0, 0, 0]], "attention_mask": [[1, 1, 1]]}
+    for given in ids, batch(ids):
+        for ask in task.classify, task.predict, lambda x: task.fit(x, ["positive"]):
+            with pytest.raises(ValueError, match=r"Pass the texts. To pass ids: Rename input_ids to input_word_ids"):
+                ask(given)
+        with pytest.raises(ValueError, match=r"without input_mask, input_type_ids, input_word_ids. Rename input_ids"):
+            task(given)
+        with pytest.raises(TypeError, match="with the keys input_ids, token_type_ids, attention_mask"):
+            task.bert.embed(given)
+
+
+def test_one_text_as_bytes_and_iterators_of_texts():
+    task = small_task("classifier")
+    assert task.classify(TEXTS[0].encode()) == task.classify(TEXTS[0])
+    assert task.classify(iter(TEXTS)) == task.classify(TEXTS)
+    assert task.classify(map(str.encode, TEXTS)) == task.classify(TEXTS)
+
+
 def test_columns_of_any_kind():
     import datasets
     import pandas

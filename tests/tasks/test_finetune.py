@@ -53,6 +53,13 @@ def test_the_model_is_the_one_that_was_scored(finished, files):
     assert not keras.models.load_model(output / "model.keras").compiled  # it holds no moments
 
 
+def test_the_head_of_the_source_is_not_used(finished, caplog):
+    with caplog.at_level("INFO"):
+        bert = load_encoder(FinetuneSettings("classify", "x", "y", model=str(finished[0])))
+    assert bert.source == str(finished[0])
+    assert "starts with a new head. To train the trained head (classifier) further" in caplog.text
+
+
 def test_evaluate(finished, files):
     output, _ = finished
     metrics = json.loads((output / "metrics.json").read_text())

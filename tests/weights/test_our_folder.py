@@ -153,7 +153,8 @@ def test_settings_of_text_that_another_format_lacks(tmp_path):
     bert = Bert(small.CONFIG, keras_bert.Preprocessor(small.VOCABULARY, seq_length=8, **TEXT_SETTINGS))
     bert.save(tmp_path / "model.keras")
     assert TEXT_SETTINGS.keys() <= convert(tmp_path / "model.keras", "hf", tmp_path / "theirs").left_out.keys()
-    assert not convert(tmp_path / "model.keras", "keras-bert", tmp_path / "ours").left_out
+    left_out = convert(tmp_path / "model.keras", "keras-bert", tmp_path / "ours").left_out
+    assert left_out == {"seq_length": "pass seq_length=8 when you load the result"}
 
 
 @pytest.mark.parametrize("form", [our_folder, keras_hub])

@@ -67,7 +67,7 @@ def test_architecture_needs_no_network(monkeypatch):
 
 
 def test_unknown_name_lists_close_ones():
-    with pytest.raises(ValueError, match=r"nor a path that exists. Use one of .*Received: 'flim.keras'"):
+    with pytest.raises(ValueError, match=r"nor a path that exists. Use a name .*Received: 'flim.keras'"):
         keras_bert.load("flim.keras")
     with pytest.raises(ValueError, match=r"Close names: base-cased.*Received: 'basecased'"):
         keras_bert.load("basecased")
