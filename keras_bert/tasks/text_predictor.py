@@ -48,7 +48,7 @@ class TextPredictor(SavedTask):
         if missing := set(self.input) - set(inputs):
             raise ValueError(
                 f"{type(self).__name__} was called without {', '.join(sorted(missing))}. {renaming(inputs)}; for text, "
-                f"use predict(x) or the method that answers. Received: {', '.join(map(str, inputs))}"
+                f"use predict(x) or a method such as classify(x). Received: {', '.join(map(str, inputs))}"
             )
         return super().__call__(dict(inputs), *args, **kwargs)
 

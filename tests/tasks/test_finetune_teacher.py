@@ -66,7 +66,7 @@ def test_what_is_refused(bert, files, finished, tmp_path):
         (["--distill", "warmth=2"], r"`distill` must be one of temperature, targets.*Received: distill='warmth'"),
         (["--distill", "logits=0"], "Nothing would be learned from the teacher"),
         (["--strategy", "mirrored"], r"A student is trained on one device.*strategy='mirrored'"),
-        (["--long", "windows"], "another shape .*such as long"),
+        (["--long", "windows"], "another shape .*such as `long`"),
     ):
         with pytest.raises(ValueError, match=message):
             student(teacher, files, output, *options)
