@@ -121,7 +121,7 @@ def transformers_inputs(x):  # a BatchEncoding is a UserDict
         (lambda x: "some text", r"bert\.embed\(texts\)"),
         (lambda x: ["a", "b"], r"bert\.embed\(texts\)"),
         (lambda x: np.array(["a"]), r"bert\.embed\(texts\)"),
-        (lambda x: x["input_word_ids"], "are not a dict"),
+        (lambda x: x["input_word_ids"], "must be a dict"),
         (lambda x: {**x, "input_mask": x["input_mask"][:, :3]}, "`input_mask` must have the shape"),
         (lambda x: {**x, "input_word_ids": x["input_word_ids"].astype("float32")}, "must hold integers"),
         (lambda x: {**x, "input_word_ids": np.full(x["input_mask"].shape, "a")}, "must hold integers"),

@@ -77,7 +77,7 @@ def test_errors(run, corpus, tmp_path):
     for arguments, message in (
         ([tmp_path / "none.txt", "--output", output], r"none\.txt"),
         ([corpus, "--output", tmp_path / "no" / "vocab.txt"], "--output needs a folder"),
-        ([corpus, "--output", output, "--size", 20], "Raise size"),
+        ([corpus, "--output", output, "--size", 20], "Raise `size`"),
         ([korean, "--output", output], r"korean\.txt is not UTF-8 text"),
     ):
         code, _, err = run("vocab", *arguments, *ALPHABET)

@@ -249,7 +249,7 @@ def test_a_vocabulary_that_does_not_fit(dynamic, googles):
     import tensorflow as tf
 
     small = Vocabulary(VOCABULARY.tokens[:10])
-    with pytest.raises(ValueError, match=r"not the one that .*dynamic was written with"):
+    with pytest.raises(ValueError, match=r"not that of the examples in .*dynamic"):
         read_examples(dynamic, batch_size=1, vocabulary=small)
     with pytest.raises(tf.errors.InvalidArgumentError, match="ids beyond the 10 pieces"):
         batches(googles[0], vocabulary=small)
