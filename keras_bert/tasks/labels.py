@@ -176,8 +176,8 @@ def several_labels(y: Any, labels: tuple[str, ...]) -> np.ndarray:
     for number, row in enumerate(rows):
         if isinstance(row, str) or not hasattr(row, "__iter__"):
             raise TypeError(
-                f"Row {number} has no list of labels, which a task with multi_label needs. Pass a list; it is empty "
-                f"if the row has no label. Received: {row!r}"
+                f"Row {number} has no list of labels, which a task with multi_label needs. Pass a list of labels, or "
+                f"an empty list if the row has none. Received: {row!r}"
             )
         found[number, label_ids(list(row), labels, where=f"row {number}")] = 1
     return found

@@ -126,7 +126,8 @@ def latest_checkpoint(directory: str, backend: str | None = None) -> str | None:
         (other,) = NAMES.keys() - {backend}
         raise ValueError(
             f"The checkpoint {path} was written under the backend {other}, the only one that can resume from it. "
-            f"Start again with KERAS_BACKEND={other}, or choose another directory. Received: backend {backend!r}"
+            f"To resume, use KERAS_BACKEND={other}. To train from the beginning, choose another directory. "
+            f"Received: backend {backend!r}"
         )
     return path
 

@@ -43,7 +43,7 @@ class _Other(ValueError):
 
 def _other(path: Path, received: str) -> _Other:
     return _Other(
-        f"{path} is damaged, or holds other things than weights. Download or save it again. Received: {received}"
+        f"{path} is damaged, or holds something other than weights. Download or save it again. Received: {received}"
     )
 
 

@@ -107,7 +107,7 @@ def _torch(path: Path) -> dict[str, Stored]:
         problem = _in_short(error)
     if problem:
         raise ValueError(
-            f"{path} could not be read: it is damaged, or holds other things than the tensors that "
+            f"{path} could not be read: it is damaged, or holds something other than the tensors that "
             f"torch.save(model.state_dict()) writes. Save the model as {WHOLE}, or download it again. "
             f"Received: {problem}"
         )

@@ -107,7 +107,7 @@ def test_a_msgpack_cut_off(folder):
     pytest.importorskip("msgpack", reason="pip install 'keras3-bert[flax]'")
     path = folder / "flax_model.msgpack"
     path.write_bytes(path.read_bytes()[:-100])
-    _assert_refused(folder, r"flax_model\.msgpack is damaged, or holds other things than weights")
+    _assert_refused(folder, r"flax_model\.msgpack is damaged, or holds something other than weights")
 
 
 BOMBS = {
@@ -131,7 +131,7 @@ def test_a_msgpack_bomb(folder, content):
     pytest.importorskip("msgpack", reason="pip install 'keras3-bert[flax]'")
     (folder / "flax_model.msgpack").write_bytes(content)
     tracemalloc.start()
-    _assert_refused(folder, "damaged, or holds other things than weights")
+    _assert_refused(folder, "damaged, or holds something other than weights")
     assert tracemalloc.get_traced_memory()[1] < 20e6
     tracemalloc.stop()
 
