@@ -311,5 +311,5 @@ def not_negative(values: Any, what: str) -> np.ndarray:
     """A column of finite numbers of 0 or more, float32 [n]."""
     found = numbers(values, what)
     if (found < 0).any():
-        raise ValueError(f"A {what} is below 0. Give 0 to leave examples out. Received: {found.min()}")
+        raise ValueError(f"A {what} is below 0. To leave an example out, give it 0. Received: {found.min()}")
     return found

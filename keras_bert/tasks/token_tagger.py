@@ -200,8 +200,8 @@ class TokenTagger(Task):
             if units.given_words:
                 if isinstance(given, str) or len(given) != units.words[number]:
                     raise ValueError(
-                        f"Row {number} has {units.words[number]} words, but another number of labels. Give each word "
-                        f"a label. Received: {given!r}"
+                        f"Row {number} has {units.words[number]} words, but a different number of labels. Give each "
+                        f"word a label. Received: {given!r}"
                     )
                 of_words.append(label_ids(given, self.labels, where=f"row {number}"))
             else:

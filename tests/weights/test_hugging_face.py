@@ -147,7 +147,7 @@ def test_torch_file_of_something_else(tmp_path, zipped, other, error):
     folder = folder_of(tmp_path / "model", bert_of_theirs())
     (folder / "model.safetensors").unlink()
     torch.save(other, folder / "pytorch_model.bin", _use_new_zipfile_serialization=zipped)
-    with pytest.raises(ValueError, match=f"other things than the tensors.*{error}") as raised:
+    with pytest.raises(ValueError, match=f"something other than the tensors.*{error}") as raised:
         read(folder)
     assert "\n" not in str(raised.value)
 

@@ -115,8 +115,8 @@ class TableParser:
                 format = "csv"
         if format is None or format not in SUFFIXES.values():
             raise ValueError(
-                f"The format of {path} is unknown. Name it (tsv, csv, jsonl, parquet or label-text), or give the file "
-                f"such a suffix. Received: format={format!r}"
+                f"The format of {path} is unknown. Give the option `format`: tsv, csv, jsonl, parquet or label-text. "
+                f"Received: format={format!r}"
             )
         self.path = path
         self.format = format
