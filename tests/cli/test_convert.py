@@ -66,7 +66,7 @@ def test_rules_of_text(tmp_path, to, rules):
 @pytest.mark.parametrize(
     ("change", "error"),
     [
-        ({"rules": TextRules(False)}, r"TextRules\(lowercase=False.* for TextRules\(lowercase=True"),
+        ({"rules": TextRules(False)}, r"TextRules\(lowercase=False.* instead of TextRules\(lowercase=True"),
         ({"vocabulary": None}, "another vocabulary"),
     ],
 )

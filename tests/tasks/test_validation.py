@@ -163,7 +163,11 @@ def test_scores_of_the_user_s_own_rows_are_added_to_what_is_validated():
 @pytest.mark.usefixtures("eager")
 def test_rows_that_are_wrong_are_refused_before_training():
     task = small_task("classifier")
-    for held_out, message in (((TEXTS, [0, 1]), "4 x, 2 y"), (([], []), "at least one"), ((TEXTS,), "y is missing")):
+    for held_out, message in (
+        ((TEXTS, [0, 1]), "`x` of length 4, `y` of length 2"),
+        (([], []), "at least one"),
+        ((TEXTS,), "y is missing"),
+    ):
         with pytest.raises(ValueError, match=message):
             task.fit(TEXTS, [0, 1, 0, 1], validation_data=held_out, verbose=0)
     assert not task.optimizer or not int(task.optimizer.iterations)

@@ -40,7 +40,7 @@ def test_an_empty_list():
     [
         (None, r"None \(NoneType\)$"),
         (3, r"3 \(int\)$"),
-        ({"text": "a"}, r"\(dict\)$"),
+        ({"text": "a"}, "dict with the keys text$"),
         (["a", None], r"None \(NoneType\) at index 1$"),
         (["a", 2.5], r"2.5 \(float\) at index 1$"),
         (pd.Series(["a", None]), "at index 1$"),
