@@ -138,7 +138,7 @@ BAD_TABLES = {
         "text\tlabel\nx\t1\n영화\t1\n".encode("cp949"),
         "a.tsv, line 3, is not UTF-8.*Received: .*a.tsv:3",
     ),
-    "another suffix": ("a.doc", "x", "The format of .*a.doc is unknown. Give the option .*label-text.*Received: format=None"),
+    "another suffix": ("a.doc", "x", "The format of .*a.doc is unknown. Give the option .*label-text.*: format=None"),
     "a label alone": ("a.txt", "1 good\n1\n", "a.txt, line 2, is not a label, a space and a text.*Received: '1'"),
 }
 
