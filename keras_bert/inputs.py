@@ -48,8 +48,8 @@ def check_inputs(inputs: Any, config: BertConfig, more: tuple[str, ...] = ()) ->
             )
     if word_ids.shape[1] == 0:
         raise ValueError(
-            "`input_word_ids` has empty sequences, but each needs at least [CLS]. Pad them. Received: sequences of "
-            "length 0"
+            "`input_word_ids` has empty sequences, but each needs at least [CLS]. Make the ids with "
+            "bert.preprocessor(texts). Received: sequences of length 0"
         )
     check_length(word_ids.shape[1], config.max_position_embeddings)
     _check_range("input_word_ids", word_ids, config.vocab_size, "Use the vocabulary of these weights")

@@ -198,7 +198,7 @@ def unpack(archive: Path, folder: Path, hashes: dict[str, str]) -> None:
             members = {PurePosixPath(member.filename).name: member for member in found}
             if len([member for member in found if PurePosixPath(member.filename).name in FILES]) > len(FILES):
                 raise ValueError(
-                    f"{archive} holds several models. Unpack it, and load one of its folders. "
+                    f"{archive} holds several models. Unpack it, and load the folder of one of them. "
                     f"Received: {len(found)} files"
                 )
             if missing := [name for name in FILES if name not in members]:

@@ -23,8 +23,8 @@ class LineFile:
         self.encoding = "utf-8" if lines else checked_encoding(encoding)
         if not finds_lines(self.encoding):
             raise ValueError(
-                f"{path} cannot be streamed: in the encoding {encoding}, lines cannot be found in the bytes. "
-                f"Convert it, as in: iconv -f {encoding} -t utf-8. Received: encoding={encoding!r}"
+                f"{path} cannot be streamed, since the end of a line in {encoding} is not the byte of a newline. "
+                f"Convert the file, as in: iconv -f {encoding} -t utf-8. Received: encoding={encoding!r}"
             )
         self._status = None if lines else _status(path)
         opened = tempfile.TemporaryFile(prefix="keras-bert-") if lines else open(path, "rb")  # noqa: SIM115

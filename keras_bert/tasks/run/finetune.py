@@ -51,7 +51,7 @@ def finetune(settings: FinetuneSettings, output: Path, *, floors: Sequence[float
     """
     if settings.strategy != "one" and keras.backend.backend() != "tensorflow":
         raise ValueError(
-            "Fine-tuning runs on several devices only with TensorFlow. Use --strategy one, or start again with "
+            "`keras-bert finetune` runs on several devices only with TensorFlow. Use --strategy one, or set "
             f"KERAS_BACKEND=tensorflow. Received: strategy={settings.strategy!r}, backend {keras.backend.backend()!r}"
         )
     if settings.best_by in LOWER_IS_BETTER:
