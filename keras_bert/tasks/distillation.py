@@ -119,7 +119,8 @@ def _check_answers(teacher: Any, student: Any) -> None:
     if theirs != ours:
         raise ValueError(
             "The teacher's inputs or logits have another shape than its student's. Build both with the same "
-            f"settings (such as `long`) and the same width. Received: {theirs} of the teacher, {ours} of the student"
+            "settings, such as `long`; sentence embedders also need the same hidden size. "
+            f"Received: {theirs} of the teacher, {ours} of the student"
         )
     if {*map(id, teacher.weights)} & {*map(id, student.weights)}:
         raise ValueError(

@@ -230,7 +230,7 @@ def read(
             found, expected = stored[row.theirs].shape, row.shape(shape, config)
             if tuple(found) != expected:
                 raise ValueError(
-                    f"The config calls for {row.theirs} {list(expected)}, but in {source} it has another shape. "
+                    f"By the config, {row.theirs} has the shape {list(expected)}, but not in {source}. "
                     f"Correct the config, or get the weights that belong to it. Received: {list(found)}"
                 )
     in_order = {name: sorted(rows[name], key=lambda row: row.part or 0) for name in shapes}

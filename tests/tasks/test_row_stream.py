@@ -135,7 +135,12 @@ def test_any_text(tmp_path_factory, suffix, parts, skip):
         ("a.csv", QUOTED + '"open,a\n', {}, r"a.csv, line 10: the row that begins here has wrong quotes"),
         ("a.csv", "one,two\nx,y\n", {}, r"a.csv has no column 'text'. Name one of its columns: 'one', 'two'"),
         ("a.csv", "text,label\n영화,a\n".encode("cp949"), {}, r"a.csv, line 2, is not UTF-8.*cp949 \(Korean"),
-        ("a.csv", QUOTED.encode("utf-16"), {"encoding": "utf-16"}, r"encoding utf-16.*Convert it.*iconv -f utf-16"),
+        (
+            "a.csv",
+            QUOTED.encode("utf-16"),
+            {"encoding": "utf-16"},
+            r"a line in utf-16 .*iconv -f utf-16",
+        ),
         ("a.jsonl", "", {}, r"a.jsonl is empty"),
         ("a.csv", "text,label\n", {}, r"a.csv has no rows"),
         ("a.csv", "text,label\n,a\n,b\n", {"skip_empty": True}, r"Every text in .*a.csv is empty"),
