@@ -157,8 +157,7 @@ class Bert(Model):
         """
         if self._preprocessor is None:
             raise ValueError(
-                "This Bert has no vocabulary, which it needs for text. Put the model's vocab.txt into the folder of "
-                "its weights and load it again, or set one: bert.preprocessor = "
+                "This Bert has no vocabulary for text. Put vocab.txt beside its weights, or set bert.preprocessor = "
                 'keras_bert.Preprocessor(keras_bert.Vocabulary.from_file("vocab.txt")). Received: preprocessor=None'
             )
         return self._preprocessor
