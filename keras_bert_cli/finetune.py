@@ -271,7 +271,7 @@ def _check_combination(context: typer.Context) -> None:
         raise typer.BadParameter("--size and --vocab belong together. Give both for random weights, or neither.")
     if given["seeds"] and is_search:
         raise typer.BadParameter(
-            "--seeds cannot be combined with --grid or --search. To try several seeds there, use --search seed=0,1,2."
+            "--seeds cannot be combined with --grid or --search. In place of --seeds, add --search seed=0,1,2."
         )
     if (given["average"] and not given["seeds"]) or (given["prune"] and not is_search):
         raise typer.BadParameter(

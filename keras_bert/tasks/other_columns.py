@@ -43,8 +43,9 @@ class OtherColumns:
         names = names_of(self)
         if not names or len({*TEXTS, *fields_of(self)}) < len(TEXTS) + len(names):
             raise ValueError(
-                "OtherColumns needs columns whose names differ in letters or digits from each other and from 'text' "
-                f"and 'text_pair'. Rename a column, or add one. Received: {', '.join(map(repr, names)) or 'no columns'}"
+                "OtherColumns needs at least one column, and no two columns that an export would call alike, 'text' and "
+                "'text_pair' included: it writes _ in place of all but letters and digits. Rename or add a column. "
+                f"Received: {', '.join(map(repr, names)) or 'no columns'}"
             )
 
     @classmethod
