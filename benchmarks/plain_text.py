@@ -65,15 +65,18 @@ def main() -> None:
     for column in ("", "texts", "MB", "lower case", "texts that differ", "ids, MB/s", "ids and offsets, MB/s"):
         table.add_column(column, justify="left" if not column else "right")
     os.environ["KERAS_BACKEND"] = "numpy"  # in the other process
+    any_wrong = False
     with ProcessPoolExecutor(1, get_context("spawn")) as other_process:
         for name, (vocabulary, texts, casings) in given.items():
             size = sum(len(text.encode()) for text in texts) / 1e6
             for lowercase in casings:
                 wrong = differing(vocabulary, texts, lowercase)
+                any_wrong |= wrong > 0
                 times = other_process.submit(measured, vocabulary.tokens, texts, lowercase).result()
                 speeds = (f"{size / spent:.1f}" if size > 1 else "" for spent in times)
                 table.add_row(name, f"{len(texts):,}", f"{size:.1f}", "yes" if lowercase else "no", str(wrong), *speeds)
     Console(width=110).print(table)
+    sys.exit(any_wrong)
 
 
 def differing(vocabulary: Vocabulary, texts: Sequence[str], lowercase: bool) -> int:

@@ -272,7 +272,7 @@ def test_soak(server, kit, soak_of):
 def test_soak_with_slow_clients(kit, soak_of):
     """Twenty seconds of what runs for ten minutes with --minutes 10: a real process, slow clients and SIGTERM."""
     words = list(small.VOCABULARY.tokens)
-    with soak_of.served(kit) as (port, process), soak_of.SlowClients(port, kit.name, 8) as slow:
+    with soak_of.export_server(kit) as (port, process, _), soak_of.SlowClients(port, kit.name, 8) as slow:
         found = soak_of.soak(port, process.pid, kit, words, requests=0, clients=64, seed=1, minutes=1 / 3)
         slow.server_is_ending = True
         assert soak_of.stop(process) < soak_of.STOP

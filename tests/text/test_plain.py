@@ -17,6 +17,8 @@ from keras_bert.text.tokenizer import Tokenizer
 from tests.parity import unicode_strings
 from tests.soak import IN_SOAK
 from tests.subprocesses import python
+from tests.tasks.small import KINDS
+from tests.text.answers import save_all
 
 PIECES = [
     *"abcdeu!?가각中Σσς",
@@ -32,6 +34,7 @@ VOCABULARY = Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *PIECES])
 SWITCHES = [(True,), (False,), (True, False), (False, True), (True, None, False)]
 CACHES = tensors.has_text, decode_answers.answer_decoder, decode_entities.entity_decoder
 TEXTS = ["the cat!", "", "a b c d e a b c d e [MASK]", "Jose\u0301 각각, 中中?", "ab " * 30]
+ALL_KINDS = *KINDS, "windows"
 OTHERS = ["a", "b c d", "the eu " * 4, "", "Σ ΑΣ aΣ."]
 
 
@@ -268,21 +271,21 @@ def test_what_needs_tensorflow_says_so():
 @pytest.mark.long
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="once is enough")
 @pytest.mark.parametrize(
-    ("backend", "missing"),
+    ("backend", "missing", "kinds"),
     [
-        pytest.param("torch", "tensorflow,tensorflow_text", marks=IN_SOAK),
-        pytest.param("jax", "tensorflow,tensorflow_text", marks=IN_SOAK),
-        pytest.param("tensorflow", "tensorflow_text", marks=IN_SOAK),
+        ("torch", "tensorflow,tensorflow_text", ("tagger", "answerer")),
+        pytest.param("torch", "tensorflow,tensorflow_text", ALL_KINDS, marks=IN_SOAK),
+        pytest.param("jax", "tensorflow,tensorflow_text", ALL_KINDS, marks=IN_SOAK),
+        pytest.param("tensorflow", "tensorflow_text", ALL_KINDS, marks=IN_SOAK),
     ],
 )
-def test_every_task_answers_the_same(backend, missing, tmp_path):
+def test_every_task_answers_the_same(backend, missing, kinds, tmp_path):
     """Vectors, answers, scores and training of all tasks, in processes with and without these packages."""
-    save = "import sys; from tests.text.answers import save_all; save_all(sys.argv[1])"
-    python(save, str(tmp_path), KERAS_BACKEND="tensorflow")
+    save_all(tmp_path, *kinds)
     run = (
         "import runpy, sys; sys.argv = ['', *sys.argv[1:]]; runpy.run_module('tests.text.answers', run_name='__main__')"
     )
-    found = [json.loads(python(run, how, str(tmp_path), KERAS_BACKEND=backend)) for how in ("none", missing)]
+    found = [json.loads(python(run, how, str(tmp_path), *kinds, KERAS_BACKEND=backend)) for how in ("none", missing)]
     numbers = [[one for one in flat(part) if isinstance(one, float)] for part in found]
     np.testing.assert_allclose(*numbers, atol=1e-5, rtol=1e-5)
     assert [one for one in flat(found[0]) if not isinstance(one, float)] == [
