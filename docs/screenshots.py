@@ -13,6 +13,7 @@ RUNS is a folder with the models, which were trained by these commands on two co
     keras-bert pretrain ... --output RUNS/world    # as in examples/demo.py, act two
     task = MultipleChoice(load("RUNS/world"))      # trained as in examples/choose.py, saved as RUNS/stories.keras
     TextRegressor(load("minilm"), pairs="cosine")  # not trained, saved as RUNS/similar.keras
+    RUNS/support.keras    # from examples/demo.py, act one
     TextClassifier.load("RUNS/film.keras").write_report("RUNS/report", texts, ids)    # on sst2.dev.tsv
 """
 
@@ -31,6 +32,7 @@ from selenium.webdriver.common.by import By
 HERE = Path(__file__).parent / "page"
 SHOTS = {  # for each model its pictures, each with the tool, and the texts of the boxes from the first on
     "film.keras": {"labels": ("Labels", ["A slow start, but what a warm, funny and moving ending."])},
+    "support.keras": {"support": ("Labels", ["Why did the monthly fee go up?"])},
     "similar.keras": {"score": ("Score", ["A man is playing a guitar.", "Someone plays an instrument."])},
     "minilm": {
         "nearest": ("Nearest of a list", ["I forgot my login."]),

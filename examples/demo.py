@@ -168,8 +168,8 @@ def serve(export: str, question: dict) -> None:
     command = f"keras-bert serve {export} --port {port}"
     url, body = f"http://127.0.0.1:{port}/v1/models/{Path(export).name}", json.dumps(question, ensure_ascii=False)
     announce(
-        "Start a development server and send it a request. It also has a page to play with, at its address.",
-        f"$ {command} &\n$ curl {url}:predict -d '{body}'",
+        "Start a development server, send it a request, and ask for its page to play with, which README shows.",
+        f"$ {command} &\n$ curl {url}:predict -d '{body}'\n$ curl http://127.0.0.1:{port}/ | wc -c",
     )
     with subprocess.Popen(command.split(), env=ENVIRONMENT) as server:
         try:
@@ -177,6 +177,8 @@ def serve(export: str, question: dict) -> None:
                 time.sleep(0.2)
             with urlopen(f"{url}:predict", body.encode()) as answer:
                 print(json.dumps(json.load(answer), ensure_ascii=False, indent=2), flush=True)
+            with urlopen(f"http://127.0.0.1:{port}/") as page:
+                print(f"\nThe page is one HTML file of {len(page.read()) // 1000} kB.", flush=True)
         finally:
             server.terminate()
 
