@@ -148,7 +148,8 @@ class PlainWordPiece:
     ) -> None:
         self._most = most
         stand_ins = stand_ins or {}
-        pieces = {stand_ins.get(token, token): id for id, token in enumerate(tokens)}
+        taken = {*stand_ins.values()}  # no normalized word has these control characters from the text itself
+        pieces = {stand_ins.get(token, token): id for id, token in enumerate(tokens) if token not in taken}
         self._first = {piece: id for piece, id in pieces.items() if piece}
         self._inner = {piece[2:]: id for piece, id in pieces.items() if len(piece) > 2 and piece.startswith("##")}
         self._unknown = (pieces[stand_ins.get("[UNK]", "[UNK]")],)

@@ -27,8 +27,10 @@ class WordPiece:
         from tensorflow_text import FastWordpieceTokenizer
 
         stand_ins = stand_ins or {}
-        # The C++ builder stops reading a piece at a NUL. No normalized word has one, so such a piece is never found.
-        pieces = [f"\x7f{number}" if "\0" in token else token for number, token in enumerate(tokens)]
+        # No normalized word has a NUL, at which the C++ builder stops reading a piece, or another control character of
+        # the text. Such pieces are never found, so they get names that are never found either.
+        taken = {"\0", *stand_ins.values()}
+        pieces = [f"\x7f{number}" if taken & {*token} else token for number, token in enumerate(tokens)]
         long = next((piece for piece in pieces if len(piece.removeprefix("##").encode()) > _MAX_BYTES), None)
         if long is not None:
             raise ValueError(

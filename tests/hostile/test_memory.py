@@ -25,7 +25,7 @@ def status(name):
 
 
 def peak(call, texts, size):
-    """The bytes of memory that a call needs for each byte of its texts, its answer included."""
+    """The bytes of memory that a call needs for each byte of its inputs, its answer included."""
     ctypes.CDLL(None).malloc_trim(0)
     with open("/proc/self/clear_refs", "w") as file:
         file.write("5")  # resets the peak
@@ -33,21 +33,29 @@ def peak(call, texts, size):
     answer = call(texts)
     found = status("VmHWM")
     del answer
-    return (found - before) / size
+    return (found - before) / (size * getattr(call, "copies", 1))
 
 
-def answered(call):
-    """A call of a tagger's export, which refuses texts whose answer would be too large, as a call that never fails."""
+def asked(function):
+    """A signature as a function of the texts that each of its inputs gets.
+
+    A choice gets them as both endings. A tagger's export refuses texts whose answer would be too large.
+    """
     import tensorflow as tf
 
+    ranks = {name: spec.shape.rank for name, spec in function.structured_input_signature[1].items()}
+
     def ask(texts):
+        column = tf.constant(texts)
+        endings = tf.stack([column, column], 1)
         try:
-            return call(texts)
+            return function(**{name: column if rank == 1 else endings for name, rank in ranks.items()})
         except tf.errors.InvalidArgumentError as error:
             if "Send long texts in requests of their own." not in error.message:
                 raise
             return None
 
+    ask.copies = sum(ranks.values())
     return ask
 
 
@@ -122,22 +130,30 @@ def of_exports(folder, rounds, seed):
         "classifier": keras_bert.TextClassifier(bert, labels=("bad", "good")),
         "tagger": keras_bert.TokenTagger(bert, labels=("O", "B-A", "I-A")),
         "answerer": keras_bert.QuestionAnswerer(bert),
+        "choice": keras_bert.MultipleChoice(bert, choices=2),
+        "pretrainer": keras_bert.Pretrainer(bert),
     }
     calls = {}
     for name, model in models.items():
         keras_bert.export(model, folder / name)
         preprocess, text = (tf.saved_model.load(f"{folder / name}/{part}/1") for part in ("preprocess", "text"))
-        calls[f"{name}: preprocess"] = preprocess
-        calls[f"{name}: tokenize_with_offsets"] = preprocess.tokenize_with_offsets
-        function = text.signatures["serving_default"]
-        names = list(function.structured_input_signature[1])
-        calls[f"{name}: text"] = answered(
-            lambda texts, ask=function, names=names: ask(**{one: tf.constant(texts) for one in names})
-        )
-    calls = {name: call for name, call in calls.items() if name.startswith("encoder: ") or name.endswith("text")}
+        if name == "encoder":  # the same for all models
+            calls["preprocess"], calls["tokenize_with_offsets"] = preprocess, preprocess.tokenize_with_offsets
+            calls |= {one: asked(preprocess.signatures[one]) for one in ("pieces", "pieces_pair")}
+        for signature, function in text.signatures.items():
+            specs = function.structured_input_signature[1]  # tf.train.Examples are `inputs`
+            if "inputs" not in specs and all(spec.dtype == tf.string for spec in specs.values()):
+                calls[f"{name}: {signature}"] = asked(function)
     found = of_worst(calls, rounds, seed)
-    with serving(find_models(folder / "classifier"), "classifier") as post:
-        found |= of_worst({"serve": lambda texts: post({"instances": texts})}, rounds, seed)
+    # The limit on pieces would refuse the larger requests.
+    with serving(find_models(folder / "classifier"), "classifier", max_pieces=10**7) as post:
+
+        def answer(texts):
+            status, found = post({"instances": texts})
+            assert status == 200, found
+            return found
+
+        found |= of_worst({"serve": answer}, rounds, seed)
     return found
 
 

@@ -160,6 +160,18 @@ def test_hangul_is_split_into_jamo_only_if_accents_are_stripped(korean):
     assert not any(ord(c) in syllables for piece in Tokenizer(korean).tokens(text) for c in piece)
 
 
+@pytest.mark.parametrize("engine", [Tokenizer, PlainTokenizer])
+def test_control_characters_as_pieces(engine):
+    """A text has none after normalization, though they stand for special tokens there."""
+    special, letters = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"], ["a", "##b"]
+    controls = [*map(chr, (*range(1, 10), *range(11, 32))), "##\x01", "\x05b"]
+    texts = ["a[MASK]ab \x05 \x01 [SEP]", "".join(map(chr, range(1, 9)))]
+    with_controls = engine(Vocabulary([*special, *letters, *controls]), special_tokens_in_text=True)
+    without = engine(Vocabulary([*special, *letters]), special_tokens_in_text=True)
+    assert nested(with_controls.tokenize(texts)) == nested(without.tokenize(texts))
+    assert nested(without.tokenize(texts)) == [[[5], [4], [5, 6], [3]], []]
+
+
 def test_special_tokens_in_text():
     vocabulary = Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "[", "]", "mask", "##b"])
     text = "a[MASK]b [mask] \x05ab [MA\x00SK]"
