@@ -36,9 +36,10 @@ def attention(bert: Any, texts: Any) -> Attention:
 
 
 def map_model(bert: Any) -> keras.Model:
-    """A model from the inputs of a `Bert` to the maps of each block."""
+    """A model from the inputs of a `Bert` to `maps`, a map of each block."""
     # Not the model's own layer, whose dict Keras would return as a flat list.
     padding = Padding(dtype=bert.dtype_policy, name="map_padding")(bert.input["input_mask"])
     blocks = [bert.get_layer(f"layer_{i}_attention_qkv").output for i in range(bert.config.num_hidden_layers)]
     heads = bert.config.num_attention_heads
-    return keras.Model(bert.input, [AttentionMap(heads, dtype=bert.dtype_policy)(qkv, padding) for qkv in blocks])
+    maps = [AttentionMap(heads, dtype=bert.dtype_policy)(qkv, padding) for qkv in blocks]
+    return keras.Model(bert.input, {"maps": maps})  # a plain list of one output Keras would return as that output

@@ -219,7 +219,7 @@ class Bert(Model):
         (2, (1, 2, 4, 4))
         """
         # The model of the maps is no attribute of this one: Keras would build it whenever it saves this one.
-        return self.own_runners.get("attention_maps", self, lambda: map_model(self)).on_inputs(inputs)
+        return self.own_runners.get("attention_maps", self, lambda: map_model(self)).on_inputs(inputs)["maps"]
 
     # === Layers by name ===
 

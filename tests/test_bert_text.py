@@ -1,5 +1,7 @@
 """Bert with a vocabulary: set, saved, and the attention between pieces; runs on every backend."""
 
+import dataclasses
+
 import keras
 import numpy as np
 import pytest
@@ -57,6 +59,10 @@ def test_attention_maps_by_hand(bert, preprocessor):
 def test_attention_of_one_text_a_pair_and_none(bert, preprocessor):
     bert.preprocessor = preprocessor
     assert bert.attention("a").maps.shape == (2, 1, 2, 3, 3)
+    one = Bert(dataclasses.replace(CONFIG, num_hidden_layers=1), preprocessor)
+    for layer in one.layers:
+        layer.set_weights(bert.get_layer(layer.name).get_weights())
+    np.testing.assert_allclose(one.attention("a").maps, bert.attention("a").maps[:1], atol=1e-6)
     assert bert.attention(("a", "b c")).pieces == [["[CLS]", "a", "[SEP]", "b", "c", "[SEP]"]]
     with pytest.raises(ValueError, match="at least one text"):
         bert.attention([])

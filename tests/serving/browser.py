@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import statistics
 import time
 from pathlib import Path
 
@@ -68,10 +69,13 @@ class PageInBrowser:
     def open(self, url, *, width=1200, scheme="light"):
         media = [{"name": "prefers-color-scheme", "value": scheme}]
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": media})
+        self.resize(width)
+        self.driver.get(url)
+
+    def resize(self, width):
         # A window is at least 500 wide.
         metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
-        self.driver.get(url)
 
     def js(self, code, *arguments):
         return self.driver.execute_script(code, *arguments)
@@ -119,6 +123,20 @@ class PageInBrowser:
 
     def errors(self):
         return [entry["message"] for entry in self.driver.get_log("browser") if entry["level"] == "SEVERE"]
+
+    def median_drawn(self):
+        """The median of the milliseconds in which at least five answers were drawn, as the page itself measures it."""
+        drawn = self.js("return performance.getEntriesByName('answer drawn').map((one) => one.duration)")
+        assert len(drawn) >= 5
+        return statistics.median(drawn)
+
+    def fits(self, width):
+        """Whether nothing scrolls sideways in a window of this width, details included."""
+        self.resize(width)
+        self.js("document.querySelectorAll('details').forEach((one) => (one.open = true))")
+        return self.js(
+            "return document.documentElement.scrollWidth <= innerWidth && innerWidth === arguments[0]", width
+        )
 
     def violations(self):
         """What axe-core finds that is serious."""

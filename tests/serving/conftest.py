@@ -21,6 +21,7 @@ def kit(tmp_path_factory):
     our_folder.write_checkpoint(small.checkpoint("classifier", num_hidden_layers=1, labels=LABELS), folder / "model")
     (folder / "model" / "metrics.json").write_text(json.dumps(METRICS | {"epochs": [{"epoch": 1}]}))
     command = ["export", str(folder / "model"), "--name", NAME, "--output", str(folder), "--seq-length", "12"]
+    command.append("--attention")
     result = CliRunner().invoke(app, command, catch_exceptions=False)
     assert result.exit_code == 0
     assert "TextClassifier\tversion 1" in result.output

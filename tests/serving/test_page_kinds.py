@@ -4,6 +4,7 @@ import contextlib
 import json
 
 import keras
+import numpy as np
 import pytest
 
 import keras_bert
@@ -31,7 +32,7 @@ def opened(browser, tmp_path):
 
     @contextlib.contextmanager
     def open(model, attention=False):
-        preprocessor = model.bert.preprocessor
+        preprocessor = (model if isinstance(model, keras_bert.Bert) else model.bert).preprocessor
         preprocessor.vocabulary.save(tmp_path / "vocab.txt")
         make = answers_to_texts if isinstance(model, Task) else vectors_of_texts
         root, signatures = make(model, LENGTH, tmp_path / "vocab.txt", attention)
@@ -46,6 +47,7 @@ def opened(browser, tmp_path):
             assert browser.text("#error") == ""
             assert browser.errors() == []
             assert browser.violations() == []
+            assert browser.fits(320)
 
     return open
 
@@ -162,6 +164,10 @@ def test_pretrainer(opened):
             text = expected[place].text
             page.until(lambda text=text: page.js("return document.querySelector('textarea').value") == text)
 
+        assert page.median_drawn() <= 100
+        assert page.fits(320)
+        page.resize(900)
+
         page.choose("Next sentence")
         page.until(lambda: "is_next" in page.text("#answer-request pre"))
         found = pretrainer.is_next(*page.js("return [...document.querySelectorAll('textarea')].map((x) => x.value)"))
@@ -186,6 +192,26 @@ def test_pretrainer(opened):
         share = maps.maps[1, 0, 1, 2].max()
         assert "Layer 1, head 1" in page.text("#answer p")
         assert f"{100 * share:.0f}" in page.text("#answer .hint").replace(".", " ").split()
+
+
+def test_encoder(opened):
+    """Twelve heads in a row, as BERT's base has them, are wider than a narrow window."""
+    bert = small_bert(hidden_size=24, num_attention_heads=12)
+    texts = ["the film was good", "Anna lives in Rome"]
+    with opened(bert, attention=True) as page:
+        assert page.texts("#tools label") == ["Two texts", "Nearest of a list", "Attention"]
+        write(page, 1, texts[0])
+        write(page, 2, texts[1])
+        asked(page, texts[1])
+        one, other = bert.embed(texts)
+        cosine = one @ other / np.linalg.norm(one) / np.linalg.norm(other)
+        assert abs(float(page.text("#said").removeprefix("Cosine ")) - cosine) <= 1e-4
+        page.choose("Attention")
+        page.until(lambda: len(page.texts(".heads button")) == 12)
+        page.find(".heads button:nth-child(12)").click()
+        share = bert.attention(texts[0]).maps[0, 0, 11, 0].max()
+        assert "Layer 0, head 11" in page.text("#answer p")
+        page.until(lambda: f"{100 * share:.0f}" in page.text("#answer .hint").replace(".", " ").split())
 
 
 @keras.saving.register_keras_serializable("tests_page")

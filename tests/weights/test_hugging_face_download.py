@@ -117,6 +117,7 @@ def test_download_then_offline(server, tmp_path):
     *found, missing = done.stdout.splitlines()
     assert found == ["8 24 None", "8 24 None"]
     assert missing.startswith("hf://org/other could not be read")
+    assert 'Or use keras_bert.load("minilm")' in missing
     server.requests.clear()
     offline = _load(server, tmp_path / "cache", "hf://org/model", KERAS_BERT_OFFLINE="1")
     assert offline.returncode == 0, offline.stderr[-2000:]
