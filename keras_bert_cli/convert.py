@@ -1,5 +1,6 @@
 """`keras-bert convert`: a model in any format, written in another."""
 
+from contextlib import nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any, Literal
@@ -39,8 +40,8 @@ def convert(
         raise typer.BadParameter("DIRECTORY is missing. Name a new folder. Received: none")
     if push is not None:
         check_can_push(push)
-    with TemporaryDirectory() as temporary:
-        folder = directory or Path(temporary, "model")
+    with nullcontext(directory) if directory else TemporaryDirectory() as parent:
+        folder = directory or Path(parent, "model")
         done = convert(source, to, folder, cache_dir=cache_dir, local_only=local_only)
         checkpoint = done.checkpoint
         vocabulary = f"{len(checkpoint.vocabulary)} pieces" if checkpoint.vocabulary else "none"

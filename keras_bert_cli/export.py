@@ -67,8 +67,8 @@ def export(
         serving=name,
         source=source,
         metrics=_metrics(Path(source)),
+        finish=lambda: write_kit(directory, name),  # last, since with it TF Serving sees the version in a bucket
     )
-    write_kit(directory, name)  # last, since with it TF Serving sees the version in a bucket
     typer.echo(f"{directory}\t{type(model).__name__}\tversion {version}")
 
 

@@ -2,7 +2,6 @@
 
 import gc
 import os
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -40,6 +39,7 @@ def export(
     serving: str | None = None,
     source: str | os.PathLike | None = None,
     metrics: dict[str, Any] | None = None,
+    finish: Callable[[], object] = lambda: None,
 ) -> None:
     """Write `preprocess/VERSION`, `encoder/VERSION` and `text/VERSION` into a folder, or a bucket such as gs://....
 
@@ -52,7 +52,8 @@ def export(
     outputs stay float32. overwrite: replace this version if it exists. attention: `text` also gets the signature
     `attention`, with the maps of all layers for one text. serving: the name under which TF Serving serves the model,
     for the requests that warm it up. source, metrics: for the manifest: where the weights come from, by default what
-    `load` was given, and their scores.
+    `load` was given, and their scores. finish: called when all parts are in their places; if it fails or the process is
+    killed in it, the version counts as unfinished, and the next export removes it.
 
     >>> import tempfile, tensorflow as tf
     >>> from keras_bert import BertConfig, Preprocessor, Vocabulary
@@ -76,9 +77,9 @@ def export(
         "seq_length": length,
         "dtype": "int8" if dtype == "int8" else bert.dtype_policy.name,
     }
-    with tempfile.TemporaryDirectory() as made, new_version(directory, version, overwrite) as staged:
+    with new_version(directory, version, overwrite, finish) as staged:
         owner = "text" if isinstance(model, Task) else "encoder"  # which has every weight, the head included
-        vocab_file = Path(made) / VOCABULARY
+        vocab_file = staged / VOCABULARY
         bert.preprocessor.vocabulary.save(vocab_file)
         for part, make in _parts(model, length, vocab_file, attention).items():
             folder = staged / part / str(version)

@@ -4,14 +4,18 @@ import ctypes
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from keras_bert.lazy import tf
-from keras_bert.storage import exists, is_remote, lock
+from keras_bert.storage import exists, in_use, is_remote, locked_folder
 
 PARTS = ("preprocess", "encoder", "text")  # the folders of one export, each with numbered versions
+
+# Beside them, the folder of a version that is being written, and its name while the parts of a version that did not
+# exist are placed. A process holds a lock on it. The names are not numbers, so TF Serving ignores them.
+_WRITING, _PLACING = ".partial-", ".placing-"
 
 
 def served_name(export: str, part: str) -> str:
@@ -20,10 +24,15 @@ def served_name(export: str, part: str) -> str:
 
 
 @contextmanager
-def new_version(directory: str | os.PathLike, version: int, overwrite: bool) -> Iterator[Path]:
+def new_version(
+    directory: str | os.PathLike, version: int, overwrite: bool, finish: Callable[[], object] = lambda: None
+) -> Iterator[Path]:
     """A folder to write PART/VERSION into; if nothing fails, they are then moved to their places in the directory.
 
     A version is all of its parts: `overwrite` removes every part of the version that it replaces.
+
+    finish: called when the parts are in their places. If it fails, they are moved back. If the process is killed before
+    it has returned, the next export removes the parts.
     """
     directory = os.fspath(directory)
     places = {part: os.path.join(directory, part, str(version)) for part in PARTS}
@@ -35,16 +44,28 @@ def new_version(directory: str | os.PathLike, version: int, overwrite: bool) -> 
             )
     if is_remote(directory):
         check_free(version, places.values(), overwrite)
-        with tempfile.TemporaryDirectory() as made:
-            yield Path(made)
-            _upload(Path(made), places)
+        with tempfile.TemporaryDirectory() as temporary:
+            yield Path(temporary)
+            _upload(Path(temporary), places)
+        finish()
         return
     os.makedirs(directory, exist_ok=True)
-    _remove_dead(directory)
-    with _partial_folder(directory, version) as made:
-        check_free(version, places.values(), overwrite)
-        yield made
-        _put_all([(made / part / str(version), Path(place)) for part, place in places.items()])
+    _remove_dead(Path(directory))
+    made = Path(directory, _WRITING + str(version))
+    placing = Path(directory, _PLACING + str(version))
+    with locked_folder(made):
+        if any(made.iterdir()):  # it is of a process that ended just now, or the file system has no locks
+            raise in_use(made)
+        try:
+            if placing.exists():
+                raise in_use(placing)
+            check_free(version, places.values(), overwrite)
+            yield made
+            if not any(map(exists, places.values())):
+                made = made.rename(placing)
+            _put_all([(made / part / str(version), Path(place)) for part, place in places.items()], finish)
+        finally:
+            shutil.rmtree(made)
 
 
 def check_free(version: int, places: Iterable[str | os.PathLike], overwrite: bool) -> None:
@@ -57,37 +78,30 @@ def check_free(version: int, places: Iterable[str | os.PathLike], overwrite: boo
         )
 
 
-@contextmanager
-def _partial_folder(directory: str, version: int) -> Iterator[Path]:
-    """A folder for this version that no other process uses; its name is not a number, so TF Serving ignores it."""
-    made = Path(directory) / f".partial-{version}"
-    lock_file = Path(f"{made}.lock")
-    with lock(lock_file):
-        made.mkdir()
-        try:
-            yield made
-        finally:
-            shutil.rmtree(made)
-            lock_file.unlink()
+def _remove_dead(directory: Path) -> None:
+    """Remove what killed exports left, and the parts of a version whose export was killed while it placed them."""
+    for name in (_WRITING, _PLACING):
+        for made in directory.glob(f"{name}*/"):
+            with suppress(RuntimeError, OSError), locked_folder(made, make=False):
+                version = made.name.removeprefix(name)
+                for part in PARTS if name == _PLACING else ():
+                    if (place := directory / part / version).exists():  # moved first: TF Serving never sees half of it
+                        _swap(place, made / part / version)
+                shutil.rmtree(made)
 
 
-def _remove_dead(directory: str) -> None:
-    """Remove what exports left that were killed: the system has freed their locks."""
-    for lock_file in Path(directory).glob(".partial-*.lock"):
-        with suppress(RuntimeError), lock(lock_file):
-            shutil.rmtree(lock_file.with_suffix(""), ignore_errors=True)
-            lock_file.unlink()
-
-
-def _put_all(moves: list[tuple[Path, Path]]) -> None:
-    """Swap new folders with those in their places; if one cannot be swapped, the others are swapped back."""
-    for number, (new, place) in enumerate(moves):
-        try:
-            _swap(new, place)
-        except OSError:
-            for back in moves[:number]:
-                _swap(*back)
-            raise
+def _put_all(moves: list[tuple[Path, Path]], finish: Callable[[], object]) -> None:
+    """Swap new folders with those in their places, and call `finish`; if something fails, they are swapped back."""
+    done = []
+    try:
+        for move in moves:
+            _swap(*move)
+            done.append(move)
+        finish()
+    except BaseException:
+        for back in done:
+            _swap(*back)
+        raise
 
 
 def _swap(a: Path, b: Path) -> None:

@@ -36,6 +36,7 @@ def write_runtime_folder(
     folder = Path(directory) / format / str(version)
     check_free(version, [folder], overwrite)
     finished = folder.with_name(f".{version}.finished")
+    shutil.rmtree(finished, ignore_errors=True)  # of an export that was killed
     with new_folder(finished) as made:
         write_settings(model, made / EXTRA)
         getattr(model, "bert", model).preprocessor.vocabulary.save(made / VOCABULARY)

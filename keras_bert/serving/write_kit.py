@@ -36,7 +36,7 @@ _SAMPLES = {
 
 
 def write_kit(directory: str | os.PathLike, name: str) -> None:
-    """Write the files into the folder `serving` of an export, for the versions that it has.
+    """Write the files into the folder `serving` of an export, for the versions that it has; models.config last.
 
     For a bucket, models.config names the bucket's folders, which TF Serving reads itself; otherwise it names the
     folders of the container.
@@ -55,7 +55,8 @@ def write_kit(directory: str | os.PathLike, name: str) -> None:
         **_asked(f"{directory}/text/{found['text'][0]}"),
     }
     make_folder(f"{directory}/{FOLDER}")
-    for template in files("keras_bert.serving").joinpath("templates").iterdir():
+    templates = files("keras_bert.serving").joinpath("templates").iterdir()
+    for template in sorted(templates, key=lambda template: template.name.startswith("models.config")):
         text = Template(template.read_text(encoding="utf-8")).substitute(values)
         write_text(f"{directory}/{FOLDER}/{template.name.removesuffix('.template')}", text)
 

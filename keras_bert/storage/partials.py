@@ -31,14 +31,15 @@ def partial(temporary: str, make: Callable[[str], object]) -> Iterator[None]:
         try:
             with suppress(OSError):  # a file system without locks
                 fcntl.flock(handle, fcntl.LOCK_EX)
-            if _is(handle, temporary):  # otherwise it was removed before it was locked
+            if same_file(handle, temporary):  # otherwise it was removed before it was locked
                 yield
                 return
         finally:
             os.close(handle)
 
 
-def _is(handle: int, path: str) -> bool:
+def same_file(handle: int, path: str | os.PathLike) -> bool:
+    """Whether an open file or folder is still the one at this path."""
     try:
         return os.path.samestat(os.fstat(handle), os.stat(path))
     except FileNotFoundError:

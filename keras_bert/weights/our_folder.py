@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_bert.config import BertConfig
-from keras_bert.storage import new_folder, read_json, write_json
+from keras_bert.storage import new_file, new_folder, read_json, write_json
 from keras_bert.vectors import Pooling
 from keras_bert.weights import weights_h5
 from keras_bert.weights.checkpoint import Checkpoint, Head, changed_text_settings, refuse_lost_heads
@@ -92,6 +92,12 @@ def cannot_hold(checkpoint: Checkpoint) -> dict[str, str]:
 
 def write_checkpoint(checkpoint: Checkpoint, folder: Path) -> None:
     """Write our folder; Keras's own `load_weights` reads its weights too."""
+    with new_folder(folder) as partial:
+        write_files(checkpoint, partial)
+
+
+def write_files(checkpoint: Checkpoint, folder: Path) -> None:
+    """Write the files of our folder into one that exists. The weights come last: with them, it is complete."""
     refuse_lost_heads(checkpoint, cannot_hold(checkpoint))
     arrays = dict(checkpoint.weights)
     for head in checkpoint.heads.values():
@@ -105,14 +111,14 @@ def write_checkpoint(checkpoint: Checkpoint, folder: Path) -> None:
         for name, head in checkpoint.heads.items()
         if head.labels or head.multi_label
     }
-    with new_folder(folder) as partial:
-        entries = ((groups.get(name, f"heads/{name}"), name, stored) for name, stored in layers.items())
-        weights_h5.write_weights(partial / WEIGHTS, entries)
-        if settings:
-            write_json(partial / _HEADS, settings)
-        write_pooling(checkpoint.pooling, partial)
-        checkpoint.config.to_json(partial / CONFIG)
-        checkpoint.write_text(partial, **checkpoint.text_settings)
+    if settings:
+        write_json(folder / _HEADS, settings)
+    write_pooling(checkpoint.pooling, folder)
+    checkpoint.config.to_json(folder / CONFIG)
+    checkpoint.write_text(folder, **checkpoint.text_settings)
+    entries = ((groups.get(name, f"heads/{name}"), name, stored) for name, stored in layers.items())
+    with new_file(folder / WEIGHTS) as temporary:
+        weights_h5.write_weights(Path(temporary), entries)
 
 
 def write_pooling(pooling: Pooling | None, folder: Path) -> None:

@@ -85,7 +85,7 @@ def write_weights(path: Path, groups: Iterable[tuple[str, str, list[Stored]]]) -
     """Write (group, layer name, arrays) as Keras's save_weights lays them out."""
     import h5py
 
-    with h5py.File(path, "w") as file:
+    with h5py.File(path, "w", locking=False) as file:  # whoever makes the path holds a lock already, see `new_file`
         for group, name, arrays in groups:
             entry = file.create_group(f"{group}/vars")
             entry.attrs["name"] = name

@@ -1,5 +1,6 @@
 """A version of an export appears completely or not at all, on a disk and in a bucket, whatever was there before."""
 
+import itertools
 import os
 import signal
 import threading
@@ -95,21 +96,37 @@ def test_two_exports_of_one_version_at_once(tmp_path):
     assert sorted(entry.name for entry in tmp_path.iterdir()) == sorted(PARTS)
 
 
-def _killed(directory):
-    with new_version(directory, 1, overwrite=False) as staged:
-        (staged / "text").mkdir()
-        os.kill(os.getpid(), signal.SIGKILL)
+def _killed(directory, version, overwrite, name, number):
+    """Write a version, and be killed at this call of a function of the module."""
+    function, calls = getattr(placing.shutil if name == "rmtree" else placing, name), itertools.count(1)
+
+    def call(*arguments):
+        if next(calls) == number:
+            os.kill(os.getpid(), signal.SIGKILL)
+        function(*arguments)
+
+    setattr(placing.shutil if name == "rmtree" else placing, name, call)
+    _write(directory, version, content="killed", overwrite=overwrite)
 
 
 @pytest.mark.long
-def test_what_a_killed_export_left_is_removed(tmp_path):
-    """By the next export, whichever version that is."""
-    process = FORKS.Process(target=_killed, args=(tmp_path,))
-    process.start()
-    process.join()
-    assert [entry.name for entry in tmp_path.iterdir() if entry.is_dir()]
-    _write(tmp_path, version=2)
+@pytest.mark.parametrize(("name", "number"), [("_put_all", 1), ("_swap", 2), ("_swap", 3), ("rmtree", 1)])
+def test_a_killed_export(tmp_path, name, number):
+    """The same export succeeds, the next one removes what it left, and versions that exist are not touched."""
+    _write(tmp_path, 1, content="old")
+    before = _files(tmp_path)
+    for version, overwrite in ((2, False), (1, True)):
+        process = FORKS.Process(target=_killed, args=(tmp_path, version, overwrite, name, number))
+        process.start()
+        process.join()
+        assert process.exitcode == -signal.SIGKILL
+        if not overwrite:
+            with pytest.raises(FileExistsError, match="Version 1"):
+                _write(tmp_path, 1)
+            assert _files(tmp_path).keys() == before.keys()
+        _write(tmp_path, version, content="new", overwrite=overwrite)
     assert sorted(entry.name for entry in tmp_path.iterdir()) == sorted(PARTS)
+    assert {file.read_text() for file in tmp_path.rglob("*.*") if file.is_file()} == {"new"}
 
 
 def test_a_part_that_cannot_be_placed(tmp_path, monkeypatch):

@@ -19,7 +19,7 @@ FAULTS = {
     "download": "kill full clock",
     "pretrain": "kill",
     "finetune": "kill",
-    "export": "kill",
+    "export": "kill full",
 }
 
 

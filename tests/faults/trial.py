@@ -1,4 +1,7 @@
-"""A trial: a command is disturbed at a random step and given again, and must leave what an undisturbed one leaves."""
+"""A trial: a command is disturbed at a random step and given again, and must leave what an undisturbed one leaves.
+
+That is its output, the inputs as they were, and nothing in the folder for temporary files but those of other packages.
+"""
 
 import json
 import os
@@ -12,6 +15,7 @@ from typing import NamedTuple
 from tests.faults.commands import SAME_RESULT, contents
 
 ROOT = Path(__file__).resolve().parents[2]
+AUTOGRAPH = "__autograph_generated_file"  # TensorFlow writes such Python files, and deletes them when a process exits
 
 
 class Fault(NamedTuple):
@@ -82,6 +86,10 @@ class Host:
             assert code == 0, f"{where}, then with {code}: {self.log(folder)}"
             assert _differences(found, expected) == [], f"{where}: {_differences(found, expected)}"
             how = "recovered"
+        inputs = _differences(contents(folder / "inputs"), contents(self.folder / "prepared" / "inputs"))
+        assert inputs == [], f"{where} changed its inputs: {inputs}"
+        left = [path.name for path in (self.folder / "tmp").iterdir() if not path.name.startswith(AUTOGRAPH)]
+        assert left == [], f"{where} left temporary files: {left}"
         shutil.rmtree(folder)
         return f"{where}: {how}"
 

@@ -116,6 +116,9 @@ def _weights(directory: str) -> str:
 
 def write_model(pretrainer: Any, directory: str) -> None:
     """Write the finished model in the package's own format. The weights come last: with them, it is complete."""
+    if not storage.is_remote(directory):
+        our_folder.write_files(Checkpoint.of(pretrainer), Path(directory))
+        return
     with tempfile.TemporaryDirectory() as folder:
         written = Path(folder) / "model"
         our_folder.write_checkpoint(Checkpoint.of(pretrainer), written)
