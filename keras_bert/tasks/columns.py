@@ -1,7 +1,9 @@
 """The columns that users pass, as plain lists. Errors name the row."""
 
+import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from types import GeneratorType
 from typing import Any
 
 import keras
@@ -115,6 +117,25 @@ def is_packed(x: Any) -> bool:
     if isinstance(x, keras.utils.PyDataset) or hasattr(x, "__next__"):
         return True
     return _is_dataset(x) and isinstance(_example(x.element_spec)[0], dict)
+
+
+def packed_batches(x: Any) -> Any:
+    """The same for Keras, unless the first batch of a PyDataset or a generator has texts."""
+    if isinstance(x, keras.utils.PyDataset):
+        batch = x[0] if x.num_batches != 0 else None
+    elif isinstance(x, GeneratorType):
+        read = list(itertools.islice(x, 1))
+        batch, x = read[0] if read else None, (one for one in itertools.chain(read, x))
+    else:
+        return x
+    for value in keras.tree.flatten(batch[0] if isinstance(batch, tuple) else batch):
+        dtype = getattr(value, "dtype", None)
+        if isinstance(value, str | bytes) or dtype == "string" or getattr(dtype, "kind", None) in ("U", "S", "O"):
+            raise TypeError(
+                "A PyDataset or a generator yields texts, but it must yield packed ids. Pass the texts as a list or a "
+                f"tf.data, or yield dicts that `task.bert.preprocessor` returns. Received: {type(x).__name__}"
+            )
+    return x
 
 
 def columns_of(x: Any, y: Any = None, weights: Any = None, *, ranks: tuple[int, ...] = (0,)) -> tuple[Any, Any, Any]:

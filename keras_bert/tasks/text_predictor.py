@@ -13,6 +13,7 @@ from keras_bert.tasks.columns import (
     count_of,
     is_packed,
     is_table,
+    packed_batches,
     rows_of,
     table_columns,
 )
@@ -55,7 +56,7 @@ class TextPredictor(SavedTask):
     def predict(self, x: Any, batch_size: int | None = None, verbose: Any = "auto", **options: Any) -> Any:
         """Logits in the order of the examples; for tokens, `beyond_length` after the end of a row."""
         if is_packed(x):
-            return super().predict(x, batch_size, verbose, **options)
+            return super().predict(packed_batches(x), batch_size, verbose, **options)
         refuse_options(options, "On text")
         rows = count_of("batch_size", batch_size, 32)
         logits = self.logits(self.examples(self._columns(x, labels=False)[0]), rows)

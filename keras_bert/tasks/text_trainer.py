@@ -9,7 +9,7 @@ import keras
 from keras import ops
 
 from keras_bert.tasks.callback_order import in_order
-from keras_bert.tasks.columns import count_of, is_packed, is_table, part_of, rows_of, split_columns
+from keras_bert.tasks.columns import count_of, is_packed, is_table, packed_batches, part_of, rows_of, split_columns
 from keras_bert.tasks.distillation import Distillation
 from keras_bert.tasks.epoch_position import EpochPosition
 from keras_bert.tasks.finetune_recipe import FinetuneRecipe, steps_of
@@ -139,7 +139,7 @@ class TextTrainer(Student):
                 f"Received: class_weight={class_weight!r}"
             )
         steps: int | None = options.get("steps_per_epoch")
-        packed = is_packed(x)
+        x, packed = packed_batches(x), is_packed(x)
         if isinstance(x, RowStream) or initial_step or max_steps is not None:
             self._check_resumable(x, packed, shuffle, initial_step, max_steps)
         if packed:
@@ -248,7 +248,7 @@ class TextTrainer(Student):
             self._compile_by(FinetuneRecipe(), steps=1, level=logging.DEBUG)  # so that a later fit compiles again
         if is_packed(x):
             options["sample_weight"] = sample_weight
-            return super().evaluate(x, self.target_ids(y), batch_size, verbose, **options)
+            return super().evaluate(packed_batches(x), self.target_ids(y), batch_size, verbose, **options)
         columns: Any = self._columns(x, y, sample_weight)
         rows = count_of("batch_size", batch_size, 32)
         by_name = options.pop("return_dict", False)

@@ -22,6 +22,30 @@ def test_packed_inputs_pass_through():
     assert np.isfinite(task.evaluate(x, np.array([0, 1, 0, 1]), verbose=0)[0])
 
 
+class OneBatch(keras.utils.PyDataset):
+    def __init__(self, batch):
+        super().__init__()
+        self.batch = batch
+
+    def __len__(self):
+        return 1
+
+    def __getitem__(self, number):
+        return self.batch
+
+
+@pytest.mark.parametrize("method", ["fit", "evaluate", "predict"])
+@pytest.mark.parametrize("batches", [OneBatch, lambda batch: (one for one in [batch])], ids=["PyDataset", "generator"])
+def test_batches_of_ids_but_not_of_texts(method, batches):
+    task = small_task("classifier")
+    task.compile(keras.optimizers.SGD(0.0), keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    x = {name: array(value).astype("int32") for name, value in task.bert.preprocessor(TEXTS).items()}
+    steps = {"steps_per_epoch" if method == "fit" else "steps": 1}
+    getattr(task, method)(batches((x, np.array([0, 1, 0, 1]))), verbose=0, **steps)
+    with pytest.raises(TypeError, match="yields texts, but it must yield packed ids"):
+        getattr(task, method)(batches((np.array(TEXTS), np.array([0, 1, 0, 1]))), verbose=0)
+
+
 def test_packed_inputs_keep_label_names():
     task = small_task("classifier")
     x = {name: array(value).astype("int32") for name, value in task.bert.preprocessor(TEXTS).items()}
