@@ -1,13 +1,11 @@
 """Bert: ids in, vectors out, as one functional Keras model."""
 
-import contextlib
 import dataclasses
 from collections.abc import Iterable
 from typing import Any
 
 import keras
 
-from keras_bert import kernels
 from keras_bert.attention_maps import Attention, attention, map_model
 from keras_bert.compat import set_untracked
 from keras_bert.config import BertConfig
@@ -339,12 +337,8 @@ class Bert(Model):
         sizes: Any = {"max_position_embeddings": max_position_embeddings, "num_hidden_layers": num_hidden_layers}
         return resize(self, vocabulary=vocabulary, **sizes)
 
-    def export(self, filepath: Any, format: str = "tf_saved_model", **kwargs: Any) -> None:
-        """As in Keras, with `encoder_output_0`, `encoder_output_1` ... in place of the list, which formats refuse."""
+    def exported_outputs(self) -> dict[str, Any]:
+        """With `encoder_output_0`, `encoder_output_1` ... in place of the list, which formats refuse."""
         outputs = dict(self.output)
         outputs.update((f"encoder_output_{i}", x) for i, x in enumerate(outputs.pop("encoder_outputs")))
-        static = format not in ("tf_saved_model", "tf")
-        with kernels.static_shapes() if static else contextlib.nullcontext():
-            model = keras.Model(self.input, outputs, name=self.name)
-            model(self.input)  # Keras cannot write ONNX of a model that was never called
-            model.export(filepath, format=format, **kwargs)
+        return outputs

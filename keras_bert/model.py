@@ -1,5 +1,7 @@
 """Model, HeadedModel: what `Bert` and the models with a head on one add to a functional keras.Model."""
 
+import contextlib
+from collections.abc import Iterable
 from functools import cached_property
 from typing import Any
 
@@ -8,6 +10,7 @@ from keras import ops
 
 from keras_bert import kernels
 from keras_bert.compat import set_untracked
+from keras_bert.installation import need
 from keras_bert.layers.dense import blank_weights
 from keras_bert.named_weights import by_layer
 from keras_bert.policy import check_trainable
@@ -46,6 +49,20 @@ class Model(keras.Model):
         if self.optimizer is not None and not self.optimizer.built and self.trainable_variables:
             self.optimizer.build(self.trainable_variables)  # else the first step would, and be traced twice
         return super().make_train_function(force)
+
+    def exported_outputs(self) -> Any:
+        """The outputs that `export` writes."""
+        return self.output
+
+    def export(self, filepath: Any, format: str = "tf_saved_model", **kwargs: Any) -> None:
+        """As in Keras, also before the first call. In ONNX, a single output is called `output`."""
+        outputs = self.exported_outputs()
+        with contextlib.nullcontext() if format in ("tf_saved_model", "tf") else kernels.static_shapes():
+            model = keras.Model(self.input, outputs, name=self.name)
+            model(self.input)  # Keras cannot write ONNX of a model that was never called
+            model.export(filepath, format=format, **kwargs)
+        if format == "onnx":
+            _name_outputs(filepath, outputs if isinstance(outputs, dict) else ["output"])
 
     def quantize(self, mode: Any = None, config: Any = None, filters: Any = None, **kwargs: Any) -> None:
         """As in Keras; without `filters` only the Dense layers, which do nearly all the work."""
@@ -89,6 +106,18 @@ class HeadedModel(Model):
         """The encoder's weights that this model lacks: those of the pooler, if the head does not use it."""
         own = {id(weight) for weight in self.weights}
         return [weight for weight in self.bert.weights if id(weight) not in own]
+
+
+def _name_outputs(path: Any, names: Iterable[str]) -> None:
+    """Give these names to the outputs of an ONNX file, which torch numbers."""
+    onnx = need("onnx", "An ONNX file", "onnxruntime")
+    model = onnx.load(path, load_external_data=False)
+    names = keras.tree.flatten({name: name for name in names})  # in the order of the outputs
+    for output, name in zip(model.graph.output, names, strict=True):
+        if output.name != name:
+            model.graph.node.append(onnx.helper.make_node("Identity", [output.name], [name]))
+            output.name = name
+    onnx.save(model, path)
 
 
 def with_dtype(model: Any, dtype: Any) -> Any:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from keras_bert.bert import Bert
+from keras_bert.tasks.text_classifier import TextClassifier
 from keras_bert.training.optimizer import AdamW
 from tests.parity.oracles import array, ragged_batch, randomize
 from tests.small_bert import CONFIG, flat, same
@@ -266,10 +267,19 @@ def test_export_to_onnx(bert, inputs, tmp_path):
     runtime = pytest.importorskip("onnxruntime")
     pytest.importorskip({"tensorflow": "tf2onnx", "jax": "jax2onnx", "torch": "onnx"}[BACKEND])
     bert.export(tmp_path / "bert.onnx", format="onnx", verbose=False)
+    expected = dict(bert(inputs))
+    expected |= {f"encoder_output_{i}": x for i, x in enumerate(expected.pop("encoder_outputs"))}
     session = runtime.InferenceSession(tmp_path / "bert.onnx")
-    outputs = session.run(None, inputs)
-    expected = bert(inputs)
-    assert any(x.shape == (4, 8) and np.abs(x - array(expected["pooled_output"])).max() <= 1e-5 for x in outputs)
-    states = [x for x in outputs if x.ndim == 3]
-    for x in (expected["sequence_output"], *expected["encoder_outputs"]):
-        assert min(np.abs(array(x) - y).max() for y in states) <= 1e-5
+    assert {output.name for output in session.get_outputs()} == set(expected)
+    for name, x in expected.items():
+        assert np.abs(session.run([name], inputs)[0] - array(x)).max() <= 1e-5, name
+
+
+@pytest.mark.filterwarnings("ignore")  # of the exporters
+def test_a_task_that_was_never_called_exports_to_onnx(bert, inputs, tmp_path):
+    runtime = pytest.importorskip("onnxruntime")
+    pytest.importorskip({"tensorflow": "tf2onnx", "jax": "jax2onnx", "torch": "onnx"}[BACKEND])
+    task = TextClassifier(bert, labels=("bad", "good"))
+    task.export(tmp_path / "task.onnx", format="onnx", verbose=False)
+    found = runtime.InferenceSession(tmp_path / "task.onnx").run(["output"], inputs)[0]
+    assert np.abs(found - array(task(inputs))).max() <= 1e-5
