@@ -33,7 +33,7 @@ def texts(size: int) -> dict[str, list[str]]:
         "one long word": ["b" * size],
         "256 texts": ["the film was good and long " * (size // 256 // 27)] * 256,
         "255 short texts, one long": ["a"] * 255 + ["b" * size],
-        "marks that change places": [WORST + "b" * (size // 2) + " " * (size // 2)],
+        "combining marks that normalization reorders": [WORST + "b" * (size // 2) + " " * (size // 2)],
         "punctuation": ["!" * size],
     }
 

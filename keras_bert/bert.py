@@ -337,7 +337,7 @@ class Bert(Model):
         sizes: Any = {"max_position_embeddings": max_position_embeddings, "num_hidden_layers": num_hidden_layers}
         return resize(self, vocabulary=vocabulary, **sizes)
 
-    def exported_outputs(self) -> dict[str, Any]:
+    def _exported_outputs(self) -> dict[str, Any]:
         """With `encoder_output_0`, `encoder_output_1` ... in place of the list, which formats refuse."""
         outputs = dict(self.output)
         outputs.update((f"encoder_output_{i}", x) for i, x in enumerate(outputs.pop("encoder_outputs")))

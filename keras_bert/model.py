@@ -50,13 +50,13 @@ class Model(keras.Model):
             self.optimizer.build(self.trainable_variables)  # else the first step would, and be traced twice
         return super().make_train_function(force)
 
-    def exported_outputs(self) -> Any:
+    def _exported_outputs(self) -> Any:
         """The outputs that `export` writes."""
         return self.output
 
     def export(self, filepath: Any, format: str = "tf_saved_model", **kwargs: Any) -> None:
         """As in Keras, also before the first call. In ONNX, a single output is called `output`."""
-        outputs = self.exported_outputs()
+        outputs = self._exported_outputs()
         with contextlib.nullcontext() if format in ("tf_saved_model", "tf") else kernels.static_shapes():
             model = keras.Model(self.input, outputs, name=self.name)
             model(self.input)  # Keras cannot write ONNX of a model that was never called

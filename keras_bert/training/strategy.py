@@ -157,7 +157,7 @@ def _tpu_strategy(name: str | None) -> Any:
     except (ValueError, RuntimeError, OSError, tf.errors.OpError) as error:
         raise ValueError(
             f"The TPU {name!r} does not respond. Check its name and whether it is ready (gcloud compute tpus tpu-vm "
-            "list); on the TPU VM itself, use 'tpu:local' with tensorflow-tpu. Received: "
+            "list). On the TPU VM itself, install tensorflow-tpu and give the strategy 'tpu:local'. Received: "
             f"{str(error).splitlines()[0]}"
         ) from error
     chosen = tf.distribute.TPUStrategy(resolver)

@@ -268,7 +268,10 @@ def write(table: Iterable[Row], ours: Mapping[str, Stored], config: BertConfig) 
     """Our weights under their names and in their shapes; a row whose weight we do not have is skipped."""
     rows = [row for row in blocks(table, config) if row.ours in ours]
     if unnamed := sorted(set(ours) - {row.ours for row in rows}):
-        raise ValueError(f"The format has no name for some weights. Leave them out. Received: {listed(unnamed)}")
+        raise ValueError(
+            "The format to be written has no place for some weights. Remove them from the checkpoint first. "
+            f"Received: {listed(unnamed)}"
+        )
 
     def cut(row: Row) -> Stored:
         source = ours[row.ours]

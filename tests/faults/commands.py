@@ -37,7 +37,11 @@ def run(name: str) -> int:
     if name == "download":
         from keras_bert.weights import download
 
-        download.google(DOWNLOAD, Path("out"))
+        try:
+            download.google(DOWNLOAD, Path("out"))
+        except (OSError, ValueError) as error:
+            print(error, file=sys.stderr)
+            return 1
         return 0
     import keras
 

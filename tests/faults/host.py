@@ -8,6 +8,7 @@ import ctypes
 import json
 import os
 import sys
+import traceback
 
 import safetensors.numpy  # noqa: F401
 import tokenizers  # noqa: F401
@@ -49,6 +50,9 @@ def _run(shim: ctypes.CDLL, command: str, folder: str, kind: str, step: int, cou
     shim.fault_arm(counted.encode(), KINDS.index("none" if kind == "worker" else kind), ctypes.c_long(step))
     try:
         code = commands.prepare() if command == "prepare" else commands.run(command)
+    except Exception:
+        traceback.print_exc()  # as Python does with what the command does not catch; `Trial` refuses it
+        code = 1
     except BaseException as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
         code = 1

@@ -63,7 +63,7 @@ class LineFile:
         if self._status is not None and (status := _status(self.path)) != self._status:
             raise ValueError(
                 f"{self.path} was changed while it was read as a stream. Start again, with a file that stays as it is. "
-                f"Received: a file of {status[0]} bytes, which had {self._status[0]} bytes before"
+                f"Received: {self._status[0]} bytes before and {status[0]} now, or another time of its last change"
             )
 
 
