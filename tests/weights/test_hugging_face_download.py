@@ -141,25 +141,34 @@ def _old_sentence_transformers(folder):
     return folder / "0_Transformer"
 
 
+OLD = {  # files that are older than safetensors
+    "tf": ("transformers_tf/PreTraining", "tf_model*.h5*"),
+    "tf sharded": ("transformers_tf/MaskedLM-sharded", "tf_model*.h5*"),
+    "flax": ("transformers_flax/PreTraining", "flax_model*"),
+}
+
+
 @pytest.mark.long
-@pytest.mark.parametrize("form", ["safetensors", "torch", "tensorflow"])
+@pytest.mark.parametrize("form", ["safetensors", "torch", *OLD])
 def test_old_sentence_transformers(server, tmp_path, form):
     """And nothing that is not used is downloaded."""
     torch = pytest.importorskip("torch")
+    if form == "flax":
+        pytest.importorskip("msgpack", reason="pip install 'keras3-bert[flax]'")
     bert = _old_sentence_transformers(server.folder)
-    wanted = {path.relative_to(server.folder) for path in _files(server.folder)}
     weights = bert / "model.safetensors"
+    wanted = {path.relative_to(server.folder) for path in _files(server.folder) if path != weights}
     torch.save({name: torch.tensor(x) for name, x in load_file(weights).items()}, bert / "pytorch_model.bin")
-    if form == "tensorflow":
-        theirs = unpacked("transformers_tf")[0] / "PreTraining"
-        for name in ("config.json", "tf_model.h5"):
-            shutil.copy(theirs / name, bert / name)
+    used = {weights if form == "safetensors" else bert / "pytorch_model.bin"}
+    if form in OLD:
+        fixture, pattern = OLD[form]
+        theirs = unpacked(fixture.split("/")[0])[0] / fixture.split("/")[1]
+        used = {Path(shutil.copy(path, bert)) for path in theirs.glob(pattern)}
+        shutil.copy(theirs / "config.json", bert)
         (bert / "pytorch_model.bin").unlink()
+    if form != "safetensors":
         weights.unlink()
-        wanted = wanted - {Path("0_Transformer/model.safetensors")} | {Path("0_Transformer/tf_model.h5")}
-    if form == "torch":
-        weights.unlink()
-        wanted = wanted - {Path("0_Transformer/model.safetensors")} | {Path("0_Transformer/pytorch_model.bin")}
+    wanted |= {path.relative_to(server.folder) for path in used}
     for name in ("onnx/config.json", "openvino/vocab.txt", "checkpoint-5/model.safetensors", "pytorch_model.bin"):
         (server.folder / name).parent.mkdir(exist_ok=True)
         (server.folder / name).write_bytes(b"of no use")
