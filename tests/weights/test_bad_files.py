@@ -69,6 +69,13 @@ def test_an_h5_of_another_architecture(tmp_path, names):
     _assert_refused(tmp_path / "model.h5", "does not have the variables of a BERT of")
 
 
+@pytest.mark.parametrize("name", ["model.h5", "model.weights.h5"])
+def test_an_h5_of_another_model_of_keras(tmp_path, name):
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Embedding(9, 8), keras.layers.LSTM(3)])
+    model.save_weights(tmp_path / name) if "weights" in name else model.save(tmp_path / name)
+    _assert_refused(tmp_path / name, r"h5 does not have the variables of a BERT of.*It may be another model")
+
+
 @KERAS_BERT
 @pytest.mark.parametrize("config", ["{", '{"config": {"layers": [3]}}', '{"config": []}', "[" * 100_000])
 def test_a_model_config_that_keras_does_not_write(folder, config):

@@ -44,7 +44,7 @@ def model(tmp_path_factory):
 
 
 @pytest.mark.parametrize("form", ["model", "model.h5", "model_weights.h5", "weights"])
-def test_the_encoder_loads(tmp_path, caplog, model, form):
+def test_the_encoder_loads(tmp_path, caplog, converted, model, form):
     path = tmp_path / "folder" / form
     path.parent.mkdir()
     model, expected = model
@@ -55,6 +55,7 @@ def test_the_encoder_loads(tmp_path, caplog, model, form):
     around = {name for name, reason in checkpoint.left_out.items() if reason == "it belongs to a layer around BERT"}
     assert around == {"classifier/kernel [8, 3]", "classifier/bias [3]"}
     assert "only BERT was loaded, not the layers around it: classifier/bias [3]" in caplog.text
+    small.assert_equal_arrays(expected.weights, converted(path).weights)
 
 
 def test_a_saved_model_of_other_layers(tmp_path):

@@ -31,6 +31,23 @@ for source in sys.argv[2:]:
         print(error)
 """
 
+WITHOUT_PACKAGE = """
+import sys
+from pathlib import Path
+import keras_bert
+from keras_bert.weights import download
+download.package = lambda name: None
+bert = keras_bert.load("minilm", cache_dir=sys.argv[1])
+print(bert.count_params(), len(bert.preprocessor.vocabulary), bert.pooling.pooling)
+(path,) = Path(sys.argv[1]).glob("huggingface/*/snapshots/*/model.safetensors")
+with open(path, "ab") as file:
+    file.write(b"x")
+try:
+    keras_bert.load("minilm", cache_dir=sys.argv[1], local_only=True)
+except ValueError as error:
+    print(error)
+"""
+
 
 def _files(folder):
     return sorted(entry for entry in folder.rglob("*") if entry.is_file())
@@ -44,12 +61,12 @@ class Handler(BaseHTTPRequestHandler):
         self._answer(body=True)
 
     def _answer(self, body):
-        folder, path = self.server.folder, self.path.split("?")[0]
+        folder, name, path = self.server.folder, self.server.repository, self.path.split("?")[0]
         self.server.requests.append(path)
-        if path.startswith("/api/models/org/model/revision/") or path == "/api/models/org/model":
+        if path.startswith(f"/api/models/{name}/revision/") or path == f"/api/models/{name}":
             files = [{"rfilename": entry.relative_to(folder).as_posix()} for entry in _files(folder)]
-            self._send(json.dumps({"id": "org/model", "sha": COMMIT, "siblings": files}).encode(), body)
-        elif path.startswith("/api/models/org/model/tree/"):
+            self._send(json.dumps({"id": name, "sha": COMMIT, "siblings": files}).encode(), body)
+        elif path.startswith(f"/api/models/{name}/tree/"):
             files = [
                 {
                     "type": "file",
@@ -60,7 +77,7 @@ class Handler(BaseHTTPRequestHandler):
                 for entry in _files(folder)
             ]
             self._send(json.dumps(files).encode(), body)
-        elif path.startswith("/org/model/resolve/") and (folder / path.split("/", 5)[5]).is_file():
+        elif path.startswith(f"/{name}/resolve/") and (folder / path.split("/", 5)[5]).is_file():
             self._send((folder / path.split("/", 5)[5]).read_bytes(), body)
         else:
             self.send_response(404)
@@ -85,14 +102,14 @@ class Handler(BaseHTTPRequestHandler):
 def server(tmp_path):
     hugging_face.write_checkpoint(small.checkpoint("mlm", "nsp"), tmp_path / "model")
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.folder, server.requests = tmp_path / "model", []
+    server.folder, server.repository, server.requests = tmp_path / "model", "org/model", []
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield server
     server.shutdown()
     server.server_close()
 
 
-def _load(server, cache, *sources, **variables):
+def _load(server, cache, *sources, script=SCRIPT, **variables):
     environment = {
         **os.environ,
         "HF_ENDPOINT": f"http://127.0.0.1:{server.server_address[1]}",
@@ -102,7 +119,7 @@ def _load(server, cache, *sources, **variables):
         **variables,
     }
     return subprocess.run(
-        [sys.executable, "-W", "error::FutureWarning", "-c", SCRIPT, str(cache), *sources],
+        [sys.executable, "-W", "error::FutureWarning", "-c", script, str(cache), *sources],
         env=environment,
         capture_output=True,
         text=True,
@@ -125,6 +142,18 @@ def test_download_then_offline(server, tmp_path):
     assert not server.requests
 
 
+@pytest.mark.long
+def test_minilm_without_its_package(server, minilm, tmp_path):
+    """The hub's file has the published sha256; after a change in the cache it is refused."""
+    server.folder, server.repository = minilm, "sentence-transformers/all-MiniLM-L6-v2"
+    done = _load(server, tmp_path / "cache", script=WITHOUT_PACKAGE)
+    assert done.returncode == 0, done.stderr[-2000:]
+    found, refused = done.stdout.splitlines()
+    assert found == "22713216 30522 mean"
+    assert "model.safetensors is not the file that was published" in refused
+    assert any(path.endswith("/model.safetensors") for path in server.requests)
+
+
 def _old_sentence_transformers(folder):
     """All of BERT in a folder of its own, as before sentence-transformers 1.0."""
     shutil.rmtree(folder)
@@ -141,25 +170,34 @@ def _old_sentence_transformers(folder):
     return folder / "0_Transformer"
 
 
+OLD = {  # files that are older than safetensors
+    "tf": ("transformers_tf/PreTraining", "tf_model*.h5*"),
+    "tf sharded": ("transformers_tf/MaskedLM-sharded", "tf_model*.h5*"),
+    "flax": ("transformers_flax/PreTraining", "flax_model*"),
+}
+
+
 @pytest.mark.long
-@pytest.mark.parametrize("form", ["safetensors", "torch", "tensorflow"])
+@pytest.mark.parametrize("form", ["safetensors", "torch", *OLD])
 def test_old_sentence_transformers(server, tmp_path, form):
     """And nothing that is not used is downloaded."""
     torch = pytest.importorskip("torch")
+    if form == "flax":
+        pytest.importorskip("msgpack", reason="pip install 'keras3-bert[flax]'")
     bert = _old_sentence_transformers(server.folder)
-    wanted = {path.relative_to(server.folder) for path in _files(server.folder)}
     weights = bert / "model.safetensors"
+    wanted = {path.relative_to(server.folder) for path in _files(server.folder) if path != weights}
     torch.save({name: torch.tensor(x) for name, x in load_file(weights).items()}, bert / "pytorch_model.bin")
-    if form == "tensorflow":
-        theirs = unpacked("transformers_tf")[0] / "PreTraining"
-        for name in ("config.json", "tf_model.h5"):
-            shutil.copy(theirs / name, bert / name)
+    used = {weights if form == "safetensors" else bert / "pytorch_model.bin"}
+    if form in OLD:
+        fixture, pattern = OLD[form]
+        theirs = unpacked(fixture.split("/")[0])[0] / fixture.split("/")[1]
+        used = {Path(shutil.copy(path, bert)) for path in theirs.glob(pattern)}
+        shutil.copy(theirs / "config.json", bert)
         (bert / "pytorch_model.bin").unlink()
+    if form != "safetensors":
         weights.unlink()
-        wanted = wanted - {Path("0_Transformer/model.safetensors")} | {Path("0_Transformer/tf_model.h5")}
-    if form == "torch":
-        weights.unlink()
-        wanted = wanted - {Path("0_Transformer/model.safetensors")} | {Path("0_Transformer/pytorch_model.bin")}
+    wanted |= {path.relative_to(server.folder) for path in used}
     for name in ("onnx/config.json", "openvino/vocab.txt", "checkpoint-5/model.safetensors", "pytorch_model.bin"):
         (server.folder / name).parent.mkdir(exist_ok=True)
         (server.folder / name).write_bytes(b"of no use")

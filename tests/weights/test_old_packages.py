@@ -14,9 +14,9 @@ def _softmax(x):
 
 
 @pytest.mark.parametrize("name", ["keras_bert_0_89", "bert4keras_0_11_5", "bert4keras_tf_keras"])
-def test_pretrainer(name):
+def test_pretrainer(opened, name):
     folder, theirs = unpacked(name)
-    checkpoint = read(folder / "pretrainer")
+    checkpoint = opened(folder / "pretrainer")
     found, mask = ours(checkpoint, theirs)
     assert set(checkpoint.heads) == {"mlm", "nsp"}
     assert len(checkpoint.vocabulary) == 24
@@ -26,9 +26,9 @@ def test_pretrainer(name):
 
 
 @pytest.mark.parametrize("name", ["keras_bert_0_89", "bert4keras_0_11_5", "bert4keras_tf_keras"])
-def test_weights_of_the_encoder(name):
+def test_weights_of_the_encoder(opened, name):
     folder, theirs = unpacked(name)
-    checkpoint = read(folder / "encoder")
+    checkpoint = opened(folder / "encoder")
     found, mask = ours(checkpoint, theirs)
     assert small.close(found["sequence_output"], theirs["sequence"], mask) <= 1e-5
     assert "pooler" in checkpoint.left_out
@@ -36,10 +36,10 @@ def test_weights_of_the_encoder(name):
 
 @pytest.mark.parametrize("head", ["classifier", "tagger"])
 @pytest.mark.parametrize("name", ["keras_bert_0_89", "bert4keras_0_11_5"])
-def test_a_head_of_the_users_own(name, head):
+def test_a_head_of_the_users_own(opened, name, head):
     """Whose model.save has the number of attention heads too."""
     folder, theirs = unpacked(name)
-    checkpoint = read(folder / f"{head}.h5")
+    checkpoint = opened(folder / f"{head}.h5")
     found, mask = ours(checkpoint, theirs)
     assert set(checkpoint.heads) == {head}
     if head == "classifier":
@@ -48,20 +48,19 @@ def test_a_head_of_the_users_own(name, head):
         assert small.close(found[head], theirs[head], mask) <= 1e-5
 
 
-def test_bert_for_tf2():
+@pytest.mark.parametrize(("path", "output"), [("encoder/weights.h5", "sequence_output"), ("tagger.h5", "tagger")])
+def test_bert_for_tf2(opened, path, output):
     """Whose attention includes padding, unless mask_zero is set."""
     folder, theirs = unpacked("bert_for_tf2_0_14_9")
-    found, mask = ours(read(folder / "encoder" / "weights.h5"), theirs, padding=False)
-    assert small.close(found["sequence_output"], theirs["sequence"], mask) <= 1e-5
-    tagger = read(folder / "tagger.h5")
-    found, mask = ours(tagger, theirs, padding=False)
-    assert small.close(found["tagger"], theirs["tagger"], mask) <= 1e-5
+    found, mask = ours(opened(folder / path), theirs, padding=False)
+    assert small.close(found[output], theirs[output.removesuffix("_output")], mask) <= 1e-5
 
 
-def test_layers_around_bert_are_listed(caplog):
+def test_layers_around_bert_are_listed(converted, caplog):
     """Of a model with layers of the user's own, of which only weights were saved."""
     folder, _ = unpacked("bert_for_tf2_0_14_9")
     checkpoint = read(folder / "encoder" / "classifier.h5")
     listed = {name for name, reason in checkpoint.left_out.items() if reason == "it belongs to a layer around BERT"}
     assert listed == {"dense/kernel [8, 8]", "dense/bias [8]", "dense_1/kernel [8, 2]", "dense_1/bias [2]"}
     assert "dense_1/kernel [8, 2]" in caplog.text
+    small.assert_equal_arrays(checkpoint.weights, converted(folder / "encoder" / "classifier.h5").weights)

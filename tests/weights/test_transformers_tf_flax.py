@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from keras_bert.weights import weights_h5
-from keras_bert.weights.load import read
 from tests.weights import small
 from tests.weights.old_files import ours, unpacked
 
@@ -29,13 +28,13 @@ FOLDERS = [
 
 
 @pytest.mark.parametrize(("fixture", "path"), FOLDERS)
-def test_every_head(fixture, path):
+def test_every_head(opened, fixture, path):
     if "flax" in fixture and "safetensors" not in path:
         pytest.importorskip("msgpack", reason="pip install 'keras3-bert[flax]'")
     if "saved_model" in path:
         pytest.importorskip("tensorflow")
     folder, theirs = unpacked(fixture)
-    checkpoint = read(folder / path)
+    checkpoint = opened(folder / path)
     kind = path.split("/")[0].split("-")[0]
     found, mask = ours(checkpoint, theirs)
     assert set(checkpoint.heads) == set(HEADS[kind])
