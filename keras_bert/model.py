@@ -13,6 +13,7 @@ from keras_bert.named_weights import by_layer
 from keras_bert.policy import check_trainable
 from keras_bert.runner import Runners, engine
 from keras_bert.saving import changed_layers, restore_layers
+from keras_bert.storage import errors_about
 from keras_bert.text.shared_rows import NAME
 
 
@@ -46,6 +47,10 @@ class Model(keras.Model):
         if self.optimizer is not None and not self.optimizer.built and self.trainable_variables:
             self.optimizer.build(self.trainable_variables)  # else the first step would, and be traced twice
         return super().make_train_function(force)
+
+    def save(self, filepath: Any, *args: Any, **options: Any) -> None:
+        with errors_about("save", filepath):
+            super().save(filepath, *args, **options)
 
     def quantize(self, mode: Any = None, config: Any = None, filters: Any = None, **kwargs: Any) -> None:
         """As in Keras; without `filters` only the Dense layers, which do nearly all the work."""
