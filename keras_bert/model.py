@@ -16,6 +16,7 @@ from keras_bert.named_weights import by_layer
 from keras_bert.policy import check_trainable
 from keras_bert.runner import Runners, engine
 from keras_bert.saving import changed_layers, restore_layers
+from keras_bert.storage import errors_about
 from keras_bert.text.shared_rows import NAME
 
 
@@ -63,6 +64,10 @@ class Model(keras.Model):
             model.export(filepath, format=format, **kwargs)
         if format == "onnx":
             _name_outputs(filepath, outputs if isinstance(outputs, dict) else ["output"])
+
+    def save(self, filepath: Any, *args: Any, **options: Any) -> None:
+        with errors_about("save", filepath):
+            super().save(filepath, *args, **options)
 
     def quantize(self, mode: Any = None, config: Any = None, filters: Any = None, **kwargs: Any) -> None:
         """As in Keras; without `filters` only the Dense layers, which do nearly all the work."""

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from keras_bert.lazy import tf
-from keras_bert.storage import exists, in_use, is_remote, locked_folder
+from keras_bert.storage import errors_about, exists, in_use, is_remote, locked_folder
 
 PARTS = ("preprocess", "encoder", "text")  # the folders of one export, each with numbered versions
 
@@ -60,7 +60,8 @@ def new_version(
             if placing.exists():
                 raise in_use(placing)
             check_free(version, places.values(), overwrite)
-            yield made
+            with errors_about("write", directory, str(made)):
+                yield made
             if not any(map(exists, places.values())):
                 made = made.rename(placing)
             _put_all([(made / part / str(version), Path(place)) for part, place in places.items()], finish)

@@ -5,6 +5,7 @@ the latter.
 """
 
 from keras_bert.storage.files import (
+    errors_about,
     exists,
     make_folder,
     names_in,

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 import shutil
 import sys
 from collections.abc import Iterator
@@ -27,7 +28,7 @@ def new_file(path: str | os.PathLike) -> Iterator[str]:
     path = output_file(path)
     temporary = temporary_path(path)
     try:
-        with _errors_about("write", path, temporary):
+        with errors_about("write", path, temporary):
             if is_remote(path):
                 yield temporary
                 tf.io.gfile.rename(temporary, path, overwrite=True)
@@ -57,7 +58,7 @@ def write_text(path: str | os.PathLike, text: str) -> None:
 
 def read_bytes(path: str | os.PathLike) -> bytes:
     path = os.fspath(path)
-    with _errors_about("read", path), open_file(path, "rb") as file:
+    with errors_about("read", path), open_file(path, "rb") as file:
         return file.read()
 
 
@@ -98,13 +99,13 @@ def names_in(folder: str | os.PathLike) -> list[str]:
 
 def make_folder(path: str | os.PathLike) -> None:
     """Create a folder and those above it, unless they exist."""
-    with _errors_about("create", os.fspath(path)):
+    with errors_about("create", os.fspath(path)):
         tf.io.gfile.makedirs(path) if is_remote(path) else os.makedirs(path, exist_ok=True)
 
 
 def remove(path: str | os.PathLike) -> None:
     """Remove a file, or a folder with everything in it."""
-    with _errors_about("remove", os.fspath(path)):
+    with errors_about("remove", os.fspath(path)):
         if is_remote(path):
             tf.io.gfile.rmtree(path)
         elif os.path.isdir(path) and not os.path.islink(path):
@@ -114,24 +115,45 @@ def remove(path: str | os.PathLike) -> None:
 
 
 @contextmanager
-def _errors_about(verb: str, path: str, temporary: str | None = None) -> Iterator[None]:
-    """TensorFlow's errors, and the system's that name no file or the temporary one, become OSErrors about `path`."""
+def errors_about(verb: str, path: str | os.PathLike, temporary: str | None = None) -> Iterator[None]:
+    """Errors of the system, of TensorFlow and of safetensors become OSErrors about `path`, unless they name another.
+
+    temporary: the file or the folder that is written in its place.
+    """
+    path = os.fspath(path)
     try:
         yield
     except OSError as error:
-        if error.errno is None or error.filename not in (None, temporary):
+        if error.errno is None or not _is_about(error, temporary):
             raise
         raise OSError(error.errno, _message(verb, path, os.strerror(error.errno))) from None
     except Exception as error:
-        tensorflow = sys.modules.get("tensorflow")  # TFRecords are written by it to this machine too
-        if tensorflow is None or not isinstance(error, tensorflow.errors.OpError):
+        tensorflow, safetensors = map(sys.modules.get, ("tensorflow", "safetensors"))
+        said = str(getattr(error, "message", error))
+        if tensorflow is not None and isinstance(error, tensorflow.errors.OpError):  # it writes to this machine too
+            if temporary is not None and os.path.isdir(temporary) and temporary not in said:
+                raise  # it is not of a file in the folder
+            reason = re.sub(rf"^.*{re.escape(temporary or path)}[^;]*; | \[Op:\w+\]$", "", said, flags=re.DOTALL)
+            raise OSError(_message(verb, path, reason)) from None
+        number = re.search(r"\(os error (\d+)\)$", said)
+        if safetensors is None or not isinstance(error, safetensors.SafetensorError) or number is None:
             raise
-        reason = error.message.removeprefix(f"{temporary or path}; ")
-        raise OSError(_message(verb, path, reason)) from None
+        raise OSError(int(number[1]), _message(verb, path, os.strerror(int(number[1])))) from None
 
 
+def _is_about(error: OSError, temporary: str | None) -> bool:
+    """Whether an error names no file, or one in the temporary place, whose name means nothing to the user."""
+    said = error.strerror or ""
+    if error.filename is None and not said.startswith("Could not "):  # else it is one of `errors_about`
+        return True
+    return temporary is not None and temporary in (said if error.filename is None else os.fsdecode(error.filename))
+
+
+_SPACE = "Free some space, check the permissions, or choose another path."
 _REMEDIES = {
-    "write": "Nothing was changed. Free some space, check the permissions, or choose another path.",
+    "write": f"Nothing was changed. {_SPACE}",
+    "save": _SPACE,
+    "add to": _SPACE,
     "create": "Check the permissions, or choose another path.",
     "read": "Check the path and the permissions.",
     "remove": "Check the permissions.",

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from keras_bert.storage.files import errors_about
 from keras_bert.storage.partials import partial
 from keras_bert.storage.paths import temporary_path
 from keras_bert.wording import listed
@@ -18,7 +19,8 @@ def new_folder(path: str | os.PathLike) -> Iterator[Path]:
     temporary = Path(temporary_path(path))
     try:
         with partial(str(temporary), lambda new: os.makedirs(new, exist_ok=True)):
-            yield temporary
+            with errors_about("write", path, str(temporary)):
+                yield temporary
             os.replace(temporary, path)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)

@@ -139,7 +139,7 @@ class TextTrainer(Student):
                 f"Received: class_weight={class_weight!r}"
             )
         steps: int | None = options.get("steps_per_epoch")
-        x, packed = packed_batches(x), is_packed(x)
+        x, packed, validation_data = packed_batches(x), is_packed(x), packed_batches(validation_data)
         if isinstance(x, RowStream) or initial_step or max_steps is not None:
             self._check_resumable(x, packed, shuffle, initial_step, max_steps)
         if packed:

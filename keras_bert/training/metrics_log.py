@@ -31,7 +31,7 @@ class MetricsFiles:
 
     def write(self, record: dict[str, float]) -> None:
         """Add a record, which has a step and what was measured there."""
-        with storage.open_file(self.path, "ab") as file:
+        with storage.errors_about("add to", self.path), storage.open_file(self.path, "ab") as file:
             file.write((json.dumps(record) + "\n").encode())
         if self.writer:
             with self.writer.as_default():

@@ -259,10 +259,19 @@ def hugging_face(repository: str, root: Path, *, revision: str | None = None, lo
     """A snapshot of a HuggingFace repository, with the weights of only the first of `WEIGHT_FILES` that it has."""
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+    from huggingface_hub.utils import filter_repo_objects
 
     cache, local = root / "huggingface", local_only or offline()
+    sizes = {} if local else _published_sizes(repository, revision)
 
     def snapshot(patterns: list[str]) -> Path:
+        size = sum(sizes[name] for name in filter_repo_objects(sizes, allow_patterns=patterns, ignore_patterns=_UNUSED))
+        if size > _MOST_BYTES:
+            raise ValueError(
+                f"The files of hf://{repository} are larger than those of any BERT, and nothing was downloaded. Check "
+                f"its name; if it is right, run: hf download {repository} --cache-dir {cache}, and load it with "
+                f"local_only=True (--local-only). Received: {size} bytes, where {_MOST_BYTES} is the limit"
+            )
         return Path(
             snapshot_download(
                 repository,
@@ -295,6 +304,18 @@ def hugging_face(repository: str, root: Path, *, revision: str | None = None, lo
             f"hf://{repository} could not be read. Check its name, or log in with: hf auth login. {OFFLINE} "
             f"Received: {str(error).splitlines()[0]}"
         ) from None
+
+
+def _published_sizes(repository: str, revision: str | None) -> dict[str, int]:
+    """The sizes of the files of a HuggingFace repository; {} if they cannot be had."""
+    from huggingface_hub import HfApi
+
+    try:
+        info = HfApi().model_info(repository, revision=revision, files_metadata=True, timeout=_TIMEOUT)
+    except Exception as error:  # the download, which asks again, reports what is wrong, or uses the cache
+        logger.debug("The sizes of hf://%s are not known: %s", repository, error)
+        return {}
+    return {file.rfilename: file.size or 0 for file in info.siblings or ()}
 
 
 # === PyPI ===

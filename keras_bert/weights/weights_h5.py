@@ -1,5 +1,6 @@
 """HDF5 files of Keras (.weights.h5, and Keras 2's .h5) as flat names and lazy arrays."""
 
+import io
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -85,9 +86,11 @@ def write_weights(path: Path, groups: Iterable[tuple[str, str, list[Stored]]]) -
     """Write (group, layer name, arrays) as Keras's save_weights lays them out."""
     import h5py
 
-    with h5py.File(path, "w", locking=False) as file:  # whoever makes the path holds a lock already, see `new_file`
+    whole = io.BytesIO()  # HDF5 crashes the process if the disk is full
+    with h5py.File(whole, "w") as file:
         for group, name, arrays in groups:
             entry = file.create_group(f"{group}/vars")
             entry.attrs["name"] = name
             for i, array in enumerate(arrays):
                 entry.create_dataset(str(i), data=array.read())
+    path.write_bytes(whole.getbuffer())

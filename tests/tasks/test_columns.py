@@ -44,6 +44,9 @@ def test_batches_of_ids_but_not_of_texts(method, batches):
     getattr(task, method)(batches((x, np.array([0, 1, 0, 1]))), verbose=0, **steps)
     with pytest.raises(TypeError, match="yields texts, but it must yield packed ids"):
         getattr(task, method)(batches((np.array(TEXTS), np.array([0, 1, 0, 1]))), verbose=0)
+    if method == "fit":
+        with pytest.raises(TypeError, match="yields texts, but it must yield packed ids"):
+            task.fit(x, np.array([0, 1, 0, 1]), validation_data=batches((np.array(TEXTS), np.zeros(4))), verbose=0)
 
 
 def test_packed_inputs_keep_label_names():

@@ -20,6 +20,7 @@ from tests.weights.old_files import unpacked
 
 pytestmark = pytest.mark.network
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
+LARGE = {"model.safetensors": 4 << 30, "config.json": 1, "onnx/config.json": 9 << 30, "pytorch_model.bin": 9 << 30}
 SCRIPT = """
 import sys
 import keras_bert
@@ -27,7 +28,7 @@ for source in sys.argv[2:]:
     try:
         bert = keras_bert.load(source, cache_dir=sys.argv[1])
         print(bert.config.hidden_size, len(bert.preprocessor.vocabulary), bert.pooling and bert.pooling.pooling)
-    except OSError as error:
+    except (OSError, ValueError) as error:
         print(error)
 """
 
@@ -66,6 +67,9 @@ class Handler(BaseHTTPRequestHandler):
         if path.startswith(f"/api/models/{name}/revision/") or path == f"/api/models/{name}":
             files = [{"rfilename": entry.relative_to(folder).as_posix()} for entry in _files(folder)]
             self._send(json.dumps({"id": name, "sha": COMMIT, "siblings": files}).encode(), body)
+        elif path == "/api/models/org/large":
+            files = [{"rfilename": name, "size": size} for name, size in LARGE.items()]
+            self._send(json.dumps({"id": "org/large", "sha": COMMIT, "siblings": files}).encode(), body)
         elif path.startswith(f"/api/models/{name}/tree/"):
             files = [
                 {
@@ -128,13 +132,17 @@ def _load(server, cache, *sources, script=SCRIPT, **variables):
 
 @pytest.mark.long
 def test_download_then_offline(server, tmp_path):
-    """And a repository that is not there."""
-    done = _load(server, tmp_path / "cache", "hf://org/model", "hf://org/model@main", "hf://org/other")
+    """And a repository that is not there, and one above the limit, of which files that are not used do not count."""
+    sources = ("hf://org/model", "hf://org/model@main", "hf://org/large", "hf://org/other")
+    done = _load(server, tmp_path / "cache", *sources)
     assert done.returncode == 0, done.stderr[-2000:]
-    *found, missing = done.stdout.splitlines()
+    *found, large, missing = done.stdout.splitlines()
     assert found == ["8 24 None", "8 24 None"]
     assert missing.startswith("hf://org/other could not be read")
     assert 'Or use keras_bert.load("minilm")' in missing
+    assert large.startswith("The files of hf://org/large are larger than those of any BERT, and nothing was downloaded")
+    assert f"Received: {(4 << 30) + 1} bytes" in large
+    assert not any(path.startswith("/api/models/org/large/") for path in server.requests)
     server.requests.clear()
     offline = _load(server, tmp_path / "cache", "hf://org/model", KERAS_BERT_OFFLINE="1")
     assert offline.returncode == 0, offline.stderr[-2000:]

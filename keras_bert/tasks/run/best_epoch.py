@@ -10,7 +10,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from keras_bert.storage import read_json, write_json
+from keras_bert.storage import new_file, read_json, write_json
 from keras_bert.tasks.epoch_position import steps_in
 from keras_bert.tasks.readers import Rows
 from keras_bert.tasks.run.saved_step import NAME, state_of
@@ -107,8 +107,7 @@ class BestEpoch(Validation):
         if self.record["best_epoch"] == self.done:
             self.model.save(self._best_model())
         self.averages.take_out()
-        with self._state_file(self.done).open("wb") as file:
-            np.savez(file, *map(keras.ops.convert_to_numpy, state_of(self.model)))
+        self.save_state()
         self.averages.put_in()
         self._write_metrics(trained, seconds, means | scores)
         write_json(self.folder / METRICS, self.record)
@@ -122,6 +121,11 @@ class BestEpoch(Validation):
         if self.stopped:
             self.model.stop_training = True
             logger.info("Stopped after epoch %d; the best is epoch %d.", self.done, self.record["best_epoch"])
+
+    def save_state(self) -> None:
+        """Write the state after the last epoch of the record."""
+        with new_file(self._state_file(self.done)) as temporary, open(temporary, "wb") as file:
+            np.savez(file, *map(keras.ops.convert_to_numpy, state_of(self.model)))
 
     def report(self, logits: list[np.ndarray]) -> dict[str, float]:
         self.details = self.model.details(self.columns[1], self.examples, logits, **self.options)

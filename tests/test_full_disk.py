@@ -1,0 +1,69 @@
+"""Where a file cannot grow, as on a full disk, each writer fails with one line that names what the user asked for."""
+
+import errno
+import resource
+from contextlib import contextmanager
+
+import pytest
+
+import keras_bert
+from keras_bert.exports.new_version import new_version
+from keras_bert.tasks.readers import Rows
+from keras_bert.tasks.run.best_epoch import BestEpoch
+from keras_bert.training.metrics_log import MetricsFiles
+from keras_bert.weights import google, hugging_face, keras_hub, our_folder
+from tests.tasks.small import small_bert
+from tests.weights import small
+
+
+@contextmanager
+def full():
+    """No file of this process can have more than 1 kB: the system refuses to write, in whatever library."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def state_of_an_epoch(path):
+    task = keras_bert.TextClassifier(small_bert(), labels=("bad", "good"))
+    task.compile("adam", "sparse_categorical_crossentropy")
+    best = BestEpoch(path.parent, Rows(["a"], [0], "valid.tsv", []))
+    best.set_model(task)
+    best.record |= {"epochs": [{}]}
+    best.save_state()
+
+
+def records(path):
+    files = MetricsFiles(str(path.parent), start=0)
+    path.write_text("a" * 999)
+    files.write({"step": 1, "loss": 1.0})
+
+
+def version(path):
+    with new_version(path, 1, overwrite=False) as made:
+        (made / "vocab.txt").write_text("a\n" * 1000)
+
+
+WRITERS = {
+    "our folder": ("write", "out", lambda path: our_folder.write_checkpoint(small.checkpoint(), path)),
+    "google": ("write", "out", lambda path: google.write_checkpoint(small.checkpoint(), path)),
+    "hf": ("write", "out", lambda path: hugging_face.write_checkpoint(small.checkpoint(), path)),
+    "keras-hub": ("write", "out", lambda path: keras_hub.write_checkpoint(small.checkpoint(), path)),
+    "model": ("save", "bert.keras", lambda path: small_bert().save(path)),
+    "state": ("write", "epoch-1.npz", state_of_an_epoch),
+    "records": ("add to", "metrics.jsonl", records),
+    "export": ("write", "out", version),
+}
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_a_full_disk(tmp_path, writer):
+    verb, name, write = WRITERS[writer]
+    message = rf"^(\[Errno 27\] )?Could not {verb} {tmp_path}/{name}: File too large\. .*Free some space.*path\.$"
+    with pytest.raises(OSError, match=message) as found, full():
+        write(tmp_path / name)
+    assert found.value.errno in (None, errno.EFBIG)
+    assert not [path for path in tmp_path.rglob("*") if path.name.endswith(".partial")]
