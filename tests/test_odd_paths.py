@@ -2,6 +2,7 @@
 
 import dataclasses
 import shutil
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -143,7 +144,25 @@ def test_names_of_zips_and_checkpoints(odd):
 
 
 @pytest.mark.long
-def test_export_load_and_serve(odd):
+def test_vectors_and_onnx(odd):
+    runtime = pytest.importorskip("onnxruntime")
+    source, texts = _saved(odd / "source [a]"), odd / "[t]*.txt"
+    texts.write_text("w1 w2\nw3\nw4 w5\n")
+    outputs = {"--output": odd / "v [1].npy", "--plot": odd / "m*?.png", "--projector": odd / "p [1]"}
+    run("embed", texts, "--model", source, *(one for pair in outputs.items() for one in pair))
+    vectors = keras_bert.load(source).embed(["w1 w2", "w3", "w4 w5"])
+    np.testing.assert_allclose(np.load(outputs["--output"]), vectors, atol=1e-5)
+    assert [path.is_file() for path in outputs.values()] == [True, True, False]
+    assert {path.name for path in outputs["--projector"].iterdir()} >= {"vectors.tsv", "metadata.tsv"}
+    for _ in range(2):  # the second time it reads the vectors
+        hits = run("search", texts, "--query", "w3", "--top", 1, "--model", source, "--vectors", odd / "s#[1].npy")
+        assert hits.endswith("\t1\tw3\n")
+    run("export", source, "--name", "bert", "--output", odd / "e [1]", "--format", "onnx")
+    assert runtime.InferenceSession(odd / "e [1]" / "bert" / "onnx" / "1" / "model.onnx").get_inputs()
+
+
+@pytest.mark.long
+def test_export_load_and_serve(odd, monkeypatch):
     bert = keras_bert.load(_saved(odd / "source"), seq_length=8)
     export = odd / "e [1]"
     keras_bert.export(bert, export)
@@ -153,6 +172,9 @@ def test_export_load_and_serve(odd):
     signature = find_models(export)["e [1]"][1].signatures["serving_default"]
     vectors = signature(text=tf.constant(["w1 w2"]))["embedding"]
     np.testing.assert_allclose(vectors, bert.embed(["w1 w2"]), atol=1e-5)
+    assert run("verify", export).count("complete and unchanged") == 3
+    monkeypatch.setattr("keras_bert.serving.connections.server", lambda start: SimpleNamespace(run=lambda sockets: 0))
+    assert "/v1/models/e%20%5B1%5D\tversions 1" in run("serve", export, "--port", 0)
 
 
 def test_paths_without_patterns_stay_as_they_are(tmp_path):
