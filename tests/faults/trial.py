@@ -15,7 +15,8 @@ from typing import NamedTuple
 from tests.faults.commands import SAME_RESULT, contents
 
 ROOT = Path(__file__).resolve().parents[2]
-AUTOGRAPH = "__autograph_generated_file"  # TensorFlow writes such Python files, and deletes them when a process exits
+# TensorFlow writes such Python files, and deletes them when a process exits; Python keeps their bytecode.
+AUTOGRAPH = "__autograph_generated_file", "__pycache__"
 
 
 class Fault(NamedTuple):
