@@ -224,7 +224,7 @@ def test_a_run_is_pruned_below_the_median_of_four():
 
 def test_options_that_do_not_go_together(bert, files, tmp_path):
     for options, said in (
-        (("--seeds", 2, "--grid"), "use --search seed=0,1,2"),
+        (("--seeds", 2, "--grid"), "add --search seed=0,1,2"),
         (("--average",), "--average needs --seeds"),
         (("--class-weight", "spam"), "It must be 'balanced', or LABEL=W"),
     ):
