@@ -120,7 +120,7 @@ def is_packed(x: Any) -> bool:
 
 
 def packed_batches(x: Any) -> Any:
-    """The same for Keras, unless the first batch of a PyDataset or a generator has texts."""
+    """What is given to Keras in place of x; an error if the first batch of a PyDataset or a generator has texts."""
     if isinstance(x, keras.utils.PyDataset):
         batch = x[0] if x.num_batches != 0 else None
     elif isinstance(x, GeneratorType):
