@@ -26,9 +26,9 @@ def named_weights(model: Any) -> dict[str, tuple[Any, Callable[[], np.ndarray]]]
     layers = _layers(model)
     if quantized := [name for name, layer in layers.items() if getattr(layer, "quantization_mode", None)]:
         raise ValueError(
-            "The model has quantized layers, but a checkpoint holds only plain weights. Load the "
-            "whole model with keras.models.load_model(path), or save it with model.save(path). Received: "
-            f"{quantized[0]}, the first of {len(quantized)}"
+            "The model has quantized layers, but a checkpoint holds only plain weights. Keep the model in Keras's own "
+            "file: write it with model.save(path) and read it with keras.models.load_model(path). Received: "
+            f"{quantized[0]}, the first of {len(quantized)} quantized layers"
         )
     return {
         f"{name}/{variable.name}": (variable, _reader(layer, variable))

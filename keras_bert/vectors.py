@@ -77,7 +77,7 @@ def embed(
         )
     if pooling is None and isinstance(texts, tuple):
         raise ValueError(
-            '`pooling=None` is only for single texts. Pass a list of texts, or pooling="mean" for pairs. '
+            '`pooling=None` takes one text per row, not a pair. Pass a list of texts, or pooling="mean" for pairs. '
             "Received: a tuple"
         )
     columns = [column if len(column.shape) else column[None] for column in text_columns(texts)]

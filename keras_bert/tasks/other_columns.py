@@ -43,8 +43,8 @@ class OtherColumns:
         names = names_of(self)
         if not names or len({*TEXTS, *fields_of(self)}) < len(TEXTS) + len(names):
             raise ValueError(
-                "OtherColumns needs at least one column, and no two columns that an export would call alike, 'text' "
-                "and 'text_pair' included: it writes _ in place of all but letters and digits. Rename or add a column. "
+                "OtherColumns needs at least one column. An export turns all but the letters and digits of a name "
+                "into _; after that, no two names may be the same, nor text or text_pair. Rename or add a column. "
                 f"Received: {', '.join(map(repr, names)) or 'no columns'}"
             )
 

@@ -217,8 +217,8 @@ class SentenceEmbedder(Task):
     def check_learnable(self, examples: Any) -> None:
         if not self.trainable_variables:
             raise ValueError(
-                "There is nothing to train: a SentenceEmbedder has no head, and its encoder is frozen. Unfreeze some "
-                "blocks, or use bert.embed. Received: no trainable weights"
+                "There is nothing to train: the encoder is frozen, and a SentenceEmbedder has no other weights. "
+                "Unfreeze some blocks, or use bert.embed. Received: no trainable weights"
             )
         self.form = examples.form
         loss = self.loss if self.compiled and self.recipe is None else self.default_loss()

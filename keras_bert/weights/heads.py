@@ -28,8 +28,8 @@ def load_head(
     checkpoint = read_source(source, cache_dir=cache_dir, local_only=local_only)
     if missing := [head for head in heads if head not in checkpoint.heads]:
         raise ValueError(
-            f"{checkpoint.source} lacks the head {', '.join(map(repr, missing))}. Use the task class of one of the "
-            "heads that are listed below, or build a task with a new head on keras_bert.load(source). "
+            f"{checkpoint.source} has no head {', '.join(map(repr, missing))}. Load it with the task class of a head "
+            "that it has, or train a new head: give keras_bert.load(source) to the task class. "
             f"Received: {_listed(checkpoint)}"
         )
     return checkpoint, build(checkpoint, dtype=dtype, seq_length=seq_length)

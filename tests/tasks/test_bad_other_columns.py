@@ -43,7 +43,7 @@ def test_bad_columns():
         TextRegressor(small_bert(), other_columns=["price"])
     for names in ({"numbers": ["text"]}, {"numbers": ["a b"], "categories": ["a_b"]}, {}):
         rows = {name: [1, 2] for name in ("text", "a b", "a_b")}
-        with pytest.raises(ValueError, match="no two columns that an export would call alike"):
+        with pytest.raises(ValueError, match="no two names may be the same"):
             OtherColumns.learn(rows, **names)
     for unit in (1e-9, 1e30):
         with pytest.raises(ValueError, match=r"'a' of the table are too small or too large for float32.*deviation of"):

@@ -61,9 +61,10 @@ class LineFile:
     def check_unchanged(self) -> None:
         """Raise an error if the file was changed since it was opened."""
         if self._status is not None and (status := _status(self.path)) != self._status:
+            before, now = self._status[0], status[0]
             raise ValueError(
                 f"{self.path} was changed while it was read as a stream. Start again, with a file that stays as it is. "
-                f"Received: {self._status[0]} bytes before and {status[0]} now, or another time of its last change"
+                f"Received: {f'{before:,} bytes before, {now:,} now' if before != now else 'a later time of change'}"
             )
 
 

@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from keras_bert.storage import new_file, write_text
 from keras_bert.tasks.finetune_recipe import OPTIONS
 from keras_bert.tasks.other_columns import TEXTS
 from keras_bert.tasks.readers import Reading
@@ -45,7 +46,9 @@ def write_curve(path: Path, metrics: dict[str, Any]) -> None:
         "validation": (epochs, [epoch["val_loss"] for epoch in history]),
     }
     scores = {"validation": (epochs, [epoch["scores"][best] for epoch in history])}
-    draw_curves({"loss": losses, best: scores}, "epoch", kept=metrics["best_epoch"]).savefig(path)
+    figure = draw_curves({"loss": losses, best: scores}, "epoch", kept=metrics["best_epoch"])
+    with new_file(path) as temporary:
+        figure.savefig(temporary, format="png")
 
 
 def write_card(path: Path, settings: FinetuneSettings, metrics: dict[str, Any]) -> None:
@@ -59,7 +62,8 @@ def write_card(path: Path, settings: FinetuneSettings, metrics: dict[str, Any]) 
     rows = [(name, f"`{Path(files[name]).name}`", f"{count:,}") for name, count in metrics["rows"].items()]
     held_out = "file" if settings.split is None else f"rows, a split of {settings.split:g} of the file"
     start = f"`{settings.model}`" if settings.size is None else f"random weights of the size {settings.size}"
-    path.write_text(
+    write_text(
+        path,
         f"""# {task} on {Path(settings.train).name}
 
 A `keras_bert.{task}`, fine-tuned from {start} with keras3-bert {__version__}.
@@ -99,7 +103,6 @@ task = keras.models.load_model("model.keras")
 The model repeats what it learned from its training rows, including their errors and biases. The licences of its
 starting weights and of its data apply to it too; they are not recorded here.
 """,
-        encoding="utf-8",
     )
 
 
