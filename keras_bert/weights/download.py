@@ -11,7 +11,7 @@ import urllib.request
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.client import HTTPException
 from pathlib import Path, PurePosixPath
 
@@ -292,6 +292,8 @@ def hugging_face(repository: str, root: Path, *, revision: str | None = None, lo
                 break
             more = [os.path.relpath(bert / name, folder) for name in (pattern, "spiece.model")]
             folder = snapshot([*_WANTED, *more])
+        if not local:
+            _remove_partials(folder.parents[1])
         return folder
     except LocalEntryNotFoundError:
         raise FileNotFoundError(
@@ -304,6 +306,18 @@ def hugging_face(repository: str, root: Path, *, revision: str | None = None, lo
             f"hf://{repository} could not be read. Check its name, or log in with: hf auth login. {OFFLINE} "
             f"Received: {str(error).splitlines()[0]}"
         ) from None
+
+
+def _remove_partials(repository: Path) -> None:
+    """Remove what killed downloads left in a repository's folder: partial files whose lock no process holds.
+
+    huggingface_hub gives each partial file a new name, so it would never finish or remove those of another process.
+    """
+    locks = repository.parent / ".locks" / repository.name
+    for partial in repository.glob("blobs/*.incomplete"):
+        tag = partial.name.split(".")[0]
+        with suppress(OSError, RuntimeError), lock(locks / f"{tag}.lock"):
+            partial.unlink()
 
 
 def _published_sizes(repository: str, revision: str | None) -> dict[str, int]:

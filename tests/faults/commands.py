@@ -23,6 +23,7 @@ COMMANDS = {
     "convert-google": "convert inputs/source out/model --to google",
     "convert-keras-bert": "convert inputs/source out/model --to keras-bert",
     "download": "",
+    "download-hub": "",
     "pretrain": "pretrain --data inputs/examples --data-512 inputs/longer --output out/run --from inputs/source "
     "--steps 8 --batch-size 8 --strategy one --checkpoint-every 2 --steps-per-loop 1 --keep 2 --seed 1",
     "finetune": "finetune classify --train inputs/train.tsv --valid inputs/valid.tsv --output out/run "
@@ -34,11 +35,14 @@ COMMANDS = {
 def run(name: str) -> int:
     """The exit code of a command, in the current folder."""
     Path("out").mkdir(exist_ok=True)
-    if name == "download":
+    if name in ("download", "download-hub"):
         from keras_bert.weights import download
 
         try:
-            download.google(DOWNLOAD, Path("out"))
+            if name == "download":
+                download.google(DOWNLOAD, Path("out"))
+            else:
+                download.hugging_face("org/model", Path("out"))
         except (OSError, ValueError) as error:
             print(error, file=sys.stderr)
             return 1
@@ -57,8 +61,9 @@ def run(name: str) -> int:
 
 
 def prepare() -> int:
-    """Write `inputs`: a corpus, its vocabulary, examples of it, a model, and labelled reviews."""
+    """Write `inputs`: a corpus, its vocabulary, examples of it, a model, the same for the hub, and labelled reviews."""
     from keras_bert.pretraining import write_examples
+    from keras_bert.weights.convert import convert
     from tests.pretraining.corpus import VOCABULARY, corpus
     from tests.pretraining.small_source import write_source
 
@@ -67,6 +72,7 @@ def prepare() -> int:
         options = {"seq_length": length, "shard_size": 3000, "workers": 1}
         write_examples([texts], f"inputs/{name}", vocabulary=VOCABULARY, **options)
     write_source(Path("inputs/source"), VOCABULARY, positions=24)
+    convert("inputs/source", "hf", "inputs/hub")
     chance = random.Random(0)
     for name, count in (("train", 24), ("valid", 8)):
         rows = [(f"{chance.choice('abc')} {label}", label) for label in chance.choices("de", k=count)]
@@ -86,7 +92,7 @@ def contents(folder: Path) -> dict[str, object]:
     Not compared: TensorBoard's files, of which a resumed run has one for each start; the time stamps in TensorFlow's
     record of its checkpoints, in the members of a .keras file and in a manifest; the names in a .keras file that Keras
     makes by counting; speeds, and the picture of a pretraining run that shows them, but for its first and last bytes;
-    and the graphs of a SavedModel and the map of its objects, which TensorFlow writes in a new order each time.
+    and the graphs of a SavedModel, the map of its objects and their digests: TensorFlow orders them anew each time.
     """
     return dict(
         entry
@@ -116,7 +122,12 @@ def _entry(name: str, path: Path) -> tuple[str, object] | None:
     if path.name == "curve.png" and path.with_name("run.json").exists():
         return name, (data[:8], data[-8:])
     if path.name == "manifest.json":
-        return name, sorted(json.loads(data))
+        facts = json.loads(data)
+        files = {
+            file: None if file.endswith((".pb", ".index")) or ".data-" in file else digest
+            for file, digest in facts["files"].items()
+        }
+        return name, {**facts, "made": None, "files": files}
     return name, data
 
 

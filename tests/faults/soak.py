@@ -6,8 +6,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.faults.download_server import download_server
-from tests.faults.trial import Fault, Host
+from tests.faults.servers import host_with_servers
+from tests.faults.trial import Fault
 
 # The slow commands are drawn less often.
 WEIGHTS = {
@@ -18,6 +18,7 @@ WEIGHTS = {
     "convert-google": 4,
     "convert-keras-bert": 4,
     "download": 6,
+    "download-hub": 6,
     "pretrain": 2,
     "finetune": 2,
     "export": 2,
@@ -31,7 +32,7 @@ def draw(count: int, seed: int) -> list[Fault]:
     found = []
     for number in range(count):
         command = chance.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
-        kinds = ("worker",) if command == "examples-on-two" else KINDS[: 5 if command == "download" else 6]
+        kinds = ("worker",) if command == "examples-on-two" else KINDS[: 5 if command.startswith("download") else 6]
         found.append(Fault(command, chance.choice(kinds), seed * 1_000_000 + number))
     return found
 
@@ -47,15 +48,13 @@ def main() -> int:
     if asked.only:
         faults = [fault for fault in faults if fault.command in asked.only.split(",")]
     failed = 0
-    with tempfile.TemporaryDirectory() as folder, download_server(1 << 16) as url:
-        host = Host(Path(folder), KERAS_BERT_MIRROR=url)
+    with tempfile.TemporaryDirectory() as folder, host_with_servers(Path(folder)) as host:
         for fault in faults:
             try:
                 print(host.recovers(fault), flush=True)
             except AssertionError as error:
                 failed += 1
                 print("NOT RECOVERED", error, flush=True)
-        host.close()
     print(f"seed {asked.seed}: {len(faults) - failed} of {len(faults)} faults recovered")
     return min(failed, 1)
 

@@ -4,8 +4,8 @@ import shutil
 
 import pytest
 
-from tests.faults.download_server import download_server
-from tests.faults.trial import Fault, Host
+from tests.faults.servers import host_with_servers
+from tests.faults.trial import Fault
 
 pytestmark = [pytest.mark.long, pytest.mark.network]
 
@@ -17,6 +17,7 @@ FAULTS = {
     "convert-google": "full",
     "convert-keras-bert": "term unreadable",
     "download": "kill full clock",
+    "download-hub": "kill full",
     "pretrain": "kill",
     "finetune": "kill",
     "export": "kill full",
@@ -27,10 +28,8 @@ FAULTS = {
 def host(tmp_path_factory):
     if not (shutil.which("gcc") or shutil.which("cc")):
         pytest.skip("there is no C compiler on this machine")
-    with download_server(1 << 16) as url:
-        host = Host(tmp_path_factory.mktemp("faults"), KERAS_BERT_MIRROR=url)
+    with host_with_servers(tmp_path_factory.mktemp("faults")) as host:
         yield host
-        host.close()
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,10 @@
-"""hf:// from a server in the test that answers those requests to the HuggingFace Hub that huggingface_hub makes."""
+"""hf:// from a server of the test's own."""
 
-import hashlib
 import json
 import os
 import shutil
 import subprocess
 import sys
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -15,12 +12,11 @@ from safetensors.numpy import load_file
 
 from keras_bert.vectors import Pooling
 from keras_bert.weights import hugging_face
+from tests.hub_server import files_of, hub_server
 from tests.weights import small
 from tests.weights.old_files import unpacked
 
 pytestmark = pytest.mark.network
-COMMIT = "0123456789abcdef0123456789abcdef01234567"
-LARGE = {"model.safetensors": 4 << 30, "config.json": 1, "onnx/config.json": 9 << 30, "pytorch_model.bin": 9 << 30}
 SCRIPT = """
 import sys
 import keras_bert
@@ -50,73 +46,17 @@ except ValueError as error:
 """
 
 
-def _files(folder):
-    return sorted(entry for entry in folder.rglob("*") if entry.is_file())
-
-
-class Handler(BaseHTTPRequestHandler):
-    def do_HEAD(self):
-        self._answer(body=False)
-
-    def do_GET(self):
-        self._answer(body=True)
-
-    def _answer(self, body):
-        folder, name, path = self.server.folder, self.server.repository, self.path.split("?")[0]
-        self.server.requests.append(path)
-        if path.startswith(f"/api/models/{name}/revision/") or path == f"/api/models/{name}":
-            files = [{"rfilename": entry.relative_to(folder).as_posix()} for entry in _files(folder)]
-            self._send(json.dumps({"id": name, "sha": COMMIT, "siblings": files}).encode(), body)
-        elif path == "/api/models/org/large":
-            files = [{"rfilename": name, "size": size} for name, size in LARGE.items()]
-            self._send(json.dumps({"id": "org/large", "sha": COMMIT, "siblings": files}).encode(), body)
-        elif path.startswith(f"/api/models/{name}/tree/"):
-            files = [
-                {
-                    "type": "file",
-                    "path": entry.relative_to(folder).as_posix(),
-                    "size": entry.stat().st_size,
-                    "oid": COMMIT,
-                }
-                for entry in _files(folder)
-            ]
-            self._send(json.dumps(files).encode(), body)
-        elif path.startswith(f"/{name}/resolve/") and (folder / path.split("/", 5)[5]).is_file():
-            self._send((folder / path.split("/", 5)[5]).read_bytes(), body)
-        else:
-            self.send_response(404)
-            self.send_header("X-Error-Code", "RepoNotFound")
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-
-    def _send(self, data, body):
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(data)))
-        self.send_header("ETag", f'"{hashlib.sha1(data).hexdigest()}"')
-        self.send_header("X-Repo-Commit", COMMIT)
-        self.end_headers()
-        if body:
-            self.wfile.write(data)
-
-    def log_message(self, *args):
-        pass
-
-
 @pytest.fixture
 def server(tmp_path):
     hugging_face.write_checkpoint(small.checkpoint("mlm", "nsp"), tmp_path / "model")
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.folder, server.repository, server.requests = tmp_path / "model", "org/model", []
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield server
-    server.shutdown()
-    server.server_close()
+    with hub_server(tmp_path / "model") as server:
+        yield server
 
 
 def _load(server, cache, *sources, script=SCRIPT, **variables):
     environment = {
         **os.environ,
-        "HF_ENDPOINT": f"http://127.0.0.1:{server.server_address[1]}",
+        "HF_ENDPOINT": server.url,
         "HF_HUB_DISABLE_XET": "1",
         "HF_HOME": str(cache),
         "PYTHONPATH": str(Path(__file__).resolve().parents[2]),
@@ -194,7 +134,7 @@ def test_old_sentence_transformers(server, tmp_path, form):
         pytest.importorskip("msgpack", reason="pip install 'keras3-bert[flax]'")
     bert = _old_sentence_transformers(server.folder)
     weights = bert / "model.safetensors"
-    wanted = {path.relative_to(server.folder) for path in _files(server.folder) if path != weights}
+    wanted = {path.relative_to(server.folder) for path in files_of(server.folder) if path != weights}
     torch.save({name: torch.tensor(x) for name, x in load_file(weights).items()}, bert / "pytorch_model.bin")
     used = {weights if form == "safetensors" else bert / "pytorch_model.bin"}
     if form in OLD:
@@ -213,4 +153,4 @@ def test_old_sentence_transformers(server, tmp_path, form):
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout.splitlines() == ["8 24 cls"]
     (snapshot,) = (tmp_path / "cache").glob("huggingface/*/snapshots/*")
-    assert {path.relative_to(snapshot) for path in _files(snapshot)} == wanted
+    assert {path.relative_to(snapshot) for path in files_of(snapshot)} == wanted

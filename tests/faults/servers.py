@@ -1,4 +1,4 @@
-"""A server on this machine with one of Google's zips, which it sends in small pieces."""
+"""The servers of the downloads: one with one of Google's zips, and the hub of tests/hub_server.py."""
 
 import io
 import threading
@@ -6,12 +6,26 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 from keras_bert.weights.download import FILES
+from tests.faults.trial import Host
+from tests.hub_server import hub_server
 
 
 @contextmanager
-def download_server(size: int) -> Iterator[str]:
+def host_with_servers(folder: Path) -> Iterator[Host]:
+    """A host whose commands find both servers, with its files in `folder`, which exists and is empty."""
+    with zip_server(1 << 16) as url, hub_server(folder / "prepared" / "inputs" / "hub") as hub:
+        host = Host(
+            folder, KERAS_BERT_MIRROR=url, HF_ENDPOINT=hub.url, HF_HOME=str(folder / "home"), HF_HUB_DISABLE_XET="1"
+        )
+        yield host
+        host.close()
+
+
+@contextmanager
+def zip_server(size: int) -> Iterator[str]:
     """The URL to set KERAS_BERT_MIRROR to. size: of each file in the zip."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as opened:
