@@ -6,6 +6,8 @@ does not. A set has the members that RE2 finds, except for characters that only 
 
 import re
 import unicodedata
+from collections import defaultdict
+from collections.abc import Callable
 from functools import cache
 
 # For the inside of a character class of RE2: control characters (Cc, Cf) except tab and line ends, and U+FFFD.
@@ -62,6 +64,22 @@ class CharacterSet:
             bool(self._categories) and _category(character).startswith(self._categories)
         )
 
+    def basic_members(self) -> str:
+        """The members up to U+FFFF, for the inside of a character class of `re`."""
+        edges = [(chr(first), chr(min(last, 0xFFFF))) for first, last in self._ranges if first <= 0xFFFF]
+        ranges = [f"{re.escape(first)}-{re.escape(last)}" for first, last in edges]
+        return "".join(ranges + [re.escape(_basic_characters()[name]) for name in self._categories])
+
+
+def finder(*sets: CharacterSet) -> Callable[[str], object]:
+    """A quick test of a text: its result is true if the text has a member of a set, or a character above U+FFFF.
+
+    >>> may_have = finder(CharacterSet("a-c"), CharacterSet(r"\\p{P}"))
+    >>> [bool(may_have(text)) for text in ("xyz", "xbz", "xyz!", "x𝒚z")]
+    [False, True, True, True]
+    """
+    return re.compile(f"[{''.join(one.basic_members() for one in sets)}\U00010000-\U0010ffff]").search
+
 
 def combining_class(character: str) -> int:
     """The class by which NFD sorts marks, 0 for other characters."""
@@ -76,6 +94,17 @@ def _point(member: str) -> int:
 
 def _category(character: str) -> str:
     return _young_categories().get(character) or unicodedata.category(character)
+
+
+@cache
+def _basic_characters() -> dict[str, str]:
+    """The characters up to U+FFFF of each category, such as "Po", and of each group of categories, such as "P"."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for character in map(chr, range(0x10000)):
+        found[_category(character)].append(character)
+    for category in list(found):
+        found[category[0]] += found[category]
+    return {name: "".join(characters) for name, characters in found.items()}
 
 
 @cache

@@ -5,7 +5,6 @@ A text is cleaned and split at white space into chunks, and a table has the piec
 
 import threading
 from functools import cached_property
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -74,12 +73,14 @@ class PlainTokenizer(Tokenizer):
 
     def _places(self, decoded: list[str], table: ChunkTable) -> tuple[RaggedTensor, RaggedTensor]:
         """The places in the table of the pieces of the chunks [C, (words), (pieces)], and the same of the texts."""
-        cleaned = self._plain_normalizer.cleaned
-        chunks = [text.translate(cleaned).split() for text in decoded]
-        numbers = table.numbers(list(chain.from_iterable(chunks)))
+        chunks: list[str] = []
+        ends = [0]  # of the chunks of each text
+        for text in decoded:
+            chunks += self._plain_normalizer.chunks(text)
+            ends.append(len(chunks))
+        numbers = table.numbers(chunks)
         of_chunks = table.rows.gather(numbers)
-        edges = splits_of([len(of_text) for of_text in chunks])
-        return of_chunks, RaggedTensor(of_chunks.values, of_chunks.row_splits[edges])
+        return of_chunks, RaggedTensor(of_chunks.values, of_chunks.row_splits[ends])
 
     def _characters(self, decoded: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Where each chunk begins in the cleaned texts, one after another; the place of each of their characters in the

@@ -18,6 +18,7 @@ from keras_bert.text.character_sets import (
     YOUNG_MARKS,
     CharacterSet,
     combining_class,
+    finder,
 )
 from keras_bert.text.wordpiece import MAX_CHARACTERS
 
@@ -42,7 +43,7 @@ class PlainNormalizer:
     """Texts to chunks, which white space separates, and chunks to words; see `normalizer.Normalizer`.
 
     >>> normalizer = PlainNormalizer(lowercase=True, strip_accents=True, split_cjk=True)
-    >>> normalizer.words(normalizer.decode("Héllo, 中!").translate(normalizer.cleaned).split())
+    >>> normalizer.words(normalizer.chunks(normalizer.decode("Héllo, 中!")))
     [['hello', ','], ['中', '!']]
     """
 
@@ -54,6 +55,7 @@ class PlainNormalizer:
         self.stand_ins = stand_ins or {}
         dropped = CharacterSet(DROPPED + STAND_INS * (not self.stand_ins))
         spaces = CharacterSet(SPACES)
+        accents = CharacterSet(ACCENTS * strip_accents)
         by_itself = CharacterSet(PUNCTUATION + CJK * split_cjk + STAND_INS * bool(self.stand_ins))
 
         def clean(point: int) -> str | None:
@@ -62,9 +64,12 @@ class PlainNormalizer:
 
         def separate(point: int) -> str | None:
             one = chr(point)
-            return None if strip_accents and one in _ACCENTS else f" {one} " if one in by_itself else one
+            return None if one in accents else f" {one} " if one in by_itself else one
 
-        self.cleaned, self._separated = Table(clean), Table(separate)  # for `str.translate`
+        # `str.translate` asks a table about each character, which takes longer than to look for one that changes.
+        self.cleaned, self._separated = Table(clean), Table(separate)
+        self._may_clean = finder(dropped, spaces)
+        self._may_separate = finder(accents, by_itself)
         self._special = re.compile("|".join(map(re.escape, sorted(self.stand_ins, key=len, reverse=True))))
 
     def decode(self, text: bytes) -> str:
@@ -76,7 +81,11 @@ class PlainNormalizer:
             found = self._special.sub(lambda token: self.stand_ins[token[0]], found)
         return found
 
-    def words(self, chunks: Sequence[str]) -> list[list[str]]:
+    def chunks(self, text: str) -> list[str]:
+        """The chunks of a decoded text."""
+        return (text.translate(self.cleaned) if self._may_clean(text) else text).split()
+
+    def words(self, chunks: Sequence[str]) -> list[Sequence[str]]:
         """The words of each chunk."""
         text = "\n".join(chunks)
         if self.lowercase:
@@ -84,7 +93,8 @@ class PlainNormalizer:
         if self.strip_accents and not text.isascii():
             short = all(len(chunk) <= _LONG or chunk.isascii() for chunk in chunks) and YOUNG_MARKS.isdisjoint(text)
             text = unicodedata.normalize("NFD", text) if short else "".join(one for one, _ in _decompose(text))
-        return [line.split() for line in text.translate(self._separated).split("\n")]
+        lines = text.split("\n")
+        return [line.translate(self._separated).split() if self._may_separate(line) else (line,) for line in lines]
 
     def origins(self, chunk: str) -> Sequence[int]:
         """For each character of the words of a chunk, the place in the chunk that it came from."""

@@ -160,7 +160,7 @@ def _plainly_counted(blocks: list[bytes], *rules: Any) -> Iterator[Iterable[tupl
     """The same without TensorFlow."""
     normalizer = PlainNormalizer(*rules)
     for block in blocks:
-        chunks = Counter(normalizer.decode(block).translate(normalizer.cleaned).split())
+        chunks = Counter(normalizer.chunks(normalizer.decode(block)))
         counts: Counter[str] = Counter()
         for words, number in zip(normalizer.words(list(chunks)), chunks.values(), strict=True):
             for word in words:
