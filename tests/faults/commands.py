@@ -83,16 +83,18 @@ def prepare() -> int:
 # === What is compared ===
 
 SAME_RESULT = {"examples-on-two": "examples"}
+PROBE = re.compile(r"^huggingface/.*/tmp(_[0-9a-f-]{36}$|\w{8}$|\w{8}/dummy_file)")
 TIMED = ("seconds_per_step", "examples_per_second", "tokens_per_second", "share_of_peak")
 
 
 def contents(folder: Path) -> dict[str, object]:
     """Every file below a folder by its name, with what must be the same in each run.
 
-    Not compared: TensorBoard's files, of which a resumed run has one for each start; the time stamps in TensorFlow's
-    record of its checkpoints, in the members of a .keras file and in a manifest; the names in a .keras file that Keras
-    makes by counting; speeds, and the picture of a pretraining run that shows them, but for its first and last bytes;
-    and the graphs of a SavedModel, the map of its objects and their digests: TensorFlow orders them anew each time.
+    Not compared: the empty files by which huggingface_hub finds out what the file system can do; TensorBoard's files,
+    of which a resumed run has one for each start; the time stamps in TensorFlow's record of its checkpoints, in the
+    members of a .keras file and in a manifest; the names in a .keras file that Keras makes by counting; speeds, and the
+    picture of a pretraining run that shows them, but for its first and last bytes; and the graphs of a SavedModel, the
+    map of its objects and their digests: TensorFlow orders them anew each time.
     """
     return dict(
         entry
@@ -103,9 +105,9 @@ def contents(folder: Path) -> dict[str, object]:
 
 
 def _entry(name: str, path: Path) -> tuple[str, object] | None:
-    if path.is_dir():
+    if path.is_dir() and not PROBE.search(name):
         return f"{name}/", None
-    if "events.out.tfevents" in name:
+    if "events.out.tfevents" in name or PROBE.search(name):
         return None
     if path.name in ("saved_model.pb", "fingerprint.pb", "variables.index"):
         return name, None
