@@ -133,8 +133,8 @@ def with_dtype(model: Any, dtype: Any) -> Any:
         of_bert["dtype"] = keras.dtype_policies.serialize(keras.dtype_policies.get(dtype))
     with blank_weights():
         copy = type(model).from_config(config)
-    theirs = by_layer(model)
-    for layer, variables in by_layer(copy).items():
-        for name, variable in variables.items():
-            variable.assign(ops.cast(theirs[layer][name].value, variable.dtype))
+    # In the order of the layers, since Keras gives new names to those that a task does not name.
+    for ours, theirs in zip(by_layer(copy).values(), by_layer(model).values(), strict=True):
+        for name, variable in ours.items():
+            variable.assign(ops.cast(theirs[name].value, variable.dtype))
     return copy

@@ -1,6 +1,7 @@
 """A model's weights by name, "layer/weight", as checkpoints, exports and `resize` read and write them."""
 
 from collections.abc import Callable
+from itertools import chain, count
 from typing import Any
 
 import keras
@@ -14,11 +15,7 @@ _SLICE = 8 << 20  # bytes
 
 def by_layer(model: Any) -> dict[str, dict[str, Any]]:
     """The variables of a `Bert` or a model over one, by layer and name, random generators' states included."""
-    return {
-        name: {variable.name: variable for variable in layer.variables}
-        for name, layer in _layers(model).items()
-        if layer.variables
-    }
+    return {name: _by_name(layer.variables) for name, layer in _layers(model).items() if layer.variables}
 
 
 def named_weights(model: Any) -> dict[str, tuple[Any, Callable[[], np.ndarray]]]:
@@ -31,18 +28,40 @@ def named_weights(model: Any) -> dict[str, tuple[Any, Callable[[], np.ndarray]]]
             f"{quantized[0]}, the first of {len(quantized)} quantized layers"
         )
     return {
-        f"{name}/{variable.name}": (variable, _reader(layer, variable))
+        f"{name}/{weight}": (variable, _reader(layer, variable))
         for name, layer in layers.items()
-        for variable in layer.weights
-        if not variable.name.startswith("lora_kernel")
+        for weight, variable in _by_name(layer.weights).items()
+        if not weight.startswith("lora_kernel")
     }
 
 
 def _layers(model: Any) -> dict[str, Any]:
-    """The layers by name, with those of the encoder that a head does not use, such as the pooler."""
+    """The layers by name, with those of the encoder that a head does not use, such as the pooler.
+
+    The name of a layer in a model in the model is "model/layer".
+    """
     bert = getattr(model, "bert", model)
-    layers = (layer for layer in (*bert.layers, *model.layers) if not isinstance(layer, keras.Model))
-    return {layer.name: layer for layer in layers}
+    found = {layer.name: layer for layer in (*bert.layers, *model.layers) if not isinstance(layer, keras.Model)}
+    for inner in (layer for layer in model.layers if isinstance(layer, keras.Model)):
+        known = {id(layer) for layer in found.values()}  # a model in the model can be the encoder
+        layers = _layers(inner).items()
+        found |= {f"{inner.name}/{name}": layer for name, layer in layers if id(layer) not in known}
+    of_layers = {id(weight) for layer in found.values() for weight in layer.weights}
+    if lost := [weight.path for weight in model.weights if id(weight) not in of_layers]:
+        raise ValueError(
+            "The model has weights that belong to none of its layers, so they cannot be read by name. Put them into "
+            f"a layer. Received: {lost[0]}, the first of {len(lost)} such weights"
+        )
+    return found
+
+
+def _by_name(variables: list[Any]) -> dict[str, Any]:
+    """The variables of a layer by name; in a layer of layers a name that occurs again is numbered."""
+    found: dict[str, Any] = {}
+    for variable in variables:
+        numbered = (f"{variable.name}_{number}" for number in count(1))
+        found[next(name for name in chain([variable.name], numbered) if name not in found)] = variable
+    return found
 
 
 def _reader(layer: Any, variable: Any) -> Callable[[], np.ndarray]:

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 CHUNK = 16_384  # vectors at a time, so that an array on disk is never in memory as a whole
+QUERIES = 1024  # at a time
 
 
 def nearest(queries: Any, vectors: Any, top: int = 5) -> tuple[np.ndarray, np.ndarray]:
@@ -24,11 +25,14 @@ def nearest(queries: Any, vectors: Any, top: int = 5) -> tuple[np.ndarray, np.nd
     """
     if top < 1:
         raise ValueError(f"`top` must be at least 1. Use 5, for example. Received: top={top}")
-    if np.ndim(queries) != 2 or np.ndim(vectors) != 2 or queries.shape[1] != vectors.shape[1]:
+    if np.ndim(queries) != 2 or np.ndim(vectors) != 2 or np.shape(queries)[1] != np.shape(vectors)[1]:
         raise ValueError(
             "`queries` and `vectors` must be two matrices of the same width. Embed both with the same model. "
             f"Received: shapes {np.shape(queries)} and {np.shape(vectors)}"
         )
+    if len(queries) > QUERIES:
+        parts = [nearest(queries[start : start + QUERIES], vectors, top) for start in range(0, len(queries), QUERIES)]
+        return np.concatenate([numbers for numbers, _ in parts]), np.concatenate([cosines for _, cosines in parts])
     queries = unit(queries)
     numbers = np.zeros((len(queries), 0), "int64")
     cosines = np.zeros((len(queries), 0), "float32")

@@ -22,7 +22,8 @@ def test_nearest(monkeypatch, tmp_path):
     assert np.array_equal(np.sort(numbers, axis=1), np.tile(np.arange(50), (3, 1)))
     assert np.abs(np.take_along_axis(expected, numbers, axis=1) - cosines).max() <= 1e-6
     assert all(row.index(3) + 1 == row.index(40) for row in numbers.tolist())
-    assert nearest(queries, vectors, top=2)[0].tolist() == numbers[:, :2].tolist()
+    monkeypatch.setattr(sys.modules[nearest.__module__], "QUERIES", 2)
+    assert nearest(queries.tolist(), vectors.tolist(), top=2)[0].tolist() == numbers[:, :2].tolist()
 
 
 @pytest.mark.parametrize(("vectors", "top"), [(np.ones((0, 4)), 5), (np.ones((2, 4)), 5)])

@@ -125,6 +125,20 @@ def test_a_folder_appears_completely_or_not_at_all(tmp_path):
         make(fail=False)
 
 
+def test_a_folder_behind_a_link(tmp_path, monkeypatch):
+    """And the folder in which the command runs, which cannot be replaced, is refused before the work."""
+    (tmp_path / "there").mkdir()
+    (tmp_path / "film").symlink_to("there")
+    with storage.new_folder(tmp_path / "film") as partial:
+        (partial / "a").touch()
+    assert (tmp_path / "film").is_symlink()
+    assert os.listdir(tmp_path / "there") == ["a"]
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path / "empty")
+    with pytest.raises(FileExistsError, match=r"the folder in which the command runs.*Received: \."):
+        storage.check_new_folder(".")
+
+
 def test_the_only_file_of_a_kind(tmp_path):
     assert storage.only_file(tmp_path, "*.keras") is None
     (tmp_path / "a.keras").touch()

@@ -76,7 +76,7 @@ def read_texts(
             elif kind == "jsonl":
                 yield from _texts_in_jsonl(stream, path, text_field)
             else:
-                yield from _lines(stream, path)
+                yield from _lines(stream, path, MAX_CHARACTERS)
 
 
 def check_boundary(boundary: str) -> None:
@@ -110,15 +110,20 @@ def _in_files(corpus: Any, boundary: str, text_field: str, seen: Callable[[int],
             elif kind == "jsonl":
                 yield from (Document(text, "lines") for text in _texts_in_jsonl(stream, path, text_field))
             else:
-                yield from _in_text(_lines(stream, path), path, kind, boundary)
+                yield from _in_text(_lines(stream, path, MAX_CHARACTERS), path, kind, boundary)
 
 
-def _lines(stream: Any, path: str) -> Iterator[str]:
-    """Lines of UTF-8 without their line ends; other content is an error that names the file."""
+def _lines(stream: Any, path: str, most: int = -1) -> Iterator[str]:
+    """Lines of UTF-8 without their line ends; other content is an error that names the file.
+
+    most: characters of a line; a longer one is split.
+    """
     text = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="strict", newline=None)
-    number = 0
+    number, begins = 0, True
     try:
-        for number, line in enumerate(text, 1):
+        while line := text.readline(most):
+            number += begins
+            begins = line.endswith("\n")
             if "\0" in line:
                 raise ValueError(
                     f"{path}, line {number} has a NUL character, so this is not a text file. Leave binary files out. "

@@ -11,14 +11,15 @@ from keras_bert.corpus.wikipedia import plain_text
 
 SENTENCES = ("rules", "line")
 
-# The search looks for the first character, which every sentence end has; the alternatives check what is around it.
+# The search looks for the first character, which every sentence end has; the alternatives check what is around it. A
+# run of marks is only tried at its beginning, and as a whole, because a text can be nothing but marks.
 _END = re.compile(
     r"""[.!?…。！？다요ㅋㅎㅠㅜ](?:
-        (?<=[.!?…])[.!?…]*["'”’»)\]」』*_]*(?=\s+[^\sa-zà-ÿ])   # Latin and Hangul: space, then no lower-case letter
-      | (?<=[.!?])[.!?]*(?=[가-힣])                              # Hangul without a space: 했다.그리고
+        (?<=[.!?…])(?<![.!?…]{2})[.!?…]*+["'”’»)\]」』*_]*+(?=\s+[^\sa-zà-ÿ])  # a space, then no lower-case letter
+      | (?<=[.!?])(?<![.!?]{2})[.!?]*+(?=[가-힣])                 # Hangul without a space: 했다.그리고
       | (?<=[。！？])[。！？]*[”’」』）]*                          # full-width marks
       | (?<=니다|[아어여해네세지]요)(?=\s+(?!라고|라는|하고|하며)\S)  # Korean endings without a mark
-      | (?<=[ㅋㅎㅠㅜ])[ㅋㅎㅠㅜ]+(?=\s)                            # ㅋㅋㅋ
+      | (?<=[ㅋㅎㅠㅜ])(?<![ㅋㅎㅠㅜ]{2})[ㅋㅎㅠㅜ]++(?=\s)          # ㅋㅋㅋ
     )""",
     re.VERBOSE,
 )
@@ -70,7 +71,7 @@ def _is_within_sentence(text: str, match: re.Match[str]) -> bool:
         return not "가" <= text[start - 1 : start] <= "힣"
     if text[start] != "." or match.end() - start > 1:
         return False
-    word = text[max(text.rfind(" ", 0, start), text.rfind("\n", 0, start)) + 1 : start].lstrip("\"'“‘([*_-")
+    word = text[text.rfind(" ", 0, start) + 1 : start].lstrip("\"'“‘([*_-")
     if len(word) == 1:
         return word.isupper() and word != "I"
     word = word.lower()

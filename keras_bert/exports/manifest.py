@@ -2,16 +2,17 @@
 
 import datetime
 import os
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import keras
+
+from keras_bert.lazy import tf
 from keras_bert.storage import sha256_of, write_json
 from keras_bert.version import __version__
 from keras_bert.weights import zoo
 
 MANIFEST = os.path.join("assets.extra", "manifest.json")
-_PACKAGES = ("keras", "tensorflow", "tensorflow-text")
 
 
 def write_manifest(folder: Path, facts: dict[str, Any]) -> None:
@@ -23,13 +24,20 @@ def write_manifest(folder: Path, facts: dict[str, Any]) -> None:
         {
             **facts,
             "made": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-            "made_with": {"keras3-bert": __version__, **{package: version(package) for package in _PACKAGES}},
+            "made_with": {"keras3-bert": __version__, **_versions()},
             "files": {
                 file.relative_to(folder).as_posix(): {"bytes": file.stat().st_size, "sha256": sha256_of(file)}
                 for file in files
             },
         },
     )
+
+
+def _versions() -> dict[str, str]:
+    """The versions of the modules, since TensorFlow can also come from a package such as tensorflow-tpu."""
+    import tensorflow_text
+
+    return {"keras": keras.__version__, "tensorflow": tf.__version__, "tensorflow-text": tensorflow_text.__version__}
 
 
 def facts_of(model: Any, source: Any, metrics: dict[str, Any] | None) -> dict[str, Any]:

@@ -93,9 +93,9 @@ class Batcher:
 
     async def _answer(self, batch: list[_Waiting]) -> None:
         loop = asyncio.get_running_loop()
-        joined = {name: np.concatenate([one.columns[name] for one in batch]) for name in batch[0].columns}
         try:
-            outputs = await loop.run_in_executor(self._threads, self._run, joined)
+            joined = {name: np.concatenate([one.columns[name] for one in batch]) for name in batch[0].columns}
+            answers = _split(await loop.run_in_executor(self._threads, self._run, joined), batch)
         except Exception as error:
             if len(batch) > 1:
                 for one in batch:
@@ -103,11 +103,24 @@ class Batcher:
             elif not batch[0].answer.cancelled():
                 batch[0].answer.set_exception(error)
             return
-        start = 0
-        for one in batch:
+        for one, answer in zip(batch, answers, strict=True):
             if not one.answer.cancelled():
-                one.answer.set_result({name: array[start : start + one.rows] for name, array in outputs.items()})
-            start += one.rows
+                one.answer.set_result(answer)
+
+
+def _split(outputs: Columns, batch: list[_Waiting]) -> list[Columns]:
+    """The rows of each request."""
+    ends = np.cumsum([one.rows for one in batch]).tolist()
+    for name, array in outputs.items():
+        if np.shape(array)[:1] != (ends[-1],):
+            raise ValueError(
+                f"The output {name!r} must have one row for each row of the request. Change `answers_in_graph` of the "
+                f"task, and export it again. Received: shape {np.shape(array)} for {ends[-1]} rows"
+            )
+    return [
+        {name: array[end - one.rows : end] for name, array in outputs.items()}
+        for one, end in zip(batch, ends, strict=True)
+    ]
 
 
 def _row_bytes(columns: Columns, rows: int) -> int:

@@ -51,5 +51,7 @@ def _example(row: dict[str, Any]) -> Any:
         elif kinds <= {int, float} and all(-(2**63) <= one < 2**63 for one in values):
             (feature.int64_list if kinds == {int} else feature.float_list).value.extend(values)
         else:
-            raise BadRequest(f"`{name}` must be a list of strings or of numbers of 64 bits. Received: {shown(value)}")
+            raise BadRequest(
+                f"`{name}` must hold only strings, or only numbers from -2**63 to 2**63 - 1. Received: {shown(value)}"
+            )
     return example

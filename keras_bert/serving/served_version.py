@@ -18,7 +18,7 @@ from keras_bert.storage import literal_path, read_json
 from keras_bert.text.numpy_examples import InvalidArgumentError
 
 _COUNTING = ThreadPoolExecutor(1, thread_name_prefix="count")  # only one, since it takes memory
-_TYPES = {"string": "DT_STRING", "int32": "DT_INT32", "float32": "DT_FLOAT", "bool": "DT_BOOL"}
+_TYPES = {"float16": "DT_HALF", "float32": "DT_FLOAT", "float64": "DT_DOUBLE"}  # others have their own names
 
 
 def find_models(directory: Path, *, onnx: bool = False, int8: bool = False) -> "dict[str, dict[int, ServedVersion]]":
@@ -172,7 +172,8 @@ def _described(spec: Any) -> dict[str, Any]:
     any_rank = spec.shape.rank is None
     sizes = [{"size": str(-1 if size is None else size), "name": ""} for size in (() if any_rank else spec.shape)]
     shape = {"dim": sizes, "unknown_rank": any_rank}
-    return {"dtype": _TYPES[spec.dtype.name], "tensor_shape": shape, "name": spec.name}
+    name = spec.dtype.name
+    return {"dtype": _TYPES.get(name, f"DT_{name.upper()}"), "tensor_shape": shape, "name": spec.name}
 
 
 def _reason(message: str) -> str:

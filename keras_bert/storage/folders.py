@@ -16,6 +16,7 @@ from keras_bert.wording import listed
 def new_folder(path: str | os.PathLike) -> Iterator[Path]:
     """A temporary folder to write into, which is renamed to `path` when the block ends without an error."""
     check_new_folder(path)
+    path = os.path.realpath(path)  # a link to an empty folder stays a link
     temporary = Path(temporary_path(path))
     try:
         with partial(str(temporary), lambda new: os.makedirs(new, exist_ok=True)):
@@ -27,8 +28,12 @@ def new_folder(path: str | os.PathLike) -> Iterator[Path]:
 
 
 def check_new_folder(path: str | os.PathLike) -> None:
-    """An error unless a folder can be put at `path`: nothing is there, or an empty folder."""
+    """An error unless a folder can be put at `path`: nothing is there, or an empty folder that nobody works in."""
     path = Path(path)
+    if path.exists() and path.samefile(os.curdir):
+        raise FileExistsError(
+            f"The output cannot be the folder in which the command runs. Name a folder in it. Received: {path}"
+        )
     if path.exists() and not (path.is_dir() and not any(path.iterdir())):
         raise FileExistsError(
             f"The output must be a new or empty folder. Choose another path, or empty the folder. Received: {path}"

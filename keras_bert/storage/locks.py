@@ -66,6 +66,6 @@ def locked_folder(path: str | os.PathLike, *, make: bool = True) -> Iterator[Non
 def in_use(path: str | os.PathLike) -> RuntimeError:
     """The error about a lock that another process holds."""
     return RuntimeError(
-        f"{os.path.dirname(path)} is in use by another process. Wait until it ends, or choose another folder. "
+        f"{os.path.dirname(path) or '.'} is in use by another process. Wait until it ends, or choose another folder. "
         f"Received: {path}, which is locked"
     )

@@ -8,6 +8,7 @@ from typing import Any
 from keras_bert.bert import Bert
 from keras_bert.model import HeadedModel
 from keras_bert.weights.heads import assign_head, load_head, load_saved
+from keras_bert.wording import listed
 
 
 class SavedTask(HeadedModel):
@@ -65,9 +66,10 @@ class SavedTask(HeadedModel):
         if task is None:
             if not cls.heads:
                 raise ValueError(
-                    f"{cls.__name__} loads only from a .keras file or an export of {cls.__name__}, and the source is "
-                    f"neither. For a new {cls.__name__} on its weights, use {cls.__name__}(keras_bert.load(source), "
-                    f"...). Received: {source!r}"
+                    f"{cls.__name__} loads only from a .keras file or an export of {cls.__name__}, without settings. "
+                    f"To put a new {cls.__name__} on the encoder of the source, use "
+                    f"{cls.__name__}(keras_bert.load(source), ...). Received: {source!r}, "
+                    f"{f'with {listed(sorted(settings))}' if settings else 'which is neither'}"
                 )
             places: Any = {"cache_dir": cache_dir, "local_only": local_only}
             checkpoint, bert = load_head(source, cls.heads, dtype=dtype, seq_length=seq_length or 128, **places)

@@ -42,17 +42,16 @@ class Student(TextPredictor):
         config = self.get_config() | {"bert": keras.saving.serialize_keras_object(bert)}
         with blank_weights():
             task = type(self).from_config(config)
-        weights = named_weights(self) | named_weights(bert)
-        for name, (variable, _) in named_weights(task).items():
+        weights = named_weights(bert)
+        for name, (variable, _) in named_weights(task.bert).items():
             assign(variable, weights[name][1]())
+        task.copy_head(self)
         return task
 
     def copy_head(self, teacher: Any) -> None:
         """Put the weights of a teacher's head into this task's."""
-        of_encoder, weights = named_weights(self.bert), named_weights(teacher)
-        for name, (variable, _) in named_weights(self).items():
-            if name not in of_encoder:
-                assign(variable, weights[name][1]())
+        for (variable, _), (_, read) in zip(_head_weights(self), _head_weights(teacher), strict=True):
+            assign(variable, read())
 
     # === Training ===
 
@@ -132,3 +131,9 @@ def _weighted_mean(values: Any, weight: Any) -> Any:
     values = ops.mean(ops.reshape(values, (*ops.shape(weight), -1)), axis=-1)
     total = ops.sum(weight)
     return ops.sum(values * weight) / ops.where(total > 0, total, 1.0)
+
+
+def _head_weights(task: Any) -> list[Any]:
+    """The weights outside of the encoder and what reads them, in their order: some layers get a new name each time."""
+    of_encoder = named_weights(task.bert)
+    return [entry for name, entry in named_weights(task).items() if name not in of_encoder]

@@ -37,7 +37,11 @@ class ChunkTable:
             self._clear()
         found = np.fromiter(map(self._numbers.__getitem__, chunks), "int64", len(chunks))
         if self._numbers.new:
-            self._add(self._numbers.new)
+            try:
+                self._add(self._numbers.new)
+            except BaseException:  # an interrupt, after which half of what belongs together would be there
+                self._clear()
+                raise
             self._numbers.new = []
         return found
 

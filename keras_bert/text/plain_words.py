@@ -87,6 +87,8 @@ class PlainNormalizer:
 
     def words(self, chunks: Sequence[str]) -> list[Sequence[str]]:
         """The words of each chunk."""
+        if not chunks:
+            return []
         text = "\n".join(chunks)
         if self.lowercase:
             text = _lower(text)

@@ -73,7 +73,12 @@ def read_task(path: Path) -> Any:
     stored = _named_weights(folder)
     for layer, variables in by_layer(task).items():
         for name, variable in variables.items():
-            variable.assign(finite(name, stored[f"{layer}/{name}"].read(), folder))
+            if (entry := stored.get(f"{layer}/{name}")) is None:
+                raise ValueError(
+                    f"{folder} has no weights for the layer {layer!r} of its task. Give each layer a name in the "
+                    f"class of the task, and export it again. Received: {layer}/{name}"
+                )
+            variable.assign(finite(name, entry.read(), folder))
     return task
 
 

@@ -2,7 +2,7 @@
 
 import json
 import logging
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from keras_bert.config import BertConfig
 from keras_bert.storage import read_json, write_json
@@ -32,8 +32,11 @@ def _modules(folder: Path) -> dict[str, str]:
         return {}
     try:
         modules = json.loads(file.read_text(encoding="utf-8"))
-        return {module["type"].split(".")[-1]: module["path"] for module in modules}
-    except (ValueError, TypeError, KeyError) as error:
+        paths = {module["type"].split(".")[-1]: module["path"] for module in modules}
+        if outside := [path for path in paths.values() if PurePath(path).is_absolute() or ".." in PurePath(path).parts]:
+            raise ValueError(f"the path {outside[0]!r}")
+        return paths
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise ValueError(
             f"{file} is not a list of modules with a type and a path. Download it again. Received: {error!r}"
         ) from None

@@ -7,6 +7,7 @@ import tensorflow as tf
 
 import keras_bert
 from keras_bert.exports.text_part import answers_to_texts
+from keras_bert.serving.served_version import ServedVersion
 from tests.exports.conftest import SEQ_LENGTH, make
 
 TEXTS = ["w1 w2 É", "w0", "w1 " * 20]
@@ -57,3 +58,6 @@ def test_answers_of_its_own(tmp_path):
     assert found["characters"].numpy().tolist() == [7, 2, 60]
     expected = np.argmax(task(task.bert.preprocessor(TEXTS)), axis=1)
     assert found["long"].numpy().tolist() == expected.tolist()
+    described = ServedVersion(tmp_path / "text" / "1").metadata()["signature_def"]["signature_def"]
+    types = {name: output["dtype"] for name, output in described["serving_default"]["outputs"].items()}
+    assert types == {"long": "DT_INT64", "characters": "DT_INT32", "truncated": "DT_BOOL"}

@@ -154,6 +154,9 @@ def test_a_very_long_document_is_cut(tmp_path, monkeypatch, caplog):
     assert len(found) == 4
     assert sum(text.count("line of") for text in found) == 100
     assert "a.txt: documents longer than 1,000 characters are split" in caplog.text
+    found = texts(write(tmp_path, "b.txt", "word " * 800))  # one line
+    assert max(map(len, found)) <= 2001
+    assert "".join(found).replace("\n", "") == "word " * 800
 
 
 def test_hard_wrapped_lines_are_joined(tmp_path):
@@ -189,6 +192,14 @@ def test_hard_wrapped_lines_are_joined(tmp_path):
 )
 def test_sentences(sentences):
     assert list(split_sentences(" ".join(sentences))) == sentences
+
+
+@pytest.mark.parametrize("mark", [".", "…", "?!", "ㅋ"])
+def test_a_text_of_marks(mark):
+    """Its time grows with its length: with the square of it, this would take minutes."""
+    text = f"a{mark * 100_000}b"
+    assert list(split_sentences(text)) == [text]
+    assert list(split_sentences(f"{text} {mark * 3} Next.")) == [f"{text} {mark * 3}", "Next."]
 
 
 def test_korean_without_spaces():

@@ -5,6 +5,7 @@ import threading
 import time
 
 import numpy as np
+import pytest
 import tensorflow as tf
 
 from keras_bert.serving.batcher import Batcher
@@ -89,3 +90,12 @@ def test_a_fixed_number_of_rows():
 
     assert [answer["length"].tolist() for answer in asyncio.run(both())] == [[1], [2]]
     assert shapes == [(1,), (1,)]
+
+
+def test_an_output_without_a_row_for_each_row():
+    async def main():
+        waiting = Batcher(lambda columns: {"x": np.float32(1)})
+        await asyncio.gather(*(asyncio.wait_for(waiting({"x": np.array([number])}), 10) for number in range(3)))
+
+    with pytest.raises(ValueError, match="'x' must have one row for each row of the request"):
+        asyncio.run(main())

@@ -1,9 +1,11 @@
 """A task of the user's own: where it is saved, loaded and trained, and what its errors say."""
 
 import keras
+import numpy as np
 import pytest
 
 import keras_bert
+from keras_bert.model import with_dtype
 from keras_bert.tasks.readers import Rows
 from keras_bert.tasks.run.best_epoch import BestEpoch, begun
 from keras_bert.tasks.run.finished_task import FinishedTask
@@ -23,6 +25,21 @@ class Mood(keras_bert.Task):
 
     def get_config(self):
         return {**super().get_config(), "width": self.width}
+
+
+@keras.saving.register_keras_serializable("tests")
+class Deep(keras_bert.Task):
+    """With a model and a layer of layers in its head, and a layer that Keras names; export with such layers named."""
+
+    def __init__(self, bert, *, names=True, freeze=False, name=None):
+        states = keras.layers.Bidirectional(keras.layers.GRU(3), name="both_ways")(bert.output["sequence_output"])
+        name_of = {"name": "last"} if names else {}
+        head = keras.Sequential([keras.layers.Dense(4, name="first"), keras.layers.Dense(1, **name_of)], name="head")
+        super().__init__(bert, bert.input, head(states), freeze=freeze, name=name)
+        self.names = names
+
+    def get_config(self):
+        return {**super().get_config(), "names": self.names}
 
 
 class Scorer(Mood):
@@ -46,6 +63,33 @@ def test_a_class_that_is_not_registered(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match=r"mood.keras holds Mood, a class that is not registered here") as error:
         FinishedTask.load(tmp_path / "mood.keras")
     assert len(str(error.value)) < 400
+
+
+def test_every_weight_of_a_deep_head(tmp_path):
+    """Is in copies, students and exports."""
+    keras.utils.set_random_seed(0)
+    task = Deep(small_bert(), names=False)
+    expected = keras.ops.convert_to_numpy(task(task.bert.preprocessor(TEXTS)))
+    for copy in (with_dtype(task, "float32"), task.with_layers(task.bert.config.num_hidden_layers)):
+        assert np.abs(keras.ops.convert_to_numpy(copy(task.bert.preprocessor(TEXTS))) - expected).max() <= 1e-6
+    keras_bert.export(task, tmp_path / "unnamed")
+    with pytest.raises(ValueError, match=r"no weights for the layer 'head/dense_\d+'.* Give each layer a name"):
+        Deep.load(tmp_path / "unnamed")
+    task = Deep(small_bert())
+    expected = keras.ops.convert_to_numpy(task(task.bert.preprocessor(TEXTS)))
+    keras_bert.export(task, tmp_path / "named")
+    loaded = Deep.load(tmp_path / "named")
+    assert np.abs(keras.ops.convert_to_numpy(loaded(task.bert.preprocessor(TEXTS))) - expected).max() <= 1e-6
+
+
+def test_a_weight_outside_of_all_layers():
+    class Odd(Mood):
+        def __init__(self, bert, **options):
+            super().__init__(bert, **options)
+            self.scale = self.add_weight(name="scale", shape=())
+
+    with pytest.raises(ValueError, match=r"weights that belong to none of its layers.*Put them into a layer"):
+        with_dtype(Odd(small_bert()), "float32")
 
 
 def test_an_export_of_a_class_that_is_not_registered(tmp_path, monkeypatch):

@@ -11,6 +11,7 @@ import tensorflow as tf
 from keras_bert import Preprocessor, Vocabulary
 from keras_bert.tasks.decoding import decode_answers, decode_entities
 from keras_bert.text import philox, tensors
+from keras_bert.text.chunk_table import ChunkTable
 from keras_bert.text.packing import TRUNCATIONS
 from keras_bert.text.plain_tokenizer import PlainTokenizer
 from keras_bert.text.tokenizer import Tokenizer
@@ -238,9 +239,25 @@ def test_random_numbers(seed):
 
 
 def test_learning_a_vocabulary(without):
-    texts = ["Jose\u0301 went, 서울에서 the the theme! ", "ΑΣ the went \x00 "] * 20
+    texts = ["Jose\u0301 went, 서울에서 the the theme! ", "ΑΣ the went \x00 "] * 20 + [" " * 140_000]
     graph, numpy = both(without, lambda: list(Vocabulary.learn(texts, size=70, alphabet=40).tokens))
     assert graph == numpy
+
+
+def test_an_interrupt_leaves_no_half_chunks(monkeypatch):
+    """An interrupt comes at any time; here, after the ids of the new chunks were kept, and before their spans."""
+    tokenizer = PlainTokenizer(VOCABULARY)
+    tokenizer.tokenize_with_offsets(["a b"])
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(ChunkTable, "_spans_of", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            tokenizer.tokenize_with_offsets(["the b"])
+    found, expected = (one.tokenize_with_offsets(["a the b e"]) for one in (tokenizer, PlainTokenizer(VOCABULARY)))
+    assert [part.to_list() for part in found] == [part.to_list() for part in expected]
 
 
 # === A process without TensorFlow ===

@@ -13,6 +13,7 @@ from keras_bert.vectors import Pooling
 from keras_bert.weights import hugging_face
 from keras_bert.weights.convert import convert
 from keras_bert.weights.load import read
+from keras_bert.weights.sentence_transformers import transformer_folder
 from tests.weights import small
 from tests.weights.hugging_face_folders import bert_of_theirs, edit, folder_of
 
@@ -136,6 +137,16 @@ def test_sentence_transformers_settings(tmp_path, minilm, caplog):
     edit(folder / "config_sentence_transformers.json", default_prompt_name="query")
     assert read(folder).pooling is None
     assert "prompt 'query' in front of each text" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "module",
+    [{"type": None, "path": ""}, {"type": "Transformer", "path": None}, {"type": "a.Transformer", "path": "../b"}],
+)
+def test_modules_that_are_none(tmp_path, module):
+    (tmp_path / "modules.json").write_text(json.dumps([module]))
+    with pytest.raises(ValueError, match=r"modules.json is not a list of modules with a type and a path\. Download it"):
+        transformer_folder(tmp_path)
 
 
 def test_sentence_transformers_with_a_folder_for_bert(tmp_path):

@@ -24,7 +24,7 @@ def callback_of(given: str) -> keras.callbacks.Callback:
         ) from None
     if not isinstance(callback, keras.callbacks.Callback):
         raise TypeError(
-            f"The callback {path} is not a keras.callbacks.Callback. Name a subclass of it. Received: {given!r}, "
+            f"{path} is not a subclass of keras.callbacks.Callback. Name one that is. Received: {given!r}, "
             f"a {type(callback).__name__}"
         )
     return callback

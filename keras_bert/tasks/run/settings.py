@@ -97,7 +97,7 @@ class FinetuneSettings:
         columns = self.reading.columns
         if len(set(columns)) < len(columns):
             raise ValueError(
-                "A column is named twice. Name a different column for each use. "
+                "A column is named twice among texts, choices, numbers, categories and labels. Name each only once. "
                 f"Received: {', '.join(map(repr, columns))}"
             )
         if self.reading.header is None:  # decided here, since other columns may be named when the task answers
