@@ -97,7 +97,8 @@ def _parts(
     """For each part a function that makes the object to save and its signatures: one part at a time saves memory."""
     preprocessor = getattr(model, "bert", model).preprocessor
     tokenizer = mask_tokenizer(preprocessor) if isinstance(model, Pretrainer) else preprocessor
-    parts = {"preprocess": lambda: preprocess(preprocessor, seq_length, tokenizer)}
+    long = getattr(model, "long", "truncate")
+    parts = {"preprocess": lambda: preprocess(preprocessor, seq_length, tokenizer, long)}
     if isinstance(model, Task):
         return parts | {"text": lambda: answers_to_texts(model, seq_length, vocab_file, attention)}
     return parts | {

@@ -1,5 +1,6 @@
 """Signatures that show how texts are split: pieces, their ids and offsets, and which of them the model reads."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,22 +13,25 @@ from keras_bert.text.tensors import in_graph, tf
 from keras_bert.text.vocabulary import Vocabulary
 
 
-def pieces_signatures(preprocessor: Preprocessor, tokenizer: Any, seq_length: int) -> dict[str, Signature]:
+def pieces_signatures(
+    preprocessor: Preprocessor, tokenizer: Any, seq_length: int, long: str = "truncate"
+) -> dict[str, Signature]:
     """`pieces` for a text, `pieces_pair` for two: columns [B, P] with their pieces, without [CLS] and [SEP].
 
     `text`: 0 or 1. `piece`, `id`. `start`, `end`: characters of the text, `start_byte`, `end_byte`: its bytes. `kept`:
-    whether the piece is left after truncation to `seq_length`. The first `count` [B] are pieces, the rest is padding.
+    whether the model reads the piece, of rows of `seq_length`. The first `count` [B] are pieces, the rest is padding.
     Of a text, at most 2 * seq_length pieces are listed, so that a long one does not widen the rows of all others;
     `total` [B] counts all.
 
-    tokenizer: has the method `tokenize_with_offsets`.
+    tokenizer: has the method `tokenize_with_offsets`. long: how the model reads a long text; see `TextClassifier`.
     """
     names = piece_names(preprocessor.vocabulary)
+    packer = replace(preprocessor.packer, head_tail=long == "head-tail")
 
     def pieces(*texts: tf.Tensor) -> dict[str, tf.Tensor]:
         found = [[part.merge_dims(1, 2) for part in tokenizer.tokenize_with_offsets(text)] for text in texts]
         lengths = tf.stack([tf.cast(ids.row_lengths(), tf.int32) for ids, *_ in found], axis=1)  # [B, K]
-        kept = kept_lengths(lengths, seq_length - len(texts) - 1, preprocessor.truncation)  # [B, K]
+        kept = lengths if long == "windows" else kept_lengths(lengths, seq_length - len(texts) - 1, packer.truncation)
         columns = []
         for number, (text, parts) in enumerate(zip(texts, found, strict=True)):
             ids, start, end = (part[:, : 2 * seq_length] for part in parts)  # each [B, (pieces)]
@@ -42,7 +46,7 @@ def pieces_signatures(preprocessor: Preprocessor, tokenizer: Any, seq_length: in
                 "end": end.values,
                 "start_byte": byte(start.values),
                 "end_byte": byte(end.values),
-                "kept": place < tf.gather(kept[:, number], row),
+                "kept": packer.keeps(place, *(tf.gather(sizes[:, number], row) for sizes in (kept, lengths))),
             }
             columns.append({name: ids.with_values(values) for name, values in flat.items()})
         joined = {name: tf.concat([column[name] for column in columns], axis=1) for name in columns[0]}

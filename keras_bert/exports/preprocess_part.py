@@ -22,10 +22,12 @@ _SPECIAL = {  # TF-Hub's name, ours
 }
 
 
-def preprocess(preprocessor: Preprocessor, seq_length: int, tokenizer: Any = None) -> tuple[Any, dict[str, Any]]:
+def preprocess(
+    preprocessor: Preprocessor, seq_length: int, tokenizer: Any = None, long: str = "truncate"
+) -> tuple[Any, dict[str, Any]]:
     """The object to save and its signatures; `seq_length` is the default of its callables.
 
-    tokenizer: for the signatures of pieces, if it is not the preprocessor's own.
+    tokenizer: for the signatures of pieces, if it is not the preprocessor's own. long: how the model reads a long text.
     """
     packer = replace(preprocessor.packer, max_length=max(seq_length, preprocessor.packer.max_length))
 
@@ -75,7 +77,7 @@ def preprocess(preprocessor: Preprocessor, seq_length: int, tokenizer: Any = Non
     for mode in (False, True):
         call.get_concrete_function(texts, training=mode)
 
-    signatures = preprocess_signatures(preprocessor, seq_length, tokenizer or preprocessor, packed)
+    signatures = preprocess_signatures(preprocessor, seq_length, tokenizer or preprocessor, packed, long=long)
     special = trackable(get_special_tokens_dict)
     root = trackable(call)
     root.variables, root.trainable_variables, root.regularization_losses = [], [], []
@@ -88,9 +90,17 @@ def preprocess(preprocessor: Preprocessor, seq_length: int, tokenizer: Any = Non
 
 
 def preprocess_signatures(
-    preprocessor: Preprocessor, seq_length: int, tokenizer: Any, packed: Callable[..., Any] | None = None
+    preprocessor: Preprocessor,
+    seq_length: int,
+    tokenizer: Any,
+    packed: Callable[..., Any] | None = None,
+    *,
+    long: str = "truncate",
 ) -> dict[str, Signature]:
-    """The signatures of the part. packed: from columns of texts to the encoder's inputs, if it traces shapes."""
+    """The signatures of the part. packed: from columns of texts to the encoder's inputs, if it traces shapes.
+
+    long: how the model reads a long text.
+    """
 
     def pack(*columns: tf.Tensor) -> dict[str, tf.Tensor]:
         segments = [preprocessor.tokenize(column).merge_dims(1, 2) for column in columns]
@@ -102,7 +112,7 @@ def preprocess_signatures(
     return {
         "serving_default": Signature(lambda text: packed(tf.reshape(text, [-1])), any_rank),
         "pair": Signature(lambda text, text_pair: packed(text, text_pair), strings("text", "text_pair")),
-        **pieces_signatures(preprocessor, tokenizer, seq_length),
+        **pieces_signatures(preprocessor, tokenizer, seq_length, long),
     }
 
 

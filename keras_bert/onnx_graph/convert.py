@@ -53,7 +53,10 @@ def _walk(graph: Graph, model: keras.Model, config: dict[str, Any], inputs: Any)
         (name, number): node for name, entry in entries.items() for number, node in enumerate(entry["inbound_nodes"])
     }
     after = {call: {(one[0], one[1]) for one in _references(node)} for call, node in calls.items()}
-    wanted = _needed({(one[0], one[1]) for one in _references(config["output_layers"])}, after)
+    outputs = _renumbered(
+        config["output_layers"], {name for name in entries if "input_layers" in entries[name]["config"]}
+    )
+    wanted = _needed({(one[0], one[1]) for one in _references(outputs)}, after)
 
     def argument(x: Any) -> Any:
         kind = x.get("class_name") if isinstance(x, dict) else None
@@ -75,14 +78,23 @@ def _walk(graph: Graph, model: keras.Model, config: dict[str, Any], inputs: Any)
         args = [argument(x) for x in node["args"]]
         kwargs = {key: argument(x) for key, x in node["kwargs"].items() if key not in ("training", "mask")}
         if "layers" in entry["config"]:  # a model in the model
-            inner = model.get_layer(entry["name"])
-            outputs = _walk(graph, inner, entry["config"], args[0])
+            results = _walk_inner(graph, model.get_layer(entry["name"]), args[0])
         else:
             rule = _rule(entry)
             settings = {**entry["config"], "layer": _layer(model, entry["name"])}
-            outputs = rule(graph, settings, *args, **kwargs)
-        made[call] = keras.tree.flatten(outputs)
-    return _outputs(config["output_layers"], made)
+            results = rule(graph, settings, *args, **kwargs)
+        made[call] = keras.tree.flatten(results)
+    return _outputs(outputs, made)
+
+
+def _walk_inner(graph: Graph, inner: keras.Model, given: Any) -> Any:
+    """The same of a model in the model, which may be a Sequential."""
+    plain = keras.Model(inner.inputs, inner.outputs[0]) if isinstance(inner, keras.Sequential) else inner
+    config = plain.get_config()
+    if not isinstance(given, dict):
+        names = [name for name, *_ in _references(config["input_layers"])]
+        given = dict(zip(names, given if isinstance(given, list) else [given], strict=True))
+    return _walk(graph, plain, config, given)
 
 
 def _rule(entry: dict[str, Any]) -> Any:
@@ -124,6 +136,15 @@ def _needed(outputs: set[tuple[str, int]], after: dict[Any, set[Any]]) -> set[tu
         found |= new
         left += new
     return found
+
+
+def _renumbered(x: Any, inner: set[str]) -> Any:
+    """References to the outputs of a model, in which Keras counts the calls of inner functional models from 1."""
+    if _is_reference(x):
+        return [x[0], x[1] - (x[0] in inner), x[2]]
+    if isinstance(x, dict):
+        return {key: _renumbered(one, inner) for key, one in x.items()}
+    return [_renumbered(one, inner) for one in x]
 
 
 def _outputs(x: Any, made: dict[tuple[str, int], list[str]]) -> Any:

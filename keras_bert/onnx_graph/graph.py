@@ -36,8 +36,7 @@ class Graph:
     def __init__(self, *, int8: bool = False) -> None:
         self.int8 = int8
         self.nodes: list[Any] = []
-        self.weights: list[Any] = []
-        self._constants: dict[Any, str] = {}
+        self._weights: dict[str, Any] = {}
 
     def __call__(self, op: str, *inputs: str, **attributes: Any) -> str:
         return self.several(op, *inputs, count=1, **attributes)[0]
@@ -49,10 +48,12 @@ class Graph:
         return outputs
 
     def weight(self, name: str, array: np.ndarray) -> str:
-        """A weight under its name in the Keras model; a second use of the name is the same weight."""
-        if name not in self._constants:
-            self._constants[name] = name
-            self.weights.append(onnx.numpy_helper.from_array(array, name))
+        """A weight under its name in the Keras model, or a longer one if a weight of an inner model has the name."""
+        while name in self._weights:
+            if np.array_equal(onnx.numpy_helper.to_array(self._weights[name]), array):
+                return name
+            name += "_"
+        self._weights[name] = onnx.numpy_helper.from_array(array, name)
         return name
 
     def constant(self, value: Any) -> str:
@@ -94,7 +95,7 @@ class Graph:
             "keras_bert",
             [_info(name, value) for name, value in inputs.items()],
             [_info(name, value) for name, value in outputs.items()],
-            self.weights,
+            list(self._weights.values()),
         )
         opset = [onnx.helper.make_opsetid("", OPSET)]
         return onnx.helper.make_model(

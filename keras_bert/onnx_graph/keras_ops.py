@@ -4,6 +4,7 @@ A rule gets the graph, the operation's config, and the arguments of the call: a 
 """
 
 from collections.abc import Callable
+from functools import reduce
 from typing import Any
 
 import keras
@@ -43,10 +44,11 @@ def _float_dtype(dtype: str) -> str:
 
 
 def _binary(op: str, *, floats: bool = False) -> Callable[..., str]:
-    def rule(graph: Graph, config: Any, x: Any, y: Any) -> str:
-        dtypes = [one.dtype if isinstance(one, Value) else type(one) for one in (x, y)]
+    def rule(graph: Graph, config: Any, x: Any, y: Any = None) -> str:
+        terms = x if isinstance(x, list) else [x, y]  # of the layer of this name, or of the operation
+        dtypes = [one.dtype if isinstance(one, Value) else type(one) for one in terms]
         dtype = "float32" if floats else _float_dtype(keras.backend.result_type(*dtypes))
-        return graph(op, _operand(graph, x, dtype), _operand(graph, y, dtype))
+        return reduce(lambda one, other: graph(op, one, other), [_operand(graph, one, dtype) for one in terms])
 
     return rule
 
@@ -69,7 +71,7 @@ def _get_item(graph: Graph, config: Any, x: Value, key: Any) -> str:
     keys = list(key) if isinstance(key, list | tuple) else [key]
     if ... in keys:
         at = keys.index(...)
-        keys[at : at + 1] = [slice(None)] * (len(x.shape) - len(keys) + 1)
+        keys[at : at + 1] = [slice(None)] * (len(x.shape) - len([one for one in keys if one is not None]) + 1)
     for one in keys:
         if isinstance(one, slice):
             if one != slice(None):
@@ -77,6 +79,9 @@ def _get_item(graph: Graph, config: Any, x: Value, key: Any) -> str:
                 first, last = (0, _END) if step > 0 else (_END, -_END)
                 first, last = (end if given is None else given for given, end in ((one.start, first), (one.stop, last)))
                 name = graph("Slice", name, *(graph.constant([number]) for number in (first, last, axis, step)))
+            axis += 1
+        elif one is None:
+            name = graph("Unsqueeze", name, graph.constant([axis]))
             axis += 1
         else:
             name = graph("Gather", name, graph.constant(int(one)), axis=axis)
@@ -93,6 +98,12 @@ def _swap_axes(graph: Graph, config: Any, x: Value) -> str:
     one, other = config["axis1"], config["axis2"]
     axes[one], axes[other] = axes[other], axes[one]
     return graph("Transpose", x.name, perm=axes)
+
+
+def _reshape(graph: Graph, config: Any, x: Value) -> str:
+    """Of the operation, or of the layer, which keeps the first axis."""
+    shape = config["newshape"] if "newshape" in config else [0, *config["target_shape"]]
+    return graph("Reshape", x.name, graph.constant(list(shape)))
 
 
 def _where(graph: Graph, config: Any, condition: Value, x: Any, y: Any) -> str:
@@ -131,7 +142,7 @@ OPS: dict[str, Callable[..., Any]] = {
     "Normalize": lambda graph, config, x: normalized(graph, x, config["axis"], config["order"], config["epsilon"]),
     "NotEqual": _not_equal,
     "Relu": _unary("Relu"),
-    "Reshape": lambda graph, config, x: graph("Reshape", x.name, graph.constant(list(config["newshape"]))),
+    "Reshape": _reshape,
     "Sigmoid": _unary("Sigmoid"),
     "Softmax": lambda graph, config, x: graph("Softmax", x.name, axis=config.get("axis", -1)),
     "Sqrt": _unary("Sqrt"),

@@ -55,7 +55,8 @@ class OnnxExport:
             text = signatures_of(model, run, seq_length, lambda head: next(heads))
             preprocessor = getattr(model, "bert", model).preprocessor
             tokenizer = mask_tokenizer(preprocessor) if isinstance(model, Pretrainer) else preprocessor
-            asked = {"text": text, "preprocess": preprocess_signatures(preprocessor, seq_length, tokenizer)}
+            long = getattr(model, "long", "truncate")
+            asked = {"text": text, "preprocess": preprocess_signatures(preprocessor, seq_length, tokenizer, long=long)}
             self.signatures = {
                 part: {
                     name: OnnxSignature(asked[part][name].function, ((), _specs(inputs)), _specs(outputs))

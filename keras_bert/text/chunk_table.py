@@ -61,7 +61,7 @@ class ChunkTable:
         self.rows = RaggedTensor(RaggedTensor(np.arange(len(self.ids)), of_words), of_chunks)
         self._characters += sum(map(len, chunks))
 
-    def _spans_of(self, chunk: str, words: list[str]) -> Iterator[tuple[int, int]]:
+    def _spans_of(self, chunk: str, words: Sequence[str]) -> Iterator[tuple[int, int]]:
         origins = self._normalizer.origins(chunk)
         begin = 0
         for word in words:

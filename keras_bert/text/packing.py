@@ -69,6 +69,13 @@ class Packer:
             packed = {name: tf.ensure_shape(value, (None, seq_length)) for name, value in packed.items()}
         return packed
 
+    def keeps(self, place: "tf.Tensor", kept: "tf.Tensor", length: "tf.Tensor") -> "tf.Tensor":
+        """Whether the piece at this place of a segment of this length is among the `kept` ones."""
+        if not self.head_tail:
+            return place < kept
+        first = (kept + HEAD - 1) // HEAD
+        return (place < first) | (place >= length - (kept - first))
+
     def cut(self, segments: Sequence["tf.RaggedTensor"], seq_length: "int | str | tf.Tensor") -> "tf.Tensor":
         """Which segments lose pieces in `pack`, bool [B, K] for K segments."""
         lengths, kept = self._lengths(segments, seq_length)

@@ -1,10 +1,14 @@
 """The signatures that show pieces, against the preprocessor, and the attention maps, against `bert.attention`."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import tensorflow as tf
 
+import keras_bert
 from keras_bert.exports.pieces_signatures import pieces_signatures
+from keras_bert.exports.preprocess_part import preprocess_signatures
 from keras_bert.exports.text_part import vectors_of_texts
 from keras_bert.exports.warm_up import write_warm_up
 from keras_bert.serving.served_version import ServedVersion
@@ -50,6 +54,24 @@ def test_what_is_kept(signatures, bert, pair):
         expected = [(id, text) for id, text in zip(ids.tolist(), of_text.tolist(), strict=True) if id not in special]
         columns = (_column(found, name, row) for name in ("id", "text", "kept"))
         assert [(id, text) for id, text, kept in zip(*columns, strict=True) if kept] == expected
+
+
+@pytest.mark.parametrize("long", ["truncate", "head-tail", "windows"])
+def test_what_a_task_for_long_texts_keeps(bert, long):
+    """The pieces of the packed row, or of its windows; of more than 2 * SEQ_LENGTH, only the first are listed."""
+    task = keras_bert.TextClassifier(bert, labels=("bad", "good"), long=long)
+    made = preprocess_signatures(bert.preprocessor, SEQ_LENGTH, bert.preprocessor, long=long)
+    text = " ".join(f"w{number % 7}" for number in range(2 * SEQ_LENGTH - 3))
+    found = made["pieces"].function(tf.constant([text]))
+    kept = [id for id, kept in zip(_column(found, "id", 0), _column(found, "kept", 0), strict=True) if kept]
+    if long == "windows":
+        assert kept == bert.preprocessor.tokenize(text).flat_values.numpy().tolist()
+        return
+    row = replace(task.packer, max_length=SEQ_LENGTH).pack(
+        [bert.preprocessor.tokenize([text]).merge_dims(1, 2)], SEQ_LENGTH
+    )
+    assert kept == row["input_word_ids"].numpy()[0, 1:-1].tolist()
+    assert len(kept) == SEQ_LENGTH - 2
 
 
 def test_bytes_that_are_not_utf8(signatures):

@@ -74,6 +74,31 @@ def test_embed(pooling):
     check(keras.Model(bert.input, features(bert, layers, "concat", pooling, pooling != "max")))
 
 
+HEADS = {
+    "a Sequential": lambda x, y: keras.Sequential([keras.layers.Dense(3, name="one"), keras.layers.Dense(2)])(x),
+    "a model of one tensor": lambda x, y: inner_model(x.shape[-1])(x),
+    "a name twice": lambda x, y: inner_model(2)(keras.layers.Dense(2, name="inner_dense")(x)),
+    "Add": lambda x, y: keras.layers.Add()([x, y, x]),
+    "Subtract": lambda x, y: keras.layers.Subtract()([x, y]),
+    "Multiply": lambda x, y: keras.layers.Multiply()([x, y]),
+    "Reshape": lambda x, y: keras.layers.Reshape((2, -1))(x),
+    "a new axis": lambda x, y: x[:, None] + y[..., None, :],
+}
+
+
+def inner_model(width):
+    x = keras.Input((width,))
+    return keras.Model(x, keras.layers.Dense(2, name="inner_dense")(x))
+
+
+@pytest.mark.parametrize("head", HEADS)
+def test_heads_of_keras_layers(head):
+    bert = small_bert()
+    vector = bert.output["pooled_output"]
+    outputs = HEADS[head](vector, keras.ops.tanh(3.0 * vector))
+    check(randomize(keras.Model(bert.input, {"output": outputs})))
+
+
 def test_lora():
     task = small_task("classifier")
     task.bert.enable_lora(2)

@@ -196,11 +196,11 @@ def test_answers_that_come_late(page):
     """While a request is under way no other is sent, and its answer is not shown if something was typed since."""
     page.js(
         """
-        const real = window.fetch;
+        const real = window.fetch, typed = new Promise((go) => { window.allTyped = go; });
         window.open = 0; window.most = 0; window.shown = [];
         window.fetch = async (...request) => {
           if (!request[0].includes("preprocess")) most = Math.max(most, ++open);
-          await new Promise((go) => setTimeout(go, 300));
+          await typed;
           const reply = await real(...request);
           if (!request[0].includes("preprocess")) open--;
           return reply;
@@ -212,6 +212,7 @@ def test_answers_that_come_late(page):
     for text in ("w1", "w2", "w3"):
         page.type(TEXT, text)
         page.js("return new Promise((go) => setTimeout(go, 170))")
+    page.js("allTyped()")
     page.until(lambda: '"w3"' in page.text("#answer-request pre"))
     assert page.js("return most") == 1
     assert not [one for one in page.js("return shown") if '"w1"' in one or '"w2"' in one]
