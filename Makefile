@@ -36,17 +36,20 @@ PYTEST = .venv/bin/python -m pytest -q -n 3 --no-loadscope-reorder --durations=1
 # JAX takes longer to compile a tiny model than to run it. Without the expensive passes the tests are a quarter faster.
 QUICK = XLA_FLAGS="--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
 
+# Several tests run at a time, so each does its computation on one thread.
+ONE_THREAD = OMP_NUM_THREADS=1 TF_NUM_INTRAOP_THREADS=1
+
 # CI runs `make test SELECT=`, which selects the long tests too.
 SELECT = not long
 test: .venv/dev
 	KERAS_BACKEND=jax $(QUICK) $(PYTEST) -m "$(SELECT)" $(CORE)
-	KERAS_BACKEND=torch $(PYTEST) -m "not long" $(CORE)
-	KERAS_BACKEND=tensorflow $(PYTEST) -m "$(SELECT)" -rs
+	KERAS_BACKEND=torch $(ONE_THREAD) $(PYTEST) -m "not long" $(CORE)
+	KERAS_BACKEND=tensorflow $(ONE_THREAD) $(PYTEST) -m "$(SELECT)" -rs
 
 # Kills, replicas, real models and fresh processes.
 test-long: .venv/dev
 	KERAS_BACKEND=jax $(QUICK) $(PYTEST) -m long tests/training/test_jax_engine.py tests/tasks/test_shared_rows_of_tasks.py
-	KERAS_BACKEND=tensorflow $(PYTEST) -m long -rs
+	KERAS_BACKEND=tensorflow $(ONE_THREAD) $(PYTEST) -m long -rs
 
 # Runs the whole suite on TensorFlow with other Pythons, each in its own environment below build/. This takes long. With
 # paths: make python-check PYTHONS="/opt/python3.12 /opt/python3.13". Importing triton, which comes with torch for CUDA,
@@ -58,7 +61,7 @@ python-check:
 		test -x $$env/bin/python || $$python -m venv $$env; \
 		$$env/bin/python -m pip install --quiet --no-compile --constraint constraints.txt --editable '.[test]'; \
 		$$env/bin/python -m pip uninstall --quiet --yes triton; \
-		KERAS_BACKEND=tensorflow $$env/bin/python -m pytest -q -n 3 --no-loadscope-reorder -rsfE --durations=40; \
+		KERAS_BACKEND=tensorflow $(ONE_THREAD) $$env/bin/python -m pytest -q -n 3 --no-loadscope-reorder -rsfE --durations=40; \
 	done
 
 # Installs the wheel and its requirements, without extras, in an empty environment and tests it there. This takes minutes
