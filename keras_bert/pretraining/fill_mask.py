@@ -10,12 +10,13 @@ from keras import ops
 
 from keras_bert.model import Model
 from keras_bert.text.packing import Packer
-from keras_bert.text.plain_tokenizer import make_tokenizer
+from keras_bert.text.plain_tokenizer import PlainTokenizer
 from keras_bert.text.preprocessor import text_columns
 from keras_bert.text.rules import TextRules
 from keras_bert.text.tensors import in_graph
 from keras_bert.text.texts import as_texts
 from keras_bert.text.tokenized_rows import TokenizedRows, pieces
+from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.text.vocabulary import Vocabulary
 
 MASK = "[MASK]"
@@ -130,15 +131,16 @@ def is_next(pretrainer: Any, first: Any, second: Any) -> Any:
     return found if len(columns[0].shape) else found[0]
 
 
-def mask_tokenizer(preprocessor: Any) -> Any:
+def mask_tokenizer(preprocessor: Any) -> Tokenizer:
     """A tokenizer that takes [MASK] in a text as the special token."""
     rules = TextRules.of(preprocessor)
-    return _mask_tokenizer(preprocessor.vocabulary, rules, preprocessor.max_word_length, in_graph())
+    kind = Tokenizer if in_graph() else PlainTokenizer
+    return _mask_tokenizer(kind, preprocessor.vocabulary, rules, preprocessor.max_word_length)
 
 
 @lru_cache(maxsize=2)
-def _mask_tokenizer(vocabulary: Vocabulary, rules: TextRules, longest: int, graph: bool) -> Any:
-    return make_tokenizer(vocabulary, **vars(rules), special_tokens_in_text=True, max_word_length=longest)
+def _mask_tokenizer(kind: type[Tokenizer], vocabulary: Vocabulary, rules: TextRules, longest: int) -> Tokenizer:
+    return kind(vocabulary, **vars(rules), special_tokens_in_text=True, max_word_length=longest)
 
 
 def _packer(pretrainer: Any) -> Packer:

@@ -10,6 +10,8 @@ import numpy as np
 Columns = dict[str, np.ndarray]
 Run = Callable[[Columns], Columns]
 
+MAX_WAITING = 1024  # requests
+
 
 class Overloaded(RuntimeError):
     """Too many requests are waiting."""
@@ -27,7 +29,7 @@ class Batcher:
 
     A request starts at once if no other is being answered; otherwise it gives more `wait` seconds to join it.
     A batch has at most `max_rows` rows and `max_bytes` bytes when it is padded to its longest row, or is one request.
-    At most `max_waiting` requests of `max_waiting_bytes` bytes wait; further ones are refused.
+    At most `MAX_WAITING` requests of `max_waiting_bytes` bytes wait; further ones are refused.
 
     Requests whose columns have other shapes, such as ids of another length, run in batches of their own. If a batch
     fails, each of its requests runs in a batch of its own, so that one bad row does not fail the others.
@@ -40,14 +42,12 @@ class Batcher:
         max_rows: int = 64,
         max_bytes: int = 1 << 20,
         wait: float = 0.002,
-        max_waiting: int = 1024,
         max_waiting_bytes: int = 64 << 20,
     ) -> None:
         self._run = run
         self._max_rows = max_rows
         self._max_bytes = max_bytes
         self._wait = wait
-        self._max_waiting = max_waiting
         self._max_waiting_bytes = max_waiting_bytes
         self._waiting: dict[Any, list[_Waiting]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -56,7 +56,7 @@ class Batcher:
 
     async def __call__(self, columns: Columns) -> Columns:
         waiting = [one.rows * one.row_bytes for queue in self._waiting.values() for one in queue]
-        if len(waiting) >= self._max_waiting or sum(waiting) > self._max_waiting_bytes:
+        if len(waiting) >= MAX_WAITING or sum(waiting) > self._max_waiting_bytes:
             raise Overloaded(
                 f"{len(waiting)} requests with {sum(waiting)} bytes in all are waiting already. Try again later."
             )

@@ -46,11 +46,6 @@ class Normalizer:
         self, lowercase: bool, strip_accents: bool, split_cjk: bool, special_tokens: Sequence[str] = ()
     ) -> None:
         free = [chr(number) for number in (*range(1, 9), *range(14, 32))]
-        if len(special_tokens) > len(free):
-            raise ValueError(
-                f"`special_tokens_in_text` allows at most {len(free)} special tokens. Turn it off, or use fewer. "
-                f"Received: {len(special_tokens)} special tokens"
-            )
         self.lowercase = lowercase
         self.strip_accents = strip_accents
         self.split_cjk = split_cjk

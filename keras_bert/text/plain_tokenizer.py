@@ -14,7 +14,6 @@ from keras_bert.text.numpy_ragged import RaggedTensor, splits_of
 from keras_bert.text.numpy_tensors import constant, string
 from keras_bert.text.plain_words import PlainNormalizer, PlainWordPiece
 from keras_bert.text.ragged_rows import ragged_rows
-from keras_bert.text.tensors import in_graph
 from keras_bert.text.texts import as_texts
 from keras_bert.text.tokenizer import IDS, Tokenizer
 
@@ -122,11 +121,6 @@ class PlainTokenizer(Tokenizer):
     @cached_property
     def _kinds(self) -> np.ndarray:
         return np.full(0x110000, _UNSEEN, "uint8")
-
-
-def make_tokenizer(*arguments: Any, **options: Any) -> Tokenizer:
-    """A `Tokenizer` where TensorFlow Text can be imported, otherwise a `PlainTokenizer`."""
-    return (Tokenizer if in_graph() else PlainTokenizer)(*arguments, **options)
 
 
 def _like(texts: np.ndarray, places: RaggedTensor, values: np.ndarray) -> Any:

@@ -10,10 +10,11 @@ import numpy as np
 
 from keras_bert.installation import need_tensorflow
 from keras_bert.text.packing import Packer, check_seq_length
-from keras_bert.text.plain_tokenizer import PlainTokenizer, make_tokenizer
+from keras_bert.text.plain_tokenizer import PlainTokenizer
 from keras_bert.text.ragged_rows import ragged_rows
 from keras_bert.text.tensors import in_arrays, in_graph, tf
 from keras_bert.text.texts import as_texts
+from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.text.windows import windows
 from keras_bert.text.wordpiece import MAX_CHARACTERS
@@ -99,9 +100,8 @@ class Preprocessor(keras.layers.Layer):
         self.special_tokens_in_text = special_tokens_in_text
         self.max_length = max_length
         self.max_word_length = max_word_length
-        self._tokenizer = make_tokenizer(
-            vocabulary, lowercase, strip_accents, split_cjk, special_tokens_in_text, max_word_length
-        )
+        rules = lowercase, strip_accents, split_cjk, special_tokens_in_text, max_word_length
+        self._tokenizer = Tokenizer(vocabulary, *rules)
         start, end, pad = (vocabulary[token] for token in ("[CLS]", "[SEP]", "[PAD]"))
         self.packer = Packer(start, end, pad, truncation, max_length)
         self.built = True

@@ -63,20 +63,26 @@ class SharedRows:
 
     def shape(self, lengths: Any) -> tuple[int, int]:
         """R and L of a batch whose texts have these lengths."""
-        rows = -(-len(lengths) * self.rows // self.texts)
-        fullest, last = _places(lengths, rows)[1], self.widths[-1]
-        return rows, next((width for width in self.widths if width >= fullest), -(-fullest // last) * last)
+        return self._placed(lengths)[0]
 
     def sources(self, lengths: Any, width: int) -> np.ndarray:
         """For each position of the rows, the one of the flat batch [B * S], or B * S if it is empty: int32 [R, L].
 
         width: S.
         """
-        rows, room = self.shape(lengths)
-        found = np.full((rows, room), len(lengths) * width, "int32")  # [R, L]
-        for text, (row, start) in enumerate(_places(lengths, rows)[0]):
+        shape, places = self._placed(lengths)
+        found = np.full(shape, len(lengths) * width, "int32")  # [R, L]
+        for text, (row, start) in enumerate(places):
             found[row, start : start + lengths[text]] = text * width + np.arange(lengths[text])
         return found
+
+    def _placed(self, lengths: Any) -> tuple[tuple[int, int], list[tuple[int, int]]]:
+        """R and L, and the row and the start of each text."""
+        rows = -(-len(lengths) * self.rows // self.texts)
+        places, fullest = _places(lengths, rows)
+        last = self.widths[-1]
+        width = next((width for width in self.widths if width >= fullest), -(-fullest // last) * last)
+        return (rows, width), places
 
 
 def alike(order: np.ndarray, lengths: np.ndarray, batch_size: int, noise: Any = None) -> list[np.ndarray]:
