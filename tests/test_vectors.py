@@ -169,7 +169,7 @@ def test_bad_options(bert, options, message):
 def test_bad_texts(bert):
     with pytest.raises(TypeError, match="index 1"):
         embed(bert, ["a", None])
-    with pytest.raises(ValueError, match="single texts"):
+    with pytest.raises(ValueError, match="takes one text per row"):
         embed(bert, (["a"], ["b"]), pooling=None)
     with pytest.raises(ValueError, match=r"at most 2 texts.*Received: 3 columns"):
         embed(bert, (["a"], ["b"], ["c"]))
