@@ -190,7 +190,8 @@ def _plain(value: Any) -> Any:
 def _named(value: Any, feature: Any) -> Any:
     """The names of ids if a table of datasets has names, since its ids need not be the task's."""
     if hasattr(feature, "int2str"):
-        return value if is_missing(value) else feature.int2str(value)
+        # datasets uses -1 where there is no label.
+        return None if is_missing(value) or value == -1 else feature.int2str(value)
     inner = getattr(feature, "feature", None)
     return [_named(one, inner) for one in value] if isinstance(value, list) and inner is not None else value
 
@@ -284,12 +285,20 @@ def numbers(values: Any, what: str) -> np.ndarray:
     for row, value in enumerate(rows):
         if isinstance(value, str | bytes):
             raise ValueError(f"The {what} at row {row} is a string. Convert it with float(). Received: {value!r}")
-        if is_missing(value) or np.ndim(value) or not abs(value) <= LARGEST:
+        if np.ndim(value) or not abs(_as_float(value)) <= LARGEST:
             raise ValueError(
                 f"The {what} at row {row} is not a finite float32 number. Correct it, or drop the row. Received: "
                 f"{value!r}"
             )
     return np.array(rows, "float32")
+
+
+def _as_float(value: Any) -> float:
+    """NaN for what is no number, such as a date."""
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
 
 
 def category_of(value: Any) -> str | None:

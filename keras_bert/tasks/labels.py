@@ -129,7 +129,9 @@ def label_weights(
     if _is_balanced(class_weight, targets):
         times = np.ones(len(targets)) if times is None else times
         count = times @ targets
-        return np.where(count > 0, (times.sum() - count) / np.maximum(count, 1), 1.0).astype("float32")
+        without = times.sum() - count
+        # A label that all texts have, or none, cannot be balanced: with a weight of 0 it would not be learned at all.
+        return np.where((count > 0) & (without > 0), without / np.maximum(count, 1), 1.0).astype("float32")
     return _named_weights(class_weight, labels)
 
 

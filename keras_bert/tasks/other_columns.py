@@ -19,6 +19,7 @@ logger = logging.getLogger("keras_bert")
 
 MOST = 1000  # known categories of a column, each of which has weights of its own
 DEVIATIONS = (1e-6, 1e18)  # standard deviations by which Keras's Normalization can divide in float32
+BLANKS = r"[\s\x0b\x1c-\x1f\x{85}\p{Z}]+"  # what `str.strip` removes, for RE2
 TEXTS = ("text", "text_pair")  # what the texts of a row are called in tables and in requests
 
 
@@ -206,7 +207,8 @@ def columns_in_graph(columns: OtherColumns, given: Mapping[str, Any]) -> dict[st
     if columns.categories:
         ids = []
         for _, known, start in _ranges(columns):
-            same = tf.equal(next(rest)[:, tf.newaxis], tf.constant(known))  # [B, K]
+            names = tf.strings.regex_replace(next(rest), f"^{BLANKS}|{BLANKS}$", "")  # as `category_of`
+            same = tf.equal(names[:, tf.newaxis], tf.constant(known))  # [B, K]
             place = tf.argmax(tf.cast(same, tf.int32), axis=1, output_type=tf.int32)
             ids.append(start + tf.where(tf.reduce_any(same, axis=1), 1 + place, 0))
         found["categories"] = tf.stack(ids, axis=1)  # [B, C]

@@ -171,6 +171,11 @@ class TextTrainer(Student):
             examples = self.labelled_examples(columns, class_weight)
         self.check_learnable(examples)
         per_epoch = steps or -(-len(examples) // rows)
+        if not 0 <= initial_step < per_epoch:
+            raise ValueError(
+                f"`initial_step` must be from 0 to {per_epoch - 1}, the last batch of an epoch. To begin with a later "
+                f"epoch, pass initial_epoch. Received: initial_step={initial_step!r}"
+            )
         if max_steps is not None:
             options["epochs"] = epochs = -(-max_steps // per_epoch)
         if by_recipe:

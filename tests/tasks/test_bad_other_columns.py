@@ -1,5 +1,6 @@
 """What is said of numbers and categories that cannot be used."""
 
+import datetime
 import logging
 
 import pytest
@@ -57,6 +58,7 @@ def test_bad_columns():
         r"number in column 'price' at row 2 is a string": {"price": [1.0, 2.0, "3", 4.0, 5.0, 6.0, 7.0]},
         r"number in column 'year' at row 0 is not a finite": {"year": [None, 1, 2, 3, 4, 5, 6]},
         r"number in column 'year' at row 1 is not a finite": {"year": [1, float("inf"), 2, 3, 4, 5, 6]},
+        r"number in column 'year' at row 1 .*datetime.date": {"year": [1, datetime.date(2026, 1, 1), 2, 3, 4, 5, 6]},
         r"category in column 'kind' at row 1 is neither": {"kind": [1, 0.5, 2, 3, 4, 5, 6]},
         r"differ in length.*`text` of length 7, `price` of length 6": {"price": [1.0] * 6},
     }

@@ -221,7 +221,8 @@ def test_command_line(bert, tmp_path):
     valid = [[text, label if rng.random() < 0.8 else "no"] for text, label in reviews(64, 1)]
     head = [["text", "label"]]
     files = write(tmp_path / "a.tsv", [*head, *reviews(96, 0)]), write(tmp_path / "b.tsv", [*head, *valid])
-    said = train(bert, "classify", *files, tmp_path / "run", "--epochs", 1, "--calibrate", "--abstain-below", 0.5)
+    options = "--calibrate", "--abstain-below", 0.5, "--positive", "no"
+    said = train(bert, "classify", *files, tmp_path / "run", "--epochs", 1, *options)
     metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())
     temperature = metrics["calibration"]["set"]["temperature"]
     assert f"temperature\t{temperature}" in said

@@ -149,6 +149,9 @@ def test_ids_of_a_table_have_its_own_names():
     features = datasets.Features({"text": datasets.Value("string"), "label": names})
     table = datasets.Dataset.from_dict({"text": TEXTS, "label": [0, 1, 0, 1]}, features=features)
     assert batch(small_task("classifier"), table)[1] == [1, 0, 1, 0]
+    table = datasets.Dataset.from_dict({"text": TEXTS, "label": [0, 1, -1, 1]}, features=features)
+    with pytest.raises(TypeError, match=r"label at row 2 .* Received: None"):  # -1 is no label
+        batch(small_task("classifier"), table)
     features["label"] = datasets.List(datasets.ClassLabel(names=["bad", "film", "good"]))
     table = datasets.Dataset.from_dict({"text": TEXTS, "label": [[0], [], [1, 2], [2]]}, features=features)
     assert batch(small_task("several"), table)[1] == [[0, 0, 1], [0, 0, 0], [1, 1, 0], [0, 1, 0]]

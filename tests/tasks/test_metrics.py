@@ -215,7 +215,14 @@ def test_korquad_scores(true, predicted, exact, f1):
 
 
 @pytest.mark.parametrize(
-    "score", [metrics.answer_scores, metrics.korquad_scores, metrics.number_scores, metrics.multi_label_scores]
+    "score",
+    [
+        metrics.answer_scores,
+        metrics.korquad_scores,
+        metrics.number_scores,
+        metrics.multi_label_scores,
+        metrics.tag_scores,
+    ],
 )
 def test_counts_that_differ(score):
     with pytest.raises(ValueError, match="Received: 0 predictions for 1"):

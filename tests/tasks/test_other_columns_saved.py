@@ -9,7 +9,7 @@ import pytest
 
 from keras_bert import TextClassifier, TextRegressor
 from tests.serving.by_onnx import same_process  # noqa: F401 - a fixture
-from tests.tasks.priced_reviews import NUMBERS, UNSEEN, small, some, tensorflow_only
+from tests.tasks.priced_reviews import NUMBERS, UNSEEN, learned, small, some, tensorflow_only
 
 
 @pytest.mark.usefixtures("eager")
@@ -67,6 +67,20 @@ def answers(signature, rows):
 
 def scores_of(task, rows):
     return [list(one.scores.values()) for one in task.classify(rows)]
+
+
+@tensorflow_only
+@pytest.mark.usefixtures("eager")
+def test_blanks_around_a_category_in_the_graph():
+    import tensorflow as tf
+
+    from keras_bert.tasks.other_columns import column_arrays, columns_in_graph
+
+    columns = learned(numbers=[], categories=["brand"])
+    blanks = [character for character in map(chr, range(0x3001)) if character.isspace()]
+    brands = ["acme", "a cme", *(f"{blank}acme" for blank in blanks), *(f"acme {blank}" for blank in blanks)]
+    found = columns_in_graph(columns, {"brand": tf.constant(brands)})["categories"].numpy()
+    assert np.array_equal(found, column_arrays(columns, [brands])["categories"])
 
 
 @tensorflow_only

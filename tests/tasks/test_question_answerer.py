@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from keras_bert import Bert, Preprocessor
-from keras_bert.tasks.decoding.answer_spans import find_answer, token_spans
+from keras_bert.tasks.decoding.answer_spans import find_answer, token_spans, true_texts
 from keras_bert.tasks.decoding.decode_answers import BEST, best_spans, decode_answers
 from keras_bert.tasks.question_answerer import QuestionAnswerer
 from tests.tasks.small import QUESTIONS, VOCABULARY, small_bert, small_task
@@ -23,9 +23,11 @@ def test_where_answers_stand():
     assert find_answer(context, {"text": ["Anna", "ran"], "answer_start": np.array([5, 10])}, 0) == (5, 9)
     assert find_answer(context, "Paul", 0) is None
     assert find_answer(context, (" ran ", 9), 0) == (10, 13)  # no token holds the spaces
-    for nothing in (None, "", {"text": [], "answer_start": []}):
+    for nothing in (None, "", {"text": [], "answer_start": []}, {"text": None}, {}):
+        assert true_texts(nothing) in ([], [""])
         assert find_answer(context, nothing, 0) == (0, 0)
-    for wrong in (5, ("ran", 0.5), ["ran"]):
+    starts = ({"text": ["ran"], "answer_start": []}, {"text": "ran", "answer_start": [5]})
+    for wrong in (5, ("ran", 0.5), ["ran"], *starts):
         with pytest.raises(TypeError, match="row 7"):
             find_answer(context, wrong, 7)
 

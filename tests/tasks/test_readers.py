@@ -129,6 +129,7 @@ BAD_TABLES = {
         'text,label\nx,y\n"z,y\nx,y\n',
         "a.csv, line 3: the row that begins here has wrong quotes. Close them",
     ),
+    "a carriage return": ("a.csv", "text,label\nx\ry,z\n", "a.csv, line 2: .*has a carriage return outside of quotes"),
     "no JSON": ("a.jsonl", "text\n", "is not valid JSON.*Expecting.*a.jsonl:1"),
     "no object": ("a.jsonl", "1\n", "a.jsonl, line 1, is not a JSON object"),
     "deep JSON": ("a.jsonl", '{"text": "x", "label": "x"}\n' + "[" * 100_000, "too deeply at .*a.jsonl:2"),

@@ -104,8 +104,8 @@ def test_balanced_weights_are_scikit_learns():
     y = np.array([0, 0, 0, 1, 1, 3])
     expected = compute_class_weight("balanced", classes=np.array([0, 1, 3]), y=y)
     assert class_weights("balanced", ("a", "b", "c", "d"), y)[[0, 1, 3]] == pytest.approx(expected)
-    matrix = np.array([[1, 0, 0], [1, 1, 0], [1, 0, 0], [0, 0, 0]])
-    assert label_weights("balanced", ("a", "b", "c"), matrix).tolist() == pytest.approx([1 / 3, 3, 1])
+    matrix = np.array([[1, 0, 0, 1], [1, 1, 0, 1], [1, 0, 0, 1], [0, 0, 0, 1]])  # no text has c, and all have d
+    assert label_weights("balanced", ("a", "b", "c", "d"), matrix).tolist() == pytest.approx([1 / 3, 3, 1, 1])
 
 
 def weights_of(task, x, y, class_weight):

@@ -111,6 +111,11 @@ def test_steps(path, eager):
     assert float(task.optimizer.learning_rate) == 0
     with pytest.raises(ValueError, match="work only on one device"):
         task.fit(rows, initial_step=1, shuffle=False)
+    for step in (-1, 6):
+        with pytest.raises(
+            ValueError, match=f"from 0 to 5, the last batch of an epoch.* Received: initial_step={step}"
+        ):
+            task.fit(rows, batch_size=4, initial_step=step)
     with pytest.raises(ValueError, match="`max_steps` must be at least 1"):
         task.fit(rows, max_steps=0)
     with pytest.raises(ValueError, match="validation_split was passed with a stream"):

@@ -66,6 +66,13 @@ def test_klue_ner(write):
     assert examples.y == [[(0, 1, "PS"), (3, 5, "QT")]]
 
 
+@pytest.mark.parametrize("tags", [["I"], ["I-"], ["B-PS", "O", "I"], ["NNG"]])
+def test_bad_klue_ner(write, tags):
+    text = "가\tO\n\n" + "".join(f"가\t{tag}\n" for tag in tags)
+    with pytest.raises(ValueError, match=rf"a.tsv:3: .* neither 'O' nor a prefix.*Received: '{tags[-1]}'"):
+        read_klue_ner(write("a.tsv", text))
+
+
 def test_klue_ner_spans_are_seqeval_s(write):
     from seqeval.metrics.sequence_labeling import get_entities
 

@@ -58,14 +58,17 @@ def text_and_start(given: Any, row: int) -> tuple[str, int | None]:
     if given is None or isinstance(given, str):
         return given or "", None
     if isinstance(given, dict):
-        text, start = given.get("text", ""), given.get("answer_start")
-        if not isinstance(text, str):  # several answers: the first one is learned
-            text, start = (text[0], None if start is None else start[0]) if len(text) else ("", None)
+        text, start = given.get("text"), given.get("answer_start")
+        several = isinstance(text, list | tuple | np.ndarray)
+        if text is None or (several and not len(text)):
+            text, start = "", None
+        elif several and (start is None or np.size(start)):  # the first one is learned
+            text, start = text[0], None if start is None else np.ravel(start)[0]
     elif isinstance(given, tuple) and len(given) == 2:
         text, start = given
     else:
         text = start = given
-    if not isinstance(text, str) or isinstance(start, bool | float | str):
+    if not isinstance(text, str) or isinstance(start, bool) or not isinstance(start, int | np.integer | None):
         raise TypeError(
             f"The answer at row {row} has an unknown form. Give a text, (text, start), "
             f'{{"text": ..., "answer_start": ...}} or None. Received: {given!r} at row {row}'
@@ -95,7 +98,7 @@ def token_spans(start: np.ndarray, end: np.ndarray, span: tuple[int, int]) -> np
 def true_texts(answer: Any) -> list[str]:
     """The texts of an answer in any of the forms that `fit` takes."""
     if isinstance(answer, dict):
-        answer = answer["text"]
+        answer = answer.get("text")
     elif isinstance(answer, tuple):
         answer = answer[0]
     if is_missing(answer):

@@ -7,6 +7,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_bert.tasks.columns import check_scored
 from keras_bert.tasks.decoding.entities import has_entities
 
 Tags = Sequence[Sequence[str]]  # of each sentence, a tag per word
@@ -24,11 +25,12 @@ def tag_scores(true: Tags, predicted: Tags, *, labels: Iterable[str] = ()) -> di
     """
     from seqeval.metrics import accuracy_score
 
+    check_scored(true, predicted)
     uneven = [row for row, (a, b) in enumerate(zip(true, predicted, strict=True)) if len(a) != len(b)]
-    if uneven or not true:
+    if uneven:
         raise ValueError(
-            "The true and the predicted tags differ in number, or there are none. Pass a tag for each word of each "
-            f"sentence. Received: {f'different numbers in sentence {uneven[0]}' if uneven else 'no sentence'}"
+            "The true and the predicted tags of a sentence differ in number. Pass a tag for each word. Received: "
+            f"different numbers in sentence {uneven[0]}"
         )
     true, predicted = [list(tags) for tags in true], [list(tags) for tags in predicted]
     scores = {"accuracy": float(accuracy_score(true, predicted))}

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterable, Iterator
 
-from keras_bert.tasks.decoding.entities import stray_label
+from keras_bert.tasks.decoding.entities import has_entities, stray_label
 from keras_bert.tasks.readers.rows import Rows, lines
 
 CONLLU_COLUMNS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
@@ -50,6 +50,11 @@ def read_klue_ner(path: str | os.PathLike, *, encoding: str = "utf-8") -> Rows:
             raise ValueError(
                 f"{characters.place(row)}: the sentence that begins here has lines of more than one character. For "
                 f"words, use read_conll (--format conll). Received: {''.join(sentence[:20])!r}"
+            )
+        if stray := next((tag for tag in tags if tag != "O" and not has_entities([tag])), None):
+            raise ValueError(
+                f"{characters.place(row)}: the sentence that begins here has a tag that is neither 'O' nor a prefix "
+                f"with a type, such as 'B-PS'. Correct it. Received: {stray!r}"
             )
         y.append(_spans(tags))
     return Rows(texts, y, characters.path, characters.ids)

@@ -133,6 +133,11 @@ def quoted_rows(
 
 
 def _wrong_quotes(path: str | os.PathLike, line: int, delimiter: str, hint: str, error: csv.Error) -> ValueError:
+    if "new-line" in str(error):
+        return ValueError(
+            f"{path}, line {line}: the row that begins here has a carriage return outside of quotes. Put quotes around "
+            f"the field, or replace the character. Received: {error}"
+        )
     name = "tab" if delimiter == "\t" else delimiter
     advice = hint.strip() or (
         "Close them, and double those inside a field; or, if quotes are ordinary characters in this file, add --format "

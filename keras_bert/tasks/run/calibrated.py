@@ -8,11 +8,14 @@ from keras_bert.tasks.readers import Rows
 from keras_bert.weights.keras_file import read_keras
 
 
-def calibrated(path: Path, rows: Rows, batch_size: int) -> dict[str, Any]:
-    """Calibrate the classifier in a file; returns what was `set`, and the scores of the rows with it."""
+def calibrated(path: Path, rows: Rows, batch_size: int, **options: Any) -> dict[str, Any]:
+    """Calibrate the classifier in a file; returns what was `set`, and the scores of the rows with it.
+
+    options: of the scores.
+    """
     task = read_keras(path, compile=False)
     found = task.calibrate(rows.x, rows.y, batch_size)
     new = path.with_name("calibrated.keras")
     task.save(new)
     new.replace(path)
-    return {"set": found, "valid": scores(task, rows.x, rows.y, batch_size=batch_size)}
+    return {"set": found, "valid": scores(task, rows.x, rows.y, batch_size=batch_size, **options)}

@@ -153,11 +153,11 @@ def _run(
     task.lesson(teacher, settings.distillation)  # an error now, and not after tokenizing
     if teacher is not None and settings.model == settings.teacher:
         task.copy_head(teacher)
-    options = task.report_options(settings.reading)
-    if settings.best_by is not None and (known := scores(task, valid[:8].x, valid[:8].y, **options)):
+    scored_by = task.report_options(settings.reading)
+    if settings.best_by is not None and (known := scores(task, valid[:8].x, valid[:8].y, **scored_by)):
         names = tuple(name for name in known if name not in LOWER_IS_BETTER)
         check_choice("best_by", settings.best_by, names)  # now, and not after the first epoch
-    options |= {"best_by": settings.best_by, "batch_size": settings.batch_size, "max_steps": settings.steps}
+    options = scored_by | {"best_by": settings.best_by, "batch_size": settings.batch_size, "max_steps": settings.steps}
     best = BestEpoch(folder, valid, patience=settings.patience, floors=floors, **options)
     every = SAVE_EVERY if settings.save_every is None and isinstance(train, RowStream) else settings.save_every
     saved = SavedStep(folder, best.done, every=every, max_steps=settings.steps)
@@ -183,7 +183,7 @@ def _run(
         )
     metrics = best.finish(folder / MODEL) | {"rows": {"train": len(train), "valid": len(valid)}}
     if settings.calibrate:
-        metrics["calibration"] = calibrated(folder / MODEL, valid, settings.batch_size)
+        metrics["calibration"] = calibrated(folder / MODEL, valid, settings.batch_size, **scored_by)
     for sentence in one_sided(metrics.get("labels", {}), len(valid)):
         logger.warning("%s", sentence)
     write_json(folder / METRICS, metrics)
