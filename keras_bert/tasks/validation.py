@@ -92,7 +92,8 @@ class Validation(keras.callbacks.Callback):
 def means_of(task: Any, examples: Any, logits: list[np.ndarray]) -> dict[str, float]:
     """The loss and the compiled metrics of examples whose logits are known: means over everything that has a weight.
 
-    They do not depend on the size of the batches. Under several devices the metrics are those of the task itself.
+    They do not depend on the size of the batches, except where a loss compares the rows of a batch with one another:
+    there, a batch is `CHUNK` rows. Under several devices the metrics are those of the task itself.
     """
     totals = np.zeros(2)
     sums: dict[str, Any] = {}
