@@ -19,7 +19,7 @@ logger = logging.getLogger("keras_bert")
 
 MOST = 1000  # known categories of a column, each of which has weights of its own
 DEVIATIONS = (1e-6, 1e18)  # standard deviations by which Keras's Normalization can divide in float32
-BLANKS = r"[\s\x0b\x1c-\x1f\x{85}\p{Z}]+"  # what `str.strip` removes, for RE2
+BLANKS = "[" + "".join(blank for blank in map(chr, range(0x3001)) if blank.isspace()) + "]+"  # as `str.strip`
 TEXTS = ("text", "text_pair")  # what the texts of a row are called in tables and in requests
 
 

@@ -5,6 +5,7 @@ module. Names, arguments and results are those of TensorFlow. Strings are UTF-8 
 """
 
 import contextlib
+import re
 from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -289,7 +290,12 @@ nn = SimpleNamespace(softmax=_softmax)
 raw_ops = SimpleNamespace(UniqueV2=_unique_rows)
 io = SimpleNamespace(FixedLenFeature=FixedLenFeature, parse_example=parse_example)
 debugging = SimpleNamespace(assert_less_equal=_assert_less_equal)
-strings = SimpleNamespace(length=lambda x: np.array([len(text) for text in x], int32))
+strings = SimpleNamespace(
+    length=lambda x: np.array([len(text) for text in x], int32),
+    regex_replace=lambda x, pattern, rewrite: constant(
+        [re.sub(pattern, rewrite, text.decode("utf-8", "replace")).encode("utf-8") for text in x], string
+    ),
+)
 
 
 # === Random numbers ===
