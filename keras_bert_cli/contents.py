@@ -56,9 +56,11 @@ class _Group(_PlainIfNarrow, TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Accept options before the name of the command too."""
-        if args and args[0].startswith("-") and (name := next((word for word in args if word in self.commands), None)):
-            args.remove(name)
-            args = [name, *args]
+        places = [place for place, word in enumerate(args) if word in self.commands]
+        if places and args[0].startswith("-"):
+            # A word after an option may be its value: `finetune --output tag classify`.
+            place = next((place for place in places if not args[place - 1].startswith("-")), places[0])
+            args = [args[place], *args[:place], *args[place + 1 :]]
         return super().parse_args(ctx, args)
 
 

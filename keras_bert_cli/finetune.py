@@ -269,6 +269,11 @@ def _check_combination(context: typer.Context) -> None:
         raise typer.BadParameter("--size starts from random weights. Leave out --model, or --size and --vocab.")
     if (given["size"] is None) != (given["vocab"] is None):
         raise typer.BadParameter("--size and --vocab belong together. Give both for random weights, or neither.")
+    if given["vocab"] is None and (given["cased"] or given["keep_accents"] or given["no_split_cjk"]):
+        raise typer.BadParameter(
+            "--cased, --keep-accents and --no-split-cjk are for a new model; a trained one has its own rules. Leave "
+            "them out, or add --size and --vocab."
+        )
     if given["seeds"] and is_search:
         raise typer.BadParameter(
             "--seeds cannot be combined with --grid or --search. In place of --seeds, add --search seed=0,1,2."

@@ -67,6 +67,7 @@ def fit(
             all_callbacks.on_train_batch_begin(done)
             means = trainer.train(tf.constant(count))
             if (bad := means.pop("first_bad")) >= 0:
+                bad -= (epoch - initial_epoch) * steps
                 raise FloatingPointError(
                     f"The loss or its gradient is not a finite number in step {bad} of epoch {epoch}. Lower the "
                     f"learning rate. Received: {means}"

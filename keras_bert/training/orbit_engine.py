@@ -56,8 +56,7 @@ class Trainer(orbit.StandardTrainer):
         return run
 
     def train_loop_end(self) -> dict[str, float]:
-        means = self._sums[:, 0] / self._sums[:, 1]
-        return {**dict(zip(self._names, means.numpy().tolist(), strict=True)), "first_bad": int(self._first_bad)}
+        return {**_means(self._names, self._sums), "first_bad": int(self._first_bad)}
 
     def train_step(self, iterator: Any) -> Any:
         step = self.step.read_value()
@@ -147,8 +146,7 @@ class Evaluator(orbit.StandardEvaluator):
         return state + outputs
 
     def eval_end(self, state: Any) -> dict[str, float]:
-        means = tf.math.divide_no_nan(state[:, 0], state[:, 1])
-        return dict(zip(self._names, means.numpy().tolist(), strict=True))
+        return _means(self._names, state)
 
     def replica_step(self, batch: Any) -> Any:
         measures = self.model.measures(batch, training=False)
@@ -190,3 +188,8 @@ def agreement(strategy: Any) -> Callable[[Any], bool]:
         return bool
     total = tf.function(lambda flag: strategy.reduce("SUM", strategy.run(lambda: flag), axis=None))
     return lambda flag: bool(total(tf.constant(float(bool(flag)))) > 0)
+
+
+def _means(names: Iterable[str], sums: Any) -> dict[str, float]:
+    """The mean of each measure from its sum and its count [measures, 2]; 0 without anything to count."""
+    return dict(zip(names, tf.math.divide_no_nan(sums[:, 0], sums[:, 1]).numpy().tolist(), strict=True))

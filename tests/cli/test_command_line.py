@@ -174,6 +174,8 @@ def test_options_before_the_task(run):
     code, _, err = run("finetune", "--train", "none.tsv", "classify")
     assert code == 2
     assert "none.tsv" in err
+    assert "keras-bert finetune classify " in run("finetune", "--output", "tag", "classify", "--help")[1]
+    assert "keras-bert finetune tag " in run("finetune", "--cased", "tag", "--output", "classify", "--help")[1]
 
 
 def test_wrong_usage(run):

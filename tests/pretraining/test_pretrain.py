@@ -162,6 +162,11 @@ def test_data_that_does_not_fit(folder, tmp_path):
     _write(texts, tmp_path / "long", VOCABULARY, 32)
     with pytest.raises(ValueError, match="not exceed the model's 16 positions"):
         pretrain(tmp_path / "long", tmp_path / "a", recipe=RECIPE, source=folder / "source", strategy="one")
+    for name, data, rest in (("later", ["12", "long"], {}), ("held", ["12"], {"validation": tmp_path / "long"})):
+        data = [tmp_path / one if one == "long" else folder / one for one in data]
+        with pytest.raises(ValueError, match="not exceed the model's 16 positions"):
+            pretrain(data, tmp_path / name, recipe=RECIPE, source=folder / "source", strategy="one", **rest)
+        assert not (tmp_path / name / "metrics.jsonl").exists()  # before the first step
     other = keras_bert.Vocabulary([*VOCABULARY.tokens, "more"])
     _write(texts, tmp_path / "other", other, 12)
     with pytest.raises(ValueError, match="differ in `vocabulary`"):

@@ -227,6 +227,7 @@ def test_options_that_do_not_go_together(bert, files, tmp_path):
         (("--seeds", 2, "--grid"), "add --search seed=0,1,2"),
         (("--average",), "--average needs --seeds"),
         (("--class-weight", "spam"), "It must be 'balanced', or LABEL=W"),
+        (("--keep-accents",), "a trained one has its own rules. Leave them out"),
     ):
         words = ("--train", files[0], "--valid", files[1], "--output", tmp_path / "run", "--model", bert)
         result = run("finetune", "classify", *words, *options)

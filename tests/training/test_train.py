@@ -72,6 +72,16 @@ def test_mean_measures_are_means_over_all_batches(one):
     assert found["masked_lm_accuracy"] == pytest.approx(expected, abs=1e-6)
 
 
+def test_a_loop_without_masked_words_has_finite_means(one, tmp_path):
+    def unmasked(step, part):
+        return batches(step, part).map(lambda x, y, weight: (x, y, weight | {"mlm_logits": 0 * weight["mlm_logits"]}))
+
+    run(one, 1, batches=unmasked, directory=tmp_path)
+    (record,) = read_metrics(f"{tmp_path}/metrics.jsonl")
+    assert record["masked_lm_loss"] == record["masked_lm_accuracy"] == 0
+    assert record["next_sentence_loss"] > 0
+
+
 def test_a_resumed_run_equals_one_that_never_stopped(one, tmp_path):
     unstopped = run(one, 14, validation=lambda step, part: batches(step, part).take(2), validate_every=5)
     stopped = str(tmp_path / "stopped")

@@ -80,9 +80,10 @@ def pretrain(
         with strategy.scope():
             model = new_model(recipe, examples) if checkpoint is None else model_from(checkpoint, recipe, examples)
             optimizer = recipe.build_optimizer()
+        for reader in [*readers, *([held_out] if held_out else [])]:  # now, and not after the first phase
+            check_length(reader.seq_length, model.bert.config.max_position_embeddings)
         for number, stage in enumerate(stages):
             reader = readers[stage.phase]
-            check_length(reader.seq_length, model.bert.config.max_position_embeddings)
             batches = _Batches(reader, stage, recipe.seed)
             train(
                 model,
