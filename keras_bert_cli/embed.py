@@ -14,6 +14,7 @@ TABLES = (".tsv", ".csv", ".jsonl")
 
 @command("embed", example="keras-bert embed texts.txt --model base --output vectors.npy --plot map.png")
 def embed(
+    context: typer.Context,
     file: Annotated[
         Path,
         typer.Argument(
@@ -81,7 +82,9 @@ def embed(
     options.check_new_file(plot, "--plot")
     if projector is not None:
         check_new_folder(projector)
-    texts, labels = read_texts(file, text, label_column)
+    if plot is None and projector is None:
+        options.refuse(context, ["label_column"], "is for --plot and --projector. Add one of them, or leave it out.")
+    texts, labels = read_texts(context, file, text, label_column)
     if plot is not None:
         check_map(len(texts), labels, plot)
     bert = options.asked_by(load(model, cache_dir=cache_dir, local_only=local_only), engine, dtype)
@@ -103,7 +106,9 @@ def embed(
         typer.echo(f"{written}: {len(vectors)} texts x {vectors.shape[1]}")
 
 
-def read_texts(file: Path, text: str | int, label: str | int | None = None) -> tuple[list[str], list[str] | None]:
+def read_texts(
+    context: typer.Context, file: Path, text: str | int, label: str | int | None = None
+) -> tuple[list[str], list[str] | None]:
     """The texts, and their labels if a column of labels was named."""
     from keras_bert.tasks.readers.rows import lines
     from keras_bert.tasks.readers.table import read_table
@@ -111,7 +116,6 @@ def read_texts(file: Path, text: str | int, label: str | int | None = None) -> t
     if file.suffix.lower() in TABLES:
         table = read_table(file, header=isinstance(text, str))
         return table.column(text), None if label is None else list(map(str, table.column(label)))
-    if label is not None:
-        raise typer.BadParameter(f"--label-column needs a table ({', '.join(TABLES)}). Received: {file}")
+    options.refuse(context, ["text", "label_column"], f"needs a table ({', '.join(TABLES)}). Received: {file}")
     found = options.standard_input() if str(file) == "-" else lines(file)
     return [line for _, line in found], None

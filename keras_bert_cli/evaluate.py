@@ -37,7 +37,10 @@ def evaluate(
     strategy: options.Strategy = "one",
     dtype: Annotated[
         str | None,
-        typer.Option(help="float32, bfloat16, float16, mixed_bfloat16 or mixed_float16; int8 for a task."),
+        typer.Option(
+            help="Type to compute in: for a task float32, bfloat16 or int8; for weights float32, bfloat16, float16, "
+            "mixed_bfloat16 or mixed_float16."
+        ),
     ] = None,
     engine: options.Engine = None,
     seed: Annotated[int, options.seed("the masks")] = 0,
@@ -71,12 +74,15 @@ def evaluate(
         from keras_bert.storage import check_new_folder
 
         check_new_folder(report)
+    from keras_bert.tasks.readers import Reading
     from keras_bert.tasks.run.finetune import MODEL
 
     if Path(data).is_file():
-        from keras_bert.tasks.readers import Reading
         from keras_bert.tasks.run.finished_task import FinishedTask
 
+        options.refuse(
+            context, ["strategy", "seed", "damaged"], f"is for a folder of examples. Received: the file {data}"
+        )
         reading = options.given(options.fields_of(Reading, context.params))
         finished = FinishedTask.load(Path(source), **reading)
         finished = dataclasses.replace(finished, task=options.asked_by(finished.task, engine, dtype))
@@ -88,6 +94,8 @@ def evaluate(
         return
     if (Path(source) / MODEL).is_file():
         raise IsADirectoryError(f"--data must be a file of rows, since {source} is a task. Received: the folder {data}")
+    for_tasks = [*options.fields_of(Reading, context.params), "engine"]
+    options.refuse(context, for_tasks, f"is for a file of rows. Received: the folder {data}")
     from keras_bert.pretraining.run.evaluation import evaluate
 
     found = evaluate(

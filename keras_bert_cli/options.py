@@ -173,6 +173,13 @@ def is_given(context: typer.Context, name: str) -> bool:
     return source is not None and source.name != "DEFAULT"
 
 
+def refuse(context: typer.Context, names: Iterable[str], reason: str) -> None:
+    """Raises an error if one of these options was given, which the command would not use."""
+    for option in context.command.params:
+        if option.name in names and is_given(context, option.name):
+            raise typer.BadParameter(f"{option.opts[0]} {reason}")
+
+
 # === Input and output ===
 
 

@@ -15,6 +15,7 @@ COMPARED = 8  # texts that are embedded again, to see whether a file has the vec
 
 @command("search", example='keras-bert search questions.txt --query "How do I reset it?" --model minilm --top 3')
 def search(
+    context: typer.Context,
     corpus: Annotated[
         Path, typer.Argument(dir_okay=False, help="A file with one text per line, or a table (.tsv, .csv, .jsonl).")
     ],
@@ -46,7 +47,7 @@ def search(
     from keras_bert.weights.load import load
 
     options.check_new_file(vectors, "--vectors")
-    texts, _ = read_texts(corpus, text)
+    texts, _ = read_texts(context, corpus, text)
     bert = options.asked_by(load(model, cache_dir=cache_dir, local_only=local_only), engine, dtype)
     found = _vectors(bert, corpus, texts, vectors)
     for asked, rows, scores in zip(query, *nearest(np.asarray(bert.embed(query)), found, top), strict=True):

@@ -14,6 +14,7 @@ MARKERS = ("o", "s", "^")
 FORMATS = (".png", ".svg", ".pdf")
 LABELS = len(COLORS) * len(MARKERS)
 NAMED = 150  # how many points may have their text next to them
+NO_LABEL = "(empty)"
 LONGEST = 24  # how many characters of a text are shown
 SIDES = ((6, 0, "left"), (-6, 0, "right"), (0, 9, "center"), (0, -9, "center"))
 
@@ -45,9 +46,10 @@ def draw_embeddings(
     figure = new_figure(10, 7.5)
     axes = figure.subplots()
     size = float(np.clip(4000 / len(points), 6, 42))
+    marks = []
     for number, kind in enumerate(kinds or [None]):
         chosen = points if kind is None else points[np.array([label == kind for label in labels or ()])]
-        axes.scatter(
+        dots = axes.scatter(
             *chosen.T,
             s=size,
             color=COLORS[number % len(COLORS)],
@@ -55,8 +57,8 @@ def draw_embeddings(
             alpha=0.85,
             linewidths=0.6,
             edgecolors="white",
-            label=None if kind is None else _shortened(kind).translate(blanks),
         )
+        marks.append(dots)
     quiet(axes, f"{len(points):,} texts")
     axes.set(
         xlabel=f"first direction, {shares[0]:.0%} of the variance",
@@ -65,6 +67,8 @@ def draw_embeddings(
     axes.margins(0.12)
     if kinds:
         axes.legend(
+            marks,  # with the names, since matplotlib alone leaves out a name that is empty or begins with "_"
+            [_shortened(kind).translate(blanks) or NO_LABEL for kind in kinds],
             loc="upper left",
             bbox_to_anchor=(1.01, 1),
             frameon=False,

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from keras import ops
 
+from keras_bert.nearest import unit
 from keras_bert.pictures.style import COLORS, MUTED, new_figure, quiet
 
 
@@ -37,8 +38,8 @@ def positions(bert: Any, path: str | os.PathLike) -> None:
 
 
 def _cosines(table: np.ndarray) -> np.ndarray:
-    unit = table / np.linalg.norm(table, axis=-1, keepdims=True)
-    return unit @ unit.T  # [S, S]
+    vectors = unit(table)
+    return vectors @ vectors.T  # [S, S]
 
 
 def _by_distance(cosines: np.ndarray) -> list[float]:

@@ -73,8 +73,9 @@ def fit(
                     f"learning rate. Received: {means}"
                 )
             del means["tokens"], means["gradient_norm"]
-            sums = {name: sums.get(name, 0.0) + count * mean for name, mean in means.items()}
-            logs = {name: total / (done + count) for name, total in sums.items()}
+            rows = min(count * batch_size, len(examples) - done * batch_size)  # the last batch is filled up
+            sums = {name: sums.get(name, 0.0) + rows * mean for name, mean in means.items()}
+            logs = {name: total / (done * batch_size + rows) for name, total in sums.items()}
             all_callbacks.on_train_batch_end(done + count - 1, logs)
         all_callbacks.on_epoch_end(epoch, logs)
         if task.stop_training:

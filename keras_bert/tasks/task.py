@@ -136,7 +136,7 @@ class Task(FileTask):
         return False
 
     def recipe_loss(self, label_smoothing: float = 0.0, class_weight: Any = None, targets: Any = None) -> Any:
-        """`default_loss` with a recipe's options; class_weight changes it where it is not in the weights of rows."""
+        """`default_loss` with a recipe's options. A task that `weighs_labels_in_loss` uses the last two."""
         loss = self.default_loss()
         if not label_smoothing:
             return loss

@@ -19,11 +19,14 @@ METRICS = "metrics.jsonl"
 class MetricsFiles:
     """`metrics.jsonl`, with an object for each record, and `tensorboard/`, if TensorFlow is installed.
 
+    A remote file cannot grow: it is written whole each time. So its records wait in memory for `flush` or `close`.
+
     start: the step the run resumes from; later records are removed.
     """
 
     def __init__(self, directory: str, *, start: int) -> None:
         self.path = f"{directory}/{METRICS}"
+        self._waiting: list[str] = []
         self.writer = tf.summary.create_file_writer(f"{directory}/tensorboard") if has_tensorflow() else None
         if storage.exists(self.path):
             kept = [record for record in read_metrics(self.path) if record["step"] <= start]
@@ -31,15 +34,24 @@ class MetricsFiles:
 
     def write(self, record: dict[str, float]) -> None:
         """Add a record, which has a step and what was measured there."""
-        with storage.errors_about("add to", self.path), storage.open_file(self.path, "ab") as file:
-            file.write((json.dumps(record) + "\n").encode())
+        self._waiting.append(json.dumps(record) + "\n")
+        if not storage.is_remote(self.path):
+            self.flush()
         if self.writer:
             with self.writer.as_default():
                 for name, value in record.items():
                     tf.summary.scalar(name, value, step=record["step"])
 
+    def flush(self) -> None:
+        """Write the records that wait."""
+        text, self._waiting = "".join(self._waiting), []
+        if text:
+            with storage.errors_about("add to", self.path), storage.open_file(self.path, "ab") as file:
+                file.write(text.encode())
+
     def close(self) -> None:
-        """Finish the files of TensorBoard."""
+        """Write what is left, and finish the files of TensorBoard."""
+        self.flush()
         if self.writer:
             self.writer.close()
 
@@ -115,6 +127,11 @@ class MetricsLog:
             self._last_line = time.perf_counter()
             logger.info("%s", line)
 
+    def flush(self) -> None:
+        """Write the records that wait, before a checkpoint of their step."""
+        if self.files:
+            self.files.flush()
+
 
 def _line(record: dict[str, float], steps: int, longer_by: float) -> str:
     parts = [f"step {record['step']:,} of {steps:,}"]
@@ -136,3 +153,11 @@ def _line(record: dict[str, float], steps: int, longer_by: float) -> str:
 def read_metrics(path: str) -> list[dict[str, Any]]:
     """The records of a run, without a last line that a kill cut off."""
     return [json.loads(line) for line in storage.read_text(path).split("\n")[:-1]]
+
+
+def was_validated(directory: str | None, step: int) -> bool:
+    """Whether the run in a directory has a record of a validation after this step."""
+    path = f"{directory}/{METRICS}"
+    if directory is None or not storage.exists(path):
+        return False
+    return any(x["step"] == step and any(name.startswith("validation_") for name in x) for x in read_metrics(path))

@@ -19,7 +19,7 @@ EMBEDDINGS = re.compile(r"(?:^|/)(?:(?:word|position|type)_embeddings|embeddings
 
 @keras.saving.register_keras_serializable("keras_bert")
 class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
-    """From 0 to `peak` over the first `warmup_steps`, then down to 0 at the last of `steps` (Devlin et al. 2018).
+    """Up to `peak` in the first `warmup_steps`, then down to 0, which is reached after `steps` (Devlin et al. 2018).
 
     >>> schedule = WarmupLinearDecay(1e-4, steps=1_000_000, warmup_steps=10_000)
     >>> [round(float(schedule(step)), 9) for step in (0, 9_999, 505_000, 1_000_000)]

@@ -12,7 +12,7 @@ from typing import Any
 import keras
 
 from keras_bert.training.device_peak import device_peak
-from keras_bert.training.metrics_log import MetricsLog
+from keras_bert.training.metrics_log import MetricsLog, was_validated
 from keras_bert.training.strategy import check_batch_size, is_chief
 from keras_bert.training.workers import waiting_for_workers
 
@@ -86,7 +86,12 @@ def train(
         )
         checkpoints.restore()
     now = int(step.numpy())
-    if now >= steps:
+
+    def is_due() -> bool:
+        return bool(validation) and (now == steps or now % validate_every == 0)
+
+    missed = 0 < now <= steps and is_due() and not was_validated(directory, now)  # it was skipped for a signal
+    if now >= steps and not missed:
         return
 
     dataset = engine.distribute(batches, strategy, batch_size, start=now)
@@ -104,7 +109,15 @@ def train(
         flops_per_token=flops_per_token,
     )
     on_any_worker = engine.agreement(strategy)
+
+    def validate() -> None:
+        with waiting_for_workers(strategy):
+            means = validated()
+        log(now, {f"validation_{name}": mean for name, mean in means.items()})
+
     with log, _signals(directory is not None) as asked_to_stop:
+        if missed:
+            validate()
         while now < steps:
             goal = min(now + steps_per_loop, steps, _next(now, checkpoint_every), _next(now, validate_every))
             rate = float(keras.ops.convert_to_numpy(optimizer.learning_rate))
@@ -119,11 +132,10 @@ def train(
             with waiting_for_workers(strategy):
                 stop = on_any_worker(asked_to_stop)
             # Before the checkpoint of this step, so that a resumed run repeats a validation that was interrupted.
-            if validated and not stop and (now == steps or now % validate_every == 0):
-                with waiting_for_workers(strategy):
-                    means = validated()
-                log(now, {f"validation_{name}": mean for name, mean in means.items()})
+            if is_due() and not stop:
+                validate()
             if checkpoints and (stop or now == steps or now % checkpoint_every == 0):
+                log.flush()
                 with waiting_for_workers(strategy):
                     checkpoints.save(now)
             if stop:

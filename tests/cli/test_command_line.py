@@ -223,6 +223,15 @@ def test_standard_input_is_closed(run, monkeypatch):
     assert "Standard input is closed" in err
 
 
+def test_evaluate_refuses_options_that_it_would_not_use(run, tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "400")
+    (tmp_path / "rows.tsv").write_text("text\tlabel\n")
+    for data, option, value in (("rows.tsv", "--strategy", "one"), (".", "--engine", "auto"), (".", "--text", "a")):
+        code, _, err = run("evaluate", tmp_path, "--data", tmp_path / data, option, value)
+        assert code == 2
+        assert f"{option} is for a " in err
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

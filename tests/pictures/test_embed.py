@@ -62,7 +62,12 @@ def test_table(bert, model, tmp_path):
 
 @pytest.mark.parametrize(
     ("options", "said"),
-    [((), "No output was asked for. Use"), (("--json", "--label-column", "kind"), "--label-column needs a table")],
+    [
+        ((), "No output was asked for. Use"),
+        (("--plot", "map.png", "--label-column", "kind"), "--label-column needs a table"),
+        (("--json", "--label-column", "kind"), "--label-column is for --plot and --projector"),
+        (("--json", "--text", "body"), "--text needs a table"),
+    ],
 )
 def test_usage(model, options, said):
     result = run("-", "--model", model, *options, input="a\n")

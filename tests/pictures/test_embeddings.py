@@ -46,6 +46,14 @@ def test_characters_that_no_font_has(tmp_path, caplog, monkeypatch):
     )
 
 
+def test_every_label_is_in_the_legend(tmp_path):
+    labels = ["_other", "", "news"]
+    draw_embeddings(np.eye(3), labels, tmp_path / "map.svg", labels=labels)
+    drawn = (tmp_path / "map.svg").read_text()
+    times = [drawn.count(f"<!-- {name} -->") for name in ("_other", "(empty)", "news")]
+    assert times == [2, 1, 2]  # in the legend, and beside the points of texts that are not empty
+
+
 def test_what_a_map_needs(tmp_path):
     many = [str(i) for i in range(25)]
     with pytest.raises(ValueError, match=r"at most 24 labels.*Received: 25 labels, such as '0' and '1'"):

@@ -171,6 +171,10 @@ def test_data_that_does_not_fit(folder, tmp_path):
     _write(texts, tmp_path / "other", other, 12)
     with pytest.raises(ValueError, match="differ in `vocabulary`"):
         pretrain([folder / "12", tmp_path / "other"], tmp_path / "b", recipe=RECIPE, strategy="one")
+    pretrainer = _pretrainer_folder(folder, tmp_path / "without a vocabulary")
+    (pretrainer / "vocab.txt").unlink()
+    with pytest.raises(ValueError, match=r"more pieces than the model.*Received: 47 pieces, 46 vectors"):
+        evaluate(pretrainer, tmp_path / "other")
     with pytest.raises(ValueError, match="one for each of the 2 phases"):
         pretrain([folder / "12"] * 3, tmp_path / "c", recipe=RECIPE, strategy="one")
     with pytest.raises(ValueError, match=r"not that of the examples in .*other\."):

@@ -86,21 +86,25 @@ def said_of_options():
     static = LabelledRows.static
     LabelledRows.static = lambda *given, **options: batches.append(static(*given, **options)) or batches[-1]
     losses = task.fit(x, y, batch_size=2, shuffle=False, epochs=2, verbose=0).history["loss"]
+    LabelledRows.static = static
+    rows = [(c * 6)[:21] for c in (x, y)]  # ten steps in the first loop, and one row in the second
+    weighed = [task.fit(*rows, batch_size=2, verbose=0).history["loss"][0], task.evaluate(*rows, verbose=0)[0]]
     with replicas.scope():
         task.compile(keras.optimizers.SGD(0.0, clipnorm=1.0), task.default_loss(), metrics=["accuracy"])
     try:
         task.fit(x, y, batch_size=2, verbose=0)
     except ValueError as error:
         said.append(str(error))
-    return said, losses, [targets.numpy().tolist() for _, targets, _ in batches[0]]
+    return said, losses, weighed, [targets.numpy().tolist() for _, targets, _ in batches[0]]
 
 
 @pytest.mark.long
 def test_options_are_honoured_told_or_refused():
-    said, losses, targets = fork(said_of_options)
+    said, losses, weighed, targets = fork(said_of_options)
     assert "Received: steps_per_epoch" in said[0]
     assert "Received: steps" in said[1]
     assert said[2].endswith("Not shown: mse")
-    assert "Use global_clipnorm instead. Received: clipnorm=1.0" in said[3]
+    assert "Use global_clipnorm instead. Received: clipnorm=1.0" in said[-1]
     assert losses[0] == pytest.approx(losses[1])
+    assert weighed[0] == pytest.approx(weighed[1])
     assert targets == [[1, 0], [0, 1]]

@@ -4,7 +4,8 @@ import logging
 
 import pytest
 
-from keras_bert.training.metrics_log import MetricsLog, read_metrics
+from keras_bert import storage
+from keras_bert.training.metrics_log import MetricsFiles, MetricsLog, read_metrics
 
 
 def test_a_loop_is_reported_with_its_rates(tmp_path, caplog):
@@ -31,3 +32,16 @@ def test_the_first_line_has_no_time_left(caplog):
     with caplog.at_level(logging.INFO, logger="keras_bert"), MetricsLog(None, start=0, steps=10, batch_size=4) as log:
         log(10, {"loss": 1.0, "tokens": 9.0}, loop_steps=10, seconds=60.0)
     assert caplog.messages == ["step 10 of 10, loss 1"]
+
+
+def test_a_remote_file_is_written_at_checkpoints():
+    """Not for each record, since a remote file is uploaded whole each time."""
+    files = MetricsFiles("ram://metrics", start=0)
+    for step in (1, 2):
+        files.write({"step": step})
+    assert not storage.exists(files.path)
+    files.flush()
+    files.write({"step": 3})
+    assert read_metrics(files.path) == [{"step": 1}, {"step": 2}]
+    files.close()
+    assert [record["step"] for record in read_metrics(files.path)] == [1, 2, 3]

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 import keras_bert
 from keras_bert.training.checkpoints import Checkpoints
-from keras_bert.training.metrics_log import read_metrics
+from keras_bert.training.metrics_log import MetricsLog, read_metrics
 from keras_bert.training.orbit_engine import Evaluator
 from keras_bert.training.strategy import check_batch_size
 from keras_bert.training.train import mean_measures, train
@@ -117,6 +117,28 @@ def test_an_interrupted_validation_is_repeated(one, tmp_path, monkeypatch):
     np.testing.assert_array_equal(weights(resume()), weights(run(one, 6)))
     records = read_metrics(f"{tmp_path}/metrics.jsonl")
     assert [(x["step"], "validation_masked_lm_loss" in x) for x in records] == [(4, False), (6, False), (6, True)]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("steps", [6, 8])
+def test_a_validation_that_a_signal_skipped_is_made_up(one, tmp_path, monkeypatch, steps):
+    """At the last step, and at one before it."""
+
+    def resume():
+        options = {"validation": lambda step, part: batches(step, part).take(1), "validate_every": 6}
+        return run(one, steps, directory=str(tmp_path), steps_per_loop=6, **options)
+
+    with monkeypatch.context() as patch:
+        evaluate = Evaluator.evaluate
+        patch.setattr(MetricsLog, "__call__", lambda *_, **__: signal.raise_signal(signal.SIGTERM))
+        patch.setattr(Evaluator, "evaluate", lambda *_: pytest.fail("validated after the signal"))
+        with pytest.raises(SystemExit):
+            resume()
+        patch.setattr(Evaluator, "evaluate", evaluate)
+    for _ in range(2):  # the second time, nothing is left to do
+        resume()
+        steps_of = [x["step"] for x in read_metrics(f"{tmp_path}/metrics.jsonl") if "validation_masked_lm_loss" in x]
+        assert steps_of == list(range(6, steps + 1, 2))
 
 
 @pytest.mark.long

@@ -1,7 +1,7 @@
 """read_examples: batches for training, from our examples or from static records that other code wrote."""
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -165,6 +165,10 @@ class ExampleReader:
         options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF  # `part` does it
         dataset = dataset.map(parse, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
         return dataset.prefetch(tf.data.AUTOTUNE).with_options(options)
+
+    def once(self, batch_size: int, *, seed: int = 0) -> Callable[[int, tuple[int, int]], Any]:
+        """A function from a step and a part to batches of all examples, for a validation."""
+        return lambda _, part: self.batches(batch_size, seed=seed, part=part, epochs=1, fill=True)
 
     def shards_at(self, step: int, batch_size: int, seed: int = 0) -> list[str]:
         """The files that the batch of a step is read from."""

@@ -35,7 +35,8 @@ def new_pipeline(options: Sequence[str]) -> Any:
 def write_with_beam(pipeline: Any, files: Sequence[str], size: int, settings: ExampleSettings, directory: str) -> None:
     """Write all shards. The workers must have access to the files and the directory.
 
-    size: of all files together, in bytes; it decides how many shards there are.
+    size: of all files together, in bytes on the disk. It decides how many shards there are, so that compressed files
+        give larger ones.
     """
     import apache_beam as beam
 

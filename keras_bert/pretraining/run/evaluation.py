@@ -71,6 +71,12 @@ def evaluate(
             f"The examples in {data} were written with other text rules than those of the model. Write them again with "
             f"the model's options. Received: {examples.rules} in {data}, {rules} in {source}"
         )
+    size = model.bert.config.vocab_size
+    if examples.vocabulary and len(examples.vocabulary) > size:
+        raise ValueError(
+            f"The examples in {data} have more pieces than the model has word vectors. Use examples that were written "
+            f"with the model's vocabulary. Received: {len(examples.vocabulary)} pieces, {size} vectors"
+        )
     check_length(examples.seq_length, model.bert.config.max_position_embeddings)
     if model.nsp and not examples.nsp:
         checkpoint = Checkpoint.of(model)
@@ -78,10 +84,8 @@ def evaluate(
             model = Pretrainer(model.bert, nsp=False, mlm_config=model.mlm_config)
         assign_head(model, checkpoint)
 
-    def batches(step: int, part: tuple[int, int]) -> Any:
-        return examples.batches(batch_size, seed=seed, part=part, epochs=1, fill=True)
-
-    answers = _count_answers(batches(0, (0, 1)), model.bert.config.vocab_size)
+    batches = examples.once(batch_size, seed=seed)
+    answers = _count_answers(batches(0, (0, 1)), size)
     means = mean_measures(model, batches, strategy=strategy, batch_size=batch_size)()
     return Evaluation(
         examples=len(examples),

@@ -29,7 +29,11 @@ def new_model(recipe: Recipe, examples: ExampleReader) -> Pretrainer:
 
 
 def model_from(checkpoint: Checkpoint, recipe: Recipe, examples: ExampleReader) -> Pretrainer:
-    """A model with the weights of a checkpoint that has the examples' vocabulary; heads it lacks are random."""
+    """A model with the weights of a checkpoint that has the examples' vocabulary; heads it lacks are random.
+
+    A head for masked words with another GELU or epsilon, as in a preset of KerasHub, is trained with those of the
+    encoder, since our folder has one config for both.
+    """
     pretrainer = _pretrainer(checkpoint.config, recipe, examples)
     checkpoint.assign_to(pretrainer.bert)
     assign_head(pretrainer, checkpoint)

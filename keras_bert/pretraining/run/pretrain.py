@@ -97,7 +97,7 @@ def pretrain(
                 accumulate=stage.accumulate,
                 clip_norm=recipe.clip_norm,
                 directory=output,
-                validation=held_out and _Batches(held_out, stage._replace(begin=0, start=0), recipe.seed, epochs=1),
+                validation=held_out and held_out.once(stage.batch_size, seed=recipe.seed),
                 seq_length=reader.seq_length,
                 flops_per_token=_flops_per_token(model.bert.config, reader),
                 where=batches.where,
@@ -117,12 +117,9 @@ class _Batches:
     examples: ExampleReader
     stage: Stage
     seed: int
-    epochs: int | None = None
 
     def __call__(self, step: int, part: tuple[int, int]) -> Any:
-        start, fill = self._place(step), self.epochs is not None
-        size = self.stage.batch_size
-        return self.examples.batches(size, seed=self.seed, start=start, part=part, epochs=self.epochs, fill=fill)
+        return self.examples.batches(self.stage.batch_size, seed=self.seed, start=self._place(step), part=part)
 
     def where(self, step: int) -> str:
         """The files that the batch of a step is read from."""

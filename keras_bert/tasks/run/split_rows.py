@@ -42,8 +42,8 @@ def _keep_labels(task: type[FileTask], rows: Rows | RowStream, held_out: np.ndar
     for row, label in task.labels_of(rows.sample):
         labels[row].append(label)
     learned = {label for code in np.unique(codes[~held_out]) for label in labels[code]}
-    has_other = np.array([not learned.issuperset(of_row) for of_row in labels], bool)
-    for number in np.flatnonzero(has_other[codes]):
+    teaches = np.array([not learned.issuperset(of_row) for of_row in labels], bool)
+    for number in np.flatnonzero(teaches[codes]):
         of_row = labels[codes[number]]
         held_out[number] &= learned.issuperset(of_row)
         if not held_out[number]:
