@@ -32,8 +32,8 @@ def find_files(corpus: str | os.PathLike | Iterable[str | os.PathLike]) -> list[
     for path in paths:
         if not isinstance(path, str | os.PathLike):
             raise TypeError(
-                "`corpus` must be a path or a list of paths. Pass texts in memory as a generator or a "
-                f"tf.data.Dataset. Received: {path!r} ({type(path).__name__})"
+                "`corpus` has an item that is not a path. Give paths, or a generator or tf.data.Dataset of texts; with "
+                f"`beam`, only paths. Received: the item {path!r} ({type(path).__name__})"
             )
         files = _files(os.fspath(path))
         if not files:
@@ -140,7 +140,7 @@ class _ZstandardFile(io.RawIOBase):
             self._packed = self._packed or self._file.read(1 << 16)
             if not self._packed:
                 if self._frame is not None:
-                    raise EOFError("the file ends within a frame")
+                    raise EOFError("the file is cut off: its last compressed part is not complete")
                 return 0
             if self._frame is None:
                 self._frame = self._decompressor.decompressobj()

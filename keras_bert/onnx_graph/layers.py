@@ -92,7 +92,7 @@ def _dense(graph: Graph, config: Any, x: Value) -> str:
     if layer.quantization_mode is not None:
         raise ValueError(
             f"The layer {name!r} is quantized, but ONNX graphs are made from plain weights. Use the model as it was "
-            'before `quantize`; dtype="int8" quantizes the graph. '
+            'before `quantize`. For a graph in int8, pass dtype="int8" when you export that model. '
             f"Received: quantization_mode={layer.quantization_mode!r}"
         )
     kernel = _array(layer.kernel)  # with the change of LoRA

@@ -140,7 +140,8 @@ def _folder(path: Path) -> Path:
 
 def _plain_names(stored: dict[str, Stored], folder: Path) -> dict[str, Stored]:
     """By torch's names, without the prefixes of models that contain the encoder."""
-    plain = {}
+    plain: dict[str, Stored] = {}
+    names: dict[str, str] = {}
     # TensorFlow writes a variable again for each layer that uses it, below the name of that layer.
     variables = {theirs.split("/", 1)[-1]: theirs for theirs in stored}
     for theirs in variables.values():
@@ -148,10 +149,10 @@ def _plain_names(stored: dict[str, Stored], folder: Path) -> dict[str, Stored]:
         name = _PREFIX.sub("", name, count=1)
         if name in plain:
             raise ValueError(
-                f"{folder} has the weight {name} twice, under an old and a new name, or with and without a prefix. "
-                f"Remove one of them. Received: another {name}, stored as {theirs}"
+                f"{folder} has the weight {name} under two names. Remove one of the two. "
+                f"Received: {names[name]} and {theirs}"
             )
-        plain[name] = entry
+        plain[name], names[name] = entry, theirs
     return plain
 
 
