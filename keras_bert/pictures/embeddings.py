@@ -67,7 +67,7 @@ def draw_embeddings(
     axes.margins(0.12)
     if kinds:
         axes.legend(
-            marks,  # with the names, since matplotlib alone leaves out a name that is empty or begins with "_"
+            marks,  # matplotlib leaves out labels that are empty or begin with "_", unless they are given here
             [_shortened(kind).translate(blanks) or NO_LABEL for kind in kinds],
             loc="upper left",
             bbox_to_anchor=(1.01, 1),
