@@ -69,6 +69,8 @@ class Checkpoints:
         """Write a checkpoint; if that fails, the last one is kept."""
         if self.latest is not None and step_of(self.latest) == step:
             return  # overwriting it would leave none for a moment
+        # TensorFlow counts the saves in the file. After a signal there is one more, which would change all later files.
+        self.manager.checkpoint.save_counter.assign(step - 1)
         try:
             self.manager.save(checkpoint_number=step)
         except (tf.errors.OpError, OSError) as error:

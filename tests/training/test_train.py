@@ -83,13 +83,17 @@ def test_a_loop_without_masked_words_has_finite_means(one, tmp_path):
 
 
 def test_a_resumed_run_equals_one_that_never_stopped(one, tmp_path):
-    unstopped = run(one, 14, validation=lambda step, part: batches(step, part).take(2), validate_every=5)
+    validation = {"validation": lambda step, part: batches(step, part).take(2), "validate_every": 5}
+    unstopped = run(one, 14, directory=str(tmp_path / "unstopped"), checkpoint_every=7, **validation)
     stopped = str(tmp_path / "stopped")
     run(one, 6, directory=stopped, steps_per_loop=4)
     again = run(one, 14, directory=stopped, checkpoint_every=3)
     np.testing.assert_array_equal(weights(again), weights(unstopped))
     steps = [record["step"] for record in read_metrics(f"{stopped}/metrics.jsonl")]
     assert steps == [4, 6, 9, 12, 14]
+    for name in ("stopped", "unstopped"):
+        saved = tf.train.load_checkpoint(str(tmp_path / name / "checkpoints" / "ckpt-14"))
+        assert saved.get_tensor("save_counter/.ATTRIBUTES/VARIABLE_VALUE") == 14  # not the number of saves
 
 
 @pytest.mark.long
