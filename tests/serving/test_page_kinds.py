@@ -149,7 +149,7 @@ def test_pretrainer(opened):
         write(page, 1, "the film was good.")
         page.until(lambda: page.texts("#words button") == ["the", "film", "was", "good", "."])
         assert page.text("#answer .bars") == ""
-        page.find("#words button:nth-child(4)").click()
+        page.click("#words button:nth-child(4)")
         page.until(lambda: page.js("return document.querySelector('textarea').value") == "the film was [MASK].")
         page.until(lambda: len(page.texts("#answer .bars li")) == 10)
         expected = pretrainer.fill_mask("the film was [MASK].", top_k=10)[0]
@@ -158,9 +158,9 @@ def test_pretrainer(opened):
         page.until(lambda: "[MASK]4" in page.texts("#pieces .chip"))
         assert page.violations() == []
         for place in (0, [one.token[:2] for one in expected].index("##")):  # also one that continues a word
-            write(page, 1, "the film was [MASK].")
+            page.put("textarea", "the film was [MASK].")
             page.until(lambda: len(page.texts("#answer .bars li")) == 10)
-            page.find(f"#answer .bars li:nth-child({place + 1}) button").click()
+            page.click(f"#answer .bars li:nth-child({place + 1}) button")
             text = expected[place].text
             page.until(lambda text=text: page.js("return document.querySelector('textarea').value") == text)
 
@@ -187,7 +187,7 @@ def test_pretrainer(opened):
 
         page.choose("Attention")
         page.until(lambda: len(page.texts(".heads button")) == 4)
-        page.find(".heads button:nth-child(4)").click()
+        page.click(".heads button:nth-child(4)")
         maps = pretrainer.bert.attention("the film was good.")
         share = maps.maps[1, 0, 1, 2].max()
         assert "Layer 1, head 1" in page.text("#answer p")
@@ -208,7 +208,7 @@ def test_encoder(opened):
         assert abs(float(page.text("#said").removeprefix("Cosine ")) - cosine) <= 1e-4
         page.choose("Attention")
         page.until(lambda: len(page.texts(".heads button")) == 12)
-        page.find(".heads button:nth-child(12)").click()
+        page.click(".heads button:nth-child(12)")
         share = bert.attention(texts[0]).maps[0, 0, 11, 0].max()
         assert "Layer 0, head 11" in page.text("#answer p")
         page.until(lambda: f"{100 * share:.0f}" in page.text("#answer .hint").replace(".", " ").split())
