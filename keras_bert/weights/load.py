@@ -22,6 +22,7 @@ from keras_bert.weights import (
     zoo,
 )
 from keras_bert.weights.checkpoint import Checkpoint
+from keras_bert.weights.hugging_face_download import snapshot
 from keras_bert.weights.safetensors_files import WHOLE
 from keras_bert.weights.tables import encoder_shapes
 from keras_bert.weights.tensor_bundle import prefix_at
@@ -71,7 +72,7 @@ def read_source(source: Any, *, cache_dir: str | os.PathLike | None = None, loca
     if isinstance(source, str):
         if source.startswith(HUGGING_FACE):
             repository, _, revision = source.removeprefix(HUGGING_FACE).partition("@")
-            return read(download.hugging_face(repository, root, revision=revision or None, local_only=local_only))
+            return read(snapshot(repository, root, revision=revision or None, local_only=local_only))
         if release := zoo.find(source):
             return _read_release(release, root, local_only)
     if not isinstance(source, str | os.PathLike):
@@ -131,7 +132,7 @@ def _read_release(release: zoo.Release, root: Path, local_only: bool) -> Checkpo
     if folder is None and release.google and has_tensorflow() and not _is_cached(release, root):
         folder = download.google(release.google, root, local_only=local_only)
     elif folder is None:
-        folder = download.hugging_face(release.hugging_face, root, local_only=local_only)
+        folder = snapshot(release.hugging_face, root, local_only=local_only)
     if release.sha256:
         download.check_digest(folder / WHOLE, release.sha256)
     checkpoint = read(folder)
@@ -152,7 +153,7 @@ def _is_cached(release: zoo.Release, root: Path) -> bool:
     if download.google_folder(release.google, root).is_dir():
         return False
     try:
-        download.hugging_face(release.hugging_face, root, local_only=True)
+        snapshot(release.hugging_face, root, local_only=True)
     except (FileNotFoundError, ImportError):
         return False
     return True

@@ -34,15 +34,14 @@ COMMANDS = {
 
 def run(name: str) -> int:
     """The exit code of a command, in the current folder."""
-    Path("out").mkdir(exist_ok=True)
     if name in ("download", "download-hub"):
-        from keras_bert.weights import download
+        from keras_bert.weights import download, hugging_face_download
 
         try:
             if name == "download":
                 download.google(DOWNLOAD, Path("out"))
             else:
-                download.hugging_face("org/model", Path("out"))
+                hugging_face_download.snapshot("org/model", Path("out"))
         except (OSError, ValueError) as error:
             print(error, file=sys.stderr)
             return 1
@@ -84,13 +83,15 @@ def prepare() -> int:
 
 SAME_RESULT = {"examples-on-two": "examples"}
 PROBE = re.compile(r"^huggingface/.*/tmp(_[0-9a-f-]{36}$|\w{8}$|\w{8}/dummy_file)")
+BLOB = re.compile(r"^huggingface/.*/blobs/[0-9a-f]{40}$")
 TIMED = ("seconds_per_step", "examples_per_second", "tokens_per_second", "share_of_peak")
 
 
 def contents(folder: Path) -> dict[str, object]:
     """Every file below a folder by its name, with what must be the same in each run.
 
-    Not compared: the empty files by which huggingface_hub finds out what the file system can do; TensorBoard's files,
+    Not compared: the empty files by which huggingface_hub finds out what the file system can do; its blobs, because a
+    snapshot has files in place of links to them if the disk was full when it tried to make a link; TensorBoard's files,
     of which a resumed run has one for each start; the time stamps in TensorFlow's record of its checkpoints, in the
     members of a .keras file and in a manifest; the names in a .keras file that Keras makes by counting; speeds, and the
     picture of a pretraining run that shows them, but for its first and last bytes; and the graphs of a SavedModel, the
@@ -107,7 +108,7 @@ def contents(folder: Path) -> dict[str, object]:
 def _entry(name: str, path: Path) -> tuple[str, object] | None:
     if path.is_dir() and not PROBE.search(name):
         return f"{name}/", None
-    if "events.out.tfevents" in name or PROBE.search(name):
+    if "events.out.tfevents" in name or PROBE.search(name) or BLOB.search(name):
         return None
     if path.name in ("saved_model.pb", "fingerprint.pb", "variables.index"):
         return name, None

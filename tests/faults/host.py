@@ -18,7 +18,7 @@ import keras_bert.pretraining.run.pretrain
 import keras_bert.serving.write_kit
 import keras_bert.tasks.run.finetune
 import keras_bert.weights.convert
-import keras_bert.weights.download  # noqa: F401
+import keras_bert.weights.hugging_face_download  # noqa: F401
 from tests.faults import commands
 
 KINDS = ("none", "kill", "term", "full", "clock", "unreadable")
@@ -45,6 +45,7 @@ def _run(shim: ctypes.CDLL, command: str, folder: str, kind: str, step: int, cou
     os.dup2(log, 1)
     os.dup2(log, 2)
     os.chdir(folder)
+    os.makedirs("out", exist_ok=True)
     if kind == "worker":
         os.environ["FAULT_OF_WORKERS"] = f"{step} {counted}"
     shim.fault_arm(counted.encode(), KINDS.index("none" if kind == "worker" else kind), ctypes.c_long(step))

@@ -12,7 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 import keras_bert
-from keras_bert.weights import download, google, zoo
+from keras_bert.weights import download, google, hugging_face_download, zoo
 from tests.subprocesses import FORKS
 from tests.weights import small
 
@@ -202,7 +202,7 @@ def test_too_large(server, tmp_path, monkeypatch):
     with pytest.raises(ValueError, match=r"far more than its own size.*Received: 4\d+ bytes"):
         download.google(FILE, tmp_path)
     assert _left(tmp_path) == []
-    monkeypatch.setattr(download, "_MOST_BYTES", 1000)
+    monkeypatch.setattr(download, "MOST_BYTES", 1000)
     with pytest.raises(ValueError, match="more than 1000 bytes"):
         download.google(FILE, tmp_path)
     assert _left(tmp_path) == []
@@ -245,7 +245,7 @@ def test_offline(tmp_path, monkeypatch):
     ):
         download.google(FILE, tmp_path)
     with pytest.raises(FileNotFoundError, match="hf download google/x"):
-        download.hugging_face("google/x", tmp_path)
+        hugging_face_download.snapshot("google/x", tmp_path)
 
 
 def _download(url, root):

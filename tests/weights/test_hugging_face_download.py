@@ -83,6 +83,13 @@ def test_download_then_offline(server, tmp_path):
     assert large.startswith("The files of hf://org/large are larger than those of any BERT, and nothing was downloaded")
     assert f"Received: {(4 << 30) + 1} bytes" in large
     assert not any(path.startswith("/api/models/org/large/") for path in server.requests)
+    # What a killed process leaves is removed.
+    repository = tmp_path / "cache" / "huggingface" / "models--org--model"
+    names = ("refs/main.0123abcd.tmp", "trees/tmpa_b1c2d3.tmp", "blobs/0123.4567abcd.incomplete")
+    for name in names:
+        (repository / name).write_text("{")
+    assert _load(server, tmp_path / "cache", "hf://org/model").returncode == 0
+    assert [name for name in names if (repository / name).exists()] == []
     server.requests.clear()
     offline = _load(server, tmp_path / "cache", "hf://org/model", KERAS_BERT_OFFLINE="1")
     assert offline.returncode == 0, offline.stderr[-2000:]

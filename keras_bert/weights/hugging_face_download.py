@@ -1,0 +1,121 @@
+"""Repositories of the HuggingFace Hub, which huggingface_hub downloads into our cache."""
+
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from keras_bert.storage import lock
+from keras_bert.weights.download import MOST_BYTES, OFFLINE, TIMEOUT, offline
+from keras_bert.weights.safetensors_files import WEIGHT_FILES
+from keras_bert.weights.sentence_transformers import transformer_folder
+
+logger = logging.getLogger("keras_bert")
+
+# The * matches folders too: older sentence-transformers repositories have all of BERT in 0_Transformer.
+_WANTED = ["*.json", "*vocab.txt", "*.safetensors"]
+_UNUSED = ["onnx/*", "openvino/*", "checkpoint-*/*"]  # the same model in other formats, or from earlier in training
+
+
+def snapshot(repository: str, root: Path, *, revision: str | None = None, local_only: bool = False) -> Path:
+    """The folder of a repository in the cache, with the weights of only the first of `WEIGHT_FILES` that it has."""
+    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+    from huggingface_hub.utils import validate_repo_id
+
+    validate_repo_id(repository)
+    cache = root / "huggingface"
+    try:
+        if local_only or offline():
+            return _wanted(repository, cache, revision, {}, local=True)
+        with _held(cache, repository):
+            folder = _wanted(repository, cache, revision, _published_sizes(repository, revision))
+            _remove_partials(folder.parents[1])
+            return folder
+    except LocalEntryNotFoundError:
+        raise FileNotFoundError(
+            f"hf://{repository} is not in the cache, and it cannot be downloaded. On a machine with a network, run: "
+            f"hf download {repository} --cache-dir {cache}. Then copy that folder here. {OFFLINE} "
+            f"Received: local_only={local_only}"
+        ) from None
+    except HfHubHTTPError as error:
+        raise OSError(
+            f"hf://{repository} could not be read. Check its name, or log in with: hf auth login. {OFFLINE} "
+            f"Received: {str(error).splitlines()[0]}"
+        ) from None
+
+
+def _wanted(repository: str, cache: Path, revision: str | None, sizes: dict[str, int], *, local: bool = False) -> Path:
+    """The folder, when it has the files that we read; `sizes` are those of all its files on the Hub."""
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.utils import filter_repo_objects
+
+    def fetch(patterns: list[str]) -> Path:
+        chosen = filter_repo_objects(sizes, allow_patterns=patterns, ignore_patterns=_UNUSED)
+        if (size := sum(sizes[name] for name in chosen)) > MOST_BYTES:
+            raise ValueError(
+                f"The files of hf://{repository} are larger than those of any BERT, and nothing was downloaded. Check "
+                f"its name; if it is right, run: hf download {repository} --cache-dir {cache}, and load it with "
+                f"local_only=True (--local-only). Received: {size} bytes, where {MOST_BYTES} is the limit"
+            )
+        return Path(
+            snapshot_download(
+                repository,
+                revision=revision,
+                cache_dir=cache,
+                local_files_only=local,
+                allow_patterns=patterns,
+                ignore_patterns=_UNUSED,
+            )
+        )
+
+    folder = fetch(_WANTED)
+    bert = transformer_folder(folder)
+    patterns = ["*".join(os.path.splitext(name)) for name in WEIGHT_FILES]  # shards too
+    for pattern in patterns[1:]:
+        if any(file for known in patterns for file in bert.glob(known)):
+            break
+        more = [os.path.relpath(bert / name, folder) for name in (pattern, "spiece.model")]
+        folder = fetch([*_WANTED, *more])
+    return folder
+
+
+def _published_sizes(repository: str, revision: str | None) -> dict[str, int]:
+    """The sizes of the files of a repository; {} if they cannot be had."""
+    from huggingface_hub import HfApi
+
+    try:
+        info = HfApi().model_info(repository, revision=revision, files_metadata=True, timeout=TIMEOUT)
+    except Exception as error:  # the download, which asks again, reports what is wrong, or uses the cache
+        logger.debug("The sizes of hf://%s are not known: %s", repository, error)
+        return {}
+    return {file.rfilename: file.size or 0 for file in info.siblings or ()}
+
+
+@contextmanager
+def _held(cache: Path, repository: str) -> Iterator[None]:
+    """Let no other process of keras_bert download this repository; a cache that cannot be written is only read."""
+    locks = cache / ".locks"
+    with suppress(OSError):
+        locks.mkdir(parents=True, exist_ok=True)
+    if os.access(locks, os.W_OK):
+        with lock(locks / f"{repository.replace('/', '--')}.lock", wait=True):
+            yield
+    else:
+        yield
+
+
+def _remove_partials(folder: Path) -> None:
+    """Remove what killed downloads left in a repository's folder: partial files whose lock no process holds.
+
+    huggingface_hub gives each partial file a new name, so it would never finish or remove those of another process.
+    """
+    locks = folder.parent / ".locks" / folder.name
+    for partial in folder.glob("blobs/*.incomplete"):
+        tag = partial.name.split(".")[0]
+        with suppress(OSError, RuntimeError), lock(locks / f"{tag}.lock"):
+            partial.unlink()
+    # Without a lock of its own: a name in refs, and the list of files in trees, each written in an instant.
+    for partial in (*folder.glob("refs/**/*.????????.tmp"), *folder.glob("trees/tmp????????.tmp")):
+        with suppress(OSError):
+            partial.unlink()
