@@ -11,7 +11,7 @@ import urllib.request
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.client import HTTPException
 from pathlib import Path, PurePosixPath
 
@@ -56,7 +56,10 @@ def google_folder(file: str, root: Path) -> Path:
 def google(file: str, root: Path, *, local_only: bool = False) -> Path:
     """The folder with the files of one of Google's zips, which is downloaded if necessary."""
     folder = google_folder(file, root)
+    archive = _archive(folder)
     if folder.is_dir():
+        with suppress(OSError):  # a process that was killed had unpacked it, and not removed it
+            archive.unlink()
         return folder
     url = f"{(os.environ.get('KERAS_BERT_MIRROR') or STORAGE).rstrip('/')}/{file}.zip"
     if local_only or offline():
@@ -66,7 +69,6 @@ def google(file: str, root: Path, *, local_only: bool = False) -> Path:
             f"Received: local_only={local_only}, KERAS_BERT_OFFLINE={os.environ.get('KERAS_BERT_OFFLINE')!r}"
         )
     folder.parent.mkdir(parents=True, exist_ok=True)
-    archive = folder.with_name(folder.name + ".zip")
     with lock(f"{folder}.lock", wait=True), _room(folder):
         if not folder.is_dir():  # another process may have been first
             fetch(url, archive)
@@ -77,6 +79,11 @@ def google(file: str, root: Path, *, local_only: bool = False) -> Path:
     return folder
 
 
+def _archive(folder: Path) -> Path:
+    """The zip of a folder while it is downloaded and unpacked; a name that no user would give it."""
+    return folder.with_name(f".{folder.name}.zip")
+
+
 @contextmanager
 def _room(folder: Path) -> Iterator[None]:
     try:
@@ -85,7 +92,7 @@ def _room(folder: Path) -> Iterator[None]:
         if error.errno not in (28, 122):  # ENOSPC, EDQUOT
             raise
         for left in folder.parent.iterdir():
-            if left.name.startswith(f"{folder.name}.zip"):
+            if left.name.startswith(_archive(folder).name):
                 left.unlink(missing_ok=True)
         free = shutil.disk_usage(folder.parent).free // 1_000_000
         raise OSError(

@@ -101,7 +101,9 @@ def test_complete_then_from_the_cache(server, tmp_path):
     folder = download.google(FILE, tmp_path)
     _assert_complete(folder)
     assert _left(tmp_path) == [folder.name]
+    (folder.parent / f".{folder.name}.zip").write_bytes(b"of a process that was killed after it had unpacked this")
     assert download.google(FILE, tmp_path, local_only=True) == folder
+    assert _left(tmp_path) == [folder.name]
     assert len(server.requests) == 1
 
 
