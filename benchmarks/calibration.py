@@ -5,17 +5,23 @@
 
 Needs ../shared/data. Both tasks start from MiniLM. Thresholds: which of the six types of WNUT-17's entities a sentence
 has, from 15 % of the sentences (person) to 3 % (product); trained on its training file, tuned on the development file,
-scored on the test file. Temperature: SST-2, 2,000 rows; fitted on the development file, scored on the test file.
+scored on the test file. Temperature: SST-2, 2,000 rows; fitted on the development file, scored on the test file. With
+--results FILE, each seed is stored, and the same command does not repeat it.
 """
 
 import argparse
 import os
 import statistics
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+sys.path.insert(0, str(Path(__file__).parent))
+
+import finetuning
+
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "en"
 
 
@@ -25,15 +31,19 @@ def main() -> None:
     parser.add_argument("--limit", type=int, help="rows of each file")
     parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--learning-rate", type=float, default=5e-5)
+    parser.add_argument("--results", type=Path, help="a JSONL file of results, with which the same command resumes")
     arguments = parser.parse_args()
+    settings = {name: value for name, value in vars(arguments).items() if name not in ("seeds", "results")}
     if not DATA.is_dir():
         sys.exit("../shared/data is missing. Put the shared data next to the project's folder.")
     for name, score, read in (("wnut17", "f1_macro", entity_types), ("sst2", "calibration_error", sentiment)):
         files = [[column[: arguments.limit] for column in read(part)] for part in ("train", "dev", "test")]
         found = []
         for seed in range(arguments.seeds):
-            found.append(before_and_after(*files, score, seed, arguments))
-            print(f"{name} seed {seed}: {score} {found[-1][0]:.4f} -> {found[-1][1]:.4f}", flush=True)
+            measure = partial(before_and_after, *files, score, seed, arguments)
+            done = finetuning.stored({"data": name, "seed": seed, **settings}, arguments.results, measure)
+            found.append((done["before"], done["after"]))
+            print(f"{name} seed {seed}: {score} {done['before']:.4f} -> {done['after']:.4f}", flush=True)
         means = [statistics.mean(values) for values in zip(*found, strict=True)]
         print(f"{name}: {score} {means[0]:.4f} -> {means[1]:.4f}, mean of {arguments.seeds} seeds", flush=True)
 
@@ -54,7 +64,7 @@ def sentiment(part: str) -> tuple[list[str], list[Any]]:
     return list(rows.x[:count]), list(rows.y[:count])
 
 
-def before_and_after(train: Any, dev: Any, test: Any, score: str, seed: int, arguments: Any) -> tuple[float, float]:
+def before_and_after(train: Any, dev: Any, test: Any, score: str, seed: int, arguments: Any) -> dict[str, float]:
     """A score of the test rows with the defaults, and after calibration on the development rows."""
     import keras
 
@@ -70,7 +80,7 @@ def before_and_after(train: Any, dev: Any, test: Any, score: str, seed: int, arg
     task.fit(*train, recipe=FinetuneRecipe(arguments.learning_rate, arguments.epochs), seed=seed, verbose=0)
     before = task.evaluate(*test, return_dict=True, verbose=0)[score]
     print(f"  {task.calibrate(*dev)}", flush=True)
-    return before, task.evaluate(*test, return_dict=True, verbose=0)[score]
+    return {"before": before, "after": task.evaluate(*test, return_dict=True, verbose=0)[score]}
 
 
 if __name__ == "__main__":

@@ -6,7 +6,8 @@
 Needs ../shared/data. For each seed, MiniLM is fine-tuned, and becomes the teacher. Then three students of --layers
 layers are trained on the same rows, for the same number of epochs: one that starts from MiniLM's layers, one that
 starts from the teacher's, and one that starts from the teacher's and also learns from its answers. Accuracy is that on
-the test file. The speed is that of `classify` on the first texts of that file, in turn with the teacher.
+the test file. The speed is that of `classify` on the first texts of that file, in turn with the teacher. With
+--results FILE, each seed is stored, and the same command does not repeat it.
 """
 
 import argparse
@@ -14,10 +15,15 @@ import os
 import statistics
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+sys.path.insert(0, str(Path(__file__).parent))
+
+import finetuning
+
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "en"
 TEACHER, PLAIN, FEWER, TAUGHT = "the teacher", "from MiniLM's layers", "from the teacher's layers", "with the teacher"
 ROUNDS, TIMED = 5, 512  # of timing, and the texts in each
@@ -32,21 +38,33 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--learning-rate", type=float, default=5e-5)
     parser.add_argument("--distill", nargs="*", default=WEIGHTS, metavar="NAME=NUMBER", help="as in finetune")
+    parser.add_argument("--results", type=Path, help="a JSONL file of results, with which the same command resumes")
     arguments = parser.parse_args()
+    settings = {name: value for name, value in vars(arguments).items() if name not in ("seeds", "results")}
     if not DATA.is_dir():
         sys.exit("../shared/data is missing. Put the shared data next to the project's folder.")
     from keras_bert.tasks.readers import read_labels
 
     train, test = (read_labels(DATA / f"sst2.{part}.txt", format="label-text") for part in ("train", "test"))
     train = train[: arguments.limit]
-    found: dict[str, list[float]] = {}
-    for seed in range(arguments.seeds):
+
+    def measure(seed: int) -> dict[str, Any]:
         tasks = trained(train, seed, arguments)
-        for name, task in tasks.items():
-            score = 100 * task.evaluate(test.x, test.y, return_dict=True, verbose=0)["accuracy"]
+        scores = {
+            name: 100 * task.evaluate(test.x, test.y, return_dict=True, verbose=0)["accuracy"]
+            for name, task in tasks.items()
+        }
+        return {"scores": scores, "speed": speed(tasks[TEACHER], tasks[TAUGHT], test.x)}
+
+    found: dict[str, list[float]] = {}
+    ratios = []
+    for seed in range(arguments.seeds):
+        done = finetuning.stored({"seed": seed, **settings}, arguments.results, partial(measure, seed))
+        for name, score in done["scores"].items():
             found.setdefault(name, []).append(score)
             print(f"seed {seed}  {name:26} {score:6.2f}", flush=True)
-    print(table(found, speed(tasks[TEACHER], tasks[TAUGHT], test.x)), flush=True)
+        ratios.append(done["speed"])
+    print(table(found, statistics.median(ratios)), flush=True)
 
 
 def trained(train: Any, seed: int, arguments: Any) -> dict[str, Any]:

@@ -7,10 +7,11 @@
 Needs ../shared/data/books. Passages do not overlap: the first 70 % of each book to learn from, the last 20 % to test,
 and nothing of the 10 % between. Proper names become the word "name", so that style and not names must decide: a
 capitalized word inside a sentence that has no lower-case form as often in all books. The model is MiniLM. Each training
-is its own process.
+is its own process. With --results FILE it is also stored, and the same command does not repeat it.
 """
 
 import argparse
+import functools
 import itertools
 import json
 import os
@@ -24,6 +25,10 @@ from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+sys.path.insert(0, str(Path(__file__).parent))
+
+import finetuning
+
 BOOKS = Path(__file__).resolve().parents[2] / "shared" / "data" / "books"
 CONTESTANTS = [f"{long}-{length}" for length in (128, 512) for long in ("truncate", "head-tail", "windows")]
 LEAST, MOST = 60_000, 100_000  # words of a book
@@ -44,22 +49,27 @@ def main() -> None:
     parser.add_argument("--batch-size", type=int, default=16)
     parser.add_argument("--pool", default="mean", choices=("mean", "max", "attention"))
     parser.add_argument("--max-windows", type=int, default=8)
+    parser.add_argument("--results", type=Path, help="a JSONL file of results, with which the same command resumes")
     arguments = parser.parse_args()
-    settings = {name: value for name, value in vars(arguments).items() if name not in ("only", "seeds")}
+    settings = {name: value for name, value in vars(arguments).items() if name not in ("only", "seeds", "results")}
     print(settings, flush=True)
     found: dict[str, list[float]] = {name: [] for name in arguments.only}
     for seed in range(arguments.seeds):
         for name in arguments.only:
-            given = json.dumps({"name": name, "seed": seed, **settings})
-            done = subprocess.run([sys.executable, __file__, "worker", given], stdout=subprocess.PIPE, text=True)
-            if done.returncode:
-                sys.exit(f"{name} failed; its output is above.")
-            result = json.loads(done.stdout.splitlines()[-1])
+            run = {"name": name, "seed": seed, **settings}
+            result = finetuning.stored(run, arguments.results, functools.partial(in_process, run))
             found[name].append(100 * result["accuracy"])
             print(f"  seed {seed}  {name:13} {100 * result['accuracy']:5.1f} %  {result['seconds']:6.0f} s", flush=True)
     for name, values in found.items():
         spread = statistics.stdev(values) if len(values) > 1 else 0.0
         print(f"{name:13} {statistics.mean(values):5.1f} +- {spread:.1f} %", flush=True)
+
+
+def in_process(run: dict[str, Any]) -> dict[str, Any]:
+    done = subprocess.run([sys.executable, __file__, "worker", json.dumps(run)], stdout=subprocess.PIPE, text=True)
+    if done.returncode:
+        sys.exit(f"{run['name']} failed; its output is above.")
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 def worker(given: dict[str, Any]) -> None:

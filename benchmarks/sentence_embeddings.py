@@ -7,6 +7,7 @@ STS-B: MiniLM's weights, scored pairs, cosine loss; both trainers get the same b
 epochs. The score is Spearman's correlation on the dev set, the time is that of the training. KorSTS: a random BERT-mini
 with a Korean vocabulary, trained on the entailments of KorNLI's dev and test set with in-batch negatives. Each training
 runs in a process of its own. Needs ../shared/data, and sentence-transformers with datasets and accelerate for its part.
+With --results FILE, each training is stored, and the same command does not repeat it.
 """
 
 import argparse
@@ -17,8 +18,11 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
+from pathlib import Path
 from typing import Any
 
+import finetuning
 import finetuning_data
 from finetuning_peers import BATCH, CLIP, DECAY, EPSILON, WARMUP
 
@@ -33,6 +37,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=4)
     parser.add_argument("--learning-rate", type=float, help="by default 2e-5, and 5e-4 from random weights")
     parser.add_argument("--limit", type=int, help="train on this many rows")
+    parser.add_argument("--results", type=Path, help="a JSONL file of results, with which the same command resumes")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         for task in [arguments.only] if arguments.only else ["stsb", "korsts"]:
@@ -43,7 +48,12 @@ def main() -> None:
             contestants = ("start", "ours", "theirs") if task == "stsb" else ("start", "ours")
             for name in contestants:
                 seeds = range(1 if name == "start" else arguments.seeds)
-                runs = [_in_process({"task": task, "name": name, "seed": s, "start": start, **settings}) for s in seeds]
+                runs = []
+                for seed in seeds:
+                    run = {"task": task, "name": name, "seed": seed, **settings}
+                    runs.append(
+                        finetuning.stored(run, arguments.results, partial(_in_process, {**run, "start": start}))
+                    )
                 print(f"  {name:8} {_summary(runs)}", flush=True)
 
 
