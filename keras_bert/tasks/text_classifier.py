@@ -1,6 +1,5 @@
 """TextClassifier: one label, or several, of a text or of a pair of texts."""
 
-import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -34,9 +33,6 @@ from keras_bert.tasks.reports.findings import Findings, text_columns
 from keras_bert.tasks.reports.label_findings import label_findings, several_labels_findings
 from keras_bert.tasks.signature import Logits, Signature, classify_signatures
 from keras_bert.text.tensors import arrays, tf
-from keras_bert.wording import listed
-
-logger = logging.getLogger("keras_bert")
 
 
 @dataclass(frozen=True)
@@ -294,20 +290,12 @@ class TextClassifier(LongTextTask):
         examples = self.labelled_examples(self._columns(x, y), held_out=True)
         logits, true = self.stack_logits(self.logits(examples, batch_size)), np.asarray(examples.targets)  # [n, C]
         if not self.multi_label:
-            temperature = calibration.best_temperature(logits, true)
-            if temperature is None:
-                least = calibration.LEAST
-                why = f"at least {least} rows are needed" if len(true) < least else "all of them are answered right"
-                logger.warning("The temperature stays %g for these %d rows: %s.", self.temperature, len(true), why)
-            self.temperature = temperature or self.temperature
+            self.temperature = calibration.temperature_by(logits, true, self.temperature)
             return {"temperature": self.temperature}
-        found = calibration.best_thresholds(ops.convert_to_numpy(ops.sigmoid(logits)), true)
-        if few := [label for label, threshold in zip(self.labels, found, strict=True) if threshold is None]:
-            logger.warning("Labels keep their thresholds if too few rows have or lack them: %s.", listed(few, 8))
-        before = self._thresholds()
-        values = {label: old if new is None else new for (label, old), new in zip(before.items(), found, strict=True)}
-        self.thresholds = tuple(values.values())
-        return {"thresholds": values}
+        scores = ops.convert_to_numpy(ops.sigmoid(logits))
+        found = calibration.thresholds_by(scores, true, self._thresholds())
+        self.thresholds = tuple(found.values())
+        return {"thresholds": found}
 
     def _thresholds(self) -> dict[str, float]:
         """The threshold of each label."""

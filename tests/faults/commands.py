@@ -83,19 +83,22 @@ def prepare() -> int:
 
 SAME_RESULT = {"examples-on-two": "examples"}
 PROBE = re.compile(r"^huggingface/.*/tmp(_[0-9a-f-]{36}$|\w{8}$|\w{8}/dummy_file)")
-BLOB = re.compile(r"^huggingface/.*/blobs/[0-9a-f]{40}$")
+HUB = re.compile(rf"{PROBE.pattern}|^huggingface/(CACHEDIR.TAG|.*/blobs/[0-9a-f]{{40}})$")
 TIMED = ("seconds_per_step", "examples_per_second", "tokens_per_second", "share_of_peak")
 
 
 def contents(folder: Path) -> dict[str, object]:
     """Every file below a folder by its name, with what must be the same in each run.
 
-    Not compared: the empty files by which huggingface_hub finds out what the file system can do; its blobs, because a
-    snapshot has files in place of links to them if the disk was full when it tried to make a link; TensorBoard's files,
-    of which a resumed run has one for each start; the time stamps in TensorFlow's record of its checkpoints, in the
-    members of a .keras file and in a manifest; the names in a .keras file that Keras makes by counting; speeds, and the
-    picture of a pretraining run that shows them, but for its first and last bytes; and the graphs of a SavedModel, the
-    map of its objects and their digests: TensorFlow orders them anew each time.
+    Not compared:
+    - of huggingface_hub, the empty files by which it finds out what the file system can do, the file by which it marks
+      a cache for backup programs, which it writes only once, and its blobs: if the disk was full when it tried to make
+      a link to one, the snapshot has the file itself;
+    - TensorBoard's files, of which a resumed run has one for each start;
+    - the time stamps in TensorFlow's record of its checkpoints, in the members of a .keras file and in a manifest;
+    - the names in a .keras file that Keras makes by counting;
+    - speeds, and the picture of a pretraining run that shows them, but for its first and last bytes;
+    - the graphs of a SavedModel, the map of its objects and their digests: TensorFlow orders them anew each time.
     """
     return dict(
         entry
@@ -108,14 +111,14 @@ def contents(folder: Path) -> dict[str, object]:
 def _entry(name: str, path: Path) -> tuple[str, object] | None:
     if path.is_dir() and not PROBE.search(name):
         return f"{name}/", None
-    if "events.out.tfevents" in name or PROBE.search(name) or BLOB.search(name):
+    if "events.out.tfevents" in name or HUB.search(name):
         return None
     if path.name in ("saved_model.pb", "fingerprint.pb", "variables.index"):
         return name, None
     if path.name.startswith("variables.data"):
         return name, _variables(path.with_name("variables"))
     data = path.read_bytes()
-    if name.endswith(".keras"):
+    if name.endswith(".keras") and zipfile.is_zipfile(path):  # otherwise its process was stopped in the middle of it
         return name, _members(data)
     if path.name == "checkpoint":
         return name, re.sub(rb".*timestamp.*\n", b"", data)

@@ -1,9 +1,14 @@
 """Calibration: how far probabilities are from frequencies, and the temperature and thresholds that fit best."""
 
+import logging
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+
+from keras_bert.wording import listed
+
+logger = logging.getLogger("keras_bert")
 
 BINS = 15  # as in Guo et al. 2017
 LEAST = 20  # rows, below which a temperature is not fitted
@@ -70,6 +75,15 @@ def best_temperature(logits: Any, labels: Any) -> float | None:
     return float(np.exp(found.x))
 
 
+def temperature_by(logits: Any, labels: Any, before: float) -> float:
+    """The best temperature, or the one before with a warning if it cannot be known."""
+    found = best_temperature(logits, labels)
+    if found is None:
+        why = f"at least {LEAST} rows are needed" if len(labels) < LEAST else "all of them are answered right"
+        logger.warning("The temperature stays %g for these %d rows: %s.", before, len(labels), why)
+    return found or before
+
+
 def best_thresholds(scores: Any, true: Any) -> list[float | None]:
     """For each label the threshold with the highest F1, from scores and 0 or 1, both [n, C]; None with few rows.
 
@@ -91,6 +105,14 @@ def _best_threshold(scores: np.ndarray, true: np.ndarray) -> float | None:
     f1[:-1][scores[:-1] == scores[1:]] = -1  # equal scores count together
     last = int(f1.argmax())
     return float((scores[last] + (scores[last + 1] if last + 1 < len(scores) else 0.0)) / 2)
+
+
+def thresholds_by(scores: Any, true: Any, before: dict[str, float]) -> dict[str, float]:
+    """The best threshold of each label, or the one before with a warning if there are too few rows."""
+    found = dict(zip(before, best_thresholds(scores, true), strict=True))
+    if few := [label for label, threshold in found.items() if threshold is None]:
+        logger.warning("Labels keep their thresholds if too few rows have or lack them: %s.", listed(few, 8))
+    return {label: before[label] if threshold is None else threshold for label, threshold in found.items()}
 
 
 def check_calibration(
