@@ -57,7 +57,7 @@ class PlainTokenizer(Tokenizer):
 
     def detokenize(self, ids: Any) -> Any:
         """Texts from ids, [B, S] or as `tokenize` returns them. Pieces are joined to words, and padding is left out."""
-        rows, rank = ragged_rows(ids, IDS, (1, 2, 3))
+        rows, rank = ragged_rows(ids, "`ids`", IDS)
         unknown = rows.values[(rows.values < 0) | (rows.values >= len(self.vocabulary))]
         if unknown.size:
             raise ValueError(f"{self._range_rule} {unknown[0]}")

@@ -30,7 +30,7 @@ FIXED = (  # the tokenizer and the packer are built with these
     "max_word_length",
 )
 
-SEGMENTS = "Each segment must be whole numbers of shape [B, (pieces)] or [B, (words), (pieces)]."
+SEGMENTS = {2: "[B, (pieces)]", 3: "[B, (words), (pieces)]"}  # by rank, the shapes that `pack` takes
 
 
 @keras.saving.register_keras_serializable("keras_bert")
@@ -169,7 +169,7 @@ class Preprocessor(keras.layers.Layer):
         if not segments:
             raise ValueError("`segments` must not be empty. Pass [ids] or [ids_a, ids_b]. Received: no segments")
         with tf.device("CPU:0"):
-            rows = [ragged_rows(segment, SEGMENTS, (2, 3), ragged_rank=1)[0] for segment in segments]
+            rows = [ragged_rows(segment, "The ids of a segment", SEGMENTS, ragged_rank=1)[0] for segment in segments]
             _check_equal_lengths([tf.get_static_value(segment.nrows()) for segment in rows])
             return _hand_over(self.packer.pack(rows, self.seq_length if seq_length is None else seq_length))
 

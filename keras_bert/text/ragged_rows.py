@@ -5,21 +5,27 @@ from typing import Any
 from keras_bert.text.tensors import tf
 
 
-def ragged_rows(ids: Any, rule: str, ranks: tuple[int, ...], ragged_rank: int | None = None) -> tuple[Any, int]:
+def ragged_rows(ids: Any, what: str, shapes: dict[int, str], ragged_rank: int | None = None) -> tuple[Any, int]:
     """Ids [S], [B, S] or [B, (words), (pieces)], if that rank is allowed, as ragged [B, (pieces)], and their rank.
 
-    rule: the beginning of the error for other values. ragged_rank: of nested lists, if it must not be guessed.
+    what: the ids in errors. shapes: the ranks that are allowed, and how errors write their shapes. ragged_rank: of
+    nested lists, if it must not be guessed.
     """
+    allowed = " or ".join(shapes.values())
     if isinstance(ids, list | tuple):
         try:
             ids = tf.ragged.constant(ids, tf.int32, ragged_rank=ragged_rank)
         except (TypeError, ValueError) as error:
-            raise ValueError(f"{rule} Received: {error}") from None
+            raise ValueError(
+                f"{what} must be whole numbers of shape {allowed}. Correct the lists. Received: {error}"
+            ) from None
     elif not tf.is_tensor(ids):
         ids = tf.convert_to_tensor(ids)
     rank = len(ids.shape)
-    if rank not in ranks or "int" not in str(ids.dtype):
-        raise ValueError(f"{rule} Received: shape={ids.shape}, dtype={ids.dtype.name}")
+    if "int" not in str(ids.dtype):
+        raise ValueError(f"{what} must be whole numbers. Cast them to int32. Received: {ids.dtype.name}")
+    if rank not in shapes:
+        raise ValueError(f"{what} must have the shape {allowed}. Reshape them. Received: shape={ids.shape}")
     if rank == 1:
         ids = ids[None]
     if not isinstance(ids, tf.RaggedTensor):

@@ -15,7 +15,7 @@ from keras_bert.text.texts import as_texts
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.text.wordpiece import MAX_CHARACTERS, WordPiece
 
-IDS = "`ids` must be whole numbers of shape [S], [B, S] or [B, (words), (pieces)]. Reshape them."
+IDS = {1: "[S]", 2: "[B, S]", 3: "[B, (words), (pieces)]"}  # by rank, the shapes that `detokenize` takes
 
 
 class Tokenizer:
@@ -111,7 +111,7 @@ class Tokenizer:
         [b'[CLS] embed . [SEP]']
         """
         with tf.device("CPU:0"):
-            rows, rank = ragged_rows(ids, IDS, (1, 2, 3))
+            rows, rank = ragged_rows(ids, "`ids`", IDS)
             unknown = tf.boolean_mask(rows.values, (rows.values < 0) | (rows.values >= len(self.vocabulary)))[:1]
             rule, found = self._range_rule, tf.get_static_value(unknown)  # None while a graph is traced
             if found is None:

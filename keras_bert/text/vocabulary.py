@@ -160,7 +160,8 @@ class Vocabulary:
         if len(self._ids) < len(self._tokens):
             number, token = next((i, t) for i, t in enumerate(self._tokens) if self._ids[t] != i)
             raise ValueError(
-                "A piece occurs twice in the vocabulary. Rename one of the two to [unusedN], so that other ids stay. "
+                "A piece occurs twice in the vocabulary. Give one of the two a new name, such as [unused0]. Do not "
+                "delete its line, which would change the ids of the pieces after it. "
                 f"Received: {token!r} with the ids {number} and {self._ids[token]}"
             )
         missing = [token for token in REQUIRED if token not in self._ids]

@@ -22,6 +22,8 @@ logger = logging.getLogger("keras_bert")
 
 # Settings of a preprocessor that released formats do not have, and their defaults.
 TEXT_SETTINGS = {"truncation": "longest_first", "special_tokens_in_text": False, "max_word_length": MAX_CHARACTERS}
+OF_ITS_CLASS = "only the class that it belongs to can load it"  # why a head is left out
+ONLY_OURS = "only keras_bert has it"  # and a setting
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,7 @@ class Checkpoint:
         )
         for head in getattr(model, "heads", ()):
             if head not in HEADS:
-                checkpoint.left_out[f"head {head}"] = "only the class that it belongs to can load it"
+                checkpoint.left_out[f"head {head}"] = OF_ITS_CLASS
                 continue
             weights = {name: stored[name] for name in head_shapes(head, bert.config)}
             config = getattr(model, "mlm_config", None) if head == "mlm" else None
@@ -80,9 +82,7 @@ class Checkpoint:
             checkpoint.text_settings = text_settings_of(bert.preprocessor)
             if (length := bert.preprocessor.seq_length) != min(128, bert.config.max_position_embeddings):  # as `load`
                 checkpoint.left_out["seq_length"] = f"pass seq_length={length!r} when you load the result"
-        checkpoint.left_out |= {
-            f"setting {name}": "only keras_bert has it" for name in getattr(model, "own_settings", ())
-        }
+        checkpoint.left_out |= {f"setting {name}": ONLY_OURS for name in getattr(model, "own_settings", ())}
         checkpoint.pooling = bert.pooling
         return checkpoint
 

@@ -14,7 +14,14 @@ from keras_bert.storage import read_json, write_json
 from keras_bert.text.rules import TextRules
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.weights import tensor_bundle
-from keras_bert.weights.checkpoint import Checkpoint, Head, changed_text_settings, text_settings_of
+from keras_bert.weights.checkpoint import (
+    OF_ITS_CLASS,
+    ONLY_OURS,
+    Checkpoint,
+    Head,
+    changed_text_settings,
+    text_settings_of,
+)
 from keras_bert.weights.google import CONFIG
 from keras_bert.weights.keras_file import not_rebuilt
 from keras_bert.weights.our_folder import read_pooling, write_pooling
@@ -102,8 +109,17 @@ def read_checkpoint(path: Path) -> Checkpoint | None:
     known = {row.ours for table in (encoder, *heads.values()) for row in table}
     # In float32, and without the states of random generators.
     stored = {name: Stored(entry.shape, partial(_float32, entry)) for name, entry in stored.items() if name in known}
-    weights, found, _ = read_all(encoder, heads, stored, config, folder)
-    settings = read_json(extra / TASK).get("config", {})
+    kernels = {head: stored[f"{head}/kernel"].shape for head in HEADS if f"{head}/kernel" in stored}
+    of_class = [
+        head for head, shape in kernels.items() if shape[0] != config.hidden_size
+    ]  # it reads more than a vector
+    stored = {name: entry for name, entry in stored.items() if name.split("/")[0] not in of_class}
+    weights, found, left_out = read_all(encoder, heads, stored, config, folder)
+    left_out |= {f"head {head}": OF_ITS_CLASS for head in of_class}
+    task = read_json(extra / TASK)
+    settings, kind = task.get("config", {}), keras.saving.get_registered_object(task.get("registered_name"))
+    usual = {name: getattr(kind, name) for name in getattr(kind, "own_fields", ())}
+    left_out |= {f"setting {name}": ONLY_OURS for name in usual if settings.get(name, usual[name]) != usual[name]}
     labels, head_config = settings.get("labels"), settings.get("mlm_config")
     text = read_json(extra / TOKENIZER)
     return Checkpoint(
@@ -123,6 +139,7 @@ def read_checkpoint(path: Path) -> Checkpoint | None:
         Vocabulary.from_file(folder / "assets" / VOCABULARY),
         rules_in(text),
         read_pooling(extra),
+        left_out=left_out,
         text_settings=changed_text_settings(text),
     )
 

@@ -25,6 +25,25 @@ def test_saved(long, tmp_path):
     assert again.own_settings == (*(["long"] if long == "windows" else []), "other_columns")
 
 
+@tensorflow_only
+def test_only_the_encoder_is_converted(tmp_path):
+    """The head reads the columns too, which no other format has; from a .keras file and from an export."""
+    from keras_bert import export, load
+    from keras_bert.weights.convert import convert
+
+    task = small()
+    task.temperature = 2.0
+    task.save(tmp_path / "task.keras")
+    export(task, tmp_path / "export")
+    for number, source in enumerate(("task.keras", "export")):
+        left_out = convert(tmp_path / source, "hf", tmp_path / f"hf-{number}").left_out
+        assert {"setting other_columns", "setting temperature"} <= set(left_out)
+        assert [name.split(" ")[:2] for name in left_out if name.startswith("head")] == [["head", "classifier"]]
+    kernel = "layer_0_output"
+    found, expected = (bert.get_layer(kernel).kernel for bert in (load(tmp_path / "export"), task.bert))
+    assert np.array_equal(found, expected)
+
+
 def test_onnx_runtime():
     from keras_bert import inference
 

@@ -1,5 +1,6 @@
 """read_examples: batches for training, from our examples or from static records that other code wrote."""
 
+import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -82,10 +83,12 @@ class ExampleReader:
             ]
             settings, own = read_settings(directory)
             if vocabulary is not None and vocabulary != own:
+                pairs = zip(vocabulary, own, strict=False)
+                equal = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
                 raise ValueError(
                     f"The model's vocabulary is not that of the examples in {directory}. Write the examples again "
                     "with the model's vocabulary, or build the model with the examples' vocab.txt. "
-                    f"Received: a model with {len(vocabulary)} pieces and examples with {len(own)} pieces"
+                    f"Received: {len(vocabulary)} and {len(own)} pieces, of which the first {equal} are the same"
                 )
             is_static = settings.mode == "static"
             more = {

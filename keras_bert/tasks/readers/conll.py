@@ -48,8 +48,9 @@ def read_klue_ner(path: str | os.PathLike, *, encoding: str = "utf-8") -> Rows:
     for row, (sentence, tags) in enumerate(zip(characters.x, characters.y, strict=True)):
         if any(len(character) != 1 for character in sentence):
             raise ValueError(
-                f"{characters.place(row)}: the sentence that begins here has lines of more than one character. For "
-                f"words, use read_conll (--format conll). Received: {''.join(sentence[:20])!r}"
+                f"{characters.place(row)}: the sentence that begins here has a line with several characters before the "
+                "tag, where KLUE-NER has one. If the file has words, use read_conll (--format conll). "
+                f"Received: {''.join(sentence[:20])!r}"
             )
         if stray := next((tag for tag in tags if tag != "O" and not has_entities([tag])), None):
             raise ValueError(
