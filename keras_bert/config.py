@@ -94,8 +94,9 @@ class BertConfig:
             )
         if self.hidden_act not in _ACTIVATIONS:
             raise ValueError(
-                f"`hidden_act` must be one of {', '.join(_ACTIVATIONS)}. If a file has just 'gelu', read the file with "
-                f"BertConfig.from_json, which chooses one of them. Received: hidden_act={self.hidden_act!r}"
+                f"`hidden_act` must be one of {', '.join(_ACTIVATIONS)}, the two forms of GELU; BERT has no other "
+                "activation. A plain 'gelu' in a file is read by BertConfig.from_json, which chooses the form. "
+                f"Received: hidden_act={self.hidden_act!r}"
             )
 
     @property

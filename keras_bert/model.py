@@ -1,6 +1,7 @@
 """Model, HeadedModel: what `Bert` and the models with a head on one add to a functional keras.Model."""
 
 import contextlib
+import os
 from collections.abc import Iterable
 from functools import cached_property
 from typing import Any
@@ -16,7 +17,7 @@ from keras_bert.named_weights import by_layer
 from keras_bert.policy import check_trainable
 from keras_bert.runner import Runners, engine
 from keras_bert.saving import changed_layers, restore_layers
-from keras_bert.storage import errors_about
+from keras_bert.storage import errors_about, is_remote, new_keras_file
 from keras_bert.text.shared_rows import NAME
 
 
@@ -65,9 +66,14 @@ class Model(keras.Model):
         if format == "onnx":
             _name_outputs(filepath, outputs if isinstance(outputs, dict) else ["output"])
 
-    def save(self, filepath: Any, *args: Any, **options: Any) -> None:
-        with errors_about("save", filepath):
-            super().save(filepath, *args, **options)
+    def save(self, filepath: Any, overwrite: bool = True, **options: Any) -> None:
+        """As in Keras; the .keras file appears completely or not at all."""
+        path = os.fspath(filepath)
+        if not path.endswith(".keras") or is_remote(path) or options or not (overwrite or not os.path.exists(path)):
+            with errors_about("save", path):
+                return super().save(filepath, overwrite=overwrite, **options)
+        with new_keras_file(path) as temporary:
+            super().save(temporary)
 
     def quantize(self, mode: Any = None, config: Any = None, filters: Any = None, **kwargs: Any) -> None:
         """As in Keras; without `filters` only the Dense layers, which do nearly all the work."""

@@ -5,6 +5,7 @@ import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import quote
@@ -47,6 +48,11 @@ def serve(
     """
     if engine == "onnxruntime" and "keras" not in sys.modules:
         os.environ["KERAS_BACKEND"] = "numpy"  # the server does not hold TensorFlow
+        if find_spec("jax") is None:
+            raise ImportError(
+                "--engine onnxruntime needs the package jax, which Keras imports for NumPy. "
+                "Run: pip install 'keras3-bert[onnxruntime]'. Received: no module 'jax'"
+            )
     from keras_bert.serving.memory_limit import read_size
 
     if dtype and engine == "tensorflow":
@@ -81,8 +87,8 @@ def bound(host: str, port: int) -> Iterator[socket.socket]:
             place.bind((host, port))
         except OSError as error:
             raise OSError(
-                f"The server could not listen: {error.strerror}. Give another port, or 0 for a free one. "
-                f"Received: --host {host} --port {port}"
+                f"The server could not listen: {error.strerror}. Give another port, or 0 for a free one; --host must "
+                f"be an address of this machine. Received: --host {host} --port {port}"
             ) from None
         yield place
 

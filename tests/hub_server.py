@@ -14,7 +14,10 @@ LARGE = {"model.safetensors": 4 << 30, "config.json": 1, "onnx/config.json": 9 <
 
 @contextmanager
 def hub_server(folder: Path, repository: str = "org/model") -> Iterator[ThreadingHTTPServer]:
-    """The server, whose `requests` are the paths that were asked for; org/large is a repository of sizes only."""
+    """The server, whose `requests` are the paths that were asked for; org/large is a repository of sizes only.
+
+    About org/login it answers what a proxy would.
+    """
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.folder, server.repository, server.requests = folder, repository, []
     server.url = f"http://127.0.0.1:{server.server_address[1]}"
@@ -46,6 +49,8 @@ class Handler(BaseHTTPRequestHandler):
         elif path == "/api/models/org/large":
             files = [{"rfilename": name, "size": size} for name, size in LARGE.items()]
             self._send(json.dumps({"id": "org/large", "sha": COMMIT, "siblings": files}).encode(), body)
+        elif path.startswith("/api/models/org/login"):
+            self._send(b"<html>Log in to this network.</html>", body)
         elif path.startswith(f"/api/models/{name}/tree/"):
             files = [
                 {

@@ -1,6 +1,7 @@
 """Where a file cannot grow, as on a full disk, each writer fails with one line that names what the user asked for."""
 
 import errno
+import os
 import re
 import resource
 from contextlib import contextmanager
@@ -9,6 +10,7 @@ import pytest
 
 import keras_bert
 from keras_bert.exports.new_version import new_version
+from keras_bert.storage import new_folder
 from keras_bert.tasks.readers import Rows
 from keras_bert.tasks.run.best_epoch import BestEpoch
 from keras_bert.tasks.run.model_card import write_card, write_curve
@@ -92,3 +94,28 @@ def test_a_full_disk(tmp_path, writer):
     assert re.search(message, said)
     assert number in (None, errno.EFBIG)
     assert not [path for path in tmp_path.rglob("*") if path.name.endswith(".partial")]
+
+
+def attempt_again(folder):
+    task = keras_bert.TextClassifier(small_bert(), labels=("bad", "good"))
+    task.save(folder / "task.keras")
+    before = (folder / "task.keras").read_bytes()
+    with full(), pytest.raises(OSError, match="Could not save"):
+        task.save(folder / "task.keras")
+    return before == (folder / "task.keras").read_bytes(), os.listdir(folder)
+
+
+def test_a_saved_task_outlives_a_failed_save(tmp_path):
+    assert fork(attempt_again, tmp_path) == (True, ["task.keras"])
+    with pytest.raises(FileNotFoundError, match=r"The folder .*nowhere does not exist\. Make it first"):
+        keras_bert.TextClassifier(small_bert(), labels=("bad", "good")).save(tmp_path / "nowhere" / "task.keras")
+    assert os.listdir(tmp_path) == ["task.keras"]
+
+
+def test_folders_that_a_failed_export_made_are_removed(tmp_path):
+    for folder in (tmp_path / "new" / "out", tmp_path):
+        with pytest.raises(OSError, match="no space"), new_version(folder, 1, overwrite=False):
+            raise OSError("no space")
+        with pytest.raises(OSError, match="no space"), new_folder(folder / "part" / "1"):
+            raise OSError("no space")
+        assert os.listdir(tmp_path) == []

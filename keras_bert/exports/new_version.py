@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from keras_bert.lazy import tf
-from keras_bert.storage import errors_about, exists, in_use, is_remote, locked_folder
+from keras_bert.storage import errors_about, exists, in_use, is_remote, locked_folder, new_parents
 
 PARTS = ("preprocess", "encoder", "text")  # the folders of one export, each with numbered versions
 
@@ -49,11 +49,10 @@ def new_version(
             _upload(Path(temporary), places)
         finish()
         return
-    os.makedirs(directory, exist_ok=True)
-    _remove_dead(Path(directory))
     made = Path(directory, _WRITING + str(version))
     placing = Path(directory, _PLACING + str(version))
-    with locked_folder(made):
+    _remove_dead(Path(directory))
+    with new_parents(made), locked_folder(made):
         if any(made.iterdir()):  # it is of a process that ended just now, or the file system has no locks
             raise in_use(made)
         try:

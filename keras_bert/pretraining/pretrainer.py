@@ -119,7 +119,12 @@ class Pretrainer(HeadedModel):
         if saved is not None and nsp in (None, saved.nsp):
             return saved
         checkpoint, bert = load_head(
-            source, ("mlm",), dtype=dtype, seq_length=seq_length or 128, cache_dir=cache_dir, local_only=local_only
+            source,
+            ("mlm",),
+            dtype=dtype,
+            seq_length=128 if seq_length is None else seq_length,
+            cache_dir=cache_dir,
+            local_only=local_only,
         )
         nsp = "nsp" in checkpoint.heads if nsp is None else nsp
         pretrainer = cls(bert, nsp=nsp, mlm_config=checkpoint.heads["mlm"].config)

@@ -26,6 +26,11 @@ def find_models(directory: Path, *, onnx: bool = False, int8: bool = False) -> "
 
     onnx: ONNX Runtime computes `text`, in int8 if asked for, and numpy the rest; `encoder` is not served.
     """
+    if directory.is_file():
+        raise NotADirectoryError(
+            f"{directory} is a file, but the server needs the folder of an export. Make one with keras-bert export "
+            f"{directory}. Received: {directory}"
+        )
     if not directory.is_dir():
         raise FileNotFoundError(
             f"The folder {directory} does not exist. Name the folder of an export. Received: {directory}"

@@ -10,6 +10,7 @@ from keras_bert.storage.files import (
     make_folder,
     names_in,
     new_file,
+    new_keras_file,
     open_file,
     output_file,
     read_bytes,
@@ -19,7 +20,7 @@ from keras_bert.storage.files import (
     size_of,
     write_text,
 )
-from keras_bert.storage.folders import check_new_folder, new_folder, only_file
+from keras_bert.storage.folders import check_new_folder, new_folder, new_parents, only_file
 from keras_bert.storage.json_files import json_object, read_json, write_json
 from keras_bert.storage.locks import in_use, lock, locked_folder
 from keras_bert.storage.paths import is_remote, literal_path, matching, temporary_path

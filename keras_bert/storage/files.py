@@ -42,6 +42,22 @@ def new_file(path: str | os.PathLike) -> Iterator[str]:
         raise
 
 
+@contextmanager
+def new_keras_file(path: str) -> Iterator[str]:
+    """`new_file` for Keras, which writes only to a path that ends in .keras: one in a temporary folder."""
+    path = output_file(path)
+    folder = os.path.dirname(path)
+    if not os.path.isdir(folder or os.curdir):
+        raise FileNotFoundError(f"The folder {folder} does not exist. Make it first. Received: {path}")
+    temporary = temporary_path(path)
+    try:
+        with errors_about("save", path, temporary), partial(temporary, lambda new: os.makedirs(new, exist_ok=True)):
+            yield os.path.join(temporary, "model.keras")
+            os.replace(os.path.join(temporary, "model.keras"), path)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
 def output_file(path: str | os.PathLike) -> str:
     """The file that `path` leads to, with links followed; an error if a folder, a device or a pipe is there."""
     path = os.fspath(path)

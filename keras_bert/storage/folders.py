@@ -3,7 +3,7 @@
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from keras_bert.storage.files import errors_about
@@ -18,13 +18,28 @@ def new_folder(path: str | os.PathLike) -> Iterator[Path]:
     check_new_folder(path)
     path = os.path.realpath(path)  # a link to an empty folder stays a link
     temporary = Path(temporary_path(path))
+    with new_parents(temporary):
+        try:
+            with partial(str(temporary), lambda new: os.makedirs(new, exist_ok=True)):
+                with errors_about("write", path, str(temporary)):
+                    yield temporary
+                os.replace(temporary, path)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+
+
+@contextmanager
+def new_parents(path: str | os.PathLike) -> Iterator[None]:
+    """Make the folders above a path. If the block fails, those that did not exist and are empty are removed."""
+    new = [folder for folder in Path(path).absolute().parents if not folder.exists()]  # the deepest first
     try:
-        with partial(str(temporary), lambda new: os.makedirs(new, exist_ok=True)):
-            with errors_about("write", path, str(temporary)):
-                yield temporary
-            os.replace(temporary, path)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        os.makedirs(os.path.dirname(path) or os.curdir, exist_ok=True)
+        yield
+    except BaseException:
+        for folder in new:
+            with suppress(OSError):
+                folder.rmdir()
+        raise
 
 
 def check_new_folder(path: str | os.PathLike) -> None:

@@ -219,7 +219,7 @@ def named_columns(table: Any, names: Sequence[str]) -> list[list[Any]]:
         if isinstance(table, Mapping) and set(OTHER_NAMES) & set(known):
             raise ValueError(
                 "These are the ids of a tokenizer of another package, but a task takes text and makes the ids itself. "
-                f"Pass the texts. To pass ids of the task's vocabulary: {renaming(table)}. "
+                f"Pass the texts. Only the model itself takes ids, as in task(inputs): {renaming(table)}. "
                 f"Received: {', '.join(known)}"
             )
         raise ValueError(

@@ -48,8 +48,8 @@ def check_known(labels: Iterable[tuple[int, str]], rows: Rows, known: Collection
     for row, label in labels:
         if label not in known:
             raise ValueError(
-                f"{rows.place(row)} has the label {label!r}, which the training file does not have. Correct it, or add "
-                f"examples of it to that file. The known labels are {listed(list(map(repr, sorted(known))), 8)}. "
+                f"{rows.place(row)} has the label {label!r}, which is not one of the labels that were learned. Correct "
+                f"it, or train on examples of it. The labels are {listed(list(map(repr, sorted(known))), 8)}. "
                 f"Received: {label!r}"
             )
 

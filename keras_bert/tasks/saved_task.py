@@ -32,10 +32,10 @@ class SavedTask(HeadedModel):
     def save(self, *args: Any, **options: Any) -> None:
         """As Keras's, into a .keras file."""
         path = str(args[0] if args else options.get("filepath"))
-        if path.endswith((".h5", ".hdf5")):
+        if not path.endswith(".keras") and options.get("zipped", True):
             raise ValueError(
-                "A task with its vocabulary and settings cannot be loaded from an HDF5 file. Save it as .keras. "
-                f"Received: {path}"
+                "A task with its vocabulary and settings can be loaded only from a .keras file. Give a path that ends "
+                f"in .keras. Received: {path}"
             )
         own_way = type(self).from_config.__func__ is not HeadedModel.from_config.__func__  # type: ignore[attr-defined]
         kept = self.get_config()
@@ -72,7 +72,8 @@ class SavedTask(HeadedModel):
                     f"{f'with {listed(sorted(settings))}' if settings else 'which is neither'}"
                 )
             places: Any = {"cache_dir": cache_dir, "local_only": local_only}
-            checkpoint, bert = load_head(source, cls.heads, dtype=dtype, seq_length=seq_length or 128, **places)
+            length = 128 if seq_length is None else seq_length
+            checkpoint, bert = load_head(source, cls.heads, dtype=dtype, seq_length=length, **places)
             task = cls(bert, **{**cls.settings(checkpoint.heads[cls.heads[0]]), **settings})
             assign_head(task, checkpoint)
         return task

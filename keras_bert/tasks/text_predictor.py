@@ -95,8 +95,9 @@ class TextPredictor(SavedTask):
     def _columns(self, x: Any, *given: Any, labels: bool = True) -> tuple[Any, Any, Any]:
         if isinstance(x, str | os.PathLike):
             if not os.path.isfile(x):
+                there = "a folder" if os.path.isdir(x) else "no such file"
                 raise FileNotFoundError(
-                    "x is a string, so it must be the path of a file, but there is no such file. Put a single text "
+                    f"x is a string or a path, so it must be that of a file, but there is {there}. Put a single text "
                     f"in a list. Received: x={x!r}"
                 )
             x = self.read_rows(x, self.default_reading, labels=labels)

@@ -89,8 +89,6 @@ class Preprocessor(keras.layers.Layer):
                 "`vocabulary` must be a keras_bert.Vocabulary. Read one with Vocabulary.from_file(path), or make one "
                 f"with Vocabulary(tokens). Received: {type(vocabulary).__name__}"
             )
-        if seq_length != "longest":
-            check_seq_length(seq_length, segments=1)
         self.vocabulary = vocabulary
         self.lowercase = lowercase
         self.strip_accents = strip_accents
@@ -112,6 +110,8 @@ class Preprocessor(keras.layers.Layer):
                 f"`{name}` of a preprocessor cannot be changed, only its `seq_length`. Create a new Preprocessor. "
                 f"Received: {name}={value!r}"
             )
+        if name == "seq_length" and value != "longest":
+            check_seq_length(value, segments=1)
         super().__setattr__(name, value)
 
     def __call__(self, texts: Any, **context: Any) -> dict[str, Any]:  # context: Keras passes training=False

@@ -39,9 +39,9 @@ def convert(
     if to != "keras-bert":
         unknown = [name for name in checkpoint.text_settings if to != "hf" or name != "max_word_length"]
         lost |= dict.fromkeys(unknown, "the format has no such setting; set it when you load the model")
-    kept = checkpoint.without(lost)
-    TARGETS[to].write_checkpoint(kept, Path(directory))
-    difference = compare(kept, read(Path(directory)))
+    kept, folder = checkpoint.without(lost), Path(os.path.abspath(directory))  # even if it has `..` after a new folder
+    TARGETS[to].write_checkpoint(kept, folder)
+    difference = compare(kept, read(folder))
     return Conversion(kept, {**checkpoint.left_out, **lost}, difference)
 
 

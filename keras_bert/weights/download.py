@@ -73,7 +73,7 @@ def google(file: str, root: Path, *, local_only: bool = False) -> Path:
         if not folder.is_dir():  # another process may have been first
             fetch(url, archive)
             try:
-                unpack(archive, folder, SHA256.get(file, {}))
+                unpack(archive, folder, SHA256.get(file, {}), url)
             finally:
                 archive.unlink(missing_ok=True)
     return folder
@@ -193,54 +193,55 @@ def unzip(archive: Path, root: Path) -> Path:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with lock(f"{folder}.lock", wait=True), _room(folder):
             if not folder.is_dir():
-                unpack(archive, folder, {})
+                unpack(archive, folder, {}, archive)
     return folder
 
 
-def unpack(archive: Path, folder: Path, hashes: dict[str, str]) -> None:
-    """Unpack Google's files from a zip, from any folder in it, and check their hashes."""
+def unpack(archive: Path, folder: Path, hashes: dict[str, str], name: str | os.PathLike) -> None:
+    """Unpack Google's files from a zip, from any folder in it, and check their hashes. name: what errors call it."""
     try:
         with zipfile.ZipFile(archive) as opened, new_folder(folder) as partial:
-            found = _safe(opened, archive)
+            found = _safe(opened, name)
             members = {PurePosixPath(member.filename).name: member for member in found}
             if len([member for member in found if PurePosixPath(member.filename).name in FILES]) > len(FILES):
                 raise ValueError(
-                    f"{archive} holds several models. Unpack it, and load the folder of one of them. "
+                    f"{name} holds several models. Unpack it, and load the folder of one of them. "
                     f"Received: {len(found)} files"
                 )
             if missing := [name for name in FILES if name not in members]:
                 raise ValueError(
-                    f"{archive} lacks files of a Google checkpoint. Download it again. Missing: {', '.join(missing)}. "
+                    f"{name} lacks files of a Google checkpoint. Download it again. Missing: {', '.join(missing)}. "
                     f"Received: {', '.join(sorted(members)[:6]) or 'an empty zip'}"
                 )
             size, most = sum(members[name].file_size for name in FILES), _MOST_GROWTH * archive.stat().st_size + _SMALL
             if size > most:
                 raise ValueError(
-                    f"{archive} would unpack to far more than its own size, which no checkpoint does. Download it "
+                    f"{name} would unpack to far more than its own size, which no checkpoint does. Download it "
                     f"again; if KERAS_BERT_MIRROR is set, use another mirror. Received: {size} bytes, where {most} is "
                     "the limit"
                 )
-            for name in FILES:
-                digest = _extract(opened, members[name], partial / name)
-                if hashes.get(name, digest) != digest:
+            for member in FILES:
+                digest = _extract(opened, members[member], partial / member)
+                if hashes.get(member, digest) != digest:
                     raise ValueError(
-                        f"{name} of {archive.name} is not the file that was published. Download it again; if "
+                        f"{member} of {name} is not the file that was published. Download it again; if "
                         "KERAS_BERT_MIRROR is set, use another mirror. "
-                        f"Received: sha256 {digest}, expected {hashes[name]}"
+                        f"Received: sha256 {digest}, expected {hashes[member]}"
                     )
     except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:  # RuntimeError: it has a password
         raise ValueError(
-            f"{archive} is damaged, incomplete or has a password. Download it again. Received: {error}"
+            f"{name} is damaged, incomplete, has a password or is no zip. Download it again; if KERAS_BERT_MIRROR is "
+            f"set, use another mirror. Received: {error}"
         ) from None
 
 
-def _safe(opened: zipfile.ZipFile, archive: Path) -> list[zipfile.ZipInfo]:
+def _safe(opened: zipfile.ZipFile, name: str | os.PathLike) -> list[zipfile.ZipInfo]:
     members = [member for member in opened.infolist() if not member.is_dir()]
     for member in members:
         path = PurePosixPath(member.filename.replace("\\", "/"))
         if path.is_absolute() or ".." in path.parts:
             raise ValueError(
-                f"{archive} has a file that would be unpacked outside its folder. Get the zip from another place. "
+                f"{name} has a file that would be unpacked outside its folder. Get the zip from another place. "
                 f"Received: {member.filename!r}"
             )
     return members

@@ -42,8 +42,9 @@ def assign_head(task: Any, checkpoint: Checkpoint) -> None:
         for name, stored in checkpoint.heads[head].weights.items():
             if tuple(ours[name][0].shape) != stored.shape:
                 raise ValueError(
-                    f"The head {head!r} of {checkpoint.source} has another size than that of the new task. Leave the "
-                    "settings to the file, or build a task with a new head on keras_bert.load(source). Received: "
+                    f"The head {head!r} of {checkpoint.source} has another size than that of the new task, such as "
+                    "another number of labels. Leave the settings to the file, or build a task with a new head on "
+                    "keras_bert.load(source). Received: "
                     f"{name} of shape {stored.shape} for {tuple(ours[name][0].shape)}"
                 )
             ours[name][0].assign(stored.read())

@@ -180,9 +180,11 @@ def _labels(head: str, data: dict[str, Any], outputs: int, folder: Path) -> tupl
     if head not in ("classifier", "tagger") or "id2label" not in data:
         return None
     labels = data["id2label"]
-    if not isinstance(labels, dict) or set(labels) != {str(i) for i in range(outputs)}:
+    wanted = {str(i) for i in range(outputs)}
+    if not isinstance(labels, dict) or set(labels) != wanted or len(set(map(str, labels.values()))) < outputs:
         raise ValueError(
-            f"{folder / 'config.json'} has an id2label that does not name each of the {outputs} outputs. Correct it, "
+            f"{folder / 'config.json'} has an id2label that does not give each of the {outputs} outputs a name of its "
+            "own. Correct it, "
             f'as in {{"0": "bad", "1": "good"}}. Received: {labels}'
         )
     return tuple(str(labels[str(i)]) for i in range(outputs))

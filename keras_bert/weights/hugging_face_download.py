@@ -1,5 +1,6 @@
 """Repositories of the HuggingFace Hub, which huggingface_hub downloads into our cache."""
 
+import json
 import logging
 import os
 from collections.abc import Iterator
@@ -32,11 +33,17 @@ def snapshot(repository: str, root: Path, *, revision: str | None = None, local_
             folder = _wanted(repository, cache, revision, _published_sizes(repository, revision))
             _remove_partials(folder.parents[1])
             return folder
-    except LocalEntryNotFoundError:
+    except LocalEntryNotFoundError as error:
+        cause = str(error.__cause__ or error.__context__ or "").partition("\n")[0]
         raise FileNotFoundError(
             f"hf://{repository} is not in the cache, and it cannot be downloaded. On a machine with a network, run: "
             f"hf download {repository} --cache-dir {cache}. Then copy that folder here. {OFFLINE} "
-            f"Received: local_only={local_only}"
+            f"Received: local_only={local_only}{f', {cause}' if cause else ''}"
+        ) from None
+    except json.JSONDecodeError as error:
+        raise OSError(
+            f"hf://{repository} could not be read: the answer is not JSON, so it may be that of a proxy or a login "
+            f"page. Check the network and HF_ENDPOINT. {OFFLINE} Received: {error}"
         ) from None
     except HfHubHTTPError as error:
         raise OSError(

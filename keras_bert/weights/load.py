@@ -80,14 +80,16 @@ def read_source(source: Any, *, cache_dir: str | os.PathLike | None = None, loca
             '`source` is neither a name, a path nor a BertBackbone. Pass one of these, such as "base". '
             f"Received: {type(source).__name__}"
         )
+    if not os.fspath(source):
+        raise ValueError("`source` is empty. Pass a name, a path or hf://org/name. Received: ''")
     path = Path(source)
     if path.suffix == ".zip" and path.is_file():
         path = download.unzip(path, root)
     if not path.exists() and prefix_at(path) is None:
         if len(path.parts) > 1:
             raise ValueError(
-                "`source` is a path at which there is no file or folder. Correct it, or use a name from "
-                f"keras_bert.list_models() or hf://org/name. Received: {str(source)!r}"
+                "`source` is a path at which there is no file or folder; ~ is not expanded. Correct it, or use a name "
+                f"from keras_bert.list_models() or hf://org/name. Received: {str(source)!r}"
             )
         close = ", ".join(zoo.close_names(str(source)))
         raise ValueError(

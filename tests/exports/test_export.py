@@ -143,7 +143,7 @@ def test_full_disk(little, tmp_path):
             keras_bert.export(little, tmp_path / "full")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert not list((tmp_path / "full").iterdir())
+    assert not list(tmp_path.iterdir())
 
 
 # === What is refused ===

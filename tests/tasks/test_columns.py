@@ -70,7 +70,7 @@ def test_ids_of_another_tokenizer_are_not_texts():
         for ask in task.classify, task.predict, lambda x: task.fit(x, ["positive"]):
             with pytest.raises(
                 ValueError,
-                match=r"Pass the texts. To pass ids .*: Rename input_ids to input_word_ids",
+                match=r"Pass the texts. Only the model itself takes ids.*: Rename input_ids to input_word_ids",
             ):
                 ask(given)
         with pytest.raises(ValueError, match=r"without input_mask, input_type_ids, input_word_ids. Rename input_ids"):

@@ -175,7 +175,7 @@ def _with_a_password(data):
         (_zip({"/absolute.txt": b"x", **_files()}, folder=""), "unpacked outside its folder"),
         (_zip({"vocab.txt": b"x"}), r"Missing: bert_config\.json"),
         (_zip({"one/vocab.txt": b"x", **_files()}), "holds several models"),
-        (_with_a_password(_zip(_files())), "or has a password"),
+        (_with_a_password(_zip(_files())), "has a password"),
     ],
 )
 def test_damaged(server, tmp_path, data, error):

@@ -282,7 +282,7 @@ def test_odd_json(tmp_path, file, content, error):
 def test_labels_are_those_of_the_outputs(tmp_path, labels):
     folder = folder_of(tmp_path / "model", bert_of_theirs("BertForSequenceClassification"))
     edit(folder / "config.json", id2label=labels)
-    with pytest.raises(ValueError, match="id2label that does not name each of the 3 outputs"):
+    with pytest.raises(ValueError, match="id2label that does not give each of the 3 outputs a name"):
         read(folder)
 
 

@@ -72,16 +72,20 @@ def _load(server, cache, *sources, script=SCRIPT, **variables):
 
 @pytest.mark.long
 def test_download_then_offline(server, tmp_path):
-    """And a repository that is not there, and one above the limit, of which files that are not used do not count."""
-    sources = ("hf://org/model", "hf://org/model@main", "hf://org/large", "hf://org/other")
+    """And a repository that is not there, and one above the limit, of which files that are not used do not count.
+
+    And the answer of a proxy.
+    """
+    sources = ("hf://org/model", "hf://org/model@main", "hf://org/large", "hf://org/login", "hf://org/other")
     done = _load(server, tmp_path / "cache", *sources)
     assert done.returncode == 0, done.stderr[-2000:]
-    *found, large, missing = done.stdout.splitlines()
+    *found, large, login, missing = done.stdout.splitlines()
     assert found == ["8 24 None", "8 24 None"]
     assert missing.startswith("hf://org/other could not be read")
     assert 'Or use keras_bert.load("minilm")' in missing
     assert large.startswith("The files of hf://org/large are larger than those of any BERT, and nothing was downloaded")
     assert f"Received: {(4 << 30) + 1} bytes" in large
+    assert login.startswith("hf://org/login could not be read: the answer is not JSON")
     assert not any(path.startswith("/api/models/org/large/") for path in server.requests)
     # What a killed process leaves is removed.
     repository = tmp_path / "cache" / "huggingface" / "models--org--model"

@@ -99,9 +99,9 @@ def test_another_file_is_refused(minilm, tmp_path, monkeypatch):
     shutil.copytree(minilm, tmp_path / "copy")
     with open(tmp_path / "copy" / "model.safetensors", "ab") as file:
         file.write(b"x")
-    for source in ("package", "hugging_face"):
+    for source in ("keras_bert.weights.download.package", "keras_bert.weights.load.snapshot"):
         monkeypatch.setattr(download, "package", lambda name: None)
-        monkeypatch.setattr(download, source, lambda *args, **options: tmp_path / "copy")
+        monkeypatch.setattr(source, lambda *args, **options: tmp_path / "copy")
         with pytest.raises(ValueError, match=r"is not the file that was published.*Received: sha256"):
             keras_bert.load("minilm")
 

@@ -134,8 +134,7 @@ class BestEpoch(Validation):
     def finish(self, path: Path) -> dict[str, Any]:
         """Keep only the best model, without its optimizer and under this name, and return the record of the run."""
         if not path.exists():
-            keras.models.load_model(self._best_model(), compile=False).save(self.folder / "new.keras")
-            (self.folder / "new.keras").replace(path)
+            keras.models.load_model(self._best_model(), compile=False).save(path)
         for file in (*self.folder.glob("epoch-*"), self.folder / NAME):
             file.unlink(missing_ok=True)
         return self.record

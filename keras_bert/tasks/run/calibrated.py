@@ -15,7 +15,5 @@ def calibrated(path: Path, rows: Rows, batch_size: int, **options: Any) -> dict[
     """
     task = read_keras(path, compile=False)
     found = task.calibrate(rows.x, rows.y, batch_size)
-    new = path.with_name("calibrated.keras")
-    task.save(new)
-    new.replace(path)
+    task.save(path)
     return {"set": found, "valid": scores(task, rows.x, rows.y, batch_size=batch_size, **options)}

@@ -32,6 +32,8 @@ class FinishedTask:
     def load(cls, source: Path, **reading: Any) -> "FinishedTask":
         """The task in a finished folder or a .keras file; `reading` has the fields that differ from training."""
         path, record = (source / MODEL, source / FILE) if source.is_dir() else (source, source.parent / FILE)
+        if not source.exists():
+            raise FileNotFoundError(f"The model {source} does not exist. Correct the path. Received: {str(source)!r}")
         if not path.is_file():
             raise FileNotFoundError(
                 "The model is neither a finished folder of `keras-bert finetune` nor the .keras file of a task. For a "
