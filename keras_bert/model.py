@@ -69,11 +69,12 @@ class Model(keras.Model):
     def save(self, filepath: Any, overwrite: bool = True, **options: Any) -> None:
         """As in Keras; the .keras file appears completely or not at all."""
         path = os.fspath(filepath)
-        if not path.endswith(".keras") or is_remote(path) or options or not (overwrite or not os.path.exists(path)):
-            with errors_about("save", path):
-                return super().save(filepath, overwrite=overwrite, **options)
-        with new_keras_file(path) as temporary:
-            super().save(temporary)
+        asks = not overwrite and os.path.exists(path)  # Keras asks the user
+        if path.endswith(".keras") and not (asks or options or is_remote(path)):
+            with new_keras_file(path) as temporary:
+                return super().save(temporary)
+        with errors_about("save", path):
+            return super().save(filepath, overwrite=overwrite, **options)
 
     def quantize(self, mode: Any = None, config: Any = None, filters: Any = None, **kwargs: Any) -> None:
         """As in Keras; without `filters` only the Dense layers, which do nearly all the work."""

@@ -256,7 +256,7 @@ def finite(name: str, x: np.ndarray, source: Any) -> np.ndarray:
     if not np.isfinite(np.vdot(single, single)) and not np.isfinite(single).all():
         raise ValueError(
             f"{source} has a weight with NaN or infinity: {name}. Use a checkpoint from before the training failed, "
-            f"or download it again. Received: {np.count_nonzero(~np.isfinite(single))} numbers that are not finite"
+            f"or download it again. Received: {np.count_nonzero(~np.isfinite(single))} of {single.size} numbers"
         )
     return x
 
