@@ -110,14 +110,13 @@ def read_checkpoint(path: Path) -> Checkpoint | None:
     # In float32, and without the states of random generators.
     stored = {name: Stored(entry.shape, partial(_float32, entry)) for name, entry in stored.items() if name in known}
     kernels = {head: stored[f"{head}/kernel"].shape for head in HEADS if f"{head}/kernel" in stored}
-    of_class = [
-        head for head, shape in kernels.items() if shape[0] != config.hidden_size
-    ]  # it reads more than a vector
+    # Heads that read more than a vector of the encoder.
+    of_class = [head for head, shape in kernels.items() if shape[:1] != (config.hidden_size,)]
     stored = {name: entry for name, entry in stored.items() if name.split("/")[0] not in of_class}
     weights, found, left_out = read_all(encoder, heads, stored, config, folder)
     left_out |= {f"head {head}": OF_ITS_CLASS for head in of_class}
     task = read_json(extra / TASK)
-    settings, kind = task.get("config", {}), keras.saving.get_registered_object(task.get("registered_name"))
+    settings, kind = task.get("config", {}), keras.saving.get_registered_object(str(task.get("registered_name")))
     usual = {name: getattr(kind, name) for name in getattr(kind, "own_fields", ())}
     left_out |= {f"setting {name}": ONLY_OURS for name in usual if settings.get(name, usual[name]) != usual[name]}
     labels, head_config = settings.get("labels"), settings.get("mlm_config")
