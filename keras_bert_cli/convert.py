@@ -10,6 +10,8 @@ import typer
 from keras_bert_cli.contents import command
 from keras_bert_cli.options import MODEL, CacheDir, LocalOnly
 
+_NO_VOCABULARY = "none: the result reads ids, not text. Put vocab.txt beside the source, and convert it again"
+
 
 @command("convert", example="keras-bert convert uncased_L-12_H-768_A-12 --to hf bert-base")
 def convert(
@@ -44,7 +46,7 @@ def convert(
         folder = directory or Path(parent, "model")
         done = convert(source, to, folder, cache_dir=cache_dir, local_only=local_only)
         checkpoint = done.checkpoint
-        vocabulary = f"{len(checkpoint.vocabulary)} pieces" if checkpoint.vocabulary else "none"
+        vocabulary = f"{len(checkpoint.vocabulary)} pieces" if checkpoint.vocabulary else _NO_VOCABULARY
         lines = [
             ("read", f"{checkpoint.source} ({checkpoint.format})"),
             ("encoder", f"{len(checkpoint.weights)} arrays"),

@@ -178,12 +178,14 @@ class TextTrainer(Student):
             )
         if max_steps is not None:
             options["epochs"] = epochs = -(-max_steps // per_epoch)
-        if by_recipe:
-            self._compile_by(recipe, max_steps or epochs * per_epoch, level, class_weight, examples.targets)
         callbacks = in_order(callbacks)
         if validation_data is not None and not is_packed(validation_data):
-            callbacks.insert(1, self._validation(validation_data, rows, callbacks, options))
+            # Before `compile`, which makes a new optimizer: an error in these rows leaves the task as it was.
+            validation = self._validation(validation_data, rows, callbacks, options, scored=by_recipe)
+            callbacks.insert(1, validation)
             validation_data = None
+        if by_recipe:
+            self._compile_by(recipe, max_steps or epochs * per_epoch, level, class_weight, examples.targets)
         if self.is_distributed:
             from keras_bert.tasks import fit_distributed as distributed
 
@@ -214,7 +216,9 @@ class TextTrainer(Student):
                 f"x={type(x).__name__}, initial_step={initial_step}, max_steps={max_steps}, shuffle={shuffle}"
             )
 
-    def _validation(self, data: Any, rows: int, callbacks: list[Any], options: dict[str, Any]) -> Validation:
+    def _validation(
+        self, data: Any, rows: int, callbacks: list[Any], options: dict[str, Any], *, scored: bool
+    ) -> Validation:
         """The callback that validates on text, by those of Keras's options that are about validation."""
         given = data if isinstance(data, tuple | list) and not is_table(data) else (data,)
         if len(given) > 3 or (isinstance(data, list) and all(isinstance(one, str) for one in data)):
@@ -227,7 +231,7 @@ class TextTrainer(Student):
         if steps := options.pop("validation_steps", None):
             columns = part_of(columns, slice(steps * rows))
         # The scores of a task that the user compiled, or of the user's own callback, are the user's choice.
-        scored = self.recipe is not None and not any(isinstance(callback, Scores) for callback in callbacks)
+        scored = (scored or self.recipe is not None) and not any(isinstance(callback, Scores) for callback in callbacks)
         frequency = options.pop("validation_freq", 1)
         validation = Validation(
             *columns, batch_size=rows, frequency=frequency, scored=scored, callbacks=list(callbacks)

@@ -15,19 +15,36 @@ from keras_bert.weights.tables import Stored
 from keras_bert.wording import listed
 
 WHOLE = "model.safetensors"
+_POINTER = b"version https://git-lfs.github.com/spec/"  # the first bytes of a pointer of Git LFS
 
 
 def stored_weights(folder: Path) -> dict[str, Stored]:
     """The arrays of the first of `WEIGHT_FILES` that the folder has."""
     for name, read in WEIGHT_FILES.items():
         if (folder / name).is_file():
-            return read(folder / name)
+            return _read_file(folder / name, read)
         if (folder / f"{name}.index.json").is_file():
             return _sharded(folder / f"{name}.index.json", read)
+    if shards := sorted(path.name for path in folder.glob("*-of-*")):
+        raise FileNotFoundError(
+            f"{folder} has shards of a model, but not the index that names them, such as {WHOLE}.index.json. Download "
+            f"it too. Received: {listed(shards)}"
+        )
     raise ValueError(
         f"{folder} is a HuggingFace folder without weights. Copy them into it, or save the model again. "
         f"Received: none of {', '.join(WEIGHT_FILES)}"
     )
+
+
+def _read_file(path: Path, read: Callable[[Path], dict[str, Stored]]) -> dict[str, Stored]:
+    with open(path, "rb") as file:
+        is_pointer = file.read(len(_POINTER)) == _POINTER
+    if is_pointer:
+        raise ValueError(
+            f"{path} has no weights: it is a pointer, which Git puts in the place of a large file. Run: git lfs pull, "
+            f"in the folder of the repository. Received: {path.stat().st_size} bytes"
+        )
+    return read(path)
 
 
 def _safetensors(path: Path) -> dict[str, Stored]:
@@ -86,7 +103,7 @@ def _sharded(path: Path, read: Callable[[Path], dict[str, Stored]]) -> dict[str,
         )
     stored: dict[str, Stored] = {}
     for name in shards:
-        stored |= read(path.parent / name)
+        stored |= _read_file(path.parent / name, read)
     return stored
 
 

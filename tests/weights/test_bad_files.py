@@ -151,6 +151,19 @@ def test_a_shard_that_is_missing(folder):
     _assert_refused(folder, r"lacks shards of the model: tf_model-00001-of-00001\.h5")
 
 
+@TENSORFLOW
+def test_a_shard_without_the_index(folder):
+    (folder / "tf_model.h5").rename(folder / "tf_model-00001-of-00002.h5")
+    _assert_refused(folder, r"has shards of a model, but not the index .* Received: tf_model-00001-of-00002\.h5")
+
+
+@TENSORFLOW
+def test_a_pointer_of_git(folder):
+    lines = "version https://git-lfs.github.com/spec/v1", f"oid sha256:{'0' * 64}", "size 437955512", ""
+    (folder / "tf_model.h5").write_text("\n".join(lines))
+    _assert_refused(folder, r"tf_model\.h5 has no weights: it is a pointer.*git lfs pull.* Received: 134 bytes")
+
+
 def test_a_tf_train_checkpoint_of_a_bert(tmp_path):
     tf = pytest.importorskip("tensorflow")
     if keras.backend.backend() != "tensorflow":
