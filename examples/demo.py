@@ -116,7 +116,7 @@ def main() -> None:
         'Reviews: the part after "but" or before "although" decides. A bag of words cannot see the order.',
         "python examples/bag_of_words.py demo/world/reviews.train.tsv demo/world/reviews.valid.tsv",
     )
-    options = "--model demo/run --epochs 3 --batch-size 32 --lr 1e-3"
+    options = "--model demo/run --epochs 2 --batch-size 32 --lr 1e-3"
     reviews = step("BERT sees the order.", f"keras-bert finetune classify {files.format('reviews', 'tsv')} {options}")
     names = step(
         "Find people and towns. They share their names, so only the context can decide.",

@@ -18,7 +18,6 @@ from pathlib import Path
 from sklearn.linear_model import LogisticRegression
 
 import keras_bert
-from keras_bert.tasks.finetune_recipe import FinetuneRecipe
 from keras_bert.tasks.readers import read_labels
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "en"
@@ -51,7 +50,7 @@ def main() -> None:
     for name, freeze, rate in (("frozen", True, 1e-3), ("fine-tuned", False, 3e-5)):
         began = time.perf_counter()
         task = keras_bert.TextClassifier(keras_bert.load(arguments.model), labels, freeze=freeze)
-        task.fit(train, recipe=FinetuneRecipe(learning_rate=rate, epochs=arguments.epochs), verbose=0)
+        task.fit(train, recipe=keras_bert.FinetuneRecipe(learning_rate=rate, epochs=arguments.epochs), verbose=0)
         scores = task.evaluate(valid, return_dict=True, verbose=0)
         print(f"{name:10}  accuracy {scores['accuracy']:.3f}  {time.perf_counter() - began:.0f} s")
 

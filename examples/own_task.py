@@ -26,7 +26,6 @@ import numpy as np
 import tensorflow as tf
 
 import keras_bert
-from keras_bert.tasks.finetune_recipe import FinetuneRecipe
 from keras_bert.tasks.signature import Signature, pack_texts, strings
 
 # === The task ===
@@ -55,10 +54,7 @@ class SummarySelector(keras_bert.Task):
     def __init__(self, bert: Any, *, most: int = 2, freeze: bool = False, name: str | None = None) -> None:
         logits = keras.layers.Dense(2, name="belongs")(bert.output["pooled_output"])
         super().__init__(bert, bert.input, logits, freeze=freeze, name=name)
-        self.most = most  # sentences in a summary
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "most": self.most}
+        self.most = most  # sentences in a summary; saved, since an argument has its name
 
     def examples(self, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None) -> Any:
         """A row is a sentence and its document."""
@@ -168,7 +164,7 @@ def main() -> None:
     task = SummarySelector(bert)
 
     # === Training ===
-    recipe = FinetuneRecipe(learning_rate=1e-3)  # a small encoder that starts at random needs a high rate
+    recipe = keras_bert.FinetuneRecipe(learning_rate=1e-3)  # a small encoder that starts at random needs a high rate
     task.fit(documents, chosen, recipe=recipe, epochs=arguments.epochs, validation_data=held_out)
     print(task.evaluate(*held_out, return_dict=True, verbose=0))
 

@@ -50,7 +50,7 @@ def serve(
         os.environ["KERAS_BACKEND"] = "numpy"  # the server does not hold TensorFlow
         if find_spec("jax") is None:
             raise ImportError(
-                "--engine onnxruntime needs the package jax, which Keras imports for NumPy. "
+                "--engine onnxruntime needs the package jax, which Keras's numpy backend imports. "
                 "Run: pip install 'keras3-bert[onnxruntime]'. Received: no module 'jax'"
             )
     from keras_bert.serving.memory_limit import read_size

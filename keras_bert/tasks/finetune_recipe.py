@@ -62,11 +62,11 @@ class FinetuneRecipe:
             if not isinstance(value, Real) or not 0 <= float(value) < math.inf:  # refuses NaN too
                 raise ValueError(f"`{name}` must be a finite number of at least 0. Received: {name}={value!r}")
         check_share(self, *SHARES)
-        for name, useless in (("layer_decay", 0), ("ema", 1), ("label_smoothing", 1)):
+        for name, useless, off in (("layer_decay", 0, 1), ("ema", 1, 0), ("label_smoothing", 1, 0)):
             if getattr(self, name) == useless:
                 raise ValueError(
-                    f"With {name}={useless} nothing would be learned. Use a value between 0 and 1. "
-                    f"Received: {name}={useless}"
+                    f"With {name}={useless}, the encoder or the whole task would not learn. Use a value between 0 and "
+                    f"1, or {off} to turn the option off. Received: {name}={useless}"
                 )
 
     def optimizer(self, steps: int) -> AdamW:
@@ -131,7 +131,8 @@ def steps_of(x: Any, batch_size: int, validation_split: float) -> int:
     steps = int(x.cardinality()) if hasattr(x, "cardinality") else getattr(x, "num_batches", None)
     if steps is None or steps < 0:
         raise ValueError(
-            "x does not say how many batches it has, but the paper's schedule depends on their number. Call "
-            f"compile() before fit(), or pass steps_per_epoch. Received: x={type(x).__name__}"
+            "x does not say how many batches it has, but the learning rate of the recipe depends on their number. Pass "
+            "steps_per_epoch, or call compile() with an optimizer of your own before fit(). "
+            f"Received: x={type(x).__name__}"
         )
     return steps

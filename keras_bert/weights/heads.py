@@ -43,9 +43,9 @@ def assign_head(task: Any, checkpoint: Checkpoint) -> None:
             if tuple(ours[name][0].shape) != stored.shape:
                 raise ValueError(
                     f"The head {head!r} of {checkpoint.source} has another size than that of the new task, such as "
-                    "another number of labels. Leave the settings to the file, or build a task with a new head on "
-                    "keras_bert.load(source). Received: "
-                    f"{name} of shape {stored.shape} for {tuple(ours[name][0].shape)}"
+                    "another number of labels. Call `load` without arguments of the task, such as `labels`, or build a "
+                    "task with a new head on keras_bert.load(source). Received: "
+                    f"{name} of shape {stored.shape} in the file, {tuple(ours[name][0].shape)} in the task"
                 )
             ours[name][0].assign(stored.read())
 
