@@ -7,7 +7,7 @@ two tasks, exports it and serves it.
     make demo
     python examples/demo.py
 
-Expected time: under 5 minutes on 2 cores. Expected score: every score in the table at the end reaches the one that is
+Expected time: about 5 minutes on 2 cores. Expected score: every score in the table at the end reaches the one that is
 needed; otherwise the exit code is 1.
 
 Each step is a command that you can paste after `. .venv/bin/activate`, which puts `keras-bert` on the path. All of them
