@@ -35,6 +35,13 @@ def pytest_collection_finish() -> None:
     _keep()
 
 
+@pytest.fixture(scope="module", autouse=True)
+def collects():
+    """What earlier files left, TensorFlow's graphs above all, is not searched again by each later collection."""
+    yield
+    _keep()
+
+
 @pytest.fixture
 def quantizes() -> None:
     """Keras's `quantize` collects garbage once per layer. Frozen objects are not searched each time."""
