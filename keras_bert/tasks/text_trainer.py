@@ -117,7 +117,8 @@ class TextTrainer(Student):
         lesson = self.lesson(teacher, distillation)
         if lesson is not None and self.is_distributed:
             raise ValueError(
-                "A teacher was passed, but a student trains on one device. Build the task outside of the strategy. "
+                "A teacher was passed, but a student can be trained on one device only, and this task was built in a "
+                "strategy for several. Build the task outside of the strategy. "
                 f"Received: teacher={teacher.name!r}"
             )
         # A compile by `fit` itself is repeated, unless training resumes.

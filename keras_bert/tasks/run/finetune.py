@@ -56,8 +56,8 @@ def finetune(settings: FinetuneSettings, output: Path, *, floors: Sequence[float
         )
     if settings.best_by in LOWER_IS_BETTER:
         raise ValueError(
-            f"best_by cannot be {settings.best_by}, since the epoch with the highest score is kept, but a lower "
-            f"error is better. Use a score such as accuracy. Received: best_by={settings.best_by!r}"
+            f"best_by cannot be {settings.best_by}: this is an error, so lower is better, but best_by keeps the epoch "
+            f"with the highest value. Use a score such as accuracy. Received: best_by={settings.best_by!r}"
         )
     check_new_folder(output)
     callbacks = [callback_of(path) for path in settings.callbacks]
