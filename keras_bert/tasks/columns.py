@@ -60,7 +60,7 @@ def two_columns(x: Any, first: str, second: str) -> tuple[Any, Any]:
 def rows_of(values: Any, what: str) -> list[Any]:
     """The rows of a column of any type."""
     rank = getattr(values, "ndim", 1)
-    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable) or rank == 0:
+    if isinstance(values, str | bytes | Mapping | set | frozenset) or not isinstance(values, Iterable) or rank == 0:
         raise TypeError(
             f"Each {what} must be an element of a list, an array or a column of a table. Put a single {what} in a "
             f"list. Received: {type(values).__name__}"

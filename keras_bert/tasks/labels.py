@@ -19,6 +19,8 @@ def check_labels(labels: Any, least: int = 2) -> tuple[str, ...]:
             '`labels` must be names, as in ("negative", "positive"). For two unnamed labels write ("0", "1"). '
             f"Received: labels={labels!r}"
         )
+    if isinstance(labels, set | frozenset):
+        raise TypeError(f"`labels` is a set, which has no order. Write a tuple of names. Received: labels={labels!r}")
     whole = (int, np.integer)
     names = tuple(str(name) if isinstance(name, whole) and not isinstance(name, bool) else name for name in labels)
     if not all(isinstance(name, str) for name in names):

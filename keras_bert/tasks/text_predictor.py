@@ -87,7 +87,7 @@ class TextPredictor(SavedTask):
     def answers(self, x: Any, batch_size: int = 32) -> list[Any]:
         """What `decode` returns for `x`, as `fit` takes it."""
         x = self._columns(list(x) if isinstance(x, Iterator) else x, labels=False)[0]
-        if not rows_of(x[0] if isinstance(x, tuple) else x, "text"):
+        if not rows_of(x[0] if isinstance(x, tuple) and x else x, "text"):
             return []
         examples = self.examples(x)
         return self.decode(examples, self.logits(examples, batch_size))

@@ -211,6 +211,7 @@ def test_bad_columns():
         "0 to 1": (["a", "b"], [0, 2]),
         "two different labels": (["a", "b"], [1, 1]),
         "Put a single text in a list": (np.array("one"), ["positive"]),
+        "Received: set": ({"a", "b"}, ["positive", "negative"]),  # it has no order
         "there is no such file": ("a good film", ["positive"]),
     }
     for message, given in wrong.items():
@@ -234,6 +235,8 @@ def test_bad_columns():
     assert task.classify([b"good \xff"]) == task.classify(["good "])  # as the preprocessor reads it
     with pytest.raises(ValueError, match="different names"):
         TextClassifier(small_bert(), labels=("a", "a"))
+    with pytest.raises(TypeError, match="is a set, which has no order"):
+        TextClassifier(small_bert(), labels={"a", "b"})
     with pytest.raises(TypeError, match="must be a Bert"):
         TextClassifier("base", labels=("a", "b"))
 

@@ -69,6 +69,13 @@ def test_what_a_saved_head_and_a_file_cannot_be(tmp_path):
         TextClassifier.load(tmp_path / "task.keras", labels=("a", "b", "c"))
 
 
+def test_an_empty_path_is_not_the_current_folder(tmp_path, monkeypatch):
+    small_task("classifier").save(tmp_path / "task.keras")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match="`source` is empty"):
+        TextClassifier.load("")
+
+
 @pytest.mark.long
 def test_saved_tasks_are_the_same_in_a_fresh_process(tmp_path):
     expected = []
@@ -236,6 +243,7 @@ def test_half_precision_is_refused():
 def test_no_rows():
     """An empty answer, for every task."""
     assert small_task("classifier").classify([]) == small_task("several").classify([]) == []
+    assert small_task("classifier").classify(()) == []
     for kind in ("regressor", "cosine"):
         assert small_task(kind).score(([], [])).shape == (0,)
     assert small_task("tagger").tag([]) == small_task("tagger").tag_words([]) == []
