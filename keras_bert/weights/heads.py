@@ -52,7 +52,7 @@ def assign_head(task: Any, checkpoint: Checkpoint) -> None:
 
 def read_saved(source: Any, compile: bool = True) -> Any:
     """The model in a .keras file, or the task in an export, with all its settings; None for any other source."""
-    if not isinstance(source, str | os.PathLike) or not os.fspath(source):
+    if not isinstance(source, str | os.PathLike) or not os.fspath(source):  # Path("") is the current folder
         return None
     file = keras_file.keras_file(Path(source))
     return our_export.read_task(Path(source)) if file is None else keras_file.read_keras(file, compile)
