@@ -10,7 +10,7 @@ from keras_bert.attention_maps import Attention, attention, map_model
 from keras_bert.compat import set_untracked
 from keras_bert.config import BertConfig
 from keras_bert.encoder import encoder_block
-from keras_bert.inputs import INPUTS, check_inputs
+from keras_bert.inputs import INPUTS, check_inputs, refuse_keywords
 from keras_bert.layers.dense import dense, initializer
 from keras_bert.layers.embeddings import Embedding, PositionEmbedding
 from keras_bert.layers.norm import AddNorm, Dropout
@@ -105,7 +105,8 @@ class Bert(Model):
         self.pooling = pooling
         self.preprocessor = preprocessor
 
-    def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, inputs: Any = None, *args: Any, **kwargs: Any) -> Any:
+        refuse_keywords(kwargs)
         return super().__call__(check_inputs(inputs, self.config), *args, **kwargs)
 
     def predict(self, x: Any, *args: Any, **kwargs: Any) -> Any:

@@ -58,6 +58,15 @@ def check_inputs(inputs: Any, config: BertConfig, more: tuple[str, ...] = ()) ->
     return {name: arrays.get(name, x) for name, x in inputs.items()}
 
 
+def refuse_keywords(keywords: Mapping[str, Any]) -> None:
+    """An error for `model(**inputs)`, as models of transformers are called."""
+    if names := [name for name in keywords if name in INPUTS or name in OTHER_NAMES]:
+        raise TypeError(
+            f"The inputs of a model must be one dict. Write model(inputs), without **. {renaming(keywords)}. "
+            f"Received: {', '.join(names)} as keyword arguments"
+        )
+
+
 def renaming(inputs: Mapping[str, Any]) -> str:
     """What to do about inputs with other names."""
     renamed = [f"{name} to {OTHER_NAMES[name]}" for name in inputs if name in OTHER_NAMES]

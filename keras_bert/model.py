@@ -73,8 +73,14 @@ class Model(keras.Model):
         if path.endswith(".keras") and not (asks or options or is_remote(path)):
             with new_keras_file(path) as temporary:
                 return super().save(temporary)
-        with errors_about("save", path):
-            return super().save(filepath, overwrite=overwrite, **options)
+        try:
+            with errors_about("save", path):
+                return super().save(filepath, overwrite=overwrite, **options)
+        except EOFError:
+            raise FileExistsError(
+                "The file exists, and nobody can be asked whether to replace it. Choose another path, or pass "
+                f"overwrite=True. Received: {path}"
+            ) from None
 
     def quantize(self, mode: Any = None, config: Any = None, filters: Any = None, **kwargs: Any) -> None:
         """As in Keras; without `filters` only the Dense layers, which do nearly all the work."""

@@ -3,10 +3,12 @@
 A command imports `keras_bert` only when it runs, so that help and completion need not wait for Keras and TensorFlow.
 """
 
+import _thread
 import os
 import re
 import shutil
 import sys
+import threading
 from typing import Any
 
 import typer
@@ -41,6 +43,7 @@ def main() -> None:
             os.environ.setdefault(name, str(size))
     if (columns := os.environ.get("COLUMNS", "")).isdecimal() and int(columns) < _NARROWEST:
         os.environ["COLUMNS"] = str(_NARROWEST)
+    sys.unraisablehook = _again_after_a_callback
     options: dict[str, Any] = {}
     try:
         app(prog_name="keras-bert", obj=options)
@@ -52,6 +55,14 @@ def main() -> None:
             raise
         typer.echo(f"keras-bert: {' '.join(_message(error).split())}", err=True)
         sys.exit(1)
+
+
+def _again_after_a_callback(unraisable: Any) -> None:
+    """Ctrl-C comes again if it came in a callback of a weak reference, where Python drops every error."""
+    if unraisable.exc_type is KeyboardInterrupt:
+        threading.Timer(0.01, _thread.interrupt_main).start()
+    else:
+        sys.__unraisablehook__(unraisable)
 
 
 def _tensorflow_errors() -> tuple[Any, ...]:

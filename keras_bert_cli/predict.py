@@ -41,9 +41,10 @@ def predict(
     """Print a task's answers as JSON Lines, in the order of the rows.
 
     In a .txt file and on standard input, tabs separate the texts of a row: both texts of a pair, a question and its
-    context, or a prompt and its choices. The numbers and then the categories of a row follow, if the task reads any. A
-    line is never split into a label and a text unless --format label-text is given. A row with an empty text is
-    answered too, so that there is an answer for each row.
+    context, or a prompt and its choices. The numbers and then the categories of a row follow, if the task reads
+    any. What is left of a line belongs to its last column, tabs too. A line is never split into a label and a text
+    unless --format label-text is given. A row with an empty text is answered too, so that there is an answer for each
+    row.
     """
     if str(file) != "-" and not file.is_file():
         raise FileNotFoundError(f"There is no file {str(file)!r}. Name one, or - for standard input. Received: {file}")

@@ -145,6 +145,11 @@ def test_bad_inputs(bert, inputs, change, says):
         bert(change(inputs))
 
 
+def test_inputs_as_keywords(bert, inputs):
+    with pytest.raises(TypeError, match=r"without \*\*\. Rename input_ids to input_word_ids"):
+        bert(**transformers_inputs(inputs))
+
+
 @pytest.mark.parametrize("nothing", [None, {}, "a text"])
 def test_predict_nothing(bert, nothing):
     with pytest.raises((ValueError, TypeError), match="input_word_ids, input_mask, input_type_ids"):

@@ -118,6 +118,8 @@ def test_a_folder_appears_completely_or_not_at_all(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         make(fail=True)
     assert not list(tmp_path.iterdir())
+    with pytest.raises(OSError, match="Could not write /proc/film: No such file"), storage.new_folder("/proc/film"):
+        pass
     (tmp_path / "film").mkdir()
     make(fail=False)
     assert [str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*")] == ["film", "film/a"]

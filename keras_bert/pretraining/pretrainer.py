@@ -9,7 +9,7 @@ from keras import ops
 
 from keras_bert.bert import Bert
 from keras_bert.config import BertConfig
-from keras_bert.inputs import check_inputs, check_positions
+from keras_bert.inputs import check_inputs, check_positions, refuse_keywords
 from keras_bert.layers.dense import dense
 from keras_bert.layers.mlm_head import mlm_head
 from keras_bert.model import HeadedModel
@@ -77,7 +77,8 @@ class Pretrainer(HeadedModel):
             keras.metrics.Mean(name=f"{name}_{kind}") for name in measured for kind in ("loss", "accuracy")
         ]
 
-    def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, inputs: Any = None, *args: Any, **kwargs: Any) -> Any:
+        refuse_keywords(kwargs)
         inputs = check_inputs(inputs, self.bert.config, more=(POSITIONS,))
         check_positions(inputs[POSITIONS], inputs["input_word_ids"])
         return super().__call__(inputs, *args, **kwargs)

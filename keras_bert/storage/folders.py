@@ -20,9 +20,11 @@ def new_folder(path: str | os.PathLike) -> Iterator[Path]:
     temporary = Path(temporary_path(path))
     with new_parents(temporary):
         try:
-            with partial(str(temporary), lambda new: os.makedirs(new, exist_ok=True)):
-                with errors_about("write", path, str(temporary)):
-                    yield temporary
+            with (
+                errors_about("write", path, str(temporary)),
+                partial(str(temporary), lambda new: os.makedirs(new, exist_ok=True)),
+            ):
+                yield temporary
                 os.replace(temporary, path)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from keras_bert.inputs import renaming
+from keras_bert.inputs import refuse_keywords, renaming
 from keras_bert.tasks.columns import (
     column_names,
     columns_of,
@@ -39,7 +39,8 @@ class TextPredictor(SavedTask):
         """The columns of `x` in a table."""
         return self.table[0]
 
-    def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, inputs: Any = None, *args: Any, **kwargs: Any) -> Any:
+        refuse_keywords(kwargs)
         if not isinstance(inputs, Mapping):  # a dict, or the BatchEncoding of transformers
             raise TypeError(
                 f"{type(self).__name__} was called on something other than packed inputs. Call it on a dict of "

@@ -2,13 +2,13 @@
 
 import os
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import keras
 import numpy as np
 
 from keras_bert.bert import Bert
+from keras_bert.storage import new_folder
 from keras_bert.weights import google, hugging_face, keras_hub, our_folder
 from keras_bert.weights.checkpoint import Checkpoint
 from keras_bert.weights.load import read, read_source
@@ -28,20 +28,24 @@ class Conversion:
 def convert(
     source: Any, to: str, directory: str | os.PathLike, *, cache_dir: str | None = None, local_only: bool = False
 ) -> Conversion:
-    """Write `source` as `to` (hf, google, keras-hub or keras-bert) into a new folder, load that again and compare.
+    """Write `source` as `to` (hf, google, keras-hub or keras-bert) into a new folder.
 
-    A head or a setting that the other format cannot hold is left out and listed.
+    The folder appears when what was written has been loaded again and compared. A head or a setting that the other
+    format cannot hold is left out and listed.
     """
     if to not in TARGETS:
         raise ValueError(f"`to` is not a format that can be written. Use one of {', '.join(TARGETS)}. Received: {to!r}")
+    if not isinstance(directory, str | os.PathLike):
+        raise TypeError(f"`directory` must be a path. Name a new folder. Received: directory={directory!r}")
     checkpoint = read_source(source, cache_dir=cache_dir, local_only=local_only)
     lost = TARGETS[to].cannot_hold(checkpoint)
     if to != "keras-bert":
         unknown = [name for name in checkpoint.text_settings if to != "hf" or name != "max_word_length"]
         lost |= dict.fromkeys(unknown, "the format has no such setting; set it when you load the model")
-    kept, folder = checkpoint.without(lost), Path(os.path.abspath(directory))  # even if it has `..` after a new folder
-    TARGETS[to].write_checkpoint(kept, folder)
-    difference = compare(kept, read(folder))
+    kept, folder = checkpoint.without(lost), os.path.abspath(directory)  # even if it has `..` after a new folder
+    with new_folder(folder) as partial:
+        TARGETS[to].write_files(kept, partial)
+        difference = compare(kept, read(partial))
     return Conversion(kept, {**checkpoint.left_out, **lost}, difference)
 
 
@@ -66,7 +70,7 @@ def compare(ours: Checkpoint, theirs: Checkpoint) -> float:
 
 def _failure(theirs: Checkpoint, received: str) -> RuntimeError:
     return RuntimeError(
-        f"{theirs.source} was written, but reading it again gives another model. Do not use it, and please report "
+        f"What was written as {theirs.format} is another model when it is read again, so it is not kept. Please report "
         f"this error. Received: {received}"
     )
 

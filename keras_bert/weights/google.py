@@ -105,7 +105,13 @@ def cannot_hold(checkpoint: Checkpoint) -> dict[str, str]:
 
 
 def write_checkpoint(checkpoint: Checkpoint, folder: Path) -> None:
-    """Write what google-research/bert's scripts read; tokenizer_config.json has the rules that they take as flags.
+    """Write a folder that google-research/bert's scripts read."""
+    with new_folder(folder) as partial:
+        write_files(checkpoint, partial)
+
+
+def write_files(checkpoint: Checkpoint, folder: Path) -> None:
+    """Write what the scripts read into a folder; tokenizer_config.json has the rules that they take as flags.
 
     The scripts do not have the erf GELU: its name in the config stays ours, which they refuse and we read back.
     """
@@ -117,7 +123,6 @@ def write_checkpoint(checkpoint: Checkpoint, folder: Path) -> None:
     data = dataclasses.asdict(config)
     if config.hidden_act == "gelu_tanh":
         data["hidden_act"] = "gelu"
-    with new_folder(folder) as partial:
-        write_json(partial / CONFIG, data)
-        tensor_bundle.write_arrays(partial / PREFIX, arrays)
-        checkpoint.write_text(partial)
+    write_json(folder / CONFIG, data)
+    tensor_bundle.write_arrays(folder / PREFIX, arrays)
+    checkpoint.write_text(folder)

@@ -41,6 +41,12 @@ def assign_head(task: Any, checkpoint: Checkpoint) -> None:
     for head in set(task.heads) & set(checkpoint.heads):
         for name, stored in checkpoint.heads[head].weights.items():
             if tuple(ours[name][0].shape) != stored.shape:
+                if head == "regressor":
+                    raise ValueError(
+                        f"The head 'regressor' of {checkpoint.source} has several outputs. A TextRegressor has one. "
+                        "Train a new head: keras_bert.TextRegressor(keras_bert.load(source)). "
+                        f"Received: {name} of shape {stored.shape}"
+                    )
                 raise ValueError(
                     f"The head {head!r} of {checkpoint.source} has another size than that of the new task, such as "
                     "another number of labels. Call `load` without arguments of the task, such as `labels`, or build a "

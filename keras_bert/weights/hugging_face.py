@@ -225,6 +225,12 @@ def cannot_hold(checkpoint: Checkpoint) -> dict[str, str]:
 
 def write_checkpoint(checkpoint: Checkpoint, folder: Path) -> None:
     """Write a folder that transformers loads."""
+    with new_folder(folder) as partial:
+        write_files(checkpoint, partial)
+
+
+def write_files(checkpoint: Checkpoint, folder: Path) -> None:
+    """Write the files of such a folder into one that exists."""
     refuse_lost_heads(checkpoint, cannot_hold(checkpoint))
     architecture = _architecture(set(checkpoint.heads))
     config = checkpoint.config
@@ -241,12 +247,11 @@ def write_checkpoint(checkpoint: Checkpoint, folder: Path) -> None:
             data["id2label"] = {str(i): label for i, label in enumerate(labels)}
             data["label2id"] = {label: i for i, label in enumerate(labels)}
             data["problem_type"] = _problem_type(name, head.multi_label)
-    with new_folder(folder) as partial:
-        write_json(partial / "config.json", data)
-        write_weights(partial, arrays)
-        checkpoint.write_text(partial)
-        if checkpoint.pooling is not None:
-            sentence_transformers.write_pooling(partial, checkpoint.pooling, config)
+    write_json(folder / "config.json", data)
+    write_weights(folder, arrays)
+    checkpoint.write_text(folder)
+    if checkpoint.pooling is not None:
+        sentence_transformers.write_pooling(folder, checkpoint.pooling, config)
 
 
 def _problem_type(head: str, multi_label: bool) -> str | None:

@@ -190,6 +190,12 @@ def cannot_hold(checkpoint: Checkpoint) -> dict[str, str]:
 
 def write_checkpoint(checkpoint: Checkpoint, folder: Path) -> None:
     """Write a preset of the encoder that keras_hub loads; this needs no keras_hub."""
+    with new_folder(folder) as partial:
+        write_files(checkpoint, partial)
+
+
+def write_files(checkpoint: Checkpoint, folder: Path) -> None:
+    """Write the files of a preset into a folder that exists."""
     refuse_lost_heads(checkpoint, cannot_hold(checkpoint))
     config = checkpoint.config
     settings = _their_config(config)
@@ -206,15 +212,14 @@ def write_checkpoint(checkpoint: Checkpoint, folder: Path) -> None:
     entries = ((group, live.get(group, group.split("/")[-1]), stored) for group, stored in groups.items())
     count = sum(int(np.prod(entry.shape)) for entry in checkpoint.weights.values())
     versions = {"keras_version": keras.__version__, "keras_hub_version": "0.32.0", "parameter_count": count}
-    with new_folder(folder) as partial:
-        weights_h5.write_weights(partial / WEIGHTS, entries)
-        write_json(partial / "config.json", _object("bert_backbone", "BertBackbone", settings))
-        write_json(partial / "metadata.json", {**versions, "written_by": _MAKER})
-        if checkpoint.vocabulary is not None:
-            (partial / VOCABULARY).parent.mkdir(parents=True)
-            checkpoint.vocabulary.save(partial / VOCABULARY)
-            tokenizer = _object("bert_tokenizer", "BertTokenizer", _their_rules(checkpoint.rules))
-            write_json(partial / "tokenizer.json", tokenizer)
+    weights_h5.write_weights(folder / WEIGHTS, entries)
+    write_json(folder / "config.json", _object("bert_backbone", "BertBackbone", settings))
+    write_json(folder / "metadata.json", {**versions, "written_by": _MAKER})
+    if checkpoint.vocabulary is not None:
+        (folder / VOCABULARY).parent.mkdir(parents=True)
+        checkpoint.vocabulary.save(folder / VOCABULARY)
+        tokenizer = _object("bert_tokenizer", "BertTokenizer", _their_rules(checkpoint.rules))
+        write_json(folder / "tokenizer.json", tokenizer)
 
 
 def _their_rules(rules: TextRules) -> dict[str, Any]:

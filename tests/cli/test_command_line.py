@@ -10,7 +10,10 @@ import re
 import shlex
 import subprocess
 import sys
+import time
+import weakref
 from pathlib import Path
+from unittest.mock import Mock
 
 import keras
 import pytest
@@ -257,6 +260,19 @@ def test_interrupted_while_it_imports(run, monkeypatch):
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setattr(sys, "meta_path", [Interrupt(), *sys.meta_path])
     assert run("convert", "a", "b", "--to", "hf") == (130, "", "")
+
+
+def test_interrupted_in_the_callback_of_a_weak_reference(monkeypatch):
+    monkeypatch.setattr(sys, "unraisablehook", cli._again_after_a_callback)
+    reference = weakref.ref(value := {1}, Mock(side_effect=KeyboardInterrupt))
+    del value
+    with pytest.raises(KeyboardInterrupt):
+        _wait_while(lambda: reference() is None)
+
+
+def _wait_while(true):
+    while true():
+        time.sleep(0.01)
 
 
 def test_a_failing_import_is_one_line():

@@ -1,6 +1,7 @@
 """`keras-bert convert`."""
 
 import dataclasses
+from unittest.mock import Mock
 
 import pytest
 from typer.testing import CliRunner
@@ -9,7 +10,7 @@ from keras_bert.text.rules import TextRules
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.vectors import Pooling
 from keras_bert.weights import our_folder
-from keras_bert.weights.convert import compare
+from keras_bert.weights.convert import compare, convert
 from keras_bert.weights.load import read
 from keras_bert_cli import app
 from tests.weights import small
@@ -44,6 +45,18 @@ def test_pooling(tmp_path, to):
     kept = to in ("hf", "keras-bert")
     assert read(tmp_path / "theirs").pooling == (ours.pooling if kept else None)
     assert ("left out: pooling" in said) is not kept
+
+
+def test_what_was_not_compared_has_no_name(tmp_path, monkeypatch):
+    our_folder.write_checkpoint(small.checkpoint(num_hidden_layers=1), tmp_path / "ours")
+    for error in KeyboardInterrupt(), RuntimeError("another model"):
+        with monkeypatch.context() as patch:
+            patch.setattr("keras_bert.weights.convert.compare", Mock(side_effect=error))
+            with pytest.raises(type(error)):
+                convert(tmp_path / "ours", "hf", tmp_path / "theirs")
+        assert [path.name for path in tmp_path.iterdir()] == ["ours"]
+    with pytest.raises(TypeError, match=r"Name a new folder\. Received: directory=None"):
+        convert(tmp_path / "ours", "hf", None)
 
 
 def test_a_folder_that_is_not_empty(tmp_path):

@@ -75,6 +75,8 @@ def test_ids_of_another_tokenizer_are_not_texts():
                 ask(given)
         with pytest.raises(ValueError, match=r"without input_mask, input_type_ids, input_word_ids. Rename input_ids"):
             task(given)
+        with pytest.raises(TypeError, match=r"Write model\(inputs\), without \*\*"):
+            task(**given)
         with pytest.raises(TypeError, match="with the keys input_ids, token_type_ids, attention_mask"):
             task.bert.embed(given)
 

@@ -2,6 +2,7 @@
 
 import functools
 import gc
+import io
 import os
 from pathlib import Path
 
@@ -67,6 +68,14 @@ def test_what_a_saved_head_and_a_file_cannot_be(tmp_path):
     sizes = r"'classifier' of .*task.keras has another size .* \(8, 2\) in the file, \(8, 3\) in the task"
     with pytest.raises(ValueError, match=sizes):
         TextClassifier.load(tmp_path / "task.keras", labels=("a", "b", "c"))
+
+
+def test_nobody_can_be_asked_whether_to_replace_a_file(tmp_path, monkeypatch):
+    task = small_task("classifier")
+    task.save(tmp_path / "task.keras")
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    with pytest.raises(FileExistsError, match=r"pass overwrite=True. Received: .*task.keras"):
+        task.save(tmp_path / "task.keras", overwrite=False)
 
 
 def test_an_empty_path_is_not_the_current_folder(tmp_path, monkeypatch):

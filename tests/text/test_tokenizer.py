@@ -8,6 +8,7 @@ from keras_bert.text.plain_tokenizer import PlainTokenizer
 from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.text.vocabulary import Vocabulary
 from tests.parity import google_tokenizer, unicode_strings
+from tests.soak import IN_SOAK
 
 UNCASED, CASED = (True, None, True), (False, None, True)  # lowercase, strip_accents, split_cjk
 SENTENCE = "Here is the sentence I want embeddings for."
@@ -66,8 +67,18 @@ def differences(vocabulary, texts, switches):
 # === Equal to Google's rules: ids and offsets ===
 
 
-@pytest.mark.parametrize("switches", [UNCASED, CASED])
-@pytest.mark.parametrize("name", ["english", "multilingual", "korean"])
+@pytest.mark.parametrize(
+    ("name", "switches"),
+    [
+        ("english", UNCASED),
+        ("multilingual", CASED),
+        ("korean", UNCASED),
+        *(
+            pytest.param(name, switches, marks=IN_SOAK)
+            for name, switches in [("english", CASED), ("multilingual", UNCASED), ("korean", CASED)]
+        ),
+    ],
+)
 def test_equal_on_hard_strings(request, name, switches):
     vocabulary = request.getfixturevalue(name)
     texts = unicode_strings.all_blocks() + unicode_strings.hard(5000, vocabulary.tokens, seed=len(name))

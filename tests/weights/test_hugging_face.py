@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pytest
 
+from keras_bert.tasks.text_regressor import TextRegressor
 from keras_bert.text.rules import TextRules
 from keras_bert.weights import hugging_face
 from keras_bert.weights.load import build, read
@@ -335,3 +336,11 @@ def test_a_folder_appears_complete_or_not_at_all(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="No space"):
         hugging_face.write_checkpoint(small.checkpoint(), tmp_path / "model")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_regression_head_of_several_outputs(tmp_path):
+    hugging_face.write_checkpoint(small.checkpoint("classifier", num_hidden_layers=1), tmp_path / "model")
+    config = tmp_path / "model" / "config.json"
+    config.write_text(json.dumps({**json.loads(config.read_text()), "problem_type": "regression"}))
+    with pytest.raises(ValueError, match=r"several outputs.* Train a new head: .* of shape \(8, 3\)"):
+        TextRegressor.load(tmp_path / "model")
