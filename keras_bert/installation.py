@@ -14,7 +14,7 @@ def _refuse_old_package() -> None:
         return
     raise ImportError(
         "The abandoned package keras-bert is installed too, and both packages write into the folder keras_bert. "
-        "Run: pip uninstall -y keras-bert keras3-bert && pip install keras3-bert"
+        "Run: pip uninstall -y keras-bert keras3-bert. Then install keras3-bert again, as you did before."
     )
 
 

@@ -153,8 +153,8 @@ class SentenceEmbedder(Task):
             x = (*x, *x) if isinstance(x, tuple) else (x, x)
             if held_out or not self.bert.config.hidden_dropout_prob:
                 raise ValueError(
-                    "Texts without labels can only be trained on, and only with a Bert that has dropout, which gives a "
-                    "text two vectors to compare. To evaluate, pass pairs, scores or labels. "
+                    "Texts without labels are only for training. The Bert must have dropout, which gives a text two "
+                    "vectors to compare. To evaluate, pass pairs, scores or labels. "
                     "Received: one column of texts, without y"
                 )
         rows: Any = super().labelled_examples((x, y, sample_weight), class_weight, held_out=held_out)

@@ -38,7 +38,7 @@ def form_of(columns: list[list[str]], y: Any) -> str:
         return "pairs"
     if len(columns) == 3:
         raise ValueError(
-            "y was given with queries, positives and negatives, which need no y. Leave y out, or pass two columns. "
+            "y was given with queries, positives and negatives, which need no y. Leave out y, or the negatives. "
             f"Received: y of {len(y)} values"
         )
     return "labels" if len(columns) == 1 else "scores"

@@ -8,6 +8,7 @@ import json
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 import time
@@ -264,14 +265,19 @@ def test_interrupted_while_it_imports(run, monkeypatch):
 
 def test_interrupted_in_the_callback_of_a_weak_reference(monkeypatch):
     monkeypatch.setattr(sys, "unraisablehook", cli._again_after_a_callback)
-    reference = weakref.ref(value := {1}, Mock(side_effect=KeyboardInterrupt))
-    del value
-    with pytest.raises(KeyboardInterrupt):
-        _wait_while(lambda: reference() is None)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores the signal
+    try:
+        reference = weakref.ref(value := {1}, Mock(side_effect=KeyboardInterrupt))
+        del value
+        assert reference() is None
+        with pytest.raises(KeyboardInterrupt):
+            _sleep_in_parts(10)
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
-def _wait_while(true):
-    while true():
+def _sleep_in_parts(seconds):
+    for _ in range(100 * seconds):
         time.sleep(0.01)
 
 
