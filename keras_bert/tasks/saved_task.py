@@ -66,7 +66,7 @@ class SavedTask(HeadedModel):
         if task is None:
             if not cls.heads:
                 raise ValueError(
-                    f"{cls.__name__} loads only from a .keras file or an export of {cls.__name__}, without settings. "
+                    f"{cls.__name__}.load takes no settings, and only a .keras file or an export of {cls.__name__}. "
                     f"To put a new {cls.__name__} on the encoder of the source, use "
                     f"{cls.__name__}(keras_bert.load(source), ...). Received: {source!r}, "
                     f"{f'with {listed(sorted(settings))}' if settings else 'which is neither'}"

@@ -236,7 +236,7 @@ def text_columns(texts: Any) -> list[Any]:
         raise ValueError("A tuple of texts must not be empty. For a batch without texts, pass []. Received: ()")
     if len({len(column.shape) for column in columns}) > 1:
         raise ValueError(
-            "A pair must be two texts or two columns of texts. Repeat the single text for each row of the column. "
+            "A pair must be two texts or two columns of texts. To pair one text with a column, repeat the text. "
             f"Received: shapes {[tuple(column.shape) for column in columns]}"
         )
     if len(columns[0].shape) == 1:

@@ -178,7 +178,7 @@ def test_windows_find_the_answer_in_the_context(preprocessor):
         (tf.constant([1]), TypeError, "must be strings"),
         ({"a": 1}, TypeError, "must be a string"),
         ((["a", "b"], ["a"]), ValueError, "Received: 2 and 1 rows"),
-        ((["a", "b"], "a"), ValueError, "Repeat the single text"),
+        ((["a", "b"], "a"), ValueError, "To pair one text with a column"),
         ((), ValueError, r"pass \[\]"),
         (["\ud800"], ValueError, "surrogate"),
     ],

@@ -174,8 +174,8 @@ class FinetuneSettings:
             return cls(**values | {"reading": Reading(**values["reading"])})
         except (KeyError, TypeError) as error:
             raise ValueError(
-                f"{path} is not as keras-bert finetune wrote it. Get the folder of the run again. Received: "
-                f"{type(error).__name__}: {error}"
+                f"{path} is not as keras-bert finetune wrote it. Copy the run's folder again, or train again. "
+                f"Received: {type(error).__name__}: {error}"
             ) from None
 
     def to_json(self, path: Path) -> None:
