@@ -95,7 +95,7 @@ class BertConfig:
         if self.hidden_act not in _ACTIVATIONS:
             raise ValueError(
                 f"`hidden_act` must be one of {', '.join(_ACTIVATIONS)}, the two forms of GELU; BERT has no other "
-                "activation. A plain 'gelu' in a file is read by BertConfig.from_json, which chooses the form. "
+                "activation. A file may also have 'gelu', whose form BertConfig.from_json chooses. "
                 f"Received: hidden_act={self.hidden_act!r}"
             )
 
@@ -156,7 +156,7 @@ class BertConfig:
             )
         if missing := [key for key in _REQUIRED if key not in data]:
             raise ValueError(
-                f"{source} lacks {', '.join(missing)}, which a config must have. Add them. "
+                f"{source} lacks {', '.join(missing)}, which a config must have. Use the model's own config. "
                 f"Received: {'the keys ' + ', '.join(map(str, data)) if data else 'no keys'}"
             )
         names = {field.name for field in dataclasses.fields(cls)}

@@ -94,7 +94,7 @@ def load_any(source: str, **places: Any) -> Any:
     checkpoint = read_source(source, **places)
     for task in Task.commands().values():
         if set(task.heads) & set(checkpoint.heads):
-            return task.load(source, **places)
+            return task.load(checkpoint)
     if "mlm" in checkpoint.heads:
-        return Pretrainer.load(source, **places)
+        return Pretrainer.load(checkpoint)
     return build(checkpoint)

@@ -115,7 +115,7 @@ def names_in(folder: str | os.PathLike) -> list[str]:
 
 def make_folder(path: str | os.PathLike) -> None:
     """Create a folder and those above it, unless they exist."""
-    with errors_about("create", os.fspath(path)):
+    with errors_about("create", path, temporary=""):  # an error may name any folder above
         tf.io.gfile.makedirs(path) if is_remote(path) else os.makedirs(path, exist_ok=True)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from keras_bert.storage.files import errors_about
+from keras_bert.storage.files import errors_about, make_folder
 from keras_bert.storage.partials import partial
 from keras_bert.storage.paths import temporary_path
 from keras_bert.wording import listed
@@ -35,7 +35,7 @@ def new_parents(path: str | os.PathLike) -> Iterator[None]:
     """Make the folders above a path. If the block fails, those that did not exist and are empty are removed."""
     new = [folder for folder in Path(path).absolute().parents if not folder.exists()]  # the deepest first
     try:
-        os.makedirs(os.path.dirname(path) or os.curdir, exist_ok=True)
+        make_folder(os.path.dirname(path) or os.curdir)
         yield
     except BaseException:
         for folder in new:

@@ -26,13 +26,23 @@ def column(values: Any, what: str = "text") -> list[str]:
         if is_missing(text):
             raise ValueError(f"The {what} at index {row} is missing. Drop the row, or write ''. Received: {text!r}")
         if isinstance(text, bytes):
-            rows[row] = text.decode("utf-8", "ignore")  # as the preprocessor reads bytes
+            rows[row] = _decoded(text, f"{what} at index {row}")
         elif not isinstance(text, str):
             raise TypeError(
-                f"The {what} at index {row} is not a string. Convert it with str(); for pairs, pass a tuple of two "
-                f"columns. Received: {text!r}"
+                f"The {what} at index {row} is not a string. For pairs, pass a tuple of two columns; convert any other "
+                f"value with str(). Received: {text!r}"
             )
     return rows
+
+
+def _decoded(text: bytes, where: str) -> str:
+    try:
+        return text.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"The {where} is bytes that are not UTF-8. Decode it first, such as with text.decode('cp949'). Received: "
+            f"{error.object[error.start : error.end]!r} at byte {error.start}"
+        ) from None
 
 
 def as_batch(texts: Any) -> tuple[Any, bool]:
@@ -63,7 +73,7 @@ def rows_of(values: Any, what: str) -> list[Any]:
     if isinstance(values, str | bytes | Mapping | set | frozenset) or not isinstance(values, Iterable) or rank == 0:
         raise TypeError(
             f"Each {what} must be an element of a list, an array or a column of a table. Put a single {what} in a "
-            f"list. Received: {type(values).__name__}"
+            f"list. Received: {values if values is None or isinstance(values, int | float) else type(values).__name__}"
         )
     if rank == 2 and hasattr(values, "columns"):  # a DataFrame gives its columns' names
         raise TypeError(

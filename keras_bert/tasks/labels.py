@@ -1,6 +1,6 @@
 """Labels by name or id, and how much each weighs."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -21,10 +21,17 @@ def check_labels(labels: Any, least: int = 2) -> tuple[str, ...]:
         )
     if isinstance(labels, set | frozenset):
         raise TypeError(f"`labels` is a set, which has no order. Write a tuple of names. Received: labels={labels!r}")
+    if isinstance(labels, Mapping):
+        raise TypeError(
+            "`labels` is a dict, of which names and ids could be confused. Write a tuple of names in the order of "
+            f"their ids. Received: labels={labels!r}"
+        )
     whole = (int, np.integer)
     names = tuple(str(name) if isinstance(name, whole) and not isinstance(name, bool) else name for name in labels)
     if not all(isinstance(name, str) for name in names):
         raise TypeError(f"`labels` must be strings or whole numbers. Convert them with str(). Received: labels={names}")
+    if "" in names:
+        raise ValueError(f"`labels` has an empty name. Give every label a name. Received: labels={names}")
     if len(set(names)) < max(least, len(names)):
         raise ValueError(f"`labels` must be different names, at least {least}. Correct them. Received: labels={names}")
     return names

@@ -23,19 +23,20 @@ class SavedTask(HeadedModel):
 
     def get_config(self) -> dict[str, Any]:
         """The arguments of the constructors, each from the attribute of its name; tuples as lists, as JSON has them."""
-        classes = itertools.takewhile(lambda kind: kind is not SavedTask, type(self).__mro__)
-        names = [name for kind in reversed([*classes]) if "__init__" in vars(kind) for name in _arguments(kind)]
-        kept = {name: getattr(self, name) for name in names if hasattr(self, name)}
+        kept = {name: getattr(self, name) for name in _arguments_of(type(self)) if hasattr(self, name)}
         listed = {name: list(value) if isinstance(value, tuple) else value for name, value in kept.items()}
         return {**super().get_config(), **listed}
 
     def save(self, *args: Any, **options: Any) -> None:
         """As Keras's, into a .keras file."""
-        path = str(args[0] if args else options.get("filepath"))
-        if not path.endswith(".keras") and options.get("zipped", True):
+        path = args[0] if args else options.get("filepath")
+        if not isinstance(path, str | os.PathLike):
+            raise TypeError(f"The path of a file is needed. Give one that ends in .keras. Received: {path!r}")
+        path = os.fspath(path)
+        if os.path.splitext(path)[1] != ".keras" and options.get("zipped", True):  # a file named .keras has no ending
             raise ValueError(
                 "A task with its vocabulary and settings can be loaded only from a .keras file. Give a path that ends "
-                f"in .keras. Received: {path}"
+                f"in .keras. Received: {path!r}"
             )
         own_way = type(self).from_config.__func__ is not HeadedModel.from_config.__func__  # type: ignore[attr-defined]
         kept = self.get_config()
@@ -62,6 +63,13 @@ class SavedTask(HeadedModel):
 
         settings: arguments of the constructor; the others are as the source has them.
         """
+        if unknown := set(settings) - {*_arguments_of(cls), "freeze", "name"}:
+            own = [name for name in _arguments_of(cls) if cls.heads]
+            raise TypeError(
+                f"{cls.__name__}.load has no argument {listed(sorted(map(repr, unknown)))}. It has those of "
+                f"keras_bert.load, such as seq_length and dtype{f', and {listed(own)}' if own else ''}. Correct the "
+                f"name, or leave it out. Received: {listed(sorted(unknown))}"
+            )
         task = None if settings else load_saved(cls, source, dtype=dtype, seq_length=seq_length)
         if task is None:
             if not cls.heads:
@@ -82,6 +90,12 @@ class SavedTask(HeadedModel):
     def settings(cls, head: Any) -> dict[str, Any]:
         """The arguments of the constructor that a stored head decides."""
         return {}
+
+
+def _arguments_of(task: type[SavedTask]) -> list[str]:
+    """The names of the arguments of a class of tasks and of the tasks that it derives from."""
+    classes = itertools.takewhile(lambda kind: kind is not SavedTask, task.__mro__)
+    return [name for kind in reversed([*classes]) if "__init__" in vars(kind) for name in _arguments(kind)]
 
 
 def _arguments(kind: Any) -> list[str]:

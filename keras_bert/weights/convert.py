@@ -1,6 +1,9 @@
 """From any format to any that can be written, with a check of the result."""
 
+import logging
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +15,8 @@ from keras_bert.storage import new_folder
 from keras_bert.weights import google, hugging_face, keras_hub, our_folder
 from keras_bert.weights.checkpoint import Checkpoint
 from keras_bert.weights.load import read, read_source
+
+logger = logging.getLogger("keras_bert")
 
 TARGETS: dict[str, Any] = {"hf": hugging_face, "google": google, "keras-hub": keras_hub, "keras-bert": our_folder}
 
@@ -45,8 +50,20 @@ def convert(
     kept, folder = checkpoint.without(lost), os.path.abspath(directory)  # even if it has `..` after a new folder
     with new_folder(folder) as partial:
         TARGETS[to].write_files(kept, partial)
-        difference = compare(kept, read(partial))
+        with _without_info():  # what it would say of the temporary folder is known
+            written = read(partial)
+        difference = compare(kept, written)
     return Conversion(kept, {**checkpoint.left_out, **lost}, difference)
+
+
+@contextmanager
+def _without_info() -> Iterator[None]:
+    level = logger.level
+    logger.setLevel(logging.WARNING)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
 
 
 def compare(ours: Checkpoint, theirs: Checkpoint) -> float:

@@ -48,9 +48,9 @@ def assign_head(task: Any, checkpoint: Checkpoint) -> None:
                         f"Received: {name} of shape {stored.shape}"
                     )
                 raise ValueError(
-                    f"The head {head!r} of {checkpoint.source} has another size than that of the new task, such as "
-                    "another number of labels. Call `load` without arguments of the task, such as `labels`, or build a "
-                    "task with a new head on keras_bert.load(source). Received: "
+                    f"The head {head!r} of {checkpoint.source} has {stored.shape[-1]} outputs, such as labels, and the "
+                    f"new task has {ours[name][0].shape[-1]}. Call `load` with as many `labels`, or without arguments "
+                    "of the task, or build a task with a new head on keras_bert.load(source). Received: "
                     f"{name} of shape {stored.shape} in the file, {tuple(ours[name][0].shape)} in the task"
                 )
             ours[name][0].assign(stored.read())

@@ -177,15 +177,16 @@ def _heads(data: dict[str, Any], stored: dict[str, Stored], folder: Path) -> lis
 
 
 def _labels(head: str, data: dict[str, Any], outputs: int, folder: Path) -> tuple[str, ...] | None:
-    if head not in ("classifier", "tagger") or "id2label" not in data:
+    labels = data.get("id2label")
+    if head not in ("classifier", "tagger") or labels is None:
         return None
-    labels = data["id2label"]
     wanted = {str(i) for i in range(outputs)}
-    if not isinstance(labels, dict) or set(labels) != wanted or len(set(map(str, labels.values()))) < outputs:
+    names = {str(name) for name in labels.values() if name not in (None, "")} if isinstance(labels, dict) else set()
+    if not isinstance(labels, dict) or set(labels) != wanted or len(names) < outputs:
         raise ValueError(
             f"{folder / 'config.json'} has an id2label that does not give each of the {outputs} outputs a name of its "
-            "own. Correct it, "
-            f'as in {{"0": "bad", "1": "good"}}. Received: {labels}'
+            'own. Correct it, as in {"0": "bad", "1": "good"}, or remove it and pass `labels` to `load`. '
+            f"Received: {labels}"
         )
     return tuple(str(labels[str(i)]) for i in range(outputs))
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import logging
 import os
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,8 @@ from keras_bert.weights.hugging_face_download import snapshot
 from keras_bert.weights.safetensors_files import WHOLE
 from keras_bert.weights.tables import encoder_shapes
 from keras_bert.weights.tensor_bundle import prefix_at
+
+logger = logging.getLogger("keras_bert")
 
 FORMATS = (our_folder, keras_file, our_export, hugging_face, keras_hub, google, keras2_models)  # asked in this order
 HUGGING_FACE = "hf://"
@@ -65,7 +68,12 @@ def load(
 
 
 def read_source(source: Any, *, cache_dir: str | os.PathLike | None = None, local_only: bool = False) -> Checkpoint:
-    """The checkpoint of any source that `load` accepts, its heads included and its arrays unread."""
+    """The checkpoint of any source that `load` accepts, its heads included and its arrays unread.
+
+    A checkpoint that was read before is returned as it is.
+    """
+    if isinstance(source, Checkpoint):
+        return source
     root = download.home(cache_dir)
     if keras_hub.is_backbone(source):
         return keras_hub.from_backbone(source)
@@ -120,6 +128,8 @@ def read(path: Path) -> Checkpoint:
             f"{path} is an ONNX model, which keras_bert does not read. Load the model that it was exported from. "
             f"Received: {onnx[0]}"
         )
+    if path.name in ("config.json", "bert_config.json", "vocab.txt"):
+        raise ValueError(f"{path} is one file of a model. Pass the folder that it is in. Received: {path.name}")
     files = sorted(entry.name for entry in path.iterdir())[:6] if path.is_dir() else [path.name]
     raise ValueError(
         f"{path} is not a BERT in a known format. Use a HuggingFace folder, a Google or Model Garden checkpoint, a "
@@ -164,6 +174,12 @@ def _is_cached(release: zoo.Release, root: Path) -> bool:
 def build(checkpoint: Checkpoint, *, weights: bool = True, dtype: Any = None, seq_length: int | str = 128) -> Bert:
     """The model of a checkpoint."""
     config, preprocessor = checkpoint.config, None
+    if checkpoint.vocabulary is None and os.path.isdir(checkpoint.source):
+        logger.warning(
+            "%s has no vocabulary, so the model takes ids but no text, and a file or folder written from it has no "
+            "vocabulary. To change this, put the vocab.txt of the model into the folder, and load it again.",
+            checkpoint.source,
+        )
     if checkpoint.vocabulary is not None:
         preprocessor = Preprocessor(
             checkpoint.vocabulary,

@@ -57,6 +57,21 @@ def test_what_was_not_compared_has_no_name(tmp_path, monkeypatch):
         assert [path.name for path in tmp_path.iterdir()] == ["ours"]
     with pytest.raises(TypeError, match=r"Name a new folder\. Received: directory=None"):
         convert(tmp_path / "ours", "hf", None)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OSError, match=r"Could not create .*file/new: Not a directory\. .*choose another path"):
+        convert(tmp_path / "ours", "hf", tmp_path / "file" / "new" / "theirs")
+
+
+def test_the_log_does_not_name_the_temporary_folder(tmp_path, caplog):
+    ours = small.checkpoint(num_hidden_layers=1)
+    ours.config = dataclasses.replace(ours.config, hidden_act="gelu_erf")
+    our_folder.write_checkpoint(ours, tmp_path / "ours")
+    with caplog.at_level("INFO"):
+        convert(tmp_path / "ours", "hf", tmp_path / "theirs")
+    assert ".partial" not in caplog.text
+    with caplog.at_level("INFO"):
+        read(tmp_path / "theirs")
+    assert "hidden_act 'gelu' is read as 'gelu_erf'" in caplog.text
 
 
 def test_a_folder_that_is_not_empty(tmp_path):

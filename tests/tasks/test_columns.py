@@ -234,11 +234,17 @@ def test_bad_columns():
             task.fit(["a", "b"], [0, 1], class_weight=weights, verbose=0)
     with pytest.raises(ValueError, match=r"sample weight is below 0.*-1"):
         task.fit(["a", "b"], [0, 1], sample_weight=[1, -1], verbose=0)
-    assert task.classify([b"good \xff"]) == task.classify(["good "])  # as the preprocessor reads it
+    with pytest.raises(ValueError, match=r"text at index 1 is bytes that are not UTF-8.*b'\\xc1' at byte 0"):
+        task.classify([b"good", "좋다".encode("cp949")])
+    assert task.classify("좋다".encode()) == task.classify("좋다")
     with pytest.raises(ValueError, match="different names"):
         TextClassifier(small_bert(), labels=("a", "a"))
     with pytest.raises(TypeError, match="is a set, which has no order"):
         TextClassifier(small_bert(), labels={"a", "b"})
+    with pytest.raises(TypeError, match="is a dict, of which names and ids could be confused"):
+        TextClassifier(small_bert(), labels={0: "a", 1: "b"})
+    with pytest.raises(ValueError, match="has an empty name"):
+        TextClassifier(small_bert(), labels=("", "b"))
     with pytest.raises(TypeError, match="must be a Bert"):
         TextClassifier("base", labels=("a", "b"))
 

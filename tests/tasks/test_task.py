@@ -62,10 +62,17 @@ def test_a_task_learns_its_examples_by_heart(kind):
 
 def test_what_a_saved_head_and_a_file_cannot_be(tmp_path):
     task = small_task("classifier")
+    for wrong in (None, 3):
+        with pytest.raises(TypeError, match=rf"path of a file is needed.*Received: {wrong}"):
+            task.save(wrong)
+    with pytest.raises(ValueError, match=r"ends in .keras. Received: '.*b/\.keras'"):
+        task.save(tmp_path / "b" / ".keras")
     with pytest.raises(ValueError, match=r"ends in .keras. Received: .*task.h5"):
         task.save(tmp_path / "task.h5")
     task.save(tmp_path / "task.keras")
-    sizes = r"'classifier' of .*task.keras has another size .* \(8, 2\) in the file, \(8, 3\) in the task"
+    sizes = (
+        r"'classifier' of .*task.keras has 2 outputs, .* new task has 3.* \(8, 2\) in the file, \(8, 3\) in the task"
+    )
     with pytest.raises(ValueError, match=sizes):
         TextClassifier.load(tmp_path / "task.keras", labels=("a", "b", "c"))
 

@@ -6,6 +6,8 @@ import re
 import numpy as np
 import pytest
 
+import keras_bert
+from keras_bert.tasks.text_classifier import TextClassifier
 from keras_bert.tasks.text_regressor import TextRegressor
 from keras_bert.text.rules import TextRules
 from keras_bert.weights import hugging_face
@@ -279,12 +281,39 @@ def test_odd_json(tmp_path, file, content, error):
         read(folder)
 
 
-@pytest.mark.parametrize("labels", [["bad", "good", "best"], {"0": "bad", "1": "good"}, {"a": "bad"}])
+@pytest.mark.parametrize(
+    "labels",
+    [
+        ["bad", "good", "best"],
+        {"0": "bad", "1": "good"},
+        {"a": "bad"},
+        {"0": "bad", "1": "good", "2": None},
+        {"0": "bad", "1": "good", "2": ""},
+    ],
+)
 def test_labels_are_those_of_the_outputs(tmp_path, labels):
     folder = folder_of(tmp_path / "model", bert_of_theirs("BertForSequenceClassification"))
     edit(folder / "config.json", id2label=labels)
-    with pytest.raises(ValueError, match="id2label that does not give each of the 3 outputs a name"):
+    with pytest.raises(ValueError, match=r"id2label that does not give each of the 3 outputs a name.*pass `labels`"):
         read(folder)
+    edit(folder / "config.json", id2label=None)
+    assert TextClassifier.load(folder, labels=("a", "b", "c")).labels == ("a", "b", "c")
+    with pytest.raises(ValueError, match=r"has 3 outputs, such as labels, and the new task has 2\."):
+        TextClassifier.load(folder, labels=("a", "b"))
+    with pytest.raises(TypeError, match=r"TextClassifier\.load has no argument 'max_length'.*such as seq_length"):
+        TextClassifier.load(folder, max_length=512)
+
+
+def test_a_folder_without_a_vocabulary_is_told(tmp_path, caplog):
+    folder = folder_of(tmp_path / "model", bert_of_theirs())
+    keras_bert.load(folder)
+    assert "has no vocabulary" not in caplog.text
+    for file in ("vocab.txt", "tokenizer.json", "tokenizer_config.json"):
+        (folder / file).unlink(missing_ok=True)
+    assert not keras_bert.load(folder).has_preprocessor
+    assert "has no vocabulary, so the model takes ids but no text" in caplog.text
+    with pytest.raises(ValueError, match=r"is one file of a model\. Pass the folder"):
+        keras_bert.load(folder / "config.json")
 
 
 def _another_architecture(folder):
