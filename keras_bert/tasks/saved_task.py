@@ -35,7 +35,7 @@ class SavedTask(HeadedModel):
         path = os.fspath(path)
         if os.path.splitext(path)[1] != ".keras" and options.get("zipped", True):  # a file named .keras has no ending
             raise ValueError(
-                "A task with its vocabulary and settings can be loaded only from a .keras file. Give a path that ends "
+                "A task is saved with its vocabulary and settings only in a .keras file. Give `save` a path that ends "
                 f"in .keras. Received: {path!r}"
             )
         own_way = type(self).from_config.__func__ is not HeadedModel.from_config.__func__  # type: ignore[attr-defined]

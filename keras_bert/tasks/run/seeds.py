@@ -84,7 +84,7 @@ def _check_average(settings: FinetuneSettings) -> None:
         )
     if settings.calibrate:
         raise ValueError(
-            "`calibrate` works on single runs, but the average of their weights needs its own calibration. Leave out "
+            "--calibrate calibrates the model of each run, but not the model with the averaged weights. Leave out "
             "--calibrate, and call `calibrate` of the finished task. Received: average=True, calibrate=True"
         )
 
