@@ -22,7 +22,7 @@ PEERS = ("keras_bert", "keras_hub")
 
 
 def make_folder(folder: Path, size: str) -> None:
-    """A folder with random weights, written by transformers."""
+    """A folder in transformers' format, with random weights and a made-up vocabulary."""
     from keras_bert.bert import Bert
     from keras_bert.config import BertConfig
     from keras_bert.weights import hugging_face
@@ -30,6 +30,9 @@ def make_folder(folder: Path, size: str) -> None:
 
     bert = Bert(BertConfig.from_size(size, hidden_act="gelu_erf"))
     hugging_face.write_checkpoint(Checkpoint.of(bert), folder)
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    pieces += [f"piece{i}" for i in range(bert.config.vocab_size - len(pieces))]
+    (folder / "vocab.txt").write_text("\n".join(pieces) + "\n")
 
 
 def memory(field: str) -> float:
