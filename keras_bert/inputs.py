@@ -61,8 +61,9 @@ def check_inputs(inputs: Any, config: BertConfig, more: tuple[str, ...] = ()) ->
 def refuse_keywords(keywords: Mapping[str, Any]) -> None:
     """An error for `model(**inputs)`, as models of transformers are called."""
     if names := [name for name in keywords if name in INPUTS or name in OTHER_NAMES]:
+        renamed = "" if set(names) <= set(INPUTS) else f"{renaming(keywords)}. "
         raise TypeError(
-            f"The inputs of a model must be one dict. Write model(inputs), without **. {renaming(keywords)}. "
+            f"The inputs of a model must be one dict. Write model(inputs), without **. {renamed}"
             f"Received: {', '.join(names)} as keyword arguments"
         )
 

@@ -61,7 +61,7 @@ def evaluate(
     --damaged are for weights.
     """
     if "://" not in data and not Path(data).exists():
-        raise FileNotFoundError(f"--data does not exist. Name a file or a folder. Received: {data!r}")
+        raise FileNotFoundError(f"The path of --data does not exist. Name a file or a folder. Received: {data!r}")
     if train and not report:
         raise ValueError(
             f"--train is for the page of --report. Add --report, or leave out --train. Received: --train {train}"
@@ -69,7 +69,7 @@ def evaluate(
     if report and not Path(data).is_file():
         raise ValueError(f"--report is for a task and a file of rows. Name a file with --data. Received: --data {data}")
     if train and not train.is_file():
-        raise FileNotFoundError(f"--train does not exist. Name the file of the training rows. Received: {train}")
+        raise FileNotFoundError(f"The path of --train does not exist. Name the file of the training rows. Received: {train}")
     if report:
         from keras_bert.storage import check_new_folder
 

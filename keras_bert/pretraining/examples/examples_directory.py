@@ -208,8 +208,8 @@ def read_settings(directory: str) -> tuple[ExampleSettings, Vocabulary]:
     size, digest = found.pop("vocabulary_size", None), found.pop("vocabulary_sha256", None)
     if (version := found.pop("format", None)) != FORMAT or set(found) != set(ExampleSettings().to_dict()):
         raise ValueError(
-            f"{path} has examples of another release, whose format differs. Write them again with this release. "
-            f"Received: format {version}, where {FORMAT} is needed, with the settings {', '.join(sorted(found))}"
+            f"{path} has examples of another release, whose settings differ. Write them again with this release, which "
+            f"writes format {FORMAT}. Received: format {version} with the settings {', '.join(sorted(found))}"
         )
     path = os.path.join(directory, VOCABULARY)
     vocabulary = Vocabulary.from_file(path)
