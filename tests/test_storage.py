@@ -42,6 +42,11 @@ def test_json_that_is_not_utf_8_is_refused(tmp_path):
         storage.read_json(tmp_path / "settings.json")
 
 
+def test_json_with_a_byte_order_mark(tmp_path):
+    (tmp_path / "settings.json").write_bytes(b'\xef\xbb\xbf{"a": 1}')
+    assert storage.read_json(tmp_path / "settings.json") == {"a": 1}
+
+
 def test_json_is_read_as_it_was_written(place):
     path = f"{place}/settings.json"
     assert storage.read_json(path) == {}

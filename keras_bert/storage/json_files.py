@@ -27,7 +27,7 @@ def json_object(content: bytes, path: str | os.PathLike) -> dict[str, Any]:
     """
     name = os.path.basename(path)
     try:
-        data = json.loads(content.decode("utf-8"))
+        data = json.loads(content.decode("utf-8-sig"))  # Windows writes a byte order mark
     except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError(f"{name} must be JSON. Write or download it again. Received: {path} ({error})") from None
     if not isinstance(data, dict):

@@ -31,7 +31,7 @@ def _modules(folder: Path) -> dict[str, str]:
     if not file.is_file():
         return {}
     try:
-        modules = json.loads(file.read_text(encoding="utf-8"))
+        modules = json.loads(file.read_text(encoding="utf-8-sig"))
         paths = {module["type"].split(".")[-1]: module["path"] for module in modules}
         if outside := [path for path in paths.values() if PurePath(path).is_absolute() or ".." in PurePath(path).parts]:
             raise ValueError(f"the path {outside[0]!r}")
