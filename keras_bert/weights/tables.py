@@ -206,9 +206,12 @@ def theirs(table: Iterable[Row], config: BertConfig) -> set[str]:
 
 
 def outputs(table: Table, stored: Mapping[str, Stored]) -> int:
-    """The outputs of a head whose first row is its kernel; 1 where the kernel is missing."""
-    kernel = stored.get(table[0].theirs)
-    return kernel.shape[0 if table[0].transposed else -1] if kernel else 1
+    """The outputs of a head whose second row is its bias; 1 where that has no length.
+
+    A kernel that is transposed by mistake does not show them.
+    """
+    bias = stored.get(table[1].theirs)
+    return bias.shape[-1] if bias and bias.shape else 1
 
 
 def read(
@@ -230,8 +233,8 @@ def read(
             found, expected = stored[row.theirs].shape, row.shape(shape, config)
             if tuple(found) != expected:
                 raise ValueError(
-                    f"By the config, {row.theirs} has the shape {list(expected)}, but not in {source}. "
-                    f"Correct the config, or get the weights that belong to it. Received: {list(found)}"
+                    f"By the config and the other weights, {row.theirs} has the shape {list(expected)}, but not in "
+                    f"{source}. Correct the config, or get the weights that belong to it. Received: {list(found)}"
                 )
     in_order = {name: sorted(rows[name], key=lambda row: row.part or 0) for name in shapes}
     return {name: _join(in_order[name], stored, shape, source) for name, shape in shapes.items()}

@@ -28,9 +28,10 @@ def stored_weights(path: Path) -> dict[str, Stored]:
                 f"{path} takes {name} from another file, which is not allowed. Get a file that holds its own arrays. "
                 f"Received: a{' virtual' if entry.is_virtual else 'n external'} dataset"
             )
-        if entry.dtype.kind == "O":  # strings and references
+        if entry.shape is None or entry.dtype.kind not in "fiub":  # empty; strings, references, complex numbers, pairs
             raise ValueError(
-                f"{path} has {name}, which is no array of numbers. Get a file that Keras wrote. Received: {entry.dtype}"
+                f"{path} has {name}, which is no array of numbers. Save the model again, in float32. "
+                f"Received: {'an empty dataset' if entry.shape is None else entry.dtype}"
             )
         if not name.startswith(("optimizer/", "_averages/")) and "seed_generator" not in name:
             stored[name] = Stored(tuple(entry.shape), partial(_read, path, name))

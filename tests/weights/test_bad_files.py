@@ -91,6 +91,34 @@ def test_texts_in_place_of_numbers(folder):
     _assert_refused(folder, "no array of numbers")
 
 
+CLASSIFIER = pytest.mark.parametrize("folder", [("transformers_tf", "SequenceClassification")], indirect=True)
+
+
+@CLASSIFIER
+@pytest.mark.parametrize(
+    "data", [h5py.Empty("f4"), np.full((8, 3), b"1"), np.zeros((8, 3), [("a", "f4")]), np.zeros((8, 3), "complex64")]
+)
+def test_other_datasets_in_place_of_numbers(folder, data):
+    _replace_kernel(folder, data=data)
+    _assert_refused(folder, r"tf_model\.h5 has \S*classifier/kernel:0, which is no array of numbers")
+
+
+@CLASSIFIER
+@pytest.mark.parametrize("shape", [(), (3, 8), (8, 10**9)])
+def test_a_kernel_of_another_shape(folder, shape):
+    """The outputs of the head are those of its bias."""
+    _replace_kernel(folder, shape=shape, dtype="f4", **({"compression": "gzip"} if shape else {}))
+    _assert_refused(folder, r"By the config and the other weights, classifier\.weight has the shape \[3, 8\], but")
+
+
+def _replace_kernel(folder, **new):
+    with h5py.File(folder / "tf_model.h5", "r+") as file:
+        names = []
+        file.visit(lambda name: names.append(name) if name.endswith("classifier/kernel:0") else None)
+        del file[names[0]]
+        file.create_dataset(names[0], **new)
+
+
 @KERAS_BERT
 def test_weights_without_a_config(folder):
     shutil.copy(unpacked("keras_bert_0_89")[0] / "encoder" / "weights.h5", folder / "weights.h5")
