@@ -3,6 +3,8 @@
 import re
 import zipfile
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,8 @@ from keras_bert.storage import only_file
 from keras_bert.weights.checkpoint import Checkpoint
 from keras_bert.weights.tables import finite
 from keras_bert.weights.weights_h5 import WEIGHTS
+
+_DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, AttributeError, IndexError, RuntimeError, TypeError, ValueError)
 
 
 def keras_file(path: Path) -> Path | None:
@@ -34,17 +38,10 @@ def read_checkpoint(path: Path) -> Checkpoint | None:
 
 def read_keras(path: Path, compile: bool = True) -> Any:
     """The `Bert` or the task in a .keras file; `compile` it as it was saved."""
-    try:
+    with rebuilding(path):
         if not zipfile.is_zipfile(path):
-            raise zipfile.BadZipFile("not a zip file")
+            raise zipfile.BadZipFile(f"not a zip file ({path.stat().st_size} bytes)")
         model = keras.models.load_model(path, compile=compile)
-    except TypeError as error:
-        raise not_rebuilt(path, str(error)) from None
-    except (zipfile.BadZipFile, KeyError, EOFError, RuntimeError, NotImplementedError, zlib.error) as error:
-        raise ValueError(
-            f"{path} is damaged or incomplete. Save or download it again. "
-            f"Received: {error} ({path.stat().st_size} bytes)"
-        ) from None
     if not isinstance(getattr(model, "bert", model), Bert):
         raise ValueError(
             f"{path} holds neither a Bert nor a task of keras_bert. Use keras.models.load_model for other models. "
@@ -55,16 +52,41 @@ def read_keras(path: Path, compile: bool = True) -> Any:
     return model
 
 
-def not_rebuilt(path: Path, text: str) -> Exception:
-    """The error for a model that Keras could not build again; Keras's own shows the config with the vocabulary."""
+@contextmanager
+def rebuilding(path: Path) -> Iterator[None]:
+    """What Keras raises for a model that it cannot build again becomes one line; Keras shows configs and arrays."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is not None:  # of the system, about this file or another one
+            raise
+        raise ValueError(_in_one_line(path, str(error))) from None
+    except KeyError as error:
+        text = str(error.args[0])
+        raise ValueError(_in_one_line(path, text if " " in text else f"no {text!r} in its config")) from None
+    except _DAMAGE as error:
+        raise ValueError(_in_one_line(path, str(error))) from None
+
+
+def _in_one_line(path: Path, text: str) -> str:
+    """What is wrong with the file, from Keras's message."""
+    classes = re.findall(r"<class '([\w.]+)'> could not be deserialized", text)
     reason = text.rpartition("Exception encountered: ")[2]
     if found := re.match(r"Could not (?:locate|deserialize) (?:class|\w+) '(\w+)'", reason):
-        return ValueError(
+        return (
             f"{path} holds {found[1]}, a class that is not registered here. Import the module that defines it, or "
             f"serve its export. Received: {found[1]}"
         )
-    reason = re.split(r"\s+(?:Full object config: |config=)", reason)[0]
-    return ValueError(
-        f"{path} holds a model that could not be built from its config. Check that get_config of its class returns "
-        f"every argument of the constructor. Received: {reason[:200]}"
-    )
+    if "arbitrary code" in reason:
+        return (
+            f"{path} holds Python code in a Lambda layer, which keras_bert does not run. Write the layer as a class, "
+            "and save the model again. Received: a Lambda layer"
+        )
+    reason = re.split(r"\s+(?:Full object config: |config=|Target variable: )", reason)[0]
+    reason = re.sub(r"^A total of .*? for object |Received: ", "", " ".join(reason.split()))[:250]
+    if classes and not classes[-1].startswith(("keras.", "keras_bert.")):
+        return (
+            f"{path} holds a model that could not be built from its config. Check that get_config of its class returns "
+            f"every argument of the constructor. Received: {reason}"
+        )
+    return f"{path} is damaged or incomplete. Save or download it again. Received: {reason}"

@@ -23,7 +23,7 @@ from keras_bert.weights.checkpoint import (
     text_settings_of,
 )
 from keras_bert.weights.google import CONFIG
-from keras_bert.weights.keras_file import not_rebuilt
+from keras_bert.weights.keras_file import rebuilding
 from keras_bert.weights.our_folder import read_pooling, write_pooling
 from keras_bert.weights.tables import HEADS, Row, Stored, Table, encoder_shapes, finite, head_shapes, read_all
 from keras_bert.weights.tokenizer_files import TOKENIZER, VOCABULARY, rules_in, tokenizer_config
@@ -71,12 +71,9 @@ def read_task(path: Path) -> Any:
         return None
     config = read_json(folder / EXTRA / TASK)
     vocabulary = Vocabulary.from_file(folder / "assets" / VOCABULARY)
-    config["config"]["bert"]["config"]["preprocessor"]["config"]["vocabulary"] = list(vocabulary.tokens)
-    with blank_weights():
-        try:
-            task = keras.saving.deserialize_keras_object(config)
-        except TypeError as error:
-            raise not_rebuilt(folder, str(error)) from None
+    with rebuilding(folder), blank_weights():
+        config["config"]["bert"]["config"]["preprocessor"]["config"]["vocabulary"] = list(vocabulary.tokens)
+        task = keras.saving.deserialize_keras_object(config)
     stored = _named_weights(folder)
     for layer, variables in by_layer(task).items():
         for name, variable in variables.items():

@@ -8,6 +8,7 @@ import pytest
 
 import keras_bert
 from keras_bert.weights import our_folder, weights_h5
+from keras_bert.weights.load import build
 from tests.weights import small
 
 
@@ -42,6 +43,52 @@ def test_a_keras_file_without_a_config(tmp_path):
         file.writestr("metadata.json", "{}")
     with pytest.raises(ValueError, match=r"model.keras is damaged.*Received: "):
         keras_bert.load(tmp_path / "model.keras")
+
+
+def _config(**changes):
+    def change(members):
+        whole = json.loads(members["config.json"])
+        whole["config"] |= changes
+        members["config.json"] = json.dumps(whole)
+
+    return change
+
+
+def _member(name, edited):
+    return lambda members: members.update({name: edited(members[name])})
+
+
+@pytest.mark.parametrize(
+    ("edit", "received"),
+    [
+        (_member("model.weights.h5", lambda data: data[:5000]), "Unable to synchronously open file .truncated"),
+        (_member("model.weights.h5", lambda data: b"PK\3\4" + data), ".*file signature not found"),
+        (lambda members: members.pop("model.weights.h5"), "Expected a model.weights.h5"),
+        (_member("config.json", lambda data: b"\xff\x00"), "Expecting value"),
+        (_member("config.json", lambda data: b"[]"), r"Expected .*KerasSaveable.*\[\]"),
+        (_member("config.json", lambda data: json.dumps(json.loads(data) | {"config": None})), "no 'changed_layers'"),
+        (_config(labels=["a", "b", "c"]), r"<Dense name=classifier.*value.shape=\(8, 2\)"),
+        (_config(labels=["a", "a"]), "`labels` must be different names"),
+        (_config(labels=5), "`labels` must be names.*labels=5"),
+        (_config(changed_layers=5), "'int' object has no attribute 'items'"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:Skipping nested container")  # of Keras, about another number of labels
+def test_the_insides_of_a_keras_file(tmp_path, edit, received):
+    """One line that names the file, with Keras's reason in short."""
+    path = tmp_path / "model.keras"
+    keras_bert.TextClassifier(build(small.checkpoint(num_hidden_layers=1)), ["a", "b"]).save(path)
+    with zipfile.ZipFile(path) as file:
+        members = {name: file.read(name) for name in file.namelist()}
+    edit(members)
+    with zipfile.ZipFile(path, "w") as file:
+        for name, data in members.items():
+            file.writestr(name, data)
+    message = rf"model\.keras is damaged or incomplete\. Save or download it again\. Received: {received}"
+    with pytest.raises(ValueError, match=message) as raised:
+        keras_bert.load(path)
+    assert "\n" not in str(raised.value)
+    assert str(raised.value).count("Received: ") == 1
 
 
 @pytest.mark.parametrize("value", [[{}], 3, True, None])
