@@ -9,7 +9,7 @@ from keras_bert.model import with_dtype
 from keras_bert.named_weights import named_weights
 from keras_bert.weights import keras_file, our_export
 from keras_bert.weights.checkpoint import Checkpoint
-from keras_bert.weights.load import build, read_source
+from keras_bert.weights.load import build, check_dtype, read_source
 
 
 def load_head(
@@ -25,6 +25,7 @@ def load_head(
 
     The other arguments are those of `keras_bert.load`.
     """
+    check_dtype(dtype)
     checkpoint = read_source(source, cache_dir=cache_dir, local_only=local_only)
     if missing := [head for head in heads if head not in checkpoint.heads]:
         raise ValueError(
@@ -58,7 +59,7 @@ def assign_head(task: Any, checkpoint: Checkpoint) -> None:
 
 def read_saved(source: Any, compile: bool = True) -> Any:
     """The model in a .keras file, or the task in an export, with all its settings; None for any other source."""
-    if not isinstance(source, str | os.PathLike) or not os.fspath(source):  # Path("") is the current folder
+    if not isinstance(source, str | os.PathLike) or not os.path.exists(source):
         return None
     file = keras_file.keras_file(Path(source))
     return our_export.read_task(Path(source)) if file is None else keras_file.read_keras(file, compile)
@@ -69,6 +70,7 @@ def load_saved(kind: type, source: Any, *, dtype: Any = None, seq_length: int | 
 
     It has all the settings that were saved; `dtype` and `seq_length` change those two.
     """
+    check_dtype(dtype)
     task = read_saved(source)
     if not isinstance(task, kind):
         return None

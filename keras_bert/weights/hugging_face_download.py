@@ -21,10 +21,16 @@ _UNUSED = ["onnx/*", "openvino/*", "checkpoint-*/*"]  # the same model in other 
 
 def snapshot(repository: str, root: Path, *, revision: str | None = None, local_only: bool = False) -> Path:
     """The folder of a repository in the cache, with the weights of only the first of `WEIGHT_FILES` that it has."""
-    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
     from huggingface_hub.utils import validate_repo_id
 
-    validate_repo_id(repository)
+    try:
+        validate_repo_id(repository)
+    except HFValidationError:
+        raise ValueError(
+            "A repository of the HuggingFace Hub is written hf://org/name, or hf://org/name@revision. Correct it. "
+            f"Received: {f'hf://{repository}'!r}"
+        ) from None
     cache = root / "huggingface"
     try:
         if local_only or offline():

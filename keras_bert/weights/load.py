@@ -4,8 +4,11 @@ import contextlib
 import dataclasses
 import logging
 import os
+import re
 from pathlib import Path
 from typing import Any
+
+import keras
 
 from keras_bert.bert import Bert
 from keras_bert.installation import has_tensorflow
@@ -32,6 +35,8 @@ logger = logging.getLogger("keras_bert")
 
 FORMATS = (our_folder, keras_file, our_export, hugging_face, keras_hub, google, keras2_models)  # asked in this order
 HUGGING_FACE = "hf://"
+_PAGE = re.compile(r"https?://(?:www\.)?huggingface\.co/([\w.-]+/[\w.-]+)")
+_SHOWN = 300  # characters of a source in an error
 
 
 def load(
@@ -58,6 +63,7 @@ def load(
     >>> load("tiny", weights=False).count_params()
     4385920
     """
+    check_dtype(dtype)
     release = zoo.find(source) if isinstance(source, str) else None
     if release is not None and not weights:
         return Bert(release.config, dtype=dtype)
@@ -65,6 +71,19 @@ def load(
     bert = build(checkpoint, weights=weights, dtype=dtype, seq_length=seq_length)
     bert.source = source if weights and isinstance(source, str | os.PathLike) else None  # for an export's manifest
     return bert
+
+
+def check_dtype(dtype: Any) -> None:
+    """An error unless a `Bert` can compute in this Keras policy; None is Keras's own."""
+    try:
+        policy = keras.dtype_policies.get(keras.config.dtype_policy() if dtype is None else dtype)
+    except (ValueError, TypeError):
+        policy = None
+    if policy is None or "float" not in str(policy.compute_dtype):
+        raise ValueError(
+            "`dtype` must be a Keras policy of real numbers. Use float32, bfloat16, float16, mixed_bfloat16 or "
+            f"mixed_float16. Received: dtype={dtype!r}"
+        )
 
 
 def read_source(source: Any, *, cache_dir: str | os.PathLike | None = None, local_only: bool = False) -> Checkpoint:
@@ -91,21 +110,31 @@ def read_source(source: Any, *, cache_dir: str | os.PathLike | None = None, loca
     if not os.fspath(source):
         raise ValueError("`source` is empty. Pass a name, a path or hf://org/name. Received: ''")
     path = Path(source)
-    if path.suffix == ".zip" and path.is_file():
+    if path.suffix == ".zip" and os.path.isfile(path):
         path = download.unzip(path, root)
-    if not path.exists() and prefix_at(path) is None:
-        if len(path.parts) > 1:
-            raise ValueError(
-                "`source` is a path at which there is no file or folder; ~ is not expanded. Correct it, or use a name "
-                f"from keras_bert.list_models() or hf://org/name. Received: {str(source)!r}"
-            )
-        close = ", ".join(zoo.close_names(str(source)))
-        raise ValueError(
-            "`source` is neither a known name nor a path that exists. "
-            f"{f'Close names: {close}. ' if close else ''}Use a name from keras_bert.list_models(), a path or "
-            f"hf://org/name. Received: {str(source)!r}"
-        )
+    if not os.path.exists(path) and prefix_at(path) is None:  # Path.exists fails on a path that is too long
+        raise _nothing_at(str(source))
     return read(path)
+
+
+def _nothing_at(source: str) -> ValueError:
+    shown = repr(source) if len(source) <= _SHOWN else f"{source[:_SHOWN]!r}... of {len(source)} characters"
+    if page := _PAGE.match(source):
+        return ValueError(
+            f"`source` is the address of a web page. Write hf://{page[1]} to download the model. Received: {shown}"
+        )
+    if len(Path(source).parts) > 1:
+        return ValueError(
+            "`source` is a path at which there is no file or folder"
+            f"{'; ~ is not expanded' if source.startswith('~') else ''}. Correct it, or use a name from "
+            f"keras_bert.list_models() or hf://org/name. Received: {shown}"
+        )
+    close = ", ".join(zoo.close_names(source))
+    return ValueError(
+        "`source` is neither a known name nor a path that exists. "
+        f"{f'Close names: {close}. ' if close else ''}Use a name from keras_bert.list_models(), a path or "
+        f"hf://org/name. Received: {shown}"
+    )
 
 
 def read(path: Path) -> Checkpoint:

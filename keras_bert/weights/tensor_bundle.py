@@ -1,5 +1,6 @@
 """TensorFlow's checkpoint files: names, shapes and arrays of a prefix.index and its data files."""
 
+import os
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -16,14 +17,14 @@ GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
 
 def prefix_at(path: Path) -> Path | None:
     """The prefix of the checkpoint at a path: itself, one of its files, or the folder that holds only this one."""
-    if path.is_dir():
+    if os.path.isdir(path):
         index = only_file(path, "*.index")
         return index.with_suffix("") if index else None
-    if path.with_name(path.name + ".index").is_file():
+    if os.path.isfile(f"{path}.index"):  # False for a name that is too long, where Path.is_file fails
         return path
     stem = path.name.removesuffix(".index").split(".data-")[0]
     prefix = path.with_name(stem)
-    return prefix if path.is_file() and prefix.with_name(stem + ".index").is_file() else None
+    return prefix if os.path.isfile(path) and prefix.with_name(stem + ".index").is_file() else None
 
 
 def reader(prefix: Path) -> Any:

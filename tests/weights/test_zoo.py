@@ -71,5 +71,31 @@ def test_unknown_name_lists_close_ones():
         keras_bert.load("flim.keras")
     with pytest.raises(ValueError, match=r"Close names: base-cased.*Received: 'basecased'"):
         keras_bert.load("basecased")
+    with pytest.raises(ValueError, match=r"nor a path that exists.*Received: 'x{300}'\.\.\. of 5000 characters$"):
+        keras_bert.load("x" * 5000)
     with pytest.raises(TypeError, match="Received: int"):
         keras_bert.load(3)
+
+
+@pytest.mark.parametrize(
+    ("source", "error"),
+    [
+        ("films/none", "no file or folder. Correct it"),
+        ("~/films/none", "no file or folder; ~ is not expanded. Correct it"),
+        ("https://huggingface.co/klue/bert-base/tree/main", "address of a web page. Write hf://klue/bert-base to"),
+        ("hf://", "is written hf://org/name.*Received: 'hf://'"),
+        ("hf://a/b/c/d", "is written hf://org/name.*Received: 'hf://a/b/c/d'"),
+        ("hf://../..", "is written hf://org/name.*Received: 'hf://../..'"),
+    ],
+)
+def test_sources_that_name_nothing(source, error):
+    for load in (keras_bert.load, keras_bert.TextClassifier.load):
+        with pytest.raises(ValueError, match=error):
+            load(source)
+
+
+@pytest.mark.parametrize("dtype", ["int8x", "string", 5])
+def test_a_dtype_that_is_not_of_real_numbers(dtype):
+    for load in (keras_bert.load, keras_bert.TextClassifier.load):
+        with pytest.raises(ValueError, match=rf"`dtype` must be.*Use float32, bfloat16, .*Received: dtype={dtype!r}"):
+            load("tiny", dtype=dtype)
