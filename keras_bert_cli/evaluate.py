@@ -69,7 +69,9 @@ def evaluate(
     if report and not Path(data).is_file():
         raise ValueError(f"--report is for a task and a file of rows. Name a file with --data. Received: --data {data}")
     if train and not train.is_file():
-        raise FileNotFoundError(f"The path of --train does not exist. Name the file of the training rows. Received: {train}")
+        raise FileNotFoundError(
+            f"The path of --train does not exist. Name the file of the training rows. Received: {train}"
+        )
     if report:
         from keras_bert.storage import check_new_folder
 

@@ -46,7 +46,7 @@ def search(
     from keras_bert.nearest import nearest
     from keras_bert.weights.load import load
 
-    options.check_new_file(vectors, "--vectors")
+    options.check_new_file(vectors, "--vectors", (".npy",), [corpus])
     texts, _ = read_texts(context, corpus, text)
     bert = options.asked_by(load(model, cache_dir=cache_dir, local_only=local_only), engine, dtype)
     found = _vectors(bert, corpus, texts, vectors)
