@@ -9,6 +9,7 @@ import re
 import shutil
 import sys
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import typer
@@ -44,6 +45,8 @@ def main() -> None:
     if (columns := os.environ.get("COLUMNS", "")).isdecimal() and int(columns) < _NARROWEST:
         os.environ["COLUMNS"] = str(_NARROWEST)
     sys.unraisablehook = _again_after_a_callback
+    if sys.stdout is not None:
+        sys.stdout = _Output(sys.stdout)
     options: dict[str, Any] = {}
     try:
         app(prog_name="keras-bert", obj=options)
@@ -55,6 +58,30 @@ def main() -> None:
             raise
         typer.echo(f"keras-bert: {' '.join(_message(error).split())}", err=True)
         sys.exit(1)
+
+
+class _Output:
+    """Standard output. Its errors say so, since those of the system name no file."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        return self._call(self._stream.write, text)
+
+    def flush(self) -> None:
+        self._call(self._stream.flush)
+
+    @staticmethod
+    def _call(function: Callable, *arguments: Any) -> Any:
+        try:
+            return function(*arguments)
+        except OSError as error:  # Click ends the program without a word if it has the number of a broken pipe
+            said = f"Could not write to standard output: {error.strerror}. Free some space, or send it elsewhere."
+            raise OSError(error.errno, said) from None
 
 
 def _again_after_a_callback(unraisable: Any) -> None:

@@ -31,7 +31,7 @@ def attention(
     from keras_bert.storage import write_text
     from keras_bert.weights.load import load
 
-    check_new_file(output, "--output")
+    check_new_file(output, "--output", (".html",))
     bert = load(model, seq_length=seq_length or "longest", cache_dir=cache_dir, local_only=local_only)
     check_length(seq_length, bert.config.max_position_embeddings)
     name = Path(model).name if Path(model).exists() else model

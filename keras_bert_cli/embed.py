@@ -71,15 +71,15 @@ def embed(
     """Turn texts into vectors, in the order of the lines. An empty line is an empty text."""
     import numpy as np
 
-    from keras_bert.pictures.embeddings import check_map, draw_embeddings
+    from keras_bert.pictures.embeddings import FORMATS, check_map, draw_embeddings
     from keras_bert.pictures.projector import write_projector
     from keras_bert.storage import check_new_folder, new_file
     from keras_bert.weights.load import load
 
     if output is None and plot is None and projector is None and not as_json:
         raise typer.BadParameter("No output was asked for. Use --output, --json, --plot or --projector.")
-    options.check_new_file(output, "--output")
-    options.check_new_file(plot, "--plot")
+    options.check_new_file(output, "--output", (".npy",), [file])
+    options.check_new_file(plot, "--plot", FORMATS, [file])
     if projector is not None:
         check_new_folder(projector)
     if plot is None and projector is None:

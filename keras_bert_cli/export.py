@@ -42,6 +42,8 @@ def export(
 
     if not name.replace("-", "").replace("_", "").isalnum() or not name.isascii():
         raise ValueError(f"--name must be letters, digits, - and _, since it is part of URLs. Received: {name!r}")
+    if not output.strip():
+        raise ValueError(f'--output is empty. Name a folder; "." is the current one. Received: {output!r}')
     model = load_any(source, cache_dir=cache_dir, local_only=local_only)
     directory = f"{output.rstrip('/')}/{name}"
     if format != "savedmodel":

@@ -183,9 +183,14 @@ def refuse(context: typer.Context, names: Iterable[str], reason: str) -> None:
 # === Input and output ===
 
 
-def check_new_file(path: Path | None, option: str) -> None:
-    """Raises an error where no file can be written, before the work is done."""
-    from keras_bert.storage import output_file
+def check_new_file(
+    path: Path | None, option: str, endings: tuple[str, ...] = ("",), inputs: Iterable[str | Path] = ()
+) -> None:
+    """Raises an error where no file can be written, before the work is done.
+
+    inputs: the files that the command reads, which it must not replace.
+    """
+    from keras_bert.storage import check_ending, output_file
 
     if path is None:
         return
@@ -194,6 +199,11 @@ def check_new_file(path: Path | None, option: str) -> None:
     if not path.parent.is_dir():
         raise FileNotFoundError(f"{option} needs a folder that exists. Make it first. Received: {path}")
     output_file(path)
+    if path.exists() and any(os.path.exists(source) and path.samefile(source) for source in inputs):
+        raise FileExistsError(
+            f"{option} must not be a file that the command reads. Name another file. Received: {path}"
+        )
+    check_ending(path, endings, option)
 
 
 def print_scores(scores: Mapping[str, float], details: Mapping[str, Any]) -> None:

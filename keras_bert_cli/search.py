@@ -41,12 +41,14 @@ def search(
 
     The search is exact: each query is compared with every text. Rows are counted from 0.
     """
+    if empty := [one for one in query if not one.strip()]:
+        raise ValueError(f"--query must have some text. Write what to look for. Received: {empty[0]!r}")
     import numpy as np
 
     from keras_bert.nearest import nearest
     from keras_bert.weights.load import load
 
-    options.check_new_file(vectors, "--vectors")
+    options.check_new_file(vectors, "--vectors", (".npy",), [corpus])
     texts, _ = read_texts(context, corpus, text)
     bert = options.asked_by(load(model, cache_dir=cache_dir, local_only=local_only), engine, dtype)
     found = _vectors(bert, corpus, texts, vectors)
@@ -71,7 +73,7 @@ def _vectors(bert: Any, corpus: Path, texts: list[str], file: Path | None) -> An
             with new_file(str(file)) as temporary, open(temporary, "wb") as array:
                 np.save(array, vectors)
         return vectors
-    vectors = np.load(file, mmap_mode="r")
+    vectors = _read(file)
     rows = np.unique(np.linspace(0, len(texts) - 1, COMPARED).astype(int))
     some = unit(bert.embed([texts[row] for row in rows]))
     same = vectors.shape == (len(texts), some.shape[1]) and ((unit(vectors[rows]) * some).sum(-1) > 0.998).all()
@@ -79,5 +81,24 @@ def _vectors(bert: Any, corpus: Path, texts: list[str], file: Path | None) -> An
         raise ValueError(
             f"{file} has vectors of other texts or of another model, or it is older than {corpus}. Delete it, or "
             f"name another file. Received: an array of shape {vectors.shape} for {len(texts)} texts"
+        )
+    return vectors
+
+
+def _read(file: Path) -> Any:
+    """The array in a file of vectors, on disk."""
+    from tokenize import TokenError
+
+    from numpy.lib.format import open_memmap
+
+    try:
+        vectors = open_memmap(file, mode="r")
+        readable = vectors.dtype.kind == "f"
+    except (ValueError, SyntaxError, OverflowError, TokenError):  # what numpy raises for a damaged file
+        readable = False
+    if not readable:
+        raise ValueError(
+            f"{file} is not a file of vectors that keras-bert wrote. Delete it, or name another file. "
+            f"Received: {file.stat().st_size} bytes"
         )
     return vectors

@@ -43,8 +43,8 @@ def vocab(
     from keras_bert.storage import size_of
     from keras_bert.text.vocabulary import Vocabulary
 
-    options.check_new_file(output, "--output")
     files = find_files(corpus)
+    options.check_new_file(output, "--output", inputs=files)
 
     def texts() -> Iterator[str]:
         with bar("Reading", sum(map(size_of, files))) as advance:

@@ -67,7 +67,7 @@ def export(
     TensorShape([1, 128])
     """
     need_tensorflow("`keras_bert.export`", "tensorflow_text")
-    bert = _check(model, version, dtype)
+    bert = _check(model, directory, version, dtype)
     length = _length(bert, seq_length)
     facts = facts_of(model, source, metrics)
     model = model if dtype is None else _with_dtype(model, dtype)
@@ -107,7 +107,7 @@ def _parts(
     }
 
 
-def _check(model: Any, version: int, dtype: Any) -> Bert:
+def _check(model: Any, directory: str | os.PathLike, version: int, dtype: Any) -> Bert:
     if keras.backend.backend() != "tensorflow":
         raise RuntimeError(
             "`export` needs the TensorFlow backend. Save the model with model.save(path), and export it in a process "
@@ -119,6 +119,8 @@ def _check(model: Any, version: int, dtype: Any) -> Bert:
             "`export` takes a Bert, a Pretrainer or a task. For another Keras model, use its own `export`. "
             f"Received: {type(model).__name__}"
         )
+    if not os.fspath(directory).strip():
+        raise ValueError(f'`directory` is empty. Name a folder; "." is the current one. Received: {directory!r}')
     if isinstance(version, bool) or not isinstance(version, int) or not 0 < version < 2**63:
         raise ValueError(
             f"`version` must be a whole number from 1 to 2**63 - 1, as in TF Serving. Received: {version!r}"

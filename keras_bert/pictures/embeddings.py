@@ -9,6 +9,7 @@ import numpy as np
 
 from keras_bert.pictures.fonts import BLANK, fonts_for
 from keras_bert.pictures.style import COLORS, MUTED, new_figure, quiet
+from keras_bert.storage import check_ending
 
 MARKERS = ("o", "s", "^")
 FORMATS = (".png", ".svg", ".pdf")
@@ -81,8 +82,7 @@ def draw_embeddings(
 
 def check_map(count: int, labels: Sequence[str] | None, path: str | os.PathLike) -> None:
     """Raise an error, before any vector is computed, for too few texts, too many labels or an unknown suffix."""
-    if not os.fspath(path).lower().endswith(FORMATS):
-        raise ValueError(f"The file of a map must end in {', '.join(FORMATS)}. Rename it. Received: {path}")
+    check_ending(path, FORMATS, "The file of a map")
     if count < 2:
         raise ValueError(f"A map needs at least two texts. Add texts. Received: {'one text' if count else 'no text'}")
     kinds = list(dict.fromkeys(labels or ()))

@@ -5,6 +5,7 @@ the latter.
 """
 
 from keras_bert.storage.files import (
+    check_ending,
     errors_about,
     exists,
     make_folder,

@@ -66,6 +66,15 @@ def output_file(path: str | os.PathLike) -> str:
     return os.path.realpath(path) if os.path.islink(path) else path
 
 
+def check_ending(path: str | os.PathLike, endings: tuple[str, ...], what: str) -> None:
+    """An error unless a path has one of these endings, in small or capital letters.
+
+    what: how the error names the path, such as "--output".
+    """
+    if not os.fspath(path).lower().endswith(endings):
+        raise ValueError(f"{what} must end in {', '.join(endings)}. Choose another name. Received: {path}")
+
+
 def write_text(path: str | os.PathLike, text: str) -> None:
     """Write a text file in UTF-8, with the line ends that the text has."""
     with new_file(path) as temporary, open_file(temporary, "wb") as file:

@@ -281,6 +281,25 @@ def _sleep_in_parts(seconds):
         time.sleep(0.01)
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="the system has no /dev/full")
+@pytest.mark.parametrize("words", [["models"], ["models", "--json"], ["--help"]])
+def test_standard_output_is_full(words):
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "keras_bert_cli", *words]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 1
+    assert re.fullmatch(r"keras-bert: Could not write to standard output: No space left on device\. .+\n", done.stderr)
+
+
+def test_a_broken_pipe_is_quiet():
+    reads, writes = os.pipe()
+    os.close(reads)
+    with open(writes, "w") as broken:
+        command = [sys.executable, "-m", "keras_bert_cli", "models"]
+        done = subprocess.run(command, stdout=broken, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, "")
+
+
 def test_a_failing_import_is_one_line():
     command = [sys.executable, "-m", "keras_bert_cli", "fill-mask", "[MASK]", "--model", "base"]
     environment = os.environ | {"KERAS_BACKEND": "foo"}

@@ -84,3 +84,11 @@ def test_errors(run, corpus, tmp_path):
         assert code == 1
         assert re.search(message, err.splitlines()[-1])
         assert not output.exists()
+
+
+def test_the_corpus_is_never_the_output(run, corpus):
+    for source in (corpus, corpus.parent):
+        code, _, err = run("vocab", source, "--output", corpus, "--size", 120, *ALPHABET)
+        assert code == 1
+        assert "--output must not be a file that the command reads" in err
+        assert corpus.read_text(encoding="utf-8") == TEXT

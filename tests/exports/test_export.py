@@ -155,6 +155,14 @@ def test_version(little, tmp_path, version):
         keras_bert.export(little, tmp_path, version=version)
 
 
+@pytest.mark.parametrize("directory", ["", " "])
+def test_an_empty_path(little, tmp_path, monkeypatch, directory):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match="`directory` is empty"):
+        keras_bert.export(little, directory)
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("seq_length", [2, 17, "8", True])
 def test_seq_length(little, tmp_path, seq_length):
     with pytest.raises(ValueError, match=r"`seq_length` must be .* the model's 16 positions.*Received"):

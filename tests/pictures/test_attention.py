@@ -87,3 +87,5 @@ def test_command(bert, tmp_path):
         run("--output", str(tmp_path / "a.html"), "--seq-length", "9999")
     with pytest.raises(FileNotFoundError, match="needs a folder that exists"):
         run("--output", str(tmp_path / "none" / "a.html"))
+    with pytest.raises(ValueError, match=r"--output must end in \.html"):
+        run("--output", str(tmp_path / "bert.keras"))

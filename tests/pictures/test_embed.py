@@ -86,6 +86,7 @@ def test_what_cannot_be_written_is_refused_before_the_work(tmp_path):
         ("--output", tmp_path / "none" / "v.npy", "needs a folder that exists"),
         ("--output", tmp_path, "--output must be a file"),
         ("--output", tmp_path / "pipe", "a file, not a folder, a device or a pipe"),
+        ("--output", tmp_path / "t.keras", r"--output must end in \.npy"),
         ("--plot", tmp_path / "map.doc", r"end in \.png, \.svg, \.pdf"),
         ("--plot", tmp_path / "map.png", "at least two texts"),
         ("--projector", tmp_path, "new or empty folder"),
@@ -93,3 +94,12 @@ def test_what_cannot_be_written_is_refused_before_the_work(tmp_path):
         with pytest.raises((ValueError, OSError), match=message):
             run("-", "--model", "no-such-model", option, path, input="a\n")
     assert [path.is_fifo() for path in tmp_path.iterdir()] == [True]
+
+
+@pytest.mark.parametrize(("option", "name"), [("--output", "t.npy"), ("--plot", "t.png")])
+def test_the_input_is_never_the_output(tmp_path, option, name):
+    (tmp_path / "texts.txt").write_text("a\nb\n")
+    (tmp_path / name).symlink_to(tmp_path / "texts.txt")
+    with pytest.raises(FileExistsError, match=f"{option} must not be a file that the command reads"):
+        run(tmp_path / "texts.txt", "--model", "no-such-model", option, tmp_path / name)
+    assert (tmp_path / "texts.txt").read_text() == "a\nb\n"

@@ -135,3 +135,5 @@ def test_names_in_kubernetes(kit, tmp_path, name, label):
 def test_names_that_are_none(tmp_path):
     with pytest.raises(ValueError, match="--name must be letters"):
         CliRunner().invoke(app, ["export", str(tmp_path), "--name", "a/b"], catch_exceptions=False)
+    with pytest.raises(ValueError, match="--output is empty"):
+        CliRunner().invoke(app, ["export", str(tmp_path), "--name", "a", "--output", ""], catch_exceptions=False)

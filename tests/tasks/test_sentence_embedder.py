@@ -324,3 +324,29 @@ def test_search(bert, tmp_path):
     corpus.write_text("\n".join([*texts, "more"]) + "\n")
     with pytest.raises(ValueError, match=r"of other texts.*\(4, 16\) for 5 texts"):
         run(*words, "--vectors", kept)
+
+
+def test_search_reads_only_files_of_vectors(bert, tmp_path):
+    corpus, file = tmp_path / "corpus.txt", tmp_path / "vectors.npy"
+    corpus.write_text("anna ran\n")
+    words = ["search", corpus, "--query", "anna", "--model", bert, "--vectors"]
+    contents = [b"", b"abc"]
+    for array in (np.array([{}], object), np.array([["a"]]), np.ones((1, 16), "float32")):
+        np.save(file, array, allow_pickle=True)
+        contents.append(file.read_bytes())
+    whole = contents.pop()
+    for content in (*contents, whole[:-1], whole.replace(b"}", b"("), whole.replace(b"1, 16", b"1,-16")):
+        file.write_bytes(content)
+        said = rf"vectors\.npy is not a file of vectors .*Received: {len(content)} bytes"
+        with pytest.raises(ValueError, match=said):
+            run(*words, file)
+    with pytest.raises(ValueError, match=r"--vectors must end in \.npy"):
+        run(*words, tmp_path / "task.keras")
+    with pytest.raises(FileExistsError, match="--vectors must not be a file that the command reads"):
+        run(*words, corpus)
+
+
+@pytest.mark.parametrize("query", ["", " \t"])
+def test_an_empty_query_is_refused(bert, tmp_path, query):
+    with pytest.raises(ValueError, match="--query must have some text"):
+        run("search", tmp_path / "corpus.txt", "--query", "anna", "--query", query, "--model", bert)
