@@ -51,11 +51,16 @@ def check_inputs(inputs: Any, config: BertConfig, more: tuple[str, ...] = ()) ->
             "`input_word_ids` has empty sequences, but each needs at least [CLS]. Make the ids with "
             "bert.preprocessor(texts). Received: sequences of length 0"
         )
-    check_length(word_ids.shape[1], config.max_position_embeddings)
-    _check_range("input_word_ids", word_ids, config.vocab_size, "Use the vocabulary of these weights")
-    remedy = f"Use at most {config.type_vocab_size} segments in each row, and number them from 0"
-    _check_range("input_type_ids", arrays["input_type_ids"], config.type_vocab_size, remedy)
+    check_ids(arrays, config)
     return {name: arrays.get(name, x) for name, x in inputs.items()}
+
+
+def check_ids(inputs: Mapping[str, Any], config: BertConfig) -> None:
+    """Refuse sequences [..., S] that are too long, and in eager calls ids outside the tables of the model."""
+    check_length(np.shape(inputs["input_word_ids"])[-1], config.max_position_embeddings)
+    _check_range("input_word_ids", inputs["input_word_ids"], config.vocab_size, "Use the vocabulary of these weights")
+    remedy = f"Use at most {config.type_vocab_size} segments in each row, and number them from 0"
+    _check_range("input_type_ids", inputs["input_type_ids"], config.type_vocab_size, remedy)
 
 
 def refuse_keywords(keywords: Mapping[str, Any]) -> None:

@@ -15,6 +15,12 @@ def in_order(callbacks: Any) -> list[Any]:
     """Averages of weights first, then what computes scores, then what may monitor them."""
     first, second = (AveragedWeights, keras.callbacks.SwapEMAWeights), (Scores, Validation)
     given: list[Any] = keras.tree.flatten(callbacks) if callbacks else []
+    for one in given:
+        if isinstance(one, type) or not hasattr(one, "set_model"):
+            raise TypeError(
+                "A callback must be an object of keras.callbacks.Callback. Pass one, such as "
+                f"EarlyStopping('val_loss'). Received: {one!r}"
+            )
     averages = [one for one in given if isinstance(one, first)] or [AveragedWeights()]
     scores = [one for one in given if isinstance(one, second)]
     others = [one for one in given if not isinstance(one, (*first, *second))]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from keras_bert.inputs import refuse_keywords, renaming
+from keras_bert.inputs import INPUTS, check_ids, refuse_keywords, renaming
 from keras_bert.tasks.columns import (
     column_names,
     columns_of,
@@ -52,11 +52,14 @@ class TextPredictor(SavedTask):
                 f"{type(self).__name__} was called without {', '.join(sorted(missing))}. {renaming(inputs)}; for text, "
                 f"use predict(x) or a method such as classify(x). Received: {', '.join(map(str, inputs))}"
             )
+        check_ids(inputs, self.bert.config)
         return super().__call__(dict(inputs), *args, **kwargs)
 
     def predict(self, x: Any, batch_size: int | None = None, verbose: Any = "auto", **options: Any) -> Any:
         """Logits in the order of the examples; for tokens, `beyond_length` after the end of a row."""
         if is_packed(x):
+            if isinstance(x, Mapping) and not set(INPUTS) - set(x):
+                check_ids(x, self.bert.config)
             return super().predict(packed_batches(x), batch_size, verbose, **options)
         refuse_options(options, "On text")
         rows = count_of("batch_size", batch_size, 32)
@@ -96,10 +99,10 @@ class TextPredictor(SavedTask):
     def _columns(self, x: Any, *given: Any, labels: bool = True) -> tuple[Any, Any, Any]:
         if isinstance(x, str | os.PathLike):
             if not os.path.isfile(x):
-                there = "a folder" if os.path.isdir(x) else "no such file"
+                there = "a folder" if os.path.isdir(x) else "no file"
                 raise FileNotFoundError(
-                    f"x is a string or a path, so it must be that of a file, but there is {there}. Put a single text "
-                    f"in a list. Received: x={x!r}"
+                    f"A string in place of columns must be the path of a file, but this is {there}. Correct the path, "
+                    f"or put a single text in a list. Received: {os.fspath(x)!r}"
                 )
             x = self.read_rows(x, self.default_reading, labels=labels)
         if isinstance(x, Rows) or is_table(x):

@@ -114,6 +114,11 @@ class TextTrainer(Student):
             teacher: a trained task of the same class, from whose answers on the same rows the task learns too.
             distillation: what is learned from the teacher, and with what weight.
         """
+        if recipe is not None and not isinstance(recipe, FinetuneRecipe):
+            raise TypeError(
+                "`recipe` must be a FinetuneRecipe. Pass one, such as FinetuneRecipe(epochs=3), or leave it out. "
+                f"Received: recipe={recipe!r}"
+            )
         lesson = self.lesson(teacher, distillation)
         if lesson is not None and self.is_distributed:
             raise ValueError(

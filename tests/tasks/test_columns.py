@@ -214,7 +214,7 @@ def test_bad_columns():
         "two different labels": (["a", "b"], [1, 1]),
         "Put a single text in a list": (np.array("one"), ["positive"]),
         "Received: set": ({"a", "b"}, ["positive", "negative"]),  # it has no order
-        "there is no such file": ("a good film", ["positive"]),
+        "but this is no file": ("a good film", ["positive"]),
     }
     for message, given in wrong.items():
         with pytest.raises((ValueError, TypeError, OSError), match=message):

@@ -10,6 +10,7 @@ import keras
 import numpy as np
 import pytest
 
+from keras_bert.inputs import INPUTS
 from keras_bert.tasks.finetune_recipe import FinetuneRecipe
 from keras_bert.tasks.metrics.scores import scores
 from keras_bert.tasks.multiple_choice import MultipleChoice
@@ -317,8 +318,30 @@ def test_a_task_of_the_user_s_has_its_word():
             lambda bert: TextClassifier(bert, ("a", "b")).fit(TEXTS, [0, 1, 0, 1], validation_data=["good", "bad"]),
             r"validation_data must be \(x, y\)",
         ),
+        (
+            lambda bert: TextClassifier(bert, ("a", "b")).fit(TEXTS, [0, 1, 0, 1], validation_data="dev.tsv"),
+            "this is no file. Correct the path, .* Received: 'dev.tsv'",
+        ),
+        (
+            lambda bert: TextClassifier(bert, ("a", "b")).fit(TEXTS, [0, 1, 0, 1], recipe={"epochs": 1}),
+            "`recipe` must be a FinetuneRecipe",
+        ),
+        (
+            lambda bert: TextClassifier(bert, ("a", "b")).fit(
+                TEXTS, [0, 1, 0, 1], callbacks=[keras.callbacks.EarlyStopping]
+            ),
+            "A callback must be an object",
+        ),
+        (
+            lambda bert: TextClassifier(bert, ("a", "b"))({name: np.full((1, 4), 9999) for name in INPUTS}),
+            "`input_word_ids` has a number outside 0 to",
+        ),
+        (
+            lambda bert: TextClassifier(bert, ("a", "b")).predict({name: np.ones((1, 600), int) for name in INPUTS}),
+            "must not exceed the model's",
+        ),
     ],
 )
 def test_arguments_of_a_wrong_type(call, message):
-    with pytest.raises((TypeError, ValueError), match=message):
+    with pytest.raises((TypeError, ValueError, FileNotFoundError), match=message):
         call(small_bert())
