@@ -195,3 +195,15 @@ def test_what_killed_processes_left_is_removed(tmp_path):
         pass
     left = {".a.txt.2.partial", ".b.txt.1.partial", ".a.txt.1.old.partial"}
     assert {path.name for path in tmp_path.iterdir()} == {"a.txt", "folder", *left}
+
+
+def test_what_is_in_the_place_of_a_json_file(tmp_path):
+    (tmp_path / "link.json").symlink_to("gone")
+    (tmp_path / "folder.json").mkdir()
+    assert storage.read_json(tmp_path / "none.json") == {}
+    for name in ("link.json", "folder.json"):
+        with pytest.raises(ValueError, match=rf"{name} cannot be read: it is a broken link, a folder or a device"):
+            storage.read_json(tmp_path / name)
+    (tmp_path / "digits.json").write_text('{"a": ' + "9" * 5000 + "}")
+    with pytest.raises(ValueError, match=r"digits\.json must be JSON"):
+        storage.read_json(tmp_path / "digits.json")

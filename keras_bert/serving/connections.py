@@ -12,7 +12,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 logger = logging.getLogger("uvicorn.error")  # uvicorn's own, which it prints
 
-REQUEST_SECONDS = 60.0  # for a request to arrive, its body included
+REQUEST_SECONDS = 60.0  # for a request to arrive, its body included, and then for the client to read the answer
 STOP_SECONDS = 25.0  # for the open requests when the server is stopped; Kubernetes kills after 30
 
 
@@ -21,8 +21,8 @@ def server(
 ) -> uvicorn.Server:
     """A server that answers in TF Serving's form what it refuses itself.
 
-    request_seconds: how long a request may take to arrive. stop_seconds: how long the open requests may take once the
-    server is stopped; after that, their connections are cut.
+    request_seconds: how long a request may take to arrive, and its answer to be read. stop_seconds: how long the open
+    requests may take once the server is stopped; after that, their connections are cut.
     """
 
     connection = type("Connection", (_Connection,), {"request_seconds": request_seconds, "stop_seconds": stop_seconds})
@@ -52,6 +52,7 @@ class _Connection(H11Protocol):
     request_seconds: float
     stop_seconds: float
     _limit: asyncio.TimerHandle | None = None
+    _unread: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
@@ -61,13 +62,28 @@ class _Connection(H11Protocol):
         super().data_received(data)
         self._watch()
 
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._watch()  # a part of the next request may have come already
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        why = f"the client did not read its answer within {self.request_seconds:g} seconds"
+        self._unread = self.loop.call_later(self.request_seconds, self._cut, why)
+
+    def resume_writing(self) -> None:
+        self._has_read()
+        super().resume_writing()
+
     def connection_lost(self, exc: Exception | None) -> None:
         self._unwatch()
+        self._has_read()
         super().connection_lost(exc)
 
     def shutdown(self) -> None:
         super().shutdown()
-        self.loop.call_later(self.stop_seconds, self._cut)
+        why = f"it was still open {self.stop_seconds:g} seconds after the server was stopped"
+        self.loop.call_later(self.stop_seconds, self._cut, why)
 
     def send_400_response(self, msg: str) -> None:
         error = sys.exception()  # h11's, which says more than uvicorn's message
@@ -85,6 +101,11 @@ class _Connection(H11Protocol):
             self._limit.cancel()
             self._limit = None
 
+    def _has_read(self) -> None:
+        if self._unread is not None:
+            self._unread.cancel()
+            self._unread = None
+
     def _too_late(self) -> None:
         if self.conn.their_state is h11.IDLE and not self.conn.trailing_data[0]:  # nothing was sent
             self.transport.close()
@@ -99,15 +120,16 @@ class _Connection(H11Protocol):
                 ("Content-Length", str(len(body))),
                 ("Connection", "close"),
             ]
-            for event in (h11.Response(status_code=status, headers=headers), h11.Data(data=body), h11.EndOfMessage()):
+            is_head = self.cycle is not None and not self.cycle.response_complete and self.scope["method"] == "HEAD"
+            data = b"" if is_head else body
+            for event in (h11.Response(status_code=status, headers=headers), h11.Data(data=data), h11.EndOfMessage()):
                 self.transport.write(self.conn.send(event) or b"")
+        if self.cycle is not None:  # it has no one to answer
+            self.cycle.disconnected = True
         self.transport.close()
 
-    def _cut(self) -> None:
+    def _cut(self, why: str) -> None:
         if self in self.connections:
-            logger.warning(
-                "The connection from %s was cut: it was still open %g seconds after the server was stopped.",
-                ":".join(map(str, self.client or ("an unknown address",))),
-                self.stop_seconds,
-            )
+            address = ":".join(map(str, self.client or ("an unknown address",)))
+            logger.warning("The connection from %s was cut: %s.", address, why)
             self.transport.abort()

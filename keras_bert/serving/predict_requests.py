@@ -172,7 +172,10 @@ def _real(name: str, value: Any) -> float:
 
 def shown(value: Any) -> str:
     """A value as errors show it."""
-    return f"{type(value).__name__} {str(value)[:40]}"
+    try:
+        return f"{type(value).__name__} {str(value)[:40]}"
+    except RecursionError:  # json can read a little deeper than Python can show
+        return f"{type(value).__name__}, nested too deeply"
 
 
 def plain(values: np.ndarray) -> Any:

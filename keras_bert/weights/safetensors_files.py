@@ -144,6 +144,8 @@ def _unlike_weights(state: Mapping[Any, Any]) -> str:
         return f"names of tensors that are not text: {listed(numbers)}"
     if odd := [name for name, x in state.items() if x.layout != torch.strided or x.is_meta or x.is_quantized]:
         return f"sparse, meta or quantized tensors: {listed(odd)}"
+    if spread := [name for name, x in state.items() if x.nbytes > x.untyped_storage().nbytes()]:
+        return f"tensors that are larger than their data: {listed(spread)}"
     return ""
 
 

@@ -33,6 +33,11 @@ def stored_weights(path: Path) -> dict[str, Stored]:
                 f"{path} has {name}, which is no array of numbers. Save the model again, in float32. "
                 f"Received: {'an empty dataset' if entry.shape is None else entry.dtype}"
             )
+        if entry.size and not entry.id.get_storage_size():
+            raise ValueError(
+                f"{path} has {name} without its numbers. Save or download it again. Received: a dataset of "
+                f"{entry.size} numbers that takes no space"
+            )
         if not name.startswith(("optimizer/", "_averages/")) and "seed_generator" not in name:
             stored[name] = Stored(tuple(entry.shape), partial(_read, path, name))
 

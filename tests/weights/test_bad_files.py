@@ -116,7 +116,9 @@ def _replace_kernel(folder, **new):
         names = []
         file.visit(lambda name: names.append(name) if name.endswith("classifier/kernel:0") else None)
         del file[names[0]]
-        file.create_dataset(names[0], **new)
+        made = file.create_dataset(names[0], **new)
+        if "data" not in new:
+            made[(0,) * len(made.shape)] = 1.0  # or else the file has no numbers for it
 
 
 @KERAS_BERT

@@ -100,3 +100,21 @@ def test_architectures_of_a_hugging_face_folder(tmp_path, value):
     config.write_text(json.dumps(json.loads(config.read_text()) | {"architectures": value}))
     with pytest.raises(ValueError, match=r"does not say what its head.*Received: architectures="):
         keras_bert.load(tmp_path / "model")
+
+
+def test_a_keras_file_that_unpacks_to_far_more(tmp_path):
+    with zipfile.ZipFile(tmp_path / "model.keras", "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("config.json", b" " * (65 << 20))
+    with pytest.raises(ValueError, match=r"model.keras is damaged.*unpacks to 68157440 bytes"):
+        keras_bert.load(tmp_path / "model.keras")
+
+
+def test_a_dataset_without_its_numbers(folder):
+    """HDF5 reads as many zeros as its shape says."""
+    with h5py.File(folder / "model.weights.h5", "a") as file:
+        del file["layers/position_embedding/vars"]["0"]
+        file["layers/position_embedding/vars"].create_dataset("0", shape=(10**9, 8), dtype="f4")
+    with pytest.raises(
+        ValueError, match=r"position_embedding/vars/0 without its numbers.*Received: a dataset of 8000000000"
+    ):
+        keras_bert.load(folder)

@@ -167,6 +167,14 @@ def test_prefixes_of_models_around_it(tmp_path, prefix):
     small.assert_equal_arrays(expected, read(folder).weights)
 
 
+def test_tensors_larger_than_their_data(tmp_path):
+    folder = folder_of(tmp_path / "model", bert_of_theirs())
+    (folder / "model.safetensors").unlink()
+    torch.save({"x": torch.zeros(1).expand(10**9, 8)}, folder / "pytorch_model.bin")
+    with pytest.raises(ValueError, match="Received: tensors that are larger than their data: x"):
+        read(folder)
+
+
 def test_complex_weights(tmp_path):
     model = bert_of_theirs()
     folder = folder_of(tmp_path / "model", model)
