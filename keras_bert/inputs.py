@@ -122,7 +122,7 @@ def check_length(length: int | None, positions: int) -> None:
 
 
 def _check_range(name: str, ids: Any, size: int, remedy: str) -> None:
-    if not kernels.is_concrete(ids) or 0 in ids.shape:
+    if not kernels.is_concrete(ids) or 0 in np.shape(ids):
         return
     values = ops.convert_to_numpy(ids)
     low, high = values.min(), values.max()
