@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 
 def check_at_least(options: Any, least: int, *names: str) -> None:
     """Raise an error for an option below `least`.
@@ -28,3 +30,9 @@ def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
     """Raise an error for a value that is not one of the choices."""
     if value not in choices:
         raise ValueError(f"`{name}` must be one of {', '.join(choices)}. Received: {name}={value!r}")
+
+
+def check_flag(name: str, value: Any) -> None:
+    """Raise an error for a value that is not True or False, such as the text "no", which counts as true."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"`{name}` must be True or False. Received: {name}={value!r}")

@@ -10,7 +10,7 @@ import numpy as np
 from keras import ops
 
 from keras_bert.bert import Bert
-from keras_bert.checks import check_choice
+from keras_bert.checks import check_choice, check_flag
 from keras_bert.tasks.columns import check_lengths, column, count_of, numbers, weights
 from keras_bert.tasks.heads import check_bert
 from keras_bert.tasks.labelled_rows import LabelledRows, packer_of
@@ -75,6 +75,7 @@ class SentenceEmbedder(Task):
         own = bert.pooling.pooling if bert.pooling else "mean"
         pooling = own if pooling is None else pooling
         check_choice("pooling", pooling, POOLING)
+        check_flag("normalize", normalize)
         vectors = features(bert, (-1,), "concat", pooling, normalize)  # [B, H]
         super().__init__(bert, bert.input, vectors, name=name)
 

@@ -9,6 +9,7 @@ import numpy as np
 from keras import ops
 
 from keras_bert.bert import Bert
+from keras_bert.checks import check_flag
 from keras_bert.layers.norm import Dropout
 from keras_bert.tasks.columns import as_batch
 from keras_bert.tasks.heads import check_bert, head_layer
@@ -120,6 +121,7 @@ class TextClassifier(LongTextTask):
         name: str | None = None,
     ) -> None:
         check_bert(bert)
+        check_flag("multi_label", multi_label)
         labels = check_labels(labels, least=1 if multi_label else 2)
         inputs, vectors = text_vectors(bert, long, pool)
 

@@ -59,7 +59,7 @@ def word_limit(folder: Path) -> int:
     """The most characters of a word in tokenizer.json, or else in transformers' own tokenizer."""
     model = read_json(folder / FAST_TOKENIZER).get("model")
     limit = model.get("max_input_chars_per_word", THEIR_LIMIT) if isinstance(model, dict) else THEIR_LIMIT
-    if not isinstance(limit, int) or not 1 <= limit <= MAX_CHARACTERS:
+    if type(limit) is not int or not 1 <= limit <= MAX_CHARACTERS:
         _refuse(folder, f"words have at most {MAX_CHARACTERS} characters", f"max_input_chars_per_word={limit!r}")
     return limit
 

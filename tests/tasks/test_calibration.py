@@ -181,6 +181,7 @@ def test_too_few_rows_are_reported(caplog):
         ({"abstain_below": 0.5, "multi_label": True}, "`abstain_below` works only without multi_label, where"),
         ({"abstain_below": 50}, "between 0 and 1"),
         ({"temperature": 0}, "`temperature` must be above 0"),
+        ({"multi_label": "no"}, "`multi_label` must be True or False. Received: multi_label='no'"),
     ],
 )
 def test_refused(options, message):

@@ -43,6 +43,8 @@ def test_embed_is_that_of_the_bert(pooling, normalize):
     assert task.predict((TEXTS, TEXTS)).shape == (4, 2, 8)
     with pytest.raises(ValueError, match="pooling='middle'"):
         SentenceEmbedder(bert, "middle")
+    with pytest.raises(ValueError, match="normalize='no'"):
+        SentenceEmbedder(bert, normalize="no")
 
 
 def test_the_limit_is_that_of_the_preprocessor():

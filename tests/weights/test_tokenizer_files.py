@@ -104,9 +104,10 @@ def test_the_limit_of_the_length_of_words(tmp_path, minilm):
 def test_a_folder_without_tokenizer_json_has_the_limit_of_transformers(tmp_path):
     folder = folder_of(tmp_path / "model", bert_of_theirs())
     assert read(folder).text_settings == {"max_word_length": 100}
-    (folder / "tokenizer.json").write_text('{"model": {"max_input_chars_per_word": 1000}}')
-    with pytest.raises(ValueError, match=r"at most 200 characters.*Received: max_input_chars_per_word=1000"):
-        read(folder)
+    for wrong in (1000, True):
+        (folder / "tokenizer.json").write_text(json.dumps({"model": {"max_input_chars_per_word": wrong}}))
+        with pytest.raises(ValueError, match=rf"at most 200 characters.*Received: max_input_chars_per_word={wrong}"):
+            read(folder)
 
 
 def test_convert_keeps_the_limit_or_lists_it(tmp_path):
