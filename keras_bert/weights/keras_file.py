@@ -1,5 +1,7 @@
 """.keras files of a `Bert`, a task or a `Pretrainer`."""
 
+import json
+import math
 import re
 import zipfile
 import zlib
@@ -11,9 +13,10 @@ from typing import Any
 import keras
 
 from keras_bert.bert import Bert
+from keras_bert.config import BertConfig
 from keras_bert.storage import most_unpacked, only_file
 from keras_bert.weights.checkpoint import Checkpoint
-from keras_bert.weights.tables import finite
+from keras_bert.weights.tables import encoder_shapes, finite
 from keras_bert.weights.weights_h5 import WEIGHTS
 
 _DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, AttributeError, IndexError, RuntimeError, TypeError, ValueError)
@@ -42,9 +45,7 @@ def read_keras(path: Path, compile: bool = True) -> Any:
         if not zipfile.is_zipfile(path):
             raise zipfile.BadZipFile(f"not a zip file ({path.stat().st_size} bytes)")
         with zipfile.ZipFile(path) as archive:
-            size, most = sum(member.file_size for member in archive.infolist()), most_unpacked(path)
-        if size > most:
-            raise zipfile.BadZipFile(f"a zip that unpacks to {size} bytes, where {most} is the limit")
+            _check_size(archive, most_unpacked(path))
         model = keras.models.load_model(path, compile=compile)
     if not isinstance(getattr(model, "bert", model), Bert):
         raise ValueError(
@@ -54,6 +55,26 @@ def read_keras(path: Path, compile: bool = True) -> Any:
     for variable in model.weights:
         finite(variable.path, keras.ops.convert_to_numpy(variable), path)
     return model
+
+
+def _check_size(archive: zipfile.ZipFile, most: int) -> None:
+    """Refuse a file that needs far more memory than it has data, before anything is unpacked or built."""
+    size = sum(member.file_size for member in archive.infolist())
+    if size > most:
+        raise zipfile.BadZipFile(f"a zip that unpacks to {size} bytes, where {most} is the limit")
+    for config in _bert_configs(json.loads(archive.read("config.json"))):
+        parameters = sum(math.prod(shape) for shape in encoder_shapes(config).values())
+        if parameters > 4 * size:  # int4 has two in a byte
+            raise zipfile.BadZipFile(f"a config of {parameters} parameters, with weights of at most {size} bytes")
+
+
+def _bert_configs(value: Any) -> Iterator[BertConfig]:
+    """The configs of encoders that are anywhere in a model's config."""
+    if isinstance(value, dict) and value.keys() >= {"vocab_size", "hidden_size", "num_hidden_layers"}:
+        yield BertConfig(**value)
+    elif isinstance(value, dict | list):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from _bert_configs(part)
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """Damaged files that fuzzing found (tests/hostile): one clear error each."""
 
 import json
+import re
 import zipfile
 
 import h5py
@@ -58,6 +59,10 @@ def _member(name, edited):
     return lambda members: members.update({name: edited(members[name])})
 
 
+def _with_huge_vocabulary(config):
+    return re.sub(rb'("vocab_size": )\d+', rb"\g<1>10000000", config)
+
+
 @pytest.mark.parametrize(
     ("edit", "received"),
     [
@@ -70,6 +75,7 @@ def _member(name, edited):
         (_config(labels=["a", "b", "c"]), r"<Dense name=classifier.*value.shape=\(8, 2\)"),
         (_config(labels=["a", "a"]), "`labels` must be different names"),
         (_config(labels=5), "`labels` must be names.*labels=5"),
+        (_member("config.json", _with_huge_vocabulary), "a config of 80000"),
         (_config(changed_layers=5), "'int' object has no attribute 'items'"),
     ],
 )
