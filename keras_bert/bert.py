@@ -25,7 +25,7 @@ class Bert(Model):
     """BERT's encoder (Devlin et al. 2018): a functional model from the dict of `INPUTS` to a dict of outputs.
 
     Outputs: `pooled_output` [B, H], also called `default`; `sequence_output` [B, S, H]; `encoder_outputs`, a list with
-    [B, S, H] of each block. The vectors at masked positions are zero.
+    [B, S, H] of each block. The vectors at padding are zero.
 
     The layers keep these names: `word_embeddings`, `position_embeddings`, `type_embeddings`, `embeddings_norm`,
     `pooler`, and for each block i `layer_{i}_attention_qkv`, `layer_{i}_attention`, `layer_{i}_attention_output`,

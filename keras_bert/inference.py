@@ -1,4 +1,4 @@
-"""`inference`: ask a model by the engine that is fastest for it, with the weights as they are now."""
+"""`inference`: a model's answers from the engine that is fastest for it."""
 
 import importlib.util
 import inspect
@@ -19,7 +19,7 @@ _TRAINS = ("fit", "compile", "train_on_batch", "quantize", "enable_lora", "load_
 
 
 def inference(model: Any, engine: str = "auto", dtype: str = "float32") -> "Inference":
-    """A model to ask: it has the methods of the `Bert`, task or `Pretrainer`, and answers by another engine.
+    """An object with the model's answer methods, such as `classify` and `embed`, which run on the chosen engine.
 
     ONNX Runtime gets the weights once, before the first answer. After further training, call `inference` again.
 

@@ -23,7 +23,7 @@ def check_labels(labels: Any, least: int = 2) -> tuple[str, ...]:
         raise TypeError(f"`labels` is a set, which has no order. Write a tuple of names. Received: labels={labels!r}")
     if isinstance(labels, Mapping):
         raise TypeError(
-            "`labels` is a dict, of which names and ids could be confused. Write a tuple of names in the order of "
+            "`labels` is a dict, so it is unclear which side has the names. Write a tuple of names in the order of "
             f"their ids. Received: labels={labels!r}"
         )
     whole = (int, np.integer)

@@ -39,13 +39,17 @@ BEST = {"pairs": "mrr", "scores": "spearman", "labels": "neighbour_accuracy"}
 class SentenceEmbedder(Task):
     """A vector [B, H] for each text, as `bert.embed` returns it, trained on pairs, scores, labels or plain texts.
 
-    What is passed to `fit` decides what is learned: `fit((queries, positives))` and `fit((queries, positives,
-    negatives))` that each query is closest to its positive; `fit((a, b), scores)` that cosines are the scores;
-    `fit(texts, labels)` that texts of one label are close; `fit(texts)` that a text is closest to itself under another
-    dropout (SimCSE, Gao et al. 2021). `evaluate` and validation accept the same, and need not have the form of the
-    training: (a, b) with scores gives Spearman's correlation, pairs give recall and mean reciprocal rank (mrr), labels
-    the share of texts whose nearest neighbour has the same label. Held-out pairs without scores are the tuple
-    `((queries, positives), None)`. Texts are truncated to the preprocessor's seq_length.
+    The arguments of `fit` decide what is learned:
+
+    - `fit((queries, positives))` and `fit((queries, positives, negatives))`: each query is closest to its positive.
+    - `fit((a, b), scores)`: the cosine of each pair is its score.
+    - `fit(texts, labels)`: texts of one label are close.
+    - `fit(texts)`: each text is closest to itself under another dropout (SimCSE, Gao et al. 2021).
+
+    `evaluate` and validation accept all but the last, in any form: (a, b) with scores gives Spearman's correlation;
+    pairs give recall and mean reciprocal rank (mrr); labels give the share of texts whose nearest neighbour has the
+    same label. Held-out pairs without scores are the tuple `((queries, positives), None)`. Texts are truncated to the
+    preprocessor's seq_length.
 
     Args:
         pooling: "mean", "cls" or "max"; None is the Bert's own pooling, or else the mean.

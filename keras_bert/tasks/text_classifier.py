@@ -40,8 +40,8 @@ from keras_bert.text.tensors import arrays, tf
 class Classification:
     """The most likely label of a text with its probability, and the probability of each label.
 
-    label: None if the classifier has `abstain_below`, and no label is as likely as that.
-    thresholds: of the labels, for texts that can have several; 0.5 where it has none.
+    label: None if its probability is below the classifier's `abstain_below`.
+    thresholds: with `multi_label`, the threshold of each label; a label without one has 0.5.
 
     >>> Classification("good", 0.9, {"bad": 0.6, "good": 0.9}).above(0.7)
     ('good',)
@@ -69,15 +69,16 @@ class TextClassifier(LongTextTask):
     Args:
         labels: names, in the order of the logits.
         multi_label: whether a text can have several labels.
-        long: how a text is read that is longer than the preprocessor's seq_length. "truncate" reads its first pieces;
-            "head-tail" the first quarter and the last three quarters of what fits (Sun et al. 2019, "How to Fine-Tune
-            BERT for Text Classification"); "windows" all of a single text, in windows of seq_length pieces that overlap
-            by a quarter, whose vectors are pooled. The inputs are then [B, K, S], K windows for each text.
+        long: how to read texts longer than the preprocessor's seq_length. "truncate" reads the first pieces;
+            "head-tail" the first and the last pieces: a quarter of seq_length from the beginning, the rest from the end
+            (Sun et al. 2019, "How to Fine-Tune BERT for Text Classification"); "windows" all of a single text, in
+            windows of seq_length pieces that overlap by a quarter, and pools their vectors. The inputs are then
+            [B, K, S], K windows for each text.
         pool: of windows: "mean", "max", or "attention", a mean with learned weights.
         max_windows: in training, read at most this many windows of a text, spread evenly over it. Answers read all.
         temperature: what logits are divided by, so that probabilities are right as often as they say; see `calibrate`.
-        thresholds: with `multi_label`, the probability from which a text has a label, for each label; by default 0.5.
-        abstain_below: return None, "" in an export, in place of a label that is less likely than this.
+        thresholds: with `multi_label`, the lowest probability at which a text has a label, for each label; 0.5 if None.
+        abstain_below: return None (in an export, "") if the most likely label has a probability below this.
         other_columns: numbers and categories that the head reads beside the text; see `OtherColumns`.
         freeze: train only the head.
 

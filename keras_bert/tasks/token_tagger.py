@@ -40,9 +40,9 @@ logger = logging.getLogger("keras_bert")
 class TokenTagger(Task):
     """A Dense layer on each token (Devlin et al. 2018, section 5.3): logits [B, S, C].
 
-    `x` is a column of texts, or of lists of words, which stay words. `y` has a list for each row: for words, a label
-    (name or id) for each word; for texts, entities, each a tuple (start, end, type) in characters or an `Entity`. A
-    text longer than the model is read in parts.
+    `x` is a column of texts, or of lists of words. `y` has a list for each row: for words, a label (name or id) for
+    each word; for texts, entities, each a tuple (start, end, type) in characters or an `Entity`. A text longer than the
+    preprocessor's seq_length is read in parts.
 
     The first piece of a unit carries its label; its other pieces have weight 0. A unit is a word; texts are split into
     words at white space and punctuation. With unit="piece" each piece is a unit, for languages such as Korean, whose
@@ -53,8 +53,8 @@ class TokenTagger(Task):
         labels: in the order of the logits. O, B-PER, I-PER (BIO; also BIOES and IO) are labels of entities; any others,
             such as NOUN, are a tag for each word.
         unit: "word" or "piece".
-        whole_words: a period, hyphen, & or slash between letters is a part of a word in a text too, as in annotated
-            files: U.N. is one word. `fit` on lists of words sets it.
+        whole_words: in a text, keep words such as U.N., Jean-Luc and AT&T whole, as annotated files do. `fit` on lists
+            of words turns it on.
         freeze: train only the head.
 
     >>> import keras_bert
@@ -242,7 +242,10 @@ class TokenTagger(Task):
     # === Answers ===
 
     def tag(self, texts: Any, batch_size: int = 32) -> Any:
-        """A list of `Entity` for each text, or the one list for one text; tags make each word an `Entity`.
+        """For one text a list of `Entity`, for a column a list of such lists.
+
+        If the labels are tags of words, such as NOUN, each word is an `Entity`.
+
 
         Characters are those of the text as given; for a list of words, of `" ".join(words)`. A list of strings is a
         list of texts, so put the words of one text in a list: `[["Anna", "ran"]]`.
@@ -309,7 +312,7 @@ class TokenTagger(Task):
     def signatures(self, logits: Logits, seq_length: int) -> dict[str, Signature]:
         """`type`, `text`, `start`, `end`, `score`, each [B, E], of which the first `count` [B] are entities.
 
-        `truncated`, which every task has, is false: a text that is longer than the model is read in parts.
+        `truncated`, which every task has, is false: a text longer than `seq_length` is read in parts.
         """
         preprocessor = self.bert.preprocessor
         packer = replace(preprocessor.packer, max_length=seq_length)

@@ -228,8 +228,8 @@ def unpack(archive: Path, folder: Path, hashes: dict[str, str], name: str | os.P
                     )
     except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:  # RuntimeError: it has a password
         raise ValueError(
-            f"{name} is damaged, incomplete, has a password or is no zip. Download it again; if KERAS_BERT_MIRROR is "
-            f"set, use another mirror. Received: {error}"
+            f"{name} is damaged, incomplete, has a password or is not a zip. Download it again; if KERAS_BERT_MIRROR "
+            f"is set, use another mirror. Received: {error}"
         ) from None
 
 

@@ -56,7 +56,8 @@ def load(
         weights: False returns the architecture with random weights; for a name this needs no network, and there is no
             vocabulary.
         dtype: a Keras policy, such as "bfloat16" for inference or "mixed_bfloat16" for training.
-        seq_length: of the preprocessor, at most the model's positions; its attribute can be set later.
+        seq_length: of the preprocessor, at most the model's number of positions. To change it later, set
+            `bert.preprocessor.seq_length`.
         cache_dir: where downloads are kept; by default KERAS_BERT_HOME, or else a folder in Keras's own.
         local_only: never use the network.
 
@@ -125,7 +126,7 @@ def _nothing_at(source: str) -> ValueError:
         )
     if len(Path(source).parts) > 1:
         return ValueError(
-            "`source` is a path at which there is no file or folder"
+            "There is no file or folder at `source`"
             f"{'; ~ is not expanded' if source.startswith('~') else ''}. Correct it, or use a name from "
             f"keras_bert.list_models() or hf://org/name. Received: {shown}"
         )

@@ -30,7 +30,7 @@ def stored_weights(path: Path) -> dict[str, Stored]:
             )
         if entry.shape is None or entry.dtype.kind not in "fiub":  # empty; strings, references, complex numbers, pairs
             raise ValueError(
-                f"{path} has {name}, which is no array of numbers. Save the model again, in float32. "
+                f"{path} has {name}, which is not an array of numbers. Save the model again, in float32. "
                 f"Received: {'an empty dataset' if entry.shape is None else entry.dtype}"
             )
         if entry.size and not entry.id.get_storage_size():

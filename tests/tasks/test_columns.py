@@ -241,7 +241,7 @@ def test_bad_columns():
         TextClassifier(small_bert(), labels=("a", "a"))
     with pytest.raises(TypeError, match="is a set, which has no order"):
         TextClassifier(small_bert(), labels={"a", "b"})
-    with pytest.raises(TypeError, match="is a dict, of which names and ids could be confused"):
+    with pytest.raises(TypeError, match="is a dict, so it is unclear which side has the names"):
         TextClassifier(small_bert(), labels={0: "a", 1: "b"})
     with pytest.raises(ValueError, match="has an empty name"):
         TextClassifier(small_bert(), labels=("", "b"))

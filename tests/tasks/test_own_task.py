@@ -51,7 +51,7 @@ class Scorer(Mood):
 
 def test_a_bert_is_no_task(tmp_path):
     small_bert().save(tmp_path / "bert.keras")
-    with pytest.raises(ValueError, match=r"bert.keras holds no task, but a Bert. Name the folder"):
+    with pytest.raises(ValueError, match=r"bert.keras holds a Bert, not a task. Name the folder"):
         FinishedTask.load(tmp_path / "bert.keras")
 
 

@@ -88,7 +88,7 @@ def test_a_model_config_that_keras_does_not_write(folder, config):
 def test_texts_in_place_of_numbers(folder):
     with h5py.File(folder / "bert.h5", "r+") as file:
         file["model_weights/label/name"] = "__import__('os').system('true')"
-    _assert_refused(folder, "no array of numbers")
+    _assert_refused(folder, "not an array of numbers")
 
 
 CLASSIFIER = pytest.mark.parametrize("folder", [("transformers_tf", "SequenceClassification")], indirect=True)
@@ -100,7 +100,7 @@ CLASSIFIER = pytest.mark.parametrize("folder", [("transformers_tf", "SequenceCla
 )
 def test_other_datasets_in_place_of_numbers(folder, data):
     _replace_kernel(folder, data=data)
-    _assert_refused(folder, r"tf_model\.h5 has \S*classifier/kernel:0, which is no array of numbers")
+    _assert_refused(folder, r"tf_model\.h5 has \S*classifier/kernel:0, which is not an array of numbers")
 
 
 @CLASSIFIER

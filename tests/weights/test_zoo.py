@@ -80,8 +80,8 @@ def test_unknown_name_lists_close_ones():
 @pytest.mark.parametrize(
     ("source", "error"),
     [
-        ("films/none", "no file or folder. Correct it"),
-        ("~/films/none", "no file or folder; ~ is not expanded. Correct it"),
+        ("films/none", "no file or folder at `source`. Correct it"),
+        ("~/films/none", "no file or folder at `source`; ~ is not expanded. Correct it"),
         ("https://huggingface.co/klue/bert-base/tree/main", "address of a web page. Write hf://klue/bert-base to"),
         ("hf://", "is written hf://org/name.*Received: 'hf://'"),
         ("hf://a/b/c/d", "is written hf://org/name.*Received: 'hf://a/b/c/d'"),

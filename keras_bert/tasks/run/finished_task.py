@@ -43,7 +43,7 @@ class FinishedTask:
         task = read_keras(path, compile=False)
         if not isinstance(task, Task):
             raise ValueError(
-                f"{path} holds no task, but a {type(task).__name__}. Name the folder of a run of "
+                f"{path} holds a {type(task).__name__}, not a task. Name the folder of a run of "
                 f"`keras-bert finetune`, or the .keras file of a task. Received: {str(source)!r}"
             )
         settings = FinetuneSettings.from_json(record) if record.is_file() else None

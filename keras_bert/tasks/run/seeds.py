@@ -79,7 +79,7 @@ def _check_average(settings: FinetuneSettings) -> None:
     """Refuse settings whose runs have no average of weights."""
     if settings.lora is not None:
         raise ValueError(
-            "Runs with LoRA cannot be averaged, since the average of its factors does not give the average of the "
+            "Runs with LoRA cannot be averaged, since the average of the LoRA factors does not give the average of the "
             f"weights. Leave out --average or --lora. Received: average=True, lora={settings.lora}"
         )
     if settings.calibrate:
