@@ -82,6 +82,8 @@ def application(
             raise Overloaded("The server is short of memory (--memory-limit). Try again later.")
         if body is None:
             raise HTTPException(413, f"A body may have at most {MAX_BODY} bytes. Send fewer or shorter texts.")
+        if (coding := request.headers.get("content-encoding", "identity")) != "identity":
+            raise HTTPException(415, f"Send the body without compression. Received: Content-Encoding: {coding}")
         read, write = _VERBS[verb]
         wanted = read(body, versions[version].signatures, MAX_ROWS)
         del body

@@ -2,6 +2,7 @@
 
 import base64
 import contextlib
+import gzip
 import http.client
 import importlib.util
 import json
@@ -276,6 +277,15 @@ def test_methods(server, method, path, status, allowed):
         assert (answer.status, answer.headers["Allow"]) == (status, allowed)
         said = answer.read()
     assert not said if method == "HEAD" else f"Received: {method}" in json.loads(said)["error"]
+
+
+@pytest.mark.network
+def test_a_compressed_body(server):
+    with contextlib.closing(http.client.HTTPConnection("127.0.0.1", server.port)) as connection:
+        connection.request("POST", PREDICT, gzip.compress(b'{"instances": ["w1"]}'), {"Content-Encoding": "gzip"})
+        answer = connection.getresponse()
+        assert answer.status == 415
+        assert "without compression. Received: Content-Encoding: gzip" in json.loads(answer.read())["error"]
 
 
 @pytest.mark.network
