@@ -35,9 +35,8 @@ def convert(
 ) -> Conversion:
     """Write `source` as `to` (hf, google, keras-hub or keras-bert) into a new folder.
 
-    The folder appears when what was written has been loaded again and compared. A head, or a setting of the tokenizer,
-    that the other format cannot hold is left out and listed. KerasHub's BERT cannot hold every architecture; an error
-    says what it lacks.
+    The folder appears when what was written has been loaded again and compared. A head or a setting that the other
+    format cannot hold is left out and listed. A model that KerasHub cannot compute is refused.
     """
     if to not in TARGETS:
         raise ValueError(f"`to` is not a format that can be written. Use one of {', '.join(TARGETS)}. Received: {to!r}")
