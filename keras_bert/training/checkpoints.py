@@ -88,10 +88,10 @@ class Checkpoints:
         ending = "/.ATTRIBUTES/VARIABLE_VALUE"
         theirs = {name.removesuffix(ending): tuple(shape) for name, shape in found.items() if name.endswith(ending)}
         ours = {f"{name}/{i}": tuple(x.shape) for name, some in self.variables.items() for i, x in enumerate(some)}
-        if {**theirs, **ours} != theirs:
+        if odd := [name for name, shape in ours.items() if theirs.get(name) != shape]:
             raise ValueError(
                 f"The checkpoint {path} is of another model or optimizer. Choose another directory. Received: "
-                f"{len(theirs)} variables, which do not match the {len(ours)} of this run"
+                f"{theirs.get(odd[0], 'nothing')} as the shape of {odd[0]}, which is {ours[odd[0]]} in this run"
             )
 
     def _remove_fragments(self) -> None:
