@@ -109,6 +109,11 @@ def sha256_of(path: str | os.PathLike) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def most_unpacked(path: str | os.PathLike) -> int:
+    """How many bytes a zip of weights may hold: weights hardly shrink, and little harm fits in 64 MiB."""
+    return 4 * os.path.getsize(path) + (64 << 20)
+
+
 def exists(path: str | os.PathLike) -> bool:
     return tf.io.gfile.exists(os.fspath(path)) if is_remote(path) else os.path.exists(path)
 
@@ -172,11 +177,6 @@ def _is_about(error: OSError, temporary: str | None) -> bool:
     if error.filename is None and not said.startswith("Could not "):  # else it is one of `errors_about`
         return True
     return temporary is not None and temporary in (said if error.filename is None else os.fsdecode(error.filename))
-
-
-def most_unpacked(path: str | os.PathLike) -> int:
-    """How many bytes a zip of weights may hold: weights hardly shrink, and little harm fits in 64 MiB."""
-    return 4 * os.path.getsize(path) + (64 << 20)
 
 
 _SPACE = "Free some space, check the permissions, or choose another path."

@@ -246,7 +246,6 @@ class TokenTagger(Task):
 
         If the labels are tags of words, such as NOUN, each word is an `Entity`.
 
-
         Characters are those of the text as given; for a list of words, of `" ".join(words)`. A list of strings is a
         list of texts, so put the words of one text in a list: `[["Anna", "ran"]]`.
         """

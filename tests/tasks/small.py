@@ -38,6 +38,9 @@ CONFIG = BertConfig(
 )
 NO_DROPOUT = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
 TEXTS = ["the film was good .", "bad", "the film was bad , the film was bad .", "good good good"]
+QUERIES = ["good", "bad", "rome", "anna"]
+POSITIVES = ["the film was good", "the film was bad", "lives in rome", "who lives"]
+NEGATIVES = ["bad", "good", "the film", "the film was good"]
 PAIRS = (TEXTS, ["good", "the film was bad", "bad", "film"])
 QUESTIONS = (["where lives anna?", "who lives in rome?"], ["Anna lives in Rome.", "Anna lives in Rome."])
 # Without "windows", a classifier whose inputs have another rank.
