@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from keras_bert.tasks.columns import is_missing, not_negative, rows_of
+from keras_bert.tasks.columns import is_missing, rows_of
 from keras_bert.tasks.readers import Rows
+from keras_bert.tasks.value_columns import not_negative
 from keras_bert.wording import listed
 
 

@@ -12,7 +12,8 @@ import keras
 import numpy as np
 
 from keras_bert.layers.column_vector import ColumnVector
-from keras_bert.tasks.columns import category_column, named_columns, numbers
+from keras_bert.tasks.columns import named_columns
+from keras_bert.tasks.value_columns import category_column, numbers
 from keras_bert.text.tensors import tf
 
 logger = logging.getLogger("keras_bert")

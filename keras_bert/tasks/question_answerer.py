@@ -12,7 +12,7 @@ import numpy as np
 from keras import ops
 
 from keras_bert.bert import Bert
-from keras_bert.tasks.columns import check_lengths, column, rows_of, two_columns, weights
+from keras_bert.tasks.columns import check_lengths, column, rows_of, two_columns
 from keras_bert.tasks.decoding.answer_spans import answer_spans, token_spans, true_texts
 from keras_bert.tasks.decoding.decode_answers import MAX_ANSWER_LENGTH, answer_decoder, decode_answers
 from keras_bert.tasks.decoding.in_batches import in_batches
@@ -24,6 +24,7 @@ from keras_bert.tasks.reports.findings import Findings, text_columns
 from keras_bert.tasks.reports.span_findings import answer_findings
 from keras_bert.tasks.signature import Logits, Signature, strings
 from keras_bert.tasks.task import Task
+from keras_bert.tasks.value_columns import weights
 from keras_bert.text.tensors import tf
 
 logger = logging.getLogger("keras_bert")

@@ -11,7 +11,7 @@ from keras import ops
 
 from keras_bert.bert import Bert
 from keras_bert.checks import check_choice, check_flag
-from keras_bert.tasks.columns import check_lengths, column, count_of, numbers, weights
+from keras_bert.tasks.columns import check_lengths, column, count_of
 from keras_bert.tasks.heads import check_bert
 from keras_bert.tasks.labelled_rows import LabelledRows, packer_of
 from keras_bert.tasks.losses import LOSSES, SentenceLoss
@@ -25,6 +25,7 @@ from keras_bert.tasks.reports.number_findings import sentence_findings
 from keras_bert.tasks.sentence_rows import SentenceRows, form_of, make_targets
 from keras_bert.tasks.signature import Logits, Signature
 from keras_bert.tasks.task import Task
+from keras_bert.tasks.value_columns import numbers, weights
 from keras_bert.text.tokenized_rows import pieces
 from keras_bert.vectors import Pooling, features
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from keras_bert.tasks.columns import is_missing, numbers, rows_of
+from keras_bert.tasks.columns import is_missing, rows_of
 from keras_bert.tasks.labelled_rows import LabelledRows
+from keras_bert.tasks.value_columns import numbers
 from keras_bert.text.tensors import tf
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from keras_bert.bert import Bert
 from keras_bert.checks import check_choice
 from keras_bert.layers.norm import Dropout
-from keras_bert.tasks.columns import check_lengths, rows_of, weights
+from keras_bert.tasks.columns import check_lengths, rows_of
 from keras_bert.tasks.decoding.decode_entities import decode_entities, entity_decoder, find_runs, scheme_of, types_of
 from keras_bert.tasks.decoding.entities import Entity, Run, encode, has_entities, span_of, stray_label
 from keras_bert.tasks.decoding.entity_table import entity_table
@@ -29,6 +29,7 @@ from keras_bert.tasks.reports.findings import Findings
 from keras_bert.tasks.reports.span_findings import entity_findings
 from keras_bert.tasks.signature import Logits, Signature, strings
 from keras_bert.tasks.task import Task
+from keras_bert.tasks.value_columns import weights
 from keras_bert.text.row_ids import row_ids
 from keras_bert.text.tensors import tf
 

@@ -1,0 +1,77 @@
+"""The columns of numbers, weights and categories that users pass, in one type. Errors name the row."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from keras_bert.tasks.columns import check_lengths, is_missing, rows_of
+
+LARGEST = float(np.finfo("float32").max)
+
+
+def numbers(values: Any, what: str) -> np.ndarray:
+    """A column of finite numbers, float32 [n]."""
+    rows = rows_of(values, what)
+    for row, value in enumerate(rows):
+        if isinstance(value, str | bytes):
+            raise ValueError(f"The {what} at row {row} is a string. Convert it with float(). Received: {value!r}")
+        if np.ndim(value) or not abs(_as_float(value)) <= LARGEST:
+            raise ValueError(
+                f"The {what} at row {row} is not a finite float32 number. Correct it, or drop the row. Received: "
+                f"{value!r}"
+            )
+    return np.array(rows, "float32")
+
+
+def _as_float(value: Any) -> float:
+    """NaN for what is no number, such as a date."""
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
+
+
+def category_of(value: Any) -> str | None:
+    """A category as a name, "" if it is missing; None for a value that is neither a name nor a whole number.
+
+    >>> category_of("red"), category_of(7), category_of(7.0), category_of(None), category_of(0.5)
+    ('red', '7', '7', '', None)
+    """
+    if is_missing(value):
+        return ""
+    if isinstance(value, bytes):
+        value = value.decode("utf-8", "replace")
+    if isinstance(value, float) and value.is_integer():  # as pandas has a column with gaps
+        value = int(value)
+    return str(value).strip() if isinstance(value, str | int) else None
+
+
+def category_column(values: Any, what: str) -> list[str]:
+    """A column of categories as names."""
+    rows = rows_of(values, what)
+    found = [category_of(value) for value in rows]
+    if None in found:
+        row = found.index(None)
+        raise TypeError(
+            f"The {what} at row {row} is neither a name nor a whole number. Convert it with str(). Received: "
+            f"{rows[row]!r}"
+        )
+    return [category or "" for category in found]
+
+
+def weights(sample_weight: Any, count: int) -> np.ndarray:
+    """The weight of each example, float32 [n]; 1 if none is given."""
+    if sample_weight is None:
+        return np.ones(count, "float32")
+    found = not_negative(sample_weight, "sample weight")
+    check_lengths(examples=range(count), weights=found)
+    return found
+
+
+def not_negative(values: Any, what: str) -> np.ndarray:
+    """A column of finite numbers of 0 or more, float32 [n]."""
+    found = numbers(values, what)
+    if (found < 0).any():
+        raise ValueError(f"A {what} is below 0. To leave an example out, give it 0. Received: {found.min()}")
+    return found
