@@ -94,8 +94,8 @@ class BertConfig:
             )
         if self.hidden_act not in _ACTIVATIONS:
             raise ValueError(
-                f"`hidden_act` must be one of {', '.join(_ACTIVATIONS)}, the two forms of GELU; BERT has no other "
-                "activation. A file may also have 'gelu', whose form BertConfig.from_json chooses. "
+                f"`hidden_act` must be {' or '.join(_ACTIVATIONS)}, the two forms of GELU. In a config file it may "
+                "also be 'gelu'. A model with another activation is not a BERT. "
                 f"Received: hidden_act={self.hidden_act!r}"
             )
 

@@ -119,7 +119,7 @@ def test_config_of_transformers(tmp_path):
         (json.dumps({**GOOGLE, "position_embedding_type": "relative_key"}), "relative positions"),
         (
             json.dumps({**GOOGLE, "hidden_act": "swish"}),
-            r"config\.json: `hidden_act` must be one of gelu_tanh, gelu_erf",
+            r"config\.json: `hidden_act` must be gelu_tanh or gelu_erf",
         ),
         (json.dumps({**GOOGLE, "hidden_size": "768"}), r"config\.json: `hidden_size` must be of type int"),
     ],
@@ -139,7 +139,7 @@ def test_bad_files(tmp_path, text, says):
         ({"vocab_size": 0}, "`vocab_size` must be above 0"),
         ({"num_hidden_layers": 10**9}, "`num_hidden_layers` must be at most 1000"),
         ({"layer_norm_eps": float("inf")}, "`layer_norm_eps` must be above 0 and finite"),
-        ({"hidden_act": "gelu"}, "`hidden_act` must be one of"),
+        ({"hidden_act": "gelu"}, "`hidden_act` must be gelu_tanh or"),
         ({"hidden_dropout_prob": 1.0}, "at least 0 and below 1"),
         ({"hidden_dropout_prob": True}, "type float"),
     ],

@@ -59,8 +59,10 @@ def parse(body: bytes, keys: set[str]) -> dict[str, Any]:
     """The object in a body, which may have these keys only."""
     try:
         data = json.loads(body)
-    except (ValueError, RecursionError) as error:
-        raise BadRequest(f"The body must be JSON in UTF-8. Received: {_first_line(error)}") from None
+    except RecursionError:
+        raise BadRequest(f"The body must be JSON that is not nested so deeply. Received: {len(body)} bytes") from None
+    except ValueError as error:  # broken JSON or UTF-8, or a number of thousands of digits
+        raise BadRequest(f"The body must be JSON in UTF-8. Received: {_first_line(error).split('; use')[0]}") from None
     if not isinstance(data, dict):
         raise BadRequest(f"The body must be an object, {{...}}. Received: {type(data).__name__}")
     if unknown := set(data) - keys:

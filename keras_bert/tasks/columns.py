@@ -10,6 +10,7 @@ import keras
 import numpy as np
 
 from keras_bert.inputs import INPUTS, OTHER_NAMES, renaming
+from keras_bert.text.texts import utf8
 
 
 def column(values: Any, what: str = "text") -> list[str]:
@@ -25,7 +26,9 @@ def column(values: Any, what: str = "text") -> list[str]:
             raise ValueError(f"The {what} at index {row} is missing. Drop the row, or write ''. Received: {text!r}")
         if isinstance(text, bytes):
             rows[row] = _decoded(text, f"{what} at index {row}")
-        elif not isinstance(text, str):
+        elif isinstance(text, str):
+            utf8(text, f" at index {row}")
+        else:
             raise TypeError(
                 f"The {what} at index {row} is not a string. For pairs, pass a tuple of two columns; convert any other "
                 f"value with str(). Received: {text!r}"

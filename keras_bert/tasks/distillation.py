@@ -62,8 +62,8 @@ def state_losses(weights: Distillation, teacher: Any, theirs: Any, student: Any,
     heads = [task.bert.config.num_attention_heads for task in (teacher, student)]
     if len(ours["qkv"]) != student.bert.config.num_hidden_layers:
         raise ValueError(
-            f"{type(student).__name__} runs its encoder more than once for a batch, but the losses `hidden`, "
-            "`attention` and `relations` compare single runs. Set all three to 0. Received: "
+            f"{type(student).__name__} runs its encoder more than once for a batch, and then the losses `hidden`, "
+            "`attention` and `relations` cannot be used. Set all three to 0. Received: "
             f"{len(ours['qkv'])} block outputs from {student.bert.config.num_hidden_layers} blocks"
         )
     if weights.hidden:

@@ -8,6 +8,7 @@ import numpy as np
 from keras_bert.tasks.columns import is_missing, rows_of
 from keras_bert.tasks.readers import Rows
 from keras_bert.tasks.value_columns import not_negative
+from keras_bert.text.texts import utf8
 from keras_bert.wording import listed
 
 
@@ -31,6 +32,8 @@ def check_labels(labels: Any, least: int = 2) -> tuple[str, ...]:
     names = tuple(str(name) if isinstance(name, whole) and not isinstance(name, bool) else name for name in labels)
     if not all(isinstance(name, str) for name in names):
         raise TypeError(f"`labels` must be strings or whole numbers. Convert them with str(). Received: labels={names}")
+    for name in names:
+        utf8(name, f", the label {name!r}")
     if "" in names:
         raise ValueError(f"`labels` has an empty name. Give every label a name. Received: labels={names}")
     if len(set(names)) < max(least, len(names)):

@@ -16,10 +16,10 @@ def as_texts(texts: Any) -> Any:
         return _checked(texts)
     texts = texts.numpy() if hasattr(texts, "numpy") else texts
     if isinstance(texts, str | bytes):
-        return tf.constant(_utf8(texts, ""), tf.string)
+        return tf.constant(utf8(texts, ""), tf.string)
     if getattr(texts, "ndim", 1) == 0:
         texts = texts.item()
-        return tf.constant(_utf8(texts, ""), tf.string)
+        return tf.constant(utf8(texts, ""), tf.string)
     if hasattr(texts, "element_spec"):
         raise TypeError(
             "Texts must not be a tf.data.Dataset here. Use dataset.map(preprocessor), or pass "
@@ -31,7 +31,7 @@ def as_texts(texts: Any) -> Any:
             f"Received: {type(texts).__name__} with the keys {', '.join(map(str, texts))}"
         )
     if isinstance(texts, Set) or not hasattr(texts, "__iter__"):
-        _utf8(texts, "")
+        utf8(texts, "")
     if getattr(texts, "ndim", 1) > 1:  # iterating over a DataFrame would return the names of its columns
         if hasattr(texts, "columns"):
             advice = "Pass table[name], or a tuple of two columns for pairs."
@@ -45,7 +45,7 @@ def as_texts(texts: Any) -> Any:
     try:
         column = [text if isinstance(text, bytes) else str.encode(text) for text in texts]
     except (TypeError, UnicodeEncodeError):
-        column = [_utf8(text, f" at index {index}") for index, text in enumerate(texts)]  # the error names the text
+        column = [utf8(text, f" at index {index}") for index, text in enumerate(texts)]  # the error names the text
     return tf.constant(column, tf.string, name="texts")
 
 
@@ -60,7 +60,8 @@ def _checked(texts: Any) -> Any:
     return texts
 
 
-def _utf8(text: Any, where: str) -> bytes:
+def utf8(text: Any, where: str) -> bytes:
+    """A text as UTF-8. `where` ends the error, such as " at index 3"."""
     if isinstance(text, bytes):
         return text
     if isinstance(text, list | tuple) and where:

@@ -137,8 +137,8 @@ class Checkpoint:
             kernel = ours["pooler/kernel"][0]
             kernel.assign(initializer(self.config)(kernel.shape, dtype=kernel.dtype))
             logger.warning(
-                "%s has no pooler. A new pooler is drawn at random, and until it is trained `pooled_output` means "
-                "nothing.",
+                "%s has no pooler, so a new one is drawn at random. Only `pooled_output` depends on it, and means "
+                "nothing until it is trained.",
                 self.source,
             )
 

@@ -27,13 +27,12 @@ def stored_weights(path: Path) -> dict[str, Stored]:
         with open(path, "rb") as file:
             unpacker = msgpack.Unpacker(file, ext_hook=partial(_array, path), **limits)
             _flatten(path, unpacker.unpack(), (), stored)
-            end = unpacker.tell()
-    except _Other:
-        raise
+            if (end := unpacker.tell()) != size:
+                raise _other(path, f"{size - end} bytes after {len(stored)} weights")
     except (ValueError, TypeError, msgpack.UnpackException) as error:
-        raise _other(path, str(error) or type(error).__name__) from None
-    if end != size:
-        raise _other(path, f"{size - end} bytes after the weights")
+        if not isinstance(error, _Other):
+            error = _other(path, f"{size} bytes, and in them {str(error) or type(error).__name__}")
+        raise ValueError(str(error)) from None
     return stored
 
 

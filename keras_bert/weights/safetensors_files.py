@@ -30,8 +30,10 @@ def stored_weights(folder: Path) -> dict[str, Stored]:
             f"{folder} has shards of a model, but not the index that names them, such as {WHOLE}.index.json. Download "
             f"it too. Received: {listed(shards)}"
         )
+    saved_model = folder / "saved_model" / "1"
+    instead = f"load its SavedModel, {saved_model}" if saved_model.is_dir() else "save the model again"
     raise ValueError(
-        f"{folder} is a HuggingFace folder without weights. Copy them into it, or save the model again. "
+        f"{folder} is a HuggingFace folder without weights. Copy them into it, or {instead}. "
         f"Received: none of {', '.join(WEIGHT_FILES)}"
     )
 

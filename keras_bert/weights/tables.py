@@ -225,16 +225,20 @@ def read(
     missing = [row.theirs for name in shapes for row in rows[name] if row.theirs not in stored]
     if missing:
         raise ValueError(
-            f"{source} lacks weights that its config calls for. Download or save it again, or correct the config. "
-            f"Missing: {listed(missing)}. Received: {len(stored)} weights"
+            f"{source} is damaged, or holds another model: it lacks weights that its config calls for. Download or "
+            f"save it again, or correct the config. Missing: {listed(missing)}. Received: {len(stored)} weights"
+            f"{f', such as {min(stored)}' if stored else ''}"
         )
     for name, shape in shapes.items():
         for row in rows[name]:
             found, expected = stored[row.theirs].shape, row.shape(shape, config)
             if tuple(found) != expected:
+                wrong = {size for size, other in zip(expected, found, strict=False) if size != other}
+                named = [f"{key}={value}" for key, value in vars(config).items() if value in wrong]
                 raise ValueError(
                     f"By the config and the other weights, {row.theirs} has the shape {list(expected)}, but not in "
-                    f"{source}. Correct the config, or get the weights that belong to it. Received: {list(found)}"
+                    f"{source}. Correct {' or '.join(named) or 'the sizes'} in the config, or get the weights that "
+                    f"belong to it. Received: {list(found)}"
                 )
     in_order = {name: sorted(rows[name], key=lambda row: row.part or 0) for name in shapes}
     return {name: _join(in_order[name], stored, shape, source) for name, shape in shapes.items()}

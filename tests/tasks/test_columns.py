@@ -205,6 +205,7 @@ def test_bad_columns():
     wrong = {
         "text at index 1 is missing": ([*TEXTS[:1], None], [0, 1]),
         "text at index 0 is missing": ([float("nan"), "a"], [0, 1]),
+        "surrogate pair.* at position 1 of the text at index 1": (["a", "b\ud83d"], [0, 1]),
         "`x` of length 3, `y` of length 2": (["a", "b", "c"], [0, 1]),
         "Pass at least one": ([], []),
         "y is missing": (["a"],),
@@ -237,6 +238,8 @@ def test_bad_columns():
     with pytest.raises(ValueError, match=r"text at index 1 is bytes that are not UTF-8.*b'\\xc1' at byte 0"):
         task.classify([b"good", "좋다".encode("cp949")])
     assert task.classify("좋다".encode()) == task.classify("좋다")
+    with pytest.raises(ValueError, match=r"surrogate pair.*, the label '.ud83d'$"):
+        TextClassifier(small_bert(), labels=("a", "\ud83d"))
     with pytest.raises(ValueError, match="different names"):
         TextClassifier(small_bert(), labels=("a", "a"))
     with pytest.raises(TypeError, match="is a set, which has no order"):

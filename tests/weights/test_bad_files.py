@@ -31,6 +31,7 @@ KERAS_BERT = pytest.mark.parametrize("folder", [("keras_bert_0_89", "pretrainer"
 def _assert_refused(path, message):
     with pytest.raises((ValueError, FileNotFoundError), match=message) as raised:
         build(read(path))
+    assert raised.type in (ValueError, FileNotFoundError)
     assert "\n" not in str(raised.value)
 
 
@@ -111,6 +112,27 @@ def test_a_kernel_of_another_shape(folder, shape):
     _assert_refused(folder, r"By the config and the other weights, classifier\.weight has the shape \[3, 8\], but")
 
 
+@CLASSIFIER
+def test_a_config_of_another_width(folder):
+    path = folder / "config.json"
+    config = json.loads(path.read_text())
+    path.write_text(json.dumps(config | {"hidden_size": 12}))
+    _assert_refused(folder, r"shape \[\d+, 12\], but not in \S+\. Correct hidden_size=12 in the config.* \[\d+, 8\]")
+
+
+@CLASSIFIER
+def test_a_file_of_another_model(folder):
+    with h5py.File(folder / "tf_model.h5", "w") as file:
+        file["model/conv/kernel:0"] = np.ones((2, 2), "f4")
+    _assert_refused(folder, r"or holds another model: it lacks weights.* Received: 1 weights, such as \S*conv")
+
+
+@CLASSIFIER
+def test_only_a_saved_model_in_the_folder(folder):
+    (folder / "tf_model.h5").unlink()
+    _assert_refused(folder, r"without weights.*or load its SavedModel, \S*saved_model\S1\. Received: none of")
+
+
 def _replace_kernel(folder, **new):
     with h5py.File(folder / "tf_model.h5", "r+") as file:
         names = []
@@ -145,6 +167,13 @@ def test_a_msgpack_cut_off(folder):
     path = folder / "flax_model.msgpack"
     path.write_bytes(path.read_bytes()[:-100])
     _assert_refused(folder, r"flax_model\.msgpack is damaged, or holds something other than weights")
+
+
+@FLAX
+def test_another_file_in_place_of_msgpack(folder):
+    pytest.importorskip("msgpack", reason="pip install 'keras3-bert[flax]'")
+    (folder / "flax_model.msgpack").write_bytes(pickle.dumps({"a": 1}))
+    _assert_refused(folder, r"Received: \d+ bytes after 0 weights$")
 
 
 BOMBS = {
