@@ -1,6 +1,8 @@
 """`keras-bert models`."""
 
 import contextlib
+import dataclasses
+import json
 import os
 import re
 import struct
@@ -55,3 +57,11 @@ def test_one_language():
     assert len(result.output.splitlines()) == 4
     with pytest.raises(ValueError, match="must be one of English"):
         CliRunner().invoke(app, ["models", "-l", "klingon"], catch_exceptions=False)
+
+
+def test_a_list_for_programs(run):
+    code, shown, _ = run("models", "--json", "--language", "korean")
+    models = json.loads(shown)
+    assert code == 0
+    korean = [dataclasses.asdict(model) for model in list_models() if model.language == "Korean"]
+    assert models == json.loads(json.dumps(korean))

@@ -132,11 +132,10 @@ def test_status_and_metadata(server):
 IDS = {"input_word_ids": [[1, 2]], "input_mask": [[1, 1]], "input_type_ids": [[0, 0]]}
 GARBAGE = [
     (b"{", "must be JSON"),
-    (b"[" * 100_000, "not nested so deeply. Received: 100000 bytes"),
     (b'{"instances": [' + b"1" * 5000 + b"]}", "integer string conversion: value has 5000 digits"),
     (b"\xff\xfe", "must be JSON"),
     (b'{"instances": ["\xff"]}', "must be JSON"),
-    (b"[" * 100_000, "must be JSON"),
+    (b"[" * 100_000, "not nested so deeply. Received: 100000 bytes"),
     ([], "must be an object"),
     ({}, "either `instances` or `inputs`"),
     ({"instances": ["w1"], "inputs": ["w1"]}, "either `instances` or `inputs`"),
