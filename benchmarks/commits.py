@@ -89,6 +89,35 @@ def encoder() -> Callable[[], None]:
     return lambda: call(inputs).numpy()
 
 
+def one_text(size: str) -> Callable[[], None]:
+    """Sixteen pieces, as ids, to a model that was loaded from a transformers folder."""
+    import tensorflow as tf
+    import transformers
+    from encoder_peers import SHAPES, batch
+
+    import keras_bert
+
+    layers, hidden, heads = SHAPES[size]
+    shape = {"num_hidden_layers": layers, "hidden_size": hidden, "num_attention_heads": heads}
+    config = transformers.BertConfig(**shape, intermediate_size=4 * hidden)
+    with tempfile.TemporaryDirectory() as folder:
+        transformers.BertModel(config).save_pretrained(folder)
+        words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{number}" for number in range(30517))]
+        Path(folder, "vocab.txt").write_text("\n".join(words))
+        model = keras_bert.load(folder)
+    inputs = batch(1, 16, None)
+    call = tf.function(lambda x: model(x)["pooled_output"])
+    return lambda: [call(inputs).numpy() for _ in range(10)]
+
+
+def one_text_base() -> Callable[[], None]:
+    return one_text("base")
+
+
+def one_text_minilm() -> Callable[[], None]:
+    return one_text("minilm")
+
+
 def tokenizer() -> Callable[[], None]:
     layer, given = preprocessor(), texts() * 8
     return lambda: layer.tokenize_with_offsets(given)
@@ -174,7 +203,11 @@ def requests() -> Callable[[], None]:
 
 
 CASES = {
-    case.__name__: case for case in (encoder, ids, tokenizer, embed, fit, classify_one, tag_one, answer_one, requests)
+    case.__name__: case
+    for case in (
+        *(encoder, one_text_base, one_text_minilm, ids, tokenizer, embed, fit),
+        *(classify_one, tag_one, answer_one, requests),
+    )
 }
 
 

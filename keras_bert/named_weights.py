@@ -8,10 +8,6 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_bert.lazy import tf
-
-_SLICE = 8 << 20  # bytes
-
 
 def by_layer(model: Any) -> dict[str, dict[str, Any]]:
     """The variables of a `Bert` or a model over one, by layer and name, random generators' states included."""
@@ -73,16 +69,3 @@ def _reader(layer: Any, variable: Any) -> Callable[[], np.ndarray]:
         return np.asarray(ops.convert_to_numpy(value))
 
     return read
-
-
-def assign(variable: Any, x: np.ndarray) -> None:
-    """Put an array into a variable; on TensorFlow a large one in slices, since it would hold two more copies of it."""
-    if keras.backend.backend() == "tensorflow" and x.ndim == 2 and x.nbytes > _SLICE:
-        value = variable.value
-        if tuple(x.shape) == tuple(value.shape) and not isinstance(value, tf.distribute.DistributedValues):
-            rows = max(1, _SLICE * len(x) // x.nbytes)
-            for start in range(0, len(x), rows):
-                part = x[start : start + rows]
-                value[start : start + len(part)].assign(ops.convert_to_tensor(part, value.dtype.name))
-            return
-    variable.assign(x)

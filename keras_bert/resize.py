@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from keras_bert.layers.dense import blank_weights
-from keras_bert.named_weights import assign, named_weights
+from keras_bert.named_weights import named_weights
 from keras_bert.text.vocabulary import Vocabulary
 
 logger = logging.getLogger("keras_bert")
@@ -98,7 +98,7 @@ def resize(
             x = _rows(x, np.array(rows[name]), bert.config.initializer_range, rng)
             what = "pieces" if name.startswith("word") else "positions"
             logger.info("%d of %d %s are new; their vectors are drawn at random.", rows[name].count(-1), len(x), what)
-        assign(variable, x)
+        variable.assign(x)
     return resized
 
 

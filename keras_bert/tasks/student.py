@@ -11,7 +11,7 @@ from keras_bert import kernels
 from keras_bert.compat import set_untracked
 from keras_bert.layers.dense import blank_weights
 from keras_bert.layers.states import recorded_states
-from keras_bert.named_weights import assign, named_weights
+from keras_bert.named_weights import named_weights
 from keras_bert.tasks.distillation import Distillation, check_teacher, state_losses
 from keras_bert.tasks.text_predictor import TextPredictor
 
@@ -44,14 +44,14 @@ class Student(TextPredictor):
             task = type(self).from_config(config)
         weights = named_weights(bert)
         for name, (variable, _) in named_weights(task.bert).items():
-            assign(variable, weights[name][1]())
+            variable.assign(weights[name][1]())
         task.copy_head(self)
         return task
 
     def copy_head(self, teacher: Any) -> None:
         """Put the weights of a teacher's head into this task's."""
         for (variable, _), (_, read) in zip(_head_weights(self), _head_weights(teacher), strict=True):
-            assign(variable, read())
+            variable.assign(read())
 
     # === Training ===
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from keras_bert.config import BertConfig
 from keras_bert.layers.dense import initializer
-from keras_bert.named_weights import assign, named_weights
+from keras_bert.named_weights import named_weights
 from keras_bert.storage import write_json
 from keras_bert.text.rules import TextRules
 from keras_bert.text.vocabulary import Vocabulary
@@ -132,7 +132,7 @@ class Checkpoint:
                 f"Missing: {listed(missing)}. Received: {len(self.weights)} weights"
             )
         for name, stored in self.weights.items():
-            assign(ours[name][0], stored.read())
+            ours[name][0].assign(stored.read())
         if "pooler/kernel" not in self.weights:
             kernel = ours["pooler/kernel"][0]
             kernel.assign(initializer(self.config)(kernel.shape, dtype=kernel.dtype))
