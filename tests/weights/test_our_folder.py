@@ -181,3 +181,12 @@ def test_the_head_of_a_class_outside_the_package_is_left_out(tmp_path):
     checkpoint = Checkpoint.of(task)
     assert not checkpoint.heads
     assert "head summary" in checkpoint.left_out
+
+
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="about TensorFlow's variables")
+def test_a_call_does_not_copy_loaded_weights(tmp_path):
+    """TensorFlow copies a variable in every read once a part of it was assigned."""
+    ours = small.checkpoint(vocab_size=300_000)
+    our_folder.write_checkpoint(dataclasses.replace(ours, vocabulary=None), tmp_path / "model")
+    table = keras_bert.load(tmp_path / "model").get_layer("word_embeddings").embeddings
+    assert np.shares_memory(*(np.asarray(memoryview(table.value.read_value())) for _ in range(2)))
