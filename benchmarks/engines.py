@@ -44,6 +44,7 @@ def ours(size: str, engine: str, dtype: str) -> Run:
     import tensorflow as tf
 
     from keras_bert import Bert, BertConfig, Preprocessor, Vocabulary
+    from keras_bert.int8_copy import int8_copy
     from keras_bert.model import with_dtype
     from keras_bert.onnx_graph.onnx_runner import OnnxRunner
     from keras_bert.text.tokenized_rows import TokenizedRows
@@ -56,7 +57,7 @@ def ours(size: str, engine: str, dtype: str) -> Run:
     bert = Bert(config, Preprocessor(vocabulary, seq_length=128))
     model = keras.Model(bert.input, bert.output["sequence_output"])
     if engine == "tensorflow":
-        copy = with_dtype(bert, dtype)
+        copy = int8_copy(bert)[0] if dtype == "int8" else with_dtype(bert, dtype)
         graph = tf.function(lambda inputs: copy(inputs, training=False)["sequence_output"])
         return lambda inputs: graph({name: tf.constant(x) for name, x in inputs.items()}).numpy()
     run = OnnxRunner.of(model, int8=dtype == "int8")
@@ -122,6 +123,7 @@ def _hugging_face(size: str) -> Any:
 FIELD: dict[str, tuple[Callable[[str, str], Run], dict[str, str]]] = {
     "ours, ORT int8": (lambda size, file: ours(size, "onnxruntime", "int8"), {}),
     "ours, ORT float32": (lambda size, file: ours(size, "onnxruntime", "float32"), {}),
+    "ours, TF int8": (lambda size, file: ours(size, "tensorflow", "int8"), FROZEN),
     "ours, TF bfloat16": (lambda size, file: ours(size, "tensorflow", "bfloat16"), FROZEN),
     "ours, TF float32": (lambda size, file: ours(size, "tensorflow", "float32"), FROZEN),
     "plain ORT int8": (lambda size, file: plain(f"{file}.int8"), {}),

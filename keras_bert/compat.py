@@ -1,5 +1,6 @@
 """Private APIs of Keras and TensorFlow. All uses are here, and tests/test_compat.py fails if one of them changes."""
 
+import functools
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
@@ -123,6 +124,55 @@ def is_compiled_by_xla() -> bool:
     from tensorflow.python.ops import control_flow_util
 
     return control_flow_util.GraphOrParentsInXlaContext(tf.compat.v1.get_default_graph())
+
+
+def quantized_product(levels: tuple[Any, Any, Any], kernel: Any, kernel_limit: Any, bias: Any, gelu: str | None) -> Any:
+    """The product [N, M] in float32 of quantized inputs, with their least and largest number, and a qint8 kernel.
+
+    kernel_limit: the number that 127 stands for in each column of the kernel. gelu: "gelu_tanh", "gelu_erf" or None.
+
+    oneDNN's op has no public name. The public ones take unsigned inputs and one scale for the whole kernel.
+    """
+    in_graph = not tf.executing_eagerly()
+    product = _product if in_graph else _traced_product()
+    return product(*levels, kernel, kernel_limit, bias, gelu=gelu, frozen=in_graph)
+
+
+@functools.cache
+def _traced_product() -> Any:
+    """For a call that is not in a graph, a graph of its own: the op cannot be called otherwise."""
+    return tf.function(_product, autograph=False, reduce_retracing=True)
+
+
+def _product(
+    x: Any, least: Any, largest: Any, kernel: Any, kernel_limit: Any, bias: Any, *, gelu: str | None, frozen: bool
+) -> Any:
+    """frozen: the op gets the same weights at each call, and arranges them once."""
+    from tensorflow.python.framework import op_def_library
+
+    activation = {"gelu_tanh": ["GeluApproximate"], "gelu_erf": ["GeluExact"], None: []}[gelu]
+    outputs, _ = op_def_library.apply_op(
+        "_QuantizedMatMul",
+        name="int8_product",
+        device_inputs=[x, kernel, bias],
+        host_inputs=[least, largest, -kernel_limit, kernel_limit],
+        Tdevice_outputs=[tf.float32],
+        Thost_outputs=[],
+        fused_ops=["BiasAdd", *activation, "Dequantize"],
+        is_weight_const=frozen,
+        is_bias_const=frozen,
+        transpose_a=False,
+        transpose_b=False,
+        input_quant_mode="SCALED",
+        output_quant_mode="SCALED",
+        leakyrelu_alpha=0.2,
+        T1=tf.qint8,
+        T2=tf.qint8,
+        Tbias=tf.float32,
+        U=tf.float32,
+        Tout=tf.float32,
+    )
+    return outputs[0]
 
 
 def trackable(call: Any) -> Any:

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from keras_bert.checks import check_choice
+from keras_bert.int8_copy import int8_copy
 from keras_bert.model import Model, with_dtype
 from keras_bert.onnx_graph.convert import plain_model
 from keras_bert.onnx_graph.onnx_runner import OnnxRunners
@@ -28,7 +29,7 @@ def inference(model: Any, engine: str = "auto", dtype: str = "float32") -> "Infe
         engine: "tensorflow", or "onnxruntime", which is faster in float32 on CPUs, most of all for short texts; it
             needs `pip install "keras3-bert[onnxruntime]"`. "auto" is ONNX Runtime for float32 and int8 where it is
             installed, and otherwise TensorFlow.
-        dtype: "float32"; "bfloat16", for TensorFlow on CPUs with AVX512-BF16; or "int8", for ONNX Runtime.
+        dtype: "float32"; "bfloat16", for TensorFlow on CPUs with AVX512-BF16; or "int8", for CPUs with VNNI.
 
     >>> import keras_bert
     >>> vocabulary = keras_bert.Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "good", "bad"])
@@ -45,6 +46,8 @@ def inference(model: Any, engine: str = "auto", dtype: str = "float32") -> "Infe
         if isinstance(model, Task):  # the others have several graphs, and may need only one
             found.runner()
         return found
+    if dtype == "int8":
+        return Inference(int8_copy(model)[0], Runners(), chosen, dtype)
     policy = model.dtype_policy.name
     return Inference(model if dtype == policy else with_dtype(model, dtype), Runners(), chosen, dtype)
 
@@ -111,15 +114,10 @@ def _chosen(model: Any, engine: str, dtype: str) -> str:
     check_choice("engine", engine, ENGINES)
     check_choice("dtype", dtype, DTYPES)
     if engine == "auto":
-        engine = "tensorflow" if dtype == "bfloat16" or not (dtype == "int8" or _installed()) else "onnxruntime"
+        engine = "onnxruntime" if dtype != "bfloat16" and _installed() else "tensorflow"
     if engine == "onnxruntime" and dtype == "bfloat16":
         raise ValueError(
             'ONNX Runtime cannot multiply matrices in bfloat16 on CPUs. Use engine="tensorflow", or dtype="int8". '
-            f"Received: engine={engine!r}, dtype={dtype!r}"
-        )
-    if engine == "tensorflow" and dtype == "int8":
-        raise ValueError(
-            'dtype="int8" needs engine="onnxruntime". (In TensorFlow, `quantize("int8")` saves memory, but no time.) '
             f"Received: engine={engine!r}, dtype={dtype!r}"
         )
     return engine

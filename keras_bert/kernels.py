@@ -206,6 +206,22 @@ def gelu_erf(x: Any) -> Any:
     return ops.gelu(x, approximate=False)
 
 
+# === Products in int8, on TensorFlow only ===
+
+
+def int8_product(x: Any, kernel: Any, scale: Any, bias: Any, limit: Any, gelu: str | None) -> Any:
+    """x [N, K] times an int8 kernel [K, M] and the scale [M] of its columns, plus a bias [M]; then a GELU, if named.
+
+    x is rounded to multiples of limit/127, or without a limit of its own largest number/127.
+    """
+    return fast.int8_product(x, kernel, scale, bias, limit, gelu)
+
+
+def int8_product_by_row(x: Any, kernel: Any, scale: Any, bias: Any) -> Any:
+    """The same for the output of a GELU, without a limit, with each row of x rounded by its own largest number."""
+    return fast.int8_product_by_row(x, kernel, scale, bias)
+
+
 # === Gradients ===
 
 

@@ -83,7 +83,10 @@ class Model(keras.Model):
             ) from None
 
     def quantize(self, mode: Any = None, config: Any = None, filters: Any = None, **kwargs: Any) -> None:
-        """As in Keras; without `filters` only the Dense layers, which do nearly all the work."""
+        """As in Keras; without `filters` only the Dense layers, which do nearly all the work.
+
+        This saves memory, but no time. For fast answers in int8, see `keras_bert.export` and `keras_bert.inference`.
+        """
         filters = filters or (lambda layer: isinstance(layer, keras.layers.Dense))
         super().quantize(mode, config=config, filters=filters, **kwargs)
 

@@ -11,27 +11,31 @@ from keras import ops
 
 def by_layer(model: Any) -> dict[str, dict[str, Any]]:
     """The variables of a `Bert` or a model over one, by layer and name, random generators' states included."""
-    return {name: _by_name(layer.variables) for name, layer in _layers(model).items() if layer.variables}
+    return {name: _by_name(layer.variables) for name, layer in layers_of(model).items() if layer.variables}
 
 
 def named_weights(model: Any) -> dict[str, tuple[Any, Callable[[], np.ndarray]]]:
     """Each plain weight and what reads it, by "layer/weight"; a kernel with LoRA is read as the sum with its change."""
-    layers = _layers(model)
-    if quantized := [name for name, layer in layers.items() if getattr(layer, "quantization_mode", None)]:
+    layers = layers_of(model)
+    return {f"{name}/{weight}": found for name, layer in layers.items() for weight, found in weights_of(layer).items()}
+
+
+def weights_of(layer: Any) -> dict[str, tuple[Any, Callable[[], np.ndarray]]]:
+    """The same of one layer, by "weight"."""
+    if mode := getattr(layer, "quantization_mode", None):
         raise ValueError(
-            "The model has quantized layers, but a checkpoint holds only plain weights. Keep the model in Keras's own "
-            "file: write it with model.save(path) and read it with keras.models.load_model(path). Received: "
-            f"{quantized[0]}, the first of {len(quantized)} quantized layers"
+            "The model has quantized layers, but only plain weights can be read. Use the model as it was before "
+            "`quantize`, or keep it in Keras's own file: write it with model.save(path) and read it with "
+            f"keras.models.load_model(path). Received: the layer {layer.name} in {mode}"
         )
     return {
-        f"{name}/{weight}": (variable, _reader(layer, variable))
-        for name, layer in layers.items()
+        weight: (variable, _reader(layer, variable))
         for weight, variable in _by_name(layer.weights).items()
         if not weight.startswith("lora_kernel")
     }
 
 
-def _layers(model: Any) -> dict[str, Any]:
+def layers_of(model: Any) -> dict[str, Any]:
     """The layers by name, with those of the encoder that a head does not use, such as the pooler.
 
     The name of a layer in a model in the model is "model/layer".
@@ -40,7 +44,7 @@ def _layers(model: Any) -> dict[str, Any]:
     found = {layer.name: layer for layer in (*bert.layers, *model.layers) if not isinstance(layer, keras.Model)}
     for inner in (layer for layer in model.layers if isinstance(layer, keras.Model)):
         known = {id(layer) for layer in found.values()}  # a model in the model can be the encoder
-        layers = _layers(inner).items()
+        layers = layers_of(inner).items()
         found |= {f"{inner.name}/{name}": layer for name, layer in layers if id(layer) not in known}
     of_layers = {id(weight) for layer in found.values() for weight in layer.weights}
     if lost := [weight.path for weight in model.weights if id(weight) not in of_layers]:

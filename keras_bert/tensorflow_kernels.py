@@ -11,6 +11,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from keras_bert import compat
+
 custom_gradients: contextvars.ContextVar[bool] = contextvars.ContextVar("custom_gradients", default=True)
 
 _SLOPE, _CUBIC = math.sqrt(2 / math.pi), 0.044715  # of the GELU
@@ -74,6 +76,35 @@ def gelu_tanh(x: tf.Tensor) -> tuple[tf.Tensor, Callable]:
         return dy * tf.cast(gate + tf.raw_ops.SigmoidGrad(y=gate, dy=slope), dy.dtype)
 
     return tf.nn.gelu(x, approximate=True), gradient
+
+
+# === Products in int8 ===
+
+_GELU_LEAST = -0.1701  # just below the lowest value of both forms
+_TINY = 1e-30  # in place of the largest of no numbers, or of zeros
+
+
+def int8_product(
+    x: tf.Tensor, kernel: tf.Tensor, scale: tf.Tensor, bias: tf.Tensor, limit: tf.Tensor | None, gelu: str | None
+) -> tf.Tensor:
+    if limit is None:
+        limit = tf.maximum(tf.maximum(tf.reduce_max(x), -tf.reduce_min(x)), _TINY)
+    levels = tf.raw_ops.QuantizeV2(
+        input=x,
+        min_range=-limit,
+        max_range=limit,
+        T=tf.qint8,
+        mode="SCALED",
+        round_mode="HALF_TO_EVEN",
+        narrow_range=True,
+    )
+    return compat.quantized_product(levels, tf.bitcast(kernel, tf.qint8), 127 * scale, bias, gelu)  # [N, M]
+
+
+def int8_product_by_row(x: tf.Tensor, kernel: tf.Tensor, scale: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
+    largest = tf.maximum(tf.reduce_max(x, -1, keepdims=True), -_GELU_LEAST)  # [N, 1]
+    y = int8_product(x / largest, kernel, scale, tf.zeros([bias.shape[0]]), tf.constant(1.0), None)
+    return tf.nn.bias_add(y * largest, bias)  # [N, M]
 
 
 # === Layer normalization ===

@@ -57,6 +57,8 @@ def evaluate(
 ) -> None:
     """Evaluate a finished task on the rows of a file, or pretrained weights on masked words and next sentences.
 
+    With --dtype int8, the scores in float32 are printed beside those in int8.
+
     The options from --format to --skip-bad, --engine, --report and --train are for tasks; --strategy, --seed and
     --damaged are for weights.
     """
@@ -86,13 +88,14 @@ def evaluate(
             context, ["strategy", "seed", "damaged"], f"is for a folder of examples. Received: the file {data}"
         )
         reading = options.given(options.fields_of(Reading, context.params))
-        finished = FinishedTask.load(Path(source), **reading)
-        finished = dataclasses.replace(finished, task=options.asked_by(finished.task, engine, dtype))
+        loaded = FinishedTask.load(Path(source), **reading)
+        finished = dataclasses.replace(loaded, task=options.asked_by(loaded.task, engine, dtype))
         scores, details = finished.report(Path(data), batch_size=batch_size, directory=report, train=train)
+        beside = {"float32": loaded.report(Path(data), batch_size=batch_size)[0]} if dtype == "int8" else {}
         if as_json:
-            typer.echo(json.dumps(scores | details, ensure_ascii=False))
+            typer.echo(json.dumps(scores | details | beside, ensure_ascii=False))
         else:
-            options.print_scores(scores, details)
+            options.print_scores(scores, details, beside)
         return
     if (Path(source) / MODEL).is_file():
         raise IsADirectoryError(f"--data must be a file of rows, since {source} is a task. Received: the folder {data}")

@@ -25,6 +25,17 @@ def export(
         Literal["savedmodel", "onnx", "litert"],
         typer.Option(help="savedmodel takes text; onnx and litert take ids, for ONNX Runtime and LiteRT."),
     ] = "savedmodel",
+    calibrate: Annotated[
+        Path | None,
+        typer.Option(
+            dir_okay=False,
+            help="With --dtype int8: a file of texts such as the model will get, one per line. Answers then do not "
+            "depend on the other texts of a batch.",
+        ),
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="With --dtype int8: also export a model that int8 changes much.")
+    ] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the version if it exists.")] = False,
     attention: Annotated[
         bool,
@@ -42,6 +53,7 @@ def export(
 
     if not name.replace("-", "").replace("_", "").isalnum() or not name.isascii():
         raise ValueError(f"--name must be letters, digits, - and _, since it is part of URLs. Received: {name!r}")
+    texts = _calibration_texts(calibrate, force, dtype, format)
     if not output.strip():
         raise ValueError(f'--output is empty. Name a folder; "." is the current one. Received: {output!r}')
     model = load_any(source, cache_dir=cache_dir, local_only=local_only)
@@ -66,12 +78,26 @@ def export(
         dtype=dtype,
         overwrite=overwrite,
         attention=attention,
+        calibrate=texts,
+        force=force,
         serving=name,
         source=source,
         metrics=_metrics(Path(source)),
         finish=lambda: write_kit(directory, name),  # last, since with it TF Serving sees the version in a bucket
     )
     typer.echo(f"{directory}\t{type(model).__name__}\tversion {version}")
+
+
+def _calibration_texts(file: Path | None, force: bool, dtype: str | None, format: str) -> list[str] | None:
+    from keras_bert.tasks.readers.rows import lines
+
+    if (file or force) and (dtype != "int8" or format != "savedmodel"):
+        option = "--calibrate" if file else "--force"
+        raise ValueError(
+            f"{option} is for --dtype int8 and --format savedmodel. Add --dtype int8, or leave out {option}. "
+            f"Received: --dtype {dtype}, --format {format}"
+        )
+    return [text for _, text in lines(file)] if file else None
 
 
 def _metrics(run: Path) -> dict[str, Any] | None:

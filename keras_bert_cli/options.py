@@ -206,11 +206,16 @@ def check_new_file(
     check_ending(path, endings, option)
 
 
-def print_scores(scores: Mapping[str, float], details: Mapping[str, Any]) -> None:
-    """A line for each score, and the table of the labels if there is one."""
+def print_scores(
+    scores: Mapping[str, float], details: Mapping[str, Any], beside: Mapping[str, Mapping[str, float]] = {}
+) -> None:
+    """A line for each score, and the table of the labels if there is one. beside: the scores in other dtypes."""
     from keras_bert.tasks.metrics.by_label import table_lines
 
-    for line in (*(f"{name}\t{value:.4f}" for name, value in scores.items()), *table_lines(details)):
+    for name, value in scores.items():
+        others = "".join(f"\t{other[name]:.4f} in {dtype}" for dtype, other in beside.items())
+        typer.echo(f"{name}\t{value:.4f}{others}")
+    for line in table_lines(details):
         typer.echo(line)
 
 

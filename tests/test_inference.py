@@ -126,12 +126,17 @@ def test_threads():
         same(one, expected)
 
 
-def test_bfloat16_and_int8():
+def test_engines_by_dtype():
     task = small_task("classifier")
     assert keras_bert.inference(task, dtype="bfloat16").engine == "tensorflow"
     same(keras_bert.inference(task, dtype="bfloat16").classify(TEXTS), task.classify(TEXTS), tolerance=0.05)
-    fast = keras_bert.inference(task, dtype="int8")
-    assert fast.engine == "onnxruntime"
+    assert keras_bert.inference(task, dtype="int8").engine == "onnxruntime"
+
+
+@pytest.mark.parametrize("engine", ["tensorflow", "onnxruntime"])
+def test_int8(engine):
+    task = small_task("classifier")
+    fast = keras_bert.inference(task, engine, dtype="int8")
     same(fast.classify(TEXTS), task.classify(TEXTS), tolerance=0.05)
     assert fast.classify(TEXTS)[0].score != task.classify(TEXTS)[0].score
 
@@ -155,7 +160,6 @@ def test_head_without_a_rule():
         ({"engine": "fast"}, "`engine` must be one of"),
         ({"dtype": "int4"}, "`dtype` must be one of"),
         ({"engine": "onnxruntime", "dtype": "bfloat16"}, "cannot multiply matrices in bfloat16"),
-        ({"engine": "tensorflow", "dtype": "int8"}, 'int8" needs engine'),
     ],
 )
 def test_refused(options, message):

@@ -2,7 +2,7 @@
 
 import gc
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +12,13 @@ from keras_bert import kernels
 from keras_bert.bert import Bert
 from keras_bert.compat import saving_with
 from keras_bert.exports.encoder_part import encoder
-from keras_bert.exports.manifest import facts_of, write_manifest
+from keras_bert.exports.manifest import facts_of, int8_facts, write_manifest
 from keras_bert.exports.new_version import new_version, served_name
 from keras_bert.exports.preprocess_part import preprocess
 from keras_bert.exports.text_part import answers_to_texts, vectors_of_texts
 from keras_bert.exports.warm_up import write_warm_up
 from keras_bert.installation import need_tensorflow
+from keras_bert.int8_copy import int8_copy
 from keras_bert.lazy import tf
 from keras_bert.model import with_dtype
 from keras_bert.pretraining.fill_mask import mask_tokenizer
@@ -36,6 +37,8 @@ def export(
     dtype: Any = None,
     overwrite: bool = False,
     attention: bool = False,
+    calibrate: Sequence[str] | None = None,
+    force: bool = False,
     serving: str | None = None,
     source: str | os.PathLike | None = None,
     metrics: dict[str, Any] | None = None,
@@ -48,8 +51,10 @@ def export(
     Each part is a SavedModel that needs only TensorFlow, TensorFlow Text and its own files.
 
     seq_length: the default length of `preprocess`, and the length to which `text` truncates; by default the
-    preprocessor's. dtype: a Keras policy to compute in, such as "bfloat16", or "int8" for quantized Dense layers;
-    outputs stay float32. overwrite: replace this version if it exists. attention: `text` also gets the signature
+    preprocessor's. dtype: a Keras policy to compute in, such as "bfloat16", or "int8" for an encoder that multiplies in
+    int8 on CPUs; outputs stay float32. calibrate: for int8, at least 16 texts such as the model will get; an answer
+    then does not depend on the other texts of its batch, as it otherwise does a little. force: write int8 also if it
+    changes the vectors much. overwrite: replace this version if it exists. attention: `text` also gets the signature
     `attention`, with the maps of all layers for one text. serving: the name under which TF Serving serves the model,
     for the requests that warm it up. source, metrics: for the manifest: where the weights come from, by default what
     `load` was given, and their scores. finish: called when all parts are in their places; if it fails or the process is
@@ -68,15 +73,17 @@ def export(
     """
     need_tensorflow("`keras_bert.export`", "tensorflow_text")
     bert = _check(model, directory, version, dtype)
+    if (calibrate is not None or force) and dtype != "int8":
+        raise ValueError(f'`calibrate` and `force` are for dtype="int8". Received: dtype={dtype!r}')
     length = _length(bert, seq_length)
-    facts = facts_of(model, source, metrics)
-    model = model if dtype is None else _with_dtype(model, dtype)
+    facts = facts_of(model, source, metrics) | {"version": version, "seq_length": length}
+    if dtype == "int8":
+        model, change = int8_copy(model, calibrate, force=force)
+        facts |= {"dtype": "int8", "int8": int8_facts(change, calibrated=calibrate is not None)}
+    else:
+        model = model if dtype is None else with_dtype(model, dtype)
+        facts["dtype"] = getattr(model, "bert", model).dtype_policy.name
     bert = getattr(model, "bert", model)
-    facts |= {
-        "version": version,
-        "seq_length": length,
-        "dtype": "int8" if dtype == "int8" else bert.dtype_policy.name,
-    }
     with new_version(directory, version, overwrite, finish) as staged:
         owner = "text" if isinstance(model, Task) else "encoder"  # which has every weight, the head included
         vocab_file = staged / VOCABULARY
@@ -146,14 +153,6 @@ def _length(bert: Bert, seq_length: int | None) -> int:
             f"Received: seq_length={length!r}"
         )
     return length
-
-
-def _with_dtype(model: Any, dtype: Any) -> Any:
-    """A copy that computes in this policy; the original does not change."""
-    copy = with_dtype(model, None if dtype == "int8" else dtype)
-    if dtype == "int8":
-        copy.quantize("int8", filters=lambda layer: isinstance(layer, keras.layers.Dense))
-    return copy
 
 
 def _save(make: Callable[[], tuple[Any, dict[str, Any]]], folder: Path, *, gradients: bool) -> dict[str, Any]:

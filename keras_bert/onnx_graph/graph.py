@@ -5,13 +5,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from keras_bert.layers.int8_dense import quantized
 from keras_bert.lazy import Lazy
 from keras_bert.version import __version__
 
 onnx: Any = Lazy(lambda: import_module("onnx"))
 OPSET = 23  # the first with Attention; ONNX Runtime reads it from 1.23 on
 _IR = 11  # the file format that belongs to it
-_LEVELS = 127  # of an int8 weight, to either side of 0
 
 
 class Value(NamedTuple):
@@ -106,18 +106,6 @@ class Graph:
 def code(dtype: str) -> int:
     """ONNX's number of a dtype."""
     return onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
-
-
-def quantized(array: np.ndarray, axis: int) -> tuple[np.ndarray, np.ndarray]:
-    """int8 numbers and their float32 scales, one for each slice along the other axis.
-
-    >>> levels, scale = quantized(np.array([[1.0, -4.0], [0.5, 2.0]], "float32"), axis=0)
-    >>> levels.tolist()
-    [[127, -127], [64, 64]]
-    """
-    scale = np.abs(array).max(axis, keepdims=True) / np.float32(_LEVELS)
-    scale = np.where(scale > 0, scale, np.float32(1))  # of a slice of zeros
-    return np.rint(array / scale).astype("int8"), scale.astype("float32")
 
 
 def _info(name: str, value: Value) -> Any:

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from keras import ops
 
-from keras_bert.onnx_graph.graph import Graph, Value, code, quantized
+from keras_bert.layers.int8_dense import quantized
+from keras_bert.onnx_graph.graph import Graph, Value, code
 from keras_bert.onnx_graph.keras_ops import normalized, shape_of, shape_with
 
 _NOWHERE = np.float32(-1e9)  # what attention adds to the scores of padding, as in layers/padding.py

@@ -1,5 +1,6 @@
 """Our own exports, read bit for bit: the encoder or the task that a SavedModel was made from."""
 
+from collections.abc import Container
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -74,8 +75,9 @@ def read_task(path: Path) -> Any:
     with rebuilding(folder), blank_weights():
         config["config"]["bert"]["config"]["preprocessor"]["config"]["vocabulary"] = list(vocabulary.tokens)
         task = keras.saving.deserialize_keras_object(config)
-    stored = _named_weights(folder)
-    for layer, variables in by_layer(task).items():
+    stored, wanted = _named_weights(folder), by_layer(task)
+    _check_plain(stored, folder, {f"{layer}/{name}" for layer, variables in wanted.items() for name in variables})
+    for layer, variables in wanted.items():
         for name, variable in variables.items():
             if (entry := stored.get(f"{layer}/{name}")) is None:
                 raise ValueError(
@@ -97,11 +99,7 @@ def read_checkpoint(path: Path) -> Checkpoint | None:
     extra = folder / EXTRA
     config = BertConfig.from_json(extra / CONFIG)
     stored = _named_weights(folder)
-    if changed := sorted(name for name in stored if name.endswith(("kernel_scale", "lora_kernel_a"))):
-        raise ValueError(
-            f"{folder} was exported from a model with LoRA or quantized layers, so it has no plain weights. Load the "
-            f"model that it was made from. Received: {listed(changed)}"
-        )
+    _check_plain(stored, folder)
     encoder, heads = _table(encoder_shapes(config)), {head: _table(head_shapes(head, config)) for head in HEADS}
     known = {row.ours for table in (encoder, *heads.values()) for row in table}
     # In float32, and without the states of random generators.
@@ -138,6 +136,16 @@ def read_checkpoint(path: Path) -> Checkpoint | None:
         left_out=left_out,
         text_settings=changed_text_settings(text),
     )
+
+
+def _check_plain(stored: dict[str, Stored], folder: Path, wanted: Container[str] = ()) -> None:
+    """Refuse kernels in int8 or with LoRA, unless the weights that belong to them are wanted."""
+    changed = [name for name in stored if name.endswith(("kernel_scale", "lora_kernel_a")) and name not in wanted]
+    if changed:
+        raise ValueError(
+            f"{folder} was exported in int8, or from a model with LoRA or quantized layers, so it has no plain "
+            f"weights. Load the model that it was made from. Received: {listed(sorted(changed))}"
+        )
 
 
 def _float32(stored: Stored) -> np.ndarray:
