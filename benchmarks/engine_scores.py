@@ -35,6 +35,7 @@ from interleave import assemble, race, serve
 ENGINES = {
     "TF float32": ("tensorflow", "float32"),
     "TF bfloat16": ("tensorflow", "bfloat16"),
+    "TF int8": ("tensorflow", "int8"),
     "ORT float32": ("onnxruntime", "float32"),
     "ORT int8": ("onnxruntime", "int8"),
 }
@@ -100,14 +101,14 @@ def table(found: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def cosines() -> str:
+def cosines(engine: str) -> str:
     """Of each sentence's vectors in float32 and int8."""
     import keras_bert
 
     first, second = finetuning_data.DATASETS["stsb"].read()[1].x
     sentences = list(dict.fromkeys([*first, *second]))[:SENTENCES]
     bert = keras_bert.load(finetuning_data.minilm())
-    fast = keras_bert.inference(bert, engine="onnxruntime", dtype="int8")
+    fast = keras_bert.inference(bert, engine=engine, dtype="int8")
     found = (bert.embed(sentences, normalize=True) * fast.embed(sentences, normalize=True)).sum(1)
     return f"mean {found.mean():.5f}, lowest {found.min():.5f}, {len(found)} sentences of STS-B"
 
@@ -131,7 +132,8 @@ def main() -> None:
     options = parser.parse_args()
     for task in options.only:
         if task == "vectors":
-            print(f"\nvectors of MiniLM, cosine of float32 and int8: {cosines()}", flush=True)
+            for engine in ("tensorflow", "onnxruntime"):
+                print(f"\nvectors of MiniLM, cosine of float32 and int8 on {engine}: {cosines(engine)}", flush=True)
             continue
         rate = options.learning_rate or RATES[task]
         settings = {"epochs": options.epochs, "limit": options.limit or LIMITS[task], "learning_rate": rate}

@@ -12,6 +12,7 @@ memory after that.
 
 import argparse
 import contextlib
+import itertools
 import os
 import statistics
 import sys
@@ -24,10 +25,11 @@ import onnx_peers
 from running_server import Server, export_server, resident, served
 from serving import CLIENTS, loaded
 
-OURS = {
-    "ours, ORT int8": ("--engine", "onnxruntime", "--dtype", "int8"),
-    "ours, ORT float32": ("--engine", "onnxruntime"),
-    "ours, TF float32": (),
+OURS = {  # the export, and the options of `serve`
+    "ours, ORT int8": ("float32", "--engine", "onnxruntime", "--dtype", "int8"),
+    "ours, ORT float32": ("float32", "--engine", "onnxruntime"),
+    "ours, TF int8": ("int8",),
+    "ours, TF float32": ("float32",),
 }
 PEERS = {"plain ORT int8": ".int8", "plain ORT float32": ""}
 
@@ -62,7 +64,9 @@ def write(size: str, folder: str) -> None:
     import keras_bert
 
     onnx_peers.write_classifier(size, folder)
-    keras_bert.export(keras_bert.TextClassifier.load(folder, seq_length=onnx_peers.LONGEST), f"{folder}/base")
+    task = keras_bert.TextClassifier.load(folder, seq_length=onnx_peers.LONGEST)
+    keras_bert.export(task, f"{folder}/float32/base")
+    keras_bert.export(task, f"{folder}/int8/base", dtype="int8")
 
 
 def compare(size: str, names: list[str], rounds: int, seconds: float) -> None:
@@ -70,7 +74,8 @@ def compare(size: str, names: list[str], rounds: int, seconds: float) -> None:
         field: dict[str, Asked] = {}
         for name in names:
             if name in OURS:
-                server = export_server(Path(folder) / "base", *OURS[name])
+                export, *options = OURS[name]
+                server = export_server(Path(folder) / export / "base", *options)
             else:
                 server = served(onnx_peers.__file__, folder, f"{folder}/model.onnx{PEERS[name]}")
             try:
@@ -87,15 +92,16 @@ def compare(size: str, names: list[str], rounds: int, seconds: float) -> None:
         print(f"\n{size}: requests a second and latency, {rounds} rounds of {seconds:g} seconds")
         title = "".join(f"{f'{clients} clients':>21}" for clients in CLIENTS)
         print(f"  {'':20}{title}{'MB':>8}", *field.values(), sep="\n")
-        for dtype in ("int8", "float32"):
-            pair = [field[name] for name in (f"ours, ORT {dtype}", f"plain ORT {dtype}") if name in field]
-            if len(pair) == 2:
-                ratios = ", ".join(f"{clients} clients {pair[0].against(pair[1], clients):.2f}x" for clients in CLIENTS)
-                print(f"  {pair[0].name} against {pair[1].name}: {ratios}")
-        first, *others = [one for name, one in field.items() if name in OURS] or [None]
-        for one in others:
-            ratio = resident(first.server.process.pid) / resident(one.server.process.pid)
-            print(f"  memory of {first.name} against {one.name}: {ratio:.2f}x", flush=True)
+        for ours, peer in itertools.product(OURS, PEERS):
+            if {ours, peer} <= set(field) and ours.split()[-1] == peer.split()[-1]:  # of one dtype
+                one, other = field[ours], field[peer]
+                ratios = ", ".join(f"{clients} clients {one.against(other, clients):.2f}x" for clients in CLIENTS)
+                print(f"  {ours} against {peer}: {ratios}")
+        if "ours, TF float32" in field:
+            most = resident(field["ours, TF float32"].server.process.pid)
+            for name in [name for name in OURS if name in field][:-1]:
+                ratio = resident(field[name].server.process.pid) / most
+                print(f"  memory of {name} against ours, TF float32: {ratio:.2f}x", flush=True)
 
 
 def main() -> None:
