@@ -17,7 +17,7 @@ from keras_bert.int8_copy import int8_copy
 from keras_bert.layers.int8_dense import Int8Dense, block_dense, int8_blocks
 from keras_bert_cli import app
 from tests.parity.oracles import array
-from tests.tasks.small import TEXTS, small_bert, small_task
+from tests.tasks.small import KINDS, TEXTS, columns, small_bert, small_task
 
 REVIEWS = [f"{first} the film was {second} ." for first in TEXTS for second in ("good", "bad", "long", "for anna", "")]
 
@@ -84,6 +84,21 @@ def test_layers_of_one_size_keep_their_own_weights():
     inside = tf.function(lambda rows: copy(rows)["sequence_output"])(rows)
     assert np.abs(outside - inside).max() <= 1e-4
     assert np.abs(inside - small_bert()(rows)["sequence_output"]).max() <= 0.1
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "windows"])
+def test_every_task(kind):
+    task = small_task(kind)
+    copy, change = int8_copy(task)
+    x = TEXTS if kind == "windows" else columns(kind)[0]
+    found, expected = (_flat(model.logits(model.examples(x), 32)) for model in (copy, task))
+    np.testing.assert_allclose(found, expected, rtol=0.01, atol=1e-3)
+    assert np.abs(found - expected).max() > 0
+    assert 0.99 < change.lowest <= change.mean <= 1 + 1e-6
+
+
+def _flat(logits):
+    return np.concatenate([np.ravel(array(x)) for x in keras.tree.flatten(logits)])
 
 
 def test_no_rows():
