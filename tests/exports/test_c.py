@@ -9,6 +9,8 @@ import pytest
 import tensorflow as tf
 import tensorflow_text
 
+import keras_bert
+
 TEXTS = ["w1 w2 É", "", "W3, w4!", "w5 " * 20]
 
 
@@ -39,7 +41,11 @@ def _serve(program, folder, output, texts):
     return [line.split() for line in done.stdout.splitlines()]
 
 
-def test_answers(program, exported):
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+def test_answers(program, exported, little, tmp_path, dtype):
+    if dtype == "int8":
+        exported = tmp_path
+        keras_bert.export(little, exported, dtype="int8")
     folder = exported / "text" / "1"
     expected = tf.saved_model.load(str(folder)).signatures["serving_default"](text=tf.constant(TEXTS))
     for output in ("embedding", "truncated"):
