@@ -1,6 +1,6 @@
 """`int8_copy`: a model whose encoder multiplies in int8, on TensorFlow's CPU, for answers only."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,7 @@ from keras import ops
 
 from keras_bert.layers.dense import blank_weights
 from keras_bert.layers.int8_dense import Int8Dense, int8_blocks
+from keras_bert.lazy import tf
 from keras_bert.named_weights import layers_of, weights_of
 
 LEAST_TEXTS, MOST_TEXTS = 16, 512  # for calibration
@@ -20,14 +21,13 @@ _ROWS, _LENGTH = 16, 32  # of a batch
 
 @dataclass(frozen=True)
 class Change:
-    """How far int8 turned the vectors of the pieces, as cosines, and on how many texts that was measured."""
+    """How far int8 turned the vectors of the pieces: the cosines of the angles, on average and at most."""
 
-    texts: int
     mean: float
     lowest: float
 
 
-def int8_copy(model: Any, texts: Sequence[str] | None = None, *, force: bool = False) -> tuple[Any, Change]:
+def int8_copy(model: Any, texts: Iterable[str] | None = None, *, force: bool = False) -> tuple[Any, Change]:
     """A copy of a `Bert` or a model over one, in int8, and what that changed; the original does not change.
 
     Args:
@@ -42,7 +42,8 @@ def int8_copy(model: Any, texts: Sequence[str] | None = None, *, force: bool = F
         )
     bert = getattr(model, "bert", model)
     plain = [weights_of(layer) for layer in layers_of(model).values()]
-    batches = list(_random_rows(bert) if texts is None else _rows(bert, texts))
+    random = list(_random_rows(bert))
+    batches = random if texts is None else list(_rows(bert, texts))
     with blank_weights(), int8_blocks(fixed_ranges=texts is not None):
         copy = type(model).from_config(_without_lora(model.get_config()))
     largest = _largest_inputs(
@@ -55,7 +56,8 @@ def int8_copy(model: Any, texts: Sequence[str] | None = None, *, force: bool = F
         else:
             for name, (variable, _) in weights_of(layer).items():
                 variable.assign(ops.cast(weights[name][1](), variable.dtype))
-    change = _change(bert, getattr(copy, "bert", copy), batches)
+    # On random pieces too, since texts for calibration can be unlike those that the model will get.
+    change = _change(bert, getattr(copy, "bert", copy), random if texts is None else [*batches, *random])
     if not (change.mean >= _LEAST_COSINE or force):
         raise ValueError(
             "In int8, the vectors of this model have little in common with those in float32: their cosine is "
@@ -78,15 +80,19 @@ def _without_lora(config: dict[str, Any]) -> dict[str, Any]:
 # === The inputs of the products ===
 
 
-def _rows(bert: Any, texts: Sequence[str]) -> Iterator[dict[str, Any]]:
+def _rows(bert: Any, texts: Iterable[str]) -> Iterator[dict[str, Any]]:
     """Texts in batches of similar length."""
-    if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
+    if isinstance(texts, str) or not isinstance(texts, Iterable):
         raise TypeError(f"The texts for calibration must be a list of strings. Received: {type(texts).__name__}")
-    texts = [text for text in texts if text.strip()][:MOST_TEXTS]
+    texts = list(texts)
+    for number, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise TypeError(f"The texts for calibration must be strings. Received: {text!r}, item {number}")
+    texts = list(dict.fromkeys(text for text in texts if text.strip()))[:MOST_TEXTS]
     if len(texts) < LEAST_TEXTS:
         raise ValueError(
-            f"Calibration needs at least {LEAST_TEXTS} texts that are not empty. Give more of them, or leave "
-            f"calibration out. Received: {len(texts)} texts"
+            f"Calibration needs at least {LEAST_TEXTS} different texts that are not empty. Give more of them, or leave "
+            f"calibration out. Received: {len(texts)}"
         )
     texts = sorted(texts, key=len)
     batches = [bert.preprocessor(texts[start : start + _ROWS]) for start in range(0, len(texts), _ROWS)]
@@ -116,14 +122,21 @@ def _real_pieces(rows: dict[str, Any]) -> np.ndarray:
     return ids[mask != 0]
 
 
+def _graph(model: keras.Model) -> Any:
+    """The model as one graph for batches of all shapes, which keeps no more tensors than it needs."""
+    kinds = {name: tf.TensorSpec([None, None], x.dtype) for name, x in model.input.items()}
+    return tf.function(lambda rows: model(rows, training=False), input_signature=[kinds], autograph=False)
+
+
 def _largest_inputs(bert: Any, names: list[str], batches: list[dict[str, Any]]) -> dict[str, np.ndarray]:
     """By the name of a layer: the largest number in each channel of its inputs, [K]."""
     inputs = {name: bert.get_layer(name).input for name in names}
     model = keras.Model(bert.input, {name: ops.max(ops.absolute(x), 0) for name, x in inputs.items()})
     largest = {name: np.zeros(x.shape[-1], "float32") for name, x in inputs.items()}
+    run = _graph(model)
     for rows in batches:
-        for name, found in model.predict_on_batch(rows).items():
-            largest[name] = np.maximum(largest[name], found.astype("float32"))
+        for name, found in run(rows).items():
+            largest[name] = np.maximum(largest[name], ops.convert_to_numpy(ops.cast(found, "float32")))
     return largest
 
 
@@ -131,20 +144,12 @@ def _largest_inputs(bert: Any, names: list[str], batches: list[dict[str, Any]]) 
 
 
 def _change(bert: Any, copy: Any, batches: list[dict[str, Any]]) -> Change:
-    found = []
+    found, runs = [], [_graph(keras.Model(model.input, model.output["sequence_output"])) for model in (copy, bert)]
     for rows in batches:
-        ours, theirs = (_vectors(model, rows) for model in (copy, bert))  # 2 x [N, H]
+        real = ops.convert_to_numpy(rows["input_mask"]) != 0
+        # 2 x [N, H], the vectors of the real pieces
+        ours, theirs = (ops.convert_to_numpy(ops.cast(run(rows), "float32"))[real] for run in runs)
         lengths = np.linalg.norm(ours, axis=-1) * np.linalg.norm(theirs, axis=-1)
         found.append((ours * theirs).sum(-1) / np.maximum(lengths, 1e-30))
     cosines = np.concatenate(found)
-    return Change(sum(map(_texts, batches)), float(cosines.mean()), float(cosines.min()))
-
-
-def _texts(rows: dict[str, Any]) -> int:
-    return int(rows["input_mask"].shape[0])
-
-
-def _vectors(bert: Any, rows: dict[str, Any]) -> np.ndarray:
-    """The vectors of the real pieces, [N, H]."""
-    vectors = ops.convert_to_numpy(ops.cast(bert(rows, training=False)["sequence_output"], "float32"))  # [B, S, H]
-    return vectors[ops.convert_to_numpy(rows["input_mask"]) != 0]
+    return Change(float(cosines.mean()), float(cosines.min()))

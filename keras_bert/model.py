@@ -13,6 +13,7 @@ from keras_bert import kernels
 from keras_bert.compat import set_untracked
 from keras_bert.installation import need
 from keras_bert.layers.dense import blank_weights
+from keras_bert.layers.int8_dense import refuse_int8
 from keras_bert.named_weights import by_layer
 from keras_bert.policy import check_trainable
 from keras_bert.runner import Runners, engine
@@ -47,6 +48,7 @@ class Model(keras.Model):
         return Runners()
 
     def make_train_function(self, force: bool = False) -> Any:
+        refuse_int8(self.layers)
         check_trainable(self.trainable_variables)
         if self.optimizer is not None and not self.optimizer.built and self.trainable_variables:
             self.optimizer.build(self.trainable_variables)  # else the first step would, and be traced twice
@@ -143,6 +145,7 @@ def _name_outputs(path: Any, names: Iterable[str]) -> None:
 
 def with_dtype(model: Any, dtype: Any) -> Any:
     """A copy of a `Bert`, or of a model over one, that computes in this Keras policy; None keeps the policy."""
+    refuse_int8(model.layers)
     config = model.get_config()
     if dtype is not None:
         of_bert = config["bert"]["config"] if "bert" in config else config

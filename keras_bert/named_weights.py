@@ -8,6 +8,8 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_bert.layers.int8_dense import refuse_int8
+
 
 def by_layer(model: Any) -> dict[str, dict[str, Any]]:
     """The variables of a `Bert` or a model over one, by layer and name, random generators' states included."""
@@ -22,6 +24,7 @@ def named_weights(model: Any) -> dict[str, tuple[Any, Callable[[], np.ndarray]]]
 
 def weights_of(layer: Any) -> dict[str, tuple[Any, Callable[[], np.ndarray]]]:
     """The same of one layer, by "weight"."""
+    refuse_int8([layer])
     if mode := getattr(layer, "quantization_mode", None):
         raise ValueError(
             "The model has quantized layers, but only plain weights can be read. Use the model as it was before "

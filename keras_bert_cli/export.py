@@ -19,7 +19,8 @@ def export(
     version: Annotated[int, typer.Option(min=1, help="Version to write.")] = 1,
     seq_length: SeqLength = None,
     dtype: Annotated[
-        str | None, typer.Option(help="Type to compute in, such as bfloat16 or int8.", show_default="the model's")
+        str | None,
+        typer.Option(help="Type to compute in, such as bfloat16, or int8 for CPUs.", show_default="the model's"),
     ] = None,
     format: Annotated[
         Literal["savedmodel", "onnx", "litert"],
@@ -29,12 +30,12 @@ def export(
         Path | None,
         typer.Option(
             dir_okay=False,
-            help="With --dtype int8: a file of texts such as the model will get, one per line. Answers then do not "
-            "depend on the other texts of a batch.",
+            help="With --dtype int8: a file of texts such as the model will get, one per line, at least 16. Answers "
+            "then do not depend on the other texts of a batch.",
         ),
     ] = None,
     force: Annotated[
-        bool, typer.Option("--force", help="With --dtype int8: also export a model that int8 changes much.")
+        bool, typer.Option("--force", help="Export even if --dtype int8 changes the vectors a lot.")
     ] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the version if it exists.")] = False,
     attention: Annotated[
@@ -91,11 +92,12 @@ def export(
 def _calibration_texts(file: Path | None, force: bool, dtype: str | None, format: str) -> list[str] | None:
     from keras_bert.tasks.readers.rows import lines
 
-    if (file or force) and (dtype != "int8" or format != "savedmodel"):
-        option = "--calibrate" if file else "--force"
+    option = "--calibrate" if file else "--force"
+    if (file or force) and format != "savedmodel":
+        raise ValueError(f"{option} is for --format savedmodel. Leave it out. Received: --format {format}")
+    if (file or force) and dtype != "int8":
         raise ValueError(
-            f"{option} is for --dtype int8 and --format savedmodel. Add --dtype int8, or leave out {option}. "
-            f"Received: --dtype {dtype}, --format {format}"
+            f"{option} is for --dtype int8. Add --dtype int8, or leave out {option}. Received: --dtype {dtype}"
         )
     return [text for _, text in lines(file)] if file else None
 

@@ -2,7 +2,7 @@
 
 import gc
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +37,7 @@ def export(
     dtype: Any = None,
     overwrite: bool = False,
     attention: bool = False,
-    calibrate: Sequence[str] | None = None,
+    calibrate: Iterable[str] | None = None,
     force: bool = False,
     serving: str | None = None,
     source: str | os.PathLike | None = None,
@@ -52,13 +52,13 @@ def export(
 
     seq_length: the default length of `preprocess`, and the length to which `text` truncates; by default the
     preprocessor's. dtype: a Keras policy to compute in, such as "bfloat16", or "int8" for an encoder that multiplies in
-    int8 on CPUs; outputs stay float32. calibrate: for int8, at least 16 texts such as the model will get; an answer
-    then does not depend on the other texts of its batch, as it otherwise does a little. force: write int8 also if it
-    changes the vectors much. overwrite: replace this version if it exists. attention: `text` also gets the signature
-    `attention`, with the maps of all layers for one text. serving: the name under which TF Serving serves the model,
-    for the requests that warm it up. source, metrics: for the manifest: where the weights come from, by default what
-    `load` was given, and their scores. finish: called when all parts are in their places; if it fails or the process is
-    killed in it, the version counts as unfinished, and the next export removes it.
+    int8 on CPUs; outputs stay float32. calibrate: for int8, at least 16 different texts such as the model will get; an
+    answer then does not depend on the other texts of its batch, as it otherwise does a little. force: export even if
+    int8 changes the vectors a lot. overwrite: replace this version if it exists. attention: `text` also gets the
+    signature `attention`, with the maps of all layers for one text. serving: the name under which TF Serving serves the
+    model, for the requests that warm it up. source, metrics: for the manifest: where the weights come from, by default
+    what `load` was given, and their scores. finish: called when all parts are in their places; if it fails or the
+    process is killed in it, the version counts as unfinished, and the next export removes it.
 
     >>> import tempfile, tensorflow as tf
     >>> from keras_bert import BertConfig, Preprocessor, Vocabulary

@@ -56,7 +56,7 @@ def facts_of(model: Any, source: Any, metrics: dict[str, Any] | None) -> dict[st
 def int8_facts(change: Change, *, calibrated: bool) -> dict[str, Any]:
     """How the ranges of the inputs of int8 products were found, and how far the vectors of the pieces turned."""
     return {
-        "ranges": f"fixed, from {change.texts} texts" if calibrated else "of each batch",
+        "ranges": "those of the texts for calibration" if calibrated else "those of each batch",
         "cosine_mean": round(change.mean, 5),
         "cosine_lowest": round(change.lowest, 5),
     }

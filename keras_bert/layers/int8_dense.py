@@ -1,6 +1,6 @@
 """The matrix products of an encoder block: Keras's Dense, or one that multiplies whole numbers of 8 bits."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -50,7 +50,7 @@ def block_dense(
 
 @keras.saving.register_keras_serializable("keras_bert")
 class Int8Dense(keras.layers.Layer):
-    """From x [N, K] to [N, M] by a kernel of int8, on TensorFlow's CPU. It answers, and cannot be trained.
+    """From x [N, K] to [N, M] by a kernel of int8, on TensorFlow's CPU. It answers, and is not trained or saved.
 
     x is rounded to 255 whole numbers, which share one range.
 
@@ -94,6 +94,8 @@ class Int8Dense(keras.layers.Layer):
 
     def set_from(self, kernel: np.ndarray, bias: np.ndarray, largest: np.ndarray) -> None:
         """Take the weights of a Dense layer. largest: the largest number in each channel of its inputs, [K]."""
+        if not (np.isfinite(kernel).all() and np.isfinite(bias).all()):
+            raise ValueError(f"The layer {self.name} has weights that are NaN or infinite. Received: {self.name}")
         if self.smoothing is not None:
             sizes = _smoothing(largest, kernel)  # [K]
             self.smoothing.assign(1 / sizes)
@@ -116,12 +118,25 @@ class Int8Dense(keras.layers.Layer):
             y = kernels.int8_product(x, kernel, scale, bias, limit, self.activation)
         return ops.cast(y, self.compute_dtype)  # [N, M]
 
+    def save_own_variables(self, store: Any) -> None:
+        refuse_int8([self])
+
     def compute_output_spec(self, x: KerasTensor) -> KerasTensor:
         return KerasTensor((*x.shape[:-1], self.units), dtype=self.compute_dtype)
 
     def get_config(self) -> dict[str, Any]:
         names = ("units", "activation", "smooth", "by_row", "fixed_range")
         return {**super().get_config(), **{name: getattr(self, name) for name in names}}
+
+
+def refuse_int8(layers: Iterable[Any]) -> None:
+    """Refuse the layers of a model in int8, which only answers."""
+    for layer in layers:
+        if isinstance(layer, Int8Dense):
+            raise ValueError(
+                "The model is in int8, so it can only answer and be exported. Use the model that it was made from. "
+                f"Received: the layer {layer.name} in int8"
+            )
 
 
 def quantized(array: np.ndarray, axis: int) -> tuple[np.ndarray, np.ndarray]:

@@ -1,6 +1,6 @@
 """Our own exports, read bit for bit: the encoder or the task that a SavedModel was made from."""
 
-from collections.abc import Container
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ import numpy as np
 
 from keras_bert.config import BertConfig
 from keras_bert.layers.dense import blank_weights
+from keras_bert.layers.int8_dense import int8_blocks
 from keras_bert.named_weights import by_layer
 from keras_bert.storage import read_json, write_json
 from keras_bert.text.rules import TextRules
@@ -72,12 +73,11 @@ def read_task(path: Path) -> Any:
         return None
     config = read_json(folder / EXTRA / TASK)
     vocabulary = Vocabulary.from_file(folder / "assets" / VOCABULARY)
-    with rebuilding(folder), blank_weights():
+    stored = _named_weights(folder)
+    with rebuilding(folder), blank_weights(), _blocks_of(stored):
         config["config"]["bert"]["config"]["preprocessor"]["config"]["vocabulary"] = list(vocabulary.tokens)
         task = keras.saving.deserialize_keras_object(config)
-    stored, wanted = _named_weights(folder), by_layer(task)
-    _check_plain(stored, folder, {f"{layer}/{name}" for layer, variables in wanted.items() for name in variables})
-    for layer, variables in wanted.items():
+    for layer, variables in by_layer(task).items():
         for name, variable in variables.items():
             if (entry := stored.get(f"{layer}/{name}")) is None:
                 raise ValueError(
@@ -86,6 +86,14 @@ def read_task(path: Path) -> Any:
                 )
             variable.assign(finite(name, entry.read(), folder))
     return task
+
+
+def _blocks_of(stored: dict[str, Stored]) -> AbstractContextManager[None]:
+    """A block in which the products of the encoder are made as they were stored, in int8 or not."""
+    first = "layer_0_attention_qkv"
+    if f"{first}/smoothing" not in stored:
+        return nullcontext()
+    return int8_blocks(fixed_ranges=f"{first}/range" in stored)
 
 
 # === Only the weights ===
@@ -99,7 +107,11 @@ def read_checkpoint(path: Path) -> Checkpoint | None:
     extra = folder / EXTRA
     config = BertConfig.from_json(extra / CONFIG)
     stored = _named_weights(folder)
-    _check_plain(stored, folder)
+    if changed := sorted(name for name in stored if name.endswith(("kernel_scale", "lora_kernel_a"))):
+        raise ValueError(
+            f"{folder} was exported in int8, or from a model with LoRA or quantized layers, so it has no plain "
+            f"weights. Load the model that it was made from. Received: {listed(changed)}"
+        )
     encoder, heads = _table(encoder_shapes(config)), {head: _table(head_shapes(head, config)) for head in HEADS}
     known = {row.ours for table in (encoder, *heads.values()) for row in table}
     # In float32, and without the states of random generators.
@@ -136,16 +148,6 @@ def read_checkpoint(path: Path) -> Checkpoint | None:
         left_out=left_out,
         text_settings=changed_text_settings(text),
     )
-
-
-def _check_plain(stored: dict[str, Stored], folder: Path, wanted: Container[str] = ()) -> None:
-    """Refuse kernels in int8 or with LoRA, unless the weights that belong to them are wanted."""
-    changed = [name for name in stored if name.endswith(("kernel_scale", "lora_kernel_a")) and name not in wanted]
-    if changed:
-        raise ValueError(
-            f"{folder} was exported in int8, or from a model with LoRA or quantized layers, so it has no plain "
-            f"weights. Load the model that it was made from. Received: {listed(sorted(changed))}"
-        )
 
 
 def _float32(stored: Stored) -> np.ndarray:

@@ -15,6 +15,7 @@ import keras_bert
 from keras_bert.compat import read_saved_model
 from keras_bert.int8_copy import int8_copy
 from keras_bert.layers.int8_dense import Int8Dense, block_dense, int8_blocks
+from keras_bert.model import with_dtype
 from keras_bert_cli import app
 from tests.parity.oracles import array
 from tests.tasks.small import KINDS, TEXTS, columns, small_bert, small_task
@@ -123,10 +124,10 @@ def test_a_task(tmp_path, kind):
     assert 0 < np.abs(found - expected).max() <= 0.1
     manifest = json.loads((tmp_path / "text" / "1" / "assets.extra" / "manifest.json").read_text())
     assert manifest["dtype"] == "int8"
-    assert manifest["int8"]["ranges"] == "of each batch"
+    assert manifest["int8"]["ranges"] == "those of each batch"
     assert 0.99 < manifest["int8"]["cosine_lowest"] <= manifest["int8"]["cosine_mean"] <= 1
-    with pytest.raises(ValueError, match=r"exported in int8.*Load the model that it was made from"):
-        type(task).load(tmp_path)
+    again = type(task).load(tmp_path)
+    np.testing.assert_allclose(tf.function(again)(rows), found, atol=1e-5)
 
 
 def test_calibrated_answers_do_not_depend_on_the_batch(tmp_path):
@@ -138,7 +139,7 @@ def test_calibrated_answers_do_not_depend_on_the_batch(tmp_path):
         found[name] = np.abs(several[1] - one[0]).max()
     assert found["fixed"] <= 1e-6 < 1e-4 < found["free"]
     manifest = json.loads((tmp_path / "fixed" / "text" / "1" / "assets.extra" / "manifest.json").read_text())
-    assert manifest["int8"]["ranges"] == "fixed, from 20 texts"
+    assert manifest["int8"]["ranges"] == "those of the texts for calibration"
 
 
 def test_lora_and_mixed_precision(tmp_path):
@@ -203,11 +204,12 @@ def test_older_cpus(calibrated, environment):
 @pytest.mark.parametrize(
     ("texts", "error", "message"),
     [
-        ([], ValueError, "at least 16 texts that are not empty.*0 texts"),
-        (["", "good"] * 15, ValueError, "at least 16 texts that are not empty.*15 texts"),
-        (["영화가 좋다"] * 20, ValueError, r"\d+% of the pieces .* are \[UNK\].*language"),
+        ([], ValueError, r"at least 16 different texts that are not empty.*Received: 0$"),
+        (["", "good"] * 15, ValueError, r"at least 16 different texts that are not empty.*Received: 1$"),
+        ([f"영화가 좋다 {number}" for number in range(20)], ValueError, r"\d+% of the pieces .*\[UNK\].*language"),
         ("good", TypeError, "must be a list of strings.*str"),
-        ([1] * 20, TypeError, "must be a list of strings"),
+        (int, TypeError, "must be a list of strings.*type"),
+        ([*TEXTS, 1] * 20, TypeError, "must be strings. Received: 1, item 4"),
     ],
 )
 def test_texts_that_cannot_calibrate(tmp_path, texts, error, message):
@@ -235,6 +237,26 @@ def test_options_of_int8(tmp_path, options):
         keras_bert.export(small_task("classifier"), tmp_path, **options)
 
 
+def test_weights_that_are_not_finite(tmp_path):
+    task = small_task("classifier")
+    layer = task.bert.get_layer("layer_0_output")
+    layer.kernel.assign(np.full(layer.kernel.shape, np.nan))
+    with pytest.raises(ValueError, match=r"layer_0_output has weights that are NaN"):
+        keras_bert.export(task, tmp_path, dtype="int8")
+
+
+def test_a_copy_only_answers(tmp_path):
+    copy = keras_bert.inference(small_task("classifier"), "tensorflow", "int8").model
+    with pytest.raises(ValueError, match="is in int8, so it can only answer"):
+        copy.fit(TEXTS, ["positive", "negative"] * 2)
+    with pytest.raises(ValueError, match="is in int8, so it can only answer"):
+        copy.save(tmp_path / "task.keras")
+    for again in (lambda: keras_bert.inference(copy, "tensorflow", "int8"), lambda: with_dtype(copy, "bfloat16")):
+        with pytest.raises(ValueError, match="is in int8, so it can only answer"):
+            again()
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.usefixtures("quantizes")
 def test_quantized_before(tmp_path):
     task = small_task("classifier")
@@ -256,10 +278,10 @@ def test_command(tmp_path):
     words = ["export", tmp_path / "task.keras", "--name", "film", "--output", tmp_path]
     assert _run(*words, "--dtype", "int8", "--calibrate", tmp_path / "texts.txt").exit_code == 0
     manifest = json.loads((tmp_path / "film" / "text" / "1" / "assets.extra" / "manifest.json").read_text())
-    assert manifest["int8"]["ranges"] == "fixed, from 20 texts"
-    with pytest.raises(ValueError, match="--calibrate is for --dtype int8 and --format savedmodel"):
+    assert manifest["int8"]["ranges"] == "those of the texts for calibration"
+    with pytest.raises(ValueError, match=r"--calibrate is for --dtype int8\. Add"):
         _run(*words, "--calibrate", tmp_path / "texts.txt")
-    with pytest.raises(ValueError, match=r"--force is for .*Received: --dtype int8, --format onnx"):
+    with pytest.raises(ValueError, match=r"--force is for --format savedmodel.*Received: --format onnx"):
         _run(*words, "--dtype", "int8", "--format", "onnx", "--force")
 
 
@@ -272,5 +294,9 @@ def test_scores_beside_those_in_float32(tmp_path, monkeypatch):
     alone = _run(*words).stdout.splitlines()[0].split("\t")[1]
     beside = _run(*words, "--engine", "tensorflow", "--dtype", "int8").stdout.splitlines()[0]
     assert beside.endswith(f"\t{alone} in float32")
+    keras_bert.export(small_task("classifier"), tmp_path / "export", dtype="int8")
+    words[1] = tmp_path / "export"
+    assert _run(*words).stdout.splitlines()[0].startswith("accuracy\t")
+    words[1] = tmp_path / "task.keras"
     found = json.loads(_run(*words, "--engine", "tensorflow", "--dtype", "int8", "--json").stdout)
     assert f"{found['float32']['accuracy']:.4f}" == alone

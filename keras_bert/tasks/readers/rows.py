@@ -81,8 +81,9 @@ def lines_of(file: Iterable[bytes], name: str, encoding: str = "utf-8") -> Itera
                 )
             if "\0" in text and not (text[::2].strip("\0") and text[1::2].strip("\0")):  # UTF-16 without a mark
                 raise ValueError(
-                    f"{name}, line 1, has NUL characters, as files in UTF-16 do when they are read as {encoding}. Name "
-                    f"the file's encoding with --encoding (encoding=...), often utf-16-le. Received: {name}:1"
+                    f"{name}, line 1, has NUL characters, as files in UTF-16 do when they are read as {encoding}. Save "
+                    "the file as UTF-8, or name its encoding with --encoding (encoding=...), often utf-16-le. "
+                    f" Received: {name}:1"
                 )
         yield number, text
     if not number:
@@ -120,8 +121,8 @@ def _wrong_encoding(name: str, number: int, line: bytes, encoding: str) -> Value
     else:
         likely = [f"{one} ({who})" for one, who in LIKELY.items() if one != encoding and _decodes(line, one)]
     return ValueError(
-        f"{name}, line {number}, is not {encoding.upper()}. Name the file's encoding with --encoding (encoding=...): "
-        f"this line may be {' or '.join(likely) or 'latin-1'}. Received: {name}:{number}"
+        f"{name}, line {number}, is not {encoding.upper()}. Save the file as UTF-8, or name its encoding with "
+        f"--encoding (encoding=...): this line may be {' or '.join(likely) or 'latin-1'}. Received: {name}:{number}"
     )
 
 

@@ -15,6 +15,7 @@ from keras_bert.tasks.run.finetune import MODEL
 from keras_bert.tasks.run.settings import FILE, FinetuneSettings
 from keras_bert.tasks.task import Task
 from keras_bert.weights.keras_file import read_keras
+from keras_bert.weights.our_export import read_task
 
 logger = logging.getLogger("keras_bert")
 
@@ -30,17 +31,20 @@ class FinishedTask:
 
     @classmethod
     def load(cls, source: Path, **reading: Any) -> "FinishedTask":
-        """The task in a finished folder or a .keras file; `reading` has the fields that differ from training."""
+        """The task in a finished folder, a .keras file or an export.
+
+        reading: the fields of `Reading` that differ from training.
+        """
         path, record = (source / MODEL, source / FILE) if source.is_dir() else (source, source.parent / FILE)
         if not source.exists():
             raise FileNotFoundError(f"The model {source} does not exist. Correct the path. Received: {str(source)!r}")
-        if not path.is_file():
+        task = read_keras(path, compile=False) if path.is_file() else read_task(source)
+        if task is None:
             raise FileNotFoundError(
-                "The model is neither a finished folder of `keras-bert finetune` nor the .keras file of a task. For a "
-                "task in another format, load it in Python and save it: "
+                "The model is neither a finished folder of `keras-bert finetune` nor the .keras file or the export of "
+                "a task. For a task in another format, load it in Python and save it: "
                 f'TextClassifier.load(source).save("task.keras"). Received: {str(source)!r}'
             )
-        task = read_keras(path, compile=False)
         if not isinstance(task, Task):
             raise ValueError(
                 f"{path} holds a {type(task).__name__}, not a task. Name the folder of a run of "
