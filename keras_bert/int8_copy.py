@@ -37,8 +37,8 @@ def int8_copy(model: Any, texts: Iterable[str] | None = None, *, force: bool = F
     """
     if keras.backend.backend() != "tensorflow":
         raise RuntimeError(
-            "Products in int8 need the TensorFlow backend, or ONNX Runtime. Run with KERAS_BACKEND=tensorflow, or use "
-            f'keras_bert.inference(model, dtype="int8"). Received: backend {keras.backend.backend()!r}'
+            'Products in int8 need TensorFlow or ONNX Runtime. Run `pip install "keras3-bert[onnxruntime]"`, or set '
+            f"KERAS_BACKEND=tensorflow. Received: backend {keras.backend.backend()!r}"
         )
     bert = getattr(model, "bert", model)
     plain = [weights_of(layer) for layer in layers_of(model).values()]
