@@ -8,6 +8,7 @@ from typing import Any
 
 from keras_bert.checks import check_choice
 from keras_bert.int8_copy import int8_copy
+from keras_bert.layers.int8_dense import refuse_int8
 from keras_bert.model import Model, with_dtype
 from keras_bert.onnx_graph.convert import plain_model
 from keras_bert.onnx_graph.onnx_runner import OnnxRunners
@@ -111,6 +112,7 @@ def _chosen(model: Any, engine: str, dtype: str) -> str:
             "`model` must be a Bert, a task or a Pretrainer. Load one with keras_bert.load, for example. "
             f"Received: {type(model).__name__}"
         )
+    refuse_int8(model.layers)
     check_choice("engine", engine, ENGINES)
     check_choice("dtype", dtype, DTYPES)
     if engine == "auto":

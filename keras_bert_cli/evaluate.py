@@ -15,7 +15,10 @@ from keras_bert_cli.contents import command
 def evaluate(
     context: typer.Context,
     source: Annotated[
-        str, typer.Argument(help="The folder of a finetune run, or pretrained weights: a name, a path, hf://org/name.")
+        str,
+        typer.Argument(
+            help="The folder of a finetune run, a task's export, or weights: a name, a path, hf://org/name."
+        ),
     ],
     data: Annotated[
         str, typer.Option("--data", help="For a task, a file of rows; for weights, a folder from keras-bert examples.")
@@ -57,7 +60,7 @@ def evaluate(
 ) -> None:
     """Evaluate a finished task on the rows of a file, or pretrained weights on masked words and next sentences.
 
-    With --dtype int8, the scores in float32 are printed beside those in int8.
+    With --dtype int8, the scores in the type of the model are printed beside those in int8.
 
     The options from --format to --skip-bad, --engine, --report and --train are for tasks; --strategy, --seed and
     --damaged are for weights.
@@ -91,7 +94,8 @@ def evaluate(
         loaded = FinishedTask.load(Path(source), **reading)
         finished = dataclasses.replace(loaded, task=options.asked_by(loaded.task, engine, dtype))
         scores, details = finished.report(Path(data), batch_size=batch_size, directory=report, train=train)
-        beside = {"float32": loaded.report(Path(data), batch_size=batch_size)[0]} if dtype == "int8" else {}
+        own = loaded.task.dtype_policy.name
+        beside = {own: loaded.evaluate(Path(data), batch_size=batch_size)} if dtype == "int8" else {}
         if as_json:
             typer.echo(json.dumps(scores | details | beside, ensure_ascii=False))
         else:

@@ -14,7 +14,8 @@ from keras_bert_cli.contents import command
 @command("predict", example="echo '다시 보고 싶은 영화' | keras-bert predict nsmc")
 def predict(
     source: Annotated[
-        Path, typer.Argument(exists=True, help="The folder of a finetune run, or the .keras file of a task.")
+        Path,
+        typer.Argument(exists=True, help="The folder of a finetune run, or the .keras file or the export of a task."),
     ],
     file: Annotated[
         Path,

@@ -187,3 +187,23 @@ def test_the_protocol_buffers(tf, tmp_path):
     reader = tf.train.load_checkpoint(str(tmp_path / "variables" / "variables"))
     graph = compat.read_object_graph(reader.get_tensor("_CHECKPOINTABLE_OBJECT_GRAPH"))
     assert "words" in [child.local_name for child in graph.nodes[0].children]
+
+
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="the op is TensorFlow's")
+@pytest.mark.parametrize("in_graph", [False, True])
+def test_a_quantized_product(in_graph):
+    import tensorflow as tf
+
+    rng = np.random.default_rng(0)
+    x, kernel = (rng.integers(-127, 128, shape).astype("int8") for shape in ((4, 8), (8, 3)))
+    limit, bias = np.array([1, 2, 4], "float32"), np.array([0, 1, 2], "float32")
+
+    def product():
+        inputs = tf.bitcast(tf.constant(x), tf.qint8), tf.constant(-2.0), tf.constant(2.0)
+        return compat.quantized_product(
+            inputs, tf.bitcast(tf.constant(kernel), tf.qint8), tf.constant(limit), bias, None
+        )
+
+    found = tf.function(product)() if in_graph else product()
+    expected = (x * (2 / 127)) @ (kernel * (limit / 127)) + bias
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)

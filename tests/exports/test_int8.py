@@ -168,7 +168,6 @@ ALONE = """
 import sys
 import numpy as np
 import tensorflow as tf
-from typer.testing import CliRunner
 import tensorflow_text
 
 run = tf.saved_model.load(sys.argv[1]).signatures["serving_default"]
@@ -191,7 +190,7 @@ def calibrated(tmp_path_factory):
     ids=str,
 )
 def test_older_cpus(calibrated, environment):
-    """In a process of TensorFlow alone, which gives the same answers with older instructions, or without oneDNN."""
+    """In a process without this package: nearly the same answers with older instructions, or without oneDNN."""
     folder, expected = calibrated
     command = [sys.executable, "-c", ALONE, str(folder / "text" / "1"), *TEXTS]
     done = subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True, check=True)
@@ -291,12 +290,12 @@ def test_scores_beside_those_in_float32(tmp_path, monkeypatch):
     rows = "text\tlabel\n" + "".join(f"{text}\tpositive\n" for text in TEXTS)
     (tmp_path / "rows.tsv").write_text(rows, encoding="utf-8")
     words = ["evaluate", tmp_path / "task.keras", "--data", tmp_path / "rows.tsv"]
-    alone = _run(*words).stdout.splitlines()[0].split("\t")[1]
+    in_float32 = _run(*words).stdout.splitlines()[0].split("\t")[1]
     beside = _run(*words, "--engine", "tensorflow", "--dtype", "int8").stdout.splitlines()[0]
-    assert beside.endswith(f"\t{alone} in float32")
+    assert beside.endswith(f"\t{in_float32} in float32")
     keras_bert.export(small_task("classifier"), tmp_path / "export", dtype="int8")
     words[1] = tmp_path / "export"
     assert _run(*words).stdout.splitlines()[0].startswith("accuracy\t")
     words[1] = tmp_path / "task.keras"
     found = json.loads(_run(*words, "--engine", "tensorflow", "--dtype", "int8", "--json").stdout)
-    assert f"{found['float32']['accuracy']:.4f}" == alone
+    assert f"{found['float32']['accuracy']:.4f}" == in_float32

@@ -4,9 +4,10 @@ import keras
 import numpy as np
 import pytest
 
+from keras_bert.layers.int8_dense import quantized
 from keras_bert.onnx_graph import onnx_runner
 from keras_bert.onnx_graph.convert import to_onnx
-from keras_bert.onnx_graph.graph import Graph, Value, quantized
+from keras_bert.onnx_graph.graph import Graph, Value
 from keras_bert.pretraining.pretrainer import Pretrainer
 from keras_bert.vectors import features
 from tests.parity.oracles import array, randomize

@@ -83,7 +83,7 @@ def lines_of(file: Iterable[bytes], name: str, encoding: str = "utf-8") -> Itera
                 raise ValueError(
                     f"{name}, line 1, has NUL characters, as files in UTF-16 do when they are read as {encoding}. Save "
                     "the file as UTF-8, or name its encoding with --encoding (encoding=...), often utf-16-le. "
-                    f" Received: {name}:1"
+                    f"Received: {name}:1"
                 )
         yield number, text
     if not number:
