@@ -49,6 +49,7 @@ def main() -> None:
     parser.add_argument("--batch-size", type=int, default=16)
     parser.add_argument("--pool", default="mean", choices=("mean", "max", "attention"))
     parser.add_argument("--max-windows", type=int, default=8)
+    parser.add_argument("--dtype", default="float32", choices=("float32", "mixed_bfloat16"))
     parser.add_argument("--results", type=Path, help="a JSONL file of results, with which the same command resumes")
     arguments = parser.parse_args()
     settings = {name: value for name, value in vars(arguments).items() if name not in ("only", "seeds", "results")}
@@ -83,7 +84,7 @@ def worker(given: dict[str, Any]) -> None:
     labels = sorted({title for _, title in train})
     long, _, length = given["name"].rpartition("-")
     keras.utils.set_random_seed(given["seed"])
-    bert = keras_bert.load("minilm", seq_length=int(length))
+    bert = keras_bert.load("minilm", seq_length=int(length), dtype=given["dtype"])
     options = {"long": long, "pool": given["pool"], "max_windows": given["max_windows"]}
     task = keras_bert.TextClassifier(bert, labels, **options)
     recipe = FinetuneRecipe(given["learning_rate"], given["epochs"], given["batch_size"])

@@ -97,6 +97,7 @@ def int8_product(
         mode="SCALED",
         round_mode="HALF_TO_EVEN",
         narrow_range=True,
+        ensure_minimum_range=0.0,  # by default, the numbers of a range below 0.01 would become coarse
     )
     return compat.quantized_product(levels, tf.bitcast(kernel, tf.qint8), 127 * scale, bias, gelu)  # [N, M]
 

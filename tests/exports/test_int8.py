@@ -75,6 +75,18 @@ def test_a_product(place, gelu, fixed_ranges, in_graph):
     assert 0 < np.abs(found - exact).mean() <= 0.02 * np.abs(exact).mean()
 
 
+@pytest.mark.parametrize("size", [0.0, 1e-6, 1e-3, 1e4])
+def test_inputs_of_any_size(size):
+    """TensorFlow's op for quantizing widens narrow ranges unless told not to."""
+    rng = np.random.default_rng(0)
+    x, kernel = (rng.normal(size=shape).astype("float32") for shape in ((40, 16), (16, 24)))
+    with int8_blocks(fixed_ranges=False):
+        layer = block_dense(24, keras_bert.BertConfig())
+    layer.build(x.shape)
+    layer.set_from(kernel, np.zeros(24, "float32"), np.abs(x).max(0))
+    np.testing.assert_allclose(layer(size * x).numpy(), size * layer(x).numpy(), rtol=1e-5, atol=1e-6 * size)
+
+
 def test_layers_of_one_size_keep_their_own_weights():
     """Called outside a graph too, where TensorFlow has one op for all products of a size."""
     copy, _ = int8_copy(small_bert())
