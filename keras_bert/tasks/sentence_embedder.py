@@ -157,11 +157,15 @@ class SentenceEmbedder(Task):
         y = [] if y is None else y
         if not len(y) and not (isinstance(x, tuple) and len(x) > 1):
             x = (*x, *x) if isinstance(x, tuple) else (x, x)
-            if held_out or not self.bert.config.hidden_dropout_prob:
+            if held_out:
                 raise ValueError(
-                    "Texts without labels are only for training. The Bert must have dropout, which gives a text two "
-                    "vectors to compare. To evaluate, pass pairs, scores or labels. "
+                    "Texts alone can be trained on, but not evaluated. To evaluate, pass pairs, scores or labels. "
                     "Received: one column of texts, without y"
+                )
+            if not self.bert.config.hidden_dropout_prob:
+                raise ValueError(
+                    "To train on texts alone, the Bert needs dropout, which gives each text two different vectors to "
+                    "compare. Load it with dropout, or pass pairs, scores or labels. Received: hidden_dropout_prob=0.0"
                 )
         rows: Any = super().labelled_examples((x, y, sample_weight), class_weight, held_out=held_out)
         if rows.form == "labels" and rows.targets.max() == len(rows) - 1:
