@@ -33,6 +33,7 @@ SIZES = {
 }
 
 _ACTIVATIONS = ("gelu_tanh", "gelu_erf")
+GELU_LEAST = -0.1701  # just below the lowest value of both
 _REQUIRED = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
 _MOST_LAYERS = 1000
 _POSITIVE = (*_REQUIRED, "max_position_embeddings", "type_vocab_size", "initializer_range", "layer_norm_eps")

@@ -26,7 +26,11 @@ class Model(keras.Model):
     """A functional model that refuses to train in a dtype too coarse for the steps.
 
     With `shared_rows` among its inputs, texts of the batch share rows; see `text/shared_rows.py`.
+
+    long: what the model does with a text that is too long for a row: "truncate", "head-tail", or read it in "windows".
     """
+
+    long: str = "truncate"
 
     def call(self, inputs: Any, training: bool | None = None, mask: Any = None, **kwargs: Any) -> Any:
         if not (isinstance(inputs, dict) and NAME in inputs):

@@ -12,6 +12,7 @@ from typing import Any
 import tensorflow as tf
 
 from keras_bert import compat
+from keras_bert.config import GELU_LEAST
 
 custom_gradients: contextvars.ContextVar[bool] = contextvars.ContextVar("custom_gradients", default=True)
 
@@ -80,7 +81,6 @@ def gelu_tanh(x: tf.Tensor) -> tuple[tf.Tensor, Callable]:
 
 # === Products in int8 ===
 
-_GELU_LEAST = -0.1701  # just below the lowest value of both forms
 _TINY = 1e-30  # in place of the largest of no numbers, or of zeros
 
 
@@ -103,7 +103,7 @@ def int8_product(
 
 
 def int8_product_by_row(x: tf.Tensor, kernel: tf.Tensor, scale: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
-    largest = tf.maximum(tf.reduce_max(x, -1, keepdims=True), -_GELU_LEAST)  # [N, 1]
+    largest = tf.maximum(tf.reduce_max(x, -1, keepdims=True), -GELU_LEAST)  # [N, 1]
     y = int8_product(x / largest, kernel, scale, tf.zeros([bias.shape[0]]), tf.constant(1.0), None)
     return tf.nn.bias_add(y * largest, bias)  # [N, M]
 

@@ -13,12 +13,13 @@ from keras_bert.bert import Bert
 from keras_bert.compat import saving_with
 from keras_bert.exports.encoder_part import encoder
 from keras_bert.exports.manifest import facts_of, int8_facts, write_manifest
-from keras_bert.exports.new_version import new_version, served_name
+from keras_bert.exports.new_version import check_version, new_version, served_name
 from keras_bert.exports.preprocess_part import preprocess
 from keras_bert.exports.text_part import answers_to_texts, vectors_of_texts
 from keras_bert.exports.warm_up import write_warm_up
 from keras_bert.installation import need_tensorflow
 from keras_bert.int8_copy import int8_copy
+from keras_bert.layers.int8_dense import Int8Dense
 from keras_bert.lazy import tf
 from keras_bert.model import with_dtype
 from keras_bert.pretraining.fill_mask import mask_tokenizer
@@ -82,7 +83,8 @@ def export(
         facts |= {"dtype": "int8", "int8": int8_facts(change, calibrated=calibrate is not None)}
     else:
         model = model if dtype is None else with_dtype(model, dtype)
-        facts["dtype"] = getattr(model, "bert", model).dtype_policy.name
+        policy = getattr(model, "bert", model).dtype_policy.name
+        facts["dtype"] = "int8" if any(isinstance(layer, Int8Dense) for layer in model.layers) else policy
     bert = getattr(model, "bert", model)
     with new_version(directory, version, overwrite, finish) as staged:
         owner = "text" if isinstance(model, Task) else "encoder"  # which has every weight, the head included
@@ -104,8 +106,7 @@ def _parts(
     """For each part a function that makes the object to save and its signatures: one part at a time saves memory."""
     preprocessor = getattr(model, "bert", model).preprocessor
     tokenizer = mask_tokenizer(preprocessor) if isinstance(model, Pretrainer) else preprocessor
-    long = getattr(model, "long", "truncate")
-    parts = {"preprocess": lambda: preprocess(preprocessor, seq_length, tokenizer, long)}
+    parts = {"preprocess": lambda: preprocess(preprocessor, seq_length, tokenizer, model.long)}
     if isinstance(model, Task):
         return parts | {"text": lambda: answers_to_texts(model, seq_length, vocab_file, attention)}
     return parts | {
@@ -128,10 +129,7 @@ def _check(model: Any, directory: str | os.PathLike, version: int, dtype: Any) -
         )
     if not os.fspath(directory).strip():
         raise ValueError(f'`directory` is empty. Name a folder; "." is the current one. Received: {directory!r}')
-    if isinstance(version, bool) or not isinstance(version, int) or not 0 < version < 2**63:
-        raise ValueError(
-            f"`version` must be a whole number from 1 to 2**63 - 1, as in TF Serving. Received: {version!r}"
-        )
+    check_version(version)
     try:
         if dtype not in (None, "int8"):
             keras.dtype_policies.get(dtype)

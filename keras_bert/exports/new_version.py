@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from keras_bert.lazy import tf
 from keras_bert.storage import errors_about, exists, in_use, is_remote, locked_folder, new_parents
@@ -15,7 +16,7 @@ PARTS = ("preprocess", "encoder", "text")  # the folders of one export, each wit
 
 # Beside them, the folder of a version that is being written, and its name while the parts of a version that did not
 # exist are placed. A process holds a lock on it. The names are not numbers, so TF Serving ignores them.
-_WRITING, _PLACING = ".partial-", ".placing-"
+WRITING, _PLACING = ".partial-", ".placing-"
 
 
 def served_name(export: str, part: str) -> str:
@@ -49,9 +50,9 @@ def new_version(
             _upload(Path(temporary), places)
         finish()
         return
-    made = Path(directory, _WRITING + str(version))
+    made = Path(directory, WRITING + str(version))
     placing = Path(directory, _PLACING + str(version))
-    _remove_dead(Path(directory))
+    remove_dead(Path(directory))
     with new_parents(made), locked_folder(made):
         if any(made.iterdir()):  # it is of a process that ended just now, or the file system has no locks
             raise in_use(made)
@@ -68,6 +69,13 @@ def new_version(
             shutil.rmtree(made)
 
 
+def check_version(version: Any) -> None:
+    if isinstance(version, bool) or not isinstance(version, int) or not 0 < version < 2**63:
+        raise ValueError(
+            f"`version` must be a whole number from 1 to 2**63 - 1, as in TF Serving. Received: {version!r}"
+        )
+
+
 def check_free(version: int, places: Iterable[str | os.PathLike], overwrite: bool) -> None:
     """Raise an error if a folder of this version exists, unless it may be replaced."""
     taken = [place for place in places if exists(place)]
@@ -78,15 +86,15 @@ def check_free(version: int, places: Iterable[str | os.PathLike], overwrite: boo
         )
 
 
-def _remove_dead(directory: Path) -> None:
+def remove_dead(directory: Path) -> None:
     """Remove what killed exports left, and the parts of a version whose export was killed while it placed them."""
-    for name in (_WRITING, _PLACING):
+    for name in (WRITING, _PLACING):
         for made in directory.glob(f"{name}*/"):
             with suppress(RuntimeError, OSError), locked_folder(made, make=False):
                 version = made.name.removeprefix(name)
                 for part in PARTS if name == _PLACING else ():
                     if (place := directory / part / version).exists():  # moved first: TF Serving never sees half of it
-                        _swap(place, made / part / version)
+                        swap(place, made / part / version)
                 shutil.rmtree(made)
 
 
@@ -95,16 +103,16 @@ def _put_all(moves: list[tuple[Path, Path]], finish: Callable[[], object]) -> No
     done = []
     try:
         for move in moves:
-            _swap(*move)
+            swap(*move)
             done.append(move)
         finish()
     except BaseException:
         for back in done:
-            _swap(*back)
+            swap(*back)
         raise
 
 
-def _swap(a: Path, b: Path) -> None:
+def swap(a: Path, b: Path) -> None:
     """Swap two folders, either of which may be missing."""
     if a.exists() and b.exists():
         _exchange(a, b)

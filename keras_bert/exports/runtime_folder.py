@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from keras_bert import kernels
-from keras_bert.exports.new_version import check_free
+from keras_bert.exports.new_version import WRITING, check_free, check_version, remove_dead, swap
 from keras_bert.lazy import tf
 from keras_bert.onnx_graph.convert import plain_model, to_onnx
-from keras_bert.storage import new_folder
+from keras_bert.storage import errors_about, in_use, locked_folder, new_parents
 from keras_bert.weights.our_export import EXTRA, write_settings
 from keras_bert.weights.tokenizer_files import VOCABULARY
 
@@ -33,18 +33,26 @@ def write_runtime_folder(
     """
     if dtype not in DTYPES:
         raise ValueError(f'`dtype` of {format} files must be "float32" or "int8". Received: dtype={dtype!r}')
+    check_version(version)
     folder = Path(directory) / format / str(version)
-    check_free(version, [folder], overwrite)
-    finished = folder.with_name(f".{version}.finished")
-    shutil.rmtree(finished, ignore_errors=True)  # of an export that was killed
-    with new_folder(finished) as made:
-        write_settings(model, made / EXTRA)
-        getattr(model, "bert", model).preprocessor.vocabulary.save(made / VOCABULARY)
-        write = {"onnx": _write_onnx, "litert": _write_litert}[format]
-        write(model, made / FILES[format], int8=dtype == "int8")
-    if folder.exists():
-        shutil.rmtree(folder)
-    return finished.rename(folder)
+    writing = folder.with_name(f"{WRITING}{version}")
+    remove_dead(folder.parent)
+    with new_parents(writing), locked_folder(writing):
+        if any(writing.iterdir()):  # it is of a process that ended just now, or the file system has no locks
+            raise in_use(writing)
+        try:
+            check_free(version, [folder], overwrite)
+            made = writing / "made"
+            with errors_about("write", os.fspath(directory), str(made)):
+                made.mkdir()
+                write_settings(model, made / EXTRA)
+                getattr(model, "bert", model).preprocessor.vocabulary.save(made / VOCABULARY)
+                write = {"onnx": _write_onnx, "litert": _write_litert}[format]
+                write(model, made / FILES[format], int8=dtype == "int8")
+            swap(made, folder)
+        finally:
+            shutil.rmtree(writing)
+    return folder
 
 
 def _write_onnx(model: Any, path: Path, *, int8: bool) -> None:

@@ -8,7 +8,7 @@ import keras
 from keras_bert.bert import Bert
 from keras_bert.installation import need
 from keras_bert.onnx_graph.graph import Graph, Value
-from keras_bert.onnx_graph.keras_ops import OPS
+from keras_bert.onnx_graph.keras_ops import OPS, float_dtype
 from keras_bert.onnx_graph.layers import LAYERS
 
 _RULES = {**OPS, **LAYERS}
@@ -28,7 +28,7 @@ def to_onnx(model: keras.Model, *, int8: bool = False) -> Any:
     found = _walk(graph, plain, plain.get_config(), inputs)
     symbolic = plain.output if isinstance(plain.output, dict) else {"output": plain.output}
     found = found if isinstance(found, dict) else {"output": found}
-    outputs = {name: Value(found[name], "float32", x.shape) for name, x in symbolic.items()}
+    outputs = {name: Value(found[name], float_dtype(x.dtype), x.shape) for name, x in symbolic.items()}
     return graph.model(inputs, outputs)
 
 
@@ -76,7 +76,7 @@ def _walk(graph: Graph, model: keras.Model, config: dict[str, Any], inputs: Any)
             continue
         entry, node = entries[call[0]], calls[call]
         args = [argument(x) for x in node["args"]]
-        kwargs = {key: argument(x) for key, x in node["kwargs"].items() if key not in ("training", "mask")}
+        kwargs = {key: argument(x) for key, x in node["kwargs"].items() if key != "training" and x is not None}
         if "layers" in entry["config"]:  # a model in the model
             results = _walk_inner(graph, model.get_layer(entry["name"]), args[0])
         else:

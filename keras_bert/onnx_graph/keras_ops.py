@@ -5,7 +5,7 @@ A rule gets the graph, the operation's config, and the arguments of the call: a 
 
 from collections.abc import Callable
 from functools import reduce
-from typing import Any
+from typing import Any, NoReturn
 
 import keras
 import numpy as np
@@ -25,11 +25,20 @@ def shape_with(graph: Graph, x: str, first: list[int], last: int) -> str:
     return graph("Concat", graph.constant(first), shape_of(graph, x, -last), axis=0)
 
 
-def normalized(graph: Graph, x: Value, axis: int, order: int = 2, epsilon: float = 1e-12) -> str:
-    """x divided by its norm along an axis, of which the square is at least the square of `epsilon`."""
+def normalized(graph: Graph, x: Value, axis: Any, order: int = 2, epsilon: float | None = 1e-12) -> str:
+    """x divided by its norm along an axis or axes, of which the square is at least the square of `epsilon`."""
     op = {1: "ReduceL1", 2: "ReduceL2"}[order]
-    norm = graph(op, x.name, graph.constant([axis]), keepdims=1)
+    norm = graph(op, x.name, graph.constant(np.atleast_1d(axis)), keepdims=1)
+    epsilon = keras.config.epsilon() if epsilon is None else epsilon
     return graph("Div", x.name, graph("Max", norm, graph.constant(np.float32(epsilon))))
+
+
+def refuse(config: dict[str, Any], setting: str, advice: str) -> NoReturn:
+    """Refuse a layer or an operation with a setting for which there is no rule."""
+    raise ValueError(
+        f"The layer or operation {config['name']!r} cannot be written as ONNX with this {setting}. {advice} "
+        f"Received: {setting}={config[setting]!r}"
+    )
 
 
 def _operand(graph: Graph, x: Any, dtype: str) -> str:
@@ -39,7 +48,7 @@ def _operand(graph: Graph, x: Any, dtype: str) -> str:
     return x.name if x.dtype == dtype else graph("Cast", x.name, to=code(dtype))
 
 
-def _float_dtype(dtype: str) -> str:
+def float_dtype(dtype: str) -> str:
     return "float32" if "float" in dtype else dtype  # the graph has one float dtype
 
 
@@ -47,7 +56,7 @@ def _binary(op: str, *, floats: bool = False) -> Callable[..., str]:
     def rule(graph: Graph, config: Any, x: Any, y: Any = None) -> str:
         terms = x if isinstance(x, list) else [x, y]  # of the layer of this name, or of the operation
         dtypes = [one.dtype if isinstance(one, Value) else type(one) for one in terms]
-        dtype = "float32" if floats else _float_dtype(keras.backend.result_type(*dtypes))
+        dtype = "float32" if floats else float_dtype(keras.backend.result_type(*dtypes))
         return reduce(lambda one, other: graph(op, one, other), [_operand(graph, one, dtype) for one in terms])
 
     return rule
@@ -60,10 +69,27 @@ def _unary(op: str) -> Callable[..., str]:
 def _reduce(op: str) -> Callable[..., str]:
     def rule(graph: Graph, config: Any, x: Value) -> str:
         axis = config.get("axis")
+        if config.get("initial") is not None:
+            refuse(config, "initial", "Leave it out, and use keras.ops.where.")
         axes = [] if axis is None else [graph.constant(np.atleast_1d(axis))]
         return graph(op, x.name, *axes, keepdims=int(config.get("keepdims", False)))
 
     return rule
+
+
+def _softmax(graph: Graph, config: Any, x: Value, mask: Any = None) -> str:
+    """Of the operation, or of the layer, which also takes several axes and a mask."""
+    if mask is not None:
+        refuse(config | {"mask": "a tensor"}, "mask", "Use keras.ops.where before it.")
+    if not isinstance(config["axis"], int):
+        refuse(config, "axis", "Give one axis.")
+    return graph("Softmax", x.name, axis=config["axis"])
+
+
+def _squeeze(graph: Graph, config: Any, x: Value) -> str:
+    axis = config["axis"]
+    axes = [at for at, size in enumerate(x.shape) if size == 1] if axis is None else np.atleast_1d(axis)
+    return graph("Squeeze", x.name, graph.constant(axes))
 
 
 def _get_item(graph: Graph, config: Any, x: Value, key: Any) -> str:
@@ -111,8 +137,8 @@ def _where(graph: Graph, config: Any, condition: Value, x: Any, y: Any) -> str:
 
 
 def _cast(graph: Graph, config: Any, x: Value) -> str:
-    dtype = _float_dtype(config["dtype"] if isinstance(config["dtype"], str) else config["dtype"]["config"]["name"])
-    return x.name if dtype == _float_dtype(x.dtype) else graph("Cast", x.name, to=code(dtype))
+    dtype = float_dtype(config["dtype"] if isinstance(config["dtype"], str) else config["dtype"]["config"]["name"])
+    return x.name if dtype == float_dtype(x.dtype) else graph("Cast", x.name, to=code(dtype))
 
 
 def _joined(graph: Graph, config: Any, terms: list[Value]) -> str:
@@ -144,9 +170,9 @@ OPS: dict[str, Callable[..., Any]] = {
     "Relu": _unary("Relu"),
     "Reshape": _reshape,
     "Sigmoid": _unary("Sigmoid"),
-    "Softmax": lambda graph, config, x: graph("Softmax", x.name, axis=config.get("axis", -1)),
+    "Softmax": _softmax,
     "Sqrt": _unary("Sqrt"),
-    "Squeeze": lambda graph, config, x: graph("Squeeze", x.name, graph.constant(np.atleast_1d(config["axis"]))),
+    "Squeeze": _squeeze,
     "Subtract": _binary("Sub"),
     "Sum": _reduce("ReduceSum"),
     "SwapAxes": _swap_axes,

@@ -4,14 +4,16 @@ Tokens keep their places, [B, S, H], where TensorFlow's path has only the real o
 A rule gets the graph, the layer's config with the layer itself in "layer", and the arguments of the call.
 """
 
+import re
 from typing import Any
 
 import numpy as np
 from keras import ops
 
+from keras_bert.config import GELU_LEAST
 from keras_bert.layers.int8_dense import quantized
 from keras_bert.onnx_graph.graph import Graph, Value, code
-from keras_bert.onnx_graph.keras_ops import normalized, shape_of, shape_with
+from keras_bert.onnx_graph.keras_ops import normalized, refuse, shape_of, shape_with
 
 _NOWHERE = np.float32(-1e9)  # what attention adds to the scores of padding, as in layers/padding.py
 
@@ -61,7 +63,7 @@ def _positions(graph: Graph, config: Any, padding: dict[str, Value]) -> str:
 
 # === Products and norms ===
 
-_GELU_LEAST = -0.1701  # just below the lowest value of both forms
+_OF_A_BLOCK = re.compile(r"layer_\d+_(attention_qkv|attention_output|intermediate|output)")
 
 _ACTIVATIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "keras_bert>gelu_tanh": ("Gelu", {"approximate": "tanh"}),
@@ -76,7 +78,7 @@ _ACTIVATIONS: dict[str, tuple[str, dict[str, Any]]] = {
 
 def _activate(graph: Graph, config: Any, x: str) -> str:
     kind = config["activation"]
-    kind = kind["config"] if isinstance(kind, dict) else kind
+    kind = kind.get("config", "a lambda") if isinstance(kind, dict) else kind
     if kind == "linear":
         return x
     if kind not in _ACTIVATIONS:
@@ -106,7 +108,7 @@ def _dense(graph: Graph, config: Any, x: Value) -> str:
 def _product(graph: Graph, x: str, kernel: np.ndarray, name: str) -> tuple[str, Any]:
     """The product, and what the bias must add to it."""
     weight = f"{name}/kernel"
-    if not graph.int8 or not name.startswith("layer_"):  # heads and the pooler stay exact, and take little time
+    if not graph.int8 or not _OF_A_BLOCK.fullmatch(name):  # heads and the pooler stay exact, and take little time
         return graph("MatMul", x, graph.weight(weight, kernel)), 0
     if name.endswith(("attention_qkv", "attention_output")):
         return graph.int8_product(x, kernel, weight), 0
@@ -114,11 +116,14 @@ def _product(graph: Graph, x: str, kernel: np.ndarray, name: str) -> tuple[str, 
     if name.endswith("intermediate"):
         return graph.int8_product_by_row(x, kernel, weight), 0
     levels, scale = quantized(kernel, axis=0)
-    return graph.int8_product_by_row(x, kernel, weight, least=_GELU_LEAST), _GELU_LEAST * (levels * scale).sum(0)
+    return graph.int8_product_by_row(x, kernel, weight, least=GELU_LEAST), GELU_LEAST * (levels * scale).sum(0)
 
 
 def _norm(graph: Graph, config: Any, x: Value | str) -> str:
     layer, name = config["layer"], config["name"]
+    for setting, usual in (("axis", (-1, [-1])), ("rms_scaling", (False,)), ("scale", (True,)), ("center", (True,))):
+        if config.get(setting, usual[0]) not in usual:
+            refuse(config, setting, "Use the default.")
     gamma, beta = (graph.weight(f"{name}/{part}", _array(getattr(layer, part))) for part in ("gamma", "beta"))
     x = x if isinstance(x, str) else x.name
     return graph("LayerNormalization", x, gamma, beta, epsilon=config["epsilon"], axis=-1)

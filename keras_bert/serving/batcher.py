@@ -11,6 +11,7 @@ Columns = dict[str, np.ndarray]
 Run = Callable[[Columns], Columns]
 
 MAX_WAITING = 1024  # requests
+MAX_WAITING_BYTES = 64 << 20
 
 
 class Overloaded(RuntimeError):
@@ -42,7 +43,7 @@ class Batcher:
         max_rows: int = 64,
         max_bytes: int = 1 << 20,
         wait: float = 0.002,
-        max_waiting_bytes: int = 64 << 20,
+        max_waiting_bytes: int = MAX_WAITING_BYTES,
     ) -> None:
         self._run = run
         self._max_rows = max_rows

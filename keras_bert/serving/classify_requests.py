@@ -5,7 +5,18 @@ from typing import Any
 
 import numpy as np
 
-from keras_bert.serving.predict_requests import BadRequest, Request, check_rows, chosen, parse, plain, shown, text_of
+from keras_bert.serving.predict_requests import (
+    MAX_BODY,
+    BadRequest,
+    Request,
+    check_rows,
+    chosen,
+    parse,
+    plain,
+    shown,
+    text_of,
+)
+from keras_bert.serving.work_limit import TooMuchWork
 from keras_bert.tasks.signature import is_classify
 from keras_bert.text.numpy_examples import example_class
 
@@ -20,7 +31,13 @@ def read_examples(body: bytes, signatures: Mapping[str, Any], max_rows: int) -> 
     check_rows(len(rows), max_rows)
     if both := {feature for row in rows for feature in row} & set(context):
         raise BadRequest(f"A feature must be either in `context` or in `examples`. Received: {sorted(both)} in both")
-    examples = [_example(context | row) for row in rows]
+    shared = _example(context)
+    if (copied := shared.ByteSize() * len(rows)) > MAX_BODY:
+        raise TooMuchWork(
+            f"The features in `context` are copied to every row, and together they may have at most {MAX_BODY} bytes. "
+            f"Send fewer rows at once. Received: {copied} bytes"
+        )
+    examples = [_example(row, shared) for row in rows]
     serialized = np.array([example.SerializeToString() for example in examples], object)
     texts = [
         [text for one in example.features.feature.values() for text in one.bytes_list.value] for example in examples
@@ -34,8 +51,11 @@ def write_results(request: Request, outputs: Mapping[str, np.ndarray]) -> dict[s
     return {"results": [list(map(list, zip(classes, scores, strict=True))) for classes, scores in pairs]}
 
 
-def _example(row: dict[str, Any]) -> Any:
+def _example(row: dict[str, Any], shared: Any = None) -> Any:
+    """The features of a row, and those that all rows share."""
     example = example_class()()
+    if shared is not None:
+        example.CopyFrom(shared)
     for name, value in row.items():
         try:
             feature = example.features.feature[name]

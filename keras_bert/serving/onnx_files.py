@@ -18,14 +18,17 @@ from keras_bert.exports.manifest import MANIFEST
 from keras_bert.exports.text_part import signatures_of, text_model
 from keras_bert.lazy import tf
 from keras_bert.onnx_graph.convert import to_onnx
+from keras_bert.pretraining.pretrainer import Pretrainer
 from keras_bert.storage import read_json, write_json
+from keras_bert.tasks.long_text_task import LongTextTask
 from keras_bert.text.tensors import arrays
 from keras_bert.weights.load import build
 from keras_bert.weights.our_export import read_checkpoint, read_task
 
 MODEL, HEAD, RULES, SPECS = "model.onnx", "head-{}.onnx", "rules.json", "signatures.json"
+ERROR = "error.txt"
 PARTS = ("preprocess", "text")  # that are served
-_OUTPUTS = ("embedding", "pooled_output", "sequence_output")  # of a model that is no task
+_OUTPUTS = ("embedding", "pooled_output")  # of a model that is no task
 _SMALL = {"hidden_size": 2, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 2}
 
 
@@ -41,14 +44,15 @@ def write(folder: Path, output: Path, *, int8: bool) -> None:
             "without --dtype, and serve that export with --dtype int8. Received: dtype int8"
         )
     model = _model(folder)
-    if getattr(model, "long", None) == "windows":
+    if isinstance(model, LongTextTask) and model.long == "windows":
         raise ValueError(
             f'{folder} has a task with long="windows", which only TensorFlow serves. Leave --engine out. '
             "Received: --engine onnxruntime"
         )
     run = text_model(model)
     if isinstance(run.output, dict):
-        run = keras.Model(run.input, {name: run.output[name] for name in _OUTPUTS})
+        read = (*_OUTPUTS, "sequence_output") if isinstance(model, Pretrainer) else _OUTPUTS  # for masked words
+        run = keras.Model(run.input, {name: run.output[name] for name in read})
     (output / MODEL).write_bytes(to_onnx(run, int8=int8).SerializeToString())
     files = itertools.count()
 
@@ -110,4 +114,8 @@ def _shape(shape: Any) -> list[int | None] | None:
 
 
 if __name__ == "__main__":
-    write(Path(sys.argv[1]), Path(sys.argv[2]), int8="--int8" in sys.argv)
+    try:
+        write(Path(sys.argv[1]), Path(sys.argv[2]), int8="--int8" in sys.argv)
+    except Exception as error:
+        Path(sys.argv[2], ERROR).write_text(str(error), encoding="utf-8")
+        raise

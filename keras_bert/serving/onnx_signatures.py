@@ -20,7 +20,7 @@ from keras_bert.exports.text_part import signatures_of
 from keras_bert.onnx_graph.onnx_runner import OnnxRunner
 from keras_bert.pretraining.fill_mask import mask_tokenizer
 from keras_bert.pretraining.pretrainer import Pretrainer
-from keras_bert.serving.onnx_files import HEAD, MODEL, RULES, SPECS
+from keras_bert.serving.onnx_files import ERROR, HEAD, MODEL, RULES, SPECS
 from keras_bert.storage import read_json
 from keras_bert.text.tensors import arrays
 
@@ -55,8 +55,8 @@ class OnnxExport:
             text = signatures_of(model, run, seq_length, lambda head: next(heads))
             preprocessor = getattr(model, "bert", model).preprocessor
             tokenizer = mask_tokenizer(preprocessor) if isinstance(model, Pretrainer) else preprocessor
-            long = getattr(model, "long", "truncate")
-            asked = {"text": text, "preprocess": preprocess_signatures(preprocessor, seq_length, tokenizer, long=long)}
+            preprocess = preprocess_signatures(preprocessor, seq_length, tokenizer, long=model.long)
+            asked = {"text": text, "preprocess": preprocess}
             self.signatures = {
                 part: {
                     name: OnnxSignature(asked[part][name].function, ((), _specs(inputs)), _specs(outputs))
@@ -74,13 +74,16 @@ class OnnxExport:
 
 def run_writer(folder: Path, output: str, int8: bool) -> None:
     """Run `onnx_files`, whose process takes the memory of TensorFlow and of the model with it when it ends."""
-    command = [sys.executable, "-m", "keras_bert.serving.onnx_files", str(folder), output, *["--int8"] * int8]
+    # -P: without it, Python would look for modules in the current folder first.
+    command = [sys.executable, "-P", "-m", "keras_bert.serving.onnx_files", str(folder), output, *["--int8"] * int8]
     environment = {**os.environ, "KERAS_BACKEND": "tensorflow"}
     done = subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     if done.returncode:
-        said = done.stderr.strip().rpartition("\n")[2].partition(": ")[2]  # after the name of the error
+        error = Path(output, ERROR)
         raise ValueError(
-            said or f"{folder} could not be converted. Leave --engine out. Received: exit code {done.returncode}"
+            error.read_text(encoding="utf-8")
+            if error.exists()
+            else f"{folder} could not be converted. Leave --engine out. Received: exit code {done.returncode}"
         )
 
 

@@ -9,8 +9,7 @@ import numpy as np
 
 from keras_bert.inputs import INPUTS
 
-_LIMITS = np.iinfo(np.int32)
-_LARGEST = float(np.finfo(np.float32).max)
+MAX_BODY = 2 << 20  # bytes of a request
 
 
 class BadRequest(ValueError):
@@ -40,6 +39,11 @@ def read_request(body: bytes, signatures: Mapping[str, Any], max_rows: int) -> R
     if not isinstance(columns, dict) or set(columns) != set(specs):
         received = sorted(columns) if isinstance(columns, dict) else type(columns).__name__
         raise BadRequest(f"The signature {name!r} takes the inputs {sorted(specs)}. Received: {received}")
+    if single := sorted(key for key, spec in specs.items() if spec.shape.rank == 0):
+        raise BadRequest(
+            f"The signature {name!r} takes a single value, not rows, which this server cannot send. "
+            f"Received: the input {single[0]!r} of shape []"
+        )
     arrays = {key: _array(key, values, specs[key]) for key, values in columns.items()}
     sizes = {len(array) for array in arrays.values()}
     if len(sizes) > 1:
@@ -114,15 +118,15 @@ def _columns_of_rows(rows: Any, specs: Mapping[str, Any]) -> dict[str, list[Any]
 
 
 def _array(name: str, values: Any, spec: Any) -> np.ndarray:
-    kind = spec.dtype.name
-    read = {"string": text_of, "float32": _real}.get(kind, _number)
+    dtype = np.dtype(spec.dtype.as_numpy_dtype)
+    read = text_of if dtype.kind == "O" else _real(dtype) if dtype.kind == "f" else _number(dtype)
     flat: list[Any] = []
     wanted = (None,) if spec.shape.rank is None else tuple(spec.shape)
     shape = _collect(name, values, read, flat, len(wanted))
     if any(a is not None and a != b for a, b in zip(wanted, shape, strict=True)):
         shown = ", ".join("any" if size is None else str(size) for size in wanted)
         raise BadRequest(f"`{name}` must be of shape [{shown}]. Received: {list(shape)}")
-    return np.array(flat, object if kind == "string" else spec.dtype.as_numpy_dtype).reshape(shape)
+    return np.array(flat, dtype).reshape(shape)
 
 
 def _collect(name: str, value: Any, read: Callable[..., Any], flat: list[Any], rank: int) -> tuple[int, ...]:
@@ -160,16 +164,26 @@ def text_of(name: str, value: Any) -> bytes:
         raise BadRequest(f"`{name}` has half of a surrogate pair, which is not a character. Repair the text.") from None
 
 
-def _number(name: str, value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not _LIMITS.min <= value <= _LIMITS.max:
-        raise BadRequest(f"`{name}` must hold integers of 32 bits. Received: {shown(value)}")
-    return value
+def _number(dtype: np.dtype) -> Callable[[str, Any], int]:
+    limits = np.iinfo(dtype if dtype.kind in "iu" else np.int32)
+
+    def read(name: str, value: Any) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or not limits.min <= value <= limits.max:
+            raise BadRequest(f"`{name}` must hold integers of {limits.bits} bits. Received: {shown(value)}")
+        return value
+
+    return read
 
 
-def _real(name: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= _LARGEST:  # nor NaN
-        raise BadRequest(f"`{name}` must hold finite numbers. Received: {shown(value)}")
-    return float(value)
+def _real(dtype: np.dtype) -> Callable[[str, Any], float]:
+    largest = float(np.finfo(dtype).max)
+
+    def read(name: str, value: Any) -> float:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= largest:  # nor NaN
+            raise BadRequest(f"`{name}` must hold finite numbers. Received: {shown(value)}")
+        return float(value)
+
+    return read
 
 
 def shown(value: Any) -> str:

@@ -1,6 +1,7 @@
 """SavedModels as the development server runs them, whatever made them."""
 
 import asyncio
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from pathlib import Path
@@ -11,13 +12,14 @@ import numpy as np
 from keras_bert.exports.manifest import MANIFEST
 from keras_bert.exports.new_version import PARTS, served_name
 from keras_bert.lazy import tf
-from keras_bert.serving.batcher import Batcher, Columns, Run
+from keras_bert.serving.batcher import MAX_WAITING_BYTES, Batcher, Columns, Overloaded, Run
 from keras_bert.serving.predict_requests import BadRequest, Request
 from keras_bert.serving.work_limit import TooMuchWork, most_pieces, refusal
 from keras_bert.storage import literal_path, read_json
 from keras_bert.text.numpy_examples import InvalidArgumentError
 
-_COUNTING = ThreadPoolExecutor(1, thread_name_prefix="count")  # only one, since it takes memory
+# In how many pieces per unit of `seq_length` a text is shown at most, for signatures that do not show all pieces.
+_WIDTHS = {"pieces": 2, "pieces_pair": 4, "attention": 1}
 _TYPES = {"float16": "DT_HALF", "float32": "DT_FLOAT", "float64": "DT_DOUBLE"}  # others have their own names
 
 
@@ -117,20 +119,19 @@ class ServedVersion:
 
     async def run(self, request: Request, max_pieces: int) -> dict[str, Any]:
         """The answer to a request, unless it is too much work."""
-        outputs = self.signatures[request.signature].structured_outputs
-        refused = refusal(most_pieces(request), outputs, max_pieces)
+        name = request.signature
+        limits = (self.signatures[name].structured_outputs, max_pieces, self._widest(name))
+        refused = refusal(most_pieces(request), *limits)
         if refused and request.texts and self.tokenize:
-            pieces = await asyncio.get_running_loop().run_in_executor(_COUNTING, self._pieces, request.texts)
-            refused = refusal(pieces, outputs, max_pieces)
+            refused = refusal(await _count(self.tokenize, request.texts), *limits)
         if refused:
             raise TooMuchWork(refused)
-        return await self.batchers[request.signature](request.columns)
+        return await self.batchers[name](request.columns)
 
-    def _pieces(self, rows: list[list[bytes]]) -> list[int]:
-        """The number of pieces of the texts of each row."""
-        ids = self.tokenize(np.array([text for row in rows for text in row], object))
-        counts = iter(np.asarray(ids.merge_dims(1, 2).row_lengths()).tolist())
-        return [sum(islice(counts, len(row))) for row in rows]
+    def _widest(self, signature: str) -> int | None:
+        """The most pieces that a row of an answer shows, if that is limited."""
+        seq_length = self.facts.get("seq_length")
+        return _WIDTHS[signature] * seq_length if seq_length and signature in _WIDTHS else None
 
     def metadata(self) -> dict[str, Any]:
         """The inputs and outputs of every signature, in the form of TF Serving."""
@@ -165,6 +166,33 @@ class OnnxVersion(ServedVersion):
                 raise BadRequest(str(error)) from None
 
         return run
+
+
+class _Counter:
+    """Counts the pieces of the texts of each row, in only one thread, since that takes memory."""
+
+    def __init__(self) -> None:
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="count")
+        self._waiting = 0  # bytes
+
+    async def __call__(self, tokenize: Callable[[np.ndarray], Any], rows: list[list[bytes]]) -> list[int]:
+        if self._waiting > MAX_WAITING_BYTES:
+            raise Overloaded(f"Texts with {self._waiting} bytes in all are waiting already. Try again later.")
+        size = sum(len(text) for row in rows for text in row)
+        self._waiting += size
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._thread, _pieces, tokenize, rows)
+        finally:
+            self._waiting -= size
+
+
+_count = _Counter()
+
+
+def _pieces(tokenize: Callable[[np.ndarray], Any], rows: list[list[bytes]]) -> list[int]:
+    ids = tokenize(np.array([text for row in rows for text in row], object))
+    counts = iter(np.asarray(ids.merge_dims(1, 2).row_lengths()).tolist())
+    return [sum(islice(counts, len(row))) for row in rows]
 
 
 def batcher(function: Any, run: Run) -> Batcher:

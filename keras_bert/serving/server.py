@@ -1,5 +1,7 @@
 """A development server for exports, with the REST paths of TF Serving, which is the server for production."""
 
+import asyncio
+import json
 import re
 from http import HTTPMethod
 from typing import TYPE_CHECKING, Any
@@ -9,7 +11,7 @@ from keras_bert.serving.batcher import Overloaded
 from keras_bert.serving.classify_requests import read_examples, write_results
 from keras_bert.serving.memory_limit import MemoryLimit
 from keras_bert.serving.page import Page
-from keras_bert.serving.predict_requests import BadRequest, read_request, write_answer
+from keras_bert.serving.predict_requests import MAX_BODY, BadRequest, read_request, write_answer
 from keras_bert.serving.served_version import ServedVersion
 from keras_bert.serving.work_limit import MAX_PIECES, TooMuchWork
 
@@ -17,8 +19,8 @@ if TYPE_CHECKING:
     from starlette.applications import Starlette
     from starlette.requests import Request
 
-MAX_BODY = 2 << 20  # bytes
 MAX_ROWS = 256
+_MANY_VALUES = 100_000  # of an answer, which a thread writes, so that other clients do not wait for it
 _PATH = re.compile(
     r"/v1/models/(?P<name>[^/:]+)(/(?P<kind>versions|labels)/(?P<value>[^/:]+))?(?P<verb>:\w+|/metadata)?"
 )
@@ -41,10 +43,10 @@ def application(
     from starlette.applications import Starlette
     from starlette.exceptions import HTTPException
     from starlette.requests import ClientDisconnect, Request
-    from starlette.responses import HTMLResponse, JSONResponse
+    from starlette.responses import HTMLResponse, JSONResponse, Response
     from starlette.routing import Route
 
-    async def answer(request: Request) -> HTMLResponse | JSONResponse:
+    async def answer(request: Request) -> Response:
         full = request.method == "POST" and memory is not None and memory.is_exceeded()
         # All of the body is read, or the client might not get to read a refusal.
         body = await _body(request, 0 if full else MAX_BODY)
@@ -87,7 +89,11 @@ def application(
         read, write = _VERBS[verb]
         wanted = read(body, versions[version].signatures, MAX_ROWS)
         del body
-        return JSONResponse(write(wanted, await versions[version].run(wanted, max_pieces)))
+        outputs = await versions[version].run(wanted, max_pieces)
+        if sum(array.size for array in outputs.values()) <= _MANY_VALUES:
+            return JSONResponse(write(wanted, outputs))
+        body = await asyncio.to_thread(lambda: _json(write(wanted, outputs)).encode())
+        return Response(body, media_type="application/json")
 
     async def refused(request: Request, error: Any) -> JSONResponse:
         match error:
@@ -107,6 +113,15 @@ def application(
         routes=[Route("/{path:path}", answer, methods=list(HTTPMethod))],
         exception_handlers=dict.fromkeys(kinds, refused),
     )
+
+
+def _json(x: Any, depth: int = 3) -> str:
+    """JSON, written in parts: Python's own encoder would let no other thread run before its end."""
+    if depth and isinstance(x, dict):
+        return "{" + ",".join(f"{json.dumps(key)}:{_json(value, depth - 1)}" for key, value in x.items()) + "}"
+    if depth and isinstance(x, list):
+        return "[" + ",".join(_json(one, depth - 1) for one in x) + "]"
+    return json.dumps(x, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 async def _body(request: "Request", most: int) -> bytes | None:

@@ -22,10 +22,10 @@ def most_pieces(request: Request) -> list[int]:
     return [sum(map(len, row)) for row in request.texts]
 
 
-def refusal(pieces: list[int], outputs: dict[str, Any], max_pieces: int) -> str | None:
+def refusal(pieces: list[int], outputs: dict[str, Any], max_pieces: int, widest: int | None = None) -> str | None:
     """Why a request is refused whose rows have these numbers of pieces; None if it is not.
 
-    outputs: those of the signature.
+    outputs: those of the signature. widest: the most pieces of a row that they show, if not all.
     """
     rows, longest = len(pieces), max(pieces, default=0)
     if sum(pieces) > max_pieces:
@@ -36,7 +36,8 @@ def refusal(pieces: list[int], outputs: dict[str, Any], max_pieces: int) -> str 
     # An output without a fixed size, such as the entities of a tagger, is padded to the longest row.
     shapes = [tuple(spec.shape)[1:] for spec in outputs.values() if spec.shape.rank]
     padded = [shape for shape in shapes if None in shape]
-    values = rows * sum(math.prod(longest if size is None else size for size in shape) for shape in padded)
+    width = longest if widest is None else min(longest, widest)
+    values = rows * sum(math.prod(width if size is None else size for size in shape) for shape in padded)
     if values > MAX_VALUES:
         return (
             f"An answer may have at most {MAX_VALUES} values, and all its rows are as long as the longest. Send fewer "

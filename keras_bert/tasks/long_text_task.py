@@ -51,7 +51,6 @@ class LongTextTask(ColumnTask):
     by a quarter, and pools their vectors.
     """
 
-    long: str = "truncate"
     pool: str = "mean"
     max_windows: int = 8
     run_fields: tuple[str, ...] = ("long", "pool", "max_windows", "stream")

@@ -85,6 +85,7 @@ class QuestionAnswerer(Task):
     """
 
     command: str = "answer"
+    long: str = "windows"
     formats: tuple[str, ...] = ("squad", "korquad")
     reading_fields: tuple[str, ...] = ("format",)
     usage: str = 'task.answer("a question", "a context")'

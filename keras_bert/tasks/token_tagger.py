@@ -71,6 +71,7 @@ class TokenTagger(Task):
     """
 
     command: str = "tag"
+    long: str = "windows"
     formats: tuple[str, ...] = ("conll", "conllu", "klue-ner")
     reading_fields: tuple[str, ...] = ("format", "encoding")
     usage: str = 'task.tag("a text")'

@@ -148,7 +148,9 @@ def _fetch_rest(url: str, partial: Path, tag: Path) -> None:
         if error.code != 416:
             raise
         _forget(partial, tag)
-        raise ConnectionError("the part from an interrupted download was longer than the file, and was deleted") from None
+        raise ConnectionError(
+            "the part from an interrupted download was longer than the file, and was deleted"
+        ) from None
     with response:
         resumed = response.status == 206 and response.headers.get("Content-Range", "").startswith(f"bytes {have}-")
         have = have if resumed else 0

@@ -268,6 +268,15 @@ def test_a_copy_only_answers(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_an_export_of_an_export(tmp_path):
+    """What is loaded from an export in int8 is in int8, as the manifest of its own export says."""
+    keras_bert.export(small_task("classifier"), tmp_path / "one", dtype="int8")
+    task = keras_bert.TextClassifier.load(tmp_path / "one")
+    keras_bert.export(task, tmp_path / "two")
+    facts = [json.loads(path.read_text()) for path in sorted(tmp_path.glob("*/text/1/assets.extra/manifest.json"))]
+    assert [one["dtype"] for one in facts] == ["int8", "int8"]
+
+
 @pytest.mark.usefixtures("quantizes")
 def test_quantized_before(tmp_path):
     task = small_task("classifier")

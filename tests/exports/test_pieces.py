@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 
 import keras_bert
+from keras_bert.exports.export import _parts
 from keras_bert.exports.pieces_signatures import pieces_signatures
 from keras_bert.exports.preprocess_part import preprocess_signatures
 from keras_bert.exports.text_part import vectors_of_texts
@@ -72,6 +73,15 @@ def test_what_a_task_for_long_texts_keeps(bert, long):
     )
     assert kept == row["input_word_ids"].numpy()[0, 1:-1].tolist()
     assert len(kept) == SEQ_LENGTH - 2
+
+
+@pytest.mark.parametrize("task", [keras_bert.TokenTagger, keras_bert.QuestionAnswerer])
+def test_tasks_that_read_all_of_a_text_keep_all_pieces(bert, task):
+    made = task(bert, labels=("O", "B-A")) if task is keras_bert.TokenTagger else task(bert)
+    parts = _parts(made, SEQ_LENGTH, None, attention=False)
+    _, signatures = parts["preprocess"]()
+    found = signatures["pieces"](text=tf.constant(["w1 " * (2 * SEQ_LENGTH)]))
+    assert found["kept"].numpy().all()
 
 
 def test_bytes_that_are_not_utf8(signatures):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from keras_bert.exports import runtime_folder
 from keras_bert.exports.runtime_folder import write_runtime_folder
 from keras_bert.pretraining.pretrainer import Pretrainer
 from keras_bert.text.vocabulary import Vocabulary
@@ -53,7 +54,7 @@ def test_onnx_from_the_command_line(tmp_path):
     task.save(tmp_path / "task.keras")
     words = ["export", str(tmp_path / "task.keras"), "--name", "qa", "--format", "onnx", "--output", str(tmp_path)]
     folder = tmp_path / "qa" / "onnx" / "1"
-    (folder.with_name(".1.finished") / "assets.extra").mkdir(parents=True)  # of a killed export
+    (folder.with_name(".partial-1") / "assets.extra").mkdir(parents=True)  # of a killed export
     done = CliRunner().invoke(app, words, catch_exceptions=False)
     assert done.output == f"{folder}\tQuestionAnswerer\tversion 1\n"
     assert Vocabulary.from_file(folder / "vocab.txt").tokens == VOCABULARY.tokens
@@ -77,3 +78,31 @@ def test_refused(tmp_path):
     words = ["export", str(tmp_path / "task.keras"), "--name", "a", "--format", "onnx", "--seq-length", "8"]
     with pytest.raises(ValueError, match="Only --format savedmodel"):
         CliRunner().invoke(app, words, catch_exceptions=False)
+
+
+def test_a_version_is_replaced_at_once_or_not_at_all(tmp_path, monkeypatch):
+    task = small_task("classifier")
+    folder = write_runtime_folder(task, tmp_path, "onnx")
+    before = (folder / "model.onnx").read_bytes()
+    with pytest.raises(FileExistsError, match="Version 1"):
+        write_runtime_folder(task, tmp_path, "onnx")
+
+    def fail(*args, **options):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(runtime_folder, "_write_onnx", fail)
+        with pytest.raises(OSError, match="No space left"):
+            write_runtime_folder(task, tmp_path, "onnx", overwrite=True)
+    assert [path.name for path in folder.parent.iterdir()] == ["1"]
+    assert (folder / "model.onnx").read_bytes() == before
+    write_runtime_folder(randomize(task, 1), tmp_path, "onnx", overwrite=True)
+    assert [path.name for path in folder.parent.iterdir()] == ["1"]
+    assert (folder / "model.onnx").read_bytes() != before
+
+
+@pytest.mark.parametrize("version", [0, -1, True, "a"])
+def test_versions_are_numbers(tmp_path, version):
+    with pytest.raises(ValueError, match="`version` must be a whole number"):
+        write_runtime_folder(small_task("classifier"), tmp_path, "onnx", version=version)
+    assert not list(tmp_path.iterdir())

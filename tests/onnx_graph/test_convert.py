@@ -84,6 +84,10 @@ HEADS = {
     "Multiply": lambda x, y: keras.layers.Multiply()([x, y]),
     "Reshape": lambda x, y: keras.layers.Reshape((2, -1))(x),
     "a new axis": lambda x, y: x[:, None] + y[..., None, :],
+    "normalize": lambda x, y: keras.ops.normalize(x - x[:, :1]),
+    "UnitNormalization of two axes": lambda x, y: keras.layers.UnitNormalization(axis=[1, 2])(x[:, None] + 1),
+    "squeeze": lambda x, y: keras.ops.squeeze(keras.ops.sum(x, -1, keepdims=True)),
+    "whole numbers": lambda x, y: keras.ops.cast(keras.ops.greater(x, y), "int32"),
 }
 
 
@@ -98,6 +102,37 @@ def test_heads_of_keras_layers(head):
     vector = bert.output["pooled_output"]
     outputs = HEADS[head](vector, keras.ops.tanh(3.0 * vector))
     check(randomize(keras.Model(bert.input, {"output": outputs})))
+
+
+@pytest.mark.parametrize(
+    ("head", "message"),
+    [
+        (
+            lambda x: keras.layers.LayerNormalization(axis=[1, 2])(keras.ops.expand_dims(x, -1)),
+            r"this axis\..*\[1, 2\]",
+        ),
+        (lambda x: keras.layers.LayerNormalization(scale=False)(x), r"this scale\. Use the default"),
+        (lambda x: keras.layers.Softmax()(x, mask=keras.ops.greater(x, 0)), r"this mask\..*keras.ops.where"),
+        (lambda x: keras.ops.max(x, -1, initial=9.0), r"this initial\..*initial=9.0"),
+        (lambda x: keras.layers.Dense(2, activation=lambda x: x)(x), r"activation of the layer.*a lambda"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:The object being serialized includes a `lambda`")
+def test_settings_without_a_rule_are_refused(head, message):
+    """A setting that is passed over would change the answers."""
+    bert = small_bert()
+    with pytest.raises(ValueError, match=message) as error:
+        to_onnx(keras.Model(bert.input, head(bert.output["pooled_output"])))
+    assert "\n" not in str(error.value)
+
+
+def test_only_the_products_of_blocks_are_int8():
+    """A head stays exact, whatever its layers are called."""
+    x = keras.Input((8,), name="x")
+    model = randomize(keras.Model({"x": x}, keras.layers.Dense(3, name="layer_out")(x)))
+    inputs = {"x": np.random.default_rng(0).normal(size=(4, 8)).astype("float32")}
+    found = run(to_onnx(model, int8=True), inputs)["output"]
+    np.testing.assert_allclose(found, array(model(inputs)), atol=1e-6)
 
 
 def test_lora():

@@ -1,6 +1,8 @@
 """`serve --engine onnxruntime`: the same answers over REST, by another engine."""
 
 import json
+import shutil
+import sys
 
 import numpy as np
 import pytest
@@ -55,6 +57,20 @@ def test_signatures_of_the_savedmodel(kit):
             described.pop(other, None)
         assert found.metadata()["signature_def"]["signature_def"] == described
         check_equal(found, expected, rows)
+
+
+def test_the_process_that_writes_the_files(kit, tmp_path, monkeypatch):
+    """It imports nothing from the current folder, and says what went wrong."""
+    from keras_bert.serving.onnx_signatures import run_writer
+
+    (tmp_path / "keras.py").write_text("raise SystemExit('a file of the current folder was imported')")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match=r"nosuch was not written by keras-bert export"):
+        run_writer(kit / "text" / "nosuch", str(tmp_path), int8=False)
+    (tmp_path / "error.txt").unlink()
+    monkeypatch.setattr(sys, "executable", shutil.which("false"))
+    with pytest.raises(ValueError, match=r"could not be converted\. .*Received: exit code 1"):
+        run_writer(kit / "text" / "1", str(tmp_path), int8=False)
 
 
 def test_a_type_needs_the_engine(kit):

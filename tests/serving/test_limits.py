@@ -1,9 +1,11 @@
 """The limits of a request's work and of the server's memory."""
 
 import asyncio
+import json
 import logging
 import sys
 import time
+import tracemalloc
 import unicodedata
 from types import SimpleNamespace
 
@@ -12,7 +14,8 @@ import pytest
 import tensorflow as tf
 
 from keras_bert.serving.batcher import Batcher, Overloaded
-from keras_bert.serving.work_limit import MAX_PIECES, MAX_VALUES, refusal
+from keras_bert.serving.predict_requests import BadRequest, Request, read_request
+from keras_bert.serving.work_limit import MAX_PIECES, MAX_VALUES, TooMuchWork, refusal
 from tests.parity import unicode_strings
 from tests.serving.exported import NAME
 from tests.serving.in_process import serving
@@ -62,6 +65,102 @@ def test_a_request_with_too_many_pieces(kit):
         assert post({"signature_name": "logits", "inputs": ids})[0] == 413
         models[NAME][1].tokenize = None  # an export without `preprocess`: a byte counts as a piece
         assert post({"instances": ["w1 " * 500] * 2})[0] == 413
+
+
+def test_signatures_that_show_few_pieces_of_a_long_text(kit):
+    """Their answers are as wide as what they show, not as the text."""
+    from keras_bert.serving.served_version import find_models
+
+    models = find_models(kit)  # of seq_length 12
+    with serving(models, f"{NAME}-preprocess") as post:
+        status, answer = post({"signature_name": "pieces", "instances": ["w1 " * 5000] + ["w1"] * 255})
+        assert status == 200
+        assert len(answer["predictions"][0]["id"]) == 24
+        assert answer["predictions"][0]["total"] == 5000
+    with serving(models, NAME) as post:
+        assert post({"signature_name": "attention", "instances": ["w1 " * 5000]})[0] == 200
+        long = {"signature_name": "pieces_pair", "inputs": {"text": ["w1 " * 99], "text_pair": ["w1 " * 99]}}
+    with serving(models, f"{NAME}-preprocess") as post:
+        assert len(post(long)[1]["outputs"]["id"][0]) == 48
+
+
+def test_features_for_every_row(kit):
+    """`context` is copied to each row, so a small body can ask for gigabytes."""
+    from keras_bert.serving.classify_requests import read_examples
+    from keras_bert.serving.served_version import find_models
+
+    signatures = find_models(kit)[NAME][1].signatures
+    body = {"signature_name": "classify", "examples": [{}] * 256, "context": {"text": "w1 " * 100_000}}
+    tracemalloc.start()
+    try:
+        with pytest.raises(TooMuchWork, match=r"at most 2097152 bytes.*Received: 76\d{6} bytes"):
+            read_examples(json.dumps(body).encode(), signatures, 256)
+        assert tracemalloc.get_traced_memory()[1] < 5_000_000
+    finally:
+        tracemalloc.stop()
+    body["context"] = {"text": "w1"}
+    assert read_examples(json.dumps(body).encode(), signatures, 256).texts == [[b"w1"]] * 256
+
+
+def test_texts_that_wait_to_be_counted_have_a_limit(kit, monkeypatch):
+    from keras_bert.serving import served_version
+
+    monkeypatch.setattr(served_version, "MAX_WAITING_BYTES", 1000)
+    version = served_version.find_models(kit)[NAME][1]
+    request = Request("serving_default", {"text": np.array([b"w1 " * 200], object)}, True, [[b"w1 " * 200]])
+
+    async def main():
+        asked = [version.run(request, 10) for _ in range(5)]
+        return await asyncio.gather(*asked, return_exceptions=True)
+
+    kinds = [type(answer) for answer in asyncio.run(main())]
+    assert kinds == [TooMuchWork] * 2 + [Overloaded] * 3
+    assert [type(answer) for answer in asyncio.run(main())] == kinds  # those that waited no longer count
+
+
+def test_inputs_that_are_not_rows():
+    """The server serves any SavedModel, but a request has rows."""
+    specs = {"rate": tf.TensorSpec([], "float32"), "text": tf.TensorSpec([None], "string")}
+    signatures = {"serving_default": SimpleNamespace(structured_input_signature=((), specs))}
+    with pytest.raises(BadRequest, match=r"the input 'rate' of shape \[\]"):
+        read_request(b'{"inputs": {"rate": 1.0, "text": ["a"]}}', signatures, 256)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "good", "bad"),
+    [("float64", 1e300, "1"), ("float32", 0.5, 1e39), ("int64", 2**40, 2**63), ("int32", 5, 2**31), ("uint8", 255, -1)],
+)
+def test_numbers_of_every_type(dtype, good, bad):
+    signatures = {
+        "serving_default": SimpleNamespace(structured_input_signature=((), {"x": tf.TensorSpec([None], dtype)}))
+    }
+    found = read_request(json.dumps({"instances": [good]}).encode(), signatures, 256).columns["x"]
+    assert (found.dtype, found.tolist()) == (dtype, [good])
+    with pytest.raises(BadRequest, match="`x` must hold"):
+        read_request(json.dumps({"instances": [bad]}).encode(), signatures, 256)
+
+
+@pytest.mark.network
+def test_large_answers(monkeypatch):
+    """A thread writes them, so that the server answers others in the meantime."""
+    from keras_bert.serving import server
+
+    outputs = {"a": np.arange(12, dtype="float32").reshape(2, 3, 2), "b": np.array(["큰".encode(), b'"'], object)}
+
+    async def run(request, max_pieces):
+        return outputs
+
+    signatures = {
+        "serving_default": SimpleNamespace(structured_input_signature=((), {"x": tf.TensorSpec([None], "int32")}))
+    }
+    models = {NAME: {1: SimpleNamespace(signatures=signatures, run=run)}}
+    answers = []
+    for many in (100, 0):
+        monkeypatch.setattr(server, "_MANY_VALUES", many)
+        with serving(models, NAME) as post:
+            answers.append(post({"instances": [1, 2]}))
+    assert answers[0] == answers[1]
+    assert answers[0][1]["predictions"][0] == {"a": [[0, 1], [2, 3], [4, 5]], "b": "큰"}
 
 
 @pytest.mark.network

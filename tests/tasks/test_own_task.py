@@ -82,6 +82,23 @@ def test_every_weight_of_a_deep_head(tmp_path):
     assert np.abs(keras.ops.convert_to_numpy(loaded(task.bert.preprocessor(TEXTS))) - expected).max() <= 1e-6
 
 
+@pytest.mark.usefixtures("quantizes")
+def test_changes_of_layers_in_a_model_in_the_model(tmp_path):
+    task = Deep(small_bert())
+    inner = task.get_layer("head")
+    before = task.predict(TEXTS, verbose=0)
+    inner.layers[-1].trainable = False
+    task.save(tmp_path / "frozen.keras")
+    loaded = keras.models.load_model(tmp_path / "frozen.keras")
+    assert [layer.trainable for layer in loaded.get_layer("head").layers] == [layer.trainable for layer in inner.layers]
+    assert not all(layer.trainable for layer in inner.layers)
+    task.quantize("int8")
+    task.save(tmp_path / "small.keras")
+    after = keras.models.load_model(tmp_path / "small.keras").predict(TEXTS, verbose=0)
+    assert np.array_equal(after, task.predict(TEXTS, verbose=0))
+    assert 0 < np.abs(after - before).max() < 0.2
+
+
 def test_a_weight_outside_of_all_layers():
     class Odd(Mood):
         def __init__(self, bert, **options):
