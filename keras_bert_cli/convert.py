@@ -8,13 +8,14 @@ from typing import Annotated, Any, Literal
 import typer
 
 from keras_bert_cli.contents import command
-from keras_bert_cli.options import MODEL, CacheDir, LocalOnly
+from keras_bert_cli.options import MODEL, CacheDir, LocalOnly, refuse
 
 _NO_VOCABULARY = "none: the result reads ids, not text. Put vocab.txt beside the source, and convert it again"
 
 
 @command("convert", example="keras-bert convert uncased_L-12_H-768_A-12 --to hf bert-base")
 def convert(
+    context: typer.Context,
     source: Annotated[str, typer.Argument(help=f"{MODEL} Or the folder of a run.")],
     to: Annotated[
         Literal["hf", "google", "keras-hub", "keras-bert"], typer.Option("--to", help="The format to write.")
@@ -33,13 +34,15 @@ def convert(
     local_only: LocalOnly = False,
 ) -> None:
     """Convert a model to another format, load the result, and compare the outputs of both."""
-    from keras_bert.weights.convert import convert
-    from keras_bert.weights.share import check_can_push
-
     if push is not None and to != "hf":
         raise typer.BadParameter(f"--push uploads a HuggingFace folder. Add --to hf. Received: --to {to}")
     if push is None and directory is None:
         raise typer.BadParameter("DIRECTORY is missing. Name a new folder. Received: none")
+    if push is None:
+        refuse(context, ["language", "private"], "is for --push. Add --push ORG/NAME, or leave it out.")
+    from keras_bert.weights.convert import convert
+    from keras_bert.weights.share import check_can_push
+
     if push is not None:
         check_can_push(push)
     with nullcontext(directory) if directory else TemporaryDirectory() as parent:

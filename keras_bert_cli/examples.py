@@ -101,6 +101,12 @@ def examples(
     corpus, of_beam = corpus[:first], corpus[first:]
     if of_beam and runner == "local":
         raise typer.BadParameter(f"No such option: {of_beam[0]}. The options of Beam need --runner beam.")
+    ours = [name for one in context.command.params for name in one.opts]
+    for word in of_beam:
+        if close := [name for name in ours if word.startswith("--") and name.startswith(word.partition("=")[0])]:
+            raise typer.BadParameter(
+                f"No such option: {word}. Did you mean {close[0]}? Options of Beam come after those of keras-bert."
+            )
     if not corpus:
         raise typer.BadParameter("CORPUS is missing. Name its files first, then the options of the Beam runner.")
     beam = None if runner == "local" else [*([] if runner == "beam" else [f"--runner={runner}"]), *of_beam]

@@ -83,7 +83,7 @@ def export(
         force=force,
         serving=name,
         source=source,
-        metrics=_metrics(Path(source)),
+        metrics=_metrics(source),
         finish=lambda: write_kit(directory, name),  # last, since with it TF Serving sees the version in a bucket
     )
     typer.echo(f"{directory}\t{type(model).__name__}\tversion {version}")
@@ -102,12 +102,13 @@ def _calibration_texts(file: Path | None, force: bool, dtype: str | None, format
     return [text for _, text in lines(file)] if file else None
 
 
-def _metrics(run: Path) -> dict[str, Any] | None:
+def _metrics(source: str) -> dict[str, Any] | None:
     """The scores of the best epoch, if the source is a finetune run."""
     from keras_bert.storage import read_json
     from keras_bert.tasks.run.best_epoch import METRICS
+    from keras_bert.weights import zoo
 
-    found = read_json(run / METRICS)
+    found = {} if zoo.find(source) else read_json(Path(source) / METRICS)
     return {name: found[name] for name in ("valid", "best_epoch", "chosen_by", "rows") if name in found} or None
 
 

@@ -41,6 +41,11 @@ def first_look(
         columns = reading.columns
         header = reading.header if reading.header is not None else any(isinstance(one, str) for one in columns)
         for path in paths:
+            if not path.is_file():
+                raise ValueError(
+                    f"{path} is not a file on a disk, but it is read more than once. Write the rows to a file. "
+                    f"Received: {path}"
+                )
             if os.path.getsize(path) > LARGEST:
                 continue
             if is_table:

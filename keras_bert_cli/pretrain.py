@@ -72,6 +72,8 @@ def pretrain(
     The recipes: paper-base, paper-large, tiny-laptop, base-one-gpu, base-one-gpu-24h, base-v5e-1, base-v5e-8,
     large-pod. Examples for base-one-gpu-24h are written by keras-bert examples --recipe base-one-gpu-24h.
     """
+    if source is not None:
+        options.refuse(context, ["size"], "is for random weights. Leave it out: --from has its own size.")
     from keras_bert.pretraining.run.pretrain import pretrain
     from keras_bert.pretraining.run.pretrain_recipe import Recipe, find_recipe
 

@@ -46,6 +46,11 @@ def serve(
 
     It is a development server: use TF Serving in production.
     """
+    if dtype and engine == "tensorflow":
+        raise ValueError(
+            "--dtype is for ONNX Runtime, since TensorFlow computes in the type of the export. Add --engine "
+            f"onnxruntime, or export the model with --dtype. Received: --dtype {dtype}"
+        )
     if engine == "onnxruntime" and "keras" not in sys.modules:
         os.environ["KERAS_BACKEND"] = "numpy"  # the server does not hold TensorFlow
         if find_spec("jax") is None:
@@ -55,11 +60,6 @@ def serve(
             )
     from keras_bert.serving.memory_limit import read_size
 
-    if dtype and engine == "tensorflow":
-        raise ValueError(
-            "--dtype is for ONNX Runtime, since TensorFlow computes in the type of the export. Add --engine "
-            f"onnxruntime, or export the model with --dtype. Received: --dtype {dtype}"
-        )
     limit = None if memory_limit is None else read_size(memory_limit)
     with bound(host, port) as place:  # before loading the models, which takes a while
         run_server(
@@ -76,6 +76,8 @@ def serve(
 @contextmanager
 def bound(host: str, port: int) -> Iterator[socket.socket]:
     """A socket that is bound to the port but does not listen yet, for a server whose packages are there."""
+    if not host.strip():  # which a socket takes for all addresses
+        raise ValueError("--host is empty. Give an address, or 0.0.0.0 to accept other machines. Received: --host ''")
     from keras_bert.installation import need
 
     need("uvicorn", "The server", "serving")

@@ -7,7 +7,7 @@ from typing import Any
 from keras_bert.bert import Bert
 from keras_bert.model import with_dtype
 from keras_bert.named_weights import named_weights
-from keras_bert.weights import keras_file, our_export
+from keras_bert.weights import keras_file, our_export, zoo
 from keras_bert.weights.checkpoint import Checkpoint
 from keras_bert.weights.load import build, check_dtype, read_source
 
@@ -60,6 +60,8 @@ def assign_head(task: Any, checkpoint: Checkpoint) -> None:
 def read_saved(source: Any, compile: bool = True) -> Any:
     """The model in a .keras file, or the task in an export, with all its settings; None for any other source."""
     if not isinstance(source, str | os.PathLike) or not os.path.exists(source):
+        return None
+    if isinstance(source, str) and zoo.find(source):  # a name means the release, as in `keras_bert.load`
         return None
     file = keras_file.keras_file(Path(source))
     return our_export.read_task(Path(source)) if file is None else keras_file.read_keras(file, compile)

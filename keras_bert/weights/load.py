@@ -102,6 +102,11 @@ def read_source(source: Any, *, cache_dir: str | os.PathLike | None = None, loca
             repository, _, revision = source.removeprefix(HUGGING_FACE).partition("@")
             return read(snapshot(repository, root, revision=revision or None, local_only=local_only))
         if release := zoo.find(source):
+            if os.path.exists(source):
+                logger.warning(
+                    f"{source!r} is the name of a released model, which is loaded now. There is also a file or folder "
+                    f"of this name here. To load that, write ./{source}"
+                )
             return _read_release(release, root, local_only)
     if not isinstance(source, str | os.PathLike):
         raise TypeError(

@@ -76,6 +76,45 @@ def test_an_error_of_several_lines_is_one_line(run, monkeypatch):
     assert run("models") == (1, "", "keras-bert: First. Second.\n")
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["convert", "a", "b", "--to", "hf", "--private"], "--private is for --push"),
+        (["convert", "a", "b", "--to", "hf", "--language", "ko"], "--language is for --push"),
+        (
+            ["pretrain", "--data", "a", "--output", "b", "--size", "tiny", "--from", "mini"],
+            "--size is for random",
+        ),
+        (
+            ["examples", "a", "-o", "b", "--vocab", "v", "--runner", "beam", "--seq-len", "9"],
+            "mean --seq-length?",
+        ),
+        (["examples", "a", "-o", "b", "--vocab", "v", "--runner", "beam", "--seq-len=9"], "Did you mean --seq-length?"),
+    ],
+)
+def test_an_option_that_would_not_be_used_is_refused(run, words, said, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "400")
+    code, _, err = run(*words)
+    assert code == 2
+    assert said in err
+
+
+def test_an_empty_host_is_refused(run, tmp_path):
+    """A socket takes it for all addresses of the machine."""
+    code, _, err = run("serve", tmp_path, "--host", "")
+    assert code == 1
+    assert "--host is empty" in err
+
+
+def test_rows_from_a_pipe(run, tmp_path):
+    """They can be read only once."""
+    os.mkfifo(tmp_path / "rows.tsv")
+    words = ["--train", tmp_path / "rows.tsv", "--split", "0.1", "--output", tmp_path / "out"]
+    code, _, err = run("finetune", "classify", *words)
+    assert code == 1
+    assert "rows.tsv is not a file on a disk" in err
+
+
 def test_numbers_have_bounds(run):
     for words in (["vocab", "a.txt", "-o", "b", "--unused", 10**11], ["evaluate", "a", "--data", "b", "--seed", 2**32]):
         code, _, err = run(*words)

@@ -2,6 +2,7 @@
 
 import json
 import math
+from pathlib import Path
 
 import pytest
 
@@ -9,6 +10,8 @@ import keras_bert
 from keras_bert.config import SIZES
 from keras_bert.weights import zoo
 from keras_bert.weights.google_hashes import SHA256
+from keras_bert_cli.export import _metrics, load_any
+from tests.tasks.small import small_task
 
 PARAMETERS = {"base-cased": 108_310_272, "multilingual": 177_853_440, "chinese": 102_267_648, "minilm": 22_713_216}
 
@@ -64,6 +67,21 @@ def test_architecture_needs_no_network(monkeypatch):
     monkeypatch.setenv("KERAS_BERT_OFFLINE", "1")
     bert = keras_bert.load("tiny", weights=False)
     assert bert.count_params() == 4_385_920
+
+
+def test_a_name_means_the_release_everywhere(tmp_path, monkeypatch, caplog):
+    """Also where a file or folder here has the same name, such as that of a run."""
+    monkeypatch.chdir(tmp_path)
+    small_task("classifier").save("mini.keras")
+    Path("mini.keras").rename("mini")
+    Path("base").mkdir()
+    Path("base", "metrics.json").write_text('{"valid": {"accuracy": 1.0}}')
+    for load in (keras_bert.load, keras_bert.TextClassifier.load, load_any):
+        with pytest.raises(FileNotFoundError, match="mini"):
+            load("mini", local_only=True)
+        assert "There is also a file or folder of this name here. To load that, write ./mini" in caplog.text
+        caplog.clear()
+    assert (_metrics("base"), _metrics("./base")) == (None, {"valid": {"accuracy": 1.0}})
 
 
 def test_unknown_name_lists_close_ones():
