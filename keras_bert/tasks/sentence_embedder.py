@@ -159,13 +159,14 @@ class SentenceEmbedder(Task):
             x = (*x, *x) if isinstance(x, tuple) else (x, x)
             if held_out:
                 raise ValueError(
-                    "Texts alone can be trained on, but not evaluated. To evaluate, pass pairs, scores or labels. "
-                    "Received: one column of texts, without y"
+                    "Texts without labels can be trained on, but not evaluated. To evaluate, pass pairs, scores or "
+                    "labels. Received: one column of texts, without y"
                 )
             if not self.bert.config.hidden_dropout_prob:
                 raise ValueError(
-                    "To train on texts alone, the Bert needs dropout, which gives each text two different vectors to "
-                    "compare. Load it with dropout, or pass pairs, scores or labels. Received: hidden_dropout_prob=0.0"
+                    "To train on texts without labels, the Bert needs dropout, which gives each text two different "
+                    "vectors to compare. Make the Bert with a hidden_dropout_prob, or pass pairs, scores or labels. "
+                    "Received: hidden_dropout_prob=0"
                 )
         rows: Any = super().labelled_examples((x, y, sample_weight), class_weight, held_out=held_out)
         if rows.form == "labels" and rows.targets.max() == len(rows) - 1:

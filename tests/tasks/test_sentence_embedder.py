@@ -89,7 +89,7 @@ def test_sim_cse():
     history = task.fit(TEXTS, recipe=RECIPE, verbose=0, validation_data=(PAIRS, [1.0, 0.0, 0.5, 0.2])).history
     assert mean_cosine() < before
     assert "val_spearman" in history
-    with pytest.raises(ValueError, match="The Bert must have dropout"):
+    with pytest.raises(ValueError, match="the Bert needs dropout"):
         SentenceEmbedder(small_bert(**NO_DROPOUT)).fit(TEXTS, verbose=0)
     with pytest.raises(ValueError, match="To evaluate, pass pairs"):
         task.evaluate(TEXTS)
