@@ -12,7 +12,7 @@ from keras_bert.storage import new_folder, read_json, write_json
 from keras_bert.text.wordpiece import MAX_CHARACTERS
 from keras_bert.weights import sentence_transformers
 from keras_bert.weights.checkpoint import Checkpoint, Head, changed_text_settings, refuse_lost_heads
-from keras_bert.weights.keras_variables import Variables
+from keras_bert.weights.keras_variables import Variables, add
 from keras_bert.weights.safetensors_files import WEIGHT_FILES, stored_weights, write_weights
 from keras_bert.weights.sentence_transformers import transformer_folder
 from keras_bert.weights.tables import Naming, Row, Stored, Table, outputs, read_all, write
@@ -143,7 +143,12 @@ def _plain_names(stored: dict[str, Stored], folder: Path) -> dict[str, Stored]:
     plain: dict[str, Stored] = {}
     names: dict[str, str] = {}
     # TensorFlow writes a variable again for each layer that uses it, below the name of that layer.
-    variables = {theirs.split("/", 1)[-1]: theirs for theirs in stored}
+    variables: dict[str, str] = {}
+    arrays: dict[str, Stored] = {}
+    for theirs, entry in stored.items():
+        variable = theirs.split("/", 1)[-1]
+        variables[variable] = theirs
+        add(arrays, variable, entry, folder)
     for theirs in variables.values():
         name, entry = as_torch(theirs, stored[theirs])
         name = _PREFIX.sub("", name, count=1)
