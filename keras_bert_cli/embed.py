@@ -8,6 +8,7 @@ import typer
 
 from keras_bert_cli import options
 from keras_bert_cli.contents import command
+from keras_bert_cli.vectors_file import beside, write_vectors
 
 TABLES = (".tsv", ".csv", ".jsonl")
 
@@ -25,7 +26,10 @@ def embed(
     ] = Path("-"),
     model: options.Model = "base",
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="The vectors to write, .npy, one row per text.")
+        Path | None,
+        typer.Option(
+            "--output", "-o", help="The vectors to write, .npy, one row per text. `search --vectors` reads them."
+        ),
     ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object per text, with the text and its vector.")
@@ -69,8 +73,6 @@ def embed(
     local_only: options.LocalOnly = False,
 ) -> None:
     """Turn texts into vectors, in the order of the lines. An empty line is an empty text."""
-    import numpy as np
-
     from keras_bert.pictures.embeddings import FORMATS, check_map, draw_embeddings
     from keras_bert.pictures.projector import write_projector
     from keras_bert.storage import check_new_folder, new_file
@@ -79,6 +81,7 @@ def embed(
     if output is None and plot is None and projector is None and not as_json:
         raise typer.BadParameter("No output was asked for. Use --output, --json, --plot or --projector.")
     options.check_new_file(output, "--output", (".npy",), [file])
+    options.check_new_file(output and beside(output), "--output", inputs=[file])
     options.check_new_file(plot, "--plot", FORMATS, [file])
     if projector is not None:
         check_new_folder(projector)
@@ -91,8 +94,7 @@ def embed(
     pooled = options.given({"pooling": pooling, "normalize": normalize, "max_length": max_length})
     vectors = bert.embed(texts, layers=tuple(layer), combine=combine, **pooled)  # [n, d]
     if output is not None:
-        with new_file(str(output)) as temporary, open(temporary, "wb") as array:
-            np.save(array, vectors)
+        write_vectors(output, vectors, texts)
     if plot is not None:
         with new_file(str(plot)) as temporary:
             draw_embeddings(vectors, texts, temporary, labels=labels, format=plot.suffix[1:].lower())

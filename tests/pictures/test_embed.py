@@ -34,7 +34,7 @@ def test_lines_to_npy(bert, model, tmp_path):
     result = run(tmp_path / "texts.txt", "--model", model, "--output", tmp_path / "vectors.npy")
     assert result.stdout == f"{tmp_path / 'vectors.npy'}: 3 texts x 8\n"
     np.testing.assert_array_equal(np.load(tmp_path / "vectors.npy"), bert.embed(TEXTS))
-    assert {path.name for path in tmp_path.iterdir()} == {"texts.txt", "vectors.npy"}
+    assert {path.name for path in tmp_path.iterdir()} == {"texts.txt", "vectors.npy", "vectors.npy.json"}
 
 
 def test_options(bert, model):
@@ -57,7 +57,7 @@ def test_table(bert, model, tmp_path):
         np.loadtxt(tmp_path / "projector" / "vectors.tsv", "float32"), np.load(tmp_path / "v.npy")
     )
     assert "영화를 보았다\tfilm\n" in (tmp_path / "projector" / "metadata.tsv").read_text(encoding="utf-8")
-    assert {path.name for path in tmp_path.iterdir()} == {"t.tsv", "v.npy", "map.svg", "projector"}
+    assert {path.name for path in tmp_path.iterdir()} == {"t.tsv", "v.npy", "v.npy.json", "map.svg", "projector"}
 
 
 @pytest.mark.parametrize(
@@ -96,10 +96,10 @@ def test_what_cannot_be_written_is_refused_before_the_work(tmp_path):
     assert [path.is_fifo() for path in tmp_path.iterdir()] == [True]
 
 
-@pytest.mark.parametrize(("option", "name"), [("--output", "t.npy"), ("--plot", "t.png")])
+@pytest.mark.parametrize(("option", "name"), [("--output", "t.npy"), ("--output", "t.npy.json"), ("--plot", "t.png")])
 def test_the_input_is_never_the_output(tmp_path, option, name):
     (tmp_path / "texts.txt").write_text("a\nb\n")
     (tmp_path / name).symlink_to(tmp_path / "texts.txt")
     with pytest.raises(FileExistsError, match=f"{option} must not be a file that the command reads"):
-        run(tmp_path / "texts.txt", "--model", "no-such-model", option, tmp_path / name)
+        run(tmp_path / "texts.txt", "--model", "no-such-model", option, tmp_path / name.removesuffix(".json"))
     assert (tmp_path / "texts.txt").read_text() == "a\nb\n"
