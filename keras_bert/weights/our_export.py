@@ -1,5 +1,6 @@
 """Our own exports, read bit for bit: the encoder or the task that a SavedModel was made from."""
 
+import math
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
@@ -75,7 +76,9 @@ def read_task(path: Path) -> Any:
     vocabulary = Vocabulary.from_file(folder / "assets" / VOCABULARY)
     stored = _named_weights(folder)
     with rebuilding(folder), blank_weights(), _blocks_of(stored):
-        config["config"]["bert"]["config"]["preprocessor"]["config"]["vocabulary"] = list(vocabulary.tokens)
+        bert = config["config"]["bert"]["config"]
+        _check_sizes(BertConfig(**bert["config"]), stored)
+        bert["preprocessor"]["config"]["vocabulary"] = list(vocabulary.tokens)
         task = keras.saving.deserialize_keras_object(config)
     for layer, variables in by_layer(task).items():
         for name, variable in variables.items():
@@ -84,8 +87,21 @@ def read_task(path: Path) -> Any:
                     f"{folder} has no weights for the layer {layer!r} of its task. Give each layer a name in the "
                     f"class of the task, and export it again. Received: {layer}/{name}"
                 )
+            if entry.shape != tuple(variable.shape):
+                raise ValueError(
+                    f"{folder} is damaged: its task and its weights are of different sizes. Export the task again. "
+                    f"Received: {layer}/{name} of shape {list(variable.shape)} in {TASK}, {list(entry.shape)} as stored"
+                )
             variable.assign(finite(name, entry.read(), folder))
     return task
+
+
+def _check_sizes(config: BertConfig, stored: dict[str, Stored]) -> None:
+    """Refuse a config of a far larger encoder than the stored one, before it is built."""
+    for name, shape in encoder_shapes(config).items():
+        found = list(stored[name].shape) if name in stored else [0]
+        if math.prod(shape) > 2 * math.prod(found):  # int4 has two in a byte
+            raise ValueError(f"{name} of shape {list(shape)} in {TASK}, {found} as stored")
 
 
 def _blocks_of(stored: dict[str, Stored]) -> AbstractContextManager[None]:
