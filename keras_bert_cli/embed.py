@@ -49,6 +49,9 @@ def embed(
         str | None,
         typer.Option(callback=options.column, help="Column of a table that colours the map and the projector."),
     ] = None,
+    header: options.Header = None,
+    delimiter: options.Delimiter = None,
+    encoding: options.Encoding = "utf-8",
     layer: Annotated[
         list[int],
         typer.Option(help="An encoder block, counted from 0, or backwards from -1. Give it again for several blocks."),
@@ -87,7 +90,7 @@ def embed(
         check_new_folder(projector)
     if plot is None and projector is None:
         options.refuse(context, ["label_column"], "is for --plot and --projector. Add one of them, or leave it out.")
-    texts, labels = read_texts(context, file, text, label_column)
+    texts, labels = read_texts(context, file, text, label_column, header=header, delimiter=delimiter, encoding=encoding)
     if plot is not None:
         check_map(len(texts), labels, plot)
     bert = options.asked_by(load(model, cache_dir=cache_dir, local_only=local_only), engine, dtype)
@@ -109,15 +112,26 @@ def embed(
 
 
 def read_texts(
-    context: typer.Context, file: Path, text: str | int, label: str | int | None = None
+    context: typer.Context,
+    file: Path,
+    text: str | int,
+    label: str | int | None = None,
+    *,
+    header: bool | None,
+    delimiter: str | None,
+    encoding: str,
 ) -> tuple[list[str], list[str] | None]:
     """The texts, and their labels if a column of labels was named."""
+    from keras_bert.tasks.readers.delimited import checked_delimiter
     from keras_bert.tasks.readers.rows import lines
     from keras_bert.tasks.readers.table import read_table
 
     if file.suffix.lower() in TABLES:
-        table = read_table(file, header=isinstance(text, str))
+        header = any(isinstance(column, str) for column in (text, label)) if header is None else header
+        delimiter = None if delimiter is None else checked_delimiter(delimiter)
+        table = read_table(file, header=header, delimiter=delimiter, encoding=encoding)
         return table.column(text), None if label is None else list(map(str, table.column(label)))
-    options.refuse(context, ["text", "label_column"], f"needs a table ({', '.join(TABLES)}). Received: {file}")
-    found = options.standard_input() if str(file) == "-" else lines(file)
+    names = ["text", "label_column", "header", "delimiter"]
+    options.refuse(context, names, f"needs a table ({', '.join(TABLES)}). Received: {file}")
+    found = options.standard_input(encoding) if str(file) == "-" else lines(file, encoding)
     return [line for _, line in found], None

@@ -30,6 +30,9 @@ def search(
     text: Annotated[
         str, typer.Option(callback=options.column, help="Column of a table with the text, by name or by number from 0.")
     ] = "text",
+    header: options.Header = None,
+    delimiter: options.Delimiter = None,
+    encoding: options.Encoding = "utf-8",
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object per text found, with query, text, row and score.")
     ] = False,
@@ -51,7 +54,7 @@ def search(
 
     options.check_new_file(vectors, "--vectors", (".npy",), [corpus])
     options.check_new_file(vectors and beside(vectors), "--vectors", inputs=[corpus])
-    texts, _ = read_texts(context, corpus, text)
+    texts, _ = read_texts(context, corpus, text, header=header, delimiter=delimiter, encoding=encoding)
     bert = options.asked_by(load(model, cache_dir=cache_dir, local_only=local_only), engine, dtype)
     found = _vectors(bert, corpus, texts, vectors)
     for asked, rows, scores in zip(query, *nearest(np.asarray(bert.embed(query)), found, top), strict=True):

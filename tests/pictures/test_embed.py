@@ -103,3 +103,38 @@ def test_the_input_is_never_the_output(tmp_path, option, name):
     with pytest.raises(FileExistsError, match=f"{option} must not be a file that the command reads"):
         run(tmp_path / "texts.txt", "--model", "no-such-model", option, tmp_path / name.removesuffix(".json"))
     assert (tmp_path / "texts.txt").read_text() == "a\nb\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "texts"),
+    [
+        (["--text", 0], ["words", "영화", "cat"]),
+        (["--text", 0, "--header"], ["영화", "cat"]),
+        (["--text", "words", "--no-header"], None),
+        (["--text", 0, "--label-column", "kind"], ["영화", "cat"]),
+        (["--text", "words", "--label-column", 1], ["영화", "cat"]),
+    ],
+)
+def test_the_header_and_the_encoding_of_a_table(model, tmp_path, options, texts):
+    """As `finetune` reads them: the first row is a header if any column is given by name."""
+    (tmp_path / "t.csv").write_text("words;kind\n영화;film\ncat;pet\n", encoding="cp949")
+    words = [tmp_path / "t.csv", "--model", model, "--json", "--projector", tmp_path / "p", *options]
+    with pytest.raises(ValueError, match="name its encoding with --encoding"):
+        run(*words)
+    words += ["--delimiter", ";", "--encoding", "cp949"]
+    if texts is None:
+        with pytest.raises(ValueError, match=r"has no column 'words'.*it has no header"):
+            run(*words)
+    else:
+        assert [json.loads(line)["text"] for line in run(*words).stdout.splitlines()] == texts
+
+
+def test_the_encoding_of_lines(model, tmp_path):
+    (tmp_path / "t.txt").write_text("영화\n", encoding="cp949")
+    found = run(tmp_path / "t.txt", "--model", model, "--json", "--encoding", "cp949").stdout
+    assert json.loads(found)["text"] == "영화"
+    result = CliRunner().invoke(
+        app, ["embed", "-", "--json", "--encoding", "cp949", "--model", str(model)], "영화".encode("cp949")
+    )
+    assert json.loads(result.stdout)["text"] == "영화"
+    assert "--header needs a table" in run(tmp_path / "t.txt", "--json", "--header").stderr

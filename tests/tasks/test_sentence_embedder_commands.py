@@ -120,6 +120,13 @@ def test_search_notices_changed_texts(bert, tmp_path, writer):
         run(*words)
 
 
+def test_search_in_a_table_with_a_header(bert, tmp_path):
+    (tmp_path / "t.csv").write_text("words;kind\n영화;film\nanna ran;run\n", encoding="cp949")
+    words = ["search", tmp_path / "t.csv", "--query", "anna", "--model", bert, "--text", 0, "--json"]
+    hits = run(*words, "--header", "--delimiter", ";", "--encoding", "cp949").stdout.splitlines()
+    assert {json.loads(hit)["text"] for hit in hits} == {"영화", "anna ran"}
+
+
 def test_search_reads_only_files_of_vectors(bert, tmp_path):
     corpus, file = tmp_path / "corpus.txt", tmp_path / "vectors.npy"
     corpus.write_text("anna ran\n")
