@@ -28,7 +28,7 @@ from keras_bert.weights.checkpoint import (
 from keras_bert.weights.google import CONFIG
 from keras_bert.weights.keras_file import rebuilding
 from keras_bert.weights.our_folder import read_pooling, write_pooling
-from keras_bert.weights.tables import HEADS, Row, Stored, Table, encoder_shapes, finite, head_shapes, read_all
+from keras_bert.weights.tables import HEADS, Row, Shape, Stored, Table, encoder_shapes, finite, head_shapes, read_all
 from keras_bert.weights.tokenizer_files import TOKENIZER, VOCABULARY, rules_in, tokenizer_config
 from keras_bert.wording import listed
 
@@ -75,9 +75,14 @@ def read_task(path: Path) -> Any:
     config = read_json(folder / EXTRA / TASK)
     vocabulary = Vocabulary.from_file(folder / "assets" / VOCABULARY)
     stored = _named_weights(folder)
-    with rebuilding(folder), blank_weights(), _blocks_of(stored):
+    with rebuilding(folder):
         bert = config["config"]["bert"]["config"]
-        _check_sizes(BertConfig(**bert["config"]), stored)
+        shapes = encoder_shapes(BertConfig(**bert["config"]))
+    for name, shape in shapes.items():
+        found = stored[name].shape if name in stored else (0,)
+        if math.prod(shape) > 2 * math.prod(found):  # int4 has two in a byte
+            raise _other_sizes(folder, name, shape, found)  # before anything of this size is built
+    with rebuilding(folder), blank_weights(), _blocks_of(stored):
         bert["preprocessor"]["config"]["vocabulary"] = list(vocabulary.tokens)
         task = keras.saving.deserialize_keras_object(config)
     for layer, variables in by_layer(task).items():
@@ -88,20 +93,16 @@ def read_task(path: Path) -> Any:
                     f"class of the task, and export it again. Received: {layer}/{name}"
                 )
             if entry.shape != tuple(variable.shape):
-                raise ValueError(
-                    f"{folder} is damaged: its task and its weights are of different sizes. Export the task again. "
-                    f"Received: {layer}/{name} of shape {list(variable.shape)} in {TASK}, {list(entry.shape)} as stored"
-                )
+                raise _other_sizes(folder, f"{layer}/{name}", tuple(variable.shape), entry.shape)
             variable.assign(finite(name, entry.read(), folder))
     return task
 
 
-def _check_sizes(config: BertConfig, stored: dict[str, Stored]) -> None:
-    """Refuse a config of a far larger encoder than the stored one, before it is built."""
-    for name, shape in encoder_shapes(config).items():
-        found = list(stored[name].shape) if name in stored else [0]
-        if math.prod(shape) > 2 * math.prod(found):  # int4 has two in a byte
-            raise ValueError(f"{name} of shape {list(shape)} in {TASK}, {found} as stored")
+def _other_sizes(folder: Path, name: str, shape: Shape, found: Shape) -> ValueError:
+    return ValueError(
+        f"{folder} is damaged: its task and its weights are of different sizes. Export the task again. "
+        f"Received: {name} of shape {list(shape)} in {TASK}, {list(found)} as stored"
+    )
 
 
 def _blocks_of(stored: dict[str, Stored]) -> AbstractContextManager[None]:
