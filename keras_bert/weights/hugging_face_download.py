@@ -9,8 +9,8 @@ from pathlib import Path
 
 from keras_bert.storage import lock
 from keras_bert.weights.download import MOST_BYTES, OFFLINE, TIMEOUT, offline
-from keras_bert.weights.safetensors_files import WEIGHT_FILES
 from keras_bert.weights.sentence_transformers import transformer_folder
+from keras_bert.weights.weight_files import WEIGHT_FILES
 
 logger = logging.getLogger("keras_bert")
 
