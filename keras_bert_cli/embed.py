@@ -8,6 +8,7 @@ import typer
 
 from keras_bert_cli import options
 from keras_bert_cli.contents import command
+from keras_bert_cli.vectors_file import beside, write_vectors
 
 TABLES = (".tsv", ".csv", ".jsonl")
 
@@ -25,7 +26,10 @@ def embed(
     ] = Path("-"),
     model: options.Model = "base",
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="The vectors to write, .npy, one row per text.")
+        Path | None,
+        typer.Option(
+            "--output", "-o", help="The vectors to write, .npy, one row per text. `search --vectors` reads them."
+        ),
     ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object per text, with the text and its vector.")
@@ -45,6 +49,9 @@ def embed(
         str | None,
         typer.Option(callback=options.column, help="Column of a table that colours the map and the projector."),
     ] = None,
+    header: options.Header = None,
+    delimiter: options.Delimiter = None,
+    encoding: options.Encoding = "utf-8",
     layer: Annotated[
         list[int],
         typer.Option(help="An encoder block, counted from 0, or backwards from -1. Give it again for several blocks."),
@@ -69,8 +76,6 @@ def embed(
     local_only: options.LocalOnly = False,
 ) -> None:
     """Turn texts into vectors, in the order of the lines. An empty line is an empty text."""
-    import numpy as np
-
     from keras_bert.pictures.embeddings import FORMATS, check_map, draw_embeddings
     from keras_bert.pictures.projector import write_projector
     from keras_bert.storage import check_new_folder, new_file
@@ -79,20 +84,20 @@ def embed(
     if output is None and plot is None and projector is None and not as_json:
         raise typer.BadParameter("No output was asked for. Use --output, --json, --plot or --projector.")
     options.check_new_file(output, "--output", (".npy",), [file])
+    options.check_new_file(output and beside(output), "--output", inputs=[file])
     options.check_new_file(plot, "--plot", FORMATS, [file])
     if projector is not None:
         check_new_folder(projector)
     if plot is None and projector is None:
         options.refuse(context, ["label_column"], "is for --plot and --projector. Add one of them, or leave it out.")
-    texts, labels = read_texts(context, file, text, label_column)
+    texts, labels = read_texts(context, file, text, label_column, header=header, delimiter=delimiter, encoding=encoding)
     if plot is not None:
         check_map(len(texts), labels, plot)
     bert = options.asked_by(load(model, cache_dir=cache_dir, local_only=local_only), engine, dtype)
     pooled = options.given({"pooling": pooling, "normalize": normalize, "max_length": max_length})
     vectors = bert.embed(texts, layers=tuple(layer), combine=combine, **pooled)  # [n, d]
     if output is not None:
-        with new_file(str(output)) as temporary, open(temporary, "wb") as array:
-            np.save(array, vectors)
+        write_vectors(output, vectors, texts)
     if plot is not None:
         with new_file(str(plot)) as temporary:
             draw_embeddings(vectors, texts, temporary, labels=labels, format=plot.suffix[1:].lower())
@@ -107,15 +112,26 @@ def embed(
 
 
 def read_texts(
-    context: typer.Context, file: Path, text: str | int, label: str | int | None = None
+    context: typer.Context,
+    file: Path,
+    text: str | int,
+    label: str | int | None = None,
+    *,
+    header: bool | None,
+    delimiter: str | None,
+    encoding: str,
 ) -> tuple[list[str], list[str] | None]:
     """The texts, and their labels if a column of labels was named."""
+    from keras_bert.tasks.readers.delimited import checked_delimiter
     from keras_bert.tasks.readers.rows import lines
     from keras_bert.tasks.readers.table import read_table
 
     if file.suffix.lower() in TABLES:
-        table = read_table(file, header=isinstance(text, str))
+        header = any(isinstance(column, str) for column in (text, label)) if header is None else header
+        delimiter = None if delimiter is None else checked_delimiter(delimiter)
+        table = read_table(file, header=header, delimiter=delimiter, encoding=encoding)
         return table.column(text), None if label is None else list(map(str, table.column(label)))
-    options.refuse(context, ["text", "label_column"], f"needs a table ({', '.join(TABLES)}). Received: {file}")
-    found = options.standard_input() if str(file) == "-" else lines(file)
+    names = ["text", "label_column", "header", "delimiter"]
+    options.refuse(context, names, f"needs a table ({', '.join(TABLES)}). Received: {file}")
+    found = options.standard_input(encoding) if str(file) == "-" else lines(file, encoding)
     return [line for _, line in found], None

@@ -9,6 +9,7 @@ import typer
 from keras_bert_cli import options
 from keras_bert_cli.contents import command
 from keras_bert_cli.embed import read_texts
+from keras_bert_cli.vectors_file import beside, is_of, read_vectors, write_vectors
 
 COMPARED = 8  # texts that are embedded again, to see whether a file has the vectors of this model
 
@@ -29,6 +30,9 @@ def search(
     text: Annotated[
         str, typer.Option(callback=options.column, help="Column of a table with the text, by name or by number from 0.")
     ] = "text",
+    header: options.Header = None,
+    delimiter: options.Delimiter = None,
+    encoding: options.Encoding = "utf-8",
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object per text found, with query, text, row and score.")
     ] = False,
@@ -49,7 +53,8 @@ def search(
     from keras_bert.weights.load import load
 
     options.check_new_file(vectors, "--vectors", (".npy",), [corpus])
-    texts, _ = read_texts(context, corpus, text)
+    options.check_new_file(vectors and beside(vectors), "--vectors", inputs=[corpus])
+    texts, _ = read_texts(context, corpus, text, header=header, delimiter=delimiter, encoding=encoding)
     bert = options.asked_by(load(model, cache_dir=cache_dir, local_only=local_only), engine, dtype)
     found = _vectors(bert, corpus, texts, vectors)
     for asked, rows, scores in zip(query, *nearest(np.asarray(bert.embed(query)), found, top), strict=True):
@@ -65,40 +70,19 @@ def _vectors(bert: Any, corpus: Path, texts: list[str], file: Path | None) -> An
     import numpy as np
 
     from keras_bert.nearest import unit
-    from keras_bert.storage import new_file
 
     if file is None or not file.exists():
         vectors = bert.embed(texts)
         if file is not None:
-            with new_file(str(file)) as temporary, open(temporary, "wb") as array:
-                np.save(array, vectors)
+            write_vectors(file, vectors, texts)
         return vectors
-    vectors = _read(file)
+    vectors = read_vectors(file)
     rows = np.unique(np.linspace(0, len(texts) - 1, COMPARED).astype(int))
     some = unit(bert.embed([texts[row] for row in rows]))
     same = vectors.shape == (len(texts), some.shape[1]) and ((unit(vectors[rows]) * some).sum(-1) > 0.998).all()
-    if not same or corpus.stat().st_mtime > file.stat().st_mtime:
+    if not same or not is_of(file, texts, corpus):
         raise ValueError(
             f"{file} has vectors of other texts or of another model, or it is older than {corpus}. Delete it, or "
             f"name another file. Received: an array of shape {vectors.shape} for {len(texts)} texts"
-        )
-    return vectors
-
-
-def _read(file: Path) -> Any:
-    """The array in a file of vectors, on disk."""
-    from tokenize import TokenError
-
-    from numpy.lib.format import open_memmap
-
-    try:
-        vectors = open_memmap(file, mode="r")
-        readable = vectors.dtype.kind == "f"
-    except (ValueError, SyntaxError, OverflowError, TokenError):  # what numpy raises for a damaged file
-        readable = False
-    if not readable:
-        raise ValueError(
-            f"{file} is not a file of vectors that keras-bert wrote. Delete it, or name another file. "
-            f"Received: {file.stat().st_size} bytes"
         )
     return vectors

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_bert.lazy import tf
-from keras_bert.storage import errors_about, exists, in_use, is_remote, locked_folder, new_parents
+from keras_bert.storage import errors_about, exists, in_use_error, is_remote, locked_folder, new_parents
 
 PARTS = ("preprocess", "encoder", "text")  # the folders of one export, each with numbered versions
 
@@ -55,10 +55,10 @@ def new_version(
     remove_dead(Path(directory))
     with new_parents(made), locked_folder(made):
         if any(made.iterdir()):  # it is of a process that ended just now, or the file system has no locks
-            raise in_use(made)
+            raise in_use_error(made)
         try:
             if placing.exists():
-                raise in_use(placing)
+                raise in_use_error(placing)
             check_free(version, places.values(), overwrite)
             with errors_about("write", directory, str(made)):
                 yield made

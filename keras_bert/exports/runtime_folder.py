@@ -9,7 +9,7 @@ from keras_bert import kernels
 from keras_bert.exports.new_version import WRITING, check_free, check_version, remove_dead, swap
 from keras_bert.lazy import tf
 from keras_bert.onnx_graph.convert import plain_model, to_onnx
-from keras_bert.storage import errors_about, in_use, locked_folder, new_parents
+from keras_bert.storage import errors_about, in_use_error, locked_folder, new_parents
 from keras_bert.weights.our_export import EXTRA, write_settings
 from keras_bert.weights.tokenizer_files import VOCABULARY
 
@@ -39,7 +39,7 @@ def write_runtime_folder(
     remove_dead(folder.parent)
     with new_parents(writing), locked_folder(writing):
         if any(writing.iterdir()):  # it is of a process that ended just now, or the file system has no locks
-            raise in_use(writing)
+            raise in_use_error(writing)
         try:
             check_free(version, [folder], overwrite)
             made = writing / "made"

@@ -110,7 +110,7 @@ def sha256_of(path: str | os.PathLike) -> str:
 
 
 def most_unpacked(path: str | os.PathLike) -> int:
-    """How many bytes a zip of weights may hold: weights hardly shrink, and little harm fits in 64 MiB."""
+    """How many bytes of weights a compressed file may hold: they hardly shrink, and little harm fits in 64 MiB."""
     return 4 * os.path.getsize(path) + (64 << 20)
 
 

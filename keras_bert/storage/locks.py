@@ -24,7 +24,7 @@ def lock(path: str | os.PathLike, *, wait: bool = False) -> Iterator[None]:
     try:
         held.acquire(timeout=-1 if wait else 0)
     except Timeout:
-        raise in_use(path) from None
+        raise in_use_error(path) from None
     try:
         yield
     finally:
@@ -44,7 +44,7 @@ def locked_folder(path: str | os.PathLike, *, make: bool = True) -> Iterator[Non
             os.makedirs(path, exist_ok=True)
         if fcntl is None:  # on Windows
             if not make:
-                raise in_use(path)
+                raise in_use_error(path)
             yield
             return
         handle = os.open(path, os.O_RDONLY)
@@ -52,7 +52,7 @@ def locked_folder(path: str | os.PathLike, *, make: bool = True) -> Iterator[Non
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                raise in_use(path) from None
+                raise in_use_error(path) from None
             except OSError:
                 if not make:
                     raise
@@ -63,7 +63,7 @@ def locked_folder(path: str | os.PathLike, *, make: bool = True) -> Iterator[Non
             os.close(handle)
 
 
-def in_use(path: str | os.PathLike) -> RuntimeError:
+def in_use_error(path: str | os.PathLike) -> RuntimeError:
     """The error about a lock that another process holds."""
     return RuntimeError(
         f"{os.path.dirname(path) or '.'} is in use by another process. Wait until it ends, or choose another folder. "

@@ -102,7 +102,7 @@ class Checkpoint:
         reason = "it has another epsilon or GELU than its encoder, which the format cannot express"
         return {f"head {name}": reason for name, head in self.heads.items() if head.config not in (None, self.config)}
 
-    def write_text(self, folder: Path, **settings: Any) -> None:
+    def write_tokenizer(self, folder: Path, **settings: Any) -> None:
         """Write the vocabulary, and in a second file the rules, as transformers has them, and `settings`."""
         if self.vocabulary is not None:
             self.vocabulary.save(folder / VOCABULARY)

@@ -18,7 +18,7 @@ from pathlib import Path, PurePosixPath
 from keras_bert.progress import progress
 from keras_bert.storage import lock, most_unpacked, new_folder, sha256_of
 from keras_bert.weights.google_hashes import SHA256
-from keras_bert.weights.safetensors_files import WHOLE
+from keras_bert.weights.weight_files import WHOLE
 
 logger = logging.getLogger("keras_bert")
 

@@ -8,7 +8,7 @@ from keras_bert.storage import new_folder, read_json, write_json
 from keras_bert.weights import tensor_bundle
 from keras_bert.weights.checkpoint import Checkpoint, Head, refuse_lost_heads
 from keras_bert.weights.tables import Naming, Row, Stored, Table, read_all, write
-from keras_bert.weights.tokenizer_files import read_text
+from keras_bert.weights.tokenizer_files import read_tokenizer
 
 _NAMES = Naming()
 _dense, _norm = _NAMES.dense, _NAMES.norm
@@ -77,7 +77,7 @@ def read_checkpoint(path: Path) -> Checkpoint | None:
         config,
         weights,
         {name: Head(arrays) for name, arrays in heads.items()},
-        *read_text(prefix.parent),
+        *read_tokenizer(prefix.parent),
         left_out=left_out,
     )
 
@@ -125,4 +125,4 @@ def write_files(checkpoint: Checkpoint, folder: Path) -> None:
         data["hidden_act"] = "gelu"
     write_json(folder / CONFIG, data)
     tensor_bundle.write_arrays(folder / PREFIX, arrays)
-    checkpoint.write_text(folder)
+    checkpoint.write_tokenizer(folder)

@@ -12,12 +12,12 @@ from keras_bert.storage import new_folder, read_json, write_json
 from keras_bert.text.wordpiece import MAX_CHARACTERS
 from keras_bert.weights import sentence_transformers
 from keras_bert.weights.checkpoint import Checkpoint, Head, changed_text_settings, refuse_lost_heads
-from keras_bert.weights.keras_variables import Variables
-from keras_bert.weights.safetensors_files import WEIGHT_FILES, stored_weights, write_weights
+from keras_bert.weights.keras_variables import Variables, add
 from keras_bert.weights.sentence_transformers import transformer_folder
 from keras_bert.weights.tables import Naming, Row, Stored, Table, outputs, read_all, write
 from keras_bert.weights.tf_flax_names import as_torch, tensorflow_classes
-from keras_bert.weights.tokenizer_files import THEIR_LIMIT, read_text, word_limit
+from keras_bert.weights.tokenizer_files import THEIR_LIMIT, read_tokenizer, word_limit
+from keras_bert.weights.weight_files import WEIGHT_FILES, stored_weights, write_weights
 
 _NAMES = Naming(".weight", ".bias", ".weight", ".bias", transposed=True)
 _dense, _norm = _NAMES.dense, _NAMES.norm
@@ -116,7 +116,7 @@ def _checkpoint(path: Path, folder: Path, arrays: dict[str, Stored], form: str) 
             if (original := COPIES[copy]) in stored:
                 name = "mlm_dense/kernel" if copy.endswith("weight") else "mlm_bias/bias"
                 heads["mlm"][name] = _checked(heads["mlm"][name], entry, stored[original], copy, original, folder)
-    vocabulary, rules = read_text(folder)
+    vocabulary, rules = read_tokenizer(folder)
     left_out |= reasons
     if sentence_transformers.lowercases(folder) and not rules.lowercase:
         rules = dataclasses.replace(rules, lowercase=True, strip_accents=bool(rules.strip_accents))
@@ -143,7 +143,12 @@ def _plain_names(stored: dict[str, Stored], folder: Path) -> dict[str, Stored]:
     plain: dict[str, Stored] = {}
     names: dict[str, str] = {}
     # TensorFlow writes a variable again for each layer that uses it, below the name of that layer.
-    variables = {theirs.split("/", 1)[-1]: theirs for theirs in stored}
+    variables: dict[str, str] = {}
+    arrays: dict[str, Stored] = {}
+    for theirs, entry in stored.items():
+        variable = theirs.split("/", 1)[-1]
+        variables[variable] = theirs
+        add(arrays, variable, entry, folder)
     for theirs in variables.values():
         name, entry = as_torch(theirs, stored[theirs])
         name = _PREFIX.sub("", name, count=1)
@@ -250,7 +255,7 @@ def write_files(checkpoint: Checkpoint, folder: Path) -> None:
             data["problem_type"] = _problem_type(name, head.multi_label)
     write_json(folder / "config.json", data)
     write_weights(folder, arrays)
-    checkpoint.write_text(folder)
+    checkpoint.write_tokenizer(folder)
     if checkpoint.pooling is not None:
         sentence_transformers.write_pooling(folder, checkpoint.pooling, config)
 

@@ -10,10 +10,11 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from keras_bert.storage import only_file
 from keras_bert.weights import tensor_bundle, weights_h5
 from keras_bert.weights.tables import Stored, Table, numbered
-from keras_bert.wording import listed
 
 _H5_NAMES = ("*.h5", "*.hdf5", "*.weights")
 _OPTIMIZER = re.compile(r"(^|/)(_?optimizer|optimizer_weights)/|/\.OPTIMIZER_SLOT/")
@@ -49,7 +50,7 @@ class Variables:
             new = name
             for pattern, plain in aliases:
                 new = re.sub(pattern, plain, new)
-            _add(stored, new, entry, self.path)
+            add(stored, new, entry, self.path)
             places[new] = self.places[name]
         return Variables(self.path, self.folder, stored, places, self.layers, self.left_out)
 
@@ -86,7 +87,7 @@ def _of_h5(path: Path, file: Path) -> Variables:
         if layer == "optimizer_weights":
             left_out[layer] = "it belongs to the optimizer"
         elif entry.shape:  # a scalar counts something or is a switch
-            _add(stored, name, entry, file)
+            add(stored, name, entry, file)
             places[name] = layer
     return Variables(path, file.parent, stored, places, _layers(file), left_out)
 
@@ -117,7 +118,7 @@ def _of_checkpoint(path: Path, prefix: Path) -> Variables:
             left_out[place] = "it belongs to the optimizer"
             continue
         name = (names.get(key) or place).removesuffix(":0")
-        _add(stored, name, entry, prefix)
+        add(stored, name, entry, prefix)
         places[name] = place.split("/")[0]
     return Variables(path, path if is_saved_model(path) else prefix.parent, stored, places, {}, left_out)
 
@@ -144,10 +145,15 @@ def sizes(encoder: Table, variables: Variables, package: str) -> dict[str, Any]:
         ) from None
 
 
-def _add(stored: dict[str, Stored], name: str, entry: Stored, source: Any) -> None:
-    if name in stored and stored[name].shape != entry.shape:
+def add(stored: dict[str, Stored], name: str, entry: Stored, source: Any) -> None:
+    """Add an array. If it is there already, as Keras writes it for each layer that uses it, both must be the same."""
+    other = stored.setdefault(name, entry)
+    if other.shape != entry.shape or (other is not entry and not _equal(other.read(), entry.read())):
         raise ValueError(
-            f"{source} has two weights named {name} with different shapes, so it holds more than one BERT. Save "
-            f"only one encoder. Received: {listed([str(list(stored[name].shape)), str(list(entry.shape))])}"
+            f"{source} has two different weights named {name}, so it holds more than one BERT. Save only one encoder. "
+            f"Received: arrays of shape {list(other.shape)} and {list(entry.shape)}"
         )
-    stored[name] = entry
+
+
+def _equal(x: np.ndarray, y: np.ndarray) -> bool:
+    return bool(((x == y) | ((x != x) & (y != y))).all())  # NaN is refused later, by a message of its own

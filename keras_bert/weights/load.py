@@ -27,9 +27,9 @@ from keras_bert.weights import (
 )
 from keras_bert.weights.checkpoint import Checkpoint
 from keras_bert.weights.hugging_face_download import snapshot
-from keras_bert.weights.safetensors_files import WHOLE
 from keras_bert.weights.tables import encoder_shapes
 from keras_bert.weights.tensor_bundle import prefix_at
+from keras_bert.weights.weight_files import WHOLE
 
 logger = logging.getLogger("keras_bert")
 

@@ -13,7 +13,7 @@ from keras_bert.weights.checkpoint import Checkpoint, Head
 from keras_bert.weights.google import CONFIG
 from keras_bert.weights.keras_variables import Variables, sizes
 from keras_bert.weights.tables import Naming, Row, Table, read_all
-from keras_bert.weights.tokenizer_files import read_text, rules_of
+from keras_bert.weights.tokenizer_files import read_tokenizer, rules_of
 
 _NAMES = Naming()
 _dense, _norm = _NAMES.dense, _NAMES.norm
@@ -83,7 +83,7 @@ def read_variables(variables: Variables) -> Checkpoint:
         config,
         weights,
         {name: Head(arrays) for name, arrays in heads.items()},
-        *(_text(folder) if variables.saved_model else read_text(folder)),
+        *(_tokenizer(folder) if variables.saved_model else read_tokenizer(folder)),
         left_out=left_out | lacking,
     )
 
@@ -102,7 +102,7 @@ def _config(variables: Variables) -> BertConfig:
     return BertConfig(**found, num_attention_heads=query.shape[0] if query else 1)
 
 
-def _text(folder: Path) -> tuple[Vocabulary | None, TextRules]:
+def _tokenizer(folder: Path) -> tuple[Vocabulary | None, TextRules]:
     """Of a SavedModel, which has its vocabulary as an asset and one rule as the variable do_lower_case."""
     assets = folder / "assets"
     path = next((assets / name for name in ("vocab.txt", "vocabulary.txt") if (assets / name).is_file()), None)

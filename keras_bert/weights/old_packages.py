@@ -12,7 +12,7 @@ from keras_bert.weights.checkpoint import Checkpoint, Head
 from keras_bert.weights.google import CONFIG
 from keras_bert.weights.keras_variables import Variables, sizes
 from keras_bert.weights.tables import Naming, Row, Table, numbered, read_all
-from keras_bert.weights.tokenizer_files import read_text
+from keras_bert.weights.tokenizer_files import read_tokenizer
 
 _NAMES = Naming()
 _dense, _norm = _NAMES.dense, _NAMES.norm
@@ -138,7 +138,7 @@ def read_variables(variables: Variables, package: Package) -> Checkpoint:
         config,
         weights,
         {name: Head(arrays, multi_label=heads.get(name, False)) for name, arrays in found.items()},
-        *read_text(variables.folder),
+        *read_tokenizer(variables.folder),
         left_out=variables.left_out | left_out,
     )
 

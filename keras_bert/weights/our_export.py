@@ -1,5 +1,6 @@
 """Our own exports, read bit for bit: the encoder or the task that a SavedModel was made from."""
 
+import math
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
@@ -27,7 +28,7 @@ from keras_bert.weights.checkpoint import (
 from keras_bert.weights.google import CONFIG
 from keras_bert.weights.keras_file import rebuilding
 from keras_bert.weights.our_folder import read_pooling, write_pooling
-from keras_bert.weights.tables import HEADS, Row, Stored, Table, encoder_shapes, finite, head_shapes, read_all
+from keras_bert.weights.tables import HEADS, Row, Shape, Stored, Table, encoder_shapes, finite, head_shapes, read_all
 from keras_bert.weights.tokenizer_files import TOKENIZER, VOCABULARY, rules_in, tokenizer_config
 from keras_bert.wording import listed
 
@@ -74,8 +75,15 @@ def read_task(path: Path) -> Any:
     config = read_json(folder / EXTRA / TASK)
     vocabulary = Vocabulary.from_file(folder / "assets" / VOCABULARY)
     stored = _named_weights(folder)
+    with rebuilding(folder):
+        bert = config["config"]["bert"]["config"]
+        shapes = encoder_shapes(BertConfig(**bert["config"]))
+    for name, shape in shapes.items():
+        found = stored[name].shape if name in stored else (0,)
+        if math.prod(shape) > 2 * math.prod(found):  # int4 has two in a byte
+            raise _other_sizes(folder, name, shape, found)  # before anything of this size is built
     with rebuilding(folder), blank_weights(), _blocks_of(stored):
-        config["config"]["bert"]["config"]["preprocessor"]["config"]["vocabulary"] = list(vocabulary.tokens)
+        bert["preprocessor"]["config"]["vocabulary"] = list(vocabulary.tokens)
         task = keras.saving.deserialize_keras_object(config)
     for layer, variables in by_layer(task).items():
         for name, variable in variables.items():
@@ -84,8 +92,17 @@ def read_task(path: Path) -> Any:
                     f"{folder} has no weights for the layer {layer!r} of its task. Give each layer a name in the "
                     f"class of the task, and export it again. Received: {layer}/{name}"
                 )
+            if entry.shape != tuple(variable.shape):
+                raise _other_sizes(folder, f"{layer}/{name}", tuple(variable.shape), entry.shape)
             variable.assign(finite(name, entry.read(), folder))
     return task
+
+
+def _other_sizes(folder: Path, name: str, shape: Shape, found: Shape) -> ValueError:
+    return ValueError(
+        f"{folder} is damaged: its task and its weights are of different sizes. Export the task again. "
+        f"Received: {name} of shape {list(shape)} in {TASK}, {list(found)} as stored"
+    )
 
 
 def _blocks_of(stored: dict[str, Stored]) -> AbstractContextManager[None]:

@@ -12,7 +12,7 @@ from keras_bert.weights import weights_h5
 from keras_bert.weights.checkpoint import Checkpoint, Head, changed_text_settings, refuse_lost_heads
 from keras_bert.weights.google import CONFIG
 from keras_bert.weights.tables import HEADS, Row, Stored, Table, encoder_shapes, head_shapes, read_all
-from keras_bert.weights.tokenizer_files import TOKENIZER, read_text
+from keras_bert.weights.tokenizer_files import TOKENIZER, read_tokenizer
 from keras_bert.weights.weights_h5 import WEIGHTS
 
 _NUMBERS = {"kernel": "0", "bias": "1", "gamma": "0", "beta": "1", "embeddings": "0"}
@@ -38,7 +38,7 @@ def read_checkpoint(path: Path) -> Checkpoint | None:
     stored = _by_layer(path / WEIGHTS)
     weights, found, left_out = read_all(_table(encoder_shapes(config)), heads, stored, config, path / WEIGHTS)
     settings = read_json(path / _HEADS)
-    vocabulary, rules = read_text(path)
+    vocabulary, rules = read_tokenizer(path)
     checkpoint = Checkpoint(str(path), "keras_bert folder", config, weights, {}, vocabulary, rules, left_out=left_out)
     for head, arrays in found.items():
         checkpoint.heads[head] = Head(arrays, *_labels(settings.get(head, {}), path / _HEADS))
@@ -115,7 +115,7 @@ def write_files(checkpoint: Checkpoint, folder: Path) -> None:
         write_json(folder / _HEADS, settings)
     write_pooling(checkpoint.pooling, folder)
     checkpoint.config.to_json(folder / CONFIG)
-    checkpoint.write_text(folder, **checkpoint.text_settings)
+    checkpoint.write_tokenizer(folder, **checkpoint.text_settings)
     entries = ((groups.get(name, f"heads/{name}"), name, stored) for name, stored in layers.items())
     with new_file(folder / WEIGHTS) as temporary:
         weights_h5.write_weights(Path(temporary), entries)

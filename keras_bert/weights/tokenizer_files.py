@@ -35,7 +35,7 @@ _SPECIAL_KEYS = {
 _OTHER_TOKENIZERS = ("spiece.model", "sentencepiece.bpe.model", "tokenizer.model", "tokenizer_78b3253a26.model")
 
 
-def read_text(folder: Path) -> tuple[Vocabulary | None, TextRules]:
+def read_tokenizer(folder: Path) -> tuple[Vocabulary | None, TextRules]:
     """The folder's vocabulary, None where it has no tokenizer, and the rules by which text is split."""
     config, fast = read_json(folder / TOKENIZER), read_json(folder / FAST_TOKENIZER)
     try:

@@ -1,6 +1,7 @@
 """HDF5 files of Keras (.weights.h5, and Keras 2's .h5) as flat names and lazy arrays."""
 
 import io
+import math
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -9,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from keras_bert.storage import most_unpacked
 from keras_bert.weights.tables import Stored
 
 WEIGHTS = "model.weights.h5"  # in our folder, and in a KerasHub preset
@@ -19,6 +21,7 @@ def stored_weights(path: Path) -> dict[str, Stored]:
     import h5py
 
     stored: dict[str, Stored] = {}
+    sizes: list[int] = []
 
     def visit(name: str, entry: Any) -> None:
         if not isinstance(entry, h5py.Dataset):
@@ -40,9 +43,15 @@ def stored_weights(path: Path) -> dict[str, Stored]:
             )
         if not name.startswith(("optimizer/", "_averages/")) and "seed_generator" not in name:
             stored[name] = Stored(tuple(entry.shape), partial(_read, path, name))
+            sizes.append(math.prod(entry.shape) * entry.dtype.itemsize)
 
     with _opened(path) as file:
         file.visititems(visit)
+    if (size := sum(sizes)) > (most := most_unpacked(path)):
+        raise ValueError(
+            f"{path} would unpack to far more than its own size, which no weights do. Save or download it again. "
+            f"Received: {size} bytes, where {most} is the limit"
+        )
     return stored
 
 

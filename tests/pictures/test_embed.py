@@ -34,7 +34,7 @@ def test_lines_to_npy(bert, model, tmp_path):
     result = run(tmp_path / "texts.txt", "--model", model, "--output", tmp_path / "vectors.npy")
     assert result.stdout == f"{tmp_path / 'vectors.npy'}: 3 texts x 8\n"
     np.testing.assert_array_equal(np.load(tmp_path / "vectors.npy"), bert.embed(TEXTS))
-    assert {path.name for path in tmp_path.iterdir()} == {"texts.txt", "vectors.npy"}
+    assert {path.name for path in tmp_path.iterdir()} == {"texts.txt", "vectors.npy", "vectors.npy.json"}
 
 
 def test_options(bert, model):
@@ -57,7 +57,7 @@ def test_table(bert, model, tmp_path):
         np.loadtxt(tmp_path / "projector" / "vectors.tsv", "float32"), np.load(tmp_path / "v.npy")
     )
     assert "영화를 보았다\tfilm\n" in (tmp_path / "projector" / "metadata.tsv").read_text(encoding="utf-8")
-    assert {path.name for path in tmp_path.iterdir()} == {"t.tsv", "v.npy", "map.svg", "projector"}
+    assert {path.name for path in tmp_path.iterdir()} == {"t.tsv", "v.npy", "v.npy.json", "map.svg", "projector"}
 
 
 @pytest.mark.parametrize(
@@ -96,10 +96,45 @@ def test_what_cannot_be_written_is_refused_before_the_work(tmp_path):
     assert [path.is_fifo() for path in tmp_path.iterdir()] == [True]
 
 
-@pytest.mark.parametrize(("option", "name"), [("--output", "t.npy"), ("--plot", "t.png")])
+@pytest.mark.parametrize(("option", "name"), [("--output", "t.npy"), ("--output", "t.npy.json"), ("--plot", "t.png")])
 def test_the_input_is_never_the_output(tmp_path, option, name):
     (tmp_path / "texts.txt").write_text("a\nb\n")
     (tmp_path / name).symlink_to(tmp_path / "texts.txt")
     with pytest.raises(FileExistsError, match=f"{option} must not be a file that the command reads"):
-        run(tmp_path / "texts.txt", "--model", "no-such-model", option, tmp_path / name)
+        run(tmp_path / "texts.txt", "--model", "no-such-model", option, tmp_path / name.removesuffix(".json"))
     assert (tmp_path / "texts.txt").read_text() == "a\nb\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "texts"),
+    [
+        (["--text", 0], ["words", "영화", "cat"]),
+        (["--text", 0, "--header"], ["영화", "cat"]),
+        (["--text", "words", "--no-header"], None),
+        (["--text", 0, "--label-column", "kind"], ["영화", "cat"]),
+        (["--text", "words", "--label-column", 1], ["영화", "cat"]),
+    ],
+)
+def test_the_header_and_the_encoding_of_a_table(model, tmp_path, options, texts):
+    """As `finetune` reads them: the first row is a header if any column is given by name."""
+    (tmp_path / "t.csv").write_text("words;kind\n영화;film\ncat;pet\n", encoding="cp949")
+    words = [tmp_path / "t.csv", "--model", model, "--json", "--projector", tmp_path / "p", *options]
+    with pytest.raises(ValueError, match="name its encoding with --encoding"):
+        run(*words)
+    words += ["--delimiter", ";", "--encoding", "cp949"]
+    if texts is None:
+        with pytest.raises(ValueError, match=r"has no column 'words'.*it has no header"):
+            run(*words)
+    else:
+        assert [json.loads(line)["text"] for line in run(*words).stdout.splitlines()] == texts
+
+
+def test_the_encoding_of_lines(model, tmp_path):
+    (tmp_path / "t.txt").write_text("영화\n", encoding="cp949")
+    found = run(tmp_path / "t.txt", "--model", model, "--json", "--encoding", "cp949").stdout
+    assert json.loads(found)["text"] == "영화"
+    result = CliRunner().invoke(
+        app, ["embed", "-", "--json", "--encoding", "cp949", "--model", str(model)], "영화".encode("cp949")
+    )
+    assert json.loads(result.stdout)["text"] == "영화"
+    assert "--header needs a table" in run(tmp_path / "t.txt", "--json", "--header").stderr

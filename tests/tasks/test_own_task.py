@@ -1,5 +1,7 @@
 """A task of the user's own: where it is saved, loaded and trained, and what its errors say."""
 
+import json
+
 import keras
 import numpy as np
 import pytest
@@ -120,6 +122,25 @@ def test_an_export_of_a_class_that_is_not_registered(tmp_path, monkeypatch):
     ) as error:
         read_task(tmp_path / "mood")
     assert len(str(error.value)) < 400
+
+
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [
+        ({"max_position_embeddings": 10**6}, "position_embeddings/embeddings"),
+        ({"num_hidden_layers": 900}, r"layer_\d+_attention_qkv/kernel"),
+        ({"max_position_embeddings": 20}, "position_embeddings/embeddings"),
+    ],
+)
+def test_an_export_with_other_sizes_in_its_task(tmp_path, change, name):
+    """No model of that size is built."""
+    keras_bert.export(Mood(small_bert()), tmp_path / "mood")
+    for path in tmp_path.glob("mood/**/task.json"):
+        task = json.loads(path.read_text())
+        task["config"]["bert"]["config"]["config"] |= change
+        path.write_text(json.dumps(task))
+    with pytest.raises(ValueError, match=rf"mood\S* is damaged: its task and .* of different sizes.* {name} of shape"):
+        read_task(tmp_path / "mood")
 
 
 @pytest.mark.usefixtures("eager")

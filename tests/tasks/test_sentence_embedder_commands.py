@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 
 import numpy as np
 import pytest
@@ -90,6 +91,40 @@ def test_search(bert, tmp_path):
     corpus.write_text("\n".join([*texts, "more"]) + "\n")
     with pytest.raises(ValueError, match=r"of other texts.*\(4, 16\) for 5 texts"):
         run(*words, "--vectors", kept)
+
+
+@pytest.mark.parametrize("writer", ["search", "embed", "another program"])
+def test_search_notices_changed_texts(bert, tmp_path, writer):
+    """Even one of many, in a file that has the time of the old one."""
+    corpus, file = tmp_path / "corpus.txt", tmp_path / "vectors.npy"
+    texts = ["anna ran", "paul is in seoul"] * 20
+    corpus.write_text("\n".join(texts) + "\n")
+    words = ["search", corpus, "--query", "anna", "--model", bert, "--vectors", file]
+    if writer == "search":
+        run(*words)
+    else:
+        run("embed", corpus, "--model", bert, "--output", file)
+    if writer == "another program":
+        (tmp_path / "vectors.npy.json").unlink()
+    plain = run(*words).stdout
+    os.utime(corpus, (2**33, 2**33))
+    if writer == "another program":
+        with pytest.raises(ValueError, match="older than"):
+            run(*words)
+        return
+    assert run(*words).stdout == plain
+    texts[2] = "the film is good"
+    corpus.write_text("\n".join(texts) + "\n")
+    os.utime(corpus, (0, 0))
+    with pytest.raises(ValueError, match="of other texts"):
+        run(*words)
+
+
+def test_search_in_a_table_with_a_header(bert, tmp_path):
+    (tmp_path / "t.csv").write_text("words;kind\n영화;film\nanna ran;run\n", encoding="cp949")
+    words = ["search", tmp_path / "t.csv", "--query", "anna", "--model", bert, "--text", 0, "--json"]
+    hits = run(*words, "--header", "--delimiter", ";", "--encoding", "cp949").stdout.splitlines()
+    assert {json.loads(hit)["text"] for hit in hits} == {"영화", "anna ran"}
 
 
 def test_search_reads_only_files_of_vectors(bert, tmp_path):

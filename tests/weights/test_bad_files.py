@@ -105,11 +105,19 @@ def test_other_datasets_in_place_of_numbers(folder, data):
 
 
 @CLASSIFIER
-@pytest.mark.parametrize("shape", [(), (3, 8), (8, 10**9)])
+@pytest.mark.parametrize("shape", [(), (3, 8), (8, 10**6)])
 def test_a_kernel_of_another_shape(folder, shape):
     """The outputs of the head are those of its bias."""
     _replace_kernel(folder, shape=shape, dtype="f4", **({"compression": "gzip"} if shape else {}))
     _assert_refused(folder, r"By the config and the other weights, classifier\.weight has the shape \[3, 8\], but")
+
+
+@CLASSIFIER
+def test_a_small_h5_of_gigabytes(folder):
+    """Of which one chunk is stored."""
+    _replace_kernel(folder, shape=(4096, 250_000), chunks=(1, 250_000), dtype="f4", compression="gzip")
+    assert (folder / "tf_model.h5").stat().st_size < 200_000
+    _assert_refused(folder, r"tf_model\.h5 would unpack to far more than its own size.*Received: 40\d{8} bytes, where")
 
 
 @CLASSIFIER

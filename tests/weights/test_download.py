@@ -248,6 +248,12 @@ def test_offline(tmp_path, monkeypatch):
         download.google(FILE, tmp_path)
     with pytest.raises(FileNotFoundError, match="hf download google/x"):
         hugging_face_download.snapshot("google/x", tmp_path)
+    repository = tmp_path / "huggingface" / "models--google--x"  # as a download that was interrupted leaves it
+    for name, text in (("refs/main", "0123"), ("snapshots/0123/config.json", "{}")):
+        (repository / name).parent.mkdir(parents=True)
+        (repository / name).write_text(text)
+    with pytest.raises(FileNotFoundError, match=r"not complete there.*hf download google/x.*Received: no weights in"):
+        hugging_face_download.snapshot("google/x", tmp_path)
 
 
 def _download(url, root):

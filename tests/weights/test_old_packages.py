@@ -1,8 +1,13 @@
 """Files that keras-bert 0.89, bert4keras and bert-for-tf2 wrote, with the outputs that they computed."""
 
+import shutil
+from pathlib import Path
+
+import h5py
 import numpy as np
 import pytest
 
+from keras_bert.weights import weights_h5
 from keras_bert.weights.load import read
 from tests.weights import small
 from tests.weights.old_files import ours, unpacked
@@ -64,3 +69,19 @@ def test_layers_around_bert_are_listed(converted, caplog):
     assert listed == {"dense/kernel [8, 8]", "dense/bias [8]", "dense_1/kernel [8, 2]", "dense_1/bias [2]"}
     assert "dense_1/kernel [8, 2]" in caplog.text
     small.assert_equal_arrays(checkpoint.weights, converted(folder / "encoder" / "classifier.h5").weights)
+
+
+@pytest.mark.parametrize(
+    ("fixture", "file"), [("bert_for_tf2_0_14_9", "encoder/weights.h5"), ("transformers_tf", "MaskedLM/tf_model.h5")]
+)
+def test_two_encoders_in_one_file_are_refused(fixture, file, tmp_path):
+    """Whose arrays have the same names and the same shapes, and other values."""
+    folder, _ = unpacked(fixture)
+    shutil.copytree((folder / file).parent, tmp_path / "two")
+    path = tmp_path / "two" / Path(file).name
+    arrays = {f"second/{name.partition('/')[2]}": entry for name, entry in weights_h5.stored_weights(path).items()}
+    with h5py.File(path, "a") as both:
+        for name, entry in arrays.items():
+            both[name] = 3 * entry.read()
+    with pytest.raises(ValueError, match=r"two different weights named .* more than one BERT"):
+        read(path)

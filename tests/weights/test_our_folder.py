@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import weakref
 
 import h5py
 import keras
@@ -190,3 +191,25 @@ def test_a_call_does_not_copy_loaded_weights(tmp_path):
     our_folder.write_checkpoint(dataclasses.replace(ours, vocabulary=None), tmp_path / "model")
     table = keras_bert.load(tmp_path / "model").get_layer("word_embeddings").embeddings
     assert np.shares_memory(*(np.asarray(memoryview(table.value.read_value())) for _ in range(2)))
+
+
+def test_convert_leaves_keras_as_it_was(tmp_path, monkeypatch):
+    """The names that Keras has given and the policy that the user has set; and one model is in memory at a time."""
+    models = []
+
+    def bert(*arguments, **options):
+        gone = [model() for model in models]
+        models.append(weakref.ref(made := Bert(*arguments, **options)))
+        assert gone == [None] * len(gone)
+        return made
+
+    monkeypatch.setattr("keras_bert.weights.convert.Bert", bert)
+    first = keras.layers.Dense(2).name
+    keras.config.set_dtype_policy("mixed_bfloat16")
+    try:
+        convert(small.checkpoint(), "keras-bert", tmp_path / "ours")
+        assert keras.config.dtype_policy().name == "mixed_bfloat16"
+    finally:
+        keras.config.set_dtype_policy("float32")
+    assert keras.layers.Dense(2).name != first
+    assert len(models) == 2

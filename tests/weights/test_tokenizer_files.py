@@ -1,6 +1,7 @@
 """The files beside the weights of a HuggingFace folder: tokenizer settings, and how texts become vectors."""
 
 import json
+import re
 import shutil
 
 import pytest
@@ -161,3 +162,23 @@ def test_sentence_transformers_with_a_folder_for_bert(tmp_path):
     checkpoint = read(tmp_path)
     assert checkpoint.pooling == Pooling("mean", False)
     assert checkpoint.rules == TextRules(lowercase=True, strip_accents=False)
+
+
+@pytest.mark.parametrize(
+    ("file", "key"),
+    [("sentence_bert_config.json", "max_seq_length"), ("tokenizer_config.json", "model_max_length")],
+)
+def test_the_most_pieces_of_a_text(tmp_path, file, key):
+    folder = tmp_path / "model"
+    checkpoint = small.checkpoint()
+    checkpoint.pooling = Pooling()
+    hugging_face.write_checkpoint(checkpoint, folder)
+    if file == "tokenizer_config.json":
+        (folder / "sentence_bert_config.json").unlink()
+    for length, expected in ((12, 12), (12.0, 12), (16, None), (1e30, None), (10**30, None), (None, None)):
+        edit(folder / file, **{key: length})
+        assert read(folder).pooling.max_length == expected
+    for length in ("128", -1, 2, True, [128], float("nan")):
+        edit(folder / file, **{key: length})
+        with pytest.raises(ValueError, match=rf"{re.escape(file)} has a {key} that is not .* Received: {key}="):
+            read(folder)

@@ -1,0 +1,52 @@
+"""A file of vectors, .npy, and the .npy.json beside it, which says of which texts they are."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+
+def beside(file: Path) -> Path:
+    return file.with_name(f"{file.name}.json")
+
+
+def write_vectors(file: Path, vectors: Any, texts: list[str]) -> None:
+    import numpy as np
+
+    from keras_bert.storage import new_file, write_json
+
+    with new_file(str(file)) as temporary, open(temporary, "wb") as array:
+        np.save(array, vectors)
+    write_json(beside(file), {"sha256_of_texts": _digest(texts)})
+
+
+def is_of(file: Path, texts: list[str], corpus: Path) -> bool:
+    """Whether the vectors are of these texts; for a file that something else wrote, whether it is newer than them."""
+    from keras_bert.storage import read_json
+
+    if known := read_json(beside(file)).get("sha256_of_texts"):
+        return known == _digest(texts)
+    return file.stat().st_mtime >= corpus.stat().st_mtime
+
+
+def _digest(texts: list[str]) -> str:
+    return hashlib.sha256(json.dumps(texts).encode()).hexdigest()
+
+
+def read_vectors(file: Path) -> Any:
+    """The array in a file of vectors, on disk."""
+    from tokenize import TokenError
+
+    from numpy.lib.format import open_memmap
+
+    try:
+        vectors = open_memmap(file, mode="r")
+        readable = vectors.dtype.kind == "f"
+    except (ValueError, SyntaxError, OverflowError, TokenError):  # what numpy raises for a damaged file
+        readable = False
+    if not readable:
+        raise ValueError(
+            f"{file} is not a file of vectors that keras-bert wrote. Delete it, or name another file. "
+            f"Received: {file.stat().st_size} bytes"
+        )
+    return vectors
