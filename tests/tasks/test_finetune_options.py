@@ -12,7 +12,7 @@ from keras_bert.tasks.run import grid
 from keras_bert.tasks.run.best_epoch import BestEpoch
 from keras_bert.tasks.run.finetune import finetune
 from keras_bert.tasks.run.finished_task import FinishedTask
-from keras_bert.tasks.run.grid import _medians, each_run, grid_of
+from keras_bert.tasks.run.grid import _medians, each_run, finetune_grid, grid_of
 from keras_bert.tasks.run.import_callback import callback_of
 from keras_bert.tasks.run.seeds import _averaged, average_weights, finetune_seeds
 from keras_bert.tasks.run.settings import FinetuneSettings
@@ -208,6 +208,64 @@ def test_each_run_has_a_folder_of_its_own(files, tmp_path, monkeypatch):
     seeds = (20261121, 20261122, 20261123)
     runs = each_run(FinetuneSettings("classify", *map(str, files)), tmp_path, {"seed": seeds})
     assert [run.name for run, _, _ in runs] == ["seed=20261121", "seed=20261122", "seed=20261123"]
+
+
+@pytest.fixture
+def diverges(finished, monkeypatch):
+    """A finetune that fails at a high learning rate and at the seed 1, and otherwise copies a finished run."""
+    tried = []
+
+    def finetune(settings, run, floors):
+        tried.append(run.name)
+        if settings.learning_rate == 1e30 or settings.seed == 1:
+            run.with_name(run.name + ".partial").mkdir(parents=True)
+            raise FloatingPointError("The loss of epoch 2 is not a finite number.")
+        shutil.copytree(finished[0], run)
+        settings.to_json(run / "settings.json")
+        return record(run)
+
+    monkeypatch.setattr(grid, "finetune", finetune)
+    return tried
+
+
+def test_a_run_of_a_grid_that_fails(files, tmp_path, monkeypatch, caplog, diverges):
+    settings, output = FinetuneSettings("classify", *map(str, files)), tmp_path / "run"
+    values = {"learning_rate": (1e30, 1e-5)}
+    with monkeypatch.context() as patch:
+        patch.setattr(grid, "finish", lambda *_: pytest.fail("no power"))
+        with pytest.raises(pytest.fail.Exception):
+            finetune_grid(settings, output, values)
+    assert len(caplog.messages) == 1
+    assert "Run 1 of 2 failed, because its loss is not a finite number: learning_rate=1e+30. The" in caplog.text
+    assert sorted(path.name for path in (tmp_path / "run.partial").iterdir()) == [
+        "learning_rate=1e+30", "learning_rate=1e-05"
+    ]  # fmt: skip
+    metrics = finetune_grid(settings, output, values)
+    assert len(diverges) == 2  # neither is repeated
+    assert metrics["grid"] == [
+        {"learning_rate": 1e30, "score": None},
+        {"learning_rate": 1e-5, "score": metrics["valid"]["accuracy"]},
+    ]
+    assert "| 1e+30 | failed |\n\n" in (output / "README.md").read_text()
+    assert (output / "model.keras").exists()
+
+
+def test_all_runs_of_a_grid_fail(files, tmp_path, diverges):
+    settings = FinetuneSettings("classify", *map(str, files))
+    message = r"All runs in .*run.partial had a loss that .* Received: learning_rate=1e\+30"
+    with pytest.raises(FloatingPointError, match=message):
+        finetune_grid(settings, tmp_path / "run", {"learning_rate": (1e30,)})
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_seed_that_fails(files, tmp_path, diverges):
+    settings = FinetuneSettings("classify", *map(str, files))
+    metrics = finetune_seeds(settings, tmp_path / "three", 3)
+    score = metrics["valid"]["accuracy"]
+    assert [one["score"] for one in metrics["seeds"]] == [score, None, score]
+    assert metrics["spread"]["accuracy"] == [score, 0]
+    metrics = finetune_seeds(settings, tmp_path / "two", 2)
+    assert metrics["spread"] == {}  # of one run
 
 
 def test_a_score_where_lower_is_better_cannot_decide(files, tmp_path):
