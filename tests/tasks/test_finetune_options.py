@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from keras_bert.tasks.finetune_recipe import OPTIONS
+from keras_bert.tasks.run import finetune as finetune_module
 from keras_bert.tasks.run import grid
 from keras_bert.tasks.run.best_epoch import BestEpoch
 from keras_bert.tasks.run.finetune import finetune
@@ -16,6 +17,7 @@ from keras_bert.tasks.run.grid import _medians, each_run, finetune_grid, grid_of
 from keras_bert.tasks.run.import_callback import callback_of
 from keras_bert.tasks.run.seeds import _averaged, average_weights, finetune_seeds
 from keras_bert.tasks.run.settings import FinetuneSettings
+from keras_bert.tasks.text_classifier import TextClassifier
 from keras_bert.training.metrics_log import read_metrics
 from tests.tasks.runs import run, stopped_in_the_second_epoch, train, write
 
@@ -121,6 +123,20 @@ def test_patience_ends_a_run_and_its_repetition(bert, files, tmp_path, monkeypat
     train(bert, "classify", *files, tmp_path / "run", *options)
     metrics = record(tmp_path / "run")
     assert (len(metrics["epochs"]), metrics["best_epoch"]) == (2, 1)  # a learning rate that changes no answer
+
+
+def test_a_callback_ends_a_run_and_its_repetitions(bert, files, tmp_path, monkeypatch, eager):
+    early = 'keras.callbacks:EarlyStopping={"monitor": "val_loss", "patience": 1, "min_delta": 100}'
+    settings = FinetuneSettings(
+        "classify", *map(str, files), model=str(bert), epochs=5, seq_length=32, callbacks=(early,)
+    )
+    for module, name in ((BestEpoch, "finish"), (finetune_module, "write_curve")):
+        with monkeypatch.context() as patch:
+            patch.setattr(module, name, lambda *_: pytest.fail("an interruption after the last epoch"))
+            with pytest.raises(pytest.fail.Exception):
+                finetune(settings, tmp_path / "run")
+    monkeypatch.setattr(TextClassifier, "fit", lambda *_, **options: pytest.fail("trained again"))
+    assert len(finetune(settings, tmp_path / "run")["epochs"]) == 2
 
 
 @pytest.mark.long
