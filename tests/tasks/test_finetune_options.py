@@ -2,12 +2,14 @@
 
 import json
 import shutil
+from types import SimpleNamespace
 
 import keras
 import numpy as np
 import pytest
 
 from keras_bert.tasks.finetune_recipe import OPTIONS
+from keras_bert.tasks.readers import Rows
 from keras_bert.tasks.run import finetune as finetune_module
 from keras_bert.tasks.run import grid
 from keras_bert.tasks.run.best_epoch import BestEpoch
@@ -86,6 +88,19 @@ def test_the_files_of_metrics_are_those_of_pretraining(finished):
     assert list((folder / "tensorboard").glob("events.*"))
 
 
+def test_the_seconds_of_a_step_on_several_devices(tmp_path):
+    """There, a callback is called after each loop of ten steps."""
+    watch, written = BestEpoch(tmp_path, Rows([], [], "valid.tsv", [])), []
+    watch.set_params({"steps": 16})
+    watch.files = SimpleNamespace(write=written.append)
+    watch.record = {"epochs": [{}]}
+    watch.on_epoch_begin(0)
+    for batch in (9, 15):
+        watch.on_train_batch_end(batch)
+    watch._write_metrics({}, 8.0, {})
+    assert written[0] == {"step": 16, "seconds_per_step": 0.5}
+
+
 def epochs(*scores):
     return [{"epoch": 1 + number, "scores": {"accuracy": score}} for number, score in enumerate(scores)]
 
@@ -109,8 +124,6 @@ def test_when_a_run_stops(tmp_path, scores, options, stopped):
         best = scores.index(max(scores))
         found = {"chosen_by": "accuracy", "best_epoch": best + 1, "valid": {"accuracy": max(scores)}}
         (tmp_path / "metrics.json").write_text(json.dumps({**found, "epochs": epochs(*scores)}))
-    from keras_bert.tasks.readers import Rows
-
     assert BestEpoch(tmp_path, Rows([], [], "valid.tsv", []), **options).stopped is stopped
 
 

@@ -93,7 +93,7 @@ class BestEpoch(Validation):
         self._began, self._batches = time.perf_counter(), 0
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        self._batches += 1
+        self._batches = batch + 1  # on several devices, this is called once for several batches
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         logs = {} if logs is None else logs
