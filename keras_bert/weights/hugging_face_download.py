@@ -41,11 +41,8 @@ def snapshot(repository: str, root: Path, *, revision: str | None = None, local_
             return folder
     except LocalEntryNotFoundError as error:
         cause = str(error.__cause__ or error.__context__ or "").partition("\n")[0]
-        raise FileNotFoundError(
-            f"hf://{repository} is not in the cache, and it cannot be downloaded. On a machine with a network, run: "
-            f"hf download {repository} --cache-dir {cache}. Then copy that folder here. {OFFLINE} "
-            f"Received: local_only={local_only}{f', {cause}' if cause else ''}"
-        ) from None
+        received = f"local_only={local_only}{f', {cause}' if cause else ''}"
+        raise _not_in_cache(repository, cache, received) from None
     except json.JSONDecodeError as error:
         raise OSError(
             f"hf://{repository} could not be read: the answer is not JSON, so it may be that of a proxy or a login "
@@ -85,12 +82,26 @@ def _wanted(repository: str, cache: Path, revision: str | None, sizes: dict[str,
     folder = fetch(_WANTED)
     bert = transformer_folder(folder)
     patterns = ["*".join(os.path.splitext(name)) for name in WEIGHT_FILES]  # shards too
+
+    def has_weights() -> bool:
+        return any(file for known in patterns for file in bert.glob(known))
+
     for pattern in patterns[1:]:
-        if any(file for known in patterns for file in bert.glob(known)):
+        if has_weights():
             break
         more = [os.path.relpath(bert / name, folder) for name in (pattern, "spiece.model")]
         folder = fetch([*_WANTED, *more])
+    if not sizes and not has_weights():  # what a download that was interrupted left
+        raise _not_in_cache(repository, cache, f"no weights in {folder}")
     return folder
+
+
+def _not_in_cache(repository: str, cache: Path, received: str) -> FileNotFoundError:
+    return FileNotFoundError(
+        f"hf://{repository} is not in the cache, or not complete there, and it cannot be downloaded. On a machine with "
+        f"a network, run: hf download {repository} --cache-dir {cache}. Then copy that folder here. {OFFLINE} "
+        f"Received: {received}"
+    )
 
 
 def _published_sizes(repository: str, revision: str | None) -> dict[str, int]:

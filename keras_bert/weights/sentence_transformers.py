@@ -7,6 +7,7 @@ from pathlib import Path, PurePath
 from keras_bert.config import BertConfig
 from keras_bert.storage import read_json, write_json
 from keras_bert.vectors import Pooling
+from keras_bert.weights.tokenizer_files import TOKENIZER
 
 logger = logging.getLogger("keras_bert")
 
@@ -67,9 +68,18 @@ def read_pooling(folder: Path, positions: int, left_out: dict[str, str]) -> Pool
         logger.warning("%s: %s.", folder, left_out["modules.json"])
         return None
     bert = transformer_folder(folder)
-    length = read_json(bert / _SETTINGS).get("max_seq_length")
-    length = length or read_json(bert / "tokenizer_config.json").get("model_max_length") or positions
-    return Pooling(chosen[0], "Normalize" in paths, int(length) if length < positions else None)
+    length = _length(bert / _SETTINGS, "max_seq_length") or _length(bert / TOKENIZER, "model_max_length")
+    return Pooling(chosen[0], "Normalize" in paths, int(length) if length and length < positions else None)
+
+
+def _length(file: Path, key: str) -> float | None:
+    """The most pieces of a text, in a file of settings."""
+    length = read_json(file).get(key)
+    if length is not None and (type(length) not in (int, float) or not length >= 3):  # transformers writes 1e30 too
+        raise ValueError(
+            f"{file} has a {key} that is not a number of at least 3 pieces. Correct it. Received: {key}={length!r}"
+        )
+    return length
 
 
 def write_pooling(folder: Path, pooling: Pooling, config: BertConfig) -> None:
