@@ -31,6 +31,25 @@ def compiled_metrics(model: keras.Model) -> Iterator[Any]:
         yield from (metric for metric in keras.tree.flatten(given) if metric is not None)
 
 
+# === Keras: data ===
+
+
+def epochs_that_end_early(batches: keras.utils.PyDataset) -> Any:
+    """What `fit` accepts in place of batches if a callback ends an epoch, but not the training, before its last batch.
+
+    With Keras's own adapter, the next epoch would be an error, because nothing called `on_epoch_end`.
+    """
+    from keras.src.trainers.data_adapters.py_dataset_adapter import PyDatasetAdapter
+
+    class EndsEarly(PyDatasetAdapter):
+        def on_epoch_begin(self) -> None:
+            if self._within_epoch:
+                self.on_epoch_end()
+            super().on_epoch_begin()
+
+    return EndsEarly(batches)
+
+
 # === Keras: optimizers ===
 
 

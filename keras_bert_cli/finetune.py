@@ -244,8 +244,9 @@ def finetune(
     options.print_scores(metrics["valid"], metrics)
     for value_name, value in metrics.get("calibration", {}).get("set", {}).items():
         typer.echo(f"{value_name}\t{value}")
+    scored = [one for one in metrics.get("seeds", ()) if one["score"] is not None]
     for score, (mean, spread) in metrics.get("spread", {}).items():
-        typer.echo(f"{score} of {seeds} seeds\t{mean:.4f} +- {spread:.4f}")
+        typer.echo(f"{score} of {len(scored)} seeds\t{mean:.4f} +- {spread:.4f}")
     if average:
         typer.echo(f"{output}: the average of the weights")
     else:

@@ -97,6 +97,33 @@ def test_counts_updates():
     assert float(Counting(0.25).learning_rate) == 0.25
 
 
+def test_epochs_that_end_early():
+    class Ones(keras.utils.PyDataset):
+        def __len__(self):
+            return 3
+
+        def __getitem__(self, number):
+            return np.ones((1, 2)), np.ones((1, 1))
+
+    seen = []
+
+    def batch_end(batch, logs):
+        seen.append(batch)
+        model.stop_training = len(seen) == 2
+
+    def epoch_end(epoch, logs):
+        model.stop_training = False
+
+    model, options = small_model(), {"epochs": 2, "verbose": 0}
+    model.compile("sgd", "mse")
+    ends_early = keras.callbacks.LambdaCallback(on_train_batch_end=batch_end, on_epoch_end=epoch_end)
+    with pytest.raises(ValueError, match="called twice without `on_epoch_end`"):
+        model.fit(Ones(), callbacks=[ends_early], **options)
+    seen.clear()
+    model.fit(compat.epochs_that_end_early(Ones()), callbacks=[ends_early], **options)
+    assert seen == [0, 1, 0, 1, 2]
+
+
 # === TensorFlow ===
 
 

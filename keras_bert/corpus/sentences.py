@@ -34,7 +34,7 @@ _BLANK = re.compile(r"\n\s*\n")
 _RULE = re.compile(r"\s*([-*_=]\s*){3,}$")
 _BULLET = re.compile(r"\s*(?:>\s*)*(?:[-*+]\s+|\d{1,3}[.)]\s+)?")
 _LINK = re.compile(r"!\[[^\]]*\]\([^)]*\)|\[([^\]]*)\]\([^)]*\)")
-_EMPHASIS = re.compile(r"(?<!\w)([*_]{1,3})(?=\S)(.+?)(?<=\S)\1(?!\w)")
+_MARKS = re.compile(r"(?<!\w)[*_]{1,3}")
 
 
 def sentences_of(document: Document, rule: str = "rules") -> Iterator[str]:
@@ -99,4 +99,26 @@ def _without_markup(line: str) -> str:
     line = line[_BULLET.match(line).end() :]  # type: ignore[union-attr]  # it matches the empty string too
     if "](" in line:
         line = _LINK.sub(r"\1", line)
-    return _EMPHASIS.sub(r"\2", line) if "*" in line or "_" in line else line
+    return _without_emphasis(line) if "*" in line or "_" in line else line
+
+
+def _without_emphasis(line: str) -> str:
+    """The line without pairs of marks around words, of one to three characters.
+
+    One expression for the whole pair would look for the end of each mark again. A line can be nothing but marks.
+    """
+    parts: list[str] = []
+    unclosed: set[str] = set()  # marks that close nothing in the rest of the line
+    done = place = 0
+    while marks := _MARKS.search(line, place):
+        place = marks.start() + 1
+        for width in range(len(marks[0]), 0, -1):
+            mark, begin = marks[0][:width], marks.start() + width
+            if mark in unclosed or not line[begin : begin + 1].strip():
+                continue
+            if closing := re.compile(rf"(?<=\S){re.escape(mark)}(?!\w)").search(line, begin + 1):
+                parts += line[done : marks.start()], line[begin : closing.start()]
+                done = place = closing.end()
+                break
+            unclosed.add(mark)
+    return "".join((*parts, line[done:]))

@@ -69,7 +69,7 @@ class LabelledRows(TokenizedRows):
             return Batches(self, lambda epoch: index, len(index))
         with tf.device("CPU:0"):
             dataset = tf.data.Dataset.from_tensor_slices(index).map(_without_filling)
-            return dataset.map(self.pack, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
+            return dataset.map(self._in_tensors().pack, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
 
     def shuffled(self, batch_size: int, *, seed: int, epoch: Any, start: Any = 0, share: bool = True) -> Any:
         """One epoch's batches, whose order is a function of the seed and of the variable `epoch`; as `batches`.
@@ -92,7 +92,8 @@ class LabelledRows(TokenizedRows):
 
         with tf.device("CPU:0"):
             dataset = tf.data.Dataset.range(1).flat_map(mixed)
-            dataset = dataset.map(_without_filling).map(self.pack, num_parallel_calls=tf.data.AUTOTUNE)
+            dataset = dataset.map(_without_filling)
+            dataset = dataset.map(self._in_tensors().pack, num_parallel_calls=tf.data.AUTOTUNE)
             return dataset.apply(tf.data.experimental.assert_cardinality(steps)).prefetch(tf.data.AUTOTUNE)
 
     def static(self, batch_size: int, part: tuple[int, int], *, seed: int | None = None, first_epoch: int = 0) -> Any:
@@ -101,7 +102,7 @@ class LabelledRows(TokenizedRows):
         Fillers in the last batch have weight 0. With a seed, epochs are shuffled and never end; without, each example
         comes once.
         """
-        rows = batch_size // part[1]
+        rows, examples = batch_size // part[1], self._in_tensors()
         with tf.device("CPU:0"):
             if seed is None:
                 dataset = tf.data.Dataset.from_tensor_slices(filled(np.arange(len(self)), batch_size))
@@ -114,10 +115,16 @@ class LabelledRows(TokenizedRows):
                 dataset = epochs.flat_map(mixed)
 
             def pack(index: Any) -> Any:
-                packed = self.pack(index[part[0] * rows : (part[0] + 1) * rows], self.widest)
+                packed = examples.pack(index[part[0] * rows : (part[0] + 1) * rows], self.widest)
                 return tf.nest.map_structure(lambda x: tf.ensure_shape(x, (rows, *x.shape[1:])), packed)
 
             return dataset.map(pack, num_parallel_calls=tf.data.AUTOTUNE)
+
+    def _in_tensors(self) -> "LabelledRows":
+        """The same rows for the graph of a tf.data. It would get a copy of numpy's arrays, and is limited to 2 GB."""
+        targets, weights = _tensor(self.targets), _tensor(self.weights)
+        others = {name: _tensor(values) for name, values in self.others.items()}
+        return replace(self, targets=targets, weights=weights, others=others)
 
     def _mixed(self, batch_size: int, seed: int, epoch: Any, by_length: bool) -> Any:
         return mixed_batches(len(self), batch_size, seed, epoch, self.lengths if by_length else None)
@@ -215,6 +222,14 @@ def _seeds(seed: int, epoch: Any) -> Any:
     """Two seeds for the order of an epoch."""
     first = tf.cast(tf.constant(seed, tf.int64), tf.int32)
     return tf.unstack(tf.random.split(tf.stack([first, tf.cast(epoch, tf.int32)]), 2))
+
+
+def _tensor(x: Any) -> Any:
+    """An array in a tensor on the CPU."""
+    if not isinstance(x, np.ndarray):
+        return x
+    with tf.device("CPU:0"):
+        return tf.convert_to_tensor(x)
 
 
 def _array(x: Any) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_bert.compat import epochs_that_end_early
 from keras_bert.tasks.callback_order import in_order
 from keras_bert.tasks.columns import count_of, is_packed, is_table, packed_batches, part_of, rows_of, split_columns
 from keras_bert.tasks.distillation import Distillation
@@ -209,6 +210,8 @@ class TextTrainer(Student):
             batches = examples.shuffled(rows, seed=seed, epoch=at.epoch, start=at.start, share=lesson is None)
         else:
             batches = examples.batches(rows)
+        if initial_step and isinstance(batches, keras.utils.PyDataset):
+            batches = epochs_that_end_early(batches)
         with self.taught(lesson):
             return super().fit(batches, callbacks=callbacks, validation_data=validation_data, shuffle=False, **options)
 

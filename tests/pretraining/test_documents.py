@@ -2,7 +2,9 @@ import bz2
 import gzip
 import json
 import random
+import re
 import textwrap
+import time
 
 import pytest
 import zstandard
@@ -223,6 +225,21 @@ def test_headings_of_markdown_are_dropped(tmp_path, boundary):
 def test_markup_of_markdown_is_dropped():
     text = "> *Quoted* and __bold__ [link](http://x) ![pic](y.png).\n\n- a bullet with snake_case_name\n\n***\n"
     assert list(sentences_of(Document(text, "markdown"))) == ["Quoted and bold link .", "a bullet with snake_case_name"]
+
+
+def test_emphasis_is_dropped():
+    """As one expression would, which takes minutes for a line of many marks that nothing closes."""
+    emphasis = re.compile(r"(?<!\w)([*_]{1,3})(?=\S)(.+?)(?<=\S)\1(?!\w)")
+    dice = random.Random(0)
+    for _ in range(20_000):
+        line = "x " + "".join(dice.choices("**__ab 가\t.", k=dice.randint(0, 14)))
+        expected = emphasis.sub(r"\2", line).strip()
+        assert list(sentences_of(Document(line, "markdown"), "line")) == [expected]
+    began = time.perf_counter()
+    for marks in ("*a ", "_a ", "**a *b _c "):
+        line = marks * (200_000 // len(marks)) + "."
+        assert list(sentences_of(Document(line, "markdown"), "line")) == [line.strip()]
+    assert time.perf_counter() - began < 5
 
 
 DUMP = """<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.11/" xml:lang="ko">

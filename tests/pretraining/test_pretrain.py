@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 import shutil
 import signal
 import sys
@@ -16,6 +17,7 @@ import keras_bert
 import keras_bert_cli as cli
 from keras_bert.pretraining import RECIPES, Recipe, evaluate, pretrain, write_examples
 from keras_bert.pretraining.examples.read_examples import ExampleReader
+from keras_bert.pretraining.run import run_directory as run_directory_module
 from keras_bert.pretraining.run.run_directory import finished_model, run_directory, write_model
 from keras_bert.training.metrics_log import MetricsLog, read_metrics
 from keras_bert.training.optimizer import WarmupLinearDecay
@@ -202,6 +204,23 @@ def test_a_run_without_a_checkpoint_leaves_its_directory_as_it_was(folder, tmp_p
     (tmp_path / "run" / "run.json").write_text('{"source": "of a run that was killed at once"}')
     with run_directory(str(tmp_path / "run"), {"source": "right"}):
         assert json.loads((tmp_path / "run" / "run.json").read_text()) == {"source": "right"}
+
+
+def test_a_picture_that_fails(folder, tmp_path, monkeypatch, caplog):
+    """It costs neither the model nor the exit code after a signal."""
+
+    def fail(*_):
+        assert (tmp_path / "run" / our_folder.WEIGHTS).exists()
+        raise ValueError("no fonts")
+
+    monkeypatch.setattr(run_directory_module, "draw_curves", fail)
+    run(folder, tmp_path / "run", dataclasses.replace(RECIPE, steps=1), data=["12"])
+    said = "Could not draw .*run/curve.png. The model and .* not affected. Received: ValueError: no fonts"
+    assert re.fullmatch(said, caplog.messages[-1])
+    assert keras_bert.load(tmp_path / "run").config.hidden_size == 8
+    settings = json.loads((tmp_path / "run" / "run.json").read_text())
+    with pytest.raises(SystemExit, match="143"), run_directory(str(tmp_path / "run"), settings):
+        raise SystemExit(143)
 
 
 def _pretrainer_folder(folder, path):

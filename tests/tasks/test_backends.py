@@ -32,3 +32,20 @@ def test_text_in_answers_out(kind, score, tmp_path):
     assert np.abs(logits - task.predict(x, batch_size=1)).max() <= 1e-5
     task.save(tmp_path / "task.keras")
     assert np.array_equal(keras.models.load_model(tmp_path / "task.keras").predict(x), logits)
+
+
+def test_resumed_within_an_epoch():
+    """With the weights and the losses of a training of two epochs that was not interrupted."""
+    ends = []
+    for stopped in (False, True):
+        keras.utils.set_random_seed(0)
+        task = small_task("classifier")
+        task.compile(keras.optimizers.SGD(0.1), task.default_loss())
+        x, y = columns("classifier")
+        options = {"batch_size": 1, "verbose": 0}  # 4 steps in an epoch
+        if stopped:
+            task.fit(x, y, max_steps=1, **options)
+        history = task.fit(x, y, epochs=2, initial_step=int(stopped), **options).history
+        ends.append([*task.get_weights(), np.array(history["loss"][1:])])
+    assert len(ends[1][-1]) == 1
+    assert all(np.array_equal(*pair) for pair in zip(*ends, strict=True))

@@ -10,6 +10,7 @@ import pytest
 from keras_bert.tasks.readers import Rows
 from keras_bert.tasks.run import best_epoch
 from keras_bert.tasks.run.best_epoch import BestEpoch, begun
+from keras_bert.tasks.run.saved_step import SavedStep
 from tests.subprocesses import FORKS
 from tests.tasks.runs import train, write
 
@@ -36,6 +37,29 @@ def test_goes_on_from_the_last_epoch(bert, files, finished, tmp_path, monkeypatc
     weights = [keras.models.load_model(folder / "model.keras").get_weights() for folder in (whole, broken)]
     assert all(np.array_equal(*pair) for pair in zip(*weights, strict=True))
     assert [path.name for path in tmp_path.iterdir()] == ["broken"]
+
+
+def test_half_precision_resumes_within_an_epoch(bert, files, tmp_path, monkeypatch):
+    """The scale of the loss is a state too."""
+    options = ["--epochs", 2, "--dtype", "mixed_float16", "--save-every", 3]  # 10 steps in an epoch
+    train(bert, "classify", *files, tmp_path / "whole", *options)
+    seen = []
+
+    def batch_end(self, batch, logs=None, real=SavedStep.on_train_batch_end):
+        real(self, batch, logs)
+        seen.append(batch)
+        if len(seen) == 15:
+            raise OSError("no power")
+
+    monkeypatch.setattr(SavedStep, "on_train_batch_end", batch_end)
+    with pytest.raises(OSError, match="no power"):
+        train(bert, "classify", *files, tmp_path / "broken", *options)
+    train(bert, "classify", *files, tmp_path / "broken", *options)
+    assert len(seen) == 15 + 7
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    assert (broken / "metrics.json").read_text() == (whole / "metrics.json").read_text()
+    weights = [keras.models.load_model(folder / "model.keras").get_weights() for folder in (whole, broken)]
+    assert all(np.array_equal(*pair) for pair in zip(*weights, strict=True))
 
 
 def killed(arguments):

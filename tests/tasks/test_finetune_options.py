@@ -2,20 +2,24 @@
 
 import json
 import shutil
+from types import SimpleNamespace
 
 import keras
 import numpy as np
 import pytest
 
 from keras_bert.tasks.finetune_recipe import OPTIONS
+from keras_bert.tasks.readers import Rows
+from keras_bert.tasks.run import finetune as finetune_module
 from keras_bert.tasks.run import grid
 from keras_bert.tasks.run.best_epoch import BestEpoch
 from keras_bert.tasks.run.finetune import finetune
 from keras_bert.tasks.run.finished_task import FinishedTask
-from keras_bert.tasks.run.grid import _medians, each_run, grid_of
+from keras_bert.tasks.run.grid import _medians, each_run, finetune_grid, grid_of
 from keras_bert.tasks.run.import_callback import callback_of
 from keras_bert.tasks.run.seeds import _averaged, average_weights, finetune_seeds
 from keras_bert.tasks.run.settings import FinetuneSettings
+from keras_bert.tasks.text_classifier import TextClassifier
 from keras_bert.training.metrics_log import read_metrics
 from tests.tasks.runs import run, stopped_in_the_second_epoch, train, write
 
@@ -84,6 +88,19 @@ def test_the_files_of_metrics_are_those_of_pretraining(finished):
     assert list((folder / "tensorboard").glob("events.*"))
 
 
+def test_the_seconds_of_a_step_on_several_devices(tmp_path):
+    """There, a callback is called after each loop of ten steps."""
+    watch, written = BestEpoch(tmp_path, Rows([], [], "valid.tsv", [])), []
+    watch.set_params({"steps": 16})
+    watch.files = SimpleNamespace(write=written.append)
+    watch.record = {"epochs": [{}]}
+    watch.on_epoch_begin(0)
+    for batch in (9, 15):
+        watch.on_train_batch_end(batch)
+    watch._write_metrics({}, 8.0, {})
+    assert written[0] == {"step": 16, "seconds_per_step": 0.5}
+
+
 def epochs(*scores):
     return [{"epoch": 1 + number, "scores": {"accuracy": score}} for number, score in enumerate(scores)]
 
@@ -107,8 +124,6 @@ def test_when_a_run_stops(tmp_path, scores, options, stopped):
         best = scores.index(max(scores))
         found = {"chosen_by": "accuracy", "best_epoch": best + 1, "valid": {"accuracy": max(scores)}}
         (tmp_path / "metrics.json").write_text(json.dumps({**found, "epochs": epochs(*scores)}))
-    from keras_bert.tasks.readers import Rows
-
     assert BestEpoch(tmp_path, Rows([], [], "valid.tsv", []), **options).stopped is stopped
 
 
@@ -121,6 +136,20 @@ def test_patience_ends_a_run_and_its_repetition(bert, files, tmp_path, monkeypat
     train(bert, "classify", *files, tmp_path / "run", *options)
     metrics = record(tmp_path / "run")
     assert (len(metrics["epochs"]), metrics["best_epoch"]) == (2, 1)  # a learning rate that changes no answer
+
+
+def test_a_callback_ends_a_run_and_its_repetitions(bert, files, tmp_path, monkeypatch, eager):
+    early = 'keras.callbacks:EarlyStopping={"monitor": "val_loss", "patience": 1, "min_delta": 100}'
+    settings = FinetuneSettings(
+        "classify", *map(str, files), model=str(bert), epochs=5, seq_length=32, callbacks=(early,)
+    )
+    for module, name in ((BestEpoch, "finish"), (finetune_module, "write_curve")):
+        with monkeypatch.context() as patch:
+            patch.setattr(module, name, lambda *_: pytest.fail("an interruption after the last epoch"))
+            with pytest.raises(pytest.fail.Exception):
+                finetune(settings, tmp_path / "run")
+    monkeypatch.setattr(TextClassifier, "fit", lambda *_, **options: pytest.fail("trained again"))
+    assert len(finetune(settings, tmp_path / "run")["epochs"]) == 2
 
 
 @pytest.mark.long
@@ -208,6 +237,64 @@ def test_each_run_has_a_folder_of_its_own(files, tmp_path, monkeypatch):
     seeds = (20261121, 20261122, 20261123)
     runs = each_run(FinetuneSettings("classify", *map(str, files)), tmp_path, {"seed": seeds})
     assert [run.name for run, _, _ in runs] == ["seed=20261121", "seed=20261122", "seed=20261123"]
+
+
+@pytest.fixture
+def diverges(finished, monkeypatch):
+    """A finetune that fails at a high learning rate and at the seed 1, and otherwise copies a finished run."""
+    tried = []
+
+    def finetune(settings, run, floors):
+        tried.append(run.name)
+        if settings.learning_rate == 1e30 or settings.seed == 1:
+            run.with_name(run.name + ".partial").mkdir(parents=True)
+            raise FloatingPointError("The loss of epoch 2 is not a finite number.")
+        shutil.copytree(finished[0], run)
+        settings.to_json(run / "settings.json")
+        return record(run)
+
+    monkeypatch.setattr(grid, "finetune", finetune)
+    return tried
+
+
+def test_a_run_of_a_grid_that_fails(files, tmp_path, monkeypatch, caplog, diverges):
+    settings, output = FinetuneSettings("classify", *map(str, files)), tmp_path / "run"
+    values = {"learning_rate": (1e30, 1e-5)}
+    with monkeypatch.context() as patch:
+        patch.setattr(grid, "finish", lambda *_: pytest.fail("no power"))
+        with pytest.raises(pytest.fail.Exception):
+            finetune_grid(settings, output, values)
+    assert len(caplog.messages) == 1
+    assert "Run 1 of 2 failed, because its loss is not a finite number: learning_rate=1e+30. The" in caplog.text
+    assert sorted(path.name for path in (tmp_path / "run.partial").iterdir()) == [
+        "learning_rate=1e+30", "learning_rate=1e-05"
+    ]  # fmt: skip
+    metrics = finetune_grid(settings, output, values)
+    assert len(diverges) == 2  # neither is repeated
+    assert metrics["grid"] == [
+        {"learning_rate": 1e30, "score": None},
+        {"learning_rate": 1e-5, "score": metrics["valid"]["accuracy"]},
+    ]
+    assert "| 1e+30 | failed |\n\n" in (output / "README.md").read_text()
+    assert (output / "model.keras").exists()
+
+
+def test_all_runs_of_a_grid_fail(files, tmp_path, diverges):
+    settings = FinetuneSettings("classify", *map(str, files))
+    message = r"All runs in .*run.partial had a loss that .* Received: learning_rate=1e\+30"
+    with pytest.raises(FloatingPointError, match=message):
+        finetune_grid(settings, tmp_path / "run", {"learning_rate": (1e30,)})
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_seed_that_fails(files, tmp_path, diverges):
+    settings = FinetuneSettings("classify", *map(str, files))
+    metrics = finetune_seeds(settings, tmp_path / "three", 3)
+    score = metrics["valid"]["accuracy"]
+    assert [one["score"] for one in metrics["seeds"]] == [score, None, score]
+    assert metrics["spread"]["accuracy"] == [score, 0]
+    metrics = finetune_seeds(settings, tmp_path / "two", 2)
+    assert metrics["spread"] == {}  # of one run
 
 
 def test_a_score_where_lower_is_better_cannot_decide(files, tmp_path):

@@ -1,5 +1,6 @@
 """`fit` of a task: the order of its batches, the paper's recipe, validation, and the weights of rows."""
 
+import dataclasses
 import itertools
 
 import keras
@@ -9,6 +10,7 @@ import tensorflow as tf
 
 from keras_bert import kernels
 from keras_bert.tasks.finetune_recipe import FinetuneRecipe
+from keras_bert.tasks.labelled_rows import LabelledRows
 from tests.tasks.small import TEXTS, small_task
 
 
@@ -41,6 +43,30 @@ def test_batches_hold_little_padding_where_it_costs(costs, monkeypatch):
 
 
 @pytest.mark.usefixtures("eager")
+def test_the_graph_of_the_batches_holds_no_rows(monkeypatch):
+    """It would be copied several times, and cannot have 2 GB."""
+    sizes = []
+
+    def pack(self, index, *options, real=LabelledRows.pack):
+        packed = real(self, index, *options)
+        sizes.append(tf.compat.v1.get_default_graph().as_graph_def().ByteSize())
+        return packed
+
+    monkeypatch.setattr(LabelledRows, "pack", pack)
+    examples = small_task("classifier").examples(TEXTS)
+    many = np.arange(4 * 50_000, dtype="float32").reshape(4, -1)  # 800 kB
+    examples = dataclasses.replace(examples, targets=many, weights=many, others={"numbers": many})
+    datasets = [
+        examples.batches(2),
+        examples.shuffled(2, seed=0, epoch=tf.Variable(0)),
+        examples.static(2, (0, 1)),
+    ]
+    assert len(sizes) == 3
+    assert max(sizes) < 100_000
+    x, targets, weights = next(iter(datasets[0]))
+    assert all(np.array_equal(values, many[:2]) for values in (x["numbers"], targets, weights))
+
+
 def test_the_recipe_is_the_papers_and_is_told(caplog):
     task = small_task("classifier")
     task.fit(TEXTS, [0, 1, 0, 1], verbose=0, batch_size=2)

@@ -12,8 +12,10 @@ CHUNK = 1024  # queries at a time
 
 
 def retrieval_scores(columns: list[list[str]], vectors: np.ndarray) -> dict[str, float]:
-    """Recall of the positives of each query among the texts of all other columns, and the mean reciprocal rank.
+    """How well each query finds its positives among the texts of all other columns, as means over the queries.
 
+    recall@k is the share of a query's positives that are among the k nearest texts, and mrr is 1 / the rank of the
+    first positive.
     Equal texts are one query or one document. A document that is as near as a positive counts as nearer.
 
     Args:

@@ -73,7 +73,8 @@ class BestEpoch(Validation):
             return False
         best = self.record["valid"][self.record["chosen_by"]]
         is_below = self.done <= len(self.floors) and best < self.floors[self.done - 1]
-        return is_below or (self.patience is not None and self.done - self.record["best_epoch"] >= self.patience)
+        is_patient = self.patience is None or self.done - self.record["best_epoch"] < self.patience
+        return is_below or not is_patient or "ended" in self.record
 
     def on_train_begin(self, logs: Any = None) -> None:
         super().on_train_begin(logs)
@@ -85,12 +86,14 @@ class BestEpoch(Validation):
 
     def on_train_end(self, logs: Any = None) -> None:
         self.files.close()
+        self.record["ended"] = True  # perhaps a callback of the user's ended it, which would not do so again
+        write_json(self.folder / METRICS, self.record)
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         self._began, self._batches = time.perf_counter(), 0
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        self._batches += 1
+        self._batches = batch + 1  # on several devices, this is called once for several batches
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         logs = {} if logs is None else logs

@@ -68,7 +68,7 @@ def finetune_grid(
 ) -> dict[str, Any]:
     """Train once for each combination of the grid, and keep the best run as `output`; otherwise as `finetune`.
 
-    Repeating the call skips runs that are complete. Only the best run keeps its weights.
+    Repeating the call skips runs that are complete or failed. Only the best run keeps its weights.
 
     prune: end a run after an epoch in which its best score is below the median of the earlier runs with as many epochs,
         if there are four of them (the median stopping rule of Golovin et al. 2017).
@@ -77,8 +77,10 @@ def finetune_grid(
     folder = output.with_name(output.name + ".partial")
     best, runs = folder, list[dict[str, Any]]()
     for run, values, metrics in each_run(settings, folder, grid, prune=prune):
-        runs.append({**values, "score": metrics["valid"][metrics["chosen_by"]]})
-        if runs[-1]["score"] > max((done["score"] for done in runs[:-1]), default=float("-inf")):
+        score = score_of(metrics)
+        earlier = [done["score"] for done in runs if done["score"] is not None]
+        runs.append({**values, "score": score})
+        if score is not None and score > max(earlier, default=float("-inf")):
             (best / MODEL).unlink(missing_ok=True)
             best = run
         else:
@@ -89,9 +91,13 @@ def finetune_grid(
 def each_run(
     settings: FinetuneSettings, folder: Path, grid: Grid, *, prune: bool = False
 ) -> Iterator[tuple[Path, dict[str, Any], dict[str, Any]]]:
-    """Train each combination in a folder of its own, unless it is there: the folder, the combination, the metrics."""
+    """Train each combination in a folder of its own, unless it is there: the folder, the combination, the metrics.
+
+    A run whose loss is not finite has no score. If all runs fail, that is an error.
+    """
     combinations = [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
     chosen = [dataclasses.replace(settings, **values) for values in combinations]  # an error before the first run
+    failed: list[Path] = []
     histories: dict[int, list[list[float]]] = {}  # the best score so far in each epoch, by number of epochs
     for number, (values, one) in enumerate(zip(combinations, chosen, strict=True), 1):
         run = folder / "-".join(f"{name}={_word(value)}" for name, value in values.items())
@@ -100,13 +106,36 @@ def each_run(
         floors = _medians(earlier) if prune else []
         try:
             metrics = _run(one, run, floors)
+        except FloatingPointError as error:
+            logger.warning(
+                "Run %d of %d failed, because its loss is not a finite number: %s. The other runs continue.",
+                number, len(chosen), run.name,
+            )  # fmt: skip
+            metrics = _record_failure(one, run, error)
         except BaseException:
             with contextlib.suppress(OSError):
                 folder.rmdir()  # unless a run left something there
             raise
-        scores = (epoch["scores"][metrics["chosen_by"]] for epoch in metrics["epochs"])
-        earlier.append(list(itertools.accumulate(scores, max)))
+        if "failed" in metrics:
+            failed.append(run)
+        else:
+            scores = (epoch["scores"][metrics["chosen_by"]] for epoch in metrics["epochs"])
+            earlier.append(list(itertools.accumulate(scores, max)))
         yield run, values, metrics
+    if len(failed) == len(chosen):
+        for run in failed:
+            shutil.rmtree(run)
+        with contextlib.suppress(OSError):
+            folder.rmdir()
+        raise FloatingPointError(
+            f"All runs in {folder} had a loss that is not a finite number. Lower the learning rate, or use float32 or "
+            f"mixed_bfloat16. Received: {', '.join(run.name for run in failed)}"
+        )
+
+
+def score_of(metrics: dict[str, Any]) -> float | None:
+    """The score by which a run is chosen; None if the run failed."""
+    return None if "failed" in metrics else metrics["valid"][metrics["chosen_by"]]
 
 
 def finish(best: Path, output: Path, more: dict[str, Any]) -> dict[str, Any]:
@@ -126,6 +155,18 @@ def _run(settings: FinetuneSettings, run: Path, floors: list[float]) -> dict[str
         return finetune(settings, run, floors=floors)
     settings.check_same(run / FILE)
     return read_json(run / METRICS)
+
+
+def _record_failure(settings: FinetuneSettings, run: Path, error: Exception) -> dict[str, Any]:
+    """Leave the folder of a run that failed, so that it is not tried again, and return its metrics."""
+    metrics, temporary = {"failed": str(error)}, run.with_name(run.name + ".failed")
+    shutil.rmtree(temporary, ignore_errors=True)  # of a call that was interrupted
+    temporary.mkdir(parents=True)
+    settings.to_json(temporary / FILE)
+    write_json(temporary / METRICS, metrics)
+    temporary.rename(run)
+    shutil.rmtree(run.with_name(run.name + ".partial"), ignore_errors=True)
+    return metrics
 
 
 def _medians(histories: list[list[float]]) -> list[float]:

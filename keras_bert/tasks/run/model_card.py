@@ -181,13 +181,14 @@ def _origin(metrics: dict[str, Any]) -> str:
 
 
 def _runs(metrics: dict[str, Any]) -> str:
-    """The runs of a grid or of several seeds, best first."""
+    """The runs of a grid or of several seeds, best first and failed ones last."""
     title = next((name for name in ("grid", "seeds") if name in metrics), None)
     if title is None:
         return ""
-    runs = sorted(metrics[title], key=lambda run: -run["score"])
+    runs = sorted(metrics[title], key=lambda run: float("inf") if run["score"] is None else -run["score"])
     names = [name for name in runs[0] if name != "score"]
-    rows = [(*(_as_text(run[name]) for name in names), f"{run['score']:.4f}") for run in runs]
+    scores = ["failed" if run["score"] is None else f"{run['score']:.4f}" for run in runs]
+    rows = [(*(_as_text(run[name]) for name in names), score) for run, score in zip(runs, scores, strict=True)]
     head = *(NAMES.get(name, name.replace("_", " ")) for name in names), metrics["chosen_by"]
     return f"\n## The {title}\n\n{_table(head, rows)}\n"
 

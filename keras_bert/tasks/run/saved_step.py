@@ -70,5 +70,6 @@ class SavedStep(keras.callbacks.Callback):
 
 def state_of(model: keras.Model) -> list[Any]:
     """The weights, the states of dropout's random generators, and the optimizer's variables."""
-    model.optimizer.build(model.trainable_variables)
+    if not model.optimizer.built:  # building again would give a LossScaleOptimizer two more variables
+        model.optimizer.build(model.trainable_variables)
     return [*model.variables, *model.optimizer.variables]

@@ -16,7 +16,7 @@ from keras_bert.storage import check_new_folder, read_json, write_json
 from keras_bert.tasks.run.best_epoch import METRICS
 from keras_bert.tasks.run.finetune import MODEL, read_files
 from keras_bert.tasks.run.finished_task import FinishedTask
-from keras_bert.tasks.run.grid import each_run, finish
+from keras_bert.tasks.run.grid import each_run, finish, score_of
 from keras_bert.tasks.run.settings import FinetuneSettings
 
 logger = logging.getLogger("keras_bert")
@@ -26,7 +26,7 @@ def finetune_seeds(settings: FinetuneSettings, output: Path, count: int, *, aver
     """Train with `count` seeds, the first being that of the settings, and keep the best run as `output`.
 
     The metrics then have "seeds", with a score for each, and "spread": the mean and the standard deviation of each
-    score. Repeating the call skips runs that are complete.
+    score, without those of runs that failed. Repeating the call skips runs that are complete or failed.
 
     average: keep the average of the weights of all runs (Wortsman et al. 2022). They then start from the same head,
         and the seeds decide only the order of the rows. The average is kept even if the best run scores higher; the
@@ -39,12 +39,13 @@ def finetune_seeds(settings: FinetuneSettings, output: Path, count: int, *, aver
         _check_average(settings)
         settings = dataclasses.replace(settings, head_seed=settings.seed)
     folder = output.with_name(output.name + ".partial")
-    done = list(each_run(settings, folder, {"seed": tuple(range(settings.seed, settings.seed + count))}))
+    tried = list(each_run(settings, folder, {"seed": tuple(range(settings.seed, settings.seed + count))}))
+    runs = [{**values, "score": score_of(metrics)} for _, values, metrics in tried]
+    done = [one for one in tried if score_of(one[2]) is not None]
     chosen_by = done[0][2]["chosen_by"]
-    runs = [{**values, "score": metrics["valid"][chosen_by]} for _, values, metrics in done]
     valid = [metrics["valid"] for _, _, metrics in done]
     by_name = {name: [one[name] for one in valid] for name in valid[0]}
-    spread = {name: [mean(scores), stdev(scores)] for name, scores in by_name.items()}
+    spread = {name: [mean(scores), stdev(scores)] for name, scores in by_name.items() if len(done) > 1}
     best = max(done, key=lambda run: run[2]["valid"][chosen_by])[0]
     if average:
         best = _averaged([run for run, _, _ in done], best, settings)
