@@ -104,8 +104,8 @@ def pretrain(
                 **options,
             )
         if chief:
-            draw_curve(output)
             write_model(model, output)
+            draw_curve(output)
     logger.info("The finished model is in %s.", output)
     return model
 

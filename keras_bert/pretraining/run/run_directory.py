@@ -141,7 +141,18 @@ def finished_model(directory: str) -> Iterator[Checkpoint]:
 
 
 def draw_curve(directory: str) -> None:
-    """Draw `curve.png`: what was measured over the steps, if anything was, for training and validation."""
+    """Draw `curve.png`; if that fails, the log says so."""
+    try:
+        _draw_curve(directory)
+    except Exception as error:
+        logger.warning(
+            "Could not draw %s/%s. The model and the checkpoints are not affected. Received: %s: %s",
+            directory, CURVE, type(error).__name__, error,
+        )  # fmt: skip
+
+
+def _draw_curve(directory: str) -> None:
+    """What was measured over the steps, if anything was, for training and validation."""
     path = f"{directory}/{METRICS}"
     records = read_metrics(path) if storage.exists(path) else []
     if not records:
