@@ -33,7 +33,8 @@ _BEFORE_NUMBERS = frozenset(("no", "nos", "p", "art", "sec"))
 _BLANK = re.compile(r"\n\s*\n")
 _RULE = re.compile(r"\s*([-*_=]\s*){3,}$")
 _BULLET = re.compile(r"\s*(?:>\s*)*(?:[-*+]\s+|\d{1,3}[.)]\s+)?")
-_LINK = re.compile(r"!\[[^\]]*\]\([^)]*\)|\[([^\]]*)\]\([^)]*\)")
+# With bounds, since each bracket of a line may be the first of a link.
+_LINK = re.compile(r"!\[[^\]]{0,999}\]\([^)]{0,1999}\)|\[([^\]]{0,999})\]\([^)]{0,1999}\)")
 _MARKS = re.compile(r"(?<!\w)[*_]{1,3}")
 
 

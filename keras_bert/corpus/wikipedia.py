@@ -19,8 +19,8 @@ _PROSE = frozenset(
 _PROSE |= {"abbr", "font", "center", "nowiki", "ins", "del", "code", "var", "section"}
 _BLOCKS = frozenset(("p", "div", "hr"))
 # What is left where a template was dropped: (Seoul, ) and ().
-_LEFT_OVER = re.compile(r"(?<=[(（])[\s,;、]+|[\s,;、]+(?=[)）])")
-_EMPTY_BRACKETS = re.compile(r"\s*(\(\)|（）)")
+_LEFT_OVER = re.compile(r"(?<=[(（])[\s,;、]+|(?<![\s,;、])[\s,;、]+(?=[)）])")
+_EMPTY_BRACKETS = re.compile(r"(?<!\s)\s*(\(\)|（）)")
 _MAGIC_WORDS = re.compile(r"__[A-Z]{3,}__")
 _SPACES = re.compile(r"[ \t\xa0]+")
 

@@ -1,6 +1,8 @@
 """The curves of a training, in a panel for each measure."""
 
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from keras_bert.pictures.style import COLORS, MUTED, RULE, new_figure, quiet
@@ -10,6 +12,18 @@ STYLES: dict[str, dict[str, Any]] = {
     "training": {"color": COLORS[0], "linestyle": "-"},
     "validation": {"color": COLORS[1], "linestyle": "--"},
 }
+
+
+@contextmanager
+def only_a_picture(path: object) -> Iterator[None]:
+    """A block that draws a picture of finished work: an error is only logged."""
+    try:
+        yield
+    except Exception as error:
+        logging.getLogger("keras_bert").warning(
+            "Could not draw %s. The model and the rest of the run are not affected. Received: %s: %s",
+            path, type(error).__name__, error,
+        )  # fmt: skip
 
 
 def draw_curves(panels: Mapping[str, Mapping[str, Curve]], xlabel: str, kept: float | None = None) -> Any:

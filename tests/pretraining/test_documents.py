@@ -236,9 +236,19 @@ def test_emphasis_is_dropped():
         expected = emphasis.sub(r"\2", line).strip()
         assert list(sentences_of(Document(line, "markdown"), "line")) == [expected]
     began = time.perf_counter()
-    for marks in ("*a ", "_a ", "**a *b _c "):
-        line = marks * (200_000 // len(marks)) + "."
+    for marks in ("*a ", "_a ", "**a *b _c ", "[", "[a](b "):
+        line = marks * (100_000 // len(marks)) + "."
         assert list(sentences_of(Document(line, "markdown"), "line")) == [line.strip()]
+    assert time.perf_counter() - began < 5
+
+
+@pytest.mark.parametrize("text", ["a" + "," * 100_000 + "b", "a" + " " * 100_000 + "b"])
+def test_a_long_line_of_wikipedia(text):
+    pytest.importorskip("mwparserfromhell")
+    from keras_bert.corpus.wikipedia import plain_text
+
+    began = time.perf_counter()
+    assert plain_text(text, ()) == " ".join(text.split())
     assert time.perf_counter() - began < 5
 
 

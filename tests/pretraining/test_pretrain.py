@@ -215,7 +215,7 @@ def test_a_picture_that_fails(folder, tmp_path, monkeypatch, caplog):
 
     monkeypatch.setattr(run_directory_module, "draw_curves", fail)
     run(folder, tmp_path / "run", dataclasses.replace(RECIPE, steps=1), data=["12"])
-    said = "Could not draw .*run/curve.png. The model and .* not affected. Received: ValueError: no fonts"
+    said = "Could not draw .*run/curve.png. The model and .* are not affected. Received: ValueError: no fonts"
     assert re.fullmatch(said, caplog.messages[-1])
     assert keras_bert.load(tmp_path / "run").config.hidden_size == 8
     settings = json.loads((tmp_path / "run" / "run.json").read_text())

@@ -10,7 +10,7 @@ from typing import Any
 
 from keras_bert import storage
 from keras_bert.lazy import tf
-from keras_bert.pictures.curves import draw_curves
+from keras_bert.pictures.curves import draw_curves, only_a_picture
 from keras_bert.pretraining.examples.examples_directory import differences
 from keras_bert.training.checkpoints import latest_checkpoint, step_of
 from keras_bert.training.metrics_log import METRICS, read_metrics
@@ -141,18 +141,12 @@ def finished_model(directory: str) -> Iterator[Checkpoint]:
 
 
 def draw_curve(directory: str) -> None:
-    """Draw `curve.png`; if that fails, the log says so."""
-    try:
+    """Draw `curve.png`: what was measured over the steps, if anything was, for training and validation."""
+    with only_a_picture(f"{directory}/{CURVE}"):
         _draw_curve(directory)
-    except Exception as error:
-        logger.warning(
-            "Could not draw %s/%s. The model and the checkpoints are not affected. Received: %s: %s",
-            directory, CURVE, type(error).__name__, error,
-        )  # fmt: skip
 
 
 def _draw_curve(directory: str) -> None:
-    """What was measured over the steps, if anything was, for training and validation."""
     path = f"{directory}/{METRICS}"
     records = read_metrics(path) if storage.exists(path) else []
     if not records:

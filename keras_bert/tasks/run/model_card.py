@@ -37,7 +37,7 @@ NAMES = {  # of settings whose field has another name
 
 def write_curve(path: Path, metrics: dict[str, Any]) -> None:
     """Loss and score by epoch, as a PNG."""
-    from keras_bert.pictures.curves import draw_curves
+    from keras_bert.pictures.curves import draw_curves, only_a_picture
 
     history, best = metrics["epochs"], metrics["chosen_by"]
     epochs = [epoch["epoch"] for epoch in history]
@@ -46,8 +46,8 @@ def write_curve(path: Path, metrics: dict[str, Any]) -> None:
         "validation": (epochs, [epoch["val_loss"] for epoch in history]),
     }
     scores = {"validation": (epochs, [epoch["scores"][best] for epoch in history])}
-    figure = draw_curves({"loss": losses, best: scores}, "epoch", kept=metrics["best_epoch"])
-    with new_file(path) as temporary:
+    with only_a_picture(path), new_file(path) as temporary:
+        figure = draw_curves({"loss": losses, best: scores}, "epoch", kept=metrics["best_epoch"])
         figure.savefig(temporary, format="png")
 
 
