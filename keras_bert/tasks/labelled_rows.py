@@ -66,7 +66,7 @@ class LabelledRows(TokenizedRows):
         """The batches of all examples, in their order: a tf.data, or without TensorFlow Text a PyDataset."""
         index = filled(np.arange(len(self)), batch_size)
         if not in_graph():
-            return Batches(self, lambda epoch: index, len(index))
+            return RowBatches(self, lambda epoch: index, len(index))
         with tf.device("CPU:0"):
             dataset = tf.data.Dataset.from_tensor_slices(index).map(_without_filling)
             return dataset.map(self._in_tensors().pack, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
@@ -81,10 +81,12 @@ class LabelledRows(TokenizedRows):
         if share and (shared := self.shared_in_fit(batch_size, seed)):
             rows = self.in_arrays()
             order = partial(rows.mixed_alike, batch_size, seed)
-            return Batches(rows, order, steps, epoch, start, shared)
+            return RowBatches(rows, order, steps, epoch, start, shared)
         by_length = not kernels.drops_padding()
         if not in_graph():
-            return Batches(self, lambda number: self._mixed(batch_size, seed, number, by_length), steps, epoch, start)
+            return RowBatches(
+                self, lambda number: self._mixed(batch_size, seed, number, by_length), steps, epoch, start
+            )
 
         def mixed(_: Any) -> Any:
             order = self._mixed(batch_size, seed, epoch, by_length)
@@ -157,7 +159,7 @@ class LabelledRows(TokenizedRows):
         return replace(self, segments=segments, targets=_array(self.targets), weights=_array(self.weights))
 
 
-class Batches(keras.utils.PyDataset):
+class RowBatches(keras.utils.PyDataset):
     """The batches of rows in the order that a function of the epoch returns, as indices of each batch.
 
     shared: how the rows of the batches are shared, if they are; the rows then are numpy's.

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from keras_bert.tasks.labelled_rows import Batches, LabelledRows, filled, mixed_batches
+from keras_bert.tasks.labelled_rows import LabelledRows, RowBatches, filled, mixed_batches
 from keras_bert.tasks.labels import BALANCED, class_weights, label_weights
 from keras_bert.tasks.readers import RowStream
 from keras_bert.text.tensors import in_graph, tf
@@ -70,7 +70,7 @@ class StreamedRows:
     def _dataset(self, batch_size: int, order: Callable[[int], np.ndarray], epoch: Any, start: Any) -> Any:
         steps = -(-len(self) // batch_size)
         if not in_graph():
-            return Batches(self, order, steps, epoch, start)
+            return RowBatches(self, order, steps, epoch, start)
 
         def batches() -> Iterator[Any]:
             number, first = int(epoch), int(start)

@@ -28,13 +28,13 @@ except ModuleNotFoundError as error:
 
 logger = logging.getLogger("keras_bert")
 
-Batches = Callable[[int, tuple[int, int]], Any]
+BatchesFrom = Callable[[int, tuple[int, int]], Any]
 
 
 def train(
     model: Any,
     optimizer: Any,
-    batches: Batches,
+    batches: BatchesFrom,
     *,
     strategy: Any,
     steps: int,

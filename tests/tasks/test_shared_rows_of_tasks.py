@@ -8,7 +8,7 @@ import pytest
 
 from keras_bert import kernels
 from keras_bert.tasks import labelled_rows
-from keras_bert.tasks.labelled_rows import Batches
+from keras_bert.tasks.labelled_rows import RowBatches
 from keras_bert.text import tokenized_rows
 from tests.parity.oracles import array
 from tests.tasks.small import NO_DROPOUT, TEXTS, columns, small_bert, small_task
@@ -74,7 +74,7 @@ def both(examples, epoch=0):
     """The same batches with shared rows and without."""
     shared = examples.shuffled(4, seed=0, epoch=epoch)
     assert shared.shared
-    return shared, Batches(examples, lambda number: examples.mixed_alike(4, 0, number), len(shared), epoch)
+    return shared, RowBatches(examples, lambda number: examples.mixed_alike(4, 0, number), len(shared), epoch)
 
 
 @pytest.mark.parametrize("kind", KINDS)

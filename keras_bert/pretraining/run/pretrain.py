@@ -84,7 +84,7 @@ def pretrain(
             check_length(reader.seq_length, model.bert.config.max_position_embeddings)
         for number, stage in enumerate(stages):
             reader = readers[stage.phase]
-            batches = _Batches(reader, stage, recipe.seed)
+            batches = _StageBatches(reader, stage, recipe.seed)
             train(
                 model,
                 optimizer,
@@ -111,7 +111,7 @@ def pretrain(
 
 
 @dataclass(frozen=True)
-class _Batches:
+class _StageBatches:
     """The batches of a stage, by their step."""
 
     examples: ExampleReader
