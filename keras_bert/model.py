@@ -32,6 +32,10 @@ class Model(keras.Model):
 
     long: str = "truncate"
 
+    def first_text_limit(self, seq_length: int) -> int | None:
+        """The most pieces of the first of two texts, if it has a limit of its own."""
+        return None
+
     def call(self, inputs: Any, training: bool | None = None, mask: Any = None, **kwargs: Any) -> Any:
         if not (isinstance(inputs, dict) and NAME in inputs):
             return super().call(inputs, training=training, mask=mask, **kwargs)

@@ -1,7 +1,6 @@
 """A file of vectors, .npy, and the .npy.json beside it, which says of which texts they are."""
 
 import hashlib
-import json
 from pathlib import Path
 from typing import Any
 
@@ -17,20 +16,31 @@ def write_vectors(file: Path, vectors: Any, texts: list[str]) -> None:
 
     with new_file(str(file)) as temporary, open(temporary, "wb") as array:
         np.save(array, vectors)
-    write_json(beside(file), {"sha256_of_texts": _digest(texts)})
+    write_json(beside(file), {"sha256_of_texts": _digest(texts), "file": _state(file)})
 
 
 def is_of(file: Path, texts: list[str], corpus: Path) -> bool:
     """Whether the vectors are of these texts; for a file that something else wrote, whether it is newer than them."""
     from keras_bert.storage import read_json
 
-    if known := read_json(beside(file)).get("sha256_of_texts"):
-        return known == _digest(texts)
+    known = read_json(beside(file))
+    if known.get("file") == _state(file):
+        return known["sha256_of_texts"] == _digest(texts)
     return file.stat().st_mtime >= corpus.stat().st_mtime
 
 
+def _state(file: Path) -> list[int]:
+    """What changes if something else writes the file."""
+    found = file.stat()
+    return [found.st_size, found.st_mtime_ns]
+
+
 def _digest(texts: list[str]) -> str:
-    return hashlib.sha256(json.dumps(texts).encode()).hexdigest()
+    found = hashlib.sha256()
+    for text in texts:
+        encoded = text.encode("utf-8", "surrogatepass")
+        found.update(b"%d\n%b" % (len(encoded), encoded))
+    return found.hexdigest()
 
 
 def read_vectors(file: Path) -> Any:

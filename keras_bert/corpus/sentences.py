@@ -33,8 +33,6 @@ _BEFORE_NUMBERS = frozenset(("no", "nos", "p", "art", "sec"))
 _BLANK = re.compile(r"\n\s*\n")
 _RULE = re.compile(r"\s*([-*_=]\s*){3,}$")
 _BULLET = re.compile(r"\s*(?:>\s*)*(?:[-*+]\s+|\d{1,3}[.)]\s+)?")
-# With bounds, since each bracket of a line may be the first of a link.
-_LINK = re.compile(r"!\[[^\]]{0,999}\]\([^)]{0,1999}\)|\[([^\]]{0,999})\]\([^)]{0,1999}\)")
 _MARKS = re.compile(r"(?<!\w)[*_]{1,3}")
 
 
@@ -99,8 +97,22 @@ def _paragraphs(document: Document, rule: str) -> Iterator[str]:
 def _without_markup(line: str) -> str:
     line = line[_BULLET.match(line).end() :]  # type: ignore[union-attr]  # it matches the empty string too
     if "](" in line:
-        line = _LINK.sub(r"\1", line)
+        line = _without_links(line)
     return _without_emphasis(line) if "*" in line or "_" in line else line
+
+
+def _without_links(line: str) -> str:
+    """The line with the text of a link in its place, and without pictures."""
+    parts, done, place = list[str](), 0, 0
+    while (opens := line.find("[", place)) >= 0 and (closes := line.find("]", opens)) >= 0:
+        place = closes + 1
+        if line[place : place + 1] == "(":
+            if (end := line.find(")", place)) < 0:
+                break  # and nothing after it is a link
+            picture = line[:opens].endswith("!") and opens > done
+            parts += line[done : opens - picture], "" if picture else line[opens + 1 : closes]
+            done = place = end + 1
+    return "".join((*parts, line[done:]))
 
 
 def _without_emphasis(line: str) -> str:

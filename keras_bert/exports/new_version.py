@@ -125,7 +125,7 @@ def swap(a: Path, b: Path) -> None:
 def _exchange(a: Path, b: Path) -> None:
     """Swap two folders, on Linux in one step."""
     here, swap = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
-    renameat2 = getattr(ctypes.CDLL(None), "renameat2", None)
+    renameat2 = getattr(ctypes.CDLL(None), "renameat2", None) if os.name == "posix" else None
     if renameat2 is not None and renameat2(here, os.fsencode(a), here, os.fsencode(b), swap) == 0:
         return
     aside = a.with_name("aside")

@@ -78,7 +78,8 @@ _ACTIVATIONS: dict[str, tuple[str, dict[str, Any]]] = {
 
 def _activate(graph: Graph, config: Any, x: str) -> str:
     kind = config["activation"]
-    kind = kind.get("config", "a lambda") if isinstance(kind, dict) else kind
+    if isinstance(kind, dict):
+        kind = kind["config"] if isinstance(kind.get("config"), str) else kind.get("class_name", "a lambda")
     if kind == "linear":
         return x
     if kind not in _ACTIVATIONS:
@@ -121,7 +122,9 @@ def _product(graph: Graph, x: str, kernel: np.ndarray, name: str) -> tuple[str, 
 
 def _norm(graph: Graph, config: Any, x: Value | str) -> str:
     layer, name = config["layer"], config["name"]
-    for setting, usual in (("axis", (-1, [-1])), ("rms_scaling", (False,)), ("scale", (True,)), ("center", (True,))):
+    last = () if isinstance(x, str) else (len(x.shape) - 1, [len(x.shape) - 1])
+    settings = {"axis": (-1, [-1], *last), "rms_scaling": (False,), "scale": (True,), "center": (True,)}
+    for setting, usual in settings.items():
         if config.get(setting, usual[0]) not in usual:
             refuse(config, setting, "Use the default.")
     gamma, beta = (graph.weight(f"{name}/{part}", _array(getattr(layer, part))) for part in ("gamma", "beta"))

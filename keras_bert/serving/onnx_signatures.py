@@ -55,7 +55,8 @@ class OnnxExport:
             text = signatures_of(model, run, seq_length, lambda head: next(heads))
             preprocessor = getattr(model, "bert", model).preprocessor
             tokenizer = mask_tokenizer(preprocessor) if isinstance(model, Pretrainer) else preprocessor
-            preprocess = preprocess_signatures(preprocessor, seq_length, tokenizer, long=model.long)
+            reading: Any = {"long": model.long, "first_text_limit": model.first_text_limit(seq_length)}
+            preprocess = preprocess_signatures(preprocessor, seq_length, tokenizer, **reading)
             asked = {"text": text, "preprocess": preprocess}
             self.signatures = {
                 part: {
@@ -83,7 +84,8 @@ def run_writer(folder: Path, output: str, int8: bool) -> None:
         raise ValueError(
             error.read_text(encoding="utf-8")
             if error.exists()
-            else f"{folder} could not be converted. Leave --engine out. Received: exit code {done.returncode}"
+            else f"{folder} could not be converted. Leave --engine out. Received: exit code {done.returncode}, "
+            f"{done.stderr.strip().rpartition(chr(10))[2] or 'no message'}"
         )
 
 

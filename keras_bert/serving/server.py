@@ -115,12 +115,12 @@ def application(
     )
 
 
-def _json(x: Any, depth: int = 3) -> str:
-    """JSON, written in parts: Python's own encoder would let no other thread run before its end."""
-    if depth and isinstance(x, dict):
-        return "{" + ",".join(f"{json.dumps(key)}:{_json(value, depth - 1)}" for key, value in x.items()) + "}"
-    if depth and isinstance(x, list):
-        return "[" + ",".join(_json(one, depth - 1) for one in x) + "]"
+def _json(x: Any) -> str:
+    """JSON, written list by list: Python's own encoder would let no other thread run before its end."""
+    if isinstance(x, dict):
+        return "{" + ",".join(f"{json.dumps(key)}:{_json(value)}" for key, value in x.items()) + "}"
+    if isinstance(x, list) and x and isinstance(x[0], list | dict):
+        return "[" + ",".join(map(_json, x)) + "]"
     return json.dumps(x, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 

@@ -67,5 +67,5 @@ def in_use_error(path: str | os.PathLike) -> RuntimeError:
     """The error about a lock that another process holds."""
     return RuntimeError(
         f"{os.path.dirname(path) or '.'} is in use by another process. Wait until it ends, or choose another folder. "
-        f"Received: {path}, which is locked"
+        f"If no such process is running, delete {path}. Received: {path}, which is locked"
     )

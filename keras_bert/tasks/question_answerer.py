@@ -207,8 +207,12 @@ class QuestionAnswerer(Task):
             contexts,
             seq_length=seq_length,
             stride=max(1, seq_length // 3) if self.stride is None else self.stride,
-            max_question_length=min(self.max_question_length, seq_length // 2),
+            max_question_length=self.first_text_limit(seq_length),
         )
+
+    def first_text_limit(self, seq_length: int) -> int:
+        """The most pieces of a question."""
+        return min(self.max_question_length, seq_length // 2)
 
     # === Answers ===
 
@@ -276,7 +280,7 @@ class QuestionAnswerer(Task):
         `truncated`: the question was truncated. A context never is: it is read in as many windows as it takes.
         The signature `answers` has the same for the best five, [B, 5], of which `count` [B] are answers.
         """
-        room = min(self.max_question_length, seq_length // 2)  # pieces of a question
+        room = self.first_text_limit(seq_length)
 
         def answers(question: tf.Tensor, context: tf.Tensor, top_k: int) -> dict[str, tf.Tensor]:
             windows = self._read(question, context, seq_length)

@@ -149,8 +149,8 @@ def _plain_names(stored: dict[str, Stored], folder: Path) -> dict[str, Stored]:
         variable = theirs.split("/", 1)[-1]
         variables[variable] = theirs
         add(arrays, variable, entry, folder)
-    for theirs in variables.values():
-        name, entry = as_torch(theirs, stored[theirs])
+    for variable, theirs in variables.items():
+        name, entry = as_torch(theirs, arrays[variable])
         name = _PREFIX.sub("", name, count=1)
         if name in plain:
             raise ValueError(

@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -146,13 +146,22 @@ def sizes(encoder: Table, variables: Variables, package: str) -> dict[str, Any]:
 
 
 def add(stored: dict[str, Stored], name: str, entry: Stored, source: Any) -> None:
-    """Add an array. If it is there already, as Keras writes it for each layer that uses it, both must be the same."""
+    """Add an array. Keras writes one again for each layer that uses it; if another one has its name, it can't be read.
+
+    Layers around BERT can have a name twice, and are not read.
+    """
     other = stored.setdefault(name, entry)
-    if other.shape != entry.shape or (other is not entry and not _equal(other.read(), entry.read())):
+
+    def refuse() -> NoReturn:
         raise ValueError(
             f"{source} has two different weights named {name}, so it holds more than one BERT. Save only one encoder. "
             f"Received: arrays of shape {list(other.shape)} and {list(entry.shape)}"
         )
+
+    if other.shape != entry.shape:
+        refuse()
+    if other is not entry and not _equal(other.read(), entry.read()):
+        stored[name] = Stored(entry.shape, refuse)
 
 
 def _equal(x: np.ndarray, y: np.ndarray) -> bool:

@@ -84,6 +84,15 @@ def test_tasks_that_read_all_of_a_text_keep_all_pieces(bert, task):
     assert found["kept"].numpy().all()
 
 
+def test_what_is_kept_of_a_question(bert):
+    task = keras_bert.QuestionAnswerer(bert)
+    _, signatures = _parts(task, SEQ_LENGTH, None, attention=False)["preprocess"]()
+    found = signatures["pieces_pair"](text=tf.constant(["w1 " * SEQ_LENGTH]), text_pair=tf.constant(["w2 " * 99]))
+    kept, of_text = found["kept"].numpy()[0], found["text"].numpy()[0]
+    assert kept[of_text == 0].sum() == SEQ_LENGTH // 2
+    assert kept[of_text == 1].all()
+
+
 def test_bytes_that_are_not_utf8(signatures):
     found = signatures["pieces"](text=tf.constant([b"\xff w1\xff w2"]))
     assert _column(found, "start", 0) == [1, 4]

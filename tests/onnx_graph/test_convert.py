@@ -86,6 +86,7 @@ HEADS = {
     "a new axis": lambda x, y: x[:, None] + y[..., None, :],
     "normalize": lambda x, y: keras.ops.normalize(x - x[:, :1]),
     "UnitNormalization of two axes": lambda x, y: keras.layers.UnitNormalization(axis=[1, 2])(x[:, None] + 1),
+    "the last axis, counted from 0": lambda x, y: keras.layers.LayerNormalization(axis=1)(x),
     "squeeze": lambda x, y: keras.ops.squeeze(keras.ops.sum(x, -1, keepdims=True)),
     "whole numbers": lambda x, y: keras.ops.cast(keras.ops.greater(x, y), "int32"),
 }
@@ -115,6 +116,7 @@ def test_heads_of_keras_layers(head):
         (lambda x: keras.layers.Softmax()(x, mask=keras.ops.greater(x, 0)), r"this mask\..*keras.ops.where"),
         (lambda x: keras.ops.max(x, -1, initial=9.0), r"this initial\..*initial=9.0"),
         (lambda x: keras.layers.Dense(2, activation=lambda x: x)(x), r"activation of the layer.*a lambda"),
+        (lambda x: keras.layers.Dense(2, activation=keras.layers.LeakyReLU())(x), r"activation .*Received: LeakyReLU"),
     ],
 )
 @pytest.mark.filterwarnings("ignore:The object being serialized includes a `lambda`")

@@ -227,6 +227,22 @@ def test_markup_of_markdown_is_dropped():
     assert list(sentences_of(Document(text, "markdown"))) == ["Quoted and bold link .", "a bullet with snake_case_name"]
 
 
+def test_links_and_pictures_are_dropped():
+    """As one expression would, which takes minutes for a line of many brackets."""
+    link = re.compile(r"!\[[^\]]*\]\([^)]*\)|\[([^\]]*)\]\([^)]*\)")
+    dice = random.Random(0)
+    for _ in range(20_000):
+        line = "x " + "".join(dice.choices("[[]]()(!ab ", k=dice.randint(0, 16)))
+        expected = link.sub(r"\1", line) if "](" in line else line
+        assert "".join(sentences_of(Document(line, "markdown"), "line")) == expected.strip()
+    picture = f"One. ![a](data:image/png;base64,{'A' * 5000}) Two."
+    assert list(sentences_of(Document(picture, "markdown"))) == ["One.", "Two."]
+    began = time.perf_counter()
+    for line in ("[" * 200_000 + "](x", "[a](b " * 30_000, "[" * 200_000 + "](x)", "![a](b) " * 30_000 + "x"):
+        list(sentences_of(Document(line, "markdown"), "line"))
+    assert time.perf_counter() - began < 5
+
+
 def test_emphasis_is_dropped():
     """As one expression would, which takes minutes for a line of many marks that nothing closes."""
     emphasis = re.compile(r"(?<!\w)([*_]{1,3})(?=\S)(.+?)(?<=\S)\1(?!\w)")
@@ -236,7 +252,7 @@ def test_emphasis_is_dropped():
         expected = emphasis.sub(r"\2", line).strip()
         assert list(sentences_of(Document(line, "markdown"), "line")) == [expected]
     began = time.perf_counter()
-    for marks in ("*a ", "_a ", "**a *b _c ", "[", "[a](b "):
+    for marks in ("*a ", "_a ", "**a *b _c ", "[a](b "):
         line = marks * (100_000 // len(marks)) + "."
         assert list(sentences_of(Document(line, "markdown"), "line")) == [line.strip()]
     assert time.perf_counter() - began < 5

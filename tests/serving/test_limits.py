@@ -145,7 +145,11 @@ def test_large_answers(monkeypatch):
     """A thread writes them, so that the server answers others in the meantime."""
     from keras_bert.serving import server
 
-    outputs = {"a": np.arange(12, dtype="float32").reshape(2, 3, 2), "b": np.array(["큰".encode(), b'"'], object)}
+    dumps = json.dumps
+    values = np.arange(12, dtype="float32").reshape(2, 3, 2)
+    outputs = {"a": values, "b": np.array(["큰".encode(), b'"'], object), "none": np.zeros((2, 0), "int32")}
+    written = []
+    monkeypatch.setattr(server.json, "dumps", lambda x, *given, **how: written.append(x) or dumps(x, *given, **how))
 
     async def run(request, max_pieces):
         return outputs
@@ -160,7 +164,9 @@ def test_large_answers(monkeypatch):
         with serving(models, NAME) as post:
             answers.append(post({"instances": [1, 2]}))
     assert answers[0] == answers[1]
-    assert answers[0][1]["predictions"][0] == {"a": [[0, 1], [2, 3], [4, 5]], "b": "큰"}
+    assert answers[0][1]["predictions"][0] == {"a": [[0, 1], [2, 3], [4, 5]], "b": "큰", "none": []}
+    of_answers = [x for x in written if isinstance(x, list) and x]
+    assert of_answers[-6:-4] == [[0.0, 1.0], [2.0, 3.0]]  # no list of lists is written at once
 
 
 @pytest.mark.network

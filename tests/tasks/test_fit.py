@@ -42,7 +42,6 @@ def test_batches_hold_little_padding_where_it_costs(costs, monkeypatch):
     assert longest < 11 if costs else longest > 13  # of 9 on the mean, 15 at most
 
 
-@pytest.mark.usefixtures("eager")
 def test_the_graph_of_the_batches_holds_no_rows(monkeypatch):
     """It would be copied several times, and cannot have 2 GB."""
     sizes = []
@@ -67,6 +66,7 @@ def test_the_graph_of_the_batches_holds_no_rows(monkeypatch):
     assert all(np.array_equal(values, many[:2]) for values in (x["numbers"], targets, weights))
 
 
+@pytest.mark.usefixtures("eager")
 def test_the_recipe_is_the_papers_and_is_told(caplog):
     task = small_task("classifier")
     task.fit(TEXTS, [0, 1, 0, 1], verbose=0, batch_size=2)

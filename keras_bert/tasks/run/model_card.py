@@ -75,7 +75,7 @@ This is {_origin(metrics)} on the validation
 
 {_table(("score", "value"), [(name, f"{value:.4f}") for name, value in metrics["valid"].items()])}
 {_labels(metrics)}
-![training{" of the best run" if "averaged" in metrics else ""}](curve.png)
+{_curve(path, metrics)}
 {_calibration(metrics)}{_runs(metrics)}
 ## How it was trained
 
@@ -178,6 +178,12 @@ def _origin(metrics: dict[str, Any]) -> str:
     if "averaged" in metrics:
         return f"the average of the weights of {metrics['averaged']} runs with several seeds, scored"
     return f"epoch {metrics['best_epoch']} of {len(metrics['epochs'])}, the best by {metrics['chosen_by']}"
+
+
+def _curve(card: Path, metrics: dict[str, Any]) -> str:
+    """The picture of the training, unless it could not be drawn."""
+    what = "training of the best run" if "averaged" in metrics else "training"
+    return f"![{what}](curve.png)" if card.with_name("curve.png").exists() else ""
 
 
 def _runs(metrics: dict[str, Any]) -> str:
