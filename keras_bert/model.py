@@ -28,13 +28,11 @@ class Model(keras.Model):
     With `shared_rows` among its inputs, texts of the batch share rows; see `text/shared_rows.py`.
 
     long: what the model does with a text that is too long for a row: "truncate", "head-tail", or read it in "windows".
+    max_question_length: the most pieces of the first of two texts, if it has a limit of its own.
     """
 
     long: str = "truncate"
-
-    def first_text_limit(self, seq_length: int) -> int | None:
-        """The most pieces of the first of two texts, if it has a limit of its own."""
-        return None
+    max_question_length: int | None = None
 
     def call(self, inputs: Any, training: bool | None = None, mask: Any = None, **kwargs: Any) -> Any:
         if not (isinstance(inputs, dict) and NAME in inputs):

@@ -13,7 +13,7 @@ from keras_bert.exports.new_version import new_version
 from keras_bert.storage import new_folder
 from keras_bert.tasks.readers import Rows
 from keras_bert.tasks.run.best_epoch import BestEpoch
-from keras_bert.tasks.run.model_card import write_card, write_curve
+from keras_bert.tasks.run.model_card import write_card
 from keras_bert.tasks.run.settings import FinetuneSettings
 from keras_bert.training.metrics_log import MetricsFiles
 from keras_bert.weights import google, hugging_face, keras_hub, our_folder
@@ -70,7 +70,6 @@ WRITERS = {
     "state": ("write", "epoch-1.npz", state_of_an_epoch),
     "records": ("add to", "metrics.jsonl", records),
     "export": ("write", "out", version),
-    "picture": ("write", "curve.png", lambda path: write_curve(path, METRICS)),
     "card": ("write", "README.md", lambda path: write_card(path, SETTINGS, METRICS)),
 }
 

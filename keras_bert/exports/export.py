@@ -106,7 +106,7 @@ def _parts(
     """For each part a function that makes the object to save and its signatures: one part at a time saves memory."""
     preprocessor = getattr(model, "bert", model).preprocessor
     tokenizer = mask_tokenizer(preprocessor) if isinstance(model, Pretrainer) else preprocessor
-    reading = (model.long, model.first_text_limit(seq_length))
+    reading = (model.long, model.max_question_length)
     parts = {"preprocess": lambda: preprocess(preprocessor, seq_length, tokenizer, *reading)}
     if isinstance(model, Task):
         return parts | {"text": lambda: answers_to_texts(model, seq_length, vocab_file, attention)}

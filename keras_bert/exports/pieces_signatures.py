@@ -11,6 +11,7 @@ from keras_bert.text.preprocessor import Preprocessor
 from keras_bert.text.row_ids import row_ids
 from keras_bert.text.tensors import in_graph, tf
 from keras_bert.text.vocabulary import Vocabulary
+from keras_bert.text.windows import question_limit
 
 
 def pieces_signatures(
@@ -18,7 +19,7 @@ def pieces_signatures(
     tokenizer: Any,
     seq_length: int,
     long: str = "truncate",
-    first_text_limit: int | None = None,
+    max_question_length: int | None = None,
 ) -> dict[str, Signature]:
     """`pieces` for a text, `pieces_pair` for two: columns [B, P] with their pieces, without [CLS] and [SEP].
 
@@ -28,7 +29,7 @@ def pieces_signatures(
     `total` [B] counts all.
 
     tokenizer: has the method `tokenize_with_offsets`. long: how the model reads a long text; see `TextClassifier`.
-    first_text_limit: the most pieces of the first of two texts.
+    max_question_length: the most pieces of the first of two texts.
     """
     names = piece_names(preprocessor.vocabulary)
     packer = replace(preprocessor.packer, head_tail=long == "head-tail")
@@ -37,8 +38,8 @@ def pieces_signatures(
         found = [[part.merge_dims(1, 2) for part in tokenizer.tokenize_with_offsets(text)] for text in texts]
         lengths = tf.stack([tf.cast(ids.row_lengths(), tf.int32) for ids, *_ in found], axis=1)  # [B, K]
         kept = lengths if long == "windows" else kept_lengths(lengths, seq_length - len(texts) - 1, packer.truncation)
-        if first_text_limit is not None and len(texts) == 2:
-            kept = tf.minimum(kept, tf.constant([first_text_limit, tf.int32.max]))
+        if max_question_length is not None and len(texts) == 2:
+            kept = tf.minimum(kept, tf.constant([question_limit(max_question_length, seq_length), tf.int32.max]))
         columns = []
         for number, (text, parts) in enumerate(zip(texts, found, strict=True)):
             ids, start, end = (part[:, : 2 * seq_length] for part in parts)  # each [B, (pieces)]

@@ -27,12 +27,12 @@ def preprocess(
     seq_length: int,
     tokenizer: Any = None,
     long: str = "truncate",
-    first_text_limit: int | None = None,
+    max_question_length: int | None = None,
 ) -> tuple[Any, dict[str, Any]]:
     """The object to save and its signatures; `seq_length` is the default of its callables.
 
     tokenizer: for the signatures of pieces, if it is not the preprocessor's own. long: how the model reads a long text.
-    first_text_limit: the most pieces of the first of two texts.
+    max_question_length: the most pieces of the first of two texts.
     """
     packer = replace(preprocessor.packer, max_length=max(seq_length, preprocessor.packer.max_length))
 
@@ -83,7 +83,7 @@ def preprocess(
         call.get_concrete_function(texts, training=mode)
 
     signatures = preprocess_signatures(
-        preprocessor, seq_length, tokenizer or preprocessor, packed, long=long, first_text_limit=first_text_limit
+        preprocessor, seq_length, tokenizer or preprocessor, packed, long=long, max_question_length=max_question_length
     )
     special = trackable(get_special_tokens_dict)
     root = trackable(call)
@@ -103,11 +103,11 @@ def preprocess_signatures(
     packed: Callable[..., Any] | None = None,
     *,
     long: str = "truncate",
-    first_text_limit: int | None = None,
+    max_question_length: int | None = None,
 ) -> dict[str, Signature]:
     """The signatures of the part. packed: from columns of texts to the encoder's inputs, if it traces shapes.
 
-    long: how the model reads a long text. first_text_limit: the most pieces of the first of two texts.
+    long: how the model reads a long text. max_question_length: the most pieces of the first of two texts.
     """
 
     def pack(*columns: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -120,7 +120,7 @@ def preprocess_signatures(
     return {
         "serving_default": Signature(lambda text: packed(tf.reshape(text, [-1])), any_rank),
         "pair": Signature(lambda text, text_pair: packed(text, text_pair), strings("text", "text_pair")),
-        **pieces_signatures(preprocessor, tokenizer, seq_length, long, first_text_limit),
+        **pieces_signatures(preprocessor, tokenizer, seq_length, long, max_question_length),
     }
 
 

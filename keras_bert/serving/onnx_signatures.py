@@ -55,7 +55,7 @@ class OnnxExport:
             text = signatures_of(model, run, seq_length, lambda head: next(heads))
             preprocessor = getattr(model, "bert", model).preprocessor
             tokenizer = mask_tokenizer(preprocessor) if isinstance(model, Pretrainer) else preprocessor
-            reading: Any = {"long": model.long, "first_text_limit": model.first_text_limit(seq_length)}
+            reading: Any = {"long": model.long, "max_question_length": model.max_question_length}
             preprocess = preprocess_signatures(preprocessor, seq_length, tokenizer, **reading)
             asked = {"text": text, "preprocess": preprocess}
             self.signatures = {

@@ -26,6 +26,7 @@ from keras_bert.tasks.signature import Logits, Signature, strings
 from keras_bert.tasks.task import Task
 from keras_bert.tasks.value_columns import weights
 from keras_bert.text.tensors import tf
+from keras_bert.text.windows import question_limit
 
 logger = logging.getLogger("keras_bert")
 
@@ -86,6 +87,7 @@ class QuestionAnswerer(Task):
 
     command: str = "answer"
     long: str = "windows"
+    max_question_length: int = 64
     formats: tuple[str, ...] = ("squad", "korquad")
     reading_fields: tuple[str, ...] = ("format",)
     usage: str = 'task.answer("a question", "a context")'
@@ -207,12 +209,8 @@ class QuestionAnswerer(Task):
             contexts,
             seq_length=seq_length,
             stride=max(1, seq_length // 3) if self.stride is None else self.stride,
-            max_question_length=self.first_text_limit(seq_length),
+            max_question_length=question_limit(self.max_question_length, seq_length),
         )
-
-    def first_text_limit(self, seq_length: int) -> int:
-        """The most pieces of a question."""
-        return min(self.max_question_length, seq_length // 2)
 
     # === Answers ===
 
@@ -280,7 +278,7 @@ class QuestionAnswerer(Task):
         `truncated`: the question was truncated. A context never is: it is read in as many windows as it takes.
         The signature `answers` has the same for the best five, [B, 5], of which `count` [B] are answers.
         """
-        room = self.first_text_limit(seq_length)
+        room = question_limit(self.max_question_length, seq_length)
 
         def answers(question: tf.Tensor, context: tf.Tensor, top_k: int) -> dict[str, tf.Tensor]:
             windows = self._read(question, context, seq_length)

@@ -9,6 +9,11 @@ from keras_bert.text.tensors import tf
 OVERLAP = 4  # one piece in so many is in two windows of a text
 
 
+def question_limit(max_question_length: int, seq_length: int) -> int:
+    """The most pieces of a question, which never fills more than half of a row."""
+    return min(max_question_length, seq_length // 2)
+
+
 def windows(
     packer: Packer,
     question: "tf.RaggedTensor",

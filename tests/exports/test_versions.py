@@ -110,7 +110,7 @@ def _killed(directory, version, overwrite, name, number):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("name", "number"), [("_put_all", 1), ("_swap", 2), ("_swap", 3), ("rmtree", 1)])
+@pytest.mark.parametrize(("name", "number"), [("_put_all", 1), ("swap", 2), ("swap", 3), ("rmtree", 1)])
 def test_a_killed_export(tmp_path, name, number):
     """The same export succeeds, the next one removes what it left, and versions that exist are not touched."""
     _write(tmp_path, 1, content="old")

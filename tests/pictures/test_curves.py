@@ -5,6 +5,7 @@ import json
 import numpy as np
 
 from keras_bert.pictures import draw_curves, positions
+from keras_bert.pictures.curves import only_a_picture
 from keras_bert.pretraining.run import run_directory
 from tests.pictures import small
 
@@ -40,3 +41,10 @@ def test_pretraining(tmp_path, monkeypatch):
 def test_positions(tmp_path):
     positions(small.bert(), tmp_path / "positions.png")
     assert (tmp_path / "positions.png").read_bytes()[:8] == PNG
+
+
+def test_a_picture_that_fails_is_only_logged(tmp_path, caplog):
+    with only_a_picture(tmp_path / "curve.png"):
+        raise OSError("no space")
+    assert "Could not draw" in caplog.text
+    assert "Received: OSError: no space" in caplog.text

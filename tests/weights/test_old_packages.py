@@ -7,6 +7,7 @@ import h5py
 import numpy as np
 import pytest
 
+import keras_bert
 from keras_bert.weights import weights_h5
 from keras_bert.weights.load import read
 from tests.weights import small
@@ -84,4 +85,16 @@ def test_two_encoders_in_one_file_are_refused(fixture, file, tmp_path):
         for name, entry in arrays.items():
             both[name] = 3 * entry.read()
     with pytest.raises(ValueError, match=r"two different weights named .* more than one BERT"):
-        read(path)
+        keras_bert.load(path)
+
+
+def test_heads_of_one_name_are_left_out(tmp_path):
+    """Layers around BERT are not read, so a name that they have twice is no reason to refuse the file."""
+    folder, _ = unpacked("bert_for_tf2_0_14_9")
+    shutil.copytree(folder / "encoder", tmp_path / "two")
+    path = tmp_path / "two" / "weights.h5"
+    with h5py.File(path, "a") as file:
+        for number, head in enumerate(("intent", "domain")):
+            file[f"{head}/out/kernel:0"] = np.full((4, 2), number, "float32")
+    assert any("out/kernel" in name for name in read(path).left_out)
+    keras_bert.load(path)
