@@ -20,13 +20,13 @@ def write_vectors(file: Path, vectors: Any, texts: list[str]) -> None:
 
 
 def is_of(file: Path, texts: list[str], corpus: Path) -> bool:
-    """Whether the vectors are of these texts; for a file that something else wrote, whether it is newer than them."""
+    """Whether the vectors are of these texts, or else written by something else, after the texts."""
     from keras_bert.storage import read_json
 
     known = read_json(beside(file))
-    if known.get("file") == _state(file):
-        return known["sha256_of_texts"] == _digest(texts)
-    return file.stat().st_mtime >= corpus.stat().st_mtime
+    if known.get("sha256_of_texts") == _digest(texts):
+        return True
+    return known.get("file") != _state(file) and file.stat().st_mtime >= corpus.stat().st_mtime
 
 
 def _state(file: Path) -> list[int]:

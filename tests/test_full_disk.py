@@ -13,7 +13,7 @@ from keras_bert.exports.new_version import new_version
 from keras_bert.storage import new_folder
 from keras_bert.tasks.readers import Rows
 from keras_bert.tasks.run.best_epoch import BestEpoch
-from keras_bert.tasks.run.model_card import write_card
+from keras_bert.tasks.run.model_card import write_card, write_curve
 from keras_bert.tasks.run.settings import FinetuneSettings
 from keras_bert.training.metrics_log import MetricsFiles
 from keras_bert.weights import google, hugging_face, keras_hub, our_folder
@@ -93,6 +93,17 @@ def test_a_full_disk(tmp_path, writer):
     assert re.search(message, said)
     assert number in (None, errno.EFBIG)
     assert not [path for path in tmp_path.rglob("*") if path.name.endswith(".partial")]
+
+
+def attempt_picture(folder):
+    with full():
+        write_curve(folder / "curve.png", METRICS)
+    return os.listdir(folder)
+
+
+def test_a_picture_on_a_full_disk(tmp_path):
+    """It is no error, and leaves nothing."""
+    assert fork(attempt_picture, tmp_path) == []
 
 
 def attempt_again(folder):

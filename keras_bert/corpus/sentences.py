@@ -109,7 +109,7 @@ def _without_links(line: str) -> str:
         if line[place : place + 1] == "(":
             if (end := line.find(")", place)) < 0:
                 break  # and nothing after it is a link
-            picture = line[:opens].endswith("!") and opens > done
+            picture = opens > done and line[opens - 1] == "!"
             parts += line[done : opens - picture], "" if picture else line[opens + 1 : closes]
             done = place = end + 1
     return "".join((*parts, line[done:]))

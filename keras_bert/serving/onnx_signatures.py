@@ -81,11 +81,11 @@ def run_writer(folder: Path, output: str, int8: bool) -> None:
     done = subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     if done.returncode:
         error = Path(output, ERROR)
+        if error.exists():
+            raise ValueError(error.read_text(encoding="utf-8"))
+        said = (done.stderr.strip().splitlines() or ["no message"])[-1]
         raise ValueError(
-            error.read_text(encoding="utf-8")
-            if error.exists()
-            else f"{folder} could not be converted. Leave --engine out. Received: exit code {done.returncode}, "
-            f"{done.stderr.strip().rpartition(chr(10))[2] or 'no message'}"
+            f"{folder} could not be converted. Leave --engine out. Received: exit code {done.returncode}, {said}"
         )
 
 

@@ -146,11 +146,13 @@ def sizes(encoder: Table, variables: Variables, package: str) -> dict[str, Any]:
 
 
 def add(stored: dict[str, Stored], name: str, entry: Stored, source: Any) -> None:
-    """Add an array. Keras writes one again for each layer that uses it; if another one has its name, it can't be read.
+    """Add an array. Keras writes an array again for each layer that uses it. Two arrays of one name cannot be read.
 
-    Layers around BERT can have a name twice, and are not read.
+    That matters only for those of BERT: layers around it are not read, and may have the same name.
     """
     other = stored.setdefault(name, entry)
+    if other is entry or isinstance(other, _Ambiguous):
+        return
 
     def refuse() -> NoReturn:
         raise ValueError(
@@ -160,8 +162,12 @@ def add(stored: dict[str, Stored], name: str, entry: Stored, source: Any) -> Non
 
     if other.shape != entry.shape:
         refuse()
-    if other is not entry and not _equal(other.read(), entry.read()):
-        stored[name] = Stored(entry.shape, refuse)
+    if not _equal(other.read(), entry.read()):
+        stored[name] = _Ambiguous(entry.shape, refuse)
+
+
+class _Ambiguous(Stored):
+    """What stands for two arrays of one name: reading it is an error."""
 
 
 def _equal(x: np.ndarray, y: np.ndarray) -> bool:

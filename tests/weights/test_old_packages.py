@@ -94,7 +94,7 @@ def test_heads_of_one_name_are_left_out(tmp_path):
     shutil.copytree(folder / "encoder", tmp_path / "two")
     path = tmp_path / "two" / "weights.h5"
     with h5py.File(path, "a") as file:
-        for number, head in enumerate(("intent", "domain")):
+        for number, head in enumerate(("intent", "domain", "tone")):
             file[f"{head}/out/kernel:0"] = np.full((4, 2), number, "float32")
     assert any("out/kernel" in name for name in read(path).left_out)
     keras_bert.load(path)
