@@ -16,7 +16,7 @@ PARTS = ("preprocess", "encoder", "text")  # the folders of one export, each wit
 
 # Beside them, the folder of a version that is being written, and its name while the parts of a version that did not
 # exist are placed. A process holds a lock on it. The names are not numbers, so TF Serving ignores them.
-WRITING, _PLACING = ".partial-", ".placing-"
+_WRITING, _PLACING = ".partial-", ".placing-"
 
 
 def served_name(export: str, part: str) -> str:
@@ -50,23 +50,34 @@ def new_version(
             _upload(Path(temporary), places)
         finish()
         return
-    made = Path(directory, WRITING + str(version))
     placing = Path(directory, _PLACING + str(version))
-    remove_dead(Path(directory))
-    with new_parents(made), locked_folder(made):
-        if any(made.iterdir()):  # it is of a process that ended just now, or the file system has no locks
-            raise in_use_error(made)
+    with folder_to_write(Path(directory), version) as made:
+        if placing.exists():
+            raise in_use_error(placing)
+        check_free(version, places.values(), overwrite)
+        with errors_about("write", directory, str(made)):
+            yield made
         try:
-            if placing.exists():
-                raise in_use_error(placing)
-            check_free(version, places.values(), overwrite)
-            with errors_about("write", directory, str(made)):
-                yield made
             if not any(map(exists, places.values())):
                 made = made.rename(placing)
             _put_all([(made / part / str(version), Path(place)) for part, place in places.items()], finish)
         finally:
             shutil.rmtree(made)
+
+
+@contextmanager
+def folder_to_write(directory: Path, version: int) -> Iterator[Path]:
+    """An empty folder beside the versions, for this process only. It is removed at the end, unless it is gone."""
+    made = directory / f"{_WRITING}{version}"
+    _remove_dead(directory)
+    with new_parents(made), locked_folder(made):
+        if any(made.iterdir()):  # it is of a process that ended just now, or the file system has no locks
+            raise in_use_error(made)
+        try:
+            yield made
+        finally:
+            if made.exists():
+                shutil.rmtree(made)
 
 
 def check_version(version: Any) -> None:
@@ -86,9 +97,9 @@ def check_free(version: int, places: Iterable[str | os.PathLike], overwrite: boo
         )
 
 
-def remove_dead(directory: Path) -> None:
+def _remove_dead(directory: Path) -> None:
     """Remove what killed exports left, and the parts of a version whose export was killed while it placed them."""
-    for name in (WRITING, _PLACING):
+    for name in (_WRITING, _PLACING):
         for made in directory.glob(f"{name}*/"):
             with suppress(RuntimeError, OSError), locked_folder(made, make=False):
                 version = made.name.removeprefix(name)

@@ -1,15 +1,14 @@
 """`write_runtime_folder`: a model for ONNX or LiteRT runtimes, from packed ids to logits or vectors."""
 
 import os
-import shutil
 from pathlib import Path
 from typing import Any
 
 from keras_bert import kernels
-from keras_bert.exports.new_version import WRITING, check_free, check_version, remove_dead, swap
+from keras_bert.exports.new_version import check_free, check_version, folder_to_write, swap
 from keras_bert.lazy import tf
 from keras_bert.onnx_graph.convert import plain_model, to_onnx
-from keras_bert.storage import errors_about, in_use_error, locked_folder, new_parents
+from keras_bert.storage import errors_about
 from keras_bert.weights.our_export import EXTRA, write_settings
 from keras_bert.weights.tokenizer_files import VOCABULARY
 
@@ -35,23 +34,16 @@ def write_runtime_folder(
         raise ValueError(f'`dtype` of {format} files must be "float32" or "int8". Received: dtype={dtype!r}')
     check_version(version)
     folder = Path(directory) / format / str(version)
-    writing = folder.with_name(f"{WRITING}{version}")
-    remove_dead(folder.parent)
-    with new_parents(writing), locked_folder(writing):
-        if any(writing.iterdir()):  # it is of a process that ended just now, or the file system has no locks
-            raise in_use_error(writing)
-        try:
-            check_free(version, [folder], overwrite)
-            made = writing / "made"
-            with errors_about("write", os.fspath(directory), str(made)):
-                made.mkdir()
-                write_settings(model, made / EXTRA)
-                getattr(model, "bert", model).preprocessor.vocabulary.save(made / VOCABULARY)
-                write = {"onnx": _write_onnx, "litert": _write_litert}[format]
-                write(model, made / FILES[format], int8=dtype == "int8")
-            swap(made, folder)
-        finally:
-            shutil.rmtree(writing)
+    with folder_to_write(folder.parent, version) as writing:
+        check_free(version, [folder], overwrite)
+        made = writing / "made"
+        with errors_about("write", os.fspath(directory), str(made)):
+            made.mkdir()
+            write_settings(model, made / EXTRA)
+            getattr(model, "bert", model).preprocessor.vocabulary.save(made / VOCABULARY)
+            write = {"onnx": _write_onnx, "litert": _write_litert}[format]
+            write(model, made / FILES[format], int8=dtype == "int8")
+        swap(made, folder)
     return folder
 
 
