@@ -1,5 +1,7 @@
 """`keras-bert export`: a model as SavedModels, with the files that serve them."""
 
+import logging
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -81,12 +83,23 @@ def export(
         attention=attention,
         calibrate=texts,
         force=force,
-        serving=name,
+        serving=name if _has_serving_api() else None,
         source=source,
         metrics=_metrics(source),
         finish=lambda: write_kit(directory, name),  # last, since with it TF Serving sees the version in a bucket
     )
     typer.echo(f"{directory}\t{type(model).__name__}\tversion {version}")
+
+
+def _has_serving_api() -> bool:
+    """Whether the requests that warm up TF Serving can be written. An export answers without them too."""
+    if find_spec("tensorflow_serving") is not None:
+        return True
+    logging.getLogger("keras_bert").warning(
+        "The export has no requests that warm up TF Serving, because tensorflow-serving-api is not installed. To get "
+        "them, run: pip install 'keras3-bert[serving]'. Then export again with --overwrite."
+    )
+    return False
 
 
 def _calibration_texts(file: Path | None, force: bool, dtype: str | None, format: str) -> list[str] | None:

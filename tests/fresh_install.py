@@ -41,6 +41,10 @@ def main() -> None:
             [sys.executable, "-c", serve, f"{folder}/text/1", *texts], check=True, capture_output=True, text=True
         )
         assert served.stdout.split() == labels, served.stdout
+        task.save(f"{folder}/task.keras")
+        command = [environment / "bin" / "keras-bert", "export", f"{folder}/task.keras", "--name", "again"]
+        made = subprocess.run([*command, "--output", folder], check=True, capture_output=True, text=True)
+        assert "keras3-bert[serving]" in made.stderr, made.stderr
 
     for word, expected in (("--help", "finetune"), ("models", "klue/bert-base")):
         command = [environment / "bin" / "keras-bert", word]

@@ -17,7 +17,7 @@ from keras_bert.exports.new_version import check_version, new_version, served_na
 from keras_bert.exports.preprocess_part import preprocess
 from keras_bert.exports.text_part import answers_to_texts, vectors_of_texts
 from keras_bert.exports.warm_up import write_warm_up
-from keras_bert.installation import need_tensorflow
+from keras_bert.installation import need, need_tensorflow
 from keras_bert.int8_copy import int8_copy
 from keras_bert.layers.int8_dense import Int8Dense
 from keras_bert.lazy import tf
@@ -73,6 +73,8 @@ def export(
     TensorShape([1, 128])
     """
     need_tensorflow("`keras_bert.export`", "tensorflow_text")
+    if serving is not None:
+        need("tensorflow_serving", "`export` with `serving`", "serving")
     bert = _check(model, directory, version, dtype)
     if (calibrate is not None or force) and dtype != "int8":
         raise ValueError(f'`calibrate` and `force` are for dtype="int8". Received: dtype={dtype!r}')

@@ -124,8 +124,8 @@ def _array(name: str, values: Any, spec: Any) -> np.ndarray:
     wanted = (None,) if spec.shape.rank is None else tuple(spec.shape)
     shape = _collect(name, values, read, flat, len(wanted))
     if any(a is not None and a != b for a, b in zip(wanted, shape, strict=True)):
-        shown = ", ".join("any" if size is None else str(size) for size in wanted)
-        raise BadRequest(f"`{name}` must be of shape [{shown}]. Received: {list(shape)}")
+        shown = ", ".join("*" if size is None else str(size) for size in wanted)
+        raise BadRequest(f"`{name}` must be of shape [{shown}], where * is any size. Received: shape {list(shape)}")
     return np.array(flat, dtype).reshape(shape)
 
 

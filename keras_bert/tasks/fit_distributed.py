@@ -69,7 +69,7 @@ def fit(
             if (bad := means.pop("first_bad")) >= 0:
                 bad -= (epoch - initial_epoch) * steps
                 raise FloatingPointError(
-                    f"The loss or its gradient is not a finite number in step {bad} of epoch {epoch}. Lower the "
+                    f"The loss or its gradient is not a finite number in step {bad + 1} of epoch {epoch + 1}. Lower the "
                     f"learning rate. Received: {means}"
                 )
             del means["tokens"], means["gradient_norm"]

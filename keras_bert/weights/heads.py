@@ -50,7 +50,7 @@ def assign_head(task: Any, checkpoint: Checkpoint) -> None:
                     )
                 raise ValueError(
                     f"The head {head!r} of {checkpoint.source} has {stored.shape[-1]} outputs, such as labels, and the "
-                    f"new task has {ours[name][0].shape[-1]}. Pass as many `labels` to `load`, or leave `labels` out. "
+                    f"new task has {ours[name][0].shape[-1]}. Pass {stored.shape[-1]} `labels` to `load`, or leave `labels` out. "
                     "To train a new head, build the task on keras_bert.load(source). Received: "
                     f"{name} of shape {stored.shape} in the file, {tuple(ours[name][0].shape)} in the task"
                 )

@@ -4,15 +4,18 @@ import hashlib
 import json
 import resource
 import shutil
+import sys
 
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
+from typer.testing import CliRunner
 
 import keras_bert
 from keras_bert.exports.manifest import facts_of
+from keras_bert_cli import app
 from tests.exports.conftest import PARTS, SEQ_LENGTH
 from tests.subprocesses import python
 
@@ -183,3 +186,19 @@ def test_other_backends(little, tmp_path, monkeypatch):
     monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
     with pytest.raises(RuntimeError, match=r"KERAS_BACKEND=tensorflow.*Received: backend 'jax'"):
         keras_bert.export(little, tmp_path)
+
+
+def test_without_the_api_of_tf_serving(tmp_path, bert, monkeypatch, caplog):
+    """The command exports without the requests that warm up TF Serving, and says so; `serving` in Python needs them."""
+    bert.save(tmp_path / "model.keras")
+    monkeypatch.setitem(sys.modules, "tensorflow_serving", None)
+    monkeypatch.setattr("keras_bert_cli.export.find_spec", lambda name: None)
+    command = ["export", str(tmp_path / "model.keras"), "--name", "film", "--output", str(tmp_path)]
+    CliRunner().invoke(app, command, catch_exceptions=False)
+    assert "pip install 'keras3-bert[serving]'" in caplog.text
+    assert (tmp_path / "film" / "serving" / "models.config").is_file()
+    assert not list(tmp_path.rglob("tf_serving_warmup_requests"))
+    assert keras_bert.load(tmp_path / "film").config == bert.config
+    with pytest.raises(ImportError, match="`export` with `serving` needs the package tensorflow_serving"):
+        keras_bert.export(bert, tmp_path / "more", serving="film")
+    assert not (tmp_path / "more").exists()

@@ -125,7 +125,10 @@ def finish(directory: str, origin: dict[str, Any]) -> list[Shard]:
     if settings["nsp"] and written.documents == 1:
         raise ValueError(ONE_DOCUMENT)
     if not written.examples:
-        raise ValueError(f"The corpus has no text for an example. Add text. Received: {written.documents} documents")
+        raise ValueError(
+            "The corpus has too little text to make an example of it. Add text. "
+            f"Received: {written.documents} documents"
+        )
     if written.random_share is not None and not 0.2 < written.random_share < 0.8:
         logger.warning(
             "In %.0f %% of the pairs the second segment is random, but it should be random in half of the pairs. A "
