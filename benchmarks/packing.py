@@ -29,7 +29,7 @@ from rich.table import Table
 import keras_bert
 from keras_bert.model import Model
 from keras_bert.tasks import labelled_rows
-from keras_bert.text.shared_rows import NAME, SharedRows
+from keras_bert.text.shared_rows import SHARED_ROWS, SharedRows
 
 BATCH, LENGTH, MEAN = 32, 128, 30  # of which 28 are left when texts are cut to 128
 VOCABULARIES = {"sst2": None, "nsmc": "vocab/kcbert-30000.txt", "klue-ner": "vocab/kcbert-30000.txt"}
@@ -82,7 +82,7 @@ def ragged() -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
     """A batch with padding, and the same with shared rows."""
     x = batch(BATCH, LENGTH, MEAN)
     lengths = x["input_mask"].sum(1)
-    return x, {**x, NAME: SharedRows.of([lengths]).sources(lengths, LENGTH)}
+    return x, {**x, SHARED_ROWS: SharedRows.of([lengths]).sources(lengths, LENGTH)}
 
 
 def encoder() -> tuple[Callable[[], Any], ...]:
@@ -119,9 +119,9 @@ def shares(name: str) -> tuple[str, ...]:
         batches = examples.shuffled(BATCH, seed=0, epoch=number)
         for index in range(len(batches)):
             x, _, _ = batches[index]
-            positions += x[NAME].size
+            positions += x[SHARED_ROWS].size
             real += int(x["input_mask"].sum())
-            shapes.add((x["input_mask"].shape, x[NAME].shape))
+            shapes.add((x["input_mask"].shape, x[SHARED_ROWS].shape))
     return str(len(examples)), f"{real / positions:.1%}", str(len(shapes))
 
 

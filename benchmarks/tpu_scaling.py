@@ -154,7 +154,7 @@ def jax_finetuning(bert: Any, case: Case) -> Compiled:
 
     from keras_bert.tasks.finetune_recipe import FinetuneRecipe
     from keras_bert.tasks.text_classifier import TextClassifier
-    from keras_bert.text.shared_rows import NAME
+    from keras_bert.text.shared_rows import SHARED_ROWS
 
     mesh = Mesh(np.array(v5e(1)), ("batch",))
     model = TextClassifier(bert, labels=("0", "1"))
@@ -163,7 +163,7 @@ def jax_finetuning(bert: Any, case: Case) -> Compiled:
     texts = TEXTS * case.rows
     x = {name: array((texts, case.length), "int32", mesh) for name in bert.input}
     batch = (
-        {**x, NAME: array((case.rows, case.length), "int32", mesh)},
+        {**x, SHARED_ROWS: array((case.rows, case.length), "int32", mesh)},
         *(array((texts,), dtype, mesh) for dtype in ("int32", "float32")),
     )
     variables = model.trainable_variables, model.non_trainable_variables, model.optimizer.variables

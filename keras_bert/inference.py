@@ -12,7 +12,7 @@ from keras_bert.layers.int8_dense import refuse_int8
 from keras_bert.model import Model, with_dtype
 from keras_bert.onnx_graph.convert import plain_model
 from keras_bert.onnx_graph.onnx_runner import OnnxRunners
-from keras_bert.runner import Runners, engine
+from keras_bert.runner import Runners, asked_runners
 from keras_bert.tasks.task import Task
 
 ENGINES = ("auto", "tensorflow", "onnxruntime")
@@ -99,11 +99,11 @@ class Inference:
 
     @contextmanager
     def _running(self) -> Iterator[None]:
-        token = engine.set(self.runners)
+        token = asked_runners.set(self.runners)
         try:
             yield
         finally:
-            engine.reset(token)
+            asked_runners.reset(token)
 
 
 def _chosen(model: Any, engine: str, dtype: str) -> str:

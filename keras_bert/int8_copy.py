@@ -52,10 +52,10 @@ def int8_copy(model: Any, texts: Iterable[str] | None = None, *, force: bool = F
     # In the order of the layers, since Keras gives new names to those that a task does not name.
     for layer, weights in zip(layers_of(copy).values(), plain, strict=True):
         if isinstance(layer, Int8Dense):
-            layer.set_from(weights["kernel"][1](), weights["bias"][1](), largest[layer.name])
+            layer.set_from(weights["kernel"].read(), weights["bias"].read(), largest[layer.name])
         else:
             for name, (variable, _) in weights_of(layer).items():
-                variable.assign(ops.cast(weights[name][1](), variable.dtype))
+                variable.assign(ops.cast(weights[name].read(), variable.dtype))
     # On random pieces too, since texts for calibration can be unlike those that the model will get.
     change = _change(bert, getattr(copy, "bert", copy), random if texts is None else [*batches, *random])
     if not (change.mean >= _LEAST_COSINE or force):

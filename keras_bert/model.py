@@ -16,10 +16,10 @@ from keras_bert.layers.dense import blank_weights
 from keras_bert.layers.int8_dense import refuse_int8
 from keras_bert.named_weights import by_layer
 from keras_bert.policy import check_trainable
-from keras_bert.runner import Runners, engine
+from keras_bert.runner import Runners, asked_runners
 from keras_bert.saving import changed_layers, restore_layers
 from keras_bert.storage import errors_about, is_remote, new_keras_file
-from keras_bert.text.shared_rows import NAME
+from keras_bert.text.shared_rows import SHARED_ROWS
 
 
 class Model(keras.Model):
@@ -35,10 +35,10 @@ class Model(keras.Model):
     max_question_length: int | None = None
 
     def call(self, inputs: Any, training: bool | None = None, mask: Any = None, **kwargs: Any) -> Any:
-        if not (isinstance(inputs, dict) and NAME in inputs):
+        if not (isinstance(inputs, dict) and SHARED_ROWS in inputs):
             return super().call(inputs, training=training, mask=mask, **kwargs)
         inputs = dict(inputs)
-        with kernels.sharing_rows(inputs.pop(NAME)):
+        with kernels.sharing_rows(inputs.pop(SHARED_ROWS)):
             return super().call(inputs, training=training, **kwargs)
 
     @property
@@ -47,7 +47,7 @@ class Model(keras.Model):
 
         Those of another engine, while `keras_bert.inference` asks the model.
         """
-        return engine.get() or self.own_runners
+        return asked_runners.get() or self.own_runners
 
     @cached_property
     def own_runners(self) -> Runners:

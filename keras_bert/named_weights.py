@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from itertools import chain, count
-from typing import Any
+from typing import Any, NamedTuple
 
 import keras
 import numpy as np
@@ -11,19 +11,26 @@ from keras import ops
 from keras_bert.layers.int8_dense import refuse_int8
 
 
+class Weight(NamedTuple):
+    """A variable, and what reads it in float32; a kernel with LoRA is read as the sum with its change."""
+
+    variable: Any
+    read: Callable[[], np.ndarray]
+
+
 def by_layer(model: Any) -> dict[str, dict[str, Any]]:
     """The variables of a `Bert` or a model over one, by layer and name, random generators' states included."""
     return {name: _by_name(layer.variables) for name, layer in layers_of(model).items() if layer.variables}
 
 
-def named_weights(model: Any) -> dict[str, tuple[Any, Callable[[], np.ndarray]]]:
-    """Each plain weight and what reads it, by "layer/weight"; a kernel with LoRA is read as the sum with its change."""
+def named_weights(model: Any) -> dict[str, Weight]:
+    """Each plain weight by "layer/weight"."""
     layers = layers_of(model)
     return {f"{name}/{weight}": found for name, layer in layers.items() for weight, found in weights_of(layer).items()}
 
 
-def weights_of(layer: Any) -> dict[str, tuple[Any, Callable[[], np.ndarray]]]:
-    """The same of one layer, by "weight"."""
+def weights_of(layer: Any) -> dict[str, Weight]:
+    """The plain weights of one layer, by "weight"."""
     refuse_int8([layer])
     if mode := getattr(layer, "quantization_mode", None):
         raise ValueError(
@@ -32,7 +39,7 @@ def weights_of(layer: Any) -> dict[str, tuple[Any, Callable[[], np.ndarray]]]:
             f"keras.models.load_model(path). Received: the layer {layer.name} in {mode}"
         )
     return {
-        weight: (variable, _reader(layer, variable))
+        weight: Weight(variable, _reader(layer, variable))
         for weight, variable in _by_name(layer.weights).items()
         if not weight.startswith("lora_kernel")
     }

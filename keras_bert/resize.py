@@ -91,14 +91,14 @@ def resize(
     # Where the weights of a layer of a kept block are from.
     names = {new.name: old.name for pair in blocks for new, old in zip(*pair, strict=True)}
     rng = np.random.default_rng(seed)
-    for name, (variable, _) in named_weights(resized).items():
+    for name, new_weight in named_weights(resized).items():
         layer, _, weight = name.partition("/")
-        x = weights[f"{names.get(layer, layer)}/{weight}"][1]()
+        x = weights[f"{names.get(layer, layer)}/{weight}"].read()
         if name in rows:
             x = _rows(x, np.array(rows[name]), bert.config.initializer_range, rng)
             what = "pieces" if name.startswith("word") else "positions"
             logger.info("%d of %d %s are new; their vectors are drawn at random.", rows[name].count(-1), len(x), what)
-        variable.assign(x)
+        new_weight.variable.assign(x)
     return resized
 
 

@@ -8,9 +8,9 @@ import keras
 import numpy as np
 
 from keras_bert.lazy import tf
-from keras_bert.text.shared_rows import NAME
-from keras_bert.text.tensors import in_graph
-from keras_bert.text.tokenized_rows import TokenizedRows, in_tensors
+from keras_bert.text.shared_rows import SHARED_ROWS
+from keras_bert.text.tensors import uses_tensorflow
+from keras_bert.text.tokenized_rows import TokenizedRows, as_tensors
 
 
 class Runner:
@@ -26,17 +26,16 @@ class Runner:
 
     def __call__(self, rows: TokenizedRows, index: np.ndarray) -> np.ndarray:
         """The model's output for the examples with these indices, in the order of the indices."""
-        if keras.backend.backend() == "tensorflow" and in_graph():
-            segments = [in_tensors(segment).with_row_splits_dtype("int64") for segment in rows.segments]
+        if keras.backend.backend() == "tensorflow" and uses_tensorflow():
+            segments = [as_tensors(segment).with_row_splits_dtype("int64") for segment in rows.segments]
             return self._graph(rows)(segments, index).numpy()
         count = 1 << (len(index) - 1).bit_length()
         filled = np.concatenate([index, np.repeat(index[-1:], count - len(index))])
         shared = rows.shared(filled)
         width = rows.widest if shared else "longest"
-        packed = TokenizedRows.pack(rows, filled, width)  # without what a subclass adds
-        inputs = {name: np.asarray(value) for name, value in packed.items()}
+        inputs = {name: np.asarray(value) for name, value in rows.pack(filled, width).items()}
         if shared:
-            inputs[NAME] = shared.sources(rows.row_lengths[filled].ravel(), rows.widest)
+            inputs[SHARED_ROWS] = shared.sources(rows.row_lengths[filled].ravel(), rows.widest)
         output = self.model.predict_on_batch(inputs)
         return np.asarray(output)[: len(index)]
 
@@ -81,4 +80,4 @@ class Runners:
         return self.made[key]
 
 
-engine: ContextVar[Any] = ContextVar("engine", default=None)  # runners of another engine, while it is asked
+asked_runners: ContextVar[Any] = ContextVar("asked_runners", default=None)  # of another engine, while it is asked

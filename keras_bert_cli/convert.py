@@ -62,17 +62,19 @@ def convert(
         for name, value in lines:
             typer.echo(f"{name}\t{value}")
         if push is not None:
-            typer.echo(f"pushed\t{_push(folder, push, checkpoint, Path(source), language, private)}")
+            typer.echo(f"pushed\t{_push(folder, push, checkpoint, source, language, private)}")
 
 
-def _push(folder: Path, name: str, checkpoint: Any, source: Path, languages: list[str], private: bool) -> str:
+def _push(folder: Path, name: str, checkpoint: Any, source: str, languages: list[str], private: bool) -> str:
     """Upload a converted model, with the scores of the run that it comes from."""
     from keras_bert.storage import read_json
+    from keras_bert.weights import zoo
     from keras_bert.weights.share import model_card, push
 
     scores: dict[str, Any] = {}
-    if (source / "metrics.json").is_file() and (source / "settings.json").is_file():
-        settings = read_json(source / "settings.json")
+    run = zoo.path_of(source)
+    if run and (run / "metrics.json").is_file() and (run / "settings.json").is_file():
+        settings = read_json(run / "settings.json")
         valid = Path(settings["valid"] or settings["train"]).name
-        scores = {"scores": read_json(source / "metrics.json")["valid"], "data": valid}
+        scores = {"scores": read_json(run / "metrics.json")["valid"], "data": valid}
     return push(folder, name, model_card(checkpoint, name, languages=languages, **scores), private=private)

@@ -118,10 +118,11 @@ def _calibration_texts(file: Path | None, force: bool, dtype: str | None, format
 def _metrics(source: str) -> dict[str, Any] | None:
     """The scores of the best epoch, if the source is a finetune run."""
     from keras_bert.storage import read_json
-    from keras_bert.tasks.run.best_epoch import METRICS
+    from keras_bert.tasks.run.best_epoch import METRICS_FILE
     from keras_bert.weights import zoo
 
-    found = {} if zoo.find(source) else read_json(Path(source) / METRICS)
+    run = zoo.path_of(source)
+    found = read_json(run / METRICS_FILE) if run else {}
     return {name: found[name] for name in ("valid", "best_epoch", "chosen_by", "rows") if name in found} or None
 
 

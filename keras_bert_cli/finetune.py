@@ -219,7 +219,7 @@ def finetune(
     given = context.params | {"freeze": -1 if freeze else freeze_blocks}
     paths = {"train": train, "valid": valid, "vocab": vocab, "teacher": teacher}
     given |= {option: path and str(path) for option, path in paths.items()}
-    if teacher and size is None and context.get_parameter_source("model").name == "DEFAULT":  # type: ignore[union-attr]
+    if teacher and size is None and not options.is_given(context, "model"):
         given["model"] = given["teacher"]
     task = TASKS[name]
     is_named = label != "label" and len(text) < 3  # a task without labels for three texts refuses one
@@ -263,10 +263,9 @@ def _check_combination(context: typer.Context) -> None:
         raise typer.BadParameter(
             "Exactly one of --valid and --split is needed. Give a file (--valid) or a share (--split)."
         )
-    is_given = context.get_parameter_source("epochs").name != "DEFAULT"  # type: ignore[union-attr]
-    if given["steps"] is not None and (is_given or given["grid"]):
+    if given["steps"] is not None and (options.is_given(context, "epochs") or given["grid"]):
         raise typer.BadParameter("--steps replaces the number of epochs. Leave out --steps, or --epochs and --grid.")
-    if given["size"] is not None and context.get_parameter_source("model").name != "DEFAULT":  # type: ignore[union-attr]
+    if given["size"] is not None and options.is_given(context, "model"):
         raise typer.BadParameter("--size starts from random weights. Leave out --model, or --size and --vocab.")
     if (given["size"] is None) != (given["vocab"] is None):
         raise typer.BadParameter("--size and --vocab belong together. Give both for random weights, or neither.")

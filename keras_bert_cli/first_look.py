@@ -31,15 +31,11 @@ def first_look(
     is_table: whether the files have columns. labelled: whether the file must have the column of the label.
     """
     with _without_the_package():
-        from keras_bert.tasks.readers.bad_rows import BadRows
         from keras_bert.tasks.readers.reading import Reading
         from keras_bert.tasks.readers.rows import lines
-        from keras_bert.tasks.readers.table import read_table
 
         reading = Reading(**fields_of(Reading, options))
         reading.check_format(command, formats)
-        columns = reading.columns
-        header = reading.header if reading.header is not None else any(isinstance(one, str) for one in columns)
         for path in paths:
             if not path.is_file():
                 raise ValueError(
@@ -49,10 +45,8 @@ def first_look(
             if os.path.getsize(path) > LARGEST:
                 continue
             if is_table:
-                names = {"format", "delimiter", "encoding"}
-                given = {name: value for name, value in reading.table_options.items() if name in names}
-                table = read_table(path, header=header, bad=BadRows(path, reading.skip_bad), **given)
-                for column in columns if labelled else (*reading.text, *reading.others):
+                table = reading.table(path)
+                for column in reading.columns if labelled else (*reading.text, *reading.others):
                     table.column(column)
             elif "encoding" in options:
                 for _ in lines(path, reading.encoding):

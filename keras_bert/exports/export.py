@@ -16,14 +16,13 @@ from keras_bert.exports.manifest import facts_of, int8_facts, write_manifest
 from keras_bert.exports.new_version import check_version, new_version, served_name
 from keras_bert.exports.preprocess_part import preprocess
 from keras_bert.exports.text_part import answers_to_texts, vectors_of_texts
+from keras_bert.exports.text_reader import TextReader
 from keras_bert.exports.warm_up import write_warm_up
 from keras_bert.installation import need, need_tensorflow
 from keras_bert.int8_copy import int8_copy
 from keras_bert.layers.int8_dense import Int8Dense
 from keras_bert.lazy import tf
 from keras_bert.model import with_dtype
-from keras_bert.pretraining.fill_mask import mask_tokenizer
-from keras_bert.pretraining.pretrainer import Pretrainer
 from keras_bert.tasks.task import Task
 from keras_bert.weights.our_export import EXTRA, write_settings
 from keras_bert.weights.tokenizer_files import VOCABULARY
@@ -106,10 +105,7 @@ def _parts(
     model: Any, seq_length: int, vocab_file: Path, attention: bool
 ) -> dict[str, Callable[[], tuple[Any, dict[str, Any]]]]:
     """For each part a function that makes the object to save and its signatures: one part at a time saves memory."""
-    preprocessor = getattr(model, "bert", model).preprocessor
-    tokenizer = mask_tokenizer(preprocessor) if isinstance(model, Pretrainer) else preprocessor
-    reading = (model.long, model.max_question_length)
-    parts = {"preprocess": lambda: preprocess(preprocessor, seq_length, tokenizer, *reading)}
+    parts = {"preprocess": lambda: preprocess(TextReader.of(model, seq_length))}
     if isinstance(model, Task):
         return parts | {"text": lambda: answers_to_texts(model, seq_length, vocab_file, attention)}
     return parts | {

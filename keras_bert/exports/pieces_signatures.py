@@ -1,48 +1,34 @@
 """Signatures that show how texts are split: pieces, their ids and offsets, and which of them the model reads."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from keras_bert.exports.text_reader import TextReader
 from keras_bert.tasks.signature import Signature, strings
-from keras_bert.text.packing import kept_lengths
-from keras_bert.text.preprocessor import Preprocessor
 from keras_bert.text.row_ids import row_ids
-from keras_bert.text.tensors import in_graph, tf
+from keras_bert.text.tensors import tf, uses_tensorflow
 from keras_bert.text.vocabulary import Vocabulary
-from keras_bert.text.windows import question_limit
 
 
-def pieces_signatures(
-    preprocessor: Preprocessor,
-    tokenizer: Any,
-    seq_length: int,
-    long: str = "truncate",
-    max_question_length: int | None = None,
-) -> dict[str, Signature]:
+def pieces_signatures(reader: TextReader) -> dict[str, Signature]:
     """`pieces` for a text, `pieces_pair` for two: columns [B, P] with their pieces, without [CLS] and [SEP].
 
     `text`: 0 or 1. `piece`, `id`. `start`, `end`: characters of the text, `start_byte`, `end_byte`: its bytes. `kept`:
     whether the model reads the piece, of rows of `seq_length`. The first `count` [B] are pieces, the rest is padding.
     Of a text, at most 2 * seq_length pieces are listed, so that a long one does not widen the rows of all others;
     `total` [B] counts all.
-
-    tokenizer: has the method `tokenize_with_offsets`. long: how the model reads a long text; see `TextClassifier`.
-    max_question_length: the most pieces of the first of two texts.
     """
-    names = piece_names(preprocessor.vocabulary)
-    packer = replace(preprocessor.packer, head_tail=long == "head-tail")
+    names = piece_names(reader.preprocessor.vocabulary)
+    tokenizer, packer, most = reader.tokenizer, reader.packer, 2 * reader.seq_length
 
     def pieces(*texts: tf.Tensor) -> dict[str, tf.Tensor]:
         found = [[part.merge_dims(1, 2) for part in tokenizer.tokenize_with_offsets(text)] for text in texts]
         lengths = tf.stack([tf.cast(ids.row_lengths(), tf.int32) for ids, *_ in found], axis=1)  # [B, K]
-        kept = lengths if long == "windows" else kept_lengths(lengths, seq_length - len(texts) - 1, packer.truncation)
-        if max_question_length is not None and len(texts) == 2:
-            kept = tf.minimum(kept, tf.constant([question_limit(max_question_length, seq_length), tf.int32.max]))
+        kept = reader.kept(lengths)  # [B, K]
         columns = []
         for number, (text, parts) in enumerate(zip(texts, found, strict=True)):
-            ids, start, end = (part[:, : 2 * seq_length] for part in parts)  # each [B, (pieces)]
+            ids, start, end = (part[:, :most] for part in parts)  # each [B, (pieces)]
             row = row_ids(ids.row_lengths())
             place = tf.ragged.range(tf.cast(ids.row_lengths(), tf.int32)).values
             byte = _byte_of_character(text, row)
@@ -77,7 +63,7 @@ def piece_names(vocabulary: Vocabulary) -> np.ndarray:
 
 def _byte_of_character(text: "tf.Tensor", row: "tf.Tensor") -> Any:
     """A function from characters of these rows to the bytes where they begin; bytes of invalid UTF-8 count as bytes."""
-    if not in_graph():
+    if not uses_tensorflow():
         places = [_places(one) for one in text]
         firsts = tf.cumsum([len(one) for one in places], exclusive=True)[row]
         flat = np.concatenate([np.zeros(0, "int32"), *places])

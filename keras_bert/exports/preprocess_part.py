@@ -8,10 +8,10 @@ from dataclasses import replace
 from typing import Any
 
 from keras_bert.compat import trackable
-from keras_bert.exports.encoder_part import trace_all
 from keras_bert.exports.pieces_signatures import pieces_signatures
+from keras_bert.exports.saved_functions import saved_functions
+from keras_bert.exports.text_reader import TextReader
 from keras_bert.tasks.signature import Signature, strings
-from keras_bert.text.preprocessor import Preprocessor
 from keras_bert.text.tensors import tf
 
 _SPECIAL = {  # TF-Hub's name, ours
@@ -22,18 +22,9 @@ _SPECIAL = {  # TF-Hub's name, ours
 }
 
 
-def preprocess(
-    preprocessor: Preprocessor,
-    seq_length: int,
-    tokenizer: Any = None,
-    long: str = "truncate",
-    max_question_length: int | None = None,
-) -> tuple[Any, dict[str, Any]]:
-    """The object to save and its signatures; `seq_length` is the default of its callables.
-
-    tokenizer: for the signatures of pieces, if it is not the preprocessor's own. long: how the model reads a long text.
-    max_question_length: the most pieces of the first of two texts.
-    """
+def preprocess(reader: TextReader) -> tuple[Any, dict[str, Any]]:
+    """The object to save and its signatures; the reader's `seq_length` is the default of its callables."""
+    preprocessor, seq_length = reader.preprocessor, reader.seq_length
     packer = replace(preprocessor.packer, max_length=max(seq_length, preprocessor.packer.max_length))
 
     texts = tf.TensorSpec([None], tf.string, "text")
@@ -82,9 +73,7 @@ def preprocess(
     for mode in (False, True):
         call.get_concrete_function(texts, training=mode)
 
-    signatures = preprocess_signatures(
-        preprocessor, seq_length, tokenizer or preprocessor, packed, long=long, max_question_length=max_question_length
-    )
+    signatures = preprocess_signatures(reader, packed)
     special = trackable(get_special_tokens_dict)
     root = trackable(call)
     root.variables, root.trainable_variables, root.regularization_losses = [], [], []
@@ -93,26 +82,15 @@ def preprocess(
     root.tokenize.get_special_tokens_dict = special
     root.tokenize_with_offsets.get_special_tokens_dict = special
     root.bert_pack_inputs = trackable(bert_pack_inputs)
-    return root, trace_all(signatures)
+    return root, saved_functions(signatures)
 
 
-def preprocess_signatures(
-    preprocessor: Preprocessor,
-    seq_length: int,
-    tokenizer: Any,
-    packed: Callable[..., Any] | None = None,
-    *,
-    long: str = "truncate",
-    max_question_length: int | None = None,
-) -> dict[str, Signature]:
-    """The signatures of the part. packed: from columns of texts to the encoder's inputs, if it traces shapes.
-
-    long: how the model reads a long text. max_question_length: the most pieces of the first of two texts.
-    """
+def preprocess_signatures(reader: TextReader, packed: Callable[..., Any] | None = None) -> dict[str, Signature]:
+    """The signatures of the part. packed: from columns of texts to the encoder's inputs, if it traces shapes."""
 
     def pack(*columns: tf.Tensor) -> dict[str, tf.Tensor]:
-        segments = [preprocessor.tokenize(column).merge_dims(1, 2) for column in columns]
-        return preprocessor.packer.pack(segments, seq_length)
+        segments = [reader.preprocessor.tokenize(column).merge_dims(1, 2) for column in columns]
+        return reader.preprocessor.packer.pack(segments, reader.seq_length)
 
     packed = packed or pack
     # Of any rank, as in Model Garden's export: a single text, not in a list, is a row too.
@@ -120,7 +98,7 @@ def preprocess_signatures(
     return {
         "serving_default": Signature(lambda text: packed(tf.reshape(text, [-1])), any_rank),
         "pair": Signature(lambda text, text_pair: packed(text, text_pair), strings("text", "text_pair")),
-        **pieces_signatures(preprocessor, tokenizer, seq_length, long, max_question_length),
+        **pieces_signatures(reader),
     }
 
 

@@ -10,9 +10,15 @@ from typing import Any
 import keras
 
 from keras_bert.compat import trackable
-from keras_bert.exports.encoder_part import specs, trace, trace_all, traced, tracked
 from keras_bert.exports.pieces_signatures import piece_names
 from keras_bert.exports.pretrainer_signatures import pretrainer_signatures
+from keras_bert.exports.saved_functions import (
+    input_specs,
+    saved_function,
+    saved_functions,
+    saved_model,
+    tracked_variables,
+)
 from keras_bert.pretraining.pretrainer import Pretrainer
 from keras_bert.tasks.signature import Signature, pack_texts, text_signatures
 from keras_bert.tasks.task import Task
@@ -32,7 +38,7 @@ def vectors_of_texts(
     attention: see `_attention`.
     """
     bert = getattr(model, "bert", model)
-    root = traced(text_model(model), training=False)
+    root = saved_model(text_model(model), training=False)
     run = root.__call__
     asked = signatures_of(model, lambda rows: run(rows, training=False), seq_length)
     answer = asked["serving_default"].function
@@ -41,8 +47,8 @@ def vectors_of_texts(
     )
     root.vocab_file = tf.saved_model.Asset(os.fspath(vocab_file))
     if isinstance(model, Pretrainer):
-        root.heads = tracked(model)
-    return root, trace_all(asked | _attention(bert, seq_length, attention))
+        root.heads = tracked_variables(model)
+    return root, saved_functions(asked | _attention(bert, seq_length, attention))
 
 
 def answers_to_texts(
@@ -52,11 +58,11 @@ def answers_to_texts(
 
     The object called on strings returns the answers by name, as `serving_default` does.
     """
-    root = traced(task, training=False)
+    root = saved_model(task, training=False)
     run = root.__call__
     asked = signatures_of(task, lambda rows: run(rows, training=False), seq_length)
-    signatures = trace_all(asked | _attention(task.bert, seq_length, attention))
-    signatures["logits"] = trace(lambda **rows: {"logits": run(rows, training=False)}, specs(task))
+    signatures = saved_functions(asked | _attention(task.bert, seq_length, attention))
+    signatures["logits"] = saved_function(lambda **rows: {"logits": run(rows, training=False)}, input_specs(task))
     root.logits = trackable(run)
     root.__call__ = signatures["serving_default"]
     root.vocab_file = tf.saved_model.Asset(os.fspath(vocab_file))

@@ -1,7 +1,6 @@
 """Attention as an HTML page: a small map for each head, and lines between the tokens for the chosen head."""
 
 import base64
-import json
 import logging
 import zlib
 from typing import Any
@@ -9,7 +8,7 @@ from typing import Any
 import numpy as np
 from keras import ops
 
-from keras_bert.pictures.one_file_page import one_file_page
+from keras_bert.pictures.one_file_page import one_file_page, script_json
 
 logger = logging.getLogger(__name__)
 
@@ -63,8 +62,7 @@ def attention_page(bert: Any, text: str, pair: str | None = None, *, model: str 
         "heads": heads,
         "maps": [_packed(maps[0]) for maps in attention.maps],
     }
-    # Escaped so that no text can end the element that it is in.
-    return one_file_page("attention", data=json.dumps(data, ensure_ascii=False).replace("<", "\\u003c"))
+    return one_file_page("attention", data=script_json(data))
 
 
 def _packed(maps: np.ndarray) -> str:

@@ -13,7 +13,7 @@ from keras_bert.text.packing import Packer
 from keras_bert.text.plain_tokenizer import PlainTokenizer
 from keras_bert.text.preprocessor import text_columns
 from keras_bert.text.rules import TextRules
-from keras_bert.text.tensors import in_graph
+from keras_bert.text.tensors import uses_tensorflow
 from keras_bert.text.texts import as_texts
 from keras_bert.text.tokenized_rows import TokenizedRows, pieces
 from keras_bert.text.tokenizer import Tokenizer
@@ -134,7 +134,7 @@ def is_next(pretrainer: Any, first: Any, second: Any) -> Any:
 def mask_tokenizer(preprocessor: Any) -> Tokenizer:
     """A tokenizer that takes [MASK] in a text as the special token."""
     rules = TextRules.of(preprocessor)
-    kind = Tokenizer if in_graph() else PlainTokenizer
+    kind = Tokenizer if uses_tensorflow() else PlainTokenizer
     return _mask_tokenizer(kind, preprocessor.vocabulary, rules, preprocessor.max_word_length)
 
 

@@ -27,7 +27,7 @@ from keras_bert.weights.our_export import read_checkpoint, read_task
 
 MODEL, HEAD, RULES, SPECS = "model.onnx", "head-{}.onnx", "rules.json", "signatures.json"
 ERROR = "error.txt"
-PARTS = ("preprocess", "text")  # that are served
+SERVED_PARTS = ("preprocess", "text")  # that are served
 _OUTPUTS = ("embedding", "pooled_output")  # of a model that is no task
 _SMALL = {"hidden_size": 2, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 2}
 
@@ -63,7 +63,7 @@ def write(folder: Path, output: Path, *, int8: bool) -> None:
     with arrays():
         signatures_of(model, run, 3, write_head)
     write_json(output / RULES, _small(keras.saving.serialize_keras_object(model)))
-    write_json(output / SPECS, {part: _specs(folder.parents[1] / part / folder.name) for part in PARTS})
+    write_json(output / SPECS, {part: _specs(folder.parents[1] / part / folder.name) for part in SERVED_PARTS})
 
 
 def _model(folder: Path) -> Any:

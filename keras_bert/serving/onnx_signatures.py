@@ -17,9 +17,8 @@ import numpy as np
 from keras_bert.exports.manifest import MANIFEST
 from keras_bert.exports.preprocess_part import preprocess_signatures
 from keras_bert.exports.text_part import signatures_of
+from keras_bert.exports.text_reader import TextReader
 from keras_bert.onnx_graph.onnx_runner import OnnxRunner
-from keras_bert.pretraining.fill_mask import mask_tokenizer
-from keras_bert.pretraining.pretrainer import Pretrainer
 from keras_bert.serving.onnx_files import ERROR, HEAD, MODEL, RULES, SPECS
 from keras_bert.storage import read_json
 from keras_bert.text.tensors import arrays
@@ -53,11 +52,8 @@ class OnnxExport:
             heads = (_head_runner(OnnxRunner(str(made / HEAD.format(number)))) for number in itertools.count())
             run = _on_rows(OnnxRunner(str(made / MODEL)))
             text = signatures_of(model, run, seq_length, lambda head: next(heads))
-            preprocessor = getattr(model, "bert", model).preprocessor
-            tokenizer = mask_tokenizer(preprocessor) if isinstance(model, Pretrainer) else preprocessor
-            reading: Any = {"long": model.long, "max_question_length": model.max_question_length}
-            preprocess = preprocess_signatures(preprocessor, seq_length, tokenizer, **reading)
-            asked = {"text": text, "preprocess": preprocess}
+            reader = TextReader.of(model, seq_length)
+            asked = {"text": text, "preprocess": preprocess_signatures(reader)}
             self.signatures = {
                 part: {
                     name: OnnxSignature(asked[part][name].function, ((), _specs(inputs)), _specs(outputs))
@@ -66,7 +62,7 @@ class OnnxExport:
                 }
                 for part, specs in read_json(made / SPECS).items()
             }
-        self._tokenizer = preprocessor.plain_tokenizer
+        self._tokenizer = reader.preprocessor.plain_tokenizer
 
     def tokenize(self, texts: Any) -> Any:
         with arrays():

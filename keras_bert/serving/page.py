@@ -3,14 +3,12 @@
 It is made from the files in `browser/`, by which its security policy allows only its own style and script.
 """
 
-import base64
-import hashlib
-import json
 from collections.abc import Mapping
 from importlib.resources import files
 from string import Template
 from typing import Any, NamedTuple
 
+from keras_bert.pictures.one_file_page import script_json, source_hash
 from keras_bert.serving.served_version import ServedVersion
 
 _SCRIPTS = ("elements", "requests", "pieces", "answers", "attention", "masks", "tools", "main")  # in this order
@@ -41,18 +39,13 @@ def make_page(models: Mapping[str, Mapping[int, ServedVersion]]) -> Page:
     }
     style = _file("page.css")
     script = "\n".join(['"use strict";', "(() => {", *(_file(f"{name}.js") for name in _SCRIPTS), "})();"])
-    html = Template(_file("page.html")).substitute(
-        style=style,
-        script=script,
-        # Escaped so that no text can end the element that it is in.
-        data=json.dumps(data, ensure_ascii=False).replace("<", "\\u003c"),
-    )
+    html = Template(_file("page.html")).substitute(style=style, script=script, data=script_json(data))
     rules = {
         "default-src": "'none'",
         "connect-src": "'self'",
         "img-src": "data:",
-        "style-src": _hash(style),
-        "script-src": _hash(script),
+        "style-src": f"'{source_hash(style)}'",
+        "script-src": f"'{source_hash(script)}'",
         "base-uri": "'none'",
         "form-action": "'none'",
         "frame-ancestors": "'none'",
@@ -71,10 +64,6 @@ def _about(facts: dict[str, Any]) -> str:
         "dtype": "{}",
     }
     return " · ".join(text.format(facts[name]) for name, text in known.items() if facts.get(name) is not None)
-
-
-def _hash(source: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()}'"
 
 
 def _file(name: str) -> str:

@@ -69,8 +69,8 @@ def fit(
             if (bad := means.pop("first_bad")) >= 0:
                 bad -= (epoch - initial_epoch) * steps
                 raise FloatingPointError(
-                    f"The loss or its gradient is not a finite number in step {bad + 1} of epoch {epoch + 1}. Lower the "
-                    f"learning rate. Received: {means}"
+                    f"The loss or its gradient is not a finite number in step {bad + 1} of epoch {epoch + 1}. "
+                    f"Lower the learning rate. Received: {means}"
                 )
             del means["tokens"], means["gradient_norm"]
             rows = min(count * batch_size, len(examples) - done * batch_size)  # the last batch is filled up

@@ -13,8 +13,8 @@ from keras_bert import kernels
 from keras_bert.inputs import check_length
 from keras_bert.text.numpy_ragged import RaggedTensor
 from keras_bert.text.packing import Packer, place
-from keras_bert.text.shared_rows import NAME, WORTH, SharedRows, alike, shares_rows
-from keras_bert.text.tensors import arrays, in_graph, tf
+from keras_bert.text.shared_rows import SHARED_ROWS, WORTH, SharedRows, alike, shares_rows
+from keras_bert.text.tensors import arrays, tf, uses_tensorflow
 from keras_bert.text.tokenized_rows import TokenizedRows
 
 logger = logging.getLogger("keras_bert")
@@ -40,23 +40,21 @@ class LabelledRows(TokenizedRows):
     def warn_of_cuts(self, limit: str = "the preprocessor's seq_length", advice: str = "") -> None:
         super().warn_of_cuts(limit, advice or self.advice)
 
-    def pack(self, index: Any, width: int | str = "longest") -> Any:
-        """The batch of the examples with these indices, int32 [B]: `x`, or Keras's triple where there are targets.
+    def batch(self, index: Any, width: int | str = "longest") -> tuple[Any, Any, Any]:
+        """The examples with these indices, int32 [B], as Keras trains on them: inputs, targets and weights.
 
         An index of -1 is a filler: some example, with weight 0.
         """
         with tf.device("CPU:0"):
             real, index = tf.cast(index >= 0, tf.float32), tf.maximum(index, 0)
             x = self.inputs(index, width) | {name: tf.gather(one, index) for name, one in self.others.items()}
-            if self.targets is None:
-                return x
             shape = tf.shape(x["input_mask"])
             targets, weights = self.targets_of(index, shape)  # each [B] or [B, ...]
             return x, targets, weights * tf.reshape(real, [-1] + [1] * (len(weights.shape) - 1))
 
-    def inputs(self, index: Any, width: int | str) -> dict[str, Any]:
-        """The model's inputs for the examples with these indices."""
-        return super().pack(index, width)
+    def inputs(self, index: Any, width: int | str = "longest") -> dict[str, Any]:
+        """The inputs that the model is trained on, for the examples with these indices."""
+        return self.pack(index, width)
 
     def targets_of(self, index: Any, shape: Any) -> tuple[Any, Any]:
         """The targets and the weights of these examples, whose inputs have this shape."""
@@ -65,11 +63,11 @@ class LabelledRows(TokenizedRows):
     def batches(self, batch_size: int) -> Any:
         """The batches of all examples, in their order: a tf.data, or without TensorFlow Text a PyDataset."""
         index = filled(np.arange(len(self)), batch_size)
-        if not in_graph():
+        if not uses_tensorflow():
             return RowBatches(self, lambda epoch: index, len(index))
         with tf.device("CPU:0"):
             dataset = tf.data.Dataset.from_tensor_slices(index).map(_without_filling)
-            return dataset.map(self._in_tensors().pack, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
+            return dataset.map(self._as_tensors().batch, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
 
     def shuffled(self, batch_size: int, *, seed: int, epoch: Any, start: Any = 0, share: bool = True) -> Any:
         """One epoch's batches, whose order is a function of the seed and of the variable `epoch`; as `batches`.
@@ -79,11 +77,11 @@ class LabelledRows(TokenizedRows):
         """
         steps = -(-len(self) // batch_size)
         if share and (shared := self.shared_in_fit(batch_size, seed)):
-            rows = self.in_arrays()
+            rows = self.as_arrays()
             order = partial(rows.mixed_alike, batch_size, seed)
             return RowBatches(rows, order, steps, epoch, start, shared)
         by_length = not kernels.drops_padding()
-        if not in_graph():
+        if not uses_tensorflow():
             return RowBatches(
                 self, lambda number: self._mixed(batch_size, seed, number, by_length), steps, epoch, start
             )
@@ -95,7 +93,7 @@ class LabelledRows(TokenizedRows):
         with tf.device("CPU:0"):
             dataset = tf.data.Dataset.range(1).flat_map(mixed)
             dataset = dataset.map(_without_filling)
-            dataset = dataset.map(self._in_tensors().pack, num_parallel_calls=tf.data.AUTOTUNE)
+            dataset = dataset.map(self._as_tensors().batch, num_parallel_calls=tf.data.AUTOTUNE)
             return dataset.apply(tf.data.experimental.assert_cardinality(steps)).prefetch(tf.data.AUTOTUNE)
 
     def static(self, batch_size: int, part: tuple[int, int], *, seed: int | None = None, first_epoch: int = 0) -> Any:
@@ -104,7 +102,7 @@ class LabelledRows(TokenizedRows):
         Fillers in the last batch have weight 0. With a seed, epochs are shuffled and never end; without, each example
         comes once.
         """
-        rows, examples = batch_size // part[1], self._in_tensors()
+        rows, examples = batch_size // part[1], self._as_tensors()
         with tf.device("CPU:0"):
             if seed is None:
                 dataset = tf.data.Dataset.from_tensor_slices(filled(np.arange(len(self)), batch_size))
@@ -116,13 +114,13 @@ class LabelledRows(TokenizedRows):
 
                 dataset = epochs.flat_map(mixed)
 
-            def pack(index: Any) -> Any:
-                packed = examples.pack(index[part[0] * rows : (part[0] + 1) * rows], self.widest)
-                return tf.nest.map_structure(lambda x: tf.ensure_shape(x, (rows, *x.shape[1:])), packed)
+            def batch(index: Any) -> Any:
+                found = examples.batch(index[part[0] * rows : (part[0] + 1) * rows], self.widest)
+                return tf.nest.map_structure(lambda x: tf.ensure_shape(x, (rows, *x.shape[1:])), found)
 
-            return dataset.map(pack, num_parallel_calls=tf.data.AUTOTUNE)
+            return dataset.map(batch, num_parallel_calls=tf.data.AUTOTUNE)
 
-    def _in_tensors(self) -> "LabelledRows":
+    def _as_tensors(self) -> "LabelledRows":
         """The same rows for the graph of a tf.data. It would get a copy of numpy's arrays, and is limited to 2 GB."""
         targets, weights = _tensor(self.targets), _tensor(self.weights)
         others = {name: _tensor(values) for name, values in self.others.items()}
@@ -153,7 +151,7 @@ class LabelledRows(TokenizedRows):
             noise = tf.random.stateless_uniform([len(self)], between)
         return alike(order, self.row_lengths.sum(1), batch_size, noise)
 
-    def in_arrays(self) -> "LabelledRows":
+    def as_arrays(self) -> "LabelledRows":
         """The same rows in numpy, which packs a batch in less time than TensorFlow outside of a graph."""
         segments = [_array(segment) for segment in self.segments]
         return replace(self, segments=segments, targets=_array(self.targets), weights=_array(self.weights))
@@ -190,12 +188,12 @@ class RowBatches(keras.utils.PyDataset):
         index = _without_filling(self._order(int(self._epoch))[number])
         if self.shared:
             with arrays():
-                x, y, weight = self._rows.pack(index, self._rows.widest)
+                x, y, weight = self._rows.batch(index, self._rows.widest)
             lengths = x["input_mask"].sum(-1).ravel()
-            return {**x, NAME: self.shared.sources(lengths, self._rows.widest)}, y, weight
+            return {**x, SHARED_ROWS: self.shared.sources(lengths, self._rows.widest)}, y, weight
         # On TensorFlow, Keras expects later batches to be no longer than the first two, and padding is not computed.
         width = self._rows.widest if keras.backend.backend() == "tensorflow" else "longest"
-        return self._rows.pack(index, width)
+        return self._rows.batch(index, width)
 
 
 def mixed_batches(count: int, batch_size: int, seed: int, epoch: Any, lengths: Any = None) -> Any:

@@ -22,7 +22,7 @@ from keras_bert.tasks.signature import Logits, Signature, strings
 from keras_bert.tasks.windowed_rows import WindowedRows
 from keras_bert.text.packing import Packer
 from keras_bert.text.tensors import tf
-from keras_bert.text.tokenized_rows import in_tensors, pieces
+from keras_bert.text.tokenized_rows import as_tensors, pieces
 from keras_bert.text.windows import text_windows
 
 LONG = ("truncate", "head-tail", "windows")
@@ -105,7 +105,7 @@ class LongTextTask(ColumnTask):
                 f'use long="head-tail". Received: {len(x)} columns'
             )
         texts = column(x[0] if isinstance(x, tuple) else x)
-        ids = in_tensors(pieces(self.bert.preprocessor, texts))
+        ids = as_tensors(pieces(self.bert.preprocessor, texts))
         with tf.device("CPU:0"):
             windows, text = text_windows(ids, self.packer)
         counts = np.bincount(np.asarray(text), minlength=len(texts))

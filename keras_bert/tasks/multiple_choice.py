@@ -21,7 +21,7 @@ from keras_bert.tasks.reports.label_findings import choice_findings
 from keras_bert.tasks.signature import Logits, Signature, pack_texts, strings
 from keras_bert.tasks.task import Task
 from keras_bert.text.tensors import tf
-from keras_bert.text.tokenized_rows import in_tensors, pieces
+from keras_bert.text.tokenized_rows import as_tensors, pieces
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ class MultipleChoice(Task):
     def examples(self, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None) -> LabelledRows:
         prompts, choices = self._texts(x)
         first, second = (
-            in_tensors(pieces(self.bert.preprocessor, texts))
+            as_tensors(pieces(self.bert.preprocessor, texts))
             for texts in (prompts, [text for row in choices for text in row])
         )
         with tf.device("CPU:0"):

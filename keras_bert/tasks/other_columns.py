@@ -13,7 +13,7 @@ import numpy as np
 
 from keras_bert.layers.column_vector import ColumnVector
 from keras_bert.tasks.columns import named_columns
-from keras_bert.tasks.value_columns import category_column, numbers
+from keras_bert.tasks.value_columns import category_column, number_column
 from keras_bert.text.tensors import tf
 
 logger = logging.getLogger("keras_bert")
@@ -103,7 +103,7 @@ def checked_columns(given: Any) -> OtherColumns | None:
 
 
 def _mean_and_deviation(name: str, values: Any, place: str) -> tuple[float, float]:
-    found = numbers(values, f"number in column {name!r}").astype("float64")  # as exact as the model reads them
+    found = number_column(values, f"number in column {name!r}").astype("float64")  # as exact as the model reads them
     deviation = float(found.std()) if found.min() < found.max() else 0.0
     if not deviation:
         raise ValueError(
@@ -162,7 +162,7 @@ def column_arrays(columns: OtherColumns, values: Sequence[Any]) -> dict[str, np.
     found: dict[str, np.ndarray] = {}
     rest = iter(values)
     if columns.numbers:
-        of_names = [numbers(next(rest), f"number in column {name!r}") for name in columns.numbers]
+        of_names = [number_column(next(rest), f"number in column {name!r}") for name in columns.numbers]
         found["numbers"] = np.stack(of_names, axis=1)
     if columns.categories:
         found["categories"] = np.stack([_ids(*known, next(rest)) for known in _ranges(columns)], axis=1)

@@ -24,7 +24,7 @@ from keras_bert.tasks.reports.findings import Findings, text_columns
 from keras_bert.tasks.reports.span_findings import answer_findings
 from keras_bert.tasks.signature import Logits, Signature, strings
 from keras_bert.tasks.task import Task
-from keras_bert.tasks.value_columns import weights
+from keras_bert.tasks.value_columns import weight_column
 from keras_bert.text.tensors import tf
 from keras_bert.text.windows import question_limit
 
@@ -171,14 +171,14 @@ class QuestionAnswerer(Task):
         spans = answer_spans(contexts, y)
         learned = [number for number, span in enumerate(spans) if span is not None]
         asked, given, known = ([column[number] for number in learned] for column in (questions, contexts, spans))
-        return self._with_spans((asked, given), known, weights(sample_weight, len(spans))[learned])
+        return self._with_spans((asked, given), known, weight_column(sample_weight, len(spans))[learned])
 
     def held_out_examples(self, x: Any, y: Any, sample_weight: Any = None) -> LabelledRows:
         """All questions; those whose answer is not in the context have weight 0, and count in the scores."""
         x = _texts(x)
         spans = answer_spans(x[1], y)
         there = np.array([span is not None for span in spans], "float32")
-        return self._with_spans(x, [span or (0, 0) for span in spans], weights(sample_weight, len(spans)) * there)
+        return self._with_spans(x, [span or (0, 0) for span in spans], weight_column(sample_weight, len(spans)) * there)
 
     def _with_spans(self, x: tuple[Any, Any], spans: list[Any], weight: np.ndarray) -> LabelledRows:
         examples = self._examples(*x)

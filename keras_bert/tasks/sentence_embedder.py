@@ -18,14 +18,12 @@ from keras_bert.tasks.losses import LOSSES, SentenceLoss
 from keras_bert.tasks.metrics.classification import number_scores
 from keras_bert.tasks.metrics.retrieval import neighbour_scores, retrieval_scores
 from keras_bert.tasks.readers import TABLE_FIELDS, Reading, Rows, read_labels, read_scores
-from keras_bert.tasks.readers.bad_rows import BadRows
-from keras_bert.tasks.readers.table import read_table
 from keras_bert.tasks.reports.findings import Findings, text_columns
 from keras_bert.tasks.reports.number_findings import sentence_findings
 from keras_bert.tasks.sentence_rows import SentenceRows, form_of, make_targets
 from keras_bert.tasks.signature import Logits, Signature
 from keras_bert.tasks.task import Task
-from keras_bert.tasks.value_columns import numbers, weights
+from keras_bert.tasks.value_columns import number_column, weight_column
 from keras_bert.text.tokenized_rows import pieces
 from keras_bert.vectors import Pooling, features
 
@@ -147,7 +145,7 @@ class SentenceEmbedder(Task):
         if form:
             targets = make_targets(form, columns, y)
             check_lengths(x=columns[0], y=targets)
-            weight = weights(sample_weight, len(targets))
+            weight = weight_column(sample_weight, len(targets))
         in_turn = [text for row in zip(*columns, strict=True) for text in row]
         segments = [pieces(self.bert.preprocessor, in_turn)]
         return SentenceRows(segments, packer_of(self.bert), len(columns), targets, weight, columns, form=form)
@@ -291,7 +289,7 @@ class SentenceEmbedder(Task):
             return retrieval_scores(examples.decoding, vectors)
         lengths = np.linalg.norm(vectors, axis=-1)  # [n, 2]
         cosines = (vectors[:, 0] * vectors[:, 1]).sum(-1) / np.maximum(lengths[:, 0] * lengths[:, 1], 1e-12)
-        return number_scores(numbers(y, "score").tolist(), cosines.tolist())
+        return number_scores(number_column(y, "score").tolist(), cosines.tolist())
 
     def findings(self, x: Any, y: Any, examples: LabelledRows, logits: list[np.ndarray], **options: Any) -> Findings:
         return sentence_findings(text_columns(x, ("text",)), y, np.stack(logits))
@@ -326,9 +324,4 @@ class SentenceEmbedder(Task):
 
 def _has_column(path: str | os.PathLike, reading: Reading, name: str) -> bool:
     """Whether the header of a file has a column of this name."""
-    if reading.header is False:
-        return False
-    skip = ("header", "skip_empty", "skip_bad")  # options of rows, not of the header
-    options = {option: value for option, value in reading.table_options.items() if option not in skip}
-    table = read_table(path, header=True, bad=BadRows(path, reading.skip_bad), **options)
-    return name in (table.names or ())
+    return reading.header is not False and name in (reading.table(path, header=True).names or ())

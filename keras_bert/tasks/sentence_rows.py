@@ -8,7 +8,7 @@ import numpy as np
 
 from keras_bert.tasks.columns import is_missing, rows_of
 from keras_bert.tasks.labelled_rows import LabelledRows
-from keras_bert.tasks.value_columns import numbers
+from keras_bert.tasks.value_columns import number_column
 from keras_bert.text.tensors import tf
 
 
@@ -23,12 +23,9 @@ class SentenceRows(LabelledRows):
 
     form: str = ""
 
-    def pack(self, index: Any, width: int | str = "longest") -> Any:
-        packed = super().pack(index, width)
-        with tf.device("CPU:0"):
-            x, *targets = packed if isinstance(packed, tuple) else (packed,)
-            x = {name: tf.reshape(value, (-1, tf.shape(value)[-1])) for name, value in x.items()}  # [B * C, S]
-        return (x, *targets) if targets else x
+    def inputs(self, index: Any, width: int | str = "longest") -> dict[str, Any]:
+        x = self.pack(index, width)
+        return {name: tf.reshape(value, (-1, tf.shape(value)[-1])) for name, value in x.items()}  # [B * C, S]
 
 
 def form_of(columns: list[list[str]], y: Any) -> str:
@@ -48,7 +45,7 @@ def form_of(columns: list[list[str]], y: Any) -> str:
 def make_targets(form: str, columns: list[list[str]], y: Any) -> np.ndarray:
     """The targets of rows of this form, [n]."""
     if form == "scores":
-        return numbers(y, "score")
+        return number_column(y, "score")
     if form == "pairs":
         return numbered(columns[1])
     labels = rows_of(y, "label")

@@ -8,7 +8,7 @@ import numpy as np
 from keras_bert.tasks.labelled_rows import LabelledRows, RowBatches, filled, mixed_batches
 from keras_bert.tasks.labels import BALANCED, class_weights, label_weights
 from keras_bert.tasks.readers import RowStream
-from keras_bert.text.tensors import in_graph, tf
+from keras_bert.text.tensors import tf, uses_tensorflow
 
 AHEAD = 1024  # rows that are read and tokenized together
 
@@ -49,9 +49,9 @@ class StreamedRows:
         """A width into which every row fits."""
         return self.sample.packer.max_length
 
-    def pack(self, index: Any, width: int | str = "longest") -> Any:
+    def batch(self, index: Any, width: int | str = "longest") -> tuple[Any, Any, Any]:
         """The batch of the rows with these numbers."""
-        return self._examples(np.asarray(index)).pack(np.arange(len(index)), width)
+        return self._examples(np.asarray(index)).batch(np.arange(len(index)), width)
 
     def batches(self, batch_size: int) -> Any:
         """The batches of all rows, in their order, as those of `LabelledRows`."""
@@ -69,7 +69,7 @@ class StreamedRows:
 
     def _dataset(self, batch_size: int, order: Callable[[int], np.ndarray], epoch: Any, start: Any) -> Any:
         steps = -(-len(self) // batch_size)
-        if not in_graph():
+        if not uses_tensorflow():
             return RowBatches(self, order, steps, epoch, start)
 
         def batches() -> Iterator[Any]:
@@ -98,7 +98,7 @@ class StreamedRows:
             real = part >= 0
             examples = self._examples(part[real])
             for index in np.split(np.arange(len(examples)), np.cumsum(real.sum(axis=1))[:-1]):
-                yield examples.pack(index)
+                yield examples.batch(index)
 
     def _examples(self, numbers: np.ndarray) -> LabelledRows:
         rows = self._stream.read(numbers)

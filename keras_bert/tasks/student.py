@@ -11,7 +11,7 @@ from keras_bert import kernels
 from keras_bert.compat import set_untracked
 from keras_bert.layers.dense import blank_weights
 from keras_bert.layers.states import recorded_states
-from keras_bert.named_weights import named_weights
+from keras_bert.named_weights import Weight, named_weights
 from keras_bert.tasks.distillation import Distillation, check_teacher, state_losses
 from keras_bert.tasks.text_predictor import TextPredictor
 
@@ -43,15 +43,15 @@ class Student(TextPredictor):
         with blank_weights():
             task = type(self).from_config(config)
         weights = named_weights(bert)
-        for name, (variable, _) in named_weights(task.bert).items():
-            variable.assign(weights[name][1]())
+        for name, weight in named_weights(task.bert).items():
+            weight.variable.assign(weights[name].read())
         task.copy_head(self)
         return task
 
     def copy_head(self, teacher: Any) -> None:
         """Put the weights of a teacher's head into this task's."""
-        for (variable, _), (_, read) in zip(_head_weights(self), _head_weights(teacher), strict=True):
-            variable.assign(read())
+        for ours, theirs in zip(_head_weights(self), _head_weights(teacher), strict=True):
+            ours.variable.assign(theirs.read())
 
     # === Training ===
 
@@ -133,7 +133,7 @@ def _weighted_mean(values: Any, weight: Any) -> Any:
     return ops.sum(values * weight) / ops.where(total > 0, total, 1.0)
 
 
-def _head_weights(task: Any) -> list[Any]:
-    """The weights outside of the encoder and what reads them, in their order: some layers get a new name each time."""
+def _head_weights(task: Any) -> list[Weight]:
+    """The weights outside of the encoder, in their order: some layers get a new name each time."""
     of_encoder = named_weights(task.bert)
-    return [entry for name, entry in named_weights(task).items() if name not in of_encoder]
+    return [weight for name, weight in named_weights(task).items() if name not in of_encoder]

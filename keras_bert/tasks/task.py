@@ -17,7 +17,7 @@ from keras_bert.tasks.reports.findings import Findings, plain_findings
 from keras_bert.tasks.reports.write_report import write_report
 from keras_bert.tasks.signature import Logits, Signature, pack_texts, text_signatures
 from keras_bert.tasks.targets import checked_targets
-from keras_bert.tasks.value_columns import weights
+from keras_bert.tasks.value_columns import weight_column
 from keras_bert.text.packing import Packer
 from keras_bert.text.tokenized_rows import pieces
 
@@ -95,7 +95,7 @@ class Task(FileTask):
         targets = checked_targets(self, self.target_ids(y), own_loss=not self._keeps("default_loss"))
         by_class = self.class_weight_ids(class_weight, targets)
         check_lengths(x=examples, y=targets)
-        weight = weights(sample_weight, len(targets))
+        weight = weight_column(sample_weight, len(targets))
         if by_class is not None:
             weight *= np.array([by_class[target] for target in targets.tolist()], "float32")
         return dataclasses.replace(examples, targets=targets, weights=weight)

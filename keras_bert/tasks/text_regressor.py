@@ -20,7 +20,7 @@ from keras_bert.tasks.readers import TABLE_FIELDS, Reading, Rows, read_scores
 from keras_bert.tasks.reports.findings import Findings, text_columns
 from keras_bert.tasks.reports.number_findings import number_findings
 from keras_bert.tasks.signature import Logits, Signature, pack_texts, strings
-from keras_bert.tasks.value_columns import numbers
+from keras_bert.tasks.value_columns import number_column
 from keras_bert.text.tensors import tf
 from keras_bert.text.tokenized_rows import pieces
 
@@ -149,7 +149,7 @@ class TextRegressor(LongTextTask):
     def target_ids(self, y: Any) -> Any:
         if y is None:
             return None
-        found = numbers(y, "number")
+        found = number_column(y, "number")
         if self.pairs == "cosine" and np.abs(found).max(initial=0) > 1:
             row = int(np.abs(found).argmax())
             raise ValueError(

@@ -134,7 +134,7 @@ class TextTrainer(Student):
         class_weight = kept.class_weight if kept and class_weight is None else class_weight
         recipe = recipe or FinetuneRecipe()
         epochs = count_of("epochs", epochs, recipe.epochs if by_recipe else 1)
-        rows = count_of("batch_size", batch_size, recipe.batch_size)
+        given_size, batch_size = batch_size, count_of("batch_size", batch_size, recipe.batch_size)
         options |= {"epochs": epochs, "verbose": verbose, "initial_epoch": initial_epoch}
         if isinstance(validation_data, tuple | list) and is_packed(tuple(validation_data)):
             held_out, *given = validation_data
@@ -153,14 +153,14 @@ class TextTrainer(Student):
             y = self.target_ids(y)
             weight_of_id = self.class_weight_ids(class_weight, y)
             if by_recipe:
-                batches = epochs * (steps or steps_of(x, rows, validation_split))
+                batches = epochs * (steps or steps_of(x, batch_size, validation_split))
                 self._compile_by(recipe, batches, level, class_weight, y)
             callbacks = in_order(callbacks)
             options |= {"validation_split": validation_split, "validation_data": validation_data}
             options |= {"class_weight": weight_of_id, "sample_weight": sample_weight, "callbacks": callbacks}
             options["shuffle"] = shuffle and isinstance(x, dict)
             with self.taught(lesson):
-                return super().fit(x, y, rows if isinstance(x, dict) else batch_size, **options)
+                return super().fit(x, y, batch_size if isinstance(x, dict) else given_size, **options)
 
         examples: Any
         if isinstance(x, RowStream):
@@ -177,7 +177,7 @@ class TextTrainer(Student):
                 columns, validation_data = split_columns(columns, validation_split)
             examples = self.labelled_examples(columns, class_weight)
         self.check_learnable(examples)
-        per_epoch = steps or -(-len(examples) // rows)
+        per_epoch = steps or -(-len(examples) // batch_size)
         if not 0 <= initial_step < per_epoch:
             raise ValueError(
                 f"`initial_step` must be from 0 to {per_epoch - 1}, the last batch of an epoch. To begin with a later "
@@ -188,7 +188,14 @@ class TextTrainer(Student):
         callbacks = in_order(callbacks)
         if validation_data is not None and not is_packed(validation_data):
             # Before `compile`, which makes a new optimizer: an error in these rows leaves the task as it was.
-            validation = self._validation(validation_data, rows, callbacks, options, scored=by_recipe)
+            validation = self._validation(
+                validation_data,
+                options.pop("validation_batch_size", None) or batch_size,
+                callbacks,
+                steps=options.pop("validation_steps", None),
+                frequency=options.pop("validation_freq", 1),
+                scored=by_recipe or self.recipe is not None,
+            )
             callbacks.insert(1, validation)
             validation_data = None
         if by_recipe:
@@ -201,15 +208,15 @@ class TextTrainer(Student):
                     "validation_data is packed, but training on several devices can validate only on texts. Pass "
                     f"texts. Received: {type(validation_data).__name__}"
                 )
-            options |= {"batch_size": rows, "callbacks": callbacks, "seed": seed if shuffle else None}
+            options |= {"batch_size": batch_size, "callbacks": callbacks, "seed": seed if shuffle else None}
             return distributed.fit(self, examples, **options)
         at = EpochPosition(epoch=initial_epoch, start=initial_step, steps=per_epoch, max_steps=max_steps)
         callbacks.insert(0, at)
         if shuffle:
             # The states of a teacher and its student are compared for each text, which needs rows of one text.
-            batches = examples.shuffled(rows, seed=seed, epoch=at.epoch, start=at.start, share=lesson is None)
+            batches = examples.shuffled(batch_size, seed=seed, epoch=at.epoch, start=at.start, share=lesson is None)
         else:
-            batches = examples.batches(rows)
+            batches = examples.batches(batch_size)
         if initial_step and isinstance(batches, keras.utils.PyDataset):
             batches = epochs_that_end_early(batches)
         with self.taught(lesson):
@@ -226,9 +233,9 @@ class TextTrainer(Student):
             )
 
     def _validation(
-        self, data: Any, rows: int, callbacks: list[Any], options: dict[str, Any], *, scored: bool
+        self, data: Any, batch_size: int, callbacks: list[Any], *, steps: int | None, frequency: Any, scored: bool
     ) -> Validation:
-        """The callback that validates on text, by those of Keras's options that are about validation."""
+        """The callback that validates on text. steps: read only so many batches. scored: with the task's own scores."""
         given = data if isinstance(data, tuple | list) and not is_table(data) else (data,)
         if len(given) > 3 or (isinstance(data, list) and all(isinstance(one, str) for one in data)):
             raise TypeError(
@@ -236,14 +243,11 @@ class TextTrainer(Student):
                 f"(texts, labels). Received: a {type(data).__name__} of {len(given)} values"
             )
         columns: Any = self._columns(*given)
-        rows = options.pop("validation_batch_size", None) or rows
-        if steps := options.pop("validation_steps", None):
-            columns = part_of(columns, slice(steps * rows))
-        # The scores of a task that the user compiled, or of the user's own callback, are the user's choice.
-        scored = (scored or self.recipe is not None) and not any(isinstance(callback, Scores) for callback in callbacks)
-        frequency = options.pop("validation_freq", 1)
+        if steps:
+            columns = part_of(columns, slice(steps * batch_size))
+        scored = scored and not any(isinstance(callback, Scores) for callback in callbacks)  # the user's own
         validation = Validation(
-            *columns, batch_size=rows, frequency=frequency, scored=scored, callbacks=list(callbacks)
+            *columns, batch_size=batch_size, frequency=frequency, scored=scored, callbacks=list(callbacks)
         )
         validation.prepare(self)
         return validation
@@ -268,18 +272,18 @@ class TextTrainer(Student):
             options["sample_weight"] = sample_weight
             return super().evaluate(packed_batches(x), self.target_ids(y), batch_size, verbose, **options)
         columns: Any = self._columns(x, y, sample_weight)
-        rows = count_of("batch_size", batch_size, 32)
+        batch_size = count_of("batch_size", batch_size, 32)
         by_name = options.pop("return_dict", False)
         if self.is_distributed:
             refuse_options(options, "On several devices")
         if (steps := options.pop("steps", None)) is not None:
-            columns = part_of(columns, slice(steps * rows))
+            columns = part_of(columns, slice(steps * batch_size))
         given = options.pop("callbacks", None)
         refuse_options(options, "On text")
         callbacks = keras.callbacks.CallbackList(
             given, add_progbar=verbose != 0, model=self, verbose=verbose, epochs=1, steps=1
         )
-        validation = Validation(*columns, batch_size=rows, scored=by_name, callbacks=[callbacks])
+        validation = Validation(*columns, batch_size=batch_size, scored=by_name, callbacks=[callbacks])
         validation.prepare(self)
         means, scores = validation.validate()
         if by_name:

@@ -29,7 +29,7 @@ from keras_bert.tasks.reports.findings import Findings
 from keras_bert.tasks.reports.span_findings import entity_findings
 from keras_bert.tasks.signature import Logits, Signature, strings
 from keras_bert.tasks.task import Task
-from keras_bert.tasks.value_columns import weights
+from keras_bert.tasks.value_columns import weight_column
 from keras_bert.text.row_ids import row_ids
 from keras_bert.text.tensors import tf
 
@@ -165,7 +165,7 @@ class TokenTagger(Task):
         if y is None:
             return LabelledRows([rows], packer, decoding=units)
         targets = self._targets(units, rows_of(y, "list of labels"))
-        weight = np.repeat(weights(sample_weight, len(units)), np.diff(units.splits))
+        weight = np.repeat(weight_column(sample_weight, len(units)), np.diff(units.splits))
         weight *= class_weights(class_weight, self.labels, targets[targets >= 0])[targets] * (targets >= 0)
         return LabelledRows(
             [rows],

@@ -10,7 +10,7 @@ from keras_bert.tasks.columns import check_lengths, is_missing, rows_of
 LARGEST = float(np.finfo("float32").max)
 
 
-def numbers(values: Any, what: str) -> np.ndarray:
+def number_column(values: Any, what: str) -> np.ndarray:
     """A column of finite numbers, float32 [n]."""
     rows = rows_of(values, what)
     for row, value in enumerate(rows):
@@ -60,7 +60,7 @@ def category_column(values: Any, what: str) -> list[str]:
     return [category or "" for category in found]
 
 
-def weights(sample_weight: Any, count: int) -> np.ndarray:
+def weight_column(sample_weight: Any, count: int) -> np.ndarray:
     """The weight of each example, float32 [n]; 1 if none is given."""
     if sample_weight is None:
         return np.ones(count, "float32")
@@ -71,7 +71,7 @@ def weights(sample_weight: Any, count: int) -> np.ndarray:
 
 def not_negative(values: Any, what: str) -> np.ndarray:
     """A column of finite numbers of 0 or more, float32 [n]."""
-    found = numbers(values, what)
+    found = number_column(values, what)
     if (found < 0).any():
         raise ValueError(f"A {what} is below 0. To leave an example out, give it 0. Received: {found.min()}")
     return found

@@ -52,7 +52,7 @@ class WindowedRows(LabelledRows):
                 cut, len(self), self.max_windows, self.max_windows, limit,
             )  # fmt: skip
 
-    def inputs(self, index: Any, width: int | str) -> dict[str, Any]:
+    def inputs(self, index: Any, width: int | str = "longest") -> dict[str, Any]:
         """int32 [B, K, S]: the windows of each text, and padding. On backends that compile each shape, K is fixed."""
         first, counts = (tf.gather(tf.constant(x, tf.int32), index) for x in (self.first, self.counts))  # [B]
         kept = counts if self.max_windows is None else tf.minimum(counts, self.max_windows)
@@ -65,7 +65,7 @@ class WindowedRows(LabelledRows):
         # Spread evenly from the first to the last.
         spread = number * (counts - 1)[:, tf.newaxis] // tf.maximum(kept - 1, 1)[:, tf.newaxis]  # [B, K]
         window = first[:, tf.newaxis] + tf.where(real, spread, 0)  # [B, K]
-        x = TokenizedRows.pack(self, tf.reshape(window, [-1]), width)  # [B * K, S]
+        x = self.pack(tf.reshape(window, [-1]), width)  # [B * K, S]
         real = tf.reshape(real, [-1, 1])
         padding = {"input_word_ids": self.packer.pad}
         x = {name: tf.where(real, value, padding.get(name, 0)) for name, value in x.items()}

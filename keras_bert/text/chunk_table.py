@@ -6,7 +6,7 @@ from itertools import chain
 import numpy as np
 
 from keras_bert.text.numpy_ragged import RaggedTensor
-from keras_bert.text.plain_words import PlainNormalizer, PlainWordPiece, Table
+from keras_bert.text.plain_words import CharacterTable, PlainNormalizer, PlainWordPiece
 
 MOST_CHUNKS, MOST_CHARACTERS = 200_000, 4_000_000  # that are kept from one batch to the next
 
@@ -26,7 +26,7 @@ class ChunkTable:
 
     def _clear(self) -> None:
         self._numbers = _Numbers()
-        self._pieces = Table(self._wordpiece)  # the ids of the pieces of each word
+        self._pieces = CharacterTable(self._wordpiece)  # the ids of the pieces of each word
         self._characters = 0
         self.ids = self.starts = self.ends = np.zeros(0, "int32")
         self.rows = RaggedTensor(RaggedTensor(np.zeros(0, "int64"), [0]), [0])

@@ -28,7 +28,7 @@ _LONG = 256  # characters; Python's NFD sorts a run of marks by insertion, which
 Marked = list[tuple[str, int]]  # characters, each with the place in the chunk that it came from
 
 
-class Table(dict):
+class CharacterTable(dict):
     """What a rule says about each key, found when it is first asked for."""
 
     def __init__(self, rule: Callable[[Any], Any]) -> None:
@@ -67,7 +67,7 @@ class PlainNormalizer:
             return None if one in accents else f" {one} " if one in by_itself else one
 
         # `str.translate` asks a table about each character, which takes longer than to look for one that changes.
-        self.cleaned, self._separated = Table(clean), Table(separate)
+        self.cleaned, self._separated = CharacterTable(clean), CharacterTable(separate)
         self._may_clean = finder(dropped, spaces)
         self._may_separate = finder(accents, by_itself)
         self._special = re.compile("|".join(map(re.escape, sorted(self.stand_ins, key=len, reverse=True))))

@@ -12,7 +12,7 @@ from keras_bert.installation import need_tensorflow
 from keras_bert.text.packing import Packer, check_seq_length
 from keras_bert.text.plain_tokenizer import PlainTokenizer
 from keras_bert.text.ragged_rows import ragged_rows
-from keras_bert.text.tensors import in_arrays, in_graph, tf
+from keras_bert.text.tensors import tf, uses_arrays, uses_tensorflow
 from keras_bert.text.texts import as_texts
 from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.text.vocabulary import Vocabulary
@@ -142,7 +142,7 @@ class Preprocessor(keras.layers.Layer):
 
     @property
     def _engine(self) -> Any:
-        return self._tokenizer if in_graph() else self.plain_tokenizer
+        return self._tokenizer if uses_tensorflow() else self.plain_tokenizer
 
     # === Pieces ===
 
@@ -254,6 +254,6 @@ def _check_equal_lengths(lengths: list[Any]) -> None:
 
 def _hand_over(packed: dict[str, Any]) -> dict[str, Any]:
     """Tensors as arrays of the backend, except in `arrays` and inside a graph, which can only be that of tf.data."""
-    if in_arrays() or (in_graph() and (keras.backend.backend() == "tensorflow" or tf.inside_function())):
+    if uses_arrays() or (uses_tensorflow() and (keras.backend.backend() == "tensorflow" or tf.inside_function())):
         return packed
     return {name: keras.ops.convert_to_tensor(np.asarray(value)) for name, value in packed.items()}

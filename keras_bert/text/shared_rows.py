@@ -13,7 +13,7 @@ from typing import Any
 import keras
 import numpy as np
 
-NAME = "shared_rows"  # of the model's further input [R, L]
+SHARED_ROWS = "shared_rows"  # of the model's further input [R, L]
 ATTENTION = 500  # the length of a row whose attention takes as long as everything else (training MiniLM on a CPU)
 FULL = 0.977  # the share of real tokens that rows are to have; longer rows have fewer gaps and cost more attention
 MANY = 256  # texts from which predictions share rows; for fewer, compiling further shapes takes longer than padding

@@ -23,14 +23,14 @@ def arrays() -> Iterator[None]:
         _arrays.reset(token)
 
 
-def in_arrays() -> bool:
+def uses_arrays() -> bool:
     """Whether this runs in a block of `arrays`."""
     return _arrays.get()
 
 
-def in_graph() -> bool:
+def uses_tensorflow() -> bool:
     """Whether text runs in TensorFlow, so that it can be part of a graph."""
-    return not in_arrays() and has_text()
+    return not uses_arrays() and has_text()
 
 
 @cache
@@ -45,7 +45,7 @@ def tensors() -> Any:
     >>> tensors().cumsum([1, 2, 3], exclusive=True).shape
     TensorShape([3])
     """
-    if in_graph():
+    if uses_tensorflow():
         import tensorflow as tf
 
         return tf

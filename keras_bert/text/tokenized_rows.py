@@ -13,7 +13,7 @@ import numpy as np
 from keras_bert.text.numpy_ragged import RaggedTensor
 from keras_bert.text.packing import Packer
 from keras_bert.text.shared_rows import MANY, WORTH, SharedRows, alike, shares_rows
-from keras_bert.text.tensors import arrays, in_graph, tf
+from keras_bert.text.tensors import arrays, tf, uses_tensorflow
 
 logger = logging.getLogger("keras_bert")
 
@@ -120,7 +120,7 @@ class TokenizedRows:
             index = tf.convert_to_tensor(index)
             if count > 1:
                 index = tf.reshape(index[:, None] * count + tf.range(count, dtype=index.dtype), [-1])
-            x = self.packer.pack([tf.gather(in_tensors(segment), index) for segment in self.segments], width)
+            x = self.packer.pack([tf.gather(as_tensors(segment), index) for segment in self.segments], width)
             if keras.backend.backend() != "tensorflow" and width == "longest":
                 x = self._widened(x)
             if count > 1:
@@ -151,18 +151,18 @@ def pieces(preprocessor: Any, texts: Any) -> Any:
     """Ragged ids [n, (pieces)] of a column of texts.
 
     A few texts are read without TensorFlow, into arrays with the same ids: its ops take milliseconds for the first
-    text, and less for each further one. See `in_tensors`.
+    text, and less for each further one. See `as_tensors`.
     """
-    if not in_graph() or len(texts) > FEW or not hasattr(preprocessor, "plain_tokenizer"):
+    if not uses_tensorflow() or len(texts) > FEW or not hasattr(preprocessor, "plain_tokenizer"):
         return tokenize(preprocessor, texts)[0].merge_dims(1, 2)
     column = [text.encode("utf-8", "replace") if isinstance(text, str) else text for text in np.asarray(texts).tolist()]
     with arrays():
         return preprocessor.plain_tokenizer.tokenize(column).merge_dims(1, 2)
 
 
-def in_tensors(rows: Any) -> Any:
+def as_tensors(rows: Any) -> Any:
     """Ragged rows for the engine of text that runs: those in arrays become TensorFlow's where that is the one."""
-    if not (in_graph() and isinstance(rows, RaggedTensor)):
+    if not (uses_tensorflow() and isinstance(rows, RaggedTensor)):
         return rows
     with tf.device("CPU:0"):
         return tf.RaggedTensor.from_row_splits(rows.values, rows.row_splits, validate=False)

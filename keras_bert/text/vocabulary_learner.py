@@ -19,7 +19,7 @@ from keras_bert.lazy import tf
 from keras_bert.progress import progress
 from keras_bert.text.normalizer import Normalizer
 from keras_bert.text.plain_words import PlainNormalizer
-from keras_bert.text.tensors import in_graph
+from keras_bert.text.tensors import uses_tensorflow
 from keras_bert.text.wordpiece import MAX_CHARACTERS
 
 logger = logging.getLogger(__name__)
@@ -91,7 +91,8 @@ class Learner:
     def count_words(self, blocks: list[bytes]) -> dict[str, int]:
         """The words that the tokenizer makes of the texts, with their counts."""
         strip_accents = self.lowercase if self.strip_accents is None else self.strip_accents
-        counted = (_counted if in_graph() else _plainly_counted)(blocks, self.lowercase, strip_accents, self.split_cjk)
+        count = _counted if uses_tensorflow() else _plainly_counted
+        counted = count(blocks, self.lowercase, strip_accents, self.split_cjk)
         counts: dict[str, int] = {}
         letters, crowded = 0, False
         for found in progress(counted, "Counting words", len(blocks)):

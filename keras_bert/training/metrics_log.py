@@ -13,7 +13,7 @@ from keras_bert.lazy import tf
 logger = logging.getLogger("keras_bert")
 
 SECONDS_BETWEEN_LINES = 30
-METRICS = "metrics.jsonl"
+METRICS_LOG = "metrics.jsonl"
 
 
 class MetricsFiles:
@@ -25,7 +25,7 @@ class MetricsFiles:
     """
 
     def __init__(self, directory: str, *, start: int) -> None:
-        self.path = f"{directory}/{METRICS}"
+        self.path = f"{directory}/{METRICS_LOG}"
         self._waiting: list[str] = []
         self.writer = tf.summary.create_file_writer(f"{directory}/tensorboard") if has_tensorflow() else None
         if storage.exists(self.path):
@@ -157,7 +157,7 @@ def read_metrics(path: str) -> list[dict[str, Any]]:
 
 def was_validated(directory: str | None, step: int) -> bool:
     """Whether the run in a directory has a record of a validation after this step."""
-    path = f"{directory}/{METRICS}"
+    path = f"{directory}/{METRICS_LOG}"
     if directory is None or not storage.exists(path):
         return False
     return any(x["step"] == step and any(name.startswith("validation_") for name in x) for x in read_metrics(path))

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +53,7 @@ class Checkpoint:
     format: str
     config: BertConfig
     weights: dict[str, Stored]
+    _: KW_ONLY
     heads: dict[str, Head] = field(default_factory=dict)
     vocabulary: Vocabulary | None = None
     rules: TextRules = field(default_factory=TextRules)
@@ -64,7 +65,7 @@ class Checkpoint:
     def of(cls, model: Any) -> "Checkpoint":
         """The checkpoint of a `Bert` in memory, or of a task with its heads."""
         bert = getattr(model, "bert", model)
-        stored = {name: Stored(tuple(x.shape), read) for name, (x, read) in named_weights(model).items()}
+        stored = {name: Stored(tuple(w.variable.shape), w.read) for name, w in named_weights(model).items()}
         checkpoint = cls(
             model.name, type(model).__name__, bert.config, {name: stored[name] for name in encoder_shapes(bert.config)}
         )
@@ -132,9 +133,9 @@ class Checkpoint:
                 f"Missing: {listed(missing)}. Received: {len(self.weights)} weights"
             )
         for name, stored in self.weights.items():
-            ours[name][0].assign(stored.read())
+            ours[name].variable.assign(stored.read())
         if "pooler/kernel" not in self.weights:
-            kernel = ours["pooler/kernel"][0]
+            kernel = ours["pooler/kernel"].variable
             kernel.assign(initializer(self.config)(kernel.shape, dtype=kernel.dtype))
             logger.warning(
                 "%s has no pooler, so a new one is drawn at random. Only `pooled_output` depends on it, and means "

@@ -71,13 +71,15 @@ def read_checkpoint(path: Path) -> Checkpoint | None:
         del stored[name]
     weights, heads, left_out = read_all(ENCODER, HEADS, stored, config, prefix)
     left_out |= dict.fromkeys(of_optimizer, "it belongs to the optimizer")
+    vocabulary, rules = read_tokenizer(prefix.parent)
     return Checkpoint(
         str(path),
         "Google TF1 checkpoint",
         config,
         weights,
-        {name: Head(arrays) for name, arrays in heads.items()},
-        *read_tokenizer(prefix.parent),
+        heads={name: Head(arrays) for name, arrays in heads.items()},
+        vocabulary=vocabulary,
+        rules=rules,
         left_out=left_out,
     )
 

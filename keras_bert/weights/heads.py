@@ -1,7 +1,6 @@
 """Loading with a head: what a task's `load` needs from any format that has its head."""
 
 import os
-from pathlib import Path
 from typing import Any
 
 from keras_bert.bert import Bert
@@ -41,7 +40,8 @@ def assign_head(task: Any, checkpoint: Checkpoint) -> None:
     ours = named_weights(task)
     for head in set(task.heads) & set(checkpoint.heads):
         for name, stored in checkpoint.heads[head].weights.items():
-            if tuple(ours[name][0].shape) != stored.shape:
+            variable = ours[name].variable
+            if tuple(variable.shape) != stored.shape:
                 if head == "regressor":
                     raise ValueError(
                         f"The head 'regressor' of {checkpoint.source} has several outputs. A TextRegressor has one. "
@@ -50,21 +50,22 @@ def assign_head(task: Any, checkpoint: Checkpoint) -> None:
                     )
                 raise ValueError(
                     f"The head {head!r} of {checkpoint.source} has {stored.shape[-1]} outputs, such as labels, and the "
-                    f"new task has {ours[name][0].shape[-1]}. Pass {stored.shape[-1]} `labels` to `load`, or leave `labels` out. "
-                    "To train a new head, build the task on keras_bert.load(source). Received: "
-                    f"{name} of shape {stored.shape} in the file, {tuple(ours[name][0].shape)} in the task"
+                    f"new task has {variable.shape[-1]}. Pass {stored.shape[-1]} `labels` to `load`, or leave `labels` "
+                    "out. To train a new head, build the task on keras_bert.load(source). Received: "
+                    f"{name} of shape {stored.shape} in the file, {tuple(variable.shape)} in the task"
                 )
-            ours[name][0].assign(stored.read())
+            variable.assign(stored.read())
 
 
 def read_saved(source: Any, compile: bool = True) -> Any:
     """The model in a .keras file, or the task in an export, with all its settings; None for any other source."""
     if not isinstance(source, str | os.PathLike) or not os.path.exists(source):
         return None
-    if isinstance(source, str) and zoo.find(source):  # a name means the release, as in `keras_bert.load`
+    path = zoo.path_of(source)
+    if path is None:
         return None
-    file = keras_file.keras_file(Path(source))
-    return our_export.read_task(Path(source)) if file is None else keras_file.read_keras(file, compile)
+    file = keras_file.keras_file(path)
+    return our_export.read_task(path) if file is None else keras_file.read_keras(file, compile)
 
 
 def load_saved(kind: type, source: Any, *, dtype: Any = None, seq_length: int | str | None = None) -> Any:

@@ -130,7 +130,18 @@ def _checkpoint(path: Path, folder: Path, arrays: dict[str, Stored], form: str) 
         for head, arrays in heads.items()
     }
     settings = changed_text_settings({"max_word_length": word_limit(folder)} if vocabulary else {})
-    return Checkpoint(str(path), form, config, weights, found, vocabulary, rules, pooling, left_out, settings)
+    return Checkpoint(
+        str(path),
+        form,
+        config,
+        weights,
+        heads=found,
+        vocabulary=vocabulary,
+        rules=rules,
+        pooling=pooling,
+        left_out=left_out,
+        text_settings=settings,
+    )
 
 
 def _folder(path: Path) -> Path:

@@ -86,7 +86,8 @@ def read_checkpoint(folder: Path) -> Checkpoint | None:
             f"Received: {', '.join(sorted(entry.name for entry in folder.iterdir()))}"
         )
     weights, _, left_out = read_all(ENCODER, {}, weights_h5.stored_weights(path), config, path)
-    checkpoint = Checkpoint(str(folder), "KerasHub preset", config, weights, _task(folder, config), left_out=left_out)
+    heads = _task(folder, config)
+    checkpoint = Checkpoint(str(folder), "KerasHub preset", config, weights, heads=heads, left_out=left_out)
     if (folder / VOCABULARY).is_file():
         checkpoint.vocabulary = Vocabulary.from_file(folder / VOCABULARY)
         checkpoint.rules = _rules(checkpoint.vocabulary, folder)

@@ -77,13 +77,15 @@ def read_variables(variables: Variables) -> Checkpoint:
         del stored[name]
         left_out[name] = "it is of a head whose task the checkpoint does not name"
     weights, heads, lacking = read_all(ENCODER, HEADS, stored, config, path, _outside(variables) & set(stored))
+    vocabulary, rules = _tokenizer(folder) if variables.saved_model else read_tokenizer(folder)
     return Checkpoint(
         str(path),
         "SavedModel" if variables.saved_model else "Model Garden checkpoint",
         config,
         weights,
-        {name: Head(arrays) for name, arrays in heads.items()},
-        *(_tokenizer(folder) if variables.saved_model else read_tokenizer(folder)),
+        heads={name: Head(arrays) for name, arrays in heads.items()},
+        vocabulary=vocabulary,
+        rules=rules,
         left_out=left_out | lacking,
     )
 

@@ -132,13 +132,15 @@ def read_variables(variables: Variables, package: Package) -> Checkpoint:
             tables[kind[0]] = _dense(name.rpartition("/")[0], kind[0])
             heads[kind[0]] = kind[1]
     weights, found, left_out = read_all(package.encoder, tables, stored, config, path, outside)
+    vocabulary, rules = read_tokenizer(variables.folder)
     return Checkpoint(
         str(path),
         package.name,
         config,
         weights,
-        {name: Head(arrays, multi_label=heads.get(name, False)) for name, arrays in found.items()},
-        *read_tokenizer(variables.folder),
+        heads={name: Head(arrays, multi_label=heads.get(name, False)) for name, arrays in found.items()},
+        vocabulary=vocabulary,
+        rules=rules,
         left_out=variables.left_out | left_out,
     )
 

@@ -150,7 +150,7 @@ def read_checkpoint(path: Path) -> Checkpoint | None:
         "keras_bert export",
         config,
         weights,
-        {
+        heads={
             name: Head(
                 arrays,
                 labels=tuple(labels) if labels else None,
@@ -159,9 +159,9 @@ def read_checkpoint(path: Path) -> Checkpoint | None:
             )
             for name, arrays in found.items()
         },
-        Vocabulary.from_file(folder / "assets" / VOCABULARY),
-        rules_in(text),
-        read_pooling(extra),
+        vocabulary=Vocabulary.from_file(folder / "assets" / VOCABULARY),
+        rules=rules_in(text),
+        pooling=read_pooling(extra),
         left_out=left_out,
         text_settings=changed_text_settings(text),
     )

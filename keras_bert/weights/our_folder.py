@@ -39,7 +39,9 @@ def read_checkpoint(path: Path) -> Checkpoint | None:
     weights, found, left_out = read_all(_table(encoder_shapes(config)), heads, stored, config, path / WEIGHTS)
     settings = read_json(path / _HEADS)
     vocabulary, rules = read_tokenizer(path)
-    checkpoint = Checkpoint(str(path), "keras_bert folder", config, weights, {}, vocabulary, rules, left_out=left_out)
+    checkpoint = Checkpoint(
+        str(path), "keras_bert folder", config, weights, vocabulary=vocabulary, rules=rules, left_out=left_out
+    )
     for head, arrays in found.items():
         checkpoint.heads[head] = Head(arrays, *_labels(settings.get(head, {}), path / _HEADS))
     checkpoint.pooling = read_pooling(path)

@@ -3,6 +3,7 @@
 import difflib
 import json
 import math
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -70,6 +71,11 @@ def find(name: str) -> Release | None:
     return _BY_NAME.get(name.lower())
 
 
+def path_of(source: str | os.PathLike) -> Path | None:
+    """The path that a source is; None for the name of a release, which a file of this name does not hide."""
+    return None if isinstance(source, str) and find(source) else Path(source)
+
+
 def close_names(name: str) -> list[str]:
     """Known names that look like this one, for an error message."""
     found = difflib.get_close_matches(name.lower(), list(_BY_NAME), n=6, cutoff=0.5)
@@ -77,7 +83,7 @@ def close_names(name: str) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Model:
+class ListedModel:
     """A line of `list_models`."""
 
     name: str
@@ -91,7 +97,7 @@ class Model:
     source: str
 
 
-def list_models() -> list[Model]:
+def list_models() -> list[ListedModel]:
     """The models that `load` knows by name.
 
     >>> [model.name for model in list_models() if model.language == "Chinese"]
@@ -103,6 +109,6 @@ def list_models() -> list[Model]:
         sizes = (c.num_hidden_layers, c.hidden_size, c.num_attention_heads, release.parameters)
         source = f"Google {release.google}" if release.google else f"hf://{release.hugging_face}"
         models.append(
-            Model(release.name, release.aliases, release.language, not release.rules.lowercase, *sizes, source)
+            ListedModel(release.name, release.aliases, release.language, not release.rules.lowercase, *sizes, source)
         )
     return models

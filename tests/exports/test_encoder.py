@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert.exports.encoder_part import traced
+from keras_bert.exports.saved_functions import saved_model
 from tests.exports.conftest import make
 from tests.weights import small
 
@@ -84,7 +84,7 @@ def test_variables(loaded, bert):
 def test_frozen_weights_stay_frozen():
     bert = make(num_hidden_layers=1)
     bert.freeze(0)
-    root = traced(bert, training=True)
+    root = saved_model(bert, training=True)
     assert len(root.trainable_variables) == len(bert.trainable_variables) < len(root.variables)
 
 

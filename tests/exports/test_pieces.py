@@ -11,6 +11,7 @@ from keras_bert.exports.export import _parts
 from keras_bert.exports.pieces_signatures import pieces_signatures
 from keras_bert.exports.preprocess_part import preprocess_signatures
 from keras_bert.exports.text_part import vectors_of_texts
+from keras_bert.exports.text_reader import TextReader
 from keras_bert.exports.warm_up import write_warm_up
 from keras_bert.serving.served_version import ServedVersion
 from tests.exports.conftest import SEQ_LENGTH
@@ -61,7 +62,7 @@ def test_what_is_kept(signatures, bert, pair):
 def test_what_a_task_for_long_texts_keeps(bert, long):
     """The pieces of the packed row, or of its windows; of more than 2 * SEQ_LENGTH, only the first are listed."""
     task = keras_bert.TextClassifier(bert, labels=("bad", "good"), long=long)
-    made = preprocess_signatures(bert.preprocessor, SEQ_LENGTH, bert.preprocessor, long=long)
+    made = preprocess_signatures(TextReader.of(task, SEQ_LENGTH))
     text = " ".join(f"w{number % 7}" for number in range(2 * SEQ_LENGTH - 3))
     found = made["pieces"].function(tf.constant([text]))
     kept = [id for id, kept in zip(_column(found, "id", 0), _column(found, "kept", 0), strict=True) if kept]
@@ -112,7 +113,7 @@ def test_one_long_text_does_not_widen_the_others(signatures):
 def test_truncation_of_the_preprocessor(bert):
     """`only_first` shortens only the first text of a pair."""
     changed = type(bert.preprocessor).from_config({**bert.preprocessor.get_config(), "truncation": "only_first"})
-    pieces = pieces_signatures(changed, changed, SEQ_LENGTH)["pieces_pair"].function
+    pieces = pieces_signatures(TextReader(changed, SEQ_LENGTH))["pieces_pair"].function
     found = pieces(tf.constant(["w1 " * 20]), tf.constant(["w2 " * 4]))
     kept = [text for text, kept in zip(_column(found, "text", 0), _column(found, "kept", 0), strict=True) if kept]
     assert kept == [0] * (SEQ_LENGTH - 3 - 4) + [1] * 4

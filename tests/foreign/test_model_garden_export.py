@@ -9,6 +9,7 @@ import tensorflow_text
 
 import keras_bert
 from keras_bert.exports.preprocess_part import preprocess
+from keras_bert.exports.text_reader import TextReader
 from keras_bert.inputs import INPUTS
 from tests.foreign.pieces import preprocessor
 from tests.parity.oracles import randomize
@@ -116,7 +117,7 @@ def test_sequence_length_is_inferred(layer):
 
 
 def export(folder, words, seq_length=128, **rules):
-    root, signatures = preprocess(preprocessor([*SPECIAL, *words], **rules), seq_length)
+    root, signatures = preprocess(TextReader(preprocessor([*SPECIAL, *words], **rules), seq_length))
     tf.saved_model.save(root, str(folder), signatures=signatures)
     return folder
 

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from keras_bert.exports.encoder_part import trace_all
 from keras_bert.exports.pieces_signatures import pieces_signatures
+from keras_bert.exports.saved_functions import saved_functions
+from keras_bert.exports.text_reader import TextReader
 from keras_bert.serving.page import make_page
 from keras_bert.serving.served_version import ServedVersion, batcher
 from keras_bert.serving.server import application
@@ -42,9 +43,9 @@ class _Named:
         return self.function(**inputs)
 
 
-def pieces_of(preprocessor, tokenizer, seq_length):
+def pieces_of(model, seq_length):
     """The part `preprocess`, as far as the page needs it."""
-    return Traced("preprocess", trace_all(pieces_signatures(preprocessor, tokenizer, seq_length)))
+    return Traced("preprocess", saved_functions(pieces_signatures(TextReader.of(model, seq_length))))
 
 
 @contextlib.contextmanager

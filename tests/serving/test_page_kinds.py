@@ -9,7 +9,6 @@ import pytest
 
 import keras_bert
 from keras_bert.exports.text_part import answers_to_texts, vectors_of_texts
-from keras_bert.pretraining.fill_mask import mask_tokenizer
 from keras_bert.tasks.task import Task
 from tests.parity.oracles import randomize
 from tests.serving.browser import Traced, page_in_browser, pieces_of, serving_page
@@ -36,10 +35,9 @@ def opened(browser, tmp_path):
         preprocessor.vocabulary.save(tmp_path / "vocab.txt")
         make = answers_to_texts if isinstance(model, Task) else vectors_of_texts
         root, signatures = make(model, LENGTH, tmp_path / "vocab.txt", attention)
-        tokenizer = mask_tokenizer(preprocessor) if isinstance(model, keras_bert.Pretrainer) else preprocessor
         text = Traced("text", signatures)
         text.root = root  # which holds the variables
-        models = {"small": {1: text}, "small-preprocess": {1: pieces_of(preprocessor, tokenizer, LENGTH)}}
+        models = {"small": {1: text}, "small-preprocess": {1: pieces_of(model, LENGTH)}}
         with serving_page(models) as url:
             browser.open(url, width=900)
             browser.until(lambda: browser.text("#said") or browser.text("#answer pre"))

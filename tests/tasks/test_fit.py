@@ -46,12 +46,12 @@ def test_the_graph_of_the_batches_holds_no_rows(monkeypatch):
     """It would be copied several times, and cannot have 2 GB."""
     sizes = []
 
-    def pack(self, index, *options, real=LabelledRows.pack):
-        packed = real(self, index, *options)
+    def batch(self, index, *options, real=LabelledRows.batch):
+        found = real(self, index, *options)
         sizes.append(tf.compat.v1.get_default_graph().as_graph_def().ByteSize())
-        return packed
+        return found
 
-    monkeypatch.setattr(LabelledRows, "pack", pack)
+    monkeypatch.setattr(LabelledRows, "batch", batch)
     examples = small_task("classifier").examples(TEXTS)
     many = np.arange(4 * 50_000, dtype="float32").reshape(4, -1)  # 800 kB
     examples = dataclasses.replace(examples, targets=many, weights=many, others={"numbers": many})

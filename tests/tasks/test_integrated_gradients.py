@@ -16,7 +16,7 @@ MASK = VOCABULARY["[MASK]"]
 
 
 def inputs_of(task, x, row=0):
-    inputs = task.examples(x).inputs(np.array([row]), "longest")
+    inputs = task.examples(x).inputs(np.array([row]))
     return {name: np.asarray(value) for name, value in inputs.items()}
 
 
@@ -53,7 +53,7 @@ def test_occlusion():
     nouns = ("film", "rome", "서울", "who")
     texts = [f"the {noun} was {word} ." for noun in nouns for word in ("good", "bad")]
     task.compile(keras.optimizers.Adam(0.03), task.default_loss())
-    batch = {name: np.asarray(one) for name, one in task.examples(texts).pack(np.arange(len(texts))).items()}
+    batch = {name: np.asarray(one) for name, one in task.examples(texts).inputs(np.arange(len(texts))).items()}
     for _ in range(10):
         task.train_on_batch(batch, np.array([1, 0] * len(nouns)))
     agreements = []

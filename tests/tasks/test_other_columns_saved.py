@@ -66,11 +66,11 @@ def signatures_of(task, folder):
 
 def served(task):
     """The signature that answers texts; the others take long to trace."""
-    from keras_bert.exports.encoder_part import trace_all, traced
+    from keras_bert.exports.saved_functions import saved_functions, saved_model
 
-    root = traced(task, training=False)
+    root = saved_model(task, training=False)
     signatures = task.signatures(lambda rows: root.__call__(rows, training=False), 8)
-    return root, trace_all({"serving_default": signatures["serving_default"]})
+    return root, saved_functions({"serving_default": signatures["serving_default"]})
 
 
 def tensors(rows):

@@ -72,7 +72,7 @@ def test_the_batches_are_those_of_rows_in_memory(path, monkeypatch):
 
 def test_without_tensorflow_text(path, monkeypatch):
     for module in (streamed_rows, labelled_rows):
-        monkeypatch.setattr(module, "in_graph", lambda: False)
+        monkeypatch.setattr(module, "uses_tensorflow", lambda: False)
     task = small_task("classifier")
     rows = task.read_rows(path, Reading())
     both = task.examples(rows.x, rows.y), StreamedRows(task, task.stream_rows(path))

@@ -18,7 +18,7 @@ import numpy as np
 
 import keras_bert
 from keras_bert.tasks.metrics.scores import scores
-from keras_bert.text.tensors import in_graph
+from keras_bert.text.tensors import uses_tensorflow
 from keras_bert.weights import our_folder
 from tests.tasks.small import NO_DROPOUT, TEXTS, answers, columns, small_bert, small_task
 from tests.weights import small
@@ -77,5 +77,5 @@ def plain(value):
 
 
 if __name__ == "__main__":
-    assert in_graph() == (sys.argv[1] == "none")
+    assert uses_tensorflow() == (sys.argv[1] == "none")
     sys.stdout.write(json.dumps(all_answers(*sys.argv[2:])))

@@ -197,7 +197,7 @@ def test_answers(without):
         for threshold in (float("nan"), 0.0, 9.0):
             options = {"null_threshold": tf.constant(threshold, tf.float64), "top_k": tf.constant(7)}
             options |= {"max_answer_length": tf.constant(5)}
-            if not tensors.in_graph():
+            if not tensors.uses_tensorflow():
                 options = {name: value.numpy() for name, value in options.items()}
             found.append(plain(decode_answers.answer_decoder()(places, logits, texts, **options)))
         return found

@@ -44,9 +44,8 @@ def stored(arrays):
 
 def checkpoint(*heads, config=CONFIG, rules=UNCASED, labels=None, **changes):
     config = dataclasses.replace(config, **changes)
-    made = Checkpoint(
-        "made for a test", "test", config, stored(random_arrays(encoder_shapes(config))), {}, VOCABULARY, rules
-    )
+    weights = stored(random_arrays(encoder_shapes(config)))
+    made = Checkpoint("made for a test", "test", config, weights, vocabulary=VOCABULARY, rules=rules)
     for seed, head in enumerate(heads, 1):
         arrays = random_arrays(head_shapes(head, config, OUTPUTS.get(head)), seed)
         made.heads[head] = Head(stored(arrays), labels)

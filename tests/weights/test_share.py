@@ -15,7 +15,7 @@ from keras_bert.vectors import Pooling
 from keras_bert.weights import our_folder
 from keras_bert.weights.load import read
 from keras_bert.weights.share import USES, model_card
-from keras_bert_cli import app
+from keras_bert_cli import app, convert
 from tests.weights import small
 
 pytestmark = [
@@ -143,6 +143,16 @@ def test_a_card_on_the_hub_is_kept_and_a_folder_can_be_named(hub, run, tmp_path)
     _push(run, tmp_path / "kept", "--to", "hf", "--push", "org/name")
     assert hub.files["README.md"] == b"written by hand"
     small.assert_same(read(run), read(tmp_path / "kept"))
+
+
+def test_the_scores_are_of_what_was_converted(hub, run, tmp_path, monkeypatch):
+    """`convert base` converts the release, even if there is a folder ./base."""
+    folder = run.rename(tmp_path / "base")
+    monkeypatch.chdir(tmp_path)
+    for source in ("./base", "base"):
+        hub.files.clear()
+        convert._push(folder, "org/name", read(folder), source, ["en"], False)
+        assert (b"0.9012" in hub.files["README.md"]) == (source == "./base")
 
 
 @pytest.mark.parametrize("head", [*USES, "pooling", None])

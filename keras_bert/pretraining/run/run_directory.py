@@ -13,7 +13,7 @@ from keras_bert.lazy import tf
 from keras_bert.pictures.curves import draw_curves, only_a_picture
 from keras_bert.pretraining.examples.examples_directory import differences
 from keras_bert.training.checkpoints import latest_checkpoint, step_of
-from keras_bert.training.metrics_log import METRICS, read_metrics
+from keras_bert.training.metrics_log import METRICS_LOG, read_metrics
 from keras_bert.weights import our_folder
 from keras_bert.weights.checkpoint import Checkpoint
 from keras_bert.weights.load import read
@@ -93,7 +93,7 @@ def _has_work(directory: str) -> bool:
 
 
 def _clear(directory: str, is_new: bool) -> None:
-    for name in (SETTINGS, METRICS, CURVE, "tensorboard", "checkpoints"):
+    for name in (SETTINGS, METRICS_LOG, CURVE, "tensorboard", "checkpoints"):
         if storage.exists(f"{directory}/{name}"):
             storage.remove(f"{directory}/{name}")
     if storage.is_remote(directory):
@@ -147,7 +147,7 @@ def draw_curve(directory: str) -> None:
 
 
 def _draw_curve(directory: str) -> None:
-    path = f"{directory}/{METRICS}"
+    path = f"{directory}/{METRICS_LOG}"
     records = read_metrics(path) if storage.exists(path) else []
     if not records:
         return

@@ -6,7 +6,7 @@ import numpy as np
 
 from keras_bert.text.character_sets import MARKS_AND_JOINERS, CharacterSet
 from keras_bert.text.row_ids import row_ids
-from keras_bert.text.tensors import in_graph, tf
+from keras_bert.text.tensors import tf, uses_tensorflow
 
 
 def cut_out(
@@ -24,7 +24,7 @@ def cut_out(
     >>> len(parts[0].numpy().decode()), ends.numpy().tolist()
     (5, [5])
     """
-    if not in_graph():
+    if not uses_tensorflow():
         return _cut_out(texts, row, start, end)
     characters = tf.strings.unicode_split(texts, "UTF-8", errors="ignore")  # [B, (characters)]
     flat, splits = characters.values, tf.cast(characters.row_splits, tf.int32)

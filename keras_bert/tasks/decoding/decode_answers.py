@@ -4,7 +4,7 @@ from functools import cache
 from typing import Any
 
 from keras_bert.tasks.decoding.characters import cut_out
-from keras_bert.text.tensors import in_graph, tf
+from keras_bert.text.tensors import tf, uses_tensorflow
 
 BEST = 20  # starts and ends of a window, and candidates of a question, that are considered (run_squad's n_best_size)
 MAX_ANSWER_LENGTH = 30  # pieces
@@ -99,7 +99,7 @@ def best_spans(
 @cache
 def answer_decoder() -> Any:
     """`decode_answers` as one graph, traced once for all tasks."""
-    if not in_graph():
+    if not uses_tensorflow():
         return decode_answers
 
     @tf.function(autograph=False)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from keras_bert.tasks.decoding.characters import cut_out
 from keras_bert.tasks.decoding.entities import BEGIN, END, has_entities
-from keras_bert.text.tensors import in_graph, tf
+from keras_bert.text.tensors import tf, uses_tensorflow
 
 
 class Scheme(NamedTuple):
@@ -97,7 +97,7 @@ def decode_entities(
 @cache
 def entity_decoder() -> Any:
     """`decode_entities` as one graph, traced once for all tasks."""
-    if not in_graph():
+    if not uses_tensorflow():
         return decode_entities
 
     def column(dtype: tf.DType) -> tf.TensorSpec:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from keras_bert.text.tensors import in_graph, tf
+from keras_bert.text.tensors import tf, uses_tensorflow
 
 BATCH_SIZE = 32
 
@@ -13,7 +13,7 @@ def in_batches(
 ) -> "tf.Tensor":
     """The float32 result of `run` for all rows; `shape` is the shape of one row's result, None where it varies."""
     count = tf.shape(next(iter(rows.values())))[0]
-    if not in_graph():
+    if not uses_tensorflow():
         starts = range(0, max(int(count), 1), BATCH_SIZE)
         return tf.concat(
             [run({name: values[start : start + BATCH_SIZE] for name, values in rows.items()}) for start in starts], 0

@@ -1,11 +1,13 @@
 """Reading: where a file holds its texts and labels, for training, evaluation and prediction alike."""
 
 import dataclasses
+import os
 from typing import Any
 
+from keras_bert.tasks.readers.bad_rows import BadRows
 from keras_bert.tasks.readers.delimited import checked_delimiter
 from keras_bert.tasks.readers.rows import checked_encoding
-from keras_bert.tasks.readers.table import Column
+from keras_bert.tasks.readers.table import Column, Table, read_table
 
 TABLES = ("tsv", "csv", "jsonl", "parquet", "label-text")
 TABLE_FIELDS = ("format", "text", "label", "header", "delimiter", "encoding", "skip_empty", "skip_bad")
@@ -61,6 +63,22 @@ class Reading:
     def columns(self) -> tuple[Column, ...]:
         """All columns that are named."""
         return (*self.text, *self.choices, *self.others, self.label)
+
+    @property
+    def has_header(self) -> bool:
+        """Whether the first row of a table names the columns."""
+        return any(isinstance(column, str) for column in self.columns) if self.header is None else self.header
+
+    def table(self, path: str | os.PathLike, *, header: bool | None = None) -> Table:
+        """The table in a file. header: whether it has one, if the reading does not decide that."""
+        return read_table(
+            path,
+            format=self.format,
+            header=self.has_header if header is None else header,
+            delimiter=self.delimiter,
+            encoding=self.encoding,
+            bad=BadRows(path, self.skip_bad),
+        )
 
     @property
     def table_options(self) -> dict[str, Any]:

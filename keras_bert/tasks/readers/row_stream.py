@@ -46,13 +46,10 @@ class RowStream:
 
     def __init__(self, path: str | os.PathLike, reading: Reading, read_rows: Callable[[Any, Reading], Rows]) -> None:
         self.path = os.fspath(path)
-        header = reading.header
-        if header is None:
-            header = any(isinstance(column, str) for column in reading.columns)
         self._parser = TableParser(
             path,
             format=reading.format,
-            header=header,
+            header=reading.has_header,
             delimiter=reading.delimiter,
             bad=BadRows(path, reading.skip_bad),
             longest=LONGEST,

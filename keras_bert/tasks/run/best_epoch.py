@@ -13,14 +13,14 @@ import numpy as np
 from keras_bert.storage import new_file, read_json, write_json
 from keras_bert.tasks.epoch_position import steps_in
 from keras_bert.tasks.readers import Rows
-from keras_bert.tasks.run.saved_step import NAME, state_of
+from keras_bert.tasks.run.saved_step import STEP_FILE, state_of
 from keras_bert.tasks.validation import Validation
 from keras_bert.training.averaged_weights import AveragedWeights
 from keras_bert.training.metrics_log import MetricsFiles
 
 logger = logging.getLogger("keras_bert")
 
-METRICS = "metrics.json"
+METRICS_FILE = "metrics.json"
 
 
 class BestEpoch(Validation):
@@ -59,7 +59,7 @@ class BestEpoch(Validation):
         self.averages = AveragedWeights()  # comes before this callback
         self.files: Any = None
         self._began, self._batches = 0.0, 0
-        self.record: dict[str, Any] = read_json(folder / METRICS) or {"epochs": []}
+        self.record: dict[str, Any] = read_json(folder / METRICS_FILE) or {"epochs": []}
 
     @property
     def done(self) -> int:
@@ -87,7 +87,7 @@ class BestEpoch(Validation):
     def on_train_end(self, logs: Any = None) -> None:
         self.files.close()
         self.record["ended"] = True  # perhaps a callback of the user's ended it, which would not do so again
-        write_json(self.folder / METRICS, self.record)
+        write_json(self.folder / METRICS_FILE, self.record)
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         self._began, self._batches = time.perf_counter(), 0
@@ -113,7 +113,7 @@ class BestEpoch(Validation):
         self.save_state()
         self.averages.put_in()
         self._write_metrics(trained, seconds, means | scores)
-        write_json(self.folder / METRICS, self.record)
+        write_json(self.folder / METRICS_FILE, self.record)
         self._state_file(self.done - 1).unlink(missing_ok=True)
         if before is not None and before != self._best_model():
             before.unlink()
@@ -138,7 +138,7 @@ class BestEpoch(Validation):
         """Keep only the best model, without its optimizer and under this name, and return the record of the run."""
         if not path.exists():
             keras.models.load_model(self._best_model(), compile=False).save(path)
-        for file in (*self.folder.glob("epoch-*"), self.folder / NAME):
+        for file in (*self.folder.glob("epoch-*"), self.folder / STEP_FILE):
             file.unlink(missing_ok=True)
         return self.record
 
@@ -178,7 +178,7 @@ class BestEpoch(Validation):
 
 def begun(folder: Path) -> bool:
     """Whether a run has an epoch, or a step of one, to resume from."""
-    return (folder / METRICS).exists() or (folder / NAME).exists()
+    return (folder / METRICS_FILE).exists() or (folder / STEP_FILE).exists()
 
 
 def _check_finite(losses: dict[str, float], epoch: int) -> None:

@@ -19,13 +19,13 @@ from keras_bert.tasks.labels import check_known
 from keras_bert.tasks.metrics.by_label import one_sided
 from keras_bert.tasks.metrics.scores import LOWER_IS_BETTER, scores
 from keras_bert.tasks.readers import Rows, RowStream
-from keras_bert.tasks.run.best_epoch import METRICS, BestEpoch, begun
+from keras_bert.tasks.run.best_epoch import METRICS_FILE, BestEpoch, begun
 from keras_bert.tasks.run.calibrated import calibrated
 from keras_bert.tasks.run.epoch_log import EpochLog
 from keras_bert.tasks.run.import_callback import callback_of
 from keras_bert.tasks.run.model_card import write_card, write_curve
 from keras_bert.tasks.run.saved_step import SavedStep
-from keras_bert.tasks.run.settings import FILE, FinetuneSettings
+from keras_bert.tasks.run.settings import SETTINGS_FILE, FinetuneSettings
 from keras_bert.tasks.run.split_rows import split_rows
 from keras_bert.tasks.run.training_rows import training_rows
 from keras_bert.tasks.task import Task
@@ -186,7 +186,7 @@ def _run(
         metrics["calibration"] = calibrated(folder / MODEL, valid, settings.batch_size, **scored_by)
     for sentence in one_sided(metrics.get("labels", {}), len(valid)):
         logger.warning("%s", sentence)
-    write_json(folder / METRICS, metrics)
+    write_json(folder / METRICS_FILE, metrics)
     write_json(folder / LABELS, list(task.labels))
     write_curve(folder / "curve.png", metrics)
     write_card(folder / "README.md", settings, metrics)
@@ -204,7 +204,7 @@ def _scope(name: str) -> Any:
 @contextlib.contextmanager
 def _locked(folder: Path, settings: FinetuneSettings) -> Iterator[None]:
     """Keep other processes out of a run's folder; delete it if the run fails before its first epoch is complete."""
-    record, lock_file = folder / FILE, folder / "lock"
+    record, lock_file = folder / SETTINGS_FILE, folder / "lock"
     if begun(folder):
         settings.check_same(record)
     folder.mkdir(parents=True, exist_ok=True)

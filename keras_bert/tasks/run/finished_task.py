@@ -12,7 +12,7 @@ from keras_bert.tasks.metrics.by_label import one_sided
 from keras_bert.tasks.readers import Reading, Rows
 from keras_bert.tasks.readers.rows import lines
 from keras_bert.tasks.run.finetune import MODEL
-from keras_bert.tasks.run.settings import FILE, FinetuneSettings
+from keras_bert.tasks.run.settings import SETTINGS_FILE, FinetuneSettings
 from keras_bert.tasks.task import Task
 from keras_bert.weights.keras_file import read_keras
 from keras_bert.weights.our_export import read_task
@@ -35,7 +35,8 @@ class FinishedTask:
 
         reading: the fields of `Reading` that differ from training.
         """
-        path, record = (source / MODEL, source / FILE) if source.is_dir() else (source, source.parent / FILE)
+        folder, path = (source, source / MODEL) if source.is_dir() else (source.parent, source)
+        record = folder / SETTINGS_FILE
         if not source.exists():
             raise FileNotFoundError(f"The model {source} does not exist. Correct the path. Received: {str(source)!r}")
         task = read_keras(path, compile=False) if path.is_file() else read_task(source)

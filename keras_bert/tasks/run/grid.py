@@ -9,14 +9,14 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 from keras_bert.storage import check_new_folder, read_json, write_json
 from keras_bert.tasks.finetune_recipe import OPTIONS
-from keras_bert.tasks.run.best_epoch import METRICS
+from keras_bert.tasks.run.best_epoch import METRICS_FILE
 from keras_bert.tasks.run.finetune import MODEL, finetune
 from keras_bert.tasks.run.model_card import write_card
-from keras_bert.tasks.run.settings import FILE, FinetuneSettings
+from keras_bert.tasks.run.settings import SETTINGS_FILE, FinetuneSettings
 
 logger = logging.getLogger("keras_bert")
 
@@ -76,22 +76,32 @@ def finetune_grid(
     check_new_folder(output)
     folder = output.with_name(output.name + ".partial")
     best, runs = folder, list[dict[str, Any]]()
-    for run, values, metrics in each_run(settings, folder, grid, prune=prune):
-        score = score_of(metrics)
+    for trial in each_run(settings, folder, grid, prune=prune):
         earlier = [done["score"] for done in runs if done["score"] is not None]
-        runs.append({**values, "score": score})
-        if score is not None and score > max(earlier, default=float("-inf")):
+        runs.append({**trial.values, "score": trial.score})
+        if trial.score is not None and trial.score > max(earlier, default=float("-inf")):
             (best / MODEL).unlink(missing_ok=True)
-            best = run
+            best = trial.run
         else:
-            (run / MODEL).unlink(missing_ok=True)
+            (trial.run / MODEL).unlink(missing_ok=True)
     return finish(best, output, {"grid": runs})
 
 
-def each_run(
-    settings: FinetuneSettings, folder: Path, grid: Grid, *, prune: bool = False
-) -> Iterator[tuple[Path, dict[str, Any], dict[str, Any]]]:
-    """Train each combination in a folder of its own, unless it is there: the folder, the combination, the metrics.
+class Trial(NamedTuple):
+    """One combination of settings, the folder of its run, and what it measured."""
+
+    run: Path
+    values: dict[str, Any]
+    metrics: dict[str, Any]
+
+    @property
+    def score(self) -> float | None:
+        """The score by which a run is chosen; None if the run failed."""
+        return None if "failed" in self.metrics else self.metrics["valid"][self.metrics["chosen_by"]]
+
+
+def each_run(settings: FinetuneSettings, folder: Path, grid: Grid, *, prune: bool = False) -> Iterator[Trial]:
+    """Train each combination in a folder of its own, unless it is there.
 
     A run whose loss is not finite has no score. If all runs fail, that is an error.
     """
@@ -121,7 +131,7 @@ def each_run(
         else:
             scores = (epoch["scores"][metrics["chosen_by"]] for epoch in metrics["epochs"])
             earlier.append(list(itertools.accumulate(scores, max)))
-        yield run, values, metrics
+        yield Trial(run, values, metrics)
     if len(failed) == len(chosen):
         for run in failed:
             shutil.rmtree(run)
@@ -133,16 +143,11 @@ def each_run(
         )
 
 
-def score_of(metrics: dict[str, Any]) -> float | None:
-    """The score by which a run is chosen; None if the run failed."""
-    return None if "failed" in metrics else metrics["valid"][metrics["chosen_by"]]
-
-
 def finish(best: Path, output: Path, more: dict[str, Any]) -> dict[str, Any]:
     """Make the folder of a run, with more in its metrics, the output, and delete the others."""
-    folder, metrics = best.parent, read_json(best / METRICS) | more
-    write_json(best / METRICS, metrics)
-    write_card(best / "README.md", FinetuneSettings.from_json(best / FILE), metrics)
+    folder, metrics = best.parent, read_json(best / METRICS_FILE) | more
+    write_json(best / METRICS_FILE, metrics)
+    write_card(best / "README.md", FinetuneSettings.from_json(best / SETTINGS_FILE), metrics)
     if output.exists():
         output.rmdir()
     best.rename(output)
@@ -153,8 +158,8 @@ def finish(best: Path, output: Path, more: dict[str, Any]) -> dict[str, Any]:
 def _run(settings: FinetuneSettings, run: Path, floors: list[float]) -> dict[str, Any]:
     if not run.exists():
         return finetune(settings, run, floors=floors)
-    settings.check_same(run / FILE)
-    return read_json(run / METRICS)
+    settings.check_same(run / SETTINGS_FILE)
+    return read_json(run / METRICS_FILE)
 
 
 def _record_failure(settings: FinetuneSettings, run: Path, error: Exception) -> dict[str, Any]:
@@ -162,8 +167,8 @@ def _record_failure(settings: FinetuneSettings, run: Path, error: Exception) -> 
     metrics, temporary = {"failed": str(error)}, run.with_name(run.name + ".failed")
     shutil.rmtree(temporary, ignore_errors=True)  # of a call that was interrupted
     temporary.mkdir(parents=True)
-    settings.to_json(temporary / FILE)
-    write_json(temporary / METRICS, metrics)
+    settings.to_json(temporary / SETTINGS_FILE)
+    write_json(temporary / METRICS_FILE, metrics)
     temporary.rename(run)
     shutil.rmtree(run.with_name(run.name + ".partial"), ignore_errors=True)
     return metrics

@@ -62,6 +62,11 @@ def write_card(path: Path, settings: FinetuneSettings, metrics: dict[str, Any]) 
     rows = [(name, f"`{Path(files[name]).name}`", f"{count:,}") for name, count in metrics["rows"].items()]
     held_out = "file" if settings.split is None else f"rows, a split of {settings.split:g} of the file"
     start = f"`{settings.model}`" if settings.size is None else f"random weights of the size {settings.size}"
+    recipe = settings.recipe
+    training = (
+        f"AdamW with weight decay {recipe.weight_decay:g}, warm-up over {100 * recipe.warmup:g} % of the steps and "
+        f"linear decay to 0, gradients clipped to norm {recipe.clipnorm:g}."
+    )
     write_text(
         path,
         f"""# {task} on {Path(settings.train).name}
@@ -83,7 +88,7 @@ This is {_origin(metrics)} on the validation
 
 {_table(("setting", "value"), _settings(settings))}
 
-AdamW with weight decay 0.01, warm-up over 10 % of the steps and linear decay to 0, gradients clipped to norm 1.
+{training}
 
 ## How to use it
 

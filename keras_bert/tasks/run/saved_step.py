@@ -10,7 +10,7 @@ from keras import ops
 from keras_bert.storage import new_file
 from keras_bert.tasks.epoch_position import steps_in
 
-NAME = "step.npz"
+STEP_FILE = "step.npz"
 
 
 class SavedStep(keras.callbacks.Callback):
@@ -26,7 +26,7 @@ class SavedStep(keras.callbacks.Callback):
 
     def __init__(self, folder: Path, epochs: int, *, every: int | None, max_steps: int | None) -> None:
         super().__init__()
-        self.path = folder / NAME
+        self.path = folder / STEP_FILE
         self.every = every
         self.max_steps = max_steps
         self.step = 0  # of the epoch, with which it began

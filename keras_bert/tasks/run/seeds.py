@@ -13,10 +13,10 @@ import numpy as np
 from keras import ops
 
 from keras_bert.storage import check_new_folder, read_json, write_json
-from keras_bert.tasks.run.best_epoch import METRICS
+from keras_bert.tasks.run.best_epoch import METRICS_FILE
 from keras_bert.tasks.run.finetune import MODEL, read_files
 from keras_bert.tasks.run.finished_task import FinishedTask
-from keras_bert.tasks.run.grid import each_run, finish, score_of
+from keras_bert.tasks.run.grid import each_run, finish
 from keras_bert.tasks.run.settings import FinetuneSettings
 
 logger = logging.getLogger("keras_bert")
@@ -40,15 +40,14 @@ def finetune_seeds(settings: FinetuneSettings, output: Path, count: int, *, aver
         settings = dataclasses.replace(settings, head_seed=settings.seed)
     folder = output.with_name(output.name + ".partial")
     tried = list(each_run(settings, folder, {"seed": tuple(range(settings.seed, settings.seed + count))}))
-    runs = [{**values, "score": score_of(metrics)} for _, values, metrics in tried]
-    done = [one for one in tried if score_of(one[2]) is not None]
-    chosen_by = done[0][2]["chosen_by"]
-    valid = [metrics["valid"] for _, _, metrics in done]
+    runs = [{**trial.values, "score": trial.score} for trial in tried]
+    done = [trial for trial in tried if trial.score is not None]
+    valid = [trial.metrics["valid"] for trial in done]
     by_name = {name: [one[name] for one in valid] for name in valid[0]}
     spread = {name: [mean(scores), stdev(scores)] for name, scores in by_name.items() if len(done) > 1}
-    best = max(done, key=lambda run: run[2]["valid"][chosen_by])[0]
+    best = max(done, key=lambda trial: trial.score or 0.0).run
     if average:
-        best = _averaged([run for run, _, _ in done], best, settings)
+        best = _averaged([trial.run for trial in done], best, settings)
     return finish(best, output, {"seeds": runs, "spread": spread})
 
 
@@ -58,11 +57,11 @@ def _averaged(runs: Sequence[Path], best: Path, settings: FinetuneSettings) -> P
     shutil.rmtree(folder, ignore_errors=True)  # of a call that was interrupted
     shutil.copytree(best, folder)
     average_weights([run / MODEL for run in runs]).save(folder / MODEL)
-    metrics = read_json(folder / METRICS)
+    metrics = read_json(folder / METRICS_FILE)
     _, rows = read_files(settings)
     valid, details = FinishedTask.load(folder).report_rows(rows, batch_size=settings.batch_size)
     del metrics["best_epoch"]
-    write_json(folder / METRICS, metrics | details | {"valid": valid, "averaged": len(runs)})
+    write_json(folder / METRICS_FILE, metrics | details | {"valid": valid, "averaged": len(runs)})
     name = metrics["chosen_by"]
     level = logging.WARNING if valid[name] < metrics["valid"][name] else logging.INFO
     best_score, score = metrics["valid"][name], valid[name]

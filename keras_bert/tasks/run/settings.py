@@ -15,7 +15,7 @@ from keras_bert.tasks.readers.table import SUFFIXES
 from keras_bert.tasks.task import Task
 from keras_bert.weights.keras_file import keras_file
 
-FILE = "settings.json"
+SETTINGS_FILE = "settings.json"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,9 +100,8 @@ class FinetuneSettings:
                 "A column is named twice among texts, choices, numbers, categories and labels. Name each only once. "
                 f"Received: {', '.join(map(repr, columns))}"
             )
-        if self.reading.header is None:  # decided here, since other columns may be named when the task answers
-            header = any(isinstance(column, str) for column in columns)
-            object.__setattr__(self, "reading", dataclasses.replace(self.reading, header=header))
+        # Decided here, since other columns may be named when the task answers.
+        object.__setattr__(self, "reading", dataclasses.replace(self.reading, header=self.reading.has_header))
         check_choice("dtype", self.dtype, TRAINABLE_DTYPES)
         if not 0 <= self.seed < 2**32:  # numpy's bound
             raise ValueError(f"`seed` must be at least 0 and below 2^32. Use another value. Received: seed={self.seed}")
