@@ -28,7 +28,7 @@ from rich.table import Table
 
 import keras_bert
 from keras_bert.model import Model
-from keras_bert.tasks import labelled_rows
+from keras_bert.tasks.rows import labelled_rows
 from keras_bert.text.shared_rows import SHARED_ROWS, SharedRows
 
 BATCH, LENGTH, MEAN = 32, 128, 30  # of which 28 are left when texts are cut to 128

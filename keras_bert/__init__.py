@@ -11,10 +11,10 @@ from keras_bert.inference import inference
 from keras_bert.nearest import nearest
 from keras_bert.pretraining.pretrainer import Pretrainer
 from keras_bert.tasks import metrics as _metrics  # F1 and Matthews
+from keras_bert.tasks.columns.other_columns import OtherColumns
 from keras_bert.tasks.distillation import Distillation
 from keras_bert.tasks.finetune_recipe import FinetuneRecipe
 from keras_bert.tasks.multiple_choice import MultipleChoice
-from keras_bert.tasks.other_columns import OtherColumns
 from keras_bert.tasks.question_answerer import QuestionAnswerer
 from keras_bert.tasks.sentence_embedder import SentenceEmbedder
 from keras_bert.tasks.task import Task

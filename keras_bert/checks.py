@@ -36,3 +36,12 @@ def check_flag(name: str, value: Any) -> None:
     """Raise an error for a value that is not True or False, such as the text "no", which counts as true."""
     if not isinstance(value, bool | np.bool_):
         raise ValueError(f"`{name}` must be True or False. Received: {name}={value!r}")
+
+
+def count_of(what: str, given: int | None, default: int) -> int:
+    """A batch size or a number of epochs as given, or else its default."""
+    if given is not None and not hasattr(given, "__index__"):
+        raise TypeError(f"`{what}` must be a whole number, without quotes. Received: {what}={given!r}")
+    if given is not None and given < 1:
+        raise ValueError(f"`{what}` must be at least 1. Use a larger value. Received: {what}={given}")
+    return default if given is None else given

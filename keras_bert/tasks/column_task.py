@@ -7,10 +7,8 @@ from typing import Any
 import numpy as np
 from keras import ops
 
-from keras_bert.tasks.columns import check_lengths, column_names, count_of
-from keras_bert.tasks.heads import pooled_encoder
-from keras_bert.tasks.labelled_rows import LabelledRows
-from keras_bert.tasks.other_columns import (
+from keras_bert.checks import count_of
+from keras_bert.tasks.columns.other_columns import (
     TEXTS,
     OtherColumns,
     column_arrays,
@@ -18,8 +16,12 @@ from keras_bert.tasks.other_columns import (
     columns_in_graph,
     names_of,
 )
+from keras_bert.tasks.columns.tables import column_names
+from keras_bert.tasks.columns.text_columns import check_lengths
+from keras_bert.tasks.heads import pooled_encoder
 from keras_bert.tasks.readers import Reading, Rows, tab_columns
 from keras_bert.tasks.readers.columns import number_of
+from keras_bert.tasks.rows.labelled_rows import LabelledRows
 from keras_bert.tasks.signature import Logits, Signature, pack_texts, text_signatures
 from keras_bert.tasks.task import Task
 

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
-from keras_bert.checks import check_share
-from keras_bert.tasks.columns import count_of
+from keras_bert.checks import check_share, count_of
 from keras_bert.training.optimizer import AdamW, WarmupLinearDecay
 
 SHARES = ("layer_decay", "ema", "label_smoothing")
@@ -122,17 +121,3 @@ class FinetuneRecipe:
         fields = {field.name: field for field in dataclasses.fields(self)}
         values = {name: getattr(self, name) for name in OPTIONS}
         return {name: value for name, value in values.items() if value != fields[name].default}
-
-
-def steps_of(x: Any, batch_size: int, validation_split: float) -> int:
-    """The steps in an epoch of packed inputs."""
-    if isinstance(x, dict):
-        return -(-math.floor(len(next(iter(x.values()))) * (1 - validation_split)) // batch_size)
-    steps = int(x.cardinality()) if hasattr(x, "cardinality") else getattr(x, "num_batches", None)
-    if steps is None or steps < 0:
-        raise ValueError(
-            "x does not say how many batches it has, but the learning rate of the recipe depends on their number. Pass "
-            "steps_per_epoch, or call compile() with an optimizer of your own before fit(). "
-            f"Received: x={type(x).__name__}"
-        )
-    return steps

@@ -8,18 +8,18 @@ import numpy as np
 from keras import ops
 
 from keras_bert.bert import Bert
-from keras_bert.checks import check_choice
+from keras_bert.checks import check_choice, count_of
 from keras_bert.layers.padding import Padding
 from keras_bert.layers.windows import POOLS, RealWindows, WindowPooling
 from keras_bert.tasks.column_task import ColumnTask
-from keras_bert.tasks.columns import column, count_of
+from keras_bert.tasks.columns.other_columns import checked_columns, column_specs, columns_in_graph
+from keras_bert.tasks.columns.text_columns import column
 from keras_bert.tasks.decoding.in_batches import in_batches
 from keras_bert.tasks.heads import pooled_encoder
-from keras_bert.tasks.labelled_rows import LabelledRows
-from keras_bert.tasks.other_columns import checked_columns, column_specs, columns_in_graph
 from keras_bert.tasks.readers import Rows
+from keras_bert.tasks.rows.labelled_rows import LabelledRows
+from keras_bert.tasks.rows.windowed_rows import WindowedRows
 from keras_bert.tasks.signature import Logits, Signature, strings
-from keras_bert.tasks.windowed_rows import WindowedRows
 from keras_bert.text.packing import Packer
 from keras_bert.text.tensors import tf
 from keras_bert.text.tokenized_rows import as_tensors, pieces

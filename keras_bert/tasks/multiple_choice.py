@@ -11,13 +11,13 @@ from keras import ops
 
 from keras_bert.bert import Bert
 from keras_bert.layers.norm import Dropout
-from keras_bert.tasks.columns import check_lengths, column, rows_of, two_columns
+from keras_bert.tasks.columns.text_columns import check_lengths, column, rows_of, two_columns
 from keras_bert.tasks.heads import check_bert, encode_rows, head_layer
-from keras_bert.tasks.labelled_rows import LabelledRows, packer_of
-from keras_bert.tasks.labels import label_ids
 from keras_bert.tasks.readers import TABLE_FIELDS, Reading, Rows, read_choices, tab_columns
 from keras_bert.tasks.reports.findings import Findings, text_columns
 from keras_bert.tasks.reports.label_findings import choice_findings
+from keras_bert.tasks.rows.labelled_rows import LabelledRows, packer_of
+from keras_bert.tasks.rows.labels import label_ids
 from keras_bert.tasks.signature import Logits, Signature, pack_texts, strings
 from keras_bert.tasks.task import Task
 from keras_bert.text.tensors import tf

@@ -12,19 +12,19 @@ import numpy as np
 from keras import ops
 
 from keras_bert.bert import Bert
-from keras_bert.tasks.columns import check_lengths, column, rows_of, two_columns
+from keras_bert.tasks.columns.text_columns import check_lengths, column, rows_of, two_columns
+from keras_bert.tasks.columns.value_columns import weight_column
 from keras_bert.tasks.decoding.answer_spans import answer_spans, token_spans, true_texts
 from keras_bert.tasks.decoding.decode_answers import MAX_ANSWER_LENGTH, answer_decoder, decode_answers
 from keras_bert.tasks.decoding.in_batches import in_batches
 from keras_bert.tasks.heads import check_bert, head_layer
-from keras_bert.tasks.labelled_rows import LabelledRows, packer_of
 from keras_bert.tasks.metrics import answer_scores, korquad_scores
 from keras_bert.tasks.readers import Reading, Rows, read_squad, tab_columns
 from keras_bert.tasks.reports.findings import Findings, text_columns
 from keras_bert.tasks.reports.span_findings import answer_findings
+from keras_bert.tasks.rows.labelled_rows import LabelledRows, packer_of
 from keras_bert.tasks.signature import Logits, Signature, strings
 from keras_bert.tasks.task import Task
-from keras_bert.tasks.value_columns import weight_column
 from keras_bert.text.tensors import tf
 from keras_bert.text.windows import question_limit
 

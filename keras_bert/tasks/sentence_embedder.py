@@ -10,20 +10,20 @@ import numpy as np
 from keras import ops
 
 from keras_bert.bert import Bert
-from keras_bert.checks import check_choice, check_flag
-from keras_bert.tasks.columns import check_lengths, column, count_of
+from keras_bert.checks import check_choice, check_flag, count_of
+from keras_bert.tasks.columns.text_columns import check_lengths, column
+from keras_bert.tasks.columns.value_columns import number_column, weight_column
 from keras_bert.tasks.heads import check_bert
-from keras_bert.tasks.labelled_rows import LabelledRows, packer_of
 from keras_bert.tasks.losses import LOSSES, SentenceLoss
 from keras_bert.tasks.metrics.classification import number_scores
 from keras_bert.tasks.metrics.retrieval import neighbour_scores, retrieval_scores
 from keras_bert.tasks.readers import TABLE_FIELDS, Reading, Rows, read_labels, read_scores
 from keras_bert.tasks.reports.findings import Findings, text_columns
 from keras_bert.tasks.reports.number_findings import sentence_findings
-from keras_bert.tasks.sentence_rows import SentenceRows, form_of, make_targets
+from keras_bert.tasks.rows.labelled_rows import LabelledRows, packer_of
+from keras_bert.tasks.rows.sentence_rows import SentenceRows, form_of, make_targets
 from keras_bert.tasks.signature import Logits, Signature
 from keras_bert.tasks.task import Task
-from keras_bert.tasks.value_columns import number_column, weight_column
 from keras_bert.text.tokenized_rows import pieces
 from keras_bert.vectors import Pooling, features
 
@@ -242,7 +242,7 @@ class SentenceEmbedder(Task):
     def train_step(self, *arguments: Any) -> Any:
         if self.cache_batch is None:
             return super().train_step(*arguments)
-        from keras_bert.tasks.gradient_cache import cached_gradients
+        from keras_bert.tasks.fitting.gradient_cache import cached_gradients
 
         x, y, weight = keras.utils.unpack_x_y_sample_weight(*arguments)
 

@@ -7,17 +7,17 @@ from typing import Any
 import keras
 import numpy as np
 
-from keras_bert.tasks.columns import check_lengths, column
+from keras_bert.tasks.columns.text_columns import check_lengths, column
+from keras_bert.tasks.columns.value_columns import weight_column
 from keras_bert.tasks.file_task import FileTask
-from keras_bert.tasks.labelled_rows import LabelledRows, packer_of
 from keras_bert.tasks.losses.label_losses import SmoothedCrossentropy
 from keras_bert.tasks.losses.teacher_losses import SOFT_LOSSES, squares
 from keras_bert.tasks.readers import Reading, Rows
 from keras_bert.tasks.reports.findings import Findings, plain_findings
 from keras_bert.tasks.reports.write_report import write_report
+from keras_bert.tasks.rows.labelled_rows import LabelledRows, packer_of
+from keras_bert.tasks.rows.targets import checked_targets
 from keras_bert.tasks.signature import Logits, Signature, pack_texts, text_signatures
-from keras_bert.tasks.targets import checked_targets
-from keras_bert.tasks.value_columns import weight_column
 from keras_bert.text.packing import Packer
 from keras_bert.text.tokenized_rows import pieces
 

@@ -11,10 +11,19 @@ from keras import ops
 from keras_bert.bert import Bert
 from keras_bert.checks import check_flag
 from keras_bert.layers.norm import Dropout
-from keras_bert.tasks.columns import as_batch
+from keras_bert.tasks.columns.other_columns import OtherColumns, with_columns
+from keras_bert.tasks.columns.text_columns import as_batch
 from keras_bert.tasks.heads import check_bert, head_layer
-from keras_bert.tasks.labelled_rows import LabelledRows
-from keras_bert.tasks.labels import (
+from keras_bert.tasks.long_text_task import LongTextTask, text_vectors
+from keras_bert.tasks.losses.label_losses import WeighedBinaryCrossentropy
+from keras_bert.tasks.metrics import calibration, label_scores, multi_label_scores
+from keras_bert.tasks.metrics.by_label import scores_by_label
+from keras_bert.tasks.metrics.classification import positive_label
+from keras_bert.tasks.readers import TABLE_FIELDS, Reading, Rows
+from keras_bert.tasks.reports.findings import Findings, text_columns
+from keras_bert.tasks.reports.label_findings import label_findings, several_labels_findings
+from keras_bert.tasks.rows.labelled_rows import LabelledRows
+from keras_bert.tasks.rows.labels import (
     check_labels,
     class_weights,
     label_ids,
@@ -23,15 +32,6 @@ from keras_bert.tasks.labels import (
     sorted_labels,
     stored_labels,
 )
-from keras_bert.tasks.long_text_task import LongTextTask, text_vectors
-from keras_bert.tasks.losses.label_losses import WeighedBinaryCrossentropy
-from keras_bert.tasks.metrics import calibration, label_scores, multi_label_scores
-from keras_bert.tasks.metrics.by_label import scores_by_label
-from keras_bert.tasks.metrics.classification import positive_label
-from keras_bert.tasks.other_columns import OtherColumns, with_columns
-from keras_bert.tasks.readers import TABLE_FIELDS, Reading, Rows
-from keras_bert.tasks.reports.findings import Findings, text_columns
-from keras_bert.tasks.reports.label_findings import label_findings, several_labels_findings
 from keras_bert.tasks.signature import Logits, Signature, classify_signatures
 from keras_bert.text.tensors import arrays, tf
 

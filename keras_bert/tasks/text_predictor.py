@@ -6,19 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from keras_bert.checks import count_of
 from keras_bert.inputs import INPUTS, check_ids, refuse_keywords, renaming
-from keras_bert.tasks.columns import (
-    column_names,
-    columns_of,
-    count_of,
-    is_packed,
-    is_table,
-    packed_batches,
-    rows_of,
-    table_columns,
-)
-from keras_bert.tasks.labelled_rows import LabelledRows
+from keras_bert.tasks.columns.packed_inputs import is_packed, packed_batches
+from keras_bert.tasks.columns.tables import column_names, is_table, table_columns
+from keras_bert.tasks.columns.text_columns import rows_of
+from keras_bert.tasks.columns.tf_datasets import columns_of
 from keras_bert.tasks.readers import Reading, Rows
+from keras_bert.tasks.rows.labelled_rows import LabelledRows
 from keras_bert.tasks.saved_task import SavedTask
 
 

@@ -10,17 +10,17 @@ from keras import ops
 from keras_bert.bert import Bert
 from keras_bert.checks import check_choice
 from keras_bert.layers.norm import Dropout
-from keras_bert.tasks.columns import as_batch, check_lengths, column, two_columns
+from keras_bert.tasks.columns.other_columns import OtherColumns, with_columns
+from keras_bert.tasks.columns.text_columns import as_batch, check_lengths, column, two_columns
+from keras_bert.tasks.columns.value_columns import number_column
 from keras_bert.tasks.heads import check_bert, encode_rows, head_layer
-from keras_bert.tasks.labelled_rows import LabelledRows
 from keras_bert.tasks.long_text_task import LongTextTask, text_vectors
 from keras_bert.tasks.metrics import number_scores
-from keras_bert.tasks.other_columns import OtherColumns, with_columns
 from keras_bert.tasks.readers import TABLE_FIELDS, Reading, Rows, read_scores
 from keras_bert.tasks.reports.findings import Findings, text_columns
 from keras_bert.tasks.reports.number_findings import number_findings
+from keras_bert.tasks.rows.labelled_rows import LabelledRows
 from keras_bert.tasks.signature import Logits, Signature, pack_texts, strings
-from keras_bert.tasks.value_columns import number_column
 from keras_bert.text.tensors import tf
 from keras_bert.text.tokenized_rows import pieces
 

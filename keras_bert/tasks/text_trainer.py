@@ -8,19 +8,22 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_bert.checks import count_of
 from keras_bert.compat import epochs_that_end_early
-from keras_bert.tasks.callback_order import in_order
-from keras_bert.tasks.columns import count_of, is_packed, is_table, packed_batches, part_of, rows_of, split_columns
+from keras_bert.tasks.columns.packed_inputs import is_packed, packed_batches, steps_of
+from keras_bert.tasks.columns.tables import is_table
+from keras_bert.tasks.columns.text_columns import part_of, rows_of, split_columns
 from keras_bert.tasks.distillation import Distillation
-from keras_bert.tasks.epoch_position import EpochPosition
-from keras_bert.tasks.finetune_recipe import FinetuneRecipe, steps_of
-from keras_bert.tasks.labelled_rows import LabelledRows
+from keras_bert.tasks.finetune_recipe import FinetuneRecipe
+from keras_bert.tasks.fitting.callback_order import in_order
+from keras_bert.tasks.fitting.epoch_position import EpochPosition
+from keras_bert.tasks.fitting.validation import Validation
 from keras_bert.tasks.metrics.scores import Scores
 from keras_bert.tasks.readers import RowStream
-from keras_bert.tasks.streamed_rows import StreamedRows
+from keras_bert.tasks.rows.labelled_rows import LabelledRows
+from keras_bert.tasks.rows.streamed_rows import StreamedRows
 from keras_bert.tasks.student import Student
 from keras_bert.tasks.text_predictor import refuse_options
-from keras_bert.tasks.validation import Validation
 from keras_bert.training.measure import Measure
 from keras_bert.training.strategy import is_distributed
 
@@ -201,7 +204,7 @@ class TextTrainer(Student):
         if by_recipe:
             self._compile_by(recipe, max_steps or epochs * per_epoch, level, class_weight, examples.targets)
         if self.is_distributed:
-            from keras_bert.tasks import fit_distributed as distributed
+            from keras_bert.tasks.fitting import fit_distributed as distributed
 
             if validation_data is not None:
                 raise ValueError(

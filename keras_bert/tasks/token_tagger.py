@@ -13,7 +13,8 @@ import numpy as np
 from keras_bert.bert import Bert
 from keras_bert.checks import check_choice
 from keras_bert.layers.norm import Dropout
-from keras_bert.tasks.columns import check_lengths, rows_of
+from keras_bert.tasks.columns.text_columns import check_lengths, rows_of
+from keras_bert.tasks.columns.value_columns import weight_column
 from keras_bert.tasks.decoding.decode_entities import decode_entities, entity_decoder, find_runs, scheme_of, types_of
 from keras_bert.tasks.decoding.entities import Entity, Run, encode, has_entities, span_of, stray_label
 from keras_bert.tasks.decoding.entity_table import entity_table
@@ -21,15 +22,14 @@ from keras_bert.tasks.decoding.in_batches import in_batches
 from keras_bert.tasks.decoding.units import Units, split_rows, units_of
 from keras_bert.tasks.decoding.whole_words import continues
 from keras_bert.tasks.heads import check_bert, head_layer
-from keras_bert.tasks.labelled_rows import LabelledRows, packer_of
-from keras_bert.tasks.labels import check_labels, class_weights, label_ids, sorted_labels, stored_labels
 from keras_bert.tasks.metrics import TokenAccuracy, span_scores, tag_scores
 from keras_bert.tasks.readers import Reading, Rows, read_conll, read_conllu, read_klue_ner, tab_columns
 from keras_bert.tasks.reports.findings import Findings
 from keras_bert.tasks.reports.span_findings import entity_findings
+from keras_bert.tasks.rows.labelled_rows import LabelledRows, packer_of
+from keras_bert.tasks.rows.labels import check_labels, class_weights, label_ids, sorted_labels, stored_labels
 from keras_bert.tasks.signature import Logits, Signature, strings
 from keras_bert.tasks.task import Task
-from keras_bert.tasks.value_columns import weight_column
 from keras_bert.text.row_ids import row_ids
 from keras_bert.text.tensors import tf
 

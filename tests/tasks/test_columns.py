@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from keras_bert.tasks.columns import split_columns
+from keras_bert.tasks.columns.text_columns import split_columns
 from keras_bert.tasks.text_classifier import TextClassifier
 from tests.parity.oracles import array
 from tests.tasks.small import TEXTS, columns, small_bert, small_task

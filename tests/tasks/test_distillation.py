@@ -6,7 +6,7 @@ import pytest
 
 import keras_bert
 from keras_bert import Distillation
-from keras_bert.tasks.labelled_rows import LabelledRows
+from keras_bert.tasks.rows.labelled_rows import LabelledRows
 from tests.parity.oracles import array, randomize
 from tests.tasks.small import KINDS, NO_DROPOUT, TEXTS, VOCABULARY, columns, small_bert, small_task
 from tests.tasks.test_own_task import Mood, Scorer

@@ -6,7 +6,7 @@ import keras
 import numpy as np
 import pytest
 
-from keras_bert.tasks.labelled_rows import LabelledRows
+from keras_bert.tasks.rows.labelled_rows import LabelledRows
 from tests.parity.oracles import array
 from tests.soak import IN_SOAK
 from tests.subprocesses import fork

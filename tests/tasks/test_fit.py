@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from keras_bert import kernels
 from keras_bert.tasks.finetune_recipe import FinetuneRecipe
-from keras_bert.tasks.labelled_rows import LabelledRows
+from keras_bert.tasks.rows.labelled_rows import LabelledRows
 from tests.tasks.small import TEXTS, small_task
 
 

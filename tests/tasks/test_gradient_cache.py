@@ -18,7 +18,7 @@ if keras.backend.backend() != "tensorflow":
 
 import tensorflow as tf
 
-from keras_bert.tasks.gradient_cache import cached_gradients
+from keras_bert.tasks.fitting.gradient_cache import cached_gradients
 
 LOSS = MultipleNegativesRanking()
 

@@ -93,7 +93,7 @@ def scores_of(task, rows):
 def test_blanks_around_a_category_in_the_graph():
     import tensorflow as tf
 
-    from keras_bert.tasks.other_columns import column_arrays, columns_in_graph
+    from keras_bert.tasks.columns.other_columns import column_arrays, columns_in_graph
     from keras_bert.text.tensors import arrays
 
     columns = learned(numbers=[], categories=["brand"])

@@ -8,8 +8,8 @@ import pytest
 from sklearn.calibration import calibration_curve
 from sklearn.metrics import confusion_matrix, multilabel_confusion_matrix
 
+from keras_bert.tasks.columns.other_columns import OtherColumns
 from keras_bert.tasks.decoding.entities import Entity
-from keras_bert.tasks.other_columns import OtherColumns
 from keras_bert.tasks.reports.label_findings import label_findings, several_labels_findings
 from keras_bert.tasks.reports.number_findings import cosine_findings, pair_findings
 from keras_bert.tasks.reports.write_report import write_report

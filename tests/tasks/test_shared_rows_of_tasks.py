@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from keras_bert import kernels
-from keras_bert.tasks import labelled_rows
-from keras_bert.tasks.labelled_rows import RowBatches
+from keras_bert.tasks.rows import labelled_rows
+from keras_bert.tasks.rows.labelled_rows import RowBatches
 from keras_bert.text import tokenized_rows
 from tests.parity.oracles import array
 from tests.tasks.small import NO_DROPOUT, TEXTS, columns, small_bert, small_task

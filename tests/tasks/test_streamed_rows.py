@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert.tasks import labelled_rows, streamed_rows
 from keras_bert.tasks.finetune_recipe import FinetuneRecipe
 from keras_bert.tasks.readers import Reading
+from keras_bert.tasks.rows import labelled_rows, streamed_rows
+from keras_bert.tasks.rows.streamed_rows import StreamedRows
 from keras_bert.tasks.run import saved_step, training_rows
 from keras_bert.tasks.run.saved_step import SavedStep
 from keras_bert.tasks.run.settings import FinetuneSettings
-from keras_bert.tasks.streamed_rows import StreamedRows
 from tests.soak import IN_SOAK
 from tests.subprocesses import FORKS
 from tests.tasks.runs import reviews, run, train

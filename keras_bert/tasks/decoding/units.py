@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from keras_bert.tasks.columns import column, rows_of
+from keras_bert.tasks.columns.text_columns import column, rows_of
 from keras_bert.tasks.decoding.entities import Run
 from keras_bert.tasks.decoding.whole_words import continues
 from keras_bert.text.row_ids import row_ids

@@ -7,7 +7,7 @@ import numpy as np
 from keras import ops
 
 from keras_bert.tasks.losses.sentence_loss import SentenceLoss
-from keras_bert.tasks.sentence_rows import SentenceRows
+from keras_bert.tasks.rows.sentence_rows import SentenceRows
 
 FAR = 1e9  # a distance beyond any
 

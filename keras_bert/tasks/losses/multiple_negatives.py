@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from keras_bert.tasks.losses.sentence_loss import SentenceLoss, by_row, unit
-from keras_bert.tasks.sentence_rows import SentenceRows
+from keras_bert.tasks.rows.sentence_rows import SentenceRows
 
 HIDDEN = -1e9  # a score whose exponential is 0
 

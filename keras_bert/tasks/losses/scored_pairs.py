@@ -7,7 +7,7 @@ import numpy as np
 from keras import ops
 
 from keras_bert.tasks.losses.sentence_loss import SentenceLoss, by_row, unit
-from keras_bert.tasks.sentence_rows import SentenceRows
+from keras_bert.tasks.rows.sentence_rows import SentenceRows
 
 
 @keras.saving.register_keras_serializable("keras_bert")

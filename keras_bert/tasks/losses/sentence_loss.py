@@ -5,7 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_bert.tasks.sentence_rows import SentenceRows
+from keras_bert.tasks.rows.sentence_rows import SentenceRows
 
 
 class SentenceLoss(keras.losses.Loss):

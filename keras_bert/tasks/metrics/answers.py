@@ -5,7 +5,7 @@ import string
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from keras_bert.tasks.columns import check_scored
+from keras_bert.tasks.columns.text_columns import check_scored
 
 NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 KORQUAD_MARKS = str.maketrans(dict.fromkeys("'\"《》<>〈〉()‘’", " "))

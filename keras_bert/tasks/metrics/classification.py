@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from keras_bert.tasks.columns import check_scored
+from keras_bert.tasks.columns.text_columns import check_scored
 from keras_bert.wording import listed
 
 

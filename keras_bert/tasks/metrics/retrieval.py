@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from keras_bert.nearest import unit
-from keras_bert.tasks.sentence_rows import numbered
+from keras_bert.tasks.rows.sentence_rows import numbered
 
 RECALL_AT = (1, 5, 10)
 CHUNK = 1024  # queries at a time

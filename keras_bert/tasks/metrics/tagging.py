@@ -7,7 +7,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_bert.tasks.columns import check_scored
+from keras_bert.tasks.columns.text_columns import check_scored
 from keras_bert.tasks.decoding.entities import has_entities
 
 Tags = Sequence[Sequence[str]]  # of each sentence, a tag per word

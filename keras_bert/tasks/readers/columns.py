@@ -7,10 +7,10 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from keras_bert.tasks.columns.value_columns import LARGEST, category_of
 from keras_bert.tasks.readers.bad_rows import BadRows
 from keras_bert.tasks.readers.rows import Rows
 from keras_bert.tasks.readers.table import Column, Table, read_table
-from keras_bert.tasks.value_columns import LARGEST, category_of
 
 logger = logging.getLogger("keras_bert")
 DECIMAL = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)?")

@@ -9,8 +9,8 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_bert.tasks.columns import rows_of
-from keras_bert.tasks.labelled_rows import LabelledRows
+from keras_bert.tasks.columns.text_columns import rows_of
+from keras_bert.tasks.rows.labelled_rows import LabelledRows
 
 CHUNK = 1024  # rows whose loss is computed at a time
 

@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 
 from keras_bert.nearest import unit
-from keras_bert.tasks.columns import rows_of
+from keras_bert.tasks.columns.text_columns import rows_of
 from keras_bert.tasks.metrics.retrieval import nearest_others, positive_ranks
 from keras_bert.tasks.reports.findings import Findings, Shown, texts_of
 from keras_bert.tasks.reports.parts import points
-from keras_bert.tasks.sentence_rows import numbered
+from keras_bert.tasks.rows.sentence_rows import numbered
 
 
 def number_findings(columns: dict[str, list[str]], true: np.ndarray, answered: np.ndarray) -> Findings:

@@ -8,9 +8,9 @@ import numpy as np
 
 from keras_bert.tasks.decoding.answer_spans import find_answer, true_texts
 from keras_bert.tasks.decoding.entities import Entity, span_of
-from keras_bert.tasks.labelled_rows import LabelledRows
 from keras_bert.tasks.reports.findings import Findings, Mark, Shown
 from keras_bert.tasks.reports.parts import matrix, table
+from keras_bert.tasks.rows.labelled_rows import LabelledRows
 
 NONE = "(none)"
 KINDS = ("right", "another type", "another start or end", "not found", "should not be there")

@@ -10,8 +10,8 @@ import numpy as np
 
 from keras_bert.pictures.report_page import report_page
 from keras_bert.storage import new_folder, write_text
+from keras_bert.tasks.columns.other_columns import names_of
 from keras_bert.tasks.metrics.by_label import one_sided
-from keras_bert.tasks.other_columns import names_of
 from keras_bert.tasks.reports.findings import Findings, text_columns
 from keras_bert.tasks.reports.integrated_gradients import integrated_gradients
 from keras_bert.tasks.reports.near_duplicates import SIMILARITY, near_duplicates

@@ -11,10 +11,10 @@ import keras
 import numpy as np
 
 from keras_bert.storage import new_file, read_json, write_json
-from keras_bert.tasks.epoch_position import steps_in
+from keras_bert.tasks.fitting.epoch_position import steps_in
+from keras_bert.tasks.fitting.validation import Validation
 from keras_bert.tasks.readers import Rows
 from keras_bert.tasks.run.saved_step import STEP_FILE, state_of
-from keras_bert.tasks.validation import Validation
 from keras_bert.training.averaged_weights import AveragedWeights
 from keras_bert.training.metrics_log import MetricsFiles
 

@@ -15,10 +15,10 @@ from keras_bert.config import BertConfig
 from keras_bert.inputs import check_length
 from keras_bert.installation import has_tensorflow
 from keras_bert.storage import check_new_folder, lock, write_json
-from keras_bert.tasks.labels import check_known
 from keras_bert.tasks.metrics.by_label import one_sided
 from keras_bert.tasks.metrics.scores import LOWER_IS_BETTER, scores
 from keras_bert.tasks.readers import Rows, RowStream
+from keras_bert.tasks.rows.labels import check_known
 from keras_bert.tasks.run.best_epoch import METRICS_FILE, BestEpoch, begun
 from keras_bert.tasks.run.calibrated import calibrated
 from keras_bert.tasks.run.epoch_log import EpochLog

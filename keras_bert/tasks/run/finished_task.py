@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from keras_bert.tasks.labels import check_known
 from keras_bert.tasks.metrics.by_label import one_sided
 from keras_bert.tasks.readers import Reading, Rows
 from keras_bert.tasks.readers.rows import lines
+from keras_bert.tasks.rows.labels import check_known
 from keras_bert.tasks.run.finetune import MODEL
 from keras_bert.tasks.run.settings import SETTINGS_FILE, FinetuneSettings
 from keras_bert.tasks.task import Task

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from keras_bert.storage import new_file, write_text
+from keras_bert.tasks.columns.other_columns import TEXTS
 from keras_bert.tasks.finetune_recipe import OPTIONS
-from keras_bert.tasks.other_columns import TEXTS
 from keras_bert.tasks.readers import Reading
 from keras_bert.tasks.run.settings import FinetuneSettings
 from keras_bert.version import __version__

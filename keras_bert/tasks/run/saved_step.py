@@ -8,7 +8,7 @@ import numpy as np
 from keras import ops
 
 from keras_bert.storage import new_file
-from keras_bert.tasks.epoch_position import steps_in
+from keras_bert.tasks.fitting.epoch_position import steps_in
 
 STEP_FILE = "step.npz"
 

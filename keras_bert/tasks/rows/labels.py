@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from keras_bert.tasks.columns import is_missing, rows_of
+from keras_bert.tasks.columns.text_columns import is_missing, rows_of
+from keras_bert.tasks.columns.value_columns import not_negative
 from keras_bert.tasks.readers import Rows
-from keras_bert.tasks.value_columns import not_negative
 from keras_bert.text.texts import utf8
 from keras_bert.wording import listed
 

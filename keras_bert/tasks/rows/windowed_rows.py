@@ -8,7 +8,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from keras_bert.tasks.labelled_rows import LabelledRows
+from keras_bert.tasks.rows.labelled_rows import LabelledRows
 from keras_bert.text.tensors import tf
 from keras_bert.text.tokenized_rows import TokenizedRows
 

@@ -6,8 +6,8 @@ from typing import Any
 import keras
 
 from keras_bert.compat import compiled_metrics
+from keras_bert.tasks.fitting.validation import Validation
 from keras_bert.tasks.metrics.scores import LOWER_IS_BETTER, Scores
-from keras_bert.tasks.validation import Validation
 from keras_bert.training.averaged_weights import AveragedWeights
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from keras_bert.tasks.columns import check_lengths, is_missing, rows_of
+from keras_bert.tasks.columns.text_columns import check_lengths, is_missing, rows_of
 
 LARGEST = float(np.finfo("float32").max)
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from keras_bert.tasks.columns import is_missing, rows_of
-from keras_bert.tasks.labelled_rows import LabelledRows
-from keras_bert.tasks.value_columns import number_column
+from keras_bert.tasks.columns.text_columns import is_missing, rows_of
+from keras_bert.tasks.columns.value_columns import number_column
+from keras_bert.tasks.rows.labelled_rows import LabelledRows
 from keras_bert.text.tensors import tf
 
 

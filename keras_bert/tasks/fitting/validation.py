@@ -70,7 +70,7 @@ class Validation(keras.callbacks.Callback):
 
     def _pass(self) -> tuple[dict[str, float], dict[str, float]]:
         if self.model.is_distributed and not self.scored:
-            from keras_bert.tasks import fit_distributed as distributed
+            from keras_bert.tasks.fitting import fit_distributed as distributed
 
             self.evaluator = self.evaluator or distributed.evaluator(self.model, self.examples, self.batch_size)
             return self.evaluator(), {}

@@ -12,8 +12,8 @@ import keras
 import numpy as np
 
 from keras_bert.layers.column_vector import ColumnVector
-from keras_bert.tasks.columns import named_columns
-from keras_bert.tasks.value_columns import category_column, number_column
+from keras_bert.tasks.columns.tables import named_columns
+from keras_bert.tasks.columns.value_columns import category_column, number_column
 from keras_bert.text.tensors import tf
 
 logger = logging.getLogger("keras_bert")

@@ -8,7 +8,7 @@ import keras
 import tensorflow as tf
 
 from keras_bert.compat import compiled_metrics
-from keras_bert.tasks.labelled_rows import LabelledRows
+from keras_bert.tasks.rows.labelled_rows import LabelledRows
 from keras_bert.training.orbit_engine import Trainer, distribute
 from keras_bert.training.strategy import check_batch_size
 from keras_bert.training.train import mean_measures

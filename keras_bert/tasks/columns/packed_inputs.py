@@ -1,0 +1,56 @@
+"""Inputs that are ids already, which go to Keras as they are."""
+
+import itertools
+import math
+from collections.abc import Mapping
+from types import GeneratorType
+from typing import Any
+
+import keras
+
+from keras_bert.tasks.columns.tables import is_table
+from keras_bert.tasks.columns.tf_datasets import example_of, is_dataset
+
+
+def is_packed(x: Any) -> bool:
+    """Whether these are ids already: inputs of the encoder, or something that yields batches of them to Keras."""
+    if isinstance(x, tuple) and x:
+        x = x[0]
+    if isinstance(x, Mapping):
+        return not is_table(x)
+    if isinstance(x, keras.utils.PyDataset) or hasattr(x, "__next__"):
+        return True
+    return is_dataset(x) and isinstance(example_of(x.element_spec)[0], dict)
+
+
+def packed_batches(x: Any) -> Any:
+    """What is given to Keras in place of x; an error if the first batch of a PyDataset or a generator has texts."""
+    if isinstance(x, keras.utils.PyDataset):
+        batch = x[0] if x.num_batches != 0 else None
+    elif isinstance(x, GeneratorType):
+        read = list(itertools.islice(x, 1))
+        batch, x = read[0] if read else None, (one for one in itertools.chain(read, x))
+    else:
+        return x
+    for value in keras.tree.flatten(batch[0] if isinstance(batch, tuple) else batch):
+        dtype = getattr(value, "dtype", None)
+        if isinstance(value, str | bytes) or dtype == "string" or getattr(dtype, "kind", None) in ("U", "S", "O"):
+            raise TypeError(
+                "A PyDataset or a generator yields texts, but it must yield packed ids. Pass the texts as a list or a "
+                f"tf.data, or yield dicts that `task.bert.preprocessor` returns. Received: {type(x).__name__}"
+            )
+    return x
+
+
+def steps_of(x: Any, batch_size: int, validation_split: float) -> int:
+    """The steps in an epoch of packed inputs."""
+    if isinstance(x, dict):
+        return -(-math.floor(len(next(iter(x.values()))) * (1 - validation_split)) // batch_size)
+    steps = int(x.cardinality()) if hasattr(x, "cardinality") else getattr(x, "num_batches", None)
+    if steps is None or steps < 0:
+        raise ValueError(
+            "x does not say how many batches it has, but the learning rate of the recipe depends on their number. Pass "
+            "steps_per_epoch, or call compile() with an optimizer of your own before fit(). "
+            f"Received: x={type(x).__name__}"
+        )
+    return steps

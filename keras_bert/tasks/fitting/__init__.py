@@ -1,0 +1,1 @@
+"""What `fit` does beside Keras: its callbacks, validation, several devices."""

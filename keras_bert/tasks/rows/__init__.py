@@ -1,0 +1,1 @@
+"""Tokenized rows, with what is to be learned from them, and their batches."""
