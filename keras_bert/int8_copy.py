@@ -37,7 +37,8 @@ def int8_copy(model: Any, texts: Iterable[str] | None = None, *, force: bool = F
     """
     if keras.backend.backend() != "tensorflow":
         raise RuntimeError(
-            'Products in int8 need TensorFlow or ONNX Runtime. Run `pip install "keras3-bert[onnxruntime]"`, or set '
+            "Int8 needs ONNX Runtime or the TensorFlow backend. Run `pip install 'keras3-bert[onnxruntime]'` and pass "
+            'engine="onnxruntime", or set '
             f"KERAS_BACKEND=tensorflow. Received: backend {keras.backend.backend()!r}"
         )
     bert = getattr(model, "bert", model)

@@ -39,7 +39,7 @@ def first_look(
         for path in paths:
             if not path.is_file():
                 raise ValueError(
-                    f"{path} is not a file on a disk, but it is read more than once. Write the rows to a file. "
+                    f"{path} is a pipe or a device, but it must be read more than once. Write the rows to a file. "
                     f"Received: {path}"
                 )
             if os.path.getsize(path) > LARGEST:

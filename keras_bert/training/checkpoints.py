@@ -90,8 +90,9 @@ class Checkpoints:
         ours = {f"{name}/{i}": tuple(x.shape) for name, some in self.variables.items() for i, x in enumerate(some)}
         if odd := [name for name, shape in ours.items() if theirs.get(name) != shape]:
             raise ValueError(
-                f"The checkpoint {path} is of another model or optimizer. Choose another directory. Received: "
-                f"{theirs.get(odd[0], 'nothing')} as the shape of {odd[0]}, which is {ours[odd[0]]} in this run"
+                f"The checkpoint {path} is of another model or optimizer. Choose another output directory. Received: "
+                f"{odd[0]} {f'of shape {theirs[odd[0]]}' if odd[0] in theirs else 'missing'}, and of shape "
+                f"{ours[odd[0]]} in this run"
             )
 
     def _remove_fragments(self) -> None:

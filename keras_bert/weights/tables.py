@@ -236,9 +236,9 @@ def read(
                 wrong = {size for size, other in zip(expected, found, strict=False) if size != other}
                 named = [f"{key}={value}" for key, value in vars(config).items() if value in wrong]
                 raise ValueError(
-                    f"By the config and the other weights, {row.theirs} has the shape {list(expected)}, but not in "
-                    f"{source}. Correct {' or '.join(named) or 'the sizes'} in the config, or get the weights that "
-                    f"belong to it. Received: {list(found)}"
+                    f"In {source}, {row.theirs} has the shape {list(found)}, but by the config and the other weights "
+                    f"it should be {list(expected)}. Correct {' or '.join(named) or 'the sizes'} in the config, or get "
+                    f"the weights that belong to it. Received: {list(found)}"
                 )
     in_order = {name: sorted(rows[name], key=lambda row: row.part or 0) for name in shapes}
     return {name: _join(in_order[name], stored, shape, source) for name, shape in shapes.items()}

@@ -112,7 +112,7 @@ def test_rows_from_a_pipe(run, tmp_path):
     words = ["--train", tmp_path / "rows.tsv", "--split", "0.1", "--output", tmp_path / "out"]
     code, _, err = run("finetune", "classify", *words)
     assert code == 1
-    assert "rows.tsv is not a file on a disk" in err
+    assert "rows.tsv is a pipe or a device" in err
 
 
 def test_numbers_have_bounds(run):

@@ -109,7 +109,7 @@ def test_other_datasets_in_place_of_numbers(folder, data):
 def test_a_kernel_of_another_shape(folder, shape):
     """The outputs of the head are those of its bias."""
     _replace_kernel(folder, shape=shape, dtype="f4", **({"compression": "gzip"} if shape else {}))
-    _assert_refused(folder, r"By the config and the other weights, classifier\.weight has the shape \[3, 8\], but")
+    _assert_refused(folder, r"classifier\.weight has the shape \[.*\], but by the config .* should be \[3, 8\]")
 
 
 @CLASSIFIER

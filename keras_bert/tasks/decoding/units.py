@@ -180,7 +180,7 @@ def _words(row: Any, number: int) -> list[str]:
     for place, word in enumerate(words):
         if not word.strip():
             raise ValueError(
-                f"Word {place} of row {number} is empty. Leave it out. Received: {word!r}, word {place} of row {number}"
+                f"Word {place} of row {number} is empty; both are counted from 0. Leave it out. Received: {word!r}"
             )
     return words
 
