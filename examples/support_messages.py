@@ -1,4 +1,9 @@
-"""The data of the README's first screen: 24 hand-written support messages to learn from, and 24 others to test with."""
+"""The data of the README's first screen: 24 hand-written support messages to learn from, and 24 others to test with.
+
+    python examples/support_messages.py    # writes them into tickets.csv and test.csv, for docs/first_model.md
+"""
+
+import csv
 
 LEARN = {
     "billing": (
@@ -73,3 +78,8 @@ UNSEEN = {
 NAMES = tuple(LEARN)
 texts, new_texts = ([text for group in messages.values() for text in group] for messages in (LEARN, UNSEEN))
 labels, new_labels = ([name for name, group in messages.items() for _ in group] for messages in (LEARN, UNSEEN))
+
+if __name__ == "__main__":
+    for path, columns in (("tickets.csv", (texts, labels)), ("test.csv", (new_texts, new_labels))):
+        with open(path, "w", newline="", encoding="utf-8") as file:
+            csv.writer(file).writerows([("message", "team"), *zip(*columns, strict=True)])

@@ -4,15 +4,18 @@ import ast
 import doctest
 import inspect
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import keras
 import pytest
+from typer.testing import CliRunner
 
 import keras_bert
 import keras_bert.pretraining
+from keras_bert_cli import app
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted(ROOT.glob("docs/*.md"))
@@ -105,3 +108,28 @@ def test_has_docstring_and_example(name):
                 nodes = ast.walk(ast.parse(example.source))
                 used |= {getattr(node, "attr", getattr(node, "id", None)) for node in nodes}
     assert name.split(".")[-1] in used, f"{name} is in no example that runs"
+
+
+@pytest.mark.long
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="only TensorFlow exports")
+def test_from_a_table_to_a_served_model(minilm, tmp_path, monkeypatch):
+    """The commands of the page, with the example's table and the options that the page advises for it."""
+    monkeypatch.chdir(tmp_path)
+    subprocess.run([sys.executable, ROOT / "examples" / "support_messages.py"], check=True)
+    page = (ROOT / "docs" / "first_model.md").read_text(encoding="utf-8")
+    (few,) = re.findall(r"as few rows as in the example, add\s+`([^`]+)`", page)
+    printed = {}
+    for line in re.findall(r"^    (?:echo .* \| )?keras-bert (.*)$", page, re.MULTILINE):
+        command, *words = shlex.split(line)
+        if command in ("play", "serve"):
+            continue
+        words += shlex.split(few) if command == "finetune" else []
+        done = CliRunner().invoke(app, [command, *words], input="My card was debited two times\n", catch_exceptions=False)
+        assert done.exit_code == 0, line
+        printed.setdefault(command, done.stdout)
+    assert list(printed) == ["finetune", "evaluate", "predict", "export"]
+    (accuracy,) = re.findall(r"^accuracy\t(.*)$", printed["evaluate"], re.MULTILINE)
+    assert float(accuracy) >= 0.7
+    assert '"label": "billing"' in printed["predict"]
+    assert (tmp_path / "mistakes" / "index.html").is_file()
+    assert (tmp_path / "saved_models" / "tickets" / "text" / "1").is_dir()

@@ -59,7 +59,8 @@ class Batcher:
         waiting = [one.rows * one.row_bytes for queue in self._waiting.values() for one in queue]
         if len(waiting) >= MAX_WAITING or sum(waiting) > self._max_waiting_bytes:
             raise Overloaded(
-                f"{len(waiting)} requests with {sum(waiting)} bytes in all are waiting already. Try again later."
+                f"The server is busy. At most {MAX_WAITING} requests, with {self._max_waiting_bytes} bytes in all, may "
+                f"wait. Try again later. Received: one more than {len(waiting)} requests with {sum(waiting)} bytes"
             )
         key = tuple((name, array.shape[1:]) for name, array in sorted(columns.items()))
         rows = len(next(iter(columns.values())))

@@ -34,8 +34,8 @@ def read_examples(body: bytes, signatures: Mapping[str, Any], max_rows: int) -> 
     shared = _example(context)
     if (copied := shared.ByteSize() * len(rows)) > MAX_BODY:
         raise TooMuchWork(
-            f"The features in `context` are copied to every row, and together they may have at most {MAX_BODY} bytes. "
-            f"Send fewer rows at once. Received: {copied} bytes"
+            f"`context` is copied to every row, and the copies may have at most {MAX_BODY} bytes in all. Send fewer "
+            f"rows at once, or a smaller `context`. Received: {copied} bytes"
         )
     examples = [_example(row, shared) for row in rows]
     serialized = np.array([example.SerializeToString() for example in examples], object)

@@ -177,7 +177,10 @@ class _Counter:
 
     async def __call__(self, tokenize: Callable[[np.ndarray], Any], rows: list[list[bytes]]) -> list[int]:
         if self._waiting > MAX_WAITING_BYTES:
-            raise Overloaded(f"Texts with {self._waiting} bytes in all are waiting already. Try again later.")
+            raise Overloaded(
+                f"The server is busy. At most {MAX_WAITING_BYTES} bytes of texts may wait until their pieces are "
+                f"counted. Try again later. Received: one more request than {self._waiting} bytes"
+            )
         size = sum(len(text) for row in rows for text in row)
         self._waiting += size
         try:

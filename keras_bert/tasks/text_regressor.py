@@ -153,8 +153,8 @@ class TextRegressor(LongTextTask):
         if self.pairs == "cosine" and np.abs(found).max(initial=0) > 1:
             row = int(np.abs(found).argmax())
             raise ValueError(
-                f"The number at row {row} is not between -1 and 1, the range of cosines. Scale the numbers, as in "
-                f"y / 5 for scores from 0 to 5. Received: {found[row]}"
+                f"The number at row {row} is not between -1 and 1, the range of cosines. For scores from 0 to 5, pass "
+                f"y / 5, or --scale 5 on the command line. Received: {found[row]}"
             )
         return found
 
