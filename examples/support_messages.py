@@ -1,6 +1,6 @@
 """The data of the README's first screen: 24 hand-written support messages to learn from, and 24 others to test with.
 
-    python examples/support_messages.py    # writes them into tickets.csv and test.csv, for docs/first_model.md
+python examples/support_messages.py    # writes them into tickets.csv and test.csv, for docs/first_model.md
 """
 
 import csv

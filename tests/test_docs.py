@@ -124,7 +124,8 @@ def test_from_a_table_to_a_served_model(minilm, tmp_path, monkeypatch):
         if command in ("play", "serve"):
             continue
         words += shlex.split(few) if command == "finetune" else []
-        done = CliRunner().invoke(app, [command, *words], input="My card was debited two times\n", catch_exceptions=False)
+        text = "My card was debited two times\n"
+        done = CliRunner().invoke(app, [command, *words], input=text, catch_exceptions=False)
         assert done.exit_code == 0, line
         printed.setdefault(command, done.stdout)
     assert list(printed) == ["finetune", "evaluate", "predict", "export"]
