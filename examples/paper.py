@@ -30,7 +30,7 @@ from keras_bert.tasks.readers import Reading
 from keras_bert.tasks.run.finetune import finetune
 from keras_bert.tasks.run.finished_task import FinishedTask
 from keras_bert.tasks.run.grid import finetune_grid
-from keras_bert.tasks.run.settings import FILE, FinetuneSettings
+from keras_bert.tasks.run.settings import SETTINGS_FILE, FinetuneSettings
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ def run(name: str, settings: FinetuneSettings, output: Path, grid: bool) -> str:
     if not output.exists():
         (finetune_grid if grid else finetune)(settings, output)
     elif not grid:
-        settings.check_same(output / FILE)
+        settings.check_same(output / SETTINGS_FILE)
     finished = FinishedTask.load(output)
     files = [settings.valid] + ([str(Path(settings.valid).with_name(preset.also))] if preset.also else [])
     return "/".join(f"{100 * finished.evaluate(Path(file))[preset.score]:.1f}" for file in files)

@@ -27,7 +27,7 @@ from keras_bert.weights.our_export import read_checkpoint, read_task
 
 MODEL, HEAD, RULES, SPECS = "model.onnx", "head-{}.onnx", "rules.json", "signatures.json"
 ERROR = "error.txt"
-SERVED_PARTS = ("preprocess", "text")  # that are served
+SERVED_PARTS = ("preprocess", "text")
 _OUTPUTS = ("embedding", "pooled_output")  # of a model that is no task
 _SMALL = {"hidden_size": 2, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 2}
 

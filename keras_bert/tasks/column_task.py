@@ -4,12 +4,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import keras
 import numpy as np
 from keras import ops
 
 from keras_bert.checks import count_of
-from keras_bert.inputs import INPUTS
 from keras_bert.tasks.columns.other_columns import (
     TEXTS,
     OtherColumns,
@@ -124,14 +122,9 @@ class ColumnTask(Task):
 
     def _of_vectors(self, vectors: Any, others: dict[str, Any]) -> Any:
         """The logits [B, C] of the vectors of texts [B, H] and their other columns."""
-        head = self.own_runners.get("after the vectors", self, self._after_vectors)
-        return head.on_inputs({"vectors": vectors, **others})
-
-    def _after_vectors(self) -> keras.Model:
-        """The part of the model that follows the vectors of texts."""
-        vectors = self.get_layer(f"{type(self).heads[0]}_dropout").input
-        others = {name: x for name, x in self.input.items() if name not in INPUTS}
-        return keras.Model({"vectors": vectors, **others}, self.output)
+        if others:
+            vectors = self.get_layer("text_and_columns")([vectors, self.get_layer("other_columns")(others)])
+        return self.get_layer(type(self).heads[0])(vectors)
 
     # === Export ===
 

@@ -29,7 +29,7 @@ def test_cosine(bert, tmp_path):
     rows = [["the film", ("the film", "bad actor")[row % 2], (5, 0)[row % 2]] for row in range(320)]
     path = write(tmp_path / "a.tsv", rows)
     options = ["--text", "0", "--text", "1", "--label", "2", "--epochs", 1, "--cosine"]
-    with pytest.raises(ValueError, match="Scale the numbers"):
+    with pytest.raises(ValueError, match="--scale 5"):
         train(bert, "regress", path, path, tmp_path / "run", *options)
     train(bert, "regress", path, path, tmp_path / "run", *options, "--scale", 5)
     finished = FinishedTask.load(tmp_path / "run")

@@ -134,8 +134,8 @@ def test_windows_learn_what_is_in_the_middle():
 
 def test_head_and_tail(caplog):
     task = classifier(long="head-tail")
-    x = task.examples(["the film was good bad lives in rome who"]).batches(1)
-    ids = array(next(iter(x))["input_word_ids"])[0].tolist()
+    x = task.examples(["the film was good bad lives in rome who"]).inputs([0])
+    ids = array(x["input_word_ids"])[0].tolist()
     words = [task.bert.preprocessor.vocabulary.token(int(number)) for number in ids]
     assert words == ["[CLS]", "the", "film", "lives", "in", "rome", "who", "[SEP]"]
     assert task.get_config()["long"] == "head-tail"

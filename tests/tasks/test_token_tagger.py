@@ -142,7 +142,7 @@ def test_empty_texts():
 def test_bad_examples():
     task = small_task("tagger")
     wrong = {
-        "word 1 of row 0": ([["Anna", ""]], [["O", "O"]]),
+        "Word 1 of row 0 is empty": ([["Anna", ""]], [["O", "O"]]),
         "Row 0 has 2 words, but a different number of labels": ([["Anna", "ran"]], [["O"]]),
         "'B-ORG'.*position 1 of row 0": ([["Anna", "ran"]], [["O", "B-ORG"]]),
         "must not overlap.*row 0": (["Anna lives"], [[(2, 10, "LOC"), (0, 4, "PER")]]),

@@ -125,7 +125,7 @@ def test_a_config_of_another_width(folder):
     path = folder / "config.json"
     config = json.loads(path.read_text())
     path.write_text(json.dumps(config | {"hidden_size": 12}))
-    _assert_refused(folder, r"shape \[\d+, 12\], but not in \S+\. Correct hidden_size=12 in the config.* \[\d+, 8\]")
+    _assert_refused(folder, r"shape \[\d+, 8\], but by the config .* be \[\d+, 12\]\. Correct hidden_size=12")
 
 
 @CLASSIFIER

@@ -106,7 +106,7 @@ def _worst(task: Any, findings: Findings, examples: Any, places: Sequence[Any]) 
         if shown.confidence is not None:
             one["confidence"] = shown.confidence
         if findings.explain and len(rows) < EXPLAINED:
-            found = integrated_gradients(task, examples.batch(np.array([row]))[0], findings.explain(row))
+            found = integrated_gradients(task, examples.inputs(np.array([row])), findings.explain(row))
             pieces, added = found or ([], [])
             one |= {"pieces": pieces, "added": [round(float(value), 6) for value in added]}
         rows.append(one)

@@ -47,13 +47,18 @@ class LabelledRows(TokenizedRows):
         """
         with tf.device("CPU:0"):
             real, index = tf.cast(index >= 0, tf.float32), tf.maximum(index, 0)
-            x = self.inputs(index, width) | {name: tf.gather(one, index) for name, one in self.others.items()}
+            x = self.inputs(index, width)
             shape = tf.shape(x["input_mask"])
             targets, weights = self.targets_of(index, shape)  # each [B] or [B, ...]
             return x, targets, weights * tf.reshape(real, [-1] + [1] * (len(weights.shape) - 1))
 
     def inputs(self, index: Any, width: int | str = "longest") -> dict[str, Any]:
-        """The inputs that the model is trained on, for the examples with these indices."""
+        """The model's inputs for the examples with these indices."""
+        with tf.device("CPU:0"):
+            return self.text_inputs(index, width) | {name: tf.gather(one, index) for name, one in self.others.items()}
+
+    def text_inputs(self, index: Any, width: int | str) -> dict[str, Any]:
+        """The inputs that hold the texts."""
         return self.pack(index, width)
 
     def targets_of(self, index: Any, shape: Any) -> tuple[Any, Any]:

@@ -182,7 +182,7 @@ def several_labels(y: Any, labels: tuple[str, ...]) -> np.ndarray:
         if matrix.shape[1] != len(labels) or len(other):
             raise ValueError(
                 f"y is a matrix that does not have 0 or 1 for each of the {len(labels)} labels. Correct it, or pass "
-                f"lists of labels. Received: shape {matrix.shape}{f', with {other[0]!r}' if len(other) else ''}"
+                f"lists of labels. Received: shape {matrix.shape}{f', with {other[0].item()}' if len(other) else ''}"
             )
         return matrix.astype("float32")
     rows = rows_of(y, "label")

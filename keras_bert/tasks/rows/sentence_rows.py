@@ -23,7 +23,7 @@ class SentenceRows(LabelledRows):
 
     form: str = ""
 
-    def inputs(self, index: Any, width: int | str = "longest") -> dict[str, Any]:
+    def text_inputs(self, index: Any, width: int | str) -> dict[str, Any]:
         x = self.pack(index, width)
         return {name: tf.reshape(value, (-1, tf.shape(value)[-1])) for name, value in x.items()}  # [B * C, S]
 

@@ -52,7 +52,7 @@ class WindowedRows(LabelledRows):
                 cut, len(self), self.max_windows, self.max_windows, limit,
             )  # fmt: skip
 
-    def inputs(self, index: Any, width: int | str = "longest") -> dict[str, Any]:
+    def text_inputs(self, index: Any, width: int | str) -> dict[str, Any]:
         """int32 [B, K, S]: the windows of each text, and padding. On backends that compile each shape, K is fixed."""
         first, counts = (tf.gather(tf.constant(x, tf.int32), index) for x in (self.first, self.counts))  # [B]
         kept = counts if self.max_windows is None else tf.minimum(counts, self.max_windows)
