@@ -70,7 +70,7 @@ class FileTask(TextTrainer):
         if reading.others:
             raise ValueError(
                 "Columns beside the text cannot be streamed, because their scaling depends on all rows. Leave out "
-                f"--stream, or the columns. Received: {', '.join(map(repr, reading.others))}"
+                f"--stream (in Python, use read_rows), or the columns. Received: {', '.join(map(repr, reading.others))}"
             )
         return RowStream(path, reading, cls.read_rows)
 

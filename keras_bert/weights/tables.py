@@ -196,7 +196,7 @@ def _refuse_left_over(names: set[str], source: Any) -> None:
         raise ValueError(
             f"{source} has weights that BERT does not have. If its config has too few layers, correct the config; if "
             "it is a model of another architecture, load it with its own package. "
-            f"Left over: {listed(sorted(names))}. Received: too many weights, by {len(names)}"
+            f"Left over: {listed(sorted(names))}. Received: {len(names)} weights too many"
         )
 
 
