@@ -42,10 +42,9 @@ class TextReader:
 
     def kept(self, lengths: Any) -> Any:
         """How many pieces of each text are read, [B, K], of texts with so many pieces, [B, K]."""
-        texts = lengths.shape[1]
-        if self.long == "windows":
-            return lengths
-        kept = kept_lengths(lengths, self.seq_length - texts - 1, self.packer.truncation)
+        texts, kept = lengths.shape[1], lengths
+        if self.long != "windows":
+            kept = kept_lengths(lengths, self.seq_length - texts - 1, self.packer.truncation)
         if self.max_question_length is not None and texts == 2:
             limit = question_limit(self.max_question_length, self.seq_length)
             kept = tf.minimum(kept, tf.constant([limit, tf.int32.max]))
