@@ -62,8 +62,17 @@ def find_models(directory: Path, *, onnx: bool = False, int8: bool = False) -> "
 
 def _versions(part: Path) -> dict[int, Path]:
     """The versions of a part and their folders."""
-    folders = sorted(path.parent for path in part.glob("*/saved_model.pb"))
-    return {int(folder.name): folder for folder in folders if folder.name.isdecimal()}
+    found = {}
+    for folder in sorted(path for path in part.glob("*") if path.name.isdecimal() and path.is_dir()):
+        inside = sorted(path.name for path in folder.iterdir())
+        if inside and "saved_model.pb" not in inside:
+            raise ValueError(
+                f"{folder} could not be loaded, because its saved_model.pb is missing. If a copy of it was "
+                f"interrupted, copy it or export it again. Received: {', '.join(inside)}"
+            )
+        if inside:
+            found[int(folder.name)] = folder
+    return found
 
 
 def _onnx_exports(directory: Path, int8: bool) -> dict[int, Any]:

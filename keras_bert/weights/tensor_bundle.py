@@ -51,7 +51,7 @@ def _read(source: Any, prefix: Path, name: str) -> Any:
         return source.get_tensor(name)
     except Exception as error:  # of several kinds, IndexError among them
         raise ValueError(
-            f"{prefix} has a damaged or incomplete .data file. Download it again. "
+            f"{prefix} has a damaged or incomplete .data file. Copy, download or export it again. "
             f"Received: {_first_line(error)}, when reading {name}"
         ) from None
 

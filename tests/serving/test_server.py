@@ -321,7 +321,9 @@ def test_nothing_to_serve(tmp_path):
         find_models(tmp_path)
     with pytest.raises(FileNotFoundError, match="nope does not exist"):
         find_models(tmp_path / "nope")
-    (tmp_path / "text" / "1").mkdir(parents=True)
+    (tmp_path / "text" / "1" / "variables").mkdir(parents=True)
+    with pytest.raises(ValueError, match=r"text/1 .* its saved_model\.pb is missing.*Received: variables"):
+        find_models(tmp_path)
     for content in (b"", b"\x08\x01\x12\xff"):
         (tmp_path / "text" / "1" / "saved_model.pb").write_bytes(content)
         with pytest.raises(ValueError, match="export it again"):

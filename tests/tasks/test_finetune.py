@@ -33,8 +33,8 @@ def test_finished_directory(finished):
     metrics = json.loads((output / "metrics.json").read_text())
     assert metrics["valid"]["accuracy"] > 0.9
     assert metrics["rows"] == {"train": 160, "valid": 32}
-    scores = [epoch["scores"]["accuracy"] for epoch in metrics["epochs"]]
-    assert metrics["best_epoch"] == 1 + scores.index(max(scores))
+    ranks = [(epoch["scores"]["accuracy"], -epoch["val_loss"]) for epoch in metrics["epochs"]]
+    assert metrics["best_epoch"] == 1 + ranks.index(max(ranks))
     assert f"accuracy\t{metrics['valid']['accuracy']:.4f}" in said
     assert (output / "curve.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
     card = (output / "README.md").read_text()

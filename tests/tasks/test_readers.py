@@ -97,7 +97,7 @@ BAD_TABLES = {
     "uneven": (
         "a.tsv",
         "text\tlabel\nx\ty\nx\n",
-        "a.tsv, line 3: .* has 1 columns, but the first row has 2.*Received: 1 columns",
+        "a.tsv, line 3: .* has 1 column, but the first row has 2.*Received: 1 columns",
     ),
     "an empty file": ("a.tsv", "", "a.tsv is empty"),
     "a header alone": ("a.tsv", "text\tlabel\n", "a.tsv has no rows"),

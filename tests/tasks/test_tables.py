@@ -163,7 +163,7 @@ def test_a_bad_delimiter(delimiter):
     ("name", "data", "ids", "first"),
     [
         ("a.csv", 'text,label\nx,1\n"z,1\ny,0\n,1\nw,\nv,1,2\nu,0\n', [2, 4, 8], "line 3: the row that begins here"),
-        ("a.tsv", "text\tlabel\nx\t1\nbad\ny\t0\n", [2, 4], "line 3: the row has 1 columns"),
+        ("a.tsv", "text\tlabel\nx\t1\nbad\ny\t0\n", [2, 4], "line 3: the row has 1 column, "),
         ("a.jsonl", '{"text": "x", "label": "1"}\n[1]\n{\n{"text": 1, "label": "1"}\n', [1], "line 2, is not a JSON"),
         ("a.txt", "1 x\n1\n0 y\n", [1, 3], "line 2, is not a label"),
     ],

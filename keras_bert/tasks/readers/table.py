@@ -152,9 +152,9 @@ class TableParser:
                 yield line, row
                 continue
             wrong = ValueError(
-                f"{self.path}, line {line}: the row has {len(row)} columns, but the first row has {width}. Correct "
-                f"the row, name another format, or drop such rows with --skip-bad (skip_bad=True).{self.hint} "
-                f"Received: {len(row)} columns"
+                f"{self.path}, line {line}: the row has {len(row)} column{'s' * (len(row) > 1)}, but the first row has "
+                f"{width}. Correct the row, name another format, or drop such rows with --skip-bad (skip_bad=True)."
+                f"{self.hint} Received: {len(row)} columns"
             )
             self.bad.add(line, wrong)
 

@@ -71,9 +71,9 @@ class BestEpoch(Validation):
         """Whether the epochs so far are the last ones."""
         if not self.done:
             return False
-        best = self.record["valid"][self.record["chosen_by"]]
-        is_below = self.done <= len(self.floors) and best < self.floors[self.done - 1]
-        is_patient = self.patience is None or self.done - self.record["best_epoch"] < self.patience
+        scores = [epoch["scores"][self.record["chosen_by"]] for epoch in self.record["epochs"]]
+        is_below = self.done <= len(self.floors) and max(scores) < self.floors[self.done - 1]
+        is_patient = self.patience is None or self.done - 1 - scores.index(max(scores)) < self.patience
         return is_below or not is_patient or "ended" in self.record
 
     def on_train_begin(self, logs: Any = None) -> None:
@@ -143,7 +143,7 @@ class BestEpoch(Validation):
         return self.record
 
     def _append(self, epoch: dict[str, Any]) -> None:
-        """Add an epoch to the record. Of two equally good epochs the earlier one is the best."""
+        """Add an epoch to the record. Of epochs with the same score, the one with the lowest loss is the best."""
         epochs, name = [*self.record["epochs"], epoch], self.best_by or self.model.best_score_of(self.examples)
         if name not in epoch["scores"]:
             raise ValueError(
@@ -151,7 +151,7 @@ class BestEpoch(Validation):
                 f"Return the name of a score that report returns. Received: the scores {list(epoch['scores'])}"
             )
         values = [one["scores"][name] for one in epochs]
-        best = values.index(max(values))
+        best = max(range(len(epochs)), key=lambda number: (values[number], -epochs[number]["val_loss"]))
         if best + 1 < len(epochs):  # an earlier epoch is still the best
             self.details = {name: self.record[name] for name in self.details if name in self.record}
         self.record = {

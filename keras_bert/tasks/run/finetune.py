@@ -165,7 +165,8 @@ def _run(
     if settings.steps is not None:
         epochs = -(-settings.steps // -(-len(train) // settings.batch_size))
     if best.done or saved.step:
-        logger.info("Resuming after epoch %d of %d and %d steps in %s", best.done, epochs, saved.step, folder)
+        steps = f" and {saved.step} steps" if saved.step else ""
+        logger.info("Resuming after epoch %d of %d%s in %s", best.done, epochs, steps, folder)
     if best.done < epochs and not best.stopped:
         interactive = Console().is_interactive
         task.fit(
@@ -212,8 +213,10 @@ def _locked(folder: Path, settings: FinetuneSettings) -> Iterator[None]:
         settings.to_json(record)
         try:
             yield
-        except BaseException:
+        except BaseException as error:
             if not begun(folder):
                 shutil.rmtree(folder)
+            elif isinstance(error, KeyboardInterrupt):
+                logger.warning("Interrupted. The same command resumes from %s.", folder)
             raise
         lock_file.unlink()
