@@ -19,6 +19,7 @@ import finetuning
 import finetuning_data
 
 ROWS = {"sst2": 2000, "wnut17": None, "stsb": 1500, "klue-ner": 2000}
+RATES = {"klue-ner": 5e-4}  # without --korean, its model has random weights, which learn nothing at 5e-5
 DEFAULT, COMBINED = "default", "combined"
 OPTIONS: dict[str, dict[str, Any]] = {
     DEFAULT: {},
@@ -38,7 +39,7 @@ def main() -> None:
     parser.add_argument("--limit", type=int, help="train on only this many rows")
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--learning-rate", type=float, default=5e-5)
+    parser.add_argument("--learning-rate", type=float, help="by default 5e-5, and 5e-4 from random weights")
     parser.add_argument("--korean", help="the source that KLUE-NER starts from")
     parser.add_argument("--results", type=Path, help="a JSONL file of results, with which the same command resumes")
     arguments = parser.parse_args()
@@ -63,7 +64,8 @@ def scores(arguments: Any, folder: str, task: str, name: str, recipe: dict[str, 
     if finetuning_data.DATASETS[task].kind not in ("classify", "tag"):
         recipe = {option: value for option, value in recipe.items() if option not in NEED_LABELS}
     start = finetuning_data.start(task, arguments.korean, folder)
-    settings = {"epochs": arguments.epochs, "learning_rate": arguments.learning_rate, "recipe": recipe}
+    usual = 5e-5 if arguments.korean else RATES.get(task, 5e-5)
+    settings = {"epochs": arguments.epochs, "learning_rate": arguments.learning_rate or usual, "recipe": recipe}
     found = []
     for seed in range(arguments.seeds):
         run = {"task": task, "model": "ours", "start": Path(start).name, "seed": seed, **settings}
