@@ -14,7 +14,7 @@ def verify(
 ) -> None:
     """Compare the files of an export with the SHA-256 digests in its manifests. Exits with 1 if any differs."""
     from keras_bert.exports.manifest import MANIFEST
-    from keras_bert.exports.verify import faults, versions_of
+    from keras_bert.exports.verify import faults, missing_texts, versions_of
     from keras_bert.storage import sha256_of
 
     wrong = False
@@ -27,4 +27,7 @@ def verify(
             typer.echo(
                 f"{version}: complete and unchanged. The SHA-256 of its manifest is {sha256_of(version / MANIFEST)}"
             )
+    for line in missing_texts(directory):
+        wrong = True
+        typer.echo(line)
     raise typer.Exit(int(wrong))

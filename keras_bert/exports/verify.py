@@ -23,6 +23,14 @@ def versions_of(folder: Path) -> list[Path]:
     return found
 
 
+def missing_texts(folder: Path) -> Iterator[str]:
+    """One line for each version without `text`, which every export has and a copy that stopped early may lack."""
+    there = {place.name: place for part in PARTS for place in sorted((folder / part).glob("*")) if place.is_dir()}
+    for number, place in there.items():
+        if not (folder / "text" / number).is_dir():
+            yield f"{folder / 'text' / number}: missing, although {place} is there"
+
+
 def faults(version: Path) -> Iterator[str]:
     """One line for each file of a version that is missing, extra or different; nothing if all is as in its manifest."""
     path = version / MANIFEST

@@ -59,6 +59,14 @@ def test_each_fault(version):
     )
 
 
+def test_a_copy_that_stopped_before_the_text(version):
+    export = version.parents[1]
+    version.parent.rename(export / "preprocess")
+    code, lines = verify(export)
+    assert (code, lines[1:]) == (1, [f"{version}: missing, although {export}/preprocess/1 is there"])
+    assert verify(export / "preprocess" / "1")[0] == 0
+
+
 def test_a_folder_in_the_place_of_a_file(version):
     (version / "saved_model.pb").unlink()
     (version / "saved_model.pb").mkdir()
