@@ -346,3 +346,13 @@ def test_the_loss_decides_between_equal_scores(tmp_path):
         best._append({"epoch": number, "loss": 1.0, "val_loss": loss, "scores": {"accuracy": score}})
         assert best.record["best_epoch"] == (1, 2, 3, 3, 3)[number - 1]
         assert best.stopped == (number == 5)
+
+
+def test_a_best_epoch_stays_the_best_if_its_model_is_the_only_one_kept(tmp_path):
+    """As in a run that an older version began, which kept the first of two equally good epochs."""
+    found = [{"epoch": n, "loss": 1.0, "val_loss": 1.0 / n, "scores": {"accuracy": 0.9}} for n in (1, 2)]
+    record = {"chosen_by": "accuracy", "best_epoch": 1, "valid": {"accuracy": 0.9}, "epochs": found}
+    (tmp_path / "metrics.json").write_text(json.dumps(record))
+    best = BestEpoch(tmp_path, Rows([], [], "valid.tsv", []), best_by="accuracy")
+    best._append({"epoch": 3, "loss": 1.0, "val_loss": 0.1, "scores": {"accuracy": 0.8}})
+    assert best.record["best_epoch"] == 1

@@ -178,11 +178,11 @@ def several_labels(y: Any, labels: tuple[str, ...]) -> np.ndarray:
     """0 and 1 of each label, float32 [n, C]."""
     if getattr(y, "ndim", 1) == 2:
         matrix = np.asarray(y)
-        other = matrix[~np.isin(matrix, (0, 1))]
-        if matrix.shape[1] != len(labels) or len(other):
+        other = matrix[~np.isin(matrix, (0, 1))].tolist()
+        if matrix.shape[1] != len(labels) or other:
             raise ValueError(
                 f"y is a matrix that does not have 0 or 1 for each of the {len(labels)} labels. Correct it, or pass "
-                f"lists of labels. Received: shape {matrix.shape}{f', with {other[0].item()}' if len(other) else ''}"
+                f"lists of labels. Received: shape {matrix.shape}{f', with {other[0]!r}' if other else ''}"
             )
         return matrix.astype("float32")
     rows = rows_of(y, "label")

@@ -143,15 +143,20 @@ class BestEpoch(Validation):
         return self.record
 
     def _append(self, epoch: dict[str, Any]) -> None:
-        """Add an epoch to the record. Of epochs with the same score, the one with the lowest loss is the best."""
+        """Add an epoch to the record. It is the best if its score is higher, or as high with a lower validation loss.
+
+        It is compared only with the best one so far, since the models of the others are not kept.
+        """
         epochs, name = [*self.record["epochs"], epoch], self.best_by or self.model.best_score_of(self.examples)
         if name not in epoch["scores"]:
             raise ValueError(
                 f"{type(self.model).__name__}.best_score names {name!r}, which its report and its metrics do not have. "
                 f"Return the name of a score that report returns. Received: the scores {list(epoch['scores'])}"
             )
-        values = [one["scores"][name] for one in epochs]
-        best = max(range(len(epochs)), key=lambda number: (values[number], -epochs[number]["val_loss"]))
+        best = self.record.get("best_epoch", 1) - 1
+        rank, highest = ((one["scores"][name], -one["val_loss"]) for one in (epoch, epochs[best]))
+        if rank > highest:
+            best = len(epochs) - 1
         if best + 1 < len(epochs):  # an earlier epoch is still the best
             self.details = {name: self.record[name] for name in self.details if name in self.record}
         self.record = {
