@@ -1,4 +1,4 @@
-"""`inference`: a model's answers from the engine that is fastest for it."""
+"""`inference`: a model's answers from another engine or in another dtype."""
 
 import importlib.util
 import inspect
@@ -27,9 +27,9 @@ def inference(model: Any, engine: str = "auto", dtype: str = "float32") -> "Infe
 
     Args:
         model: a `Bert`, a task or a `Pretrainer`.
-        engine: "tensorflow", or "onnxruntime", which is faster in float32 on CPUs, most of all for short texts; it
-            needs `pip install "keras3-bert[onnxruntime]"`. "auto" is ONNX Runtime for float32 and int8 where it is
-            installed, and otherwise TensorFlow.
+        engine: "tensorflow", or "onnxruntime", which is faster for short texts and small models on CPUs; it needs
+            `pip install "keras3-bert[onnxruntime]"`. "auto" is ONNX Runtime for float32 and int8 where it is installed,
+            and otherwise TensorFlow.
         dtype: "float32"; "bfloat16", for TensorFlow on CPUs with AVX512-BF16; or "int8", for CPUs with VNNI.
 
     >>> import keras_bert

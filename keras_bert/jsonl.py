@@ -19,7 +19,9 @@ def parse_line(line: str, path: str | os.PathLike, number: int) -> Any:
         reason = "nested too deeply"
     except UnicodeEncodeError:
         reason = "half of a surrogate pair, which is not a character,"
-    except ValueError as error:
+    except json.JSONDecodeError as error:
+        reason = f"{error.msg} in column {error.colno}"
+    except ValueError as error:  # such as a number with too many digits
         reason = str(error)
     else:
         return value

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import functools
 import logging
 from typing import Any
 
@@ -123,56 +124,35 @@ class TextTrainer(Student):
                 "`recipe` must be a FinetuneRecipe. Pass one, such as FinetuneRecipe(epochs=3), or leave it out. "
                 f"Received: recipe={recipe!r}"
             )
-        lesson = self.lesson(teacher, distillation)
-        if lesson is not None and self.is_distributed:
-            raise ValueError(
-                "A teacher was passed, but a student can be trained on one device only, and this task was built in a "
-                "strategy for several. Build the task outside of the strategy. "
-                f"Received: teacher={teacher.name!r}"
-            )
+        lesson = self._lesson_on_one_device(teacher, distillation)
         # A compile by `fit` itself is repeated, unless training resumes.
         by_recipe = not self.compiled or (initial_epoch == 0 and (self.recipe or recipe) is not None)
+        class_weight = self._chosen_class_weight(class_weight, recipe, by_recipe)
         level = logging.INFO if recipe else logging.WARNING  # nobody asked for the paper's recipe
-        kept = recipe or (None if by_recipe else self.recipe)
-        class_weight = kept.class_weight if kept and class_weight is None else class_weight
         recipe = recipe or FinetuneRecipe()
+        compile_for = functools.partial(self._compile_by, recipe, level=level) if by_recipe else None
         epochs = count_of("epochs", epochs, recipe.epochs if by_recipe else 1)
         given_size, batch_size = batch_size, count_of("batch_size", batch_size, recipe.batch_size)
-        options |= {"epochs": epochs, "verbose": verbose, "initial_epoch": initial_epoch}
-        if isinstance(validation_data, tuple | list) and is_packed(tuple(validation_data)):
-            held_out, *given = validation_data
-            validation_data = (held_out, *map(self.target_ids, given[:1]), *given[1:])
-        if class_weight is not None and self.weighs_labels_in_loss and not (by_recipe or self.recipe):
-            raise ValueError(
-                f"class_weight was passed to `fit`, but you compiled this {type(self).__name__}, and the weights are "
-                "part of its loss. Compile it with task.recipe_loss(class_weight=...), or pass a recipe to `fit`. "
-                f"Received: class_weight={class_weight!r}"
-            )
-        steps: int | None = options.get("steps_per_epoch")
-        x, packed, validation_data = packed_batches(x), is_packed(x), packed_batches(validation_data)
+        packed, x, validation_data = is_packed(x), packed_batches(x), self._with_target_ids(validation_data)
         if isinstance(x, RowStream) or initial_step or max_steps is not None:
             self._check_resumable(x, packed, shuffle, initial_step, max_steps)
+        steps: int | None = options.get("steps_per_epoch")
+        callbacks = in_order(callbacks)
+        options |= {"epochs": epochs, "verbose": verbose, "initial_epoch": initial_epoch}
+
         if packed:
             y = self.target_ids(y)
-            weight_of_id = self.class_weight_ids(class_weight, y)
-            if by_recipe:
-                batches = epochs * (steps or steps_of(x, batch_size, validation_split))
-                self._compile_by(recipe, batches, level, class_weight, y)
-            callbacks = in_order(callbacks)
+            if compile_for is not None:
+                per_epoch = steps or steps_of(x, batch_size, validation_split)
+                compile_for(steps=epochs * per_epoch, class_weight=class_weight, targets=y)
             options |= {"validation_split": validation_split, "validation_data": validation_data}
-            options |= {"class_weight": weight_of_id, "sample_weight": sample_weight, "callbacks": callbacks}
-            options["shuffle"] = shuffle and isinstance(x, dict)
+            options |= {"class_weight": self.class_weight_ids(class_weight, y), "sample_weight": sample_weight}
+            options |= {"callbacks": callbacks, "shuffle": shuffle and isinstance(x, dict)}
             with self.taught(lesson):
                 return super().fit(x, y, batch_size if isinstance(x, dict) else given_size, **options)
 
-        examples: Any
         if isinstance(x, RowStream):
-            if y is not None or sample_weight is not None or validation_split:
-                raise ValueError(
-                    "y, sample_weight or validation_split was passed with a stream, which has its own targets and is "
-                    f"not split. Leave them out, and pass validation_data. Received: the stream of {x.path}"
-                )
-            examples = StreamedRows(self, x, class_weight)
+            examples: Any = self._streamed_examples(x, y, sample_weight, validation_split, class_weight)
             class_weight = examples.class_weight
         else:
             columns: Any = self._columns(x, y, sample_weight)
@@ -188,7 +168,6 @@ class TextTrainer(Student):
             )
         if max_steps is not None:
             options["epochs"] = epochs = -(-max_steps // per_epoch)
-        callbacks = in_order(callbacks)
         if validation_data is not None and not is_packed(validation_data):
             # Before `compile`, which makes a new optimizer: an error in these rows leaves the task as it was.
             validation = self._validation(
@@ -201,8 +180,10 @@ class TextTrainer(Student):
             )
             callbacks.insert(1, validation)
             validation_data = None
-        if by_recipe:
-            self._compile_by(recipe, max_steps or epochs * per_epoch, level, class_weight, examples.targets)
+        if compile_for is not None:
+            steps = max_steps or epochs * per_epoch
+            compile_for(steps=steps, class_weight=class_weight, targets=examples.targets)
+
         if self.is_distributed:
             from keras_bert.tasks.fitting import fit_distributed as distributed
 
@@ -213,6 +194,7 @@ class TextTrainer(Student):
                 )
             options |= {"batch_size": batch_size, "callbacks": callbacks, "seed": seed if shuffle else None}
             return distributed.fit(self, examples, **options)
+
         at = EpochPosition(epoch=initial_epoch, start=initial_step, steps=per_epoch, max_steps=max_steps)
         callbacks.insert(0, at)
         if shuffle:
@@ -224,6 +206,45 @@ class TextTrainer(Student):
             batches = epochs_that_end_early(batches)
         with self.taught(lesson):
             return super().fit(batches, callbacks=callbacks, validation_data=validation_data, shuffle=False, **options)
+
+    def _lesson_on_one_device(self, teacher: Any, distillation: Distillation | None) -> Any:
+        lesson = self.lesson(teacher, distillation)
+        if lesson is not None and self.is_distributed:
+            raise ValueError(
+                "A teacher was passed, but a student can be trained on one device only, and this task was built in a "
+                "strategy for several. Build the task outside of the strategy. "
+                f"Received: teacher={teacher.name!r}"
+            )
+        return lesson
+
+    def _chosen_class_weight(self, given: Any, recipe: FinetuneRecipe | None, by_recipe: bool) -> Any:
+        """The class weight that was passed, or else that of the recipe; an error if it comes too late for the loss."""
+        recipe = recipe or (None if by_recipe else self.recipe)
+        chosen = recipe.class_weight if recipe and given is None else given
+        if chosen is not None and self.weighs_labels_in_loss and not (by_recipe or self.recipe):
+            raise ValueError(
+                f"class_weight was passed to `fit`, but you compiled this {type(self).__name__}, and the weights are "
+                "part of its loss. Compile it with task.recipe_loss(class_weight=...), or pass a recipe to `fit`. "
+                f"Received: class_weight={chosen!r}"
+            )
+        return chosen
+
+    def _with_target_ids(self, validation_data: Any) -> Any:
+        """Validation data as Keras takes it, if it is packed; other data as it is."""
+        if isinstance(validation_data, tuple | list) and is_packed(tuple(validation_data)):
+            x, *given = validation_data
+            return (x, *map(self.target_ids, given[:1]), *given[1:])
+        return packed_batches(validation_data)
+
+    def _streamed_examples(
+        self, stream: RowStream, y: Any, sample_weight: Any, validation_split: float, class_weight: Any
+    ) -> StreamedRows:
+        if y is not None or sample_weight is not None or validation_split:
+            raise ValueError(
+                "y, sample_weight or validation_split was passed with a stream, which has its own targets and is "
+                f"not split. Leave them out, and pass validation_data. Received: the stream of {stream.path}"
+            )
+        return StreamedRows(self, stream, class_weight)
 
     def _check_resumable(self, x: Any, packed: bool, shuffle: bool, initial_step: int, max_steps: int | None) -> None:
         count_of("max_steps", max_steps, 1)

@@ -91,8 +91,8 @@ class Checkpoints:
         if odd := [name for name, shape in ours.items() if theirs.get(name) != shape]:
             raise ValueError(
                 f"The checkpoint {path} is of another model or optimizer. Choose another output directory. Received: "
-                f"{odd[0]} {f'of shape {theirs[odd[0]]}' if odd[0] in theirs else 'missing'}, and of shape "
-                f"{ours[odd[0]]} in this run"
+                f"{odd[0]}, {f'of shape {theirs[odd[0]]}' if odd[0] in theirs else 'missing'} in the checkpoint, and of "
+                f"shape {ours[odd[0]]} in this run"
             )
 
     def _remove_fragments(self) -> None:
