@@ -89,10 +89,10 @@ class Checkpoints:
         theirs = {name.removesuffix(ending): tuple(shape) for name, shape in found.items() if name.endswith(ending)}
         ours = {f"{name}/{i}": tuple(x.shape) for name, some in self.variables.items() for i, x in enumerate(some)}
         if odd := [name for name, shape in ours.items() if theirs.get(name) != shape]:
+            there = f"of shape {theirs[odd[0]]}" if odd[0] in theirs else "missing"
             raise ValueError(
                 f"The checkpoint {path} is of another model or optimizer. Choose another output directory. Received: "
-                f"{odd[0]}, {f'of shape {theirs[odd[0]]}' if odd[0] in theirs else 'missing'} in the checkpoint, and of "
-                f"shape {ours[odd[0]]} in this run"
+                f"{odd[0]}, {there} in the checkpoint, and of shape {ours[odd[0]]} in this run"
             )
 
     def _remove_fragments(self) -> None:
