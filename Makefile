@@ -1,4 +1,4 @@
-# On a fresh machine with Python 3.11 or newer, make and a C compiler, each of these commands installs what it needs:
+# On a fresh machine with Python 3.11, 3.12 or 3.13, make and a C compiler, each of these commands installs what it needs:
 #   make demo    the main example; it needs no network after the installation
 #   make test    the tests; `make test-long` runs those that take more than eight seconds each
 PYTHON ?= python3

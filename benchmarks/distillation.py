@@ -73,7 +73,7 @@ def trained(train: Any, seed: int, arguments: Any) -> dict[str, Any]:
 
     import keras_bert
 
-    recipe = keras_bert.FinetuneRecipe(arguments.learning_rate, arguments.epochs)
+    recipe = keras_bert.FinetuneRecipe(arguments.learning_rate, arguments.epochs, batch_size=32)
     lesson = keras_bert.Distillation(
         **{name: float(value) for name, value in (w.split("=") for w in arguments.distill)}
     )

@@ -70,7 +70,8 @@ def fine_tuned(
     }
     task = classes[dataset.kind](bert, **settings)
     learning_rate = 1e-3 if frozen else run["learning_rate"]
-    recipe = FinetuneRecipe(learning_rate=learning_rate, epochs=run["epochs"], **run.get("recipe", {}))
+    settings = {"batch_size": BATCH, **run.get("recipe", {})}
+    recipe = FinetuneRecipe(learning_rate=learning_rate, epochs=run["epochs"], **settings)
     began = time.perf_counter()
     callbacks = [_keras_clock(clock)] if clock else []
     task.fit(train, recipe=recipe, seed=run["seed"], callbacks=callbacks, verbose=0)

@@ -63,7 +63,8 @@ def int8_copy(model: Any, texts: Iterable[str] | None = None, *, force: bool = F
         raise ValueError(
             "In int8, the vectors of this model have little in common with those in float32: their cosine is "
             f"{change.mean:.3f} on average, and it should be {_LEAST_COSINE} at least. Some weights are probably far "
-            f"larger than the others. Use bfloat16, or force=True (--force). Received: cosine {change.mean:.3f}"
+            f"larger than the others. Use bfloat16, or export with force=True (--force). Received: cosine "
+            f"{change.mean:.3f}"
         )
     return copy, change
 

@@ -79,7 +79,10 @@ def finetune(
     steps: Annotated[
         int | None, typer.Option(min=1, max=options.MOST, help="In place of --epochs: the number of batches.")
     ] = None,
-    batch_size: options.BatchSize = 32,
+    batch_size: Annotated[
+        int | None,
+        typer.Option(min=1, max=options.MOST, help="Rows per batch.", show_default="16; for embed 32"),
+    ] = None,
     learning_rate: Annotated[
         float, typer.Option("--learning-rate", "--lr", help="Learning rate of AdamW after the warm-up.")
     ] = 3e-5,

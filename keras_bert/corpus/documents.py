@@ -145,8 +145,8 @@ def _texts_in_jsonl(stream: Any, path: str, text_field: str) -> Iterator[str]:
         text = entry.get(text_field) if isinstance(entry, dict) else entry
         if not isinstance(text, str):
             raise ValueError(
-                f"{path}, line {number} has no text: it must be a JSON string, or an object with a string in "
-                f"{text_field!r}. Name another field with text_field (--text-field). Received: {line[:60]}"
+                f"{path}, line {number} has no text. Each line must be a JSON string, or a JSON object with a string "
+                f"in {text_field!r}. Name another field with text_field (--text-field). Received: {line[:60]}"
             )
         yield text
 

@@ -21,6 +21,7 @@ class FinetuneRecipe:
     `optimizer`.
 
     Args:
+        batch_size: by default the task's own: 16, or 32 for a `SentenceEmbedder`.
         warmup: the share of the steps in which the learning rate rises.
         layer_decay: what the learning rate is multiplied by from one block to the one below (Howard and Ruder 2018,
             Sun et al. 2019), such as 0.9.
@@ -42,7 +43,7 @@ class FinetuneRecipe:
 
     learning_rate: float = 3e-5
     epochs: int = 3
-    batch_size: int = 32
+    batch_size: int | None = None
     warmup: float = 0.1
     weight_decay: float = 0.01
     clipnorm: float = 1.0

@@ -65,6 +65,7 @@ class SentenceEmbedder(Task):
     """
 
     command: str = "embed"
+    default_batch_size: int = 32  # the ranking compares each text with all others of its batch
     reading_fields: tuple[str, ...] = (*TABLE_FIELDS, "scale")
     usage: str = 'task.embed(["some text"])'
     form: str = "pairs"  # of the rows that it was last trained on

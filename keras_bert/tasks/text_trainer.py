@@ -30,10 +30,13 @@ from keras_bert.training.strategy import is_distributed
 
 logger = logging.getLogger("keras_bert")
 
+KERAS_BATCH_SIZE = 32
+
 
 class TextTrainer(Student):
     """The part of a `Task` that trains on rows of text and evaluates; the rest of the task says how."""
 
+    default_batch_size: int = 16  # of `fit`
     recipe: FinetuneRecipe | None = None  # what `fit` compiled the model with; None if the user compiled it
 
     # === Compiling ===
@@ -103,7 +106,7 @@ class TextTrainer(Student):
 
         Args:
             x: columns, a table, or the rows of a file; also a stream of them, as `stream_rows` returns it.
-            batch_size: 32 by default.
+            batch_size: 16 by default, or 32 for a `SentenceEmbedder`. With `compile` it is 32, as in Keras.
             epochs: 3 by default without `compile`, otherwise 1 as in Keras.
             validation_data: columns or a table, tokenized once and read once in an epoch. The log has the loss and the
                 metrics of it, and without `compile` also the scores that the task reports: val_spearman, val_entity_f1,
@@ -127,12 +130,13 @@ class TextTrainer(Student):
         lesson = self._lesson_on_one_device(teacher, distillation)
         # A compile by `fit` itself is repeated, unless training resumes.
         by_recipe = not self.compiled or (initial_epoch == 0 and (self.recipe or recipe) is not None)
-        class_weight = self._chosen_class_weight(class_weight, recipe, by_recipe)
         level = logging.INFO if recipe else logging.WARNING  # nobody asked for the paper's recipe
-        recipe = recipe or FinetuneRecipe()
-        compile_for = functools.partial(self._compile_by, recipe, level=level) if by_recipe else None
-        epochs = count_of("epochs", epochs, recipe.epochs if by_recipe else 1)
-        given_size, batch_size = batch_size, count_of("batch_size", batch_size, recipe.batch_size)
+        recipe = recipe or (FinetuneRecipe() if by_recipe else self.recipe)  # None if the user compiled the model
+        compile_for = functools.partial(self._compile_by, recipe, level=level) if recipe and by_recipe else None
+        class_weight = self._chosen_class_weight(class_weight, recipe)
+        epochs = count_of("epochs", epochs, recipe.epochs if recipe and by_recipe else 1)
+        own_size = recipe.batch_size or self.default_batch_size if recipe else KERAS_BATCH_SIZE
+        given_size, batch_size = batch_size, count_of("batch_size", batch_size, own_size)
         packed, x, validation_data = is_packed(x), packed_batches(x), self._with_target_ids(validation_data)
         if isinstance(x, RowStream) or initial_step or max_steps is not None:
             self._check_resumable(x, packed, shuffle, initial_step, max_steps)
@@ -217,11 +221,10 @@ class TextTrainer(Student):
             )
         return lesson
 
-    def _chosen_class_weight(self, given: Any, recipe: FinetuneRecipe | None, by_recipe: bool) -> Any:
+    def _chosen_class_weight(self, given: Any, recipe: FinetuneRecipe | None) -> Any:
         """The class weight that was passed, or else that of the recipe; an error if it comes too late for the loss."""
-        recipe = recipe or (None if by_recipe else self.recipe)
         chosen = recipe.class_weight if recipe and given is None else given
-        if chosen is not None and self.weighs_labels_in_loss and not (by_recipe or self.recipe):
+        if chosen is not None and self.weighs_labels_in_loss and recipe is None:
             raise ValueError(
                 f"class_weight was passed to `fit`, but you compiled this {type(self).__name__}, and the weights are "
                 "part of its loss. Compile it with task.recipe_loss(class_weight=...), or pass a recipe to `fit`. "

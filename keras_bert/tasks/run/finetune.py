@@ -157,13 +157,14 @@ def _run(
     if settings.best_by is not None and (known := scores(task, valid[:8].x, valid[:8].y, **scored_by)):
         names = tuple(name for name in known if name not in LOWER_IS_BETTER)
         check_choice("best_by", settings.best_by, names)  # now, and not after the first epoch
-    options = scored_by | {"best_by": settings.best_by, "batch_size": settings.batch_size, "max_steps": settings.steps}
+    batch_size = settings.rows_per_batch
+    options = scored_by | {"best_by": settings.best_by, "batch_size": batch_size, "max_steps": settings.steps}
     best = BestEpoch(folder, valid, patience=settings.patience, floors=floors, **options)
     every = SAVE_EVERY if settings.save_every is None and isinstance(train, RowStream) else settings.save_every
     saved = SavedStep(folder, best.done, every=every, max_steps=settings.steps)
     epochs = settings.epochs
     if settings.steps is not None:
-        epochs = -(-settings.steps // -(-len(train) // settings.batch_size))
+        epochs = -(-settings.steps // -(-len(train) // batch_size))
     if best.done or saved.step:
         steps = f" and {saved.step} steps" if saved.step else ""
         logger.info("Resuming after epoch %d of %d%s in %s", best.done, epochs, steps, folder)
@@ -184,7 +185,7 @@ def _run(
         )
     metrics = best.finish(folder / MODEL) | {"rows": {"train": len(train), "valid": len(valid)}}
     if settings.calibrate:
-        metrics["calibration"] = calibrated(folder / MODEL, valid, settings.batch_size, **scored_by)
+        metrics["calibration"] = calibrated(folder / MODEL, valid, batch_size, **scored_by)
     for sentence in one_sided(metrics.get("labels", {}), len(valid)):
         logger.warning("%s", sentence)
     write_json(folder / METRICS_FILE, metrics)

@@ -120,7 +120,8 @@ def _row(reading: Reading) -> str:
 
 def _settings(settings: FinetuneSettings) -> list[tuple[str, str]]:
     """The settings of the run in words, without those that are not set or that the task does not use."""
-    values = {**dataclasses.asdict(settings), **dataclasses.asdict(settings.reading), "seq_length": settings.length}
+    values = {**dataclasses.asdict(settings), **dataclasses.asdict(settings.reading)}
+    values |= {"batch_size": settings.rows_per_batch, "seq_length": settings.length}
     if settings.freeze is not None:
         values["freeze"] = "the whole encoder" if settings.freeze < 0 else f"embeddings and {settings.freeze} blocks"
     unused = {field.name for field in dataclasses.fields(Reading)} - set(settings.task.reading_fields)

@@ -59,7 +59,7 @@ def _averaged(runs: Sequence[Path], best: Path, settings: FinetuneSettings) -> P
     average_weights([run / MODEL for run in runs]).save(folder / MODEL)
     metrics = read_json(folder / METRICS_FILE)
     _, rows = read_files(settings)
-    valid, details = FinishedTask.load(folder).report_rows(rows, batch_size=settings.batch_size)
+    valid, details = FinishedTask.load(folder).report_rows(rows, batch_size=settings.rows_per_batch)
     del metrics["best_epoch"]
     write_json(folder / METRICS_FILE, metrics | details | {"valid": valid, "averaged": len(runs)})
     name = metrics["chosen_by"]

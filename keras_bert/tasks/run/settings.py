@@ -28,7 +28,7 @@ class FinetuneSettings:
     model: str = "base"  # any source that keras_bert.load accepts
     reading: Reading = dataclasses.field(default_factory=Reading)
     epochs: int = 3
-    batch_size: int = 32
+    batch_size: int | None = None  # None: the task's own
     learning_rate: float = 3e-5
     seq_length: int | None = None  # None: the task's own
     seed: int = 0
@@ -65,12 +65,12 @@ class FinetuneSettings:
     stream: bool | None = None  # whether the training file is read as a stream; None: if it is large
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "batch_size", "learning_rate"):
+        for name in ("epochs", "learning_rate"):
             if not 0 < getattr(self, name) < float("inf"):  # refuses NaN too
                 raise ValueError(
                     f"`{name}` must be above 0 and finite. Use another value. Received: {name}={getattr(self, name)}"
                 )
-        for name in ("patience", "steps", "save_every"):
+        for name in ("batch_size", "patience", "steps", "save_every"):
             if getattr(self, name) is not None:
                 check_at_least(self, 1, name)
         if self.strategy != "one" and (self.stream or self.steps or self.save_every):
@@ -141,6 +141,11 @@ class FinetuneSettings:
     def task(self) -> type[Task]:
         """The class of the task."""
         return Task.named(self.kind)
+
+    @property
+    def rows_per_batch(self) -> int:
+        """The rows in a batch of training."""
+        return self.task.default_batch_size if self.batch_size is None else self.batch_size
 
     @property
     def length(self) -> int:
