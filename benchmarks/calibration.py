@@ -27,16 +27,18 @@ DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "en"
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="+", default=list(DATA_SETS), choices=DATA_SETS)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--limit", type=int, help="rows of each file")
     parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--learning-rate", type=float, default=5e-5)
     parser.add_argument("--results", type=Path, help="a JSONL file of results, with which the same command resumes")
     arguments = parser.parse_args()
-    settings = {name: value for name, value in vars(arguments).items() if name not in ("seeds", "results")}
+    settings = {name: value for name, value in vars(arguments).items() if name not in ("only", "seeds", "results")}
     if not DATA.is_dir():
         sys.exit("../shared/data is missing. Put the shared data next to the project's folder.")
-    for name, score, read in (("wnut17", "f1_macro", entity_types), ("sst2", "calibration_error", sentiment)):
+    for name in arguments.only:
+        score, read = DATA_SETS[name]
         files = [[column[: arguments.limit] for column in read(part)] for part in ("train", "dev", "test")]
         found = []
         for seed in range(arguments.seeds):
@@ -62,6 +64,9 @@ def sentiment(part: str) -> tuple[list[str], list[Any]]:
     rows = read_labels(DATA / f"sst2.{part}.txt", format="label-text")
     count = 2000 if part == "train" else None
     return list(rows.x[:count]), list(rows.y[:count])
+
+
+DATA_SETS: dict[str, Any] = {"wnut17": ("f1_macro", entity_types), "sst2": ("calibration_error", sentiment)}
 
 
 def before_and_after(train: Any, dev: Any, test: Any, score: str, seed: int, arguments: Any) -> dict[str, float]:
