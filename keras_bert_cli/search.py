@@ -79,10 +79,15 @@ def _vectors(bert: Any, corpus: Path, texts: list[str], file: Path | None) -> An
     vectors = read_vectors(file)
     rows = np.unique(np.linspace(0, len(texts) - 1, COMPARED).astype(int))
     some = unit(bert.embed([texts[row] for row in rows]))
-    same = vectors.shape == (len(texts), some.shape[1]) and ((unit(vectors[rows]) * some).sum(-1) > 0.998).all()
-    if not same or not is_of(file, texts, corpus):
+    wrong = None
+    if vectors.shape != (len(texts), some.shape[1]):
+        wrong = f"has an array of shape {vectors.shape}, and not {(len(texts), some.shape[1])}"
+    elif not ((unit(vectors[rows]) * some).sum(-1) > 0.998).all():
+        wrong = "has vectors of other texts or of another model"
+    elif not is_of(file, texts, corpus):
+        wrong = f"is older than {corpus}, or has vectors of other texts"
+    if wrong:
         raise ValueError(
-            f"{file} has vectors of other texts or of another model, or it is older than {corpus}. Delete it, or "
-            f"name another file. Received: an array of shape {vectors.shape} for {len(texts)} texts"
+            f"{file} {wrong}. Delete it, or name another file. Received: vectors for {len(texts)} texts of {corpus}"
         )
     return vectors

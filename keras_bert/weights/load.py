@@ -132,14 +132,14 @@ def _nothing_at(source: str) -> ValueError:
     if len(Path(source).parts) > 1:
         return ValueError(
             "There is no file or folder at `source`"
-            f"{'; ~ is not expanded' if source.startswith('~') else ''}. Correct it, or use a name from "
-            f"keras_bert.list_models() or hf://org/name. Received: {shown}"
+            f"{'; ~ is not expanded' if source.startswith('~') else ''}. Correct it, or use a name that "
+            f"`keras-bert models` lists, or hf://org/name. Received: {shown}"
         )
     close = ", ".join(zoo.close_names(source))
     return ValueError(
         "`source` is neither a known name nor a path that exists. "
-        f"{f'Close names: {close}. ' if close else ''}Use a name from keras_bert.list_models(), a path or "
-        f"hf://org/name. Received: {shown}"
+        f"{f'Close names: {close}. ' if close else ''}Use a name that `keras-bert models` lists, a path "
+        f"or hf://org/name. Received: {shown}"
     )
 
 
