@@ -88,12 +88,7 @@ class Checkpoints:
         ending = "/.ATTRIBUTES/VARIABLE_VALUE"
         theirs = {name.removesuffix(ending): tuple(shape) for name, shape in found.items() if name.endswith(ending)}
         ours = {f"{name}/{i}": tuple(x.shape) for name, some in self.variables.items() for i, x in enumerate(some)}
-        if odd := [name for name, shape in ours.items() if theirs.get(name) != shape]:
-            there = f"of shape {theirs[odd[0]]}" if odd[0] in theirs else "missing"
-            raise ValueError(
-                f"The checkpoint {path} is of another model or optimizer. Choose another output directory. Received: "
-                f"{odd[0]}, {there} in the checkpoint, and of shape {ours[odd[0]]} in this run"
-            )
+        check_variables(path, {name: shape for name, shape in theirs.items() if name in ours}, ours)
 
     def _remove_fragments(self) -> None:
         """Remove the files of checkpoints that were not finished: those after the last complete one."""
@@ -166,3 +161,19 @@ def step_of(path: str) -> int:
 def native(variable: Any) -> "tf.Variable":
     """The TensorFlow variable in a Keras variable."""
     return variable.value if isinstance(variable, keras.Variable) else variable
+
+
+def check_variables(path: str, found: dict[str, tuple[int, ...]], expected: dict[str, tuple[int, ...]]) -> None:
+    """Raise an error for a checkpoint with variables of other names or shapes.
+
+    >>> check_variables("run/step_2", {"model/0": (33, 8)}, {"model/0": (40, 8)})
+    Traceback (most recent call last):
+    ValueError: The checkpoint run/step_2 is of another model ... which has the shape (33, 8) in the checkpoint, ...
+    """
+    for name in {**expected, **found}:
+        there, here = (f"has the shape {some[name]}" if name in some else "is missing" for some in (found, expected))
+        if there != here:
+            raise ValueError(
+                f"The checkpoint {path} is of another model or optimizer. Choose another output directory. Received: "
+                f"the variable {name}, which {there} in the checkpoint, and {here} in this run"
+            )

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from keras_bert import storage
-from keras_bert.training.checkpoints import latest_checkpoint, step_of
+from keras_bert.training.checkpoints import check_variables, latest_checkpoint, step_of
 from keras_bert.training.strategy import replicas
 
 logger = logging.getLogger("keras_bert")
@@ -90,11 +90,7 @@ class Checkpoints:
     def _check(self, path: str, found: dict[str, Any]) -> None:
         """Raise an error for a checkpoint with other variables, or of another number of devices."""
         theirs = {name: np.shape(x) for name, x in found.items() if name != "devices"}
-        if theirs != {name: tuple(variable.shape) for name, variable in self.variables.items()}:
-            raise ValueError(
-                f"The checkpoint {path} is of another model or optimizer. Choose another directory. Received: "
-                f"{len(theirs)} variables, which do not match the {len(self.variables)} of this run"
-            )
+        check_variables(path, theirs, {name: tuple(variable.shape) for name, variable in self.variables.items()})
         if found["devices"] != self.replicas:
             raise ValueError(
                 f"The checkpoint {path} is of a run on {found['devices']} devices. Resume it on as many devices, or "

@@ -31,7 +31,7 @@ def stored_weights(path: Path) -> dict[str, Stored]:
                 raise _other(path, f"{size - end} bytes after {len(stored)} weights")
     except (ValueError, TypeError, msgpack.UnpackException) as error:
         if not isinstance(error, _Other):
-            error = _other(path, f"{size} bytes, and in them {str(error) or type(error).__name__}")
+            error = _other(path, f"a file of {size} bytes, where msgpack says: {str(error) or type(error).__name__}")
         raise ValueError(str(error)) from None
     return stored
 
@@ -53,7 +53,7 @@ def _flatten(path: Path, entry: Any, names: tuple[str, ...], stored: dict[str, S
         for name, value in entry.items():
             _flatten(path, value, (*names, str(name)), stored)
     else:
-        raise _other(path, f"{'.'.join(names) or 'a file'} of type {type(entry).__name__}")
+        raise _other(path, f"{'.'.join(names) or 'the whole file'} is of type {type(entry).__name__}")
 
 
 def _array(path: Path, code: int, data: bytes) -> np.ndarray:

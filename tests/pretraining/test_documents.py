@@ -142,10 +142,11 @@ def test_folders_and_patterns(tmp_path):
 
 
 @pytest.mark.parametrize("data", [b"text \xff\xfe text", b"text \0 text", "한국어".encode("cp949")])
-def test_binary_files_are_named(tmp_path, data):
+@pytest.mark.parametrize("lines", [2, 3000])
+def test_binary_files_are_named(tmp_path, data, lines):
     path = tmp_path / "odd.txt"
-    path.write_bytes(b"Fine.\n\n" + data)
-    with pytest.raises(ValueError, match=r"odd\.txt.*line"):
+    path.write_bytes(b"Fine.\n" * lines + data + b"\nFine.\n")
+    with pytest.raises(ValueError, match=rf"odd\.txt.* line {lines + 1}\b"):
         texts(path)
 
 
