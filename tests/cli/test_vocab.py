@@ -78,7 +78,7 @@ def test_errors(run, corpus, tmp_path):
         ([tmp_path / "none.txt", "--output", output], r"none\.txt"),
         ([corpus, "--output", tmp_path / "no" / "vocab.txt"], "--output needs a folder"),
         ([corpus, "--output", output, "--size", 20], "Raise `size`"),
-        ([korean, "--output", output], r"korean\.txt is not UTF-8 text in line 1"),
+        ([korean, "--output", output], r"korean\.txt is not UTF-8 text in line 2"),
     ):
         code, _, err = run("vocab", *arguments, *ALPHABET)
         assert code == 1
