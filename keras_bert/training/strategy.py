@@ -116,11 +116,15 @@ def _jax_strategy(name: str) -> Any:
         meet()
     found = jax.local_devices() if name in ("one", "mirrored") else jax.devices()
     found = sorted(found, key=lambda device: (device.process_index, device.id))  # a process has rows in a row
-    if name.startswith("tpu") and (name != "tpu" or found[0].platform != "tpu"):
+    if name.startswith("tpu") and name != "tpu":
         raise ValueError(
-            "On the JAX backend, the strategy 'tpu' is written without a name and uses the chips of this TPU VM. Run "
-            "on a TPU VM, or use another strategy. "
-            f"Received: strategy {name!r} on a machine where JAX found {found[0].device_kind}"
+            "A TPU cannot be named on the JAX backend. Use 'tpu', which is the chips of this TPU VM. Received: strategy "
+            f"{name!r}"
+        )
+    if name == "tpu" and found[0].platform != "tpu":
+        raise ValueError(
+            "The strategy 'tpu' needs a TPU, but JAX found none on this machine. Run on a TPU VM, or use another "
+            f"strategy. Received: {found[0].device_kind}"
         )
     devices = [f"{device.platform}:{device.id}" for device in (found[:1] if name == "one" else found)]
     logger.info("Running on %s: %s.", f"{len(devices)} devices" if devices[1:] else "one device", ", ".join(devices))

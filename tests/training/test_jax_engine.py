@@ -131,6 +131,9 @@ def test_a_loss_that_is_not_finite_names_step_and_data():
 
 def test_strategies():
     assert keras_bert.strategy("auto").num_model_replicas == len(keras.distribution.list_devices())
-    for name in ("tpu", "tpu:mine"):
-        with pytest.raises(ValueError, match="'tpu' is written without a name and uses the chips of this TPU VM"):
+    for name, message in (
+        ("tpu", "needs a TPU, but JAX found none"),
+        ("tpu:mine", "Use 'tpu', .*Received: .*'tpu:mine'"),
+    ):
+        with pytest.raises(ValueError, match=message):
             keras_bert.strategy(name)
