@@ -118,8 +118,8 @@ def _jax_strategy(name: str) -> Any:
     found = sorted(found, key=lambda device: (device.process_index, device.id))  # a process has rows in a row
     if name.startswith("tpu") and name != "tpu":
         raise ValueError(
-            "A TPU cannot be named on the JAX backend. Use 'tpu', which is the chips of this TPU VM. Received: strategy "
-            f"{name!r}"
+            "A TPU cannot be named on the JAX backend. Use 'tpu', which is the chips of this TPU VM. Received: "
+            f"strategy {name!r}"
         )
     if name == "tpu" and found[0].platform != "tpu":
         raise ValueError(
