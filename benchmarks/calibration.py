@@ -31,6 +31,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--limit", type=int, help="rows of each file")
     parser.add_argument("--epochs", type=int, default=5)
+    parser.add_argument("--batch-size", type=int, default=16)
     parser.add_argument("--learning-rate", type=float, default=5e-5)
     parser.add_argument("--results", type=Path, help="a JSONL file of results, with which the same command resumes")
     arguments = parser.parse_args()
@@ -82,7 +83,8 @@ def before_and_after(train: Any, dev: Any, test: Any, score: str, seed: int, arg
     task = keras_bert.TextClassifier(keras_bert.load("minilm"), labels, multi_label=several)
     known = set(labels)
     dev, test = ([x, [[one for one in row if one in known] for row in y] if several else y] for x, y in (dev, test))
-    task.fit(*train, recipe=FinetuneRecipe(arguments.learning_rate, arguments.epochs), seed=seed, verbose=0)
+    recipe = FinetuneRecipe(arguments.learning_rate, arguments.epochs, arguments.batch_size)
+    task.fit(*train, recipe=recipe, seed=seed, verbose=0)
     before = task.evaluate(*test, return_dict=True, verbose=0)[score]
     print(f"  {task.calibrate(*dev)}", flush=True)
     return {"before": before, "after": task.evaluate(*test, return_dict=True, verbose=0)[score]}

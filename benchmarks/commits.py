@@ -142,7 +142,7 @@ def classifier() -> "keras_bert.TextClassifier":  # noqa: F821
 def fit() -> Callable[[], None]:
     task, given = classifier(), texts()[:256]
     labels = ["no", "yes"] * (len(given) // 2)
-    return lambda: task.fit(given, labels, validation_data=(given, labels), epochs=1, verbose=0)
+    return lambda: task.fit(given, labels, batch_size=32, validation_data=(given, labels), epochs=1, verbose=0)
 
 
 def classify_one() -> Callable[[], None]:

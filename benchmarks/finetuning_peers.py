@@ -15,7 +15,7 @@ from finetuning_data import pair
 
 Trained = tuple[Callable[[], float], float]  # scores, and the seconds of training
 
-BATCH, WARMUP, DECAY, CLIP, EPSILON = 32, 0.1, 0.01, 1.0, 1e-8  # the values of keras_bert's recipe
+BATCH, WARMUP, DECAY, CLIP, EPSILON = 32, 0.1, 0.01, 1.0, 1e-8  # as in keras_bert's recipe, but for its 16
 
 
 class NotForThis(Exception):
@@ -70,8 +70,8 @@ def fine_tuned(
     }
     task = classes[dataset.kind](bert, **settings)
     learning_rate = 1e-3 if frozen else run["learning_rate"]
-    settings = {"batch_size": BATCH, **run.get("recipe", {})}
-    recipe = FinetuneRecipe(learning_rate=learning_rate, epochs=run["epochs"], **settings)
+    options = {"batch_size": BATCH, **run.get("recipe", {})}
+    recipe = FinetuneRecipe(learning_rate=learning_rate, epochs=run["epochs"], **options)
     began = time.perf_counter()
     callbacks = [_keras_clock(clock)] if clock else []
     task.fit(train, recipe=recipe, seed=run["seed"], callbacks=callbacks, verbose=0)

@@ -3,8 +3,9 @@
     python examples/answer.py --model base --train train-v1.1.json --valid dev-v1.1.json
 
 Files: SQuAD's JSON, v1.1 or v2.0; KorQuAD v1 has the same form. Without --valid the last fifth is held out.
-Default: English XQuAD from ../shared/data. SQuAD's training set is 70 times as large and gives far better scores.
-With MiniLM's weights, on one core: 13 minutes, F1 36 %. The settings are in benchmarks/README.md under "Scores".
+Default: English XQuAD from ../shared/data. SQuAD's training set is 70 times as large and gives far better scores. With
+MiniLM's weights, on one core: 13 minutes, F1 36 %. The settings, such as batches of 32, are in benchmarks/README.md
+under "Scores".
 """
 
 import argparse

@@ -4,7 +4,7 @@
 
 Files: NSMC's, tab-separated with the columns id, document and label (0 or 1). Without --valid the last tenth is held
 out. Default: 20,000 rows of NSMC from ../shared/data. With 2,000 of them and a BERT-mini with random weights, on one
-core: a minute, accuracy 73 %. The settings are in benchmarks/README.md under "Scores".
+core: a minute, accuracy 73 %. The settings, such as batches of 32, are in benchmarks/README.md under "Scores".
 """
 
 import argparse

@@ -4,8 +4,8 @@
 
 Files: tab-separated with the columns sentence1, sentence2 and gold_label, as in KorNLI and MNLI.
 Default: KorNLI from ../shared/data. Its large training set is not there, so this trains on the dev set and scores on
-the test set. With a BERT-mini with random weights, on one core: 2 minutes, accuracy 41 % (chance: 33). The settings are
-in benchmarks/README.md under "Scores".
+the test set. With a BERT-mini with random weights, on one core: 2 minutes, accuracy 41 % (chance: 33). The settings,
+such as batches of 32, are in benchmarks/README.md under "Scores".
 """
 
 import argparse

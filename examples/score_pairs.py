@@ -6,7 +6,7 @@
 Read together, each text sees the other, which scores better. With --cosine, a text is embedded once and can be compared
 with many. Files: tab-separated with the columns sentence1, sentence2 and score (0 to 5), as in KorSTS; or a .csv of
 these three without a header. Default: STS-B from ../shared/data. With 1,500 rows of it and MiniLM's weights, on one
-core: 2 minutes, Spearman 0.78. The settings are in benchmarks/README.md under "Scores".
+core: 2 minutes, Spearman 0.78. The settings, such as batches of 32, are in benchmarks/README.md under "Scores".
 """
 
 import argparse

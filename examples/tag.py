@@ -4,7 +4,8 @@
 
 Files: a word and its tag (B-PER, I-PER, O) on each line, and a blank line between sentences. Tags without B- and I-,
 such as parts of speech, work too. Default: WNUT-17 from ../shared/data. With 2,000 sentences of it and MiniLM's
-weights, on one core: 4 minutes, F1 48 %. The settings are in benchmarks/README.md under "Scores".
+weights, on one core: 4 minutes, F1 48 %. The settings, such as batches of 32, are in benchmarks/README.md under
+"Scores".
 """
 
 import argparse

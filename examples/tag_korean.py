@@ -5,7 +5,7 @@
 Files: KLUE-NER's, a character and its tag on each line. Without --valid the last tenth is held out. Every piece has its
 own label (unit="piece"), because a word such as 서울에서 contains the place 서울 and a particle. Default: KLUE-NER's
 dev set from ../shared/data. With 2,000 sentences of it and a BERT-mini with random weights, on one core: a minute, F1
-24 %. The settings are in benchmarks/README.md under "Scores".
+24 %. The settings, such as batches of 32, are in benchmarks/README.md under "Scores".
 """
 
 import argparse

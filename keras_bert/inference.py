@@ -29,7 +29,7 @@ def inference(model: Any, engine: str = "auto", dtype: str = "float32") -> "Infe
         model: a `Bert`, a task or a `Pretrainer`.
         engine: "tensorflow", or "onnxruntime", which is faster for short texts and small models on CPUs; it needs
             `pip install "keras3-bert[onnxruntime]"`. "auto" is ONNX Runtime for float32 and int8 where it is installed,
-            and otherwise TensorFlow.
+            and otherwise Keras's backend, such as TensorFlow.
         dtype: "float32"; "bfloat16", for TensorFlow on CPUs with AVX512-BF16; or "int8", for CPUs with VNNI.
 
     >>> import keras_bert

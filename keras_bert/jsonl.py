@@ -20,7 +20,7 @@ def parse_line(line: str, path: str | os.PathLike, number: int) -> Any:
     except UnicodeEncodeError:
         reason = "half of a surrogate pair, which is not a character,"
     except json.JSONDecodeError as error:
-        reason = f"{error.msg} in column {error.colno}"
+        reason = f"{error.msg.removesuffix(' at')} in column {error.colno}"
     except ValueError as error:  # such as a number with too many digits
         reason = str(error)
     else:

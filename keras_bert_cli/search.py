@@ -81,13 +81,14 @@ def _vectors(bert: Any, corpus: Path, texts: list[str], file: Path | None) -> An
     some = unit(bert.embed([texts[row] for row in rows]))
     wrong = None
     if vectors.shape != (len(texts), some.shape[1]):
-        wrong = f"has an array of shape {vectors.shape}, and not {(len(texts), some.shape[1])}"
+        wrong = f"has an array of another shape than {(len(texts), some.shape[1])}"
     elif not ((unit(vectors[rows]) * some).sum(-1) > 0.998).all():
         wrong = "has vectors of other texts or of another model"
     elif not is_of(file, texts, corpus):
         wrong = f"is older than {corpus}, or has vectors of other texts"
     if wrong:
         raise ValueError(
-            f"{file} {wrong}. Delete it, or name another file. Received: vectors for {len(texts)} texts of {corpus}"
+            f"{file} {wrong}. Delete it, or name another file. Received: an array of shape {vectors.shape} for "
+            f"{len(texts)} texts of {corpus}"
         )
     return vectors

@@ -131,7 +131,7 @@ def _lines(stream: Any, path: str, most: int = -1) -> Iterator[str]:
                 )
             yield line.rstrip("\n")
     except UnicodeDecodeError as error:
-        number += begins + error.object[: error.start].count(b"\n")  # lines are decoded in blocks
+        number += begins + len(re.findall(rb"\r\n?|\n", error.object[: error.start]))  # lines are decoded in blocks
         raise ValueError(
             f"{path} is not UTF-8 text in line {number}. Convert it to UTF-8, or leave it out. "
             f"Received: {error.object[error.start : error.end]!r}, {error.reason}"

@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import functools
 import logging
 from typing import Any
 
@@ -106,7 +105,8 @@ class TextTrainer(Student):
 
         Args:
             x: columns, a table, or the rows of a file; also a stream of them, as `stream_rows` returns it.
-            batch_size: 16 by default, or 32 for a `SentenceEmbedder`. With `compile` it is 32, as in Keras.
+            batch_size: by default that of the recipe, which is 16, or 32 for a `SentenceEmbedder`. With `compile` it is
+                32, as in Keras.
             epochs: 3 by default without `compile`, otherwise 1 as in Keras.
             validation_data: columns or a table, tokenized once and read once in an epoch. The log has the loss and the
                 metrics of it, and without `compile` also the scores that the task reports: val_spearman, val_entity_f1,
@@ -130,12 +130,12 @@ class TextTrainer(Student):
         lesson = self._lesson_on_one_device(teacher, distillation)
         # A compile by `fit` itself is repeated, unless training resumes.
         by_recipe = not self.compiled or (initial_epoch == 0 and (self.recipe or recipe) is not None)
+        by_user = not by_recipe and self.recipe is None
         level = logging.INFO if recipe else logging.WARNING  # nobody asked for the paper's recipe
-        recipe = recipe or (FinetuneRecipe() if by_recipe else self.recipe)  # None if the user compiled the model
-        compile_for = functools.partial(self._compile_by, recipe, level=level) if recipe and by_recipe else None
-        class_weight = self._chosen_class_weight(class_weight, recipe)
-        epochs = count_of("epochs", epochs, recipe.epochs if recipe and by_recipe else 1)
-        own_size = recipe.batch_size or self.default_batch_size if recipe else KERAS_BATCH_SIZE
+        recipe = recipe or (None if by_recipe else self.recipe) or FinetuneRecipe()
+        class_weight = self._chosen_class_weight(class_weight, recipe, by_user)
+        epochs = count_of("epochs", epochs, recipe.epochs if by_recipe else 1)
+        own_size = recipe.batch_size or (KERAS_BATCH_SIZE if by_user else self.default_batch_size)
         given_size, batch_size = batch_size, count_of("batch_size", batch_size, own_size)
         packed, x, validation_data = is_packed(x), packed_batches(x), self._with_target_ids(validation_data)
         if isinstance(x, RowStream) or initial_step or max_steps is not None:
@@ -146,11 +146,11 @@ class TextTrainer(Student):
 
         if packed:
             y = self.target_ids(y)
-            if compile_for is not None:
-                per_epoch = steps or steps_of(x, batch_size, validation_split)
-                compile_for(steps=epochs * per_epoch, class_weight=class_weight, targets=y)
-            options |= {"validation_split": validation_split, "validation_data": validation_data}
             options |= {"class_weight": self.class_weight_ids(class_weight, y), "sample_weight": sample_weight}
+            if by_recipe:
+                per_epoch = steps or steps_of(x, batch_size, validation_split)
+                self._compile_by(recipe, epochs * per_epoch, level, class_weight, y)
+            options |= {"validation_split": validation_split, "validation_data": validation_data}
             options |= {"callbacks": callbacks, "shuffle": shuffle and isinstance(x, dict)}
             with self.taught(lesson):
                 return super().fit(x, y, batch_size if isinstance(x, dict) else given_size, **options)
@@ -184,9 +184,8 @@ class TextTrainer(Student):
             )
             callbacks.insert(1, validation)
             validation_data = None
-        if compile_for is not None:
-            steps = max_steps or epochs * per_epoch
-            compile_for(steps=steps, class_weight=class_weight, targets=examples.targets)
+        if by_recipe:
+            self._compile_by(recipe, max_steps or epochs * per_epoch, level, class_weight, examples.targets)
 
         if self.is_distributed:
             from keras_bert.tasks.fitting import fit_distributed as distributed
@@ -221,10 +220,10 @@ class TextTrainer(Student):
             )
         return lesson
 
-    def _chosen_class_weight(self, given: Any, recipe: FinetuneRecipe | None) -> Any:
+    def _chosen_class_weight(self, given: Any, recipe: FinetuneRecipe, by_user: bool) -> Any:
         """The class weight that was passed, or else that of the recipe; an error if it comes too late for the loss."""
-        chosen = recipe.class_weight if recipe and given is None else given
-        if chosen is not None and self.weighs_labels_in_loss and recipe is None:
+        chosen = recipe.class_weight if given is None else given
+        if chosen is not None and self.weighs_labels_in_loss and by_user:
             raise ValueError(
                 f"class_weight was passed to `fit`, but you compiled this {type(self).__name__}, and the weights are "
                 "part of its loss. Compile it with task.recipe_loss(class_weight=...), or pass a recipe to `fit`. "

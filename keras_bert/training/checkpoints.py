@@ -171,8 +171,8 @@ def check_variables(path: str, found: dict[str, tuple[int, ...]], expected: dict
     ValueError: The checkpoint run/step_2 is of another model ... which has the shape (33, 8) in the checkpoint, ...
     """
     for name in {**expected, **found}:
-        there, here = (f"has the shape {some[name]}" if name in some else "is missing" for some in (found, expected))
-        if there != here:
+        if found.get(name) != expected.get(name):
+            there, here = (f"has the shape {one[name]}" if name in one else "is missing" for one in (found, expected))
             raise ValueError(
                 f"The checkpoint {path} is of another model or optimizer. Choose another output directory. Received: "
                 f"the variable {name}, which {there} in the checkpoint, and {here} in this run"

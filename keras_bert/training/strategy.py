@@ -116,7 +116,7 @@ def _jax_strategy(name: str) -> Any:
         meet()
     found = jax.local_devices() if name in ("one", "mirrored") else jax.devices()
     found = sorted(found, key=lambda device: (device.process_index, device.id))  # a process has rows in a row
-    if name.startswith("tpu") and name != "tpu":
+    if name.startswith("tpu:"):
         raise ValueError(
             "A TPU cannot be named on the JAX backend. Use 'tpu', which is the chips of this TPU VM. Received: "
             f"strategy {name!r}"

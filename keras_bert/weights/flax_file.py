@@ -31,7 +31,7 @@ def stored_weights(path: Path) -> dict[str, Stored]:
                 raise _other(path, f"{size - end} bytes after {len(stored)} weights")
     except (ValueError, TypeError, msgpack.UnpackException) as error:
         if not isinstance(error, _Other):
-            error = _other(path, f"a file of {size} bytes, where msgpack says: {str(error) or type(error).__name__}")
+            error = _other(path, f"a file of {size} bytes, where reading stops: {str(error) or type(error).__name__}")
         raise ValueError(str(error)) from None
     return stored
 

@@ -91,6 +91,38 @@ def test_a_second_fit_begins_the_recipe_anew_and_goes_on_where_it_is_told(tmp_pa
 
 
 @pytest.mark.usefixtures("eager")
+def test_rows_in_a_batch_by_default():
+    texts, labels = TEXTS * 10, [0, 1] * 20
+    task = small_task("classifier")
+    ids = task.bert.preprocessor(texts)
+
+    def steps(task, x, y, **options):
+        before = int(task.optimizer.iterations) if options.get("initial_epoch") else 0
+        task.fit(x, y, verbose=0, **{"epochs": 1, **options})
+        return int(task.optimizer.iterations) - before
+
+    assert steps(task, texts, labels) == task.optimizer._learning_rate.steps == 3  # 16, 16 and 8 rows
+    assert steps(task, ids, labels) == task.optimizer._learning_rate.steps == 3
+    assert steps(task, texts, labels, recipe=FinetuneRecipe(batch_size=8)) == 5
+    assert steps(task, texts, labels, initial_epoch=1, epochs=2) == 5  # which the recipe of this task says
+    task.compile("sgd", task.default_loss())
+    assert steps(task, texts, labels) == 2
+    assert steps(task, texts, labels, recipe=FinetuneRecipe(), initial_epoch=1, epochs=2) == 2
+    assert steps(small_task("embedder"), (texts, texts[::-1]), [0.1, 0.9] * 20) == 2
+
+
+@pytest.mark.usefixtures("eager")
+def test_a_wrong_class_weight_leaves_the_optimizer_as_it_is():
+    task, labels = small_task("classifier"), [0, 1, 0, 1]
+    task.fit(TEXTS, labels, epochs=1, verbose=0)
+    optimizer = task.optimizer
+    for x in (TEXTS, task.bert.preprocessor(TEXTS)):
+        with pytest.raises(ValueError, match="class_weight names the label 'neutral'"):
+            task.fit(x, labels, class_weight={"neutral": 2.0}, verbose=0)
+        assert task.optimizer is optimizer
+
+
+@pytest.mark.usefixtures("eager")
 def test_what_the_user_compiled_is_kept():
     task = small_task("classifier")
     optimizer = keras.optimizers.SGD(0.1)

@@ -131,6 +131,11 @@ BAD_TABLES = {
     ),
     "a carriage return": ("a.csv", "text,label\nx\ry,z\n", "a.csv, line 2: .*has a carriage return outside of quotes"),
     "no JSON": ("a.jsonl", "text\n", "is not valid JSON.*Expecting.*a.jsonl:1"),
+    "JSON that is cut off": (
+        "a.jsonl",
+        '{"text": "a\n',
+        "Received: Unterminated string starting in column 10 at",
+    ),
     "no object": ("a.jsonl", "1\n", "a.jsonl, line 1, is not a JSON object"),
     "deep JSON": ("a.jsonl", '{"text": "x", "label": "x"}\n' + "[" * 100_000, "too deeply at .*a.jsonl:2"),
     "half a character": ("a.jsonl", '{"text": "\\ud800", "label": "x"}\n', "surrogate pair.* at .*a.jsonl:1"),

@@ -141,8 +141,9 @@ def test_class_weights_of_several_labels_are_in_the_loss(tmp_path):
     task.fit(x, y, class_weight="balanced", epochs=1, verbose=0)
     assert task.loss.label_weights == pytest.approx([1.0, 3.0, 1.0])
     task.compile("sgd", task.recipe_loss(class_weight={"bad": 5.0}))
-    with pytest.raises(ValueError, match=r"you compiled this TextClassifier.*recipe_loss"):
-        task.fit(x, y, class_weight={"bad": 5.0}, verbose=0)
+    for options in ({}, {"recipe": FinetuneRecipe(), "initial_epoch": 1, "epochs": 2}):
+        with pytest.raises(ValueError, match=r"you compiled this TextClassifier.*recipe_loss"):
+            task.fit(x, y, class_weight={"bad": 5.0}, verbose=0, **options)
 
 
 # === Accumulation and averages ===

@@ -217,7 +217,7 @@ def test_a_checkpoint_of_another_model_is_refused(one, tmp_path):
     run(one, 2, directory=str(tmp_path))
     with one.scope():
         model = small_pretrainer(0.0)  # no states of dropout
-    with pytest.raises(ValueError, match="is of another model or optimizer"):
+    with pytest.raises(ValueError, match=r"of another model or optimizer.* the variable .* (has the shape|is missing)"):
         train(model, keras_bert.AdamW(), batches, strategy=one, steps=4, batch_size=BATCH, directory=str(tmp_path))
 
 

@@ -28,8 +28,10 @@ GRID: dict[str, tuple[Any, ...]] = {
 }
 OTHER_NAMES = {"lr": "learning_rate", "freeze_blocks": "freeze"}  # of the command line
 SEARCHED = (*GRID, *OPTIONS, "seed", "freeze", "lora", "seq_length", "patience", "model")
-OPTIONAL = tuple(
-    one.name for one in dataclasses.fields(FinetuneSettings) if one.default is None and one.name in SEARCHED
+OPTIONAL = tuple(  # their None is a value of its own, and not only the default
+    one.name
+    for one in dataclasses.fields(FinetuneSettings)
+    if one.default is None and one.name in SEARCHED and one.name not in GRID
 )
 COMPARED = 4  # runs before the first that is pruned
 

@@ -70,7 +70,7 @@ class FinetuneSettings:
                 raise ValueError(
                     f"`{name}` must be above 0 and finite. Use another value. Received: {name}={getattr(self, name)}"
                 )
-        for name in ("batch_size", "patience", "steps", "save_every"):
+        for name in ("patience", "steps", "save_every"):
             if getattr(self, name) is not None:
                 check_at_least(self, 1, name)
         if self.strategy != "one" and (self.stream or self.steps or self.save_every):
@@ -190,13 +190,15 @@ class FinetuneSettings:
         """Refuse to resume a run that began with other settings or files."""
         begun, now = read_json(path), json.loads(json.dumps(self._record()))
         if other := [name for name in now if begun.get(name) != now[name]]:
+            shown = {name: f"{name} ({begun.get(name)} then, {now[name]} now)" for name in other}
+            differences = [shown[name] if name != "sha256" else "the files" for name in other]
             raise ValueError(
                 f"The run in {str(path.parent)!r} began with other settings or files. Resume it with those, or "
-                "delete the folder to start again. Received: a difference in "
-                f"{', '.join(other).replace('sha256', 'the files')}"
+                f"delete the folder to start again. Received: a difference in {', '.join(differences)}"
             )
 
     def _record(self) -> dict[str, Any]:
         teacher = None if self.teacher is None else keras_file(Path(self.teacher))
         files = (self.train, self.valid, self.vocab, teacher)
-        return dataclasses.asdict(self) | {"sha256": [sha256_of(file) for file in files if file is not None]}
+        digests = [sha256_of(file) for file in files if file is not None]
+        return dataclasses.asdict(self) | {"batch_size": self.rows_per_batch, "sha256": digests}
