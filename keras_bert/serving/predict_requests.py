@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from keras_bert.inputs import INPUTS
+from keras_bert.wording import first_line
 
 MAX_BODY = 2 << 20  # bytes of a request
 
@@ -66,7 +67,7 @@ def parse(body: bytes, keys: set[str]) -> dict[str, Any]:
     except RecursionError:
         raise BadRequest(f"The body must be JSON that is not nested so deeply. Received: {len(body)} bytes") from None
     except ValueError as error:  # broken JSON or UTF-8, or a number of thousands of digits
-        raise BadRequest(f"The body must be JSON in UTF-8. Received: {_first_line(error).split('; use')[0]}") from None
+        raise BadRequest(f"The body must be JSON in UTF-8. Received: {first_line(error).split('; use')[0]}") from None
     if not isinstance(data, dict):
         raise BadRequest(f"The body must be an object, {{...}}. Received: {type(data).__name__}")
     if unknown := set(data) - keys:
@@ -199,7 +200,3 @@ def plain(values: np.ndarray) -> Any:
     if values.dtype == object:
         return np.vectorize(lambda text: text.decode("utf-8", "replace"), otypes=[object])(values).tolist()
     return values.tolist()
-
-
-def _first_line(error: BaseException) -> str:
-    return str(error).splitlines()[0]

@@ -67,8 +67,8 @@ def _versions(part: Path) -> dict[int, Path]:
         inside = sorted(path.name for path in folder.iterdir())
         if inside and "saved_model.pb" not in inside:
             raise ValueError(
-                f"{folder} could not be loaded, because its saved_model.pb is missing. If a copy of it was "
-                f"interrupted, copy it or export it again. Received: {', '.join(inside)}"
+                f"{folder} could not be loaded, because its saved_model.pb is missing. If copying the folder was "
+                f"interrupted, copy it again; otherwise, export the model again. Received: {', '.join(inside)}"
             )
         if inside:
             found[int(folder.name)] = folder

@@ -10,6 +10,7 @@ import keras
 from keras_bert import storage
 from keras_bert.lazy import tf
 from keras_bert.training.strategy import is_chief
+from keras_bert.wording import first_line
 
 logger = logging.getLogger("keras_bert")
 
@@ -77,7 +78,7 @@ class Checkpoints:
             self._remove_fragments()
             raise OSError(
                 f"The checkpoint of step {step} could not be written. Free some space and run the same command again. "
-                f"The run resumes from {self.latest or 'the start'}. Received: {str(error).splitlines()[0]}"
+                f"The run resumes from {self.latest or 'the start'}. Received: {first_line(error)}"
             ) from error
         if not is_chief(self.strategy):
             tf.io.gfile.rmtree(self.manager.directory)

@@ -10,6 +10,7 @@ import numpy as np
 from keras_bert import storage
 from keras_bert.training.checkpoints import check_variables, latest_checkpoint, step_of
 from keras_bert.training.strategy import replicas
+from keras_bert.wording import first_line
 
 logger = logging.getLogger("keras_bert")
 
@@ -84,7 +85,7 @@ class Checkpoints:
         except (OSError, RuntimeError, ValueError) as error:
             raise OSError(
                 f"The checkpoint of step {step} could not be written. Free some space and run the same command again. "
-                f"The run resumes from {self.latest or 'the start'}. Received: {str(error).splitlines()[0]}"
+                f"The run resumes from {self.latest or 'the start'}. Received: {first_line(error)}"
             ) from error
 
     def _check(self, path: str, found: dict[str, Any]) -> None:

@@ -13,6 +13,7 @@ from keras_bert.lazy import tf
 from keras_bert.progress import reported_if_slow
 from keras_bert.training.processes import meet
 from keras_bert.training.workers import SECONDS_UNTIL_NAMED, addresses, waiting_for_workers
+from keras_bert.wording import first_line
 
 logger = logging.getLogger("keras_bert")
 
@@ -162,7 +163,7 @@ def _tpu_strategy(name: str | None) -> Any:
         raise ValueError(
             f"The TPU {name!r} does not respond. Check its name and whether it is ready (gcloud compute tpus tpu-vm "
             "list). On the TPU VM itself, install tensorflow-tpu and give the strategy 'tpu:local'. Received: "
-            f"{str(error).splitlines()[0]}"
+            f"{first_line(error)}"
         ) from error
     chosen = tf.distribute.TPUStrategy(resolver)
     logger.info("Running on TPU %r: %d cores.", name, chosen.num_replicas_in_sync)

@@ -11,6 +11,7 @@ from keras_bert.storage import lock
 from keras_bert.weights.download import MOST_BYTES, OFFLINE, TIMEOUT, offline
 from keras_bert.weights.sentence_transformers import transformer_folder
 from keras_bert.weights.weight_files import WEIGHT_FILES
+from keras_bert.wording import first_line
 
 logger = logging.getLogger("keras_bert")
 
@@ -51,7 +52,7 @@ def snapshot(repository: str, root: Path, *, revision: str | None = None, local_
     except HfHubHTTPError as error:
         raise OSError(
             f"hf://{repository} could not be read. Check its name, or log in with: hf auth login. {OFFLINE} "
-            f"Received: {str(error).splitlines()[0]}"
+            f"Received: {first_line(error)}"
         ) from None
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from keras_bert.weights.checkpoint import Checkpoint
+from keras_bert.wording import first_line
 
 # Of a model with this head: the Hub's name of its task, our class, and a call that answers.
 USES = {
@@ -34,7 +35,7 @@ def push(folder: Path, repository: str, card: str, *, private: bool = False) -> 
     except (HTTPError, RuntimeError) as error:  # the latter where the upload of a large file fails
         raise OSError(
             f"{repository} could not be uploaded. Check its name and the network, and log in with a token that may "
-            f"write: hf auth login. Received: {str(error).splitlines()[0]}"
+            f"write: hf auth login. Received: {first_line(error)}"
         ) from None
     return str(address)
 

@@ -11,6 +11,7 @@ from keras_bert.installation import need_tensorflow
 from keras_bert.lazy import tf
 from keras_bert.storage import literal_path, only_file
 from keras_bert.weights.tables import Stored
+from keras_bert.wording import first_line
 
 GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
 
@@ -34,7 +35,7 @@ def reader(prefix: Path) -> Any:
     except (tf.errors.OpError, ValueError, RuntimeError) as error:
         raise ValueError(
             f"{prefix}.index is damaged, or its .data files are not beside it. Download them again. "
-            f"Received: {_first_line(error)}"
+            f"Received: {first_line(error).rstrip('.')}"
         ) from None
 
 
@@ -52,7 +53,7 @@ def _read(source: Any, prefix: Path, name: str) -> Any:
     except Exception as error:  # of several kinds, IndexError among them
         raise ValueError(
             f"{prefix} has a damaged or incomplete .data file. Copy, download or export it again. "
-            f"Received: {_first_line(error)}, when reading {name}"
+            f"Received: {first_line(error).rstrip('.')}, when reading {name}"
         ) from None
 
 
@@ -78,7 +79,3 @@ def write_arrays(prefix: Path, arrays: Mapping[str, Stored]) -> None:
 def object_graph(prefix: Path) -> Any:
     """What an object-based checkpoint says about itself: each variable's name, key and place."""
     return read_object_graph(_read(reader(prefix), prefix, GRAPH))
-
-
-def _first_line(error: BaseException) -> str:
-    return str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__

@@ -5,6 +5,8 @@ from typing import Any
 import keras
 import numpy as np
 
+from keras_bert.wording import first_line
+
 
 def checked_targets(task: Any, y: Any, *, own_loss: bool) -> np.ndarray:
     """The targets as an array that the loss accepts, as far as their type and their shape show it."""
@@ -47,8 +49,8 @@ def _check_loss(task: Any, targets: np.ndarray, shape: tuple[int, ...]) -> None:
     try:
         keras.losses.get(task.default_loss())(y, np.zeros((len(y), *shape), "float32"))
     except Exception as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise ValueError(
             f"{type(task).__name__}.default_loss does not accept y with these logits. Correct the shape of y or "
-            f"the loss. Received: y of shape {targets.shape}, logits of shape {(len(targets), *shape)}: {reason}"
+            f"the loss. Received: y of shape {targets.shape}, logits of shape {(len(targets), *shape)}: "
+            f"{first_line(error)}"
         ) from error
