@@ -30,6 +30,8 @@ def nearest(queries: Any, vectors: Any, top: int = 5) -> tuple[np.ndarray, np.nd
             "`queries` and `vectors` must be two matrices of the same width. Embed both with the same model. "
             f"Received: shapes {np.shape(queries)} and {np.shape(vectors)}"
         )
+    if not np.isfinite(queries).all():
+        raise ValueError("`queries` has NaN or infinite numbers. Embed the queries again. Received: such numbers")
     if len(queries) > QUERIES:
         parts = [nearest(queries[start : start + QUERIES], vectors, top) for start in range(0, len(queries), QUERIES)]
         return np.concatenate([numbers for numbers, _ in parts]), np.concatenate([cosines for _, cosines in parts])

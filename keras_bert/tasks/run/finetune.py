@@ -89,7 +89,8 @@ def load_encoder(settings: FinetuneSettings) -> Bert:
     if settings.vocab is None:
         checkpoint, bert = load_head(settings.model, (), dtype=settings.dtype, seq_length=settings.length)
         bert.source = settings.model  # for an export's manifest
-        if unused := sorted(set(checkpoint.heads) - {"mlm", "nsp"}):
+        unused = sorted(set(checkpoint.heads) - {"mlm", "nsp"})
+        if unused and settings.model != settings.teacher:  # a student takes the head of its teacher
             logger.info(
                 "%s: only the encoder is used, and the task starts with a new head. To train the trained head (%s) "
                 "further, load it with the `load` of its task in Python.",
