@@ -160,7 +160,7 @@ class Vocabulary:
         if len(self._ids) < len(self._tokens):
             number, token = next((i, t) for i, t in enumerate(self._tokens) if self._ids[t] != i)
             raise ValueError(
-                "A piece occurs twice in the vocabulary. Give one of the two a new name, such as [unused0]. Do not "
+                "A piece occurs twice in the vocabulary. Give one of the two a name that no other piece has. Do not "
                 "delete its line, which would change the ids of the pieces after it. "
                 f"Received: {token!r} with the ids {number} and {self._ids[token]}"
             )

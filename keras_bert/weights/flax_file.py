@@ -9,6 +9,7 @@ import numpy as np
 
 from keras_bert.installation import need
 from keras_bert.weights.tables import Stored
+from keras_bert.wording import first_line
 
 _ARRAY = 1  # Flax's extension type for (shape, dtype, bytes)
 _DTYPES = ("float32", "float16", "bfloat16", "float64")
@@ -31,7 +32,7 @@ def stored_weights(path: Path) -> dict[str, Stored]:
                 raise _other(path, f"{size - end} bytes after {len(stored)} weights")
     except (ValueError, TypeError, msgpack.UnpackException) as error:
         if not isinstance(error, _Other):
-            error = _other(path, f"a file of {size} bytes, where reading stops: {str(error) or type(error).__name__}")
+            error = _other(path, f"a file of {size} bytes, which cannot be read to its end ({first_line(error)})")
         raise ValueError(str(error)) from None
     return stored
 

@@ -144,8 +144,8 @@ class ExampleReader:
             raise ValueError(f"`start` must be at least 0. Received: start={start}")
         if epochs is not None and not fill and len(self) * epochs < batch_size:
             raise ValueError(
-                f"`batch_size` is larger than the data in {self.paths[0]}. Lower it, or write more examples. Received: "
-                f"batch_size={batch_size}, {len(self)} examples, epochs={epochs}"
+                f"`batch_size` is larger than the data in {self.paths[0]} and the files beside it. Lower it, or write "
+                f"more examples. Received: batch_size={batch_size}, {len(self)} examples, epochs={epochs}"
             )
         rows = batch_size // parts
         total = examples_in(self.counts, epochs)
