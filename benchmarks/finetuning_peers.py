@@ -15,7 +15,7 @@ from finetuning_data import pair
 
 Trained = tuple[Callable[[], float], float]  # scores, and the seconds of training
 
-BATCH, WARMUP, DECAY, CLIP, EPSILON = 32, 0.1, 0.01, 1.0, 1e-8  # as in keras_bert's recipe, but for its 16
+BATCH, WARMUP, DECAY, CLIP, EPSILON = 32, 0.1, 0.01, 1.0, 1e-8  # keras_bert's recipe, with larger batches
 
 
 class NotForThis(Exception):

@@ -30,12 +30,15 @@ def nearest(queries: Any, vectors: Any, top: int = 5) -> tuple[np.ndarray, np.nd
             "`queries` and `vectors` must be two matrices of the same width. Embed both with the same model. "
             f"Received: shapes {np.shape(queries)} and {np.shape(vectors)}"
         )
-    if not np.isfinite(queries).all():
-        raise ValueError("`queries` has NaN or infinite numbers. Embed the queries again. Received: such numbers")
     if len(queries) > QUERIES:
         parts = [nearest(queries[start : start + QUERIES], vectors, top) for start in range(0, len(queries), QUERIES)]
         return np.concatenate([numbers for numbers, _ in parts]), np.concatenate([cosines for _, cosines in parts])
     queries = unit(queries)
+    if not np.isfinite(queries).all():
+        raise ValueError(
+            "`queries` has NaN, infinite or far too large numbers. Embed the queries again. Received: "
+            f"{(~np.isfinite(queries).all(axis=1)).sum()} such queries"
+        )
     numbers = np.zeros((len(queries), 0), "int64")
     cosines = np.zeros((len(queries), 0), "float32")
     for start in range(0, len(vectors), CHUNK):

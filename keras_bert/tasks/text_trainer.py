@@ -29,7 +29,7 @@ from keras_bert.training.strategy import is_distributed
 
 logger = logging.getLogger("keras_bert")
 
-KERAS_BATCH_SIZE = 32
+KERAS_BATCH_SIZE = 32  # of `fit` after a `compile` of the user, and of `evaluate`
 
 
 class TextTrainer(Student):
@@ -298,7 +298,7 @@ class TextTrainer(Student):
             options["sample_weight"] = sample_weight
             return super().evaluate(packed_batches(x), self.target_ids(y), batch_size, verbose, **options)
         columns: Any = self._columns(x, y, sample_weight)
-        batch_size = count_of("batch_size", batch_size, 32)
+        batch_size = count_of("batch_size", batch_size, KERAS_BATCH_SIZE)
         by_name = options.pop("return_dict", False)
         if self.is_distributed:
             refuse_options(options, "On several devices")

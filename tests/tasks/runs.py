@@ -4,6 +4,7 @@ import contextlib
 import json
 import random
 
+import keras
 import pytest
 from typer.testing import CliRunner
 
@@ -68,3 +69,11 @@ def squad(path, entries):
         json.dumps({"data": [{"paragraphs": [{"context": e.pop("context"), "qas": [e]} for e in entries]}]})
     )
     return path
+
+
+def record(folder, name="metrics.json"):
+    return json.loads((folder / name).read_text())
+
+
+def weights(folder):
+    return keras.models.load_model(folder / "model.keras").get_weights()

@@ -1,7 +1,6 @@
-"""The options of `keras-bert finetune` that the paper does not have: kept, resumed, searched, and tried with seeds."""
+"""Options of `keras-bert finetune` that the paper does not have: kept and resumed, callbacks, when a run stops."""
 
 import json
-import shutil
 from types import SimpleNamespace
 
 import keras
@@ -11,17 +10,15 @@ import pytest
 from keras_bert.tasks.finetune_recipe import OPTIONS
 from keras_bert.tasks.readers import Rows
 from keras_bert.tasks.run import finetune as finetune_module
-from keras_bert.tasks.run import grid
 from keras_bert.tasks.run.best_epoch import BestEpoch
 from keras_bert.tasks.run.finetune import finetune
 from keras_bert.tasks.run.finished_task import FinishedTask
-from keras_bert.tasks.run.grid import _medians, each_run, finetune_grid, grid_of
 from keras_bert.tasks.run.import_callback import callback_of
-from keras_bert.tasks.run.seeds import _averaged, average_weights, finetune_seeds
 from keras_bert.tasks.run.settings import FinetuneSettings
+from keras_bert.tasks.task import Task
 from keras_bert.tasks.text_classifier import TextClassifier
 from keras_bert.training.metrics_log import read_metrics
-from tests.tasks.runs import run, stopped_in_the_second_epoch, train, write
+from tests.tasks.runs import record, run, stopped_in_the_second_epoch, train, weights, write
 
 ALL = (
     "--layer-decay", 0.9, "--ema", 0.5, "--label-smoothing", 0.1, "--accumulate", 2,
@@ -40,14 +37,6 @@ class Seen(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch, logs=None):
         seen.append((epoch, self.name, logs[self.name]))
-
-
-def record(folder, name="metrics.json"):
-    return json.loads((folder / name).read_text())
-
-
-def weights(folder):
-    return keras.models.load_model(folder / "model.keras").get_weights()
 
 
 @pytest.mark.long
@@ -152,161 +141,10 @@ def test_a_callback_ends_a_run_and_its_repetitions(bert, files, tmp_path, monkey
     assert len(finetune(settings, tmp_path / "run")["epochs"]) == 2
 
 
-@pytest.mark.long
-def test_seeds_and_the_average_of_their_weights(bert, files, tmp_path):
-    said = train(bert, "classify", *files, tmp_path / "run", "--epochs", 1, "--seeds", 2, "--seed", 3)
-    metrics = record(tmp_path / "run")
-    assert [one["seed"] for one in metrics["seeds"]] == [3, 4]
-    scores = [one["score"] for one in metrics["seeds"]]
-    assert metrics["valid"]["accuracy"] == max(scores)
-    assert metrics["spread"]["accuracy"] == pytest.approx([np.mean(scores), np.std(scores, ddof=1)])
-    assert f"accuracy of 2 seeds\t{np.mean(scores):.4f} +- {np.std(scores, ddof=1):.4f}" in said
-    assert "## The seeds" in (tmp_path / "run/README.md").read_text()
-    assert [path.name for path in tmp_path.iterdir()] == ["run"]
-
-    said = train(bert, "classify", *files, tmp_path / "mean", "--epochs", 1, "--seeds", 2, "--average")
-    metrics = record(tmp_path / "mean")
-    assert metrics["averaged"] == 2
-    assert FinishedTask.load(tmp_path / "mean").evaluate(files[1]) == pytest.approx(metrics["valid"])
-    assert "the average of the weights of 2 runs" in (tmp_path / "mean/README.md").read_text()
-
-
-@pytest.mark.parametrize(
-    ("options", "rule"), [({"lora": 2}, "Runs with LoRA cannot be averaged"), ({"calibrate": True}, "Leave out --c")]
-)
-def test_what_has_no_average(files, tmp_path, options, rule):
-    settings = FinetuneSettings("classify", *map(str, files), **options)
-    with pytest.raises(ValueError, match=f"{rule}.* Received: average=True"):
-        finetune_seeds(settings, tmp_path / "run", 2, average=True)
-
-
-def test_the_metrics_of_an_average(finished, files, caplog):
-    """They are not those of an epoch, and the log compares them with the best run's."""
-    caplog.set_level("INFO", "keras_bert")
-    folder = _averaged([finished[0]] * 2, finished[0], FinetuneSettings.from_json(finished[0] / "settings.json"))
-    metrics = record(folder)
-    assert (metrics["averaged"], metrics["valid"]) == (2, pytest.approx(record(finished[0])["valid"]))
-    assert "best_epoch" not in metrics
-    score = metrics["valid"]["accuracy"]
-    assert (
-        f"The score 'accuracy' is {score:.4f} for the averaged weights and {score:.4f} for the best run. "
-        "The average is kept."
-    ) in caplog.text
-    shutil.rmtree(folder)
-
-
-def test_average_weights(finished, tmp_path):
-    path = finished[0] / "model.keras"
-    model = keras.models.load_model(path)
-    for weight in model.weights:
-        weight.assign(weight + 2)
-    model.save(tmp_path / "other.keras")
-    for weight, mean in zip(model.weights, average_weights([path, tmp_path / "other.keras"]).weights, strict=True):
-        np.testing.assert_allclose(np.asarray(weight) - 1, np.asarray(mean), atol=1e-6)
-
-
-@pytest.mark.long
-def test_a_search(bert, files, tmp_path):
-    options = ("--epochs", 1, "--search", "layer_decay=0.5,1", "--search", "learning-rate=1e-5,3e-2", "--prune")
-    train(bert, "classify", *files, tmp_path / "run", *options)
-    metrics = record(tmp_path / "run")
-    assert [(done["layer_decay"], done["learning_rate"]) for done in metrics["grid"]] == [
-        (0.5, 1e-5), (0.5, 3e-2), (1, 1e-5), (1, 3e-2)
-    ]  # fmt: skip
-    assert metrics["valid"]["accuracy"] == max(done["score"] for done in metrics["grid"])
-    assert FinishedTask.load(tmp_path / "run").evaluate(files[1]) == pytest.approx(metrics["valid"])
-
-
-def test_what_a_search_refuses():
-    for words in (["layer_decay"], ["colour=red"], ["epochs=1", "epochs=2"], ["epochs="], ["ema=much"]):
-        with pytest.raises(ValueError, match=r"The search .* NAME is one of batch_size, .* Received: "):
-            grid_of(words)
-    with pytest.raises(
-        ValueError, match=r"has the value 'none', but learning_rate always needs a value\. Use 'none' only for .*lora"
-    ):
-        grid_of(["lr=none"])
-
-
-def test_a_search_knows_the_names_of_the_command_line():
-    assert grid_of(["lr=1e-5", "freeze-blocks=none,1"]) == {"learning_rate": (1e-5,), "freeze": (None, 1)}
-
-
-def test_each_run_has_a_folder_of_its_own(files, tmp_path, monkeypatch):
-    metrics = {"chosen_by": "f1", "epochs": [{"scores": {"f1": 0.5}}]}
-    monkeypatch.setattr(grid, "_run", lambda *_: metrics)
-    seeds = (20261121, 20261122, 20261123)
-    runs = each_run(FinetuneSettings("classify", *map(str, files)), tmp_path, {"seed": seeds})
-    assert [run.name for run, _, _ in runs] == ["seed=20261121", "seed=20261122", "seed=20261123"]
-
-
-@pytest.fixture
-def diverges(finished, monkeypatch):
-    """A finetune that fails at a high learning rate and at the seed 1, and otherwise copies a finished run."""
-    tried = []
-
-    def finetune(settings, run, floors):
-        tried.append(run.name)
-        if settings.learning_rate == 1e30 or settings.seed == 1:
-            run.with_name(run.name + ".partial").mkdir(parents=True)
-            raise FloatingPointError("The loss of epoch 2 is not a finite number.")
-        shutil.copytree(finished[0], run)
-        settings.to_json(run / "settings.json")
-        return record(run)
-
-    monkeypatch.setattr(grid, "finetune", finetune)
-    return tried
-
-
-def test_a_run_of_a_grid_that_fails(files, tmp_path, monkeypatch, caplog, diverges):
-    settings, output = FinetuneSettings("classify", *map(str, files)), tmp_path / "run"
-    values = {"learning_rate": (1e30, 1e-5)}
-    with monkeypatch.context() as patch:
-        patch.setattr(grid, "finish", lambda *_: pytest.fail("no power"))
-        with pytest.raises(pytest.fail.Exception):
-            finetune_grid(settings, output, values)
-    assert len(caplog.messages) == 1
-    assert "Run 1 of 2 failed, because its loss is not a finite number: learning_rate=1e+30. The" in caplog.text
-    assert sorted(path.name for path in (tmp_path / "run.partial").iterdir()) == [
-        "learning_rate=1e+30", "learning_rate=1e-05"
-    ]  # fmt: skip
-    metrics = finetune_grid(settings, output, values)
-    assert len(diverges) == 2  # neither is repeated
-    assert metrics["grid"] == [
-        {"learning_rate": 1e30, "score": None},
-        {"learning_rate": 1e-5, "score": metrics["valid"]["accuracy"]},
-    ]
-    assert "| 1e+30 | failed |\n\n" in (output / "README.md").read_text()
-    assert (output / "model.keras").exists()
-
-
-def test_all_runs_of_a_grid_fail(files, tmp_path, diverges):
-    settings = FinetuneSettings("classify", *map(str, files))
-    message = r"All runs in .*run.partial had a loss that .* Received: learning_rate=1e\+30"
-    with pytest.raises(FloatingPointError, match=message):
-        finetune_grid(settings, tmp_path / "run", {"learning_rate": (1e30,)})
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_seed_that_fails(files, tmp_path, diverges):
-    settings = FinetuneSettings("classify", *map(str, files))
-    metrics = finetune_seeds(settings, tmp_path / "three", 3)
-    score = metrics["valid"]["accuracy"]
-    assert [one["score"] for one in metrics["seeds"]] == [score, None, score]
-    assert metrics["spread"]["accuracy"] == [score, 0]
-    metrics = finetune_seeds(settings, tmp_path / "two", 2)
-    assert metrics["spread"] == {}  # of one run
-
-
 def test_a_score_where_lower_is_better_cannot_decide(files, tmp_path):
     settings = FinetuneSettings("classify", *map(str, files), best_by="calibration_error")
     with pytest.raises(ValueError, match=r"best_by cannot be calibration_error.* Received: "):
         finetune(settings, tmp_path / "run")
-
-
-def test_a_run_is_pruned_below_the_median_of_four():
-    assert _medians([[0.1, 0.5]] * 3) == []
-    assert _medians([[0.1, 0.2], [0.2, 0.4], [0.3, 0.6], [0.4]]) == [0.25]
-    assert _medians([[0.1, 0.2], [0.2, 0.4], [0.3, 0.6], [0.4, 0.4]]) == [0.25, 0.4]
 
 
 def test_options_that_do_not_go_together(bert, files, tmp_path):
@@ -356,3 +194,9 @@ def test_a_best_epoch_stays_the_best_if_its_model_is_the_only_one_kept(tmp_path)
     best = BestEpoch(tmp_path, Rows([], [], "valid.tsv", []), best_by="accuracy")
     best._append({"epoch": 3, "loss": 1.0, "val_loss": 0.1, "scores": {"accuracy": 0.8}})
     assert best.record["best_epoch"] == 1
+
+
+def test_the_help_says_the_batch_size_of_each_task():
+    others = {name: task.default_batch_size for name, task in Task.commands().items() if task.default_batch_size != 16}
+    said = " ".join(run("finetune", "classify", "--help").output.replace("│", " ").split())
+    assert f"16; {', '.join(f'for {name} {rows}' for name, rows in others.items())}" in said
