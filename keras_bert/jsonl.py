@@ -5,8 +5,8 @@ import os
 from typing import Any
 
 
-def parse_line(line: str, path: str | os.PathLike, number: int) -> Any:
-    """The value in a line.
+def parse_line(line: str, path: str | os.PathLike, number: int, *, remedy: str = "Correct the line") -> Any:
+    """The value in a line; `remedy` is what the error advises.
 
     >>> parse_line('{"text": "a film", "label": 1}', "films.jsonl", 1)
     {'text': 'a film', 'label': 1}
@@ -25,6 +25,4 @@ def parse_line(line: str, path: str | os.PathLike, number: int) -> Any:
         reason = str(error)
     else:
         return value
-    raise ValueError(
-        f"Line {number} of {path} is not valid JSON. Correct the line. Received: {reason} at {path}:{number}"
-    )
+    raise ValueError(f"Line {number} of {path} is not valid JSON. {remedy}. Received: {reason} at {path}:{number}")

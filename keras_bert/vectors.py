@@ -100,7 +100,7 @@ def embed(
     else:
         segments = [pieces(bert.preprocessor, column) for column in columns]
     rows = TokenizedRows(segments, replace(bert.preprocessor.packer, max_length=limit))
-    rows.warn_of_cuts("`max_length`, the preprocessor's seq_length or the number of the model's positions")
+    rows.warn_of_cuts(limit="`max_length`, the preprocessor's seq_length or the number of the model's positions")
     batches = rows.by_length(tokens=batch_tokens)
     vectors = progress(((index, run(rows, index)) for index in batches), "Embedding", len(batches))
     if pooling is not None:

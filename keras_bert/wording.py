@@ -11,6 +11,15 @@ def listed(names: list[str], most: int = 4) -> str:
     return ", ".join(names[:most]) + (f" and {rest} more" if rest > 0 else "")
 
 
+def plural(word: str, count: int) -> str:
+    """The word, with an s unless it stands for one thing.
+
+    >>> plural("column", 1), plural("column", 2)
+    ('column', 'columns')
+    """
+    return word if count == 1 else word + "s"
+
+
 def first_line(error: BaseException) -> str:
     """The first line of what an error says, or else its type.
 

@@ -100,7 +100,7 @@ def examples(
     first = next((index for index, word in enumerate(corpus) if word.startswith("-")), len(corpus))
     corpus, of_beam = corpus[:first], corpus[first:]
     if of_beam and runner == "local":
-        raise typer.BadParameter(f"No such option: {of_beam[0]}. The options of Beam need --runner beam.")
+        raise typer.BadParameter(f"No such option: {of_beam[0]}. If it is one of Apache Beam, add --runner beam.")
     ours = [name for one in context.command.params for name in one.opts]
     for word in of_beam:
         if close := [name for name in ours if word.startswith("--") and name.startswith(word.partition("=")[0])]:

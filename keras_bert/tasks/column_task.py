@@ -110,7 +110,6 @@ class ColumnTask(Task):
         if self.other_columns is None:
             return super().logits(examples, batch_size)
         count_of("batch_size", batch_size, 32)
-        examples.warn_of_cuts()
         run = self.runners.get("vectors", self, lambda: pooled_encoder(self.bert))
         found: list[Any] = [None] * len(examples)
         for index in examples.by_length(batch_size):

@@ -131,11 +131,13 @@ def _check_answers(teacher: Any, student: Any) -> None:
 
 def _check_inputs(teacher: Any, student: Any) -> None:
     theirs, ours = teacher.bert.preprocessor, student.bert.preprocessor
-    if theirs.vocabulary.tokens != ours.vocabulary.tokens or TextRules.of(theirs) != TextRules.of(ours):
+    differ = theirs.vocabulary.tokens != ours.vocabulary.tokens
+    if differ or TextRules.of(theirs) != TextRules.of(ours):
+        both = (f"{len(one.vocabulary)} pieces" if differ else str(TextRules.of(one)) for one in (theirs, ours))
         raise ValueError(
-            "The teacher has another vocabulary or other text rules than its student, but both must read the same "
-            "pieces. Start the student from the teacher, or use another teacher. Received: vocabularies of "
-            f"{len(theirs.vocabulary)} pieces (teacher) and {len(ours.vocabulary)} pieces (student)"
+            "The teacher and its student must have the same vocabulary and the same settings for case and accents, so "
+            "that both read the same pieces. Start the student from the teacher, or use another teacher. Received: "
+            f"{'different vocabularies, of ' * differ}{' (teacher) and '.join(both)} (student)"
         )
     longest, most = student.packer.max_length, teacher.bert.config.max_position_embeddings
     if longest > most:

@@ -244,7 +244,7 @@ class QuestionAnswerer(Task):
         found: list[Answer] = []
         for first in range(0, len(questions), CHUNK):
             part = slice(first, first + CHUNK)
-            examples = self.examples((questions[part], contexts[part]))
+            examples = self._examples_to_answer((questions[part], contexts[part]))
             found += self.decode(examples, self.logits(examples, batch_size), **options)
         return found
 

@@ -43,8 +43,8 @@ class SavedTask(HeadedModel):
         if not own_way and (missing := [name for name in _arguments(type(self)) if name not in kept]):
             raise ValueError(
                 f"get_config of {type(self).__name__} lacks {', '.join(map(repr, missing))}, but a saved file needs "
-                "every argument. Keep each argument in an attribute of its name, or add it to get_config. Received: "
-                f"a config without {', '.join(map(repr, missing))}"
+                "every argument of __init__. Keep each in an attribute with its name, or add it to get_config. "
+                f"Received: a config without {', '.join(map(repr, missing))}"
             )
         super().save(*args, **options)
 

@@ -58,7 +58,7 @@ class TextPredictor(SavedTask):
             return super().predict(packed_batches(x), batch_size, verbose, **options)
         refuse_options(options, "On text")
         rows = count_of("batch_size", batch_size, 32)
-        logits = self.logits(self.examples(self._columns(x, labels=False)[0]), rows)
+        logits = self.logits(self._examples_to_answer(self._columns(x, labels=False)[0]), rows)
         return self.stack_logits(logits) if logits else np.zeros([size or 0 for size in self.output_shape], "float32")
 
     def stack_logits(self, logits: list[np.ndarray]) -> np.ndarray:
@@ -75,7 +75,6 @@ class TextPredictor(SavedTask):
     def logits(self, examples: LabelledRows, batch_size: int = 32) -> list[np.ndarray]:
         """The logits of each example, in their order; of tokens, as long as the batch that it was in."""
         count_of("batch_size", batch_size, 32)
-        examples.warn_of_cuts()
         run = self.runners.get("logits", self, lambda: self)
         found: list[Any] = [None] * len(examples)
         for index in examples.by_length(batch_size):
@@ -88,8 +87,14 @@ class TextPredictor(SavedTask):
         x = self._columns(list(x) if isinstance(x, Iterator) else x, labels=False)[0]
         if not rows_of(x[0] if isinstance(x, tuple) and x else x, "text"):
             return []
-        examples = self.examples(x)
+        examples = self._examples_to_answer(x)
         return self.decode(examples, self.logits(examples, batch_size))
+
+    def _examples_to_answer(self, x: Any) -> LabelledRows:
+        """The examples of columns without targets. A warning says how many rows are cut."""
+        examples = self.examples(x)
+        examples.warn_of_cuts()
+        return examples
 
     def _columns(self, x: Any, *given: Any, labels: bool = True) -> tuple[Any, Any, Any]:
         if isinstance(x, str | os.PathLike):

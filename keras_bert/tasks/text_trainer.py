@@ -192,8 +192,8 @@ class TextTrainer(Student):
 
             if validation_data is not None:
                 raise ValueError(
-                    "validation_data is packed, but training on several devices can validate only on texts. Pass "
-                    f"texts. Received: {type(validation_data).__name__}"
+                    "validation_data has the ids that a preprocessor makes of texts, but training on several devices "
+                    f"can validate only on texts. Pass the texts. Received: {type(validation_data).__name__}"
                 )
             options |= {"batch_size": batch_size, "callbacks": callbacks, "seed": seed if shuffle else None}
             return distributed.fit(self, examples, **options)
@@ -244,7 +244,7 @@ class TextTrainer(Student):
         if y is not None or sample_weight is not None or validation_split:
             raise ValueError(
                 "y, sample_weight or validation_split was passed with a stream, which has its own targets and is "
-                f"not split. Leave them out, and pass validation_data. Received: the stream of {stream.path}"
+                f"not split. Leave them out. To validate, pass validation_data. Received: the stream of {stream.path}"
             )
         return StreamedRows(self, stream, class_weight)
 
@@ -348,7 +348,7 @@ class TextTrainer(Student):
         x, y, sample_weight = columns
         if y is None:
             raise ValueError(
-                f"y is missing. {type(self).__name__} needs a target for each row to train and to evaluate. "
+                f"y is missing. To train and to evaluate, {type(self).__name__} needs a target for each row. Pass y. "
                 "Received: y=None"
             )
         if not rows_of(x[0] if isinstance(x, tuple) and x else x, "text"):
@@ -357,7 +357,7 @@ class TextTrainer(Student):
             examples = self.held_out_examples(x, y, sample_weight)
         else:
             examples = self.examples(x, y, sample_weight, class_weight)
-        examples.warn_of_cuts()
+        examples.warn_of_cuts("held-out rows" if held_out else "training rows")
         return examples
 
 

@@ -257,7 +257,7 @@ class TokenTagger(Task):
 
     def tag_words(self, words: Any, batch_size: int = 32) -> list[list[str]]:
         """The label of each word of lists of words, one of `labels`."""
-        examples = self.examples(words)
+        examples = self._examples_to_answer(words)
         if not len(examples):
             return []
         if not examples.decoding.given_words:

@@ -247,7 +247,7 @@ def text_columns(texts: Any) -> list[Any]:
 def _check_equal_lengths(lengths: list[Any]) -> None:
     if None not in lengths and len(set(lengths)) > 1:
         raise ValueError(
-            "The two columns of pairs must have the same number of rows. Remove the extra rows of the longer one. "
+            "The two columns of pairs must have the same number of rows. Find the row that one of them lacks. "
             f"Received: {' and '.join(map(str, lengths))} rows"
         )
 

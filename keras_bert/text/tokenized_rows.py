@@ -68,12 +68,19 @@ class TokenizedRows:
         """The indices of the examples, the longest first."""
         return np.argsort(-self.lengths, kind="stable")
 
-    def warn_of_cuts(self, limit: str = "the preprocessor's seq_length", advice: str = "") -> None:
-        """Log how many rows lose pieces; `limit` is the name of the setting that decides, and `advice` what to do."""
-        if cut := int((self._uncut > self.packer.max_length).sum()):
-            length = self.packer.max_length
-            said = "%d of %d rows are cut to %d pieces; %s is the limit."
-            logger.warning(f"{said} {advice}".rstrip(), cut, len(self._uncut), length, limit)
+    @property
+    def cut(self) -> int:
+        """How many rows lose pieces."""
+        return int((self._uncut > self.packer.max_length).sum())
+
+    def warn_of_cuts(self, rows: str = "rows", limit: str = "the preprocessor's seq_length", advice: str = "") -> None:
+        """Log how many rows lose pieces.
+
+        rows: what to call them. limit: the name of the setting that decides. advice: what to do.
+        """
+        if cut := self.cut:
+            said = f"%d of %d %s are cut to %d pieces; %s is the limit. {advice}".rstrip()
+            logger.warning(said, cut, len(self._uncut), rows, self.packer.max_length, limit)
 
     def by_length(self, size: int | None = None, *, tokens: int | None = None) -> list[np.ndarray]:
         """The indices of batches, the longest examples first, so that what does not fit into memory fails at once.

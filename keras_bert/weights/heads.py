@@ -49,8 +49,8 @@ def assign_head(task: Any, checkpoint: Checkpoint) -> None:
                         f"Received: {name} of shape {stored.shape}"
                     )
                 raise ValueError(
-                    f"The head {head!r} of {checkpoint.source} has {stored.shape[-1]} outputs, such as labels, and the "
-                    f"new task has {variable.shape[-1]}. Pass {stored.shape[-1]} `labels` to `load`, or leave `labels` "
+                    f"The head {head!r} of {checkpoint.source} has {stored.shape[-1]} outputs, but the new "
+                    f"task has {variable.shape[-1]}. Pass {stored.shape[-1]} `labels` to `load`, or leave `labels` "
                     "out. To train a new head, build the task on keras_bert.load(source). Received: "
                     f"{name} of shape {stored.shape} in the file, {tuple(variable.shape)} in the task"
                 )

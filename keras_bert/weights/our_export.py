@@ -127,7 +127,8 @@ def read_checkpoint(path: Path) -> Checkpoint | None:
     if changed := sorted(name for name in stored if name.endswith(("kernel_scale", "lora_kernel_a"))):
         raise ValueError(
             f"{folder} was exported in int8, or from a model with LoRA or quantized layers, so it has no plain "
-            f"weights. Load the model that it was made from. Received: {listed(changed)}"
+            "weights. Load the model that it was made from, or, if it is a task, load it with the `load` of its task. "
+            f"Received: {listed(changed)}"
         )
     encoder, heads = _table(encoder_shapes(config)), {head: _table(head_shapes(head, config)) for head in HEADS}
     known = {row.ours for table in (encoder, *heads.values()) for row in table}

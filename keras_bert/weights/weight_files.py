@@ -114,8 +114,8 @@ def _torch(path: Path) -> dict[str, Stored]:
         import torch
     except ImportError:
         raise ImportError(
-            f"Only torch can read {path}. Run: pip install torch, or save the model as {WHOLE} with transformers' "
-            "save_pretrained. Received: no torch on this machine"
+            f"Only torch can read {path}. Install it (pip install torch), or save the model as {WHOLE} with "
+            "transformers' save_pretrained. Received: no torch on this machine"
         ) from None
     try:
         # Before torch 1.6 the file was not a zip, and only a zip can be mapped.

@@ -48,5 +48,5 @@ def test_a_table_is_asked_as_it_is_learned(kind):
 def test_a_table_of_numbers():
     task, table = small_task("regressor"), pd.DataFrame({"text": ["good", "bad"], "label": [1.0, 0.0]})
     assert task.score(table).tolist() == task.score(["good", "bad"]).tolist()
-    with pytest.raises(ValueError, match=r"must have the columns .*does not have 'text'"):
+    with pytest.raises(ValueError, match=r"The table lacks the column 'text'\."):
         task.score(table[["label"]])

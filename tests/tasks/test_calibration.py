@@ -9,7 +9,7 @@ import pytest
 from sklearn.metrics import f1_score
 
 from keras_bert import TextClassifier
-from keras_bert.tasks.metrics.calibration import best_temperature, best_thresholds, calibration_error
+from keras_bert.tasks.metrics.calibration import best_temperature, best_thresholds, calibration_error, temperature_by
 from keras_bert.tasks.metrics.scores import scores
 from keras_bert.tasks.run.settings import FinetuneSettings
 from keras_bert.weights.checkpoint import Checkpoint
@@ -159,6 +159,13 @@ def test_abstaining(tmp_path):
     assert found["accuracy_answered"] == pytest.approx(np.mean([label == true for label, true in known]))
     task.save(tmp_path / "task.keras")
     assert keras.models.load_model(tmp_path / "task.keras").abstain_below == least
+
+
+def test_a_temperature_at_its_bound_is_reported(caplog):
+    logits, labels = [[1.0, 0.0]] * 19 + [[0.0, 1e-9]], [0] * 20  # a wrong answer, by next to nothing
+    with caplog.at_level(logging.WARNING):
+        assert temperature_by(logits, labels, 1.0) == pytest.approx(0.05, rel=1e-3)
+    assert "The best temperature for these 20 rows is beyond 0.05 to 20, so it is set to 0.05." in caplog.text
 
 
 def test_too_few_rows_are_reported(caplog):

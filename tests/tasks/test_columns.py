@@ -139,7 +139,8 @@ def test_tables_and_datasets_of_answers_and_choices():
     expected = batch(task, (choices["prompt"], choices["choices"]), choices["label"])
     assert batch(task, pandas.DataFrame(choices)) == expected
     with pytest.raises(
-        ValueError, match=r"does not have 'prompt', 'choices', 'label'.*Received: columns 'question', 'context', 'ans"
+        ValueError,
+        match=r"lacks the columns 'prompt', 'choices', 'label'.*Received: columns 'question', 'context'",
     ):
         task.fit(table, verbose=0)
 

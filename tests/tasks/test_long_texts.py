@@ -94,7 +94,7 @@ def test_training_reads_windows_spread_evenly(pool, caplog):
     with caplog.at_level(logging.WARNING):
         task.fit(texts, [0, 1] * 4 + [0], epochs=1, verbose=0, recipe=None)
     many = sum(len(expected_windows(text.split(), LENGTH)) > 3 for text in texts)
-    assert f"{many} of 9 texts have more than 3 windows. Training reads 3 windows of each" in caplog.text
+    assert f"{many} of 9 training rows have more than 3 windows. Training reads 3 windows of each" in caplog.text
     assert caplog.text.count("have more than") == 1  # and not of the rows that are only scored
 
 

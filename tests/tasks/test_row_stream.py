@@ -127,7 +127,7 @@ def test_any_text(tmp_path_factory, suffix, parts, skip):
 @pytest.mark.parametrize(
     ("name", "data", "reading", "message"),
     [
-        ("a.jsonl", JSONL + "{\n" + JSONL, {}, r"Line 8 of .*a.jsonl is not valid JSON"),
+        ("a.jsonl", JSONL + "{\n" + JSONL, {}, r"Line 8 of .*a.jsonl is not valid JSON.*--skip-bad"),
         ("a.jsonl", JSONL + '{"text": "x"}\n', {}, r"a.jsonl, line 8: column 'label' has no label.*--skip-bad"),
         ("a.jsonl", JSONL + EMPTY, {}, r"a.jsonl, line 8: column 'text' has no text.*--skip-empty"),
         ("a.jsonl", JSONL + LISTS, {}, r"a.jsonl, line 8: .*list of labels.*Received: \['a'\]"),

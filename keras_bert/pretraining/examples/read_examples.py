@@ -88,7 +88,8 @@ class ExampleReader:
                 raise ValueError(
                     f"The model's vocabulary is not that of the examples in {directory}. Write the examples again "
                     "with the model's vocabulary, or build the model with the examples' vocab.txt. "
-                    f"Received: {len(vocabulary)} and {len(own)} pieces, of which the first {equal} are the same"
+                    f"Received: {len(vocabulary)} pieces of the model and {len(own)} of the examples; the first "
+                    f"{equal} are the same"
                 )
             is_static = settings.mode == "static"
             more = {

@@ -5,6 +5,7 @@ from typing import Any
 
 from keras_bert.inputs import INPUTS, OTHER_NAMES, renaming
 from keras_bert.tasks.columns.text_columns import is_missing, rows_of
+from keras_bert.wording import plural
 
 
 def is_table(x: Any) -> bool:
@@ -34,9 +35,8 @@ def named_columns(table: Any, names: Sequence[str]) -> list[list[Any]]:
                 f"Received: {', '.join(known)}"
             )
         raise ValueError(
-            f"The table must have the columns {', '.join(map(repr, names))}, but does not have "
-            f"{', '.join(map(repr, missing))}. Rename its columns, or pass table[name] for x and for y. "
-            f"Received: columns {', '.join(map(repr, known))}"
+            f"The table lacks the {plural('column', len(missing))} {', '.join(map(repr, missing))}. Rename its "
+            f"columns, or pass table[name] for x and for y. Received: columns {', '.join(map(repr, known))}"
         )
     if isinstance(table, list):
         return [[row.get(name) for row in table] for name in names]

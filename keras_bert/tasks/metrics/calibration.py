@@ -81,6 +81,12 @@ def temperature_by(logits: Any, labels: Any, before: float) -> float:
     if found is None:
         why = f"at least {LEAST} rows are needed" if len(labels) < LEAST else "all of them are answered right"
         logger.warning("The temperature stays %g for these %d rows: %s.", before, len(labels), why)
+    elif not 1.01 / MOST < found < MOST / 1.01:
+        logger.warning(
+            "The best temperature for these %d rows is beyond %g to %g, so it is set to %.4g. Check the labels and the "
+            "number of rows.",
+            len(labels), 1 / MOST, MOST, found,
+        )  # fmt: skip
     return found or before
 
 

@@ -5,6 +5,8 @@ import os
 
 logger = logging.getLogger("keras_bert")
 
+DROP = "drop such rows with --skip-bad (skip_bad=True)"  # a remedy, for errors
+
 
 class BadRows:
     """Raises the error of the first bad row; with `skip` it counts them, and the log names the first."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from keras_bert.tasks.columns.value_columns import LARGEST, category_of
-from keras_bert.tasks.readers.bad_rows import BadRows
+from keras_bert.tasks.readers.bad_rows import DROP, BadRows
 from keras_bert.tasks.readers.rows import Rows
 from keras_bert.tasks.readers.table import Column, Table, read_table
 
@@ -173,9 +173,7 @@ def _labels(value: Any, place: str, separator: str | None, lists: bool) -> Any:
 
 def _label(value: Any, place: str) -> str:
     if value is None or not str(value).strip():
-        raise ValueError(
-            f"{place} has no label. Fill it in, or drop such rows with --skip-bad (skip_bad=True). Received: {value!r}"
-        )
+        raise ValueError(f"{place} has no label. Fill it in, or {DROP}. Received: {value!r}")
     if not isinstance(value, str | int) or DECIMAL.fullmatch(str(value)):
         raise ValueError(
             f"{place} has a label that is neither a name nor a whole number. For scores, train a TextRegressor "
@@ -191,20 +189,14 @@ def number_of(value: Any, place: str, scale: float = 1.0) -> float:
     except (TypeError, ValueError, OverflowError):  # the last: a whole number of 400 digits
         number = math.nan
     if not abs(number) <= LARGEST:  # nor NaN
-        raise ValueError(
-            f"{place} is not a finite float32 number. Correct it, or drop such rows with --skip-bad (skip_bad=True). "
-            f"Received: {value!r}"
-        )
+        raise ValueError(f"{place} is not a finite float32 number. Correct it, or {DROP}. Received: {value!r}")
     return number
 
 
 def _category(value: Any, place: str) -> str:
     category = category_of(value)
     if category is None:
-        raise ValueError(
-            f"{place} is neither a name nor a whole number. Correct it, or drop such rows with --skip-bad "
-            f"(skip_bad=True). Received: {value!r}"
-        )
+        raise ValueError(f"{place} is neither a name nor a whole number. Correct it, or {DROP}. Received: {value!r}")
     return category
 
 
@@ -212,7 +204,7 @@ def _choice(value: Any, place: str, choices: int) -> int:
     digits = str(value)
     if not (digits.isascii() and digits.isdigit() and len(digits) < 10 and int(digits) < choices):
         raise ValueError(
-            f"{place}: the right choice is not a number from 0 to {choices - 1}. Correct it, or drop such rows with "
-            f"--skip-bad (skip_bad=True). Received: {value!r}"
+            f"{place} is not the number of a choice, from 0 to {choices - 1}. Correct it, or {DROP}. "
+            f"Received: {value!r}"
         )
     return int(value)

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from keras_bert.jsonl import parse_line
-from keras_bert.tasks.readers.bad_rows import BadRows
+from keras_bert.tasks.readers.bad_rows import DROP, BadRows
 from keras_bert.tasks.readers.delimited import DELIMITERS, is_quoted, other_delimiter, quoted_rows
 from keras_bert.tasks.readers.parquet import parquet_lines
 from keras_bert.tasks.readers.rows import lines
-from keras_bert.wording import listed
+from keras_bert.wording import listed, plural
 
 Column = str | int
 Line = tuple[int, str]  # with its number
@@ -152,9 +152,9 @@ class TableParser:
                 yield line, row
                 continue
             wrong = ValueError(
-                f"{self.path}, line {line}: the row has {len(row)} column{'s' * (len(row) > 1)}, but the first row has "
-                f"{width}. Correct the row, name another format, or drop such rows with --skip-bad (skip_bad=True)."
-                f"{self.hint} Received: {len(row)} columns"
+                f"{self.path}, line {line}: the row has {len(row)} {plural('column', len(row))}, but the first row has "
+                f"{width}. Correct the row, name another format, or {DROP}.{self.hint} "
+                f"Received: {len(row)} columns"
             )
             self.bad.add(line, wrong)
 
@@ -189,16 +189,16 @@ class TableParser:
         if len(cells) == 2:
             return cells
         raise ValueError(
-            f"{self.path}, line {number}, is not a label, a space and a text. Add what is missing, or drop such rows "
-            f"with --skip-bad (skip_bad=True). Received: {line!r}"
+            f"{self.path}, line {number}, is not a label, a space and a text. Add what is missing, or {DROP}. "
+            f"Received: {line!r}"
         )
 
     def _object(self, number: int, line: str) -> "_Cells":
-        record = parse_line(line, self.path, number)
+        record = parse_line(line, self.path, number, remedy=f"Correct the line, or {DROP}")
         if not isinstance(record, dict):
             raise ValueError(
-                f"{self.path}, line {number}, is not a JSON object. Write one object with the columns of the row. "
-                f"Received: {record}"
+                f"{self.path}, line {number}, is not a JSON object. Write an object with the columns of the row, or "
+                f"{DROP}. Received: {record}"
             )
         names = self.names
         return _Cells({names.setdefault(name, len(names)): value for name, value in record.items()})

@@ -37,8 +37,8 @@ class LabelledRows(TokenizedRows):
     advice: str = ""
     others: dict[str, np.ndarray] = field(default_factory=dict)
 
-    def warn_of_cuts(self, limit: str = "the preprocessor's seq_length", advice: str = "") -> None:
-        super().warn_of_cuts(limit, advice or self.advice)
+    def warn_of_cuts(self, rows: str = "rows", limit: str = "the preprocessor's seq_length", advice: str = "") -> None:
+        super().warn_of_cuts(rows, limit, advice or self.advice)
 
     def batch(self, index: Any, width: int | str = "longest") -> tuple[Any, Any, Any]:
         """The examples with these indices, int32 [B], as Keras trains on them: inputs, targets and weights.

@@ -103,7 +103,7 @@ class StreamedRows:
     def _examples(self, numbers: np.ndarray) -> LabelledRows:
         rows = self._stream.read(numbers)
         examples: LabelledRows = self._task.examples(rows.x, rows.y, None, self.class_weight)
-        if not self._warned:
+        if not self._warned and examples.cut:
             self._warned = True
-            examples.warn_of_cuts()
+            examples.warn_of_cuts("training rows that are read together")
         return examples

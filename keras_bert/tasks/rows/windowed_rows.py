@@ -43,13 +43,17 @@ class WindowedRows(LabelledRows):
         """The number of positions that a window of each text needs, [n]."""
         return np.maximum.reduceat(np.minimum(self._uncut, self.packer.max_length), self.first)
 
-    def warn_of_cuts(self, limit: str = "max_windows", advice: str = "") -> None:
-        """Log for how many texts a batch has not all of their windows."""
-        if self.max_windows and (cut := int((self.counts > self.max_windows).sum())):
+    @property
+    def cut(self) -> int:
+        """Of how many texts a batch has only some of the windows."""
+        return int((self.counts > self.max_windows).sum()) if self.max_windows else 0
+
+    def warn_of_cuts(self, rows: str = "rows", limit: str = "max_windows", advice: str = "") -> None:
+        if cut := self.cut:
             logger.warning(
-                "%d of %d texts have more than %d windows. Training reads %d windows of each, spread evenly; %s is the "
+                "%d of %d %s have more than %d windows. Training reads %d windows of each, spread evenly; %s is the "
                 "limit. Answers read all windows.",
-                cut, len(self), self.max_windows, self.max_windows, limit,
+                cut, len(self), rows, self.max_windows, self.max_windows, limit,
             )  # fmt: skip
 
     def text_inputs(self, index: Any, width: int | str) -> dict[str, Any]:

@@ -83,6 +83,7 @@ class FinishedTask:
         """The same of rows."""
         check_known(self.task.labels_of(rows), rows, self.task.labels)
         examples = self.task.examples(rows.x)
+        examples.warn_of_cuts()
         logits, options = self.task.logits(examples, batch_size), self.task.report_options(self.reading)
         details = self.task.details(rows.y, examples, logits, **options)
         for sentence in one_sided(details.get("labels", {}), len(rows)):

@@ -58,8 +58,8 @@ def grid_of(given: Iterable[str]) -> dict[str, tuple[Any, ...]]:
             )
         if None in found and name not in OPTIONAL:
             raise ValueError(
-                f"The search {word!r} has the value 'none', but {name} always needs a value. Use 'none' only for "
-                f"{', '.join(OPTIONAL)}. Received: {word!r}"
+                f"{name} cannot be 'none'. Give it other values; only {', '.join(OPTIONAL)} can be 'none'. "
+                f"Received: {word!r}"
             )
         grid[name] = found
     return grid
