@@ -85,7 +85,8 @@ def check_backend() -> None:
     if backend not in ("tensorflow", "jax"):
         raise RuntimeError(
             "Pretraining and evaluating pretrained weights need the TensorFlow or the JAX backend. Start again with "
-            f"KERAS_BACKEND=tensorflow or jax; any backend loads the result. Received: backend {backend!r}"
+            "KERAS_BACKEND=tensorflow or KERAS_BACKEND=jax. Every backend can load the pretrained model. "
+            f"Received: backend {backend!r}"
         )
     if backend == "jax":
         with contextlib.suppress(RuntimeError):  # it has started already

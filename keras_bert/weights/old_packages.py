@@ -171,8 +171,8 @@ def _config(variables: Variables, package: Package) -> BertConfig:
     data["hidden_act"] = {"gelu": package.gelu, "gelu_exact": "gelu_erf"}.get(act, act)
     if not data.get("num_attention_heads"):
         raise FileNotFoundError(
-            f"{variables.path} holds only weights, which do not show the number of attention heads. Copy the {CONFIG} "
-            f"of the model beside it. Received: no {CONFIG} in {variables.folder}"
+            f"{variables.path} holds only weights, which do not show the number of attention heads. Copy the "
+            f"model's {CONFIG} into the same folder. Received: no {CONFIG} in {variables.folder}"
         )
     return BertConfig.from_dict(data, source=str(variables.path))
 

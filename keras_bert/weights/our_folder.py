@@ -55,8 +55,8 @@ def _labels(settings: Any, path: Path) -> tuple[tuple[str, ...] | None, bool]:
     labels, multi_label = given.get("labels") or [], given.get("multi_label", False)
     if not isinstance(labels, list) or not all(isinstance(label, str) for label in labels) or multi_label not in (0, 1):
         raise ValueError(
-            f"{path} must have for each head an object with `labels` (a list of strings) and `multi_label` (true or "
-            f"false). Save or download it again. Received: {settings!r}"
+            f"{path} must hold an object for each head, with `labels` (a list of strings) and `multi_label` (true or "
+            f"false). Save or download the model again. Received: {settings!r}"
         )
     return tuple(labels) or None, bool(multi_label)
 

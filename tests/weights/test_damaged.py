@@ -23,7 +23,7 @@ def folder(tmp_path):
 @pytest.mark.parametrize("value", [[1], "a", 3, {"labels": 3}, {"labels": [1]}, {"labels": None, "multi_label": "yes"}])
 def test_heads_of_a_folder(folder, value):
     (folder / "heads.json").write_text(json.dumps({"classifier": value}))
-    with pytest.raises(ValueError, match=r"heads.json must have for each head.*Received: "):
+    with pytest.raises(ValueError, match=r"heads.json must hold an object for each head.*Received: "):
         keras_bert.load(folder)
 
 
