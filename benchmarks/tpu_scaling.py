@@ -22,6 +22,8 @@ import os
 import re
 import sys
 import time
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from types import SimpleNamespace
 from typing import Any
 from unittest import mock
@@ -269,14 +271,16 @@ def show(cases: list[Case]) -> None:
         "rows/s",
     ):
         table.add_column(column, justify="right")
-    try:
-        for number, case in enumerate(cases, 1):
-            print(f"{number} of {len(cases)}: {case}, {case.chips} chips ...", end=" ", file=sys.stderr, flush=True)
-            begin = time.perf_counter()
-            table.add_row(*cells(case))
-            print(f"{time.perf_counter() - begin:.0f} s", file=sys.stderr)
-    finally:  # what is there, if a case fails or is stopped
-        Console(width=160).print(table)
+    # Each case has a process of its own, since TensorFlow keeps the weights of a model that was traced.
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn"), max_tasks_per_child=1) as processes:
+        try:
+            for number, case in enumerate(cases, 1):
+                print(f"{number} of {len(cases)}: {case}, {case.chips} chips ...", end=" ", file=sys.stderr, flush=True)
+                begin = time.perf_counter()
+                table.add_row(*processes.submit(cells, case).result())
+                print(f"{time.perf_counter() - begin:.0f} s", file=sys.stderr)
+        finally:  # what is there, if a case fails or is stopped
+            Console(width=160).print(table)
 
 
 if __name__ == "__main__":
