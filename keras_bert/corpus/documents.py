@@ -126,7 +126,7 @@ def _lines(stream: Any, path: str, most: int = -1) -> Iterator[str]:
             begins = line.endswith("\n")
             if "\0" in line:
                 raise ValueError(
-                    f"{path}, line {number} has a NUL character, so this is not a text file. Leave binary files out. "
+                    f"{path}, line {number}, has a NUL character, so this is not a text file. Leave binary files out. "
                     f"Received: {line[:60]!r}"
                 )
             yield line.rstrip("\n")

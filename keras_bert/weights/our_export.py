@@ -127,7 +127,8 @@ def read_checkpoint(path: Path) -> Checkpoint | None:
     if changed := sorted(name for name in stored if name.endswith(("kernel_scale", "lora_kernel_a"))):
         raise ValueError(
             f"{folder} was exported in int8, or from a model with LoRA or quantized layers, so it has no plain "
-            "weights. Load the model that it was made from, or, if it is a task, load it with the `load` of its task. "
+            "weights. Load the model that was exported. If that is a task, its class can load the export, as in "
+            "TextClassifier.load. "
             f"Received: {listed(changed)}"
         )
     encoder, heads = _table(encoder_shapes(config)), {head: _table(head_shapes(head, config)) for head in HEADS}

@@ -38,7 +38,7 @@ class Rows:
     def __getitem__(self, part: slice) -> "Rows":
         """Some of the rows: `rows[:100]`."""
         if not isinstance(part, slice):
-            raise TypeError(f"Rows have no single items. Use a slice, such as rows[:100]. Received: {part!r}")
+            raise TypeError(f"Rows cannot be indexed by a number. Use a slice, such as rows[5:6]. Received: {part!r}")
         x = tuple(column[part] for column in self.x) if isinstance(self.x, tuple) else self.x[part]
         return Rows(x, self.y[part], self.path, self.ids[part])
 

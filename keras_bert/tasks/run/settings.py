@@ -75,8 +75,9 @@ class FinetuneSettings:
                 check_at_least(self, 1, name)
         if self.strategy != "one" and (self.stream or self.steps or self.save_every):
             raise ValueError(
-                "`stream`, `steps` and `save_every` are for training on one device. Use --strategy one, or leave them "
-                f"out. Received: strategy={self.strategy!r}, stream={self.stream}, steps={self.steps}, "
+                "`stream`, `steps` and `save_every` (on the command line --stream, --steps and --save-every) are for "
+                "training on one device. Use --strategy one, or leave them out. Received: "
+                f"strategy={self.strategy!r}, stream={self.stream}, steps={self.steps}, "
                 f"save_every={self.save_every}"
             )
         if (self.valid is None) == (self.split is None):
