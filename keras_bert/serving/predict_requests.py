@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from keras_bert.inputs import INPUTS
-from keras_bert.wording import first_line, plural
+from keras_bert.wording import first_line
 
 MAX_BODY = 2 << 20  # bytes of a request
 
@@ -140,7 +140,8 @@ def _collect(name: str, value: Any, read: Callable[..., Any], flat: list[Any], r
         return ()
     if not isinstance(value, list):
         raise BadRequest(
-            f"`{name}` lacks {rank} {plural('dimension', rank)}. Put it in a list. Received: {type(value).__name__}"
+            f"`{name}` needs a list{' of lists' * (rank - 1)} where it has a {type(value).__name__}. Received: "
+            f"{type(value).__name__}"
         )
     shapes = {_collect(name, one, read, flat, rank - 1) for one in value}
     if len(shapes) > 1:

@@ -88,8 +88,8 @@ def describe(path: str) -> dict[str, Any]:
     if missing:
         raise ValueError(
             f"{path} has no pretraining records of google-research/bert or Model Garden: its first record lacks "
-            f"{', '.join(missing)}. Write examples with keras_bert.pretraining.write_examples, and name their "
-            f"directory, not its files. Received: {path}"
+            f"{', '.join(missing)}. Write examples with keras_bert.pretraining.write_examples, and pass the "
+            f"directory that it writes, not its files. Received: {path}"
         )
     return {
         "seq_length": len(found["input_mask"].int64_list.value),

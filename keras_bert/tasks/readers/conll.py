@@ -22,8 +22,8 @@ def read_conll(path: str | os.PathLike, *, word: int = 0, tag: int | None = -1, 
     if tag is not None and stray is not None:
         number = next(number for number, row in rows if row and row[0] != "-DOCSTART-" and row[tag] == stray)
         raise ValueError(
-            f"{path}, line {number}: the tag is not 'O' and has no prefix such as 'B-', unlike other tags. Correct "
-            f"the line, or name another column. Received: {stray!r}"
+            f"{path}, line {number}: this tag has no prefix such as 'B-', but other tags have one. Correct the "
+            f"line, or name another column. Received: {stray!r}"
         )
     return found
 
