@@ -42,8 +42,8 @@ def read_request(body: bytes, signatures: Mapping[str, Any], max_rows: int) -> R
         raise BadRequest(f"The signature {name!r} takes the inputs {sorted(specs)}. Received: {received}")
     if single := sorted(key for key, spec in specs.items() if spec.shape.rank == 0):
         raise BadRequest(
-            f"The signature {name!r} has an input that is a single value, but this server can only pass rows. Use "
-            f"another signature, or TF Serving. Received: the input {single[0]!r} of shape []"
+            f"The signature {name!r} has the input {single[0]!r}, which is one value for all rows, but this server "
+            "passes one value for each row. Use another signature, or TF Serving. Received: an input of shape []"
         )
     arrays = {key: _array(key, values, specs[key]) for key, values in columns.items()}
     sizes = {len(array) for array in arrays.values()}

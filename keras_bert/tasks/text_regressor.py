@@ -71,8 +71,8 @@ class TextRegressor(LongTextTask):
         check_choice("pairs", pairs, PAIRS)
         if pairs == "cosine" and long == "windows":
             raise ValueError(
-                'pairs="cosine" packs each text of a pair into a single row, but long="windows" splits a text into '
-                f'several rows. Use long="head-tail". Received: pairs={pairs!r}, long={long!r}'
+                'With pairs="cosine", each of the two texts is one row, but long="windows" splits a text into several '
+                f'rows. Use long="head-tail". Received: pairs={pairs!r}, long={long!r}'
             )
         if pairs == "cosine" and other_columns is not None:
             raise ValueError(

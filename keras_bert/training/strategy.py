@@ -163,7 +163,7 @@ def _tpu_strategy(name: str | None) -> Any:
     except (ValueError, RuntimeError, OSError, tf.errors.OpError) as error:
         raise ValueError(
             f"The TPU {name!r} does not respond. Check its name and whether it is ready (gcloud compute tpus tpu-vm "
-            "list). On the TPU VM itself, install tensorflow-tpu and give the strategy 'tpu:local'. Received: "
+            "list). If this machine is the TPU VM, install tensorflow-tpu and use the strategy 'tpu:local'. Received: "
             f"{first_line(error)}"
         ) from error
     chosen = tf.distribute.TPUStrategy(resolver)

@@ -40,7 +40,7 @@ def convert(
     format cannot hold is left out and listed. A model that KerasHub cannot compute is refused.
     """
     if to not in TARGETS:
-        raise ValueError(f"`to` is not a format that can be written. Use one of {', '.join(TARGETS)}. Received: {to!r}")
+        raise ValueError(f"{to!r} cannot be written. For `to`, use one of {', '.join(TARGETS)}. Received: to={to!r}")
     if not isinstance(directory, str | os.PathLike):
         raise TypeError(f"`directory` must be a path. Name a new folder. Received: directory={directory!r}")
     checkpoint = read_source(source, cache_dir=cache_dir, local_only=local_only)
