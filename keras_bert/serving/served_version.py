@@ -188,7 +188,7 @@ class _Counter:
         if self._waiting > MAX_WAITING_BYTES:
             raise Overloaded(
                 f"The server is busy. At most {MAX_WAITING_BYTES} bytes of texts may wait until their pieces are "
-                f"counted. Try again later. Received: one more request than {self._waiting} bytes"
+                f"counted. Try again later. Received: a request while {self._waiting} bytes wait"
             )
         size = sum(len(text) for row in rows for text in row)
         self._waiting += size

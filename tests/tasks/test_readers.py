@@ -184,7 +184,9 @@ def test_bad_scales(write, scale):
 
 @pytest.mark.parametrize("value", ["2", "-1", "a", "1.0"])
 def test_bad_choices(write, value):
-    with pytest.raises(ValueError, match=r"a.csv, line 2.* is not the number of a choice, from 0 to 1"):
+    with pytest.raises(
+        ValueError, match=r"a.csv, line 2: the label in column .* is not the number of a choice, from 0 to 1"
+    ):
         read_choices(write("a.csv", f"p,a,b,label\nx,y,z,{value}\n"), "p", ("a", "b"))
 
 

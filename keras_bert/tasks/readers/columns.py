@@ -72,7 +72,7 @@ def read_choices(
     """Prompts, each with its choices and the number of the right one, from 0, for a `MultipleChoice`."""
 
     def choice(value: Any, place: str, lists: bool) -> int:
-        return _choice(value, place, len(choices))
+        return _choice(value, f"{place}: the label in column {label!r}", len(choices))
 
     rows = _read(path, (prompt, *choices), label, choice, **options)
     prompts, *columns = rows.x
