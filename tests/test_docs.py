@@ -117,7 +117,7 @@ def test_from_a_table_to_a_served_model(minilm, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     subprocess.run([sys.executable, ROOT / "examples" / "support_messages.py"], check=True)
     page = (ROOT / "docs" / "first_model.md").read_text(encoding="utf-8")
-    (few,) = re.findall(r"few dozen rows, as in the example, add\s+`([^`]+)`", page)
+    (few,) = re.findall(r"few hundred rows, as in the example, add\s+`([^`]+)`", page)
     printed = {}
     for line in re.findall(r"^    (?:echo .* \| )?keras-bert (.*)$", page, re.MULTILINE):
         command, *words = shlex.split(line)

@@ -69,7 +69,7 @@ def _value(found: Any, name: str, dtype: Any) -> Any:
     values = list(getattr(found[name], kind).value) if name in found else []
     if len(values) != 1:
         raise InvalidArgumentError(
-            f"Each example needs the feature {name!r} with one value in its {kind}. "
+            f"Each example needs the feature {name!r} with one value in its {kind}, but this could not be found. "
             f"Received: {len(values)} such values, and the features {sorted(found)}"
         )
     return values[0]

@@ -30,8 +30,8 @@ def test_conll_without_a_word(write):
     ("text", "message"),
     [
         ("Anna\nran\n", "a.conll, line 1, has a word but no tag.*Received: 'Anna'"),
-        ("a\tB-PER\n\nb\tO\nc\tVERB\n", "a.conll, line 4: the tag is not 'O' and has no prefix.*Received: 'VERB'"),
-        ("a\tI-PER\nb\tB_PER\n", "a.conll, line 2: the tag .*Received: 'B_PER'"),
+        ("a\tB-PER\n\nb\tO\nc\tVERB\n", "a.conll, line 4: this tag has no prefix.*Received: 'VERB'"),
+        ("a\tI-PER\nb\tB_PER\n", "a.conll, line 2: this tag .*Received: 'B_PER'"),
         ("a\tO\n \tO\n", "a.conll, line 2: the word is white space.*klue-ner.*Received: ' '"),
     ],
 )

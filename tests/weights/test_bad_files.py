@@ -155,7 +155,7 @@ def _replace_kernel(folder, **new):
 def test_weights_without_a_config(folder):
     shutil.copy(unpacked("keras_bert_0_89")[0] / "encoder" / "weights.h5", folder / "weights.h5")
     (folder / "bert_config.json").unlink()
-    _assert_refused(folder / "weights.h5", "number of attention heads. Copy the bert_config.json")
+    _assert_refused(folder / "weights.h5", "number of attention heads. Copy the model.s bert_config.json")
 
 
 @pytest.mark.parametrize("name", ["model.pkl", "model.h5", "tf_model.h5"])

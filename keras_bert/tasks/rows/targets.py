@@ -23,7 +23,7 @@ def checked_targets(task: Any, y: Any, *, own_loss: bool) -> np.ndarray:
     if not finite.all():
         row = int(finite.argmin())
         raise ValueError(
-            f"y is not a finite number in row {row}, counted from 0. Correct it, or drop the row. "
+            f"y is not a finite number at row {row}, counted from 0. Correct it, or drop the row. "
             f"Received: {targets[row]}"
         )
     shape = task.output_shape[1:] if isinstance(task.output_shape, tuple) else (None,)
