@@ -131,13 +131,17 @@ def _check_answers(teacher: Any, student: Any) -> None:
 
 def _check_inputs(teacher: Any, student: Any) -> None:
     theirs, ours = teacher.bert.preprocessor, student.bert.preprocessor
-    differ = theirs.vocabulary.tokens != ours.vocabulary.tokens
-    if differ or TextRules.of(theirs) != TextRules.of(ours):
-        both = (f"{len(one.vocabulary)} pieces" if differ else str(TextRules.of(one)) for one in (theirs, ours))
+    received = None
+    if theirs.vocabulary.tokens != ours.vocabulary.tokens:
+        sizes = f"{len(theirs.vocabulary)} pieces (teacher) and {len(ours.vocabulary)} pieces (student)"
+        received = f"different vocabularies, of {sizes}"
+    elif TextRules.of(theirs) != TextRules.of(ours):
+        received = f"{TextRules.of(theirs)} (teacher) and {TextRules.of(ours)} (student)"
+    if received:
         raise ValueError(
             "The teacher and its student must have the same vocabulary and the same settings for case and accents, so "
             "that both read the same pieces. Start the student from the teacher, or use another teacher. Received: "
-            f"{'different vocabularies, of ' * differ}{' (teacher) and '.join(both)} (student)"
+            f"{received}"
         )
     longest, most = student.packer.max_length, teacher.bert.config.max_position_embeddings
     if longest > most:

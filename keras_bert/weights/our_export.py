@@ -128,8 +128,7 @@ def read_checkpoint(path: Path) -> Checkpoint | None:
         raise ValueError(
             f"{folder} was exported in int8, or from a model with LoRA or quantized layers, so it has no plain "
             "weights. Load the model that was exported. If that is a task, its class can load the export, as in "
-            "TextClassifier.load. "
-            f"Received: {listed(changed)}"
+            f"TextClassifier.load. Received: {listed(changed)}"
         )
     encoder, heads = _table(encoder_shapes(config)), {head: _table(head_shapes(head, config)) for head in HEADS}
     known = {row.ours for table in (encoder, *heads.values()) for row in table}

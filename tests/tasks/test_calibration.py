@@ -165,7 +165,7 @@ def test_a_temperature_at_its_bound_is_reported(caplog):
     logits, labels = [[1.0, 0.0]] * 19 + [[0.0, 1e-9]], [0] * 20  # a wrong answer, by next to nothing
     with caplog.at_level(logging.WARNING):
         assert temperature_by(logits, labels, 1.0) == pytest.approx(0.05, rel=1e-3)
-    assert "The best temperature for these 20 rows is beyond 0.05 to 20, so it is set to 0.05." in caplog.text
+    assert "The best temperature for these 20 rows is outside 0.05 to 20, so it is set to 0.05." in caplog.text
 
 
 def test_too_few_rows_are_reported(caplog):

@@ -83,8 +83,8 @@ def temperature_by(logits: Any, labels: Any, before: float) -> float:
         logger.warning("The temperature stays %g for these %d rows: %s.", before, len(labels), why)
     elif not 1.01 / MOST < found < MOST / 1.01:
         logger.warning(
-            "The best temperature for these %d rows is beyond %g to %g, so it is set to %.4g. Check the labels and the "
-            "number of rows.",
+            "The best temperature for these %d rows is outside %g to %g, so it is set to %.4g. Check the labels and "
+            "the number of rows.",
             len(labels), 1 / MOST, MOST, found,
         )  # fmt: skip
     return found or before
