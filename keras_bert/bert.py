@@ -285,12 +285,14 @@ class Bert(Model):
         """An error with LoRA: Keras would make the kernels under it trainable too."""
         if any(getattr(layer, "lora_enabled", False) for layer in self.layers):
             raise ValueError(
-                f"{what} cannot change a model with LoRA, which trains only its low-rank matrices. Load a model "
-                f"without LoRA, and call {what} on it. Received: lora_enabled=True"
+                f"{what} cannot change a model with LoRA, which trains only its low-rank matrices and biases. Load a "
+                f"model without LoRA, and call {what} on it. Received: lora_enabled=True"
             )
 
     def enable_lora(self, rank: int, *, targets: Iterable[str] = ("attention_qkv",)) -> None:
-        """Freeze everything, and train low-rank changes of the Dense layers whose names end in one of `targets`.
+        """Freeze everything, but train the biases of some Dense layers and low-rank changes of their kernels.
+
+        targets: the ends of the names of these layers.
 
         >>> bert = Bert(BertConfig.from_size("tiny", vocab_size=6))
         >>> bert.enable_lora(8)

@@ -21,6 +21,8 @@ def add_tokens(vocabulary: Vocabulary, tokens: Iterable[str]) -> Vocabulary:
     >>> add_tokens(vocabulary, ["covid", "##19"]).tokens
     ('[PAD]', 'covid', '[UNK]', '[CLS]', '[SEP]', '##19')
     """
+    if isinstance(tokens, str):
+        raise TypeError(f'`tokens` must be a list of pieces, such as ["covid"]. Received: {tokens!r}')
     pieces = list(vocabulary.tokens)
     slots = [i for i, piece in enumerate(pieces) if piece.startswith("[unused") and piece.endswith("]")]
     new = [token for token in dict.fromkeys(tokens) if token not in vocabulary]
@@ -79,7 +81,8 @@ def resize(
         settings["config"]["num_hidden_layers"] = num_hidden_layers
     if settings["preprocessor"] is not None:
         text = settings["preprocessor"]["config"]
-        text["max_length"] = settings["config"]["max_position_embeddings"]
+        if max_position_embeddings is not None:
+            text["max_length"] = max_position_embeddings
         if isinstance(text["seq_length"], int):
             text["seq_length"] = min(text["seq_length"], text["max_length"])
     del settings["name"]

@@ -60,7 +60,7 @@ def examples(
         ),
     ] = None,
     short_seq_prob: Annotated[
-        float, typer.Option(min=0, max=1, help="Share of the documents whose examples are shorter.")
+        float, typer.Option(min=0, max=1, help="Share of the documents whose pairs are shorter.")
     ] = 0.1,
     dupe_factor: Annotated[
         int | None, typer.Option(min=1, max=options.MOST, help="Passes over the corpus.", show_default="1; static: 10")
@@ -87,7 +87,9 @@ def examples(
     ] = 0,
     workers: Annotated[
         int | None,
-        typer.Option(min=1, help="Number of processes.", show_default="one per core; 1 for a small corpus"),
+        typer.Option(
+            min=1, help="Number of processes of the runner local.", show_default="one per core; 1 for a small corpus"
+        ),
     ] = None,
     runner: Annotated[str, typer.Option(help="local, beam, or the name of a Beam runner.")] = "local",
 ) -> None:
@@ -114,6 +116,8 @@ def examples(
     if recipe is not None:
         defaults = find_recipe(recipe).examples or {}
         values |= {name: value for name, value in defaults.items() if not options.is_given(context, name)}
+    if not values["nsp"]:
+        options.refuse(context, ("short_seq_prob",), "is for pairs, and --no-nsp writes none. Leave out one of both.")
     settings = options.fields_of(ExampleSettings, values) | options.text_rules(values)
     settings |= {"masking": Masking(**options.fields_of(Masking, values))}
     written = write_examples(corpus, output, vocabulary=vocab, workers=workers, beam=beam, **settings)

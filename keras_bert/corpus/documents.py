@@ -21,7 +21,7 @@ BOUNDARIES = ("auto", "blank-line", "heading", "file")
 MAX_CHARACTERS = 16_000_000  # in a document; a longer one is cut, so that memory does not grow with the corpus
 _HEADING = re.compile(r"#{1,6}(\s|$)")
 _UNDERLINE = re.compile(r"(=+|-+)\s*$")
-_FENCE = re.compile(r"\s*(```|~~~)")
+_FENCE = re.compile(r"\s*(```(?!.*`)|~~~)")  # a line with ``` at both ends is code in a text
 _WORD = re.compile(r"\w")
 
 

@@ -30,6 +30,8 @@ _ABBREVIATIONS = frozenset((
     "jul", "aug", "sep", "sept", "oct", "nov", "dec", "e.g", "i.e", "viz", "al",
 ))  # fmt: skip
 _BEFORE_NUMBERS = frozenset(("no", "nos", "p", "art", "sec"))
+_LAST_WORD = re.compile(r"\S*\Z")
+_LOOK_BACK = 40  # characters before a full stop; an abbreviation and the marks before it are shorter
 _BLANK = re.compile(r"\n\s*\n")
 _RULE = re.compile(r"\s*([-*_=]\s*){3,}$")
 _BULLET = re.compile(r"\s*(?:>\s*)*(?:[-*+]\s+|\d{1,3}[.)]\s+)?")
@@ -70,11 +72,11 @@ def _is_within_sentence(text: str, match: re.Match[str]) -> bool:
         return not "가" <= text[start - 1 : start] <= "힣"
     if text[start] != "." or match.end() - start > 1:
         return False
-    word = text[text.rfind(" ", 0, start) + 1 : start].lstrip("\"'“‘([*_-")
+    word = _LAST_WORD.search(text, max(0, start - _LOOK_BACK), start)[0].lstrip("\"'“‘([*_-")  # type: ignore[index]
     if len(word) == 1:
         return word.isupper() and word != "I"
     word = word.lower()
-    return word in _ABBREVIATIONS or (word in _BEFORE_NUMBERS and text[match.end() :][:2].strip().isdigit())
+    return word in _ABBREVIATIONS or (word in _BEFORE_NUMBERS and text[match.end() : match.end() + 2].strip().isdigit())
 
 
 def _paragraphs(document: Document, rule: str) -> Iterator[str]:

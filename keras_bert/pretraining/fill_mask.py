@@ -132,7 +132,7 @@ def is_next(pretrainer: Any, first: Any, second: Any) -> Any:
 
 
 def mask_tokenizer(preprocessor: Any) -> Tokenizer:
-    """A tokenizer that takes [MASK] in a text as the special token."""
+    """A tokenizer that takes [MASK] in a text as the special token, and also [SEP] and the others."""
     rules = TextRules.of(preprocessor)
     kind = Tokenizer if uses_tensorflow() else PlainTokenizer
     return _mask_tokenizer(kind, preprocessor.vocabulary, rules, preprocessor.max_word_length)

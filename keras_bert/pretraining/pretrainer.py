@@ -116,8 +116,9 @@ class Pretrainer(HeadedModel):
         nsp: True adds a new head for next sentences if the source has none; False drops the one it has.
         The other arguments are those of `keras_bert.load`.
         """
-        saved = load_saved(cls, source, dtype=dtype, seq_length=seq_length)
-        if saved is not None and nsp in (None, saved.nsp):
+        settings = {} if nsp is None else {"nsp": nsp}
+        saved = load_saved(cls, source, dtype=dtype, seq_length=seq_length, **settings)
+        if saved is not None:
             return saved
         checkpoint, bert = load_head(
             source,

@@ -1,7 +1,6 @@
 """TokenizedRows: texts that are tokenized once, and packed into rows as often as a model reads them."""
 
 import logging
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -93,13 +92,13 @@ class TokenizedRows:
             return [np.arange(len(self))]  # a single batch needs no order
         batches, start = [], 0
         while start < len(self):
-            end = start + (size or max(1, (tokens or 0) // int(self.lengths[self.order[start]])))
+            end = start + (size or _rows_within(tokens or 0, int(self.lengths[self.order[start]])))
             batches.append(self.order[start:end])
             start = end
         if not (shares_rows() and len(self) >= MANY):
             return batches
         totals = self.row_lengths.sum(1)  # [n]
-        size = size or 1 << int(math.log2(max(1, (tokens or 0) / totals.mean())))
+        size = size or _rows_within(tokens or 0, totals.mean())
         mixed = alike(self.order[::-1], totals, size)
         first = self.row_lengths[mixed[0]].ravel()
         saves = WORTH * len(mixed) * SharedRows.roughly(first).positions(first) < sum(map(self._padded, batches))
@@ -141,6 +140,12 @@ class TokenizedRows:
         return {
             name: tf.pad(value, [[0, 0], [0, wider]], constant_values=pad.get(name, 0)) for name, value in x.items()
         }
+
+
+def _rows_within(tokens: int, length: float) -> int:
+    """How many rows of a length a batch of so many positions has; a power of two where the runner fills it to one."""
+    count = max(1, int(tokens / length))
+    return 1 << count.bit_length() - 1 if shares_rows() else count
 
 
 def tokenize(preprocessor: Any, texts: Any, *, offsets: bool = False) -> tuple[Any, ...]:

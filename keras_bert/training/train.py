@@ -115,6 +115,14 @@ def train(
             means = validated()
         log(now, {f"validation_{name}": mean for name, mean in means.items()})
 
+    def has_to_stop() -> bool:
+        with waiting_for_workers(strategy):
+            return on_any_worker(asked_to_stop)
+
+    def stopped() -> BaseException:
+        logger.info("Stopped by a signal at step %d. Run the same command again to resume.", now)
+        return KeyboardInterrupt() if signal.SIGINT in asked_to_stop else SystemExit(128 + signal.SIGTERM)
+
     with log, _signals(directory is not None) as asked_to_stop:
         if missed:
             validate()
@@ -129,8 +137,7 @@ def train(
                 raise _not_finite(bad, means, where(bad), checkpoints)
             log(goal, {**means, "learning_rate": rate}, loop_steps=goal - now, seconds=seconds)
             now = goal
-            with waiting_for_workers(strategy):
-                stop = on_any_worker(asked_to_stop)
+            stop = has_to_stop()
             # Before the checkpoint of this step, so that a resumed run repeats a validation that was interrupted.
             if is_due() and not stop:
                 validate()
@@ -139,8 +146,9 @@ def train(
                 with waiting_for_workers(strategy):
                     checkpoints.save(now)
             if stop:
-                logger.info("Stopped by a signal at step %d. Run the same command again to resume.", now)
-                raise KeyboardInterrupt if signal.SIGINT in asked_to_stop else SystemExit(128 + signal.SIGTERM)
+                raise stopped()
+        if steps < (total_steps or steps) and has_to_stop():  # the signal came while the last step was validated
+            raise stopped()
 
 
 def mean_measures(model: Any, batches: Any, *, strategy: Any, batch_size: int) -> Callable[[], dict[str, float]]:

@@ -46,6 +46,9 @@ def test_beam_and_its_options(run, source, options):
 
 
 def test_wrong_options_and_missing_files(run, source, options):
+    code, _, err = run("examples", source, *options, "--no-nsp", "--short-seq-prob", "0.5")
+    assert code == 2
+    assert "--short-seq-prob is for pairs" in err
     code, _, err = run("examples", source, *options, "--sead", "1")
     assert code == 2
     assert "No such option: --sead" in err

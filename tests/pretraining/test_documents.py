@@ -53,6 +53,13 @@ def test_boundaries(tmp_path):
         read_documents(path, boundary="page")
 
 
+def test_code_in_a_line_hides_no_heading(tmp_path):
+    text = "# One\na\n```pip install x```\n# Two\nb\n```sh\n# no heading\n```\n# Three\nc\n"
+    found = [document.text for document in read_documents(write(tmp_path, "a.md", text))]
+    assert len(found) == 3
+    assert "no heading" in found[1]
+
+
 def test_each_line_is_a_sentence_with_the_rule_line(tmp_path):
     (first, second) = read_documents(write(tmp_path, "a.txt", TEXT))
     assert list(sentences_of(first, "line")) == ["One. Two.", "Three."]
@@ -186,6 +193,7 @@ def test_hard_wrapped_lines_are_joined(tmp_path):
             '"Your mother?" she asked.',
         ],
         ["J. R. R. Tolkien wrote it.", "So did I.", "See No. 5 there."],
+        ["A\tMr.\u00a0Smith and\u00a0Dr. No went\tvs. all.", "He won."],
         ["밥을 먹었다.", "그리고 잤다!", "왜?", "3.1운동은 1919년에 일어났다."],
         ["정말 재밌어요", "수고하세요", "또 봐요"],
         ["좋았습니다", "그런데 길었습니다"],
@@ -195,6 +203,11 @@ def test_hard_wrapped_lines_are_joined(tmp_path):
 )
 def test_sentences(sentences):
     assert list(split_sentences(" ".join(sentences))) == sentences
+
+
+def test_a_text_without_spaces():
+    """Its time grows with its length: with the square of it, this would take minutes."""
+    assert len(list(split_sentences("Ab.\t" * 200_000))) == 200_000
 
 
 @pytest.mark.parametrize("mark", [".", "…", "?!", "ㅋ"])

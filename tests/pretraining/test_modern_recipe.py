@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 import keras_bert
 import keras_bert_cli as cli
 from keras_bert.pretraining import RECIPES, Recipe, pretrain, write_examples
+from keras_bert.pretraining.run.pretrain import _longer_by
 from keras_bert.training.metrics_log import MetricsLog, read_metrics
 from tests.pretraining.corpus import VOCABULARY, corpus
 from tests.pretraining.small_source import write_source
@@ -49,6 +50,12 @@ def test_the_time_left_counts_larger_batches(caplog):
         for step in (10, 40):
             log(step, {"tokens": 9.0}, loop_steps=10, seconds=20.0)
     assert caplog.messages[-1].endswith("0:02:00 left")
+
+
+def test_the_time_left_counts_longer_rows():
+    stages = Recipe(steps=100).stages(2)
+    assert _longer_by(stages, [128, 512]) == 3 * 10
+    assert _longer_by(stages[1:], [128, 512]) == 0
 
 
 def test_other_examples_are_reported(tmp_path, caplog):

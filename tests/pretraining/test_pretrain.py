@@ -18,6 +18,7 @@ import keras_bert_cli as cli
 from keras_bert.pretraining import RECIPES, Recipe, evaluate, pretrain, write_examples
 from keras_bert.pretraining.examples.read_examples import ExampleReader
 from keras_bert.pretraining.run import run_directory as run_directory_module
+from keras_bert.pretraining.run.initial_model import read_resized
 from keras_bert.pretraining.run.run_directory import finished_model, run_directory, write_model
 from keras_bert.training.metrics_log import MetricsLog, read_metrics
 from keras_bert.training.optimizer import WarmupLinearDecay
@@ -159,7 +160,7 @@ def test_evaluation_without_pairs(folder, tmp_path):
     assert both.next_sentence_accuracy is None
 
 
-def test_data_that_does_not_fit(folder, tmp_path):
+def test_data_that_does_not_fit(folder, tmp_path, caplog):
     texts = ["w1 w2 .\nw3 w4 .\nw5 w6 .\nw7 ."] * 30
     _write(texts, tmp_path / "long", VOCABULARY, 32)
     with pytest.raises(ValueError, match="not exceed the model's 16 positions"):
@@ -185,6 +186,8 @@ def test_data_that_does_not_fit(folder, tmp_path):
     write_examples(iter(texts), tmp_path / "cased", **other_rules)
     with pytest.raises(ValueError, match="other text rules"):
         evaluate(tmp_path / "pretrainer", tmp_path / "cased")
+    read_resized(folder / "source", ExampleReader.open(tmp_path / "cased"))
+    assert "written with other text rules than those of" in caplog.text
 
 
 def test_an_unfinished_run_is_refused_as_a_source(tmp_path):

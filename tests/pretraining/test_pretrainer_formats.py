@@ -60,6 +60,17 @@ def test_formats(tmp_path, form):
     assert not Pretrainer.load(tmp_path / "model", nsp=False).nsp
 
 
+def test_a_head_is_dropped_and_the_rest_stays(tmp_path):
+    pretrainer = small_pretrainer()
+    pretrainer.bert.preprocessor.seq_length = 9
+    pretrainer.save(tmp_path / "model.keras")
+    loaded = Pretrainer.load(tmp_path / "model.keras", nsp=False)
+    assert (loaded.nsp, loaded.bert.preprocessor.seq_length) == (False, 9)
+    expected = Checkpoint.of(pretrainer)
+    small.assert_equal_arrays(expected.heads["mlm"].weights, Checkpoint.of(loaded).heads["mlm"].weights)
+    small.assert_equal_arrays(expected.weights, Checkpoint.of(loaded).weights)
+
+
 def test_keras_file_as_a_checkpoint(tmp_path):
     pretrainer = small_pretrainer()
     pretrainer.save(tmp_path / "model.keras")

@@ -3,7 +3,11 @@
 import numpy as np
 import pytest
 
+from keras_bert.text import tokenized_rows
+from keras_bert.text.numpy_ragged import RaggedTensor
+from keras_bert.text.packing import Packer
 from keras_bert.text.shared_rows import SharedRows, alike
+from keras_bert.text.tokenized_rows import TokenizedRows
 
 
 def ragged(count, seed=0, mean=25, most=128):
@@ -54,3 +58,12 @@ def test_a_batch_that_is_fuller_than_any_before_still_fits():
     rows, width = shared.shape(np.full(8, 90))
     assert width % shared.widths[-1] == 0
     assert rows * width >= 720
+
+
+def test_batches_of_positions_that_are_filled_to_a_power_of_two(monkeypatch):
+    """The runner of a backend that compiles each shape fills them; the limit holds then too."""
+    monkeypatch.setattr(tokenized_rows, "shares_rows", lambda: True)
+    lengths = np.full(136, 30)
+    ids = RaggedTensor(np.zeros(lengths.sum() - 2 * 136, "int32"), np.concatenate([[0], np.cumsum(lengths - 2)]))
+    rows = TokenizedRows([ids], Packer(2, 3, 0, max_length=128))
+    assert [len(batch) for batch in rows.by_length(tokens=4096)] == [128, 8]

@@ -145,6 +145,24 @@ def test_a_validation_that_a_signal_skipped_is_made_up(one, tmp_path, monkeypatc
         assert steps_of == list(range(6, steps + 1, 2))
 
 
+@pytest.mark.parametrize(("number", "ends"), [(signal.SIGTERM, SystemExit), (signal.SIGINT, KeyboardInterrupt)])
+def test_a_signal_in_the_last_validation_of_a_stage(one, tmp_path, monkeypatch, number, ends):
+    """The next stage does not begin; after the last stage, the model is still written."""
+    options = {"directory": str(tmp_path), "validation": lambda step, part: batches(step, part).take(1)}
+    evaluate = Evaluator.evaluate
+
+    def asked(self):
+        signal.raise_signal(number)
+        return evaluate(self)
+
+    monkeypatch.setattr(Evaluator, "evaluate", asked)
+    with pytest.raises(ends):
+        run(one, 2, total_steps=4, **options)
+    assert tf.train.latest_checkpoint(tmp_path / "checkpoints").endswith("-2")
+    run(one, 4, total_steps=4, **options)
+    assert tf.train.latest_checkpoint(tmp_path / "checkpoints").endswith("-4")
+
+
 @pytest.mark.long
 @pytest.mark.parametrize(("number", "ends"), [(signal.SIGTERM, SystemExit), (signal.SIGINT, KeyboardInterrupt)])
 def test_a_signal_saves_and_stops(one, tmp_path, number, ends):

@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
+from keras_bert.bert import Bert
 from keras_bert.resize import add_tokens, resize
+from keras_bert.text.preprocessor import Preprocessor
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.weights.load import build
 from tests.parity.oracles import array
@@ -54,6 +56,17 @@ def test_fewer_blocks():
     assert np.array_equal(array(same(inputs)["pooled_output"]), array(bert(inputs)["pooled_output"]))
     with pytest.raises(ValueError, match=rf"must be from 1 to {layers}, .*Received: num_hidden_layers=0"):
         bert.resize(num_hidden_layers=0)
+
+
+def test_a_limit_of_the_preprocessor_stays():
+    bert = Bert(small.CONFIG, Preprocessor(small.VOCABULARY, seq_length="longest", max_length=7))
+    assert bert.resize(num_hidden_layers=1).preprocessor.max_length == 7
+    assert bert.resize(max_position_embeddings=20).preprocessor.max_length == 20
+
+
+def test_a_word_in_place_of_pieces():
+    with pytest.raises(TypeError, match=r"must be a list of pieces.*Received: 'covid'"):
+        add_tokens(small.VOCABULARY, "covid")
 
 
 def test_a_model_without_a_vocabulary():

@@ -25,7 +25,7 @@ class ExampleSettings:
     nsp: whether rows are pairs of segments for next sentence prediction; False fills rows with full sentences, for
         masked words only.
     masking: which pieces are masked, and how.
-    short_seq_prob: the share of documents whose examples are cut to a random shorter length.
+    short_seq_prob: the share of documents whose pairs are cut to a random shorter length; without `nsp` not used.
     dupe_factor: passes over the documents, each with pairs and masks of its own; None: 1, or 10 in static mode.
     boundary, text_field: see `keras_bert.corpus.documents.read_documents`.
     sentences: "rules" splits text into sentences; "line" takes each line as one sentence.

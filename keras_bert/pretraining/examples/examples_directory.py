@@ -39,7 +39,7 @@ class Written(NamedTuple):
     sentences: int
     examples: int
     megabytes: float  # of text
-    seconds: float
+    seconds: float  # 0: some of it was written before
     real_share: float | None = None  # of the positions of a row, those with a piece; None: not counted
     random_share: float | None = None  # of the pairs, those with a random second segment; None: no pairs
 
@@ -49,7 +49,9 @@ class Written(NamedTuple):
             parts.append(f"{self.real_share:.0%} of a row is text")
         if self.random_share is not None:
             parts.append(f"{self.random_share:.0%} of the pairs are random")
-        return ", ".join([*parts, f"{self.megabytes / self.seconds:.1f} MB/s"])
+        if self.seconds:
+            parts.append(f"{self.megabytes / self.seconds:.1f} MB/s")
+        return ", ".join(parts)
 
 
 # === Writing ===
@@ -83,6 +85,11 @@ def origin_of(
     """
     more = {"vocabulary_size": len(vocabulary), "vocabulary_sha256": _sha256(vocabulary), "format": FORMAT}
     return {"settings": settings.to_dict() | more, "corpus": corpus, "writer": writer}
+
+
+def has_begun(directory: str) -> bool:
+    """Whether some of the examples may be there already."""
+    return any(storage.exists(os.path.join(directory, name)) for name in (FINISHED, UNFINISHED))
 
 
 def finished_shards(directory: str, origin: dict[str, Any]) -> list[Shard] | None:

@@ -19,6 +19,7 @@ from keras_bert.pretraining.examples.examples_directory import (
     begin,
     finish,
     finished_shards,
+    has_begun,
     origin_of,
     read_settings,
     reserved,
@@ -71,6 +72,7 @@ def write_examples(
     names = [[os.path.basename(file), size] for file, size in zip(corpus, sizes, strict=True)] if sizes else []
     origin = origin_of(settings, vocabulary, names, "local" if beam is None else "beam")
     with reserved(directory):
+        is_new = not has_begun(directory)
         shards = finished_shards(directory, origin)
         if shards is None:
             if beam is not None:
@@ -96,7 +98,7 @@ def write_examples(
                     writer = ShardWriter(settings, vocabulary, directory)
                     _write_all(enumerate(chain(first, shards_to_write)), writer, workers if len(first) > 1 else 1)
             shards = finish(directory, origin)
-    return summarize(shards, settings.to_dict(), time.perf_counter() - start)
+    return summarize(shards, settings.to_dict(), time.perf_counter() - start if is_new else 0.0)
 
 
 def _write_all(todo: Iterator[tuple[int, list[Document]]], writer: ShardWriter, workers: int) -> None:

@@ -92,7 +92,7 @@ def pretrain(
                 strategy=strategy,
                 steps=stage.end,
                 total_steps=recipe.steps,
-                longer_by=_longer_by(stages[number:]),
+                longer_by=_longer_by(stages[number:], [reader.seq_length for reader in readers]),
                 batch_size=stage.batch_size,
                 accumulate=stage.accumulate,
                 clip_norm=recipe.clip_norm,
@@ -129,9 +129,13 @@ class _StageBatches:
         return self.stage.start + step - self.stage.begin
 
 
-def _longer_by(stages: list[Stage]) -> float:
-    """How many more steps of the first stage would take as long as all of them, since later batches are larger."""
-    return sum((stage.batch_size / stages[0].batch_size - 1) * (stage.end - stage.begin) for stage in stages)
+def _longer_by(stages: list[Stage], lengths: list[int]) -> float:
+    """How many more steps of the first stage would take as long as all of them, since later batches are larger.
+
+    lengths: of the rows of each phase.
+    """
+    sizes = [stage.batch_size * lengths[stage.phase] for stage in stages]
+    return sum((size / sizes[0] - 1) * (stage.end - stage.begin) for size, stage in zip(sizes, stages, strict=True))
 
 
 def _compare(recipe: Recipe, examples: ExampleReader) -> None:
