@@ -13,10 +13,12 @@ from keras_bert.model import Model, with_dtype
 from keras_bert.onnx_graph.convert import plain_model
 from keras_bert.onnx_graph.onnx_runner import OnnxRunners
 from keras_bert.runner import Runners, asked_runners
+from keras_bert.tasks.columns.packed_inputs import is_packed
 from keras_bert.tasks.task import Task
 
 ENGINES = ("auto", "tensorflow", "onnxruntime")
 DTYPES = ("float32", "bfloat16", "int8")
+_OF_KERAS = ("predict", "evaluate", "predict_on_batch", "test_on_batch")  # with packed inputs
 _TRAINS = ("fit", "compile", "train_on_batch", "quantize", "enable_lora", "load_weights", "set_weights")
 
 
@@ -45,7 +47,8 @@ def inference(model: Any, engine: str = "auto", dtype: str = "float32") -> "Infe
     if chosen == "onnxruntime":
         found = Inference(model, OnnxRunners(int8=dtype == "int8"), chosen, dtype)
         if isinstance(model, Task):  # the others have several graphs, and may need only one
-            found.runner()
+            with found.running():
+                model.text_runner()
         return found
     if dtype == "int8":
         return Inference(int8_copy(model)[0], Runners(), chosen, dtype)
@@ -70,6 +73,8 @@ class Inference:
         return self.runners.get("logits", self.model, lambda: plain_model(self.model))
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or "model" not in vars(self):  # while it is copied, for example
+            raise AttributeError(name)
         if name in _TRAINS:
             raise AttributeError(
                 f"`{name}` cannot be called on an Inference, whose weights are fixed. Call `{name}` on the model, and "
@@ -82,7 +87,13 @@ class Inference:
         """The method, run while the model's runners are those of this engine."""
 
         def ask(*args: Any, **options: Any) -> Any:
-            with self._running():
+            x = args[0] if args else options.get("x")
+            if self.engine == "onnxruntime" and method.__name__ in _OF_KERAS and is_packed(x):
+                raise TypeError(
+                    f"With ONNX Runtime, `{method.__name__}` takes only texts. Call the Inference itself with packed "
+                    f"inputs, as in fast(inputs). Received: {type(x).__name__}"
+                )
+            with self.running():
                 found = method(*args, **options)
             return self._each(found) if inspect.isgenerator(found) else found
 
@@ -91,14 +102,15 @@ class Inference:
     def _each(self, answers: Iterator[Any]) -> Iterator[Any]:
         nothing = object()
         while True:
-            with self._running():
+            with self.running():
                 answer = next(answers, nothing)
             if answer is nothing:
                 return
             yield answer
 
     @contextmanager
-    def _running(self) -> Iterator[None]:
+    def running(self) -> Iterator[None]:
+        """While this lasts, the model's runners are those of this engine."""
         token = asked_runners.set(self.runners)
         try:
             yield

@@ -59,17 +59,17 @@ def export(
     texts = _calibration_texts(calibrate, force, dtype, format)
     if not output.strip():
         raise ValueError(f'--output is empty. Name a folder; "." is the current one. Received: {output!r}')
+    of_savedmodel = {"--attention": attention, "--seq-length": seq_length, "a remote --output": "://" in output}
+    if format != "savedmodel" and (given := [option for option, value in of_savedmodel.items() if value]):
+        raise ValueError(
+            f"Only --format savedmodel can have {' and '.join(given)}. Change the format or the other options. "
+            f"Received: --format {format}"
+        )
     model = load_any(source, cache_dir=cache_dir, local_only=local_only)
     directory = f"{output.rstrip('/')}/{name}"
     if format != "savedmodel":
         from keras_bert.exports.runtime_folder import write_runtime_folder
 
-        options = {"--attention": attention, "--seq-length": seq_length, "a remote --output": "://" in output}
-        if given := [option for option, value in options.items() if value]:
-            raise ValueError(
-                f"Only --format savedmodel can have {' and '.join(given)}. Change the format or the other options. "
-                f"Received: --format {format}"
-            )
         folder = write_runtime_folder(model, directory, format, version=version, dtype=dtype, overwrite=overwrite)
         typer.echo(f"{folder}\t{type(model).__name__}\tversion {version}")
         return

@@ -244,7 +244,8 @@ def finetune(
         metrics = finetune_seeds(settings, output, seeds, average=average)
     else:
         metrics = run(settings, output)
-    options.print_scores(metrics.get("calibration", metrics)["valid"], metrics)
+    shown = metrics.get("calibration", metrics)
+    options.print_scores(shown["valid"], shown)
     for value_name, value in metrics.get("calibration", {}).get("set", {}).items():
         typer.echo(f"{value_name}\t{value}")
     scored = [one for one in metrics.get("seeds", ()) if one["score"] is not None]

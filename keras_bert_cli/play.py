@@ -2,20 +2,16 @@
 
 import gc
 import re
-import signal
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from keras_bert_cli.contents import command
 from keras_bert_cli.export import load_any
 from keras_bert_cli.options import MODEL, CacheDir, LocalOnly, SeqLength
-from keras_bert_cli.serve import Host, Port, bound, run_server
+from keras_bert_cli.serve import Host, Port, bound, run_server, unwound_by_sigterm
 
 
 @command("play", example="keras-bert play runs/sentiment")
@@ -30,7 +26,7 @@ def play(
     """Try a model on a page in the browser: export it into a temporary folder, and serve it until Ctrl-C."""
     from keras_bert.exports.export import export
 
-    with _unwound_by_sigterm(), bound(host, port) as place, TemporaryDirectory(prefix="keras-bert-play-") as made:
+    with unwound_by_sigterm(), bound(host, port) as place, TemporaryDirectory(prefix="keras-bert-play-") as made:
         folder = Path(made) / _name(source)
         model = load_any(source, cache_dir=cache_dir, local_only=local_only)
         typer.echo("Exporting the model into a temporary folder ...", err=True)
@@ -38,21 +34,6 @@ def play(
         del model
         gc.collect()  # the server has the weights of the export
         run_server(folder, place, page=True)
-
-
-@contextmanager
-def _unwound_by_sigterm() -> Iterator[None]:
-    """SIGTERM ends the program through the end of every `with`, so that folders are removed."""
-
-    def stop(*_: Any) -> None:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second one does not interrupt the removal
-        sys.exit(128 + signal.SIGTERM)
-
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _name(source: str) -> str:

@@ -1,13 +1,15 @@
 """`keras-bert serve`: an export over REST on this machine, and a page to try it out."""
 
+import errno
 import os
+import signal
 import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
 import typer
@@ -88,11 +90,35 @@ def bound(host: str, port: int) -> Iterator[socket.socket]:
         try:
             place.bind((host, port))
         except OSError as error:
-            raise OSError(
-                f"The server could not listen: {error.strerror}. Give another port, or 0 for a free one; --host must "
-                f"be an address of this machine. Received: --host {host} --port {port}"
-            ) from None
-        yield place
+            raise _cannot_listen(error, host, port) from None
+        try:
+            yield place
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise
+            raise _cannot_listen(error, host, port) from None  # to another server that was also loading its models
+
+
+def _cannot_listen(error: OSError, host: str, port: int) -> OSError:
+    return OSError(
+        f"The server could not listen: {error.strerror}. Give another port, or 0 for a free one; --host must be an "
+        f"address of this machine. Received: --host {host} --port {port}"
+    )
+
+
+@contextmanager
+def unwound_by_sigterm() -> Iterator[None]:
+    """SIGTERM ends the program through the end of every `with`, so that folders and processes are removed."""
+
+    def stop(*_: Any) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second one does not interrupt the removal
+        sys.exit(128 + signal.SIGTERM)
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def run_server(
@@ -114,7 +140,8 @@ def run_server(
 
     # oneDNN reads this at the first matrix product: the weights of an export never change.
     os.environ.setdefault("TF_ONEDNN_ASSUME_FROZEN_WEIGHTS", "1")
-    models = find_models(directory, onnx=onnx, int8=int8)
+    with unwound_by_sigterm():
+        models = find_models(directory, onnx=onnx, int8=int8)
     host, port = place.getsockname()[:2]
     url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
     for name, versions in models.items():

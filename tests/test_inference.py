@@ -1,5 +1,6 @@
 """`inference` returns the answers of the model itself, whatever the engine."""
 
+import copy
 import dataclasses
 import threading
 
@@ -92,6 +93,38 @@ def test_packed_inputs():
         np.testing.assert_allclose(array(fast(inputs)), array(task(inputs)), atol=1e-5)
     bert = keras_bert.inference(task.bert, engine="onnxruntime")
     np.testing.assert_allclose(bert(inputs)["pooled_output"], array(task.bert(inputs)["pooled_output"]), atol=1e-5)
+
+
+def test_packed_inputs_for_keras():
+    """Keras would compute them itself."""
+    task = small_task("classifier")
+    inputs = {name: np.asarray(x) for name, x in task.bert.preprocessor(TEXTS).items()}
+    fast = keras_bert.inference(task, engine="onnxruntime")
+    for call in (
+        lambda: fast.predict(inputs),
+        lambda: fast.predict(x=inputs),
+        lambda: fast.evaluate(inputs, [0, 1, 1, 0]),
+        lambda: fast.predict_on_batch(inputs),
+        lambda: keras_bert.inference(task.bert, engine="onnxruntime").predict(inputs),
+    ):
+        with pytest.raises(TypeError, match=r"Call the Inference itself.*Received: dict"):
+            call()
+    int8 = keras_bert.inference(task, engine="tensorflow", dtype="int8")
+    np.testing.assert_allclose(int8.predict(inputs, verbose=0), array(int8(inputs)), atol=1e-6)
+
+
+def test_each_task_has_one_graph():
+    """It has the weights from the beginning."""
+    for kind in (*KINDS, "windows"):
+        fast = keras_bert.inference(small_task(kind), engine="onnxruntime")
+        before = list(fast.runners.made)
+        answers(kind, fast)
+        assert list(fast.runners.made) == before, kind
+
+
+def test_a_copy():
+    fast = keras_bert.inference(small_task("classifier"))
+    assert copy.copy(fast).classify("good") == fast.classify("good")
 
 
 def test_pair_that_is_cut():

@@ -146,6 +146,13 @@ def test_a_folder_behind_a_link(tmp_path, monkeypatch):
         storage.check_new_folder(".")
 
 
+def test_a_mount_point_cannot_be_replaced(tmp_path, monkeypatch):
+    monkeypatch.setattr(os.path, "ismount", lambda path: path == tmp_path)
+    with pytest.raises(FileExistsError, match=r"cannot be a mount point.*Received: "):
+        storage.check_new_folder(tmp_path)
+    assert storage.check_new_folder(tmp_path / "new") == tmp_path / "new"
+
+
 def test_the_only_file_of_a_kind(tmp_path):
     assert storage.only_file(tmp_path, "*.keras") is None
     (tmp_path / "a.keras").touch()

@@ -58,7 +58,7 @@ def export(
     signature `attention`, with the maps of all layers for one text. serving: the name under which TF Serving serves the
     model, for the requests that warm it up. source, metrics: for the manifest: where the weights come from, by default
     what `load` was given, and their scores. finish: called when all parts are in their places; if it fails or the
-    process is killed in it, the version counts as unfinished, and the next export removes it.
+    process is killed in it, a new version counts as unfinished, and the next export removes it.
 
     >>> import tempfile, tensorflow as tf
     >>> from keras_bert import BertConfig, Preprocessor, Vocabulary

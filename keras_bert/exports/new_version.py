@@ -33,7 +33,7 @@ def new_version(
     A version is all of its parts: `overwrite` removes every part of the version that it replaces.
 
     finish: called when the parts are in their places. If it fails, they are moved back. If the process is killed before
-    it has returned, the next export removes the parts.
+    it has returned, the next export removes the parts of a new version; of one that is replaced, they may be mixed.
     """
     directory = os.fspath(directory)
     places = {part: os.path.join(directory, part, str(version)) for part in PARTS}

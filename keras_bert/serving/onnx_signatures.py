@@ -42,6 +42,7 @@ class OnnxExport:
     """A version of `preprocess` and `text`: their signatures, but for `attention` and `logits`, and the tokenizer."""
 
     def __init__(self, folder: Path, *, int8: bool) -> None:
+        self.dtype = "int8" if int8 else "float32"
         with tempfile.TemporaryDirectory() as made:
             run_writer(folder, made, int8)
             self._read(Path(made), read_json(folder / MANIFEST)["seq_length"])

@@ -162,6 +162,7 @@ class OnnxVersion(ServedVersion):
         self.export = export
         self.tokenize = export.tokenize
         super().__init__(folder)
+        self.facts["dtype"] = export.dtype
 
     def load(self, folder: Path) -> dict[str, Any]:
         return self.export.signatures[self.part]

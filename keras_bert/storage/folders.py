@@ -15,8 +15,7 @@ from keras_bert.wording import listed
 @contextmanager
 def new_folder(path: str | os.PathLike) -> Iterator[Path]:
     """A temporary folder to write into, which is renamed to `path` when the block ends without an error."""
-    check_new_folder(path)
-    path = os.path.realpath(path)  # a link to an empty folder stays a link
+    path = str(check_new_folder(path))
     temporary = Path(temporary_path(path))
     with new_parents(temporary):
         try:
@@ -44,8 +43,8 @@ def new_parents(path: str | os.PathLike) -> Iterator[None]:
         raise
 
 
-def check_new_folder(path: str | os.PathLike) -> None:
-    """An error unless a folder can be put at `path`: nothing is there, or an empty folder that nobody works in."""
+def check_new_folder(path: str | os.PathLike) -> Path:
+    """The path without links, where nothing is, or an empty folder that can be replaced; otherwise an error."""
     path = Path(path)
     if path.exists() and path.samefile(os.curdir):
         raise FileExistsError(
@@ -55,6 +54,11 @@ def check_new_folder(path: str | os.PathLike) -> None:
         raise FileExistsError(
             f"The output must be a new or empty folder. Choose another path, or empty the folder. Received: {path}"
         )
+    if os.path.ismount(path):
+        raise FileExistsError(
+            f"The output cannot be a mount point, which nothing can replace. Name a folder in it. Received: {path}"
+        )
+    return Path(os.path.realpath(path))  # a link to an empty folder stays a link
 
 
 def only_file(folder: Path, pattern: str) -> Path | None:

@@ -59,10 +59,9 @@ class ColumnTask(Task):
         return Reading() if columns is None else Reading(number=(*columns.numbers,), category=(*columns.categories,))
 
     def table_texts(self, table: Any) -> tuple[str, ...]:
-        if self.other_columns is None:
-            return super().table_texts(table)
         known = column_names(table)
-        return (*(name for name in TEXTS if name in known or name == TEXTS[0]), *names_of(self.other_columns))
+        others = () if self.other_columns is None else names_of(self.other_columns)
+        return (*(name for name in TEXTS if name in known or name == TEXTS[0]), *others)
 
     def read_lines(self, lines: Sequence[tuple[int, str]], reading: Reading) -> Any:
         if self.other_columns is None:
@@ -110,7 +109,7 @@ class ColumnTask(Task):
         if self.other_columns is None:
             return super().logits(examples, batch_size)
         count_of("batch_size", batch_size, 32)
-        run = self.runners.get("vectors", self, lambda: pooled_encoder(self.bert))
+        run = self.text_runner()
         found: list[Any] = [None] * len(examples)
         for index in examples.by_length(batch_size):
             vectors = np.asarray(run(examples, index), "float32")  # [B, H]
@@ -118,6 +117,12 @@ class ColumnTask(Task):
             for number, row in zip(index, ops.convert_to_numpy(self._of_vectors(vectors, others)), strict=True):
                 found[number] = row
         return found
+
+    def text_runner(self) -> Any:
+        return super().text_runner() if self.other_columns is None else self._vector_runner()
+
+    def _vector_runner(self) -> Any:
+        return self.runners.get("vectors", self, lambda: pooled_encoder(self.bert))
 
     def _of_vectors(self, vectors: Any, others: dict[str, Any]) -> Any:
         """The logits [B, C] of the vectors of texts [B, H] and their other columns."""

@@ -123,7 +123,7 @@ class LongTextTask(ColumnTask):
         if not isinstance(examples, WindowedRows):
             return super().logits(examples, batch_size)
         count_of("batch_size", batch_size, 32)
-        run = self.runners.get("windows", self, lambda: pooled_encoder(self.bert))
+        run = self.text_runner()
         found: list[Any] = []
         for start in range(0, len(examples), CHUNK):
             rows, counts = examples.windows(slice(start, start + CHUNK))
@@ -135,6 +135,9 @@ class LongTextTask(ColumnTask):
                 others = {name: values[number] for name, values in examples.others.items()}
                 found.append(ops.convert_to_numpy(self._head(ops.convert_to_tensor(one), others)))
         return found
+
+    def text_runner(self) -> Any:
+        return self._vector_runner() if self.long == "windows" else super().text_runner()
 
     def _head(self, vectors: Any, others: dict[str, Any]) -> Any:
         """The logits [C] of a text from the vectors of its windows [K, H], and from its other columns."""

@@ -70,7 +70,8 @@ class SavedTask(HeadedModel):
                 f"keras_bert.load, such as seq_length and dtype{f', and {listed(own)}' if own else ''}. Correct the "
                 f"name, or leave it out. Received: {listed(sorted(unknown))}"
             )
-        task = None if settings else load_saved(cls, source, dtype=dtype, seq_length=seq_length)
+        takes_all = cls.heads or not settings  # only weights of known heads can be put into layers with other settings
+        task = load_saved(cls, source, dtype=dtype, seq_length=seq_length, **settings) if takes_all else None
         if task is None:
             if not cls.heads:
                 raise ValueError(

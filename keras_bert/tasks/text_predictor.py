@@ -75,12 +75,16 @@ class TextPredictor(SavedTask):
     def logits(self, examples: LabelledRows, batch_size: int = 32) -> list[np.ndarray]:
         """The logits of each example, in their order; of tokens, as long as the batch that it was in."""
         count_of("batch_size", batch_size, 32)
-        run = self.runners.get("logits", self, lambda: self)
+        run = self.text_runner()
         found: list[Any] = [None] * len(examples)
         for index in examples.by_length(batch_size):
             for number, logits in zip(index, run(examples, index), strict=True):
                 found[number] = logits
         return found
+
+    def text_runner(self) -> Any:
+        """What computes texts: the logits, or the vectors of which `logits` makes them."""
+        return self.runners.get("logits", self, lambda: self)
 
     def answers(self, x: Any, batch_size: int = 32) -> list[Any]:
         """What `decode` returns for `x`, as `fit` takes it."""

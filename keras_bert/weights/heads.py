@@ -4,8 +4,9 @@ import os
 from typing import Any
 
 from keras_bert.bert import Bert
+from keras_bert.layers.int8_dense import refuse_int8
 from keras_bert.model import with_dtype
-from keras_bert.named_weights import named_weights
+from keras_bert.named_weights import by_layer, named_weights
 from keras_bert.weights import keras_file, our_export, zoo
 from keras_bert.weights.checkpoint import Checkpoint
 from keras_bert.weights.load import build, check_dtype, read_source
@@ -41,20 +42,25 @@ def assign_head(task: Any, checkpoint: Checkpoint) -> None:
     for head in set(task.heads) & set(checkpoint.heads):
         for name, stored in checkpoint.heads[head].weights.items():
             variable = ours[name].variable
-            if tuple(variable.shape) != stored.shape:
-                if head == "regressor":
-                    raise ValueError(
-                        f"The head 'regressor' of {checkpoint.source} has several outputs. A TextRegressor has one. "
-                        "Train a new head: keras_bert.TextRegressor(keras_bert.load(source)). "
-                        f"Received: {name} of shape {stored.shape}"
-                    )
-                raise ValueError(
-                    f"The head {head!r} of {checkpoint.source} has {stored.shape[-1]} outputs, but the new "
-                    f"task has {variable.shape[-1]}. Pass {stored.shape[-1]} `labels` to `load`, or leave `labels` "
-                    "out. To train a new head, build the task on keras_bert.load(source). Received: "
-                    f"{name} of shape {stored.shape} in the file, {tuple(variable.shape)} in the task"
-                )
+            _check_shape(checkpoint.source, name, stored.shape, tuple(variable.shape))
             variable.assign(stored.read())
+
+
+def _check_shape(source: str, name: str, stored: tuple, ours: tuple) -> None:
+    """Refuse weights of a head with another number of outputs."""
+    head = name.split("/")[0]
+    if stored == ours:
+        return
+    if head == "regressor":
+        raise ValueError(
+            f"The head 'regressor' of {source} has several outputs. A TextRegressor has one. Train a new head: "
+            f"keras_bert.TextRegressor(keras_bert.load(source)). Received: {name} of shape {stored}"
+        )
+    raise ValueError(
+        f"The head {head!r} of {source} has {stored[-1]} outputs, but the new task has {ours[-1]}. Pass {stored[-1]} "
+        "`labels` to `load`, or leave `labels` out. To train a new head, build the task on keras_bert.load(source). "
+        f"Received: {name} of shape {stored} in the file, {ours} in the task"
+    )
 
 
 def read_saved(source: Any, compile: bool = True) -> Any:
@@ -68,20 +74,38 @@ def read_saved(source: Any, compile: bool = True) -> Any:
     return our_export.read_task(path) if file is None else keras_file.read_keras(file, compile)
 
 
-def load_saved(kind: type, source: Any, *, dtype: Any = None, seq_length: int | str | None = None) -> Any:
+def load_saved(
+    kind: type, source: Any, *, dtype: Any = None, seq_length: int | str | None = None, **settings: Any
+) -> Any:
     """The model in a .keras file or an export if it is an instance of `kind`, else None.
 
-    It has all the settings that were saved; `dtype` and `seq_length` change those two.
+    settings: arguments of the constructor; all others are as they were saved.
     """
     check_dtype(dtype)
     task = read_saved(source)
     if not isinstance(task, kind):
         return None
+    if settings:
+        task = _with_settings(task, settings, str(source))
     if dtype is not None:
         task = with_dtype(task, dtype)
     if seq_length is not None and task.bert.has_preprocessor:
         task.bert.preprocessor.seq_length = seq_length
     return task
+
+
+def _with_settings(task: Any, settings: dict[str, Any], source: str) -> Any:
+    """The task with other settings. A layer that it does not have with its own keeps the initial weights."""
+    refuse_int8(task.layers)
+    changed = type(task).from_config({**task.get_config(), **settings})
+    stored = by_layer(task)
+    for layer, variables in by_layer(changed).items():
+        for name, variable in variables.items():
+            if layer in stored:
+                value = stored[layer][name]
+                _check_shape(source, f"{layer}/{name}", tuple(value.shape), tuple(variable.shape))
+                variable.assign(value)
+    return changed
 
 
 def _listed(checkpoint: Checkpoint) -> str:

@@ -17,7 +17,7 @@ from keras_bert.config import BertConfig
 from keras_bert.storage import most_unpacked, only_file
 from keras_bert.weights.checkpoint import Checkpoint
 from keras_bert.weights.tables import encoder_shapes, finite
-from keras_bert.weights.weights_h5 import WEIGHTS
+from keras_bert.weights.weights_h5 import WEIGHTS, unpacked_size
 
 _DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, AttributeError, IndexError, RuntimeError, TypeError, ValueError)
 
@@ -60,6 +60,11 @@ def read_keras(path: Path, compile: bool = True) -> Any:
 def _check_size(archive: zipfile.ZipFile, most: int) -> None:
     """Refuse a file that needs far more memory than it has data, before anything is unpacked or built."""
     size = sum(member.file_size for member in archive.infolist())
+    if WEIGHTS not in archive.namelist():
+        raise zipfile.BadZipFile(f"Expected a {WEIGHTS} in it")
+    if size <= most:
+        with archive.open(WEIGHTS) as weights:  # whose arrays may be compressed too
+            size = max(size, unpacked_size(weights))
     if size > most:
         raise zipfile.BadZipFile(f"a zip that unpacks to {size} bytes, where {most} is the limit")
     for config in _bert_configs(json.loads(archive.read("config.json"))):

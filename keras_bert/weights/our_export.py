@@ -37,17 +37,18 @@ TASK = "task.json"
 _PARTS = ("encoder", "text")  # of an export; either holds the weights
 
 
-def _find(path: Path) -> Path | None:
-    """The SavedModel at a path: the path itself, the newest version in it, or that of its encoder or text."""
-    for folder in (path, *_newest(path), *(version for part in _PARTS for version in _newest(path / part))):
+def find(path: Path) -> Path | None:
+    """The SavedModel at a path: the path itself, the newest version in it, or the newest of its encoder or text."""
+    versions = (version for folder in (path, *(path / part for part in _PARTS)) for version in _versions(folder))
+    newest_first = sorted(versions, key=lambda folder: -int(folder.name))  # a version's encoder before its text
+    for folder in (path, *newest_first):
         if (folder / "saved_model.pb").is_file() and (folder / EXTRA / CONFIG).is_file():
             return folder
     return None
 
 
-def _newest(path: Path) -> list[Path]:
-    versions = [folder for folder in path.iterdir() if folder.name.isdecimal()] if path.is_dir() else []
-    return sorted(versions, key=lambda folder: int(folder.name))[-1:]
+def _versions(path: Path) -> list[Path]:
+    return [folder for folder in path.iterdir() if folder.name.isdecimal()] if path.is_dir() else []
 
 
 # === A task with all its settings ===
@@ -69,7 +70,7 @@ def write_settings(model: Any, folder: Path) -> None:
 
 def read_task(path: Path) -> Any:
     """The task of an export with all its settings; None where the path is no export, or one of a `Bert`."""
-    folder = _find(path)
+    folder = find(path)
     if folder is None or not (folder / EXTRA / TASK).is_file():
         return None
     config = read_json(folder / EXTRA / TASK)
@@ -118,7 +119,7 @@ def _blocks_of(stored: dict[str, Stored]) -> AbstractContextManager[None]:
 
 def read_checkpoint(path: Path) -> Checkpoint | None:
     """The checkpoint at a path; None where it is in another format."""
-    folder = _find(path)
+    folder = find(path)
     if folder is None:
         return None
     extra = folder / EXTRA

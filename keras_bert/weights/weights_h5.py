@@ -55,6 +55,21 @@ def stored_weights(path: Path) -> dict[str, Stored]:
     return stored
 
 
+def unpacked_size(file: Any) -> int:
+    """How many bytes the arrays of an open file take, by its headers."""
+    import h5py
+
+    sizes: list[int] = []
+
+    def visit(_: str, entry: Any) -> None:
+        if isinstance(entry, h5py.Dataset):
+            sizes.append(math.prod(entry.shape or (0,)) * entry.dtype.itemsize)
+
+    with h5py.File(file, "r") as opened:
+        opened.visititems(visit)
+    return sum(sizes)
+
+
 def is_h5(path: Path) -> bool:
     with open(path, "rb") as file:
         return file.read(8) == b"\x89HDF\r\n\x1a\n"

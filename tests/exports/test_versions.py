@@ -11,6 +11,7 @@ import tensorflow as tf
 import keras_bert
 from keras_bert.exports import new_version as placing
 from keras_bert.exports.new_version import new_version
+from keras_bert.weights import our_export
 from tests.exports.conftest import PARTS
 from tests.subprocesses import FORKS
 
@@ -168,3 +169,16 @@ def test_bucket():
     for part in PARTS:
         for name in ("saved_model.pb", "variables/variables.index"):
             assert tf.io.gfile.GFile(f"ram://bucket/small/{part}/1/{name}").read() == "new"
+
+
+def test_the_newest_version_of_any_part_is_loaded(tmp_path):
+    """Not an older one of an encoder, from before the model had a task."""
+    for version, parts in (("1", ("encoder", "text")), ("2", ("text",)), ("3", ("preprocess",))):
+        for part in parts:
+            (tmp_path / part / version / "assets.extra").mkdir(parents=True)
+            (tmp_path / part / version / "saved_model.pb").touch()
+            if part != "preprocess":
+                (tmp_path / part / version / "assets.extra" / "bert_config.json").touch()
+    assert our_export.find(tmp_path) == tmp_path / "text" / "2"
+    (tmp_path / "text" / "2" / "saved_model.pb").unlink()
+    assert our_export.find(tmp_path) == tmp_path / "encoder" / "1"

@@ -1,6 +1,7 @@
 """The attention maps and the page of `keras-bert play`, and of `export --attention` with `serve --no-page`."""
 
 import signal
+import tempfile
 import urllib.request
 from types import SimpleNamespace
 
@@ -10,9 +11,10 @@ from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
 import keras_bert
-from keras_bert.serving import connections
+from keras_bert.serving import connections, served_version
 from keras_bert.weights import our_folder
 from keras_bert_cli import app
+from keras_bert_cli.serve import bound
 from tests.serving.as_process import ask, listening, started
 from tests.serving.exported import NAME
 from tests.weights import small
@@ -44,6 +46,35 @@ def test_attention_without_a_page(kit, monkeypatch):
         assert page.json()["error"].startswith("Malformed request: GET /")
         answer = client.post(f"/v1/models/{NAME}:predict", json=ATTENTION)
         _assert_attention(answer.status_code, answer.json(), kit.parent / "model")
+
+
+def test_a_signal_while_the_models_are_loaded(tmp_path, monkeypatch):
+    """What has been made by then is removed."""
+
+    def terminated(*_, **__):
+        with tempfile.TemporaryDirectory(dir=tmp_path):
+            signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr(served_version, "find_models", terminated)
+    before = signal.getsignal(signal.SIGTERM)
+    done = CliRunner().invoke(app, ["serve", str(tmp_path), "--port", "0"])
+    assert done.exit_code == 128 + signal.SIGTERM
+    assert not any(tmp_path.iterdir())
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_two_servers_that_load_at_once():
+    """Both have the port, until one of them listens."""
+
+    def both(port, one):
+        with bound("127.0.0.1", port) as other:
+            one.listen()
+            other.listen()
+
+    with bound("127.0.0.1", 0) as one:
+        port = one.getsockname()[1]
+        with pytest.raises(OSError, match=rf"could not listen: .*Give another port.*--port {port}"):
+            both(port, one)
 
 
 @pytest.mark.long

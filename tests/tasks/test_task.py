@@ -78,6 +78,26 @@ def test_what_a_saved_head_and_a_file_cannot_be(tmp_path):
         TextClassifier.load(tmp_path / "task.keras", labels=("a", "b", "c"))
 
 
+@pytest.mark.parametrize(
+    ("kind", "saved", "changed"),
+    [
+        ("classifier", {"long": "head-tail"}, {"labels": ("b", "a")}),
+        ("windows", {"max_windows": 3}, {"labels": ("b", "a")}),
+        ("answerer", {"null_threshold": 1.5, "max_question_length": 4}, {"stride": 2}),
+    ],
+)
+def test_a_setting_of_load_changes_only_that_one(tmp_path, kind, saved, changed):
+    task = small_task(kind, small_bert(seq_length=8), **saved)
+    task.save(tmp_path / "task.keras")
+    loaded = type(task).load(tmp_path / "task.keras", **changed)
+    settings = {name: value for name, value in task.get_config().items() if name not in ("bert", *changed)}
+    assert {name: value for name, value in loaded.get_config().items() if name in settings} == settings
+    assert [getattr(loaded, name) for name in changed] == [*changed.values()]
+    assert loaded.bert.preprocessor.seq_length == task.bert.preprocessor.seq_length
+    x, _ = columns(kind)
+    np.testing.assert_allclose(loaded.predict(x), task.predict(x), atol=1e-6)
+
+
 def test_nobody_can_be_asked_whether_to_replace_a_file(tmp_path, monkeypatch):
     task = small_task("classifier")
     task.save(tmp_path / "task.keras")
@@ -273,6 +293,12 @@ def test_no_rows():
 
 
 @pytest.mark.usefixtures("eager")
+def test_pairs_in_a_table():
+    task, (first, second) = small_task("classifier"), (TEXTS, TEXTS[::-1])
+    table = {"text": first, "text_pair": second}
+    assert task.classify(table) == task.classify((first, second)) != task.classify({"text": first})
+
+
 def test_choices_are_columns_of_any_kind():
     import pandas
     import tensorflow as tf

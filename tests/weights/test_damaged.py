@@ -5,6 +5,7 @@ import re
 import zipfile
 
 import h5py
+import numpy as np
 import pytest
 
 import keras_bert
@@ -111,7 +112,19 @@ def test_architectures_of_a_hugging_face_folder(tmp_path, value):
 def test_a_keras_file_that_unpacks_to_far_more(tmp_path):
     with zipfile.ZipFile(tmp_path / "model.keras", "w", zipfile.ZIP_DEFLATED) as file:
         file.writestr("config.json", b" " * (65 << 20))
+        file.writestr("model.weights.h5", b"")
     with pytest.raises(ValueError, match=r"model.keras is damaged.*unpacks to 68157440 bytes"):
+        keras_bert.load(tmp_path / "model.keras")
+
+
+def test_compressed_weights_in_a_keras_file(tmp_path):
+    """Keras would unpack them."""
+    with h5py.File(tmp_path / "bomb.h5", "w") as file:
+        file.create_dataset("optimizer/vars/0", data=np.zeros(18 << 20, "f4"), compression="gzip")
+    with zipfile.ZipFile(tmp_path / "model.keras", "w") as file:
+        file.writestr("config.json", b"{}")
+        file.write(tmp_path / "bomb.h5", "model.weights.h5")
+    with pytest.raises(ValueError, match=r"model.keras is damaged.*unpacks to 75497472 bytes"):
         keras_bert.load(tmp_path / "model.keras")
 
 
