@@ -208,6 +208,14 @@ class SentenceEmbedder(Task):
                 "`loss` was passed to `fit`, but the model was compiled with another loss. Pass it to `compile`. "
                 f"Received: loss={type(loss).__name__}"
             )
+        if options.get("initial_epoch") and self.compiled and isinstance(self.loss, SentenceLoss):
+            if loss is not None and type(loss) is not type(self.loss):
+                raise ValueError(
+                    "`loss` was passed to `fit` with initial_epoch, but a training that continues cannot change it. "
+                    "Leave out `loss`, or leave out initial_epoch to begin a new training. Received: "
+                    f"loss={type(loss).__name__}"
+                )
+            loss = self.loss
         if cache_batch is not None and keras.backend.backend() != "tensorflow":
             raise ValueError(
                 "cache_batch needs the TensorFlow backend. Leave it out, or set KERAS_BACKEND=tensorflow. "

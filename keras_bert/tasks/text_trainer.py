@@ -9,7 +9,7 @@ import keras
 from keras import ops
 
 from keras_bert.checks import count_of
-from keras_bert.compat import epochs_that_end_early
+from keras_bert.compat import epochs_that_end_early, set_untracked
 from keras_bert.tasks.columns.packed_inputs import is_packed, packed_batches, steps_of
 from keras_bert.tasks.columns.tables import is_table
 from keras_bert.tasks.columns.text_columns import part_of, rows_of, split_columns
@@ -25,6 +25,7 @@ from keras_bert.tasks.rows.streamed_rows import StreamedRows
 from keras_bert.tasks.student import Student
 from keras_bert.tasks.text_predictor import refuse_options
 from keras_bert.training.measure import Measure
+from keras_bert.training.optimizer import WarmupLinearDecay
 from keras_bert.training.strategy import is_distributed
 
 logger = logging.getLogger("keras_bert")
@@ -37,6 +38,7 @@ class TextTrainer(Student):
 
     default_batch_size: int = 16  # of `fit`
     recipe: FinetuneRecipe | None = None  # what `fit` compiled the model with; None if the user compiled it
+    weighed_by: Any = None  # the class weight that the loss of this recipe has
 
     # === Compiling ===
 
@@ -75,6 +77,7 @@ class TextTrainer(Student):
             loss = self.recipe_loss(recipe.label_smoothing, class_weight, targets)
             self.compile(recipe.optimizer(steps), loss, weighted_metrics=self.default_metrics())
         self.recipe = recipe
+        set_untracked(self, "weighed_by", class_weight)
 
     # === Training and evaluation ===
 
@@ -132,6 +135,8 @@ class TextTrainer(Student):
         by_recipe = not self.compiled or (initial_epoch == 0 and (self.recipe or recipe) is not None)
         by_user = not by_recipe and self.recipe is None
         level = logging.INFO if recipe else logging.WARNING  # nobody asked for the paper's recipe
+        if not by_recipe and not by_user:
+            self._check_continued(recipe, class_weight)
         recipe = recipe or (None if by_recipe else self.recipe) or FinetuneRecipe()
         class_weight = self._chosen_class_weight(class_weight, recipe, by_user)
         epochs = count_of("epochs", epochs, recipe.epochs if by_recipe else 1)
@@ -219,6 +224,27 @@ class TextTrainer(Student):
                 f"Received: teacher={teacher.name!r}"
             )
         return lesson
+
+    def _check_continued(self, recipe: FinetuneRecipe | None, class_weight: Any) -> None:
+        """Refuse what would need another compile, where a training continues; warn if its learning rate is at 0."""
+        given = {"recipe": recipe if recipe != self.recipe else None}
+        if self.weighs_labels_in_loss and class_weight != self.weighed_by:
+            given["class_weight"] = class_weight
+        if new := [name for name, value in given.items() if value is not None]:
+            raise ValueError(
+                f"{new[0]} was passed to `fit` with initial_epoch, but a training that continues cannot change it. "
+                f"Leave out {new[0]}, or leave out initial_epoch to begin a new training. Received: "
+                f"{new[0]}={given[new[0]]!r}"
+            )
+        optimizer = _inner(self.optimizer)
+        schedule = optimizer._learning_rate
+        if isinstance(schedule, WarmupLinearDecay) and int(optimizer.iterations) >= schedule.steps:
+            logger.warning(
+                "The learning rate of the recipe has fallen to 0 after %d steps, so nothing more is learned. To begin "
+                "a new training, leave out initial_epoch. To train in parts, compile with recipe.optimizer(steps), "
+                "where `steps` is the number of batches of all parts.",
+                schedule.steps,
+            )
 
     def _chosen_class_weight(self, given: Any, recipe: FinetuneRecipe, by_user: bool) -> Any:
         """The class weight that was passed, or else that of the recipe; an error if it comes too late for the loss."""

@@ -3,6 +3,7 @@
 import functools
 import json
 import re
+import shutil
 import subprocess
 import sys
 
@@ -13,6 +14,7 @@ import pytest
 from keras_bert.progress import ProgressLog
 from keras_bert.tasks.readers import Rows
 from keras_bert.tasks.run import epoch_log
+from keras_bert.tasks.run import finetune as finetune_module
 from keras_bert.tasks.run.finetune import finetune, load_encoder
 from keras_bert.tasks.run.finished_task import FinishedTask
 from keras_bert.tasks.run.settings import FinetuneSettings
@@ -110,6 +112,28 @@ def test_several_devices_need_tensorflow(monkeypatch, tmp_path, strategy):
     with pytest.raises(ValueError, match=f"Use --strategy one.*Received: strategy='{strategy}', backend 'jax'"):
         finetune(settings, tmp_path / "out")
     assert not list(tmp_path.iterdir())
+
+
+def test_one_device_needs_no_tensorflow(monkeypatch):
+    monkeypatch.setattr(keras.backend, "backend", lambda: "torch")
+    monkeypatch.setattr(finetune_module, "strategy", lambda name: pytest.fail("needs TensorFlow"))
+    with finetune_module._scope("one"):
+        pass
+
+
+def test_settings_beside_another_file(finished, tmp_path):
+    """They are not those of a run."""
+    shutil.copy(finished[0] / "model.keras", tmp_path / "mine.keras")
+    (tmp_path / "settings.json").write_text('{"theme": "dark"}')
+    assert FinishedTask.load(tmp_path / "mine.keras").reading.text == ("text",)
+
+
+def test_an_output_that_is_a_link(bert, files, tmp_path):
+    (tmp_path / "place").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "place")
+    train(bert, "classify", *files, tmp_path / "link", "--epochs", 1)
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "place" / "model.keras").exists()
 
 
 def test_an_infinite_learning_rate():

@@ -50,6 +50,9 @@ def test_several_labels(bert, tmp_path):
     metrics = json.loads((tmp_path / "run/metrics.json").read_text())
     assert metrics["chosen_by"] == "f1_micro"
     assert metrics["valid"]["f1_micro"] > 0.9
+    train(bert, "classify", path, path, tmp_path / "calibrated", "--calibrate", "--epochs", 1)
+    found = json.loads((tmp_path / "calibrated/metrics.json").read_text())["calibration"]
+    assert np.mean([one["f1"] for one in found["labels"].values()]) == pytest.approx(found["valid"]["f1_macro"])
     path.write_text('{"text": "good film", "label": []}\n')
     with pytest.raises(ValueError, match=r"No row of .*a.jsonl has a label"):
         train(bert, "classify", path, path, tmp_path / "other")

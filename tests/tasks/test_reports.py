@@ -272,6 +272,8 @@ def test_folders(tmp_path):
     with pytest.raises(ValueError, match="'neither'"):  # nothing is left of a report that failed
         task.write_report(tmp_path / "new", TEXTS, ["positive", "neither", "positive", "positive"])
     assert [path.name for path in tmp_path.iterdir()] == ["full"]
+    with pytest.raises(ValueError, match=r"training rows have other columns.*without text, text_pair"):
+        task.write_report(tmp_path / "new", (TEXTS, TEXTS), [0, 1, 0, 1], train=TEXTS)
     (tmp_path / "empty").mkdir()
     task.write_report(tmp_path / "empty", TEXTS, [0, 1, 0, 1])
     read(tmp_path / "empty")

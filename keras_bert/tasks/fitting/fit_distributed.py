@@ -77,6 +77,8 @@ def fit(
             sums = {name: sums.get(name, 0.0) + rows * mean for name, mean in means.items()}
             logs = {name: total / (done * batch_size + rows) for name, total in sums.items()}
             all_callbacks.on_train_batch_end(done + count - 1, logs)
+            if task.stop_training:
+                break
         all_callbacks.on_epoch_end(epoch, logs)
         if task.stop_training:
             break

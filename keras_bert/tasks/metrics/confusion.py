@@ -7,6 +7,8 @@ from keras import ops
 
 
 class _Confusion(keras.metrics.Metric):
+    _direction = "up"  # by which Keras's callbacks know the best epoch
+
     def __init__(self, labels: int, name: str, dtype: Any = None) -> None:
         super().__init__(name=name, dtype=dtype)
         self.labels = labels

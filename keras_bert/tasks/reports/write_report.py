@@ -15,6 +15,7 @@ from keras_bert.tasks.metrics.by_label import one_sided
 from keras_bert.tasks.reports.findings import Findings, text_columns
 from keras_bert.tasks.reports.integrated_gradients import integrated_gradients
 from keras_bert.tasks.reports.near_duplicates import SIMILARITY, near_duplicates
+from keras_bert.wording import listed
 
 logger = logging.getLogger("keras_bert")
 
@@ -46,6 +47,11 @@ def write_report(
         duplicates = None
         if training is not None:
             of_training = text_columns(training, tuple(findings.columns))
+            if lost := [name for name in texts if name not in of_training]:
+                raise ValueError(
+                    f"The training rows have other columns of texts than the rows of the report. Pass rows of the "
+                    f"same form. Received: {listed(list(of_training))} for training, without {listed(lost)}"
+                )
             others = [of_training[name] for name in texts]
             named = places[0] or range(count), places[1] or range(len(others[0]))
             duplicates = _duplicates(findings, [*texts.values()], others, named)

@@ -13,7 +13,6 @@ from keras_bert.bert import Bert
 from keras_bert.checks import check_choice
 from keras_bert.config import BertConfig
 from keras_bert.inputs import check_length
-from keras_bert.installation import has_tensorflow
 from keras_bert.storage import check_new_folder, lock, write_json
 from keras_bert.tasks.metrics.by_label import one_sided
 from keras_bert.tasks.metrics.scores import LOWER_IS_BETTER, scores
@@ -59,7 +58,7 @@ def finetune(settings: FinetuneSettings, output: Path, *, floors: Sequence[float
             f"best_by cannot be {settings.best_by}: this is an error, so lower is better, but best_by keeps the epoch "
             f"with the highest value. Use a score such as accuracy. Received: best_by={settings.best_by!r}"
         )
-    check_new_folder(output)
+    output = check_new_folder(output)
     callbacks = [callback_of(path) for path in settings.callbacks]
     train, valid = read_files(settings)
     folder = output.with_name(output.name + ".partial")
@@ -187,7 +186,7 @@ def _run(
     metrics = best.finish(folder / MODEL) | {"rows": {"train": len(train), "valid": len(valid)}}
     if settings.calibrate:
         metrics["calibration"] = calibrated(folder / MODEL, valid, batch_size, **scored_by)
-    for sentence in one_sided(metrics.get("labels", {}), len(valid)):
+    for sentence in one_sided((metrics.get("calibration") or metrics).get("labels", {}), len(valid)):
         logger.warning("%s", sentence)
     write_json(folder / METRICS_FILE, metrics)
     write_json(folder / LABELS, list(task.labels))
@@ -198,9 +197,9 @@ def _run(
 
 def _scope(name: str) -> Any:
     """The scope of a strategy of several devices. On one device Keras's own fit runs, without static shapes."""
-    if name == "auto" and not has_tensorflow():
+    if keras.backend.backend() != "tensorflow":
         return contextlib.nullcontext()
-    found = strategy(name)  # an error without TensorFlow
+    found = strategy(name)
     return found.scope() if is_distributed(found) else contextlib.nullcontext()
 
 

@@ -51,7 +51,8 @@ class FinishedTask:
                 f"{path} holds a {type(task).__name__}, not a task. Name the folder of a run of "
                 f"`keras-bert finetune`, or the .keras file of a task. Received: {str(source)!r}"
             )
-        settings = FinetuneSettings.from_json(record) if record.is_file() else None
+        of_run = record.is_file() and path == folder / MODEL  # another file may have other settings beside it
+        settings = FinetuneSettings.from_json(record) if of_run else None
         learned = settings.reading if settings else task.default_reading
         named = ("text", "choices", "number", "category")
         columns = (*(column for name in named for column in reading.get(name, ())), reading.get("label"))

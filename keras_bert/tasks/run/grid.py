@@ -75,7 +75,7 @@ def finetune_grid(
     prune: end a run after an epoch in which its best score is below the median of the earlier runs with as many epochs,
         if there are four of them (the median stopping rule of Golovin et al. 2017).
     """
-    check_new_folder(output)
+    output = check_new_folder(output)
     folder = output.with_name(output.name + ".partial")
     best, runs = folder, list[dict[str, Any]]()
     for trial in each_run(settings, folder, grid, prune=prune):
@@ -110,11 +110,11 @@ def each_run(settings: FinetuneSettings, folder: Path, grid: Grid, *, prune: boo
     combinations = [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
     chosen = [dataclasses.replace(settings, **values) for values in combinations]  # an error before the first run
     failed: list[Path] = []
-    histories: dict[int, list[list[float]]] = {}  # the best score so far in each epoch, by number of epochs
+    histories: dict[Any, list[list[float]]] = {}  # the best score so far in each epoch, by what is as long an epoch
     for number, (values, one) in enumerate(zip(combinations, chosen, strict=True), 1):
         run = folder / "-".join(f"{name}={_word(value)}" for name, value in values.items())
         logger.info("Run %d of %d: %s", number, len(combinations), run.name)
-        earlier = histories.setdefault(one.epochs, [])
+        earlier = histories.setdefault((one.epochs, one.steps and one.rows_per_batch), [])
         floors = _medians(earlier) if prune else []
         try:
             metrics = _run(one, run, floors)

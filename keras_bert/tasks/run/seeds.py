@@ -32,7 +32,7 @@ def finetune_seeds(settings: FinetuneSettings, output: Path, count: int, *, aver
         and the seeds decide only the order of the rows. The average is kept even if the best run scores higher; the
         log has both scores.
     """
-    check_new_folder(output)
+    output = check_new_folder(output)
     if count < 2:
         raise ValueError(f"The number of seeds must be at least 2. Use a larger number. Received: seeds={count}")
     if average:
