@@ -23,6 +23,12 @@ def set_untracked(model: Any, name: str, value: Any) -> None:
     object.__setattr__(model, name, value)
 
 
+def highest_is_best(metric: type) -> type:
+    """A class of metrics of which callbacks such as EarlyStopping look for the highest value."""
+    metric._direction = "up"  # type: ignore[attr-defined]
+    return metric
+
+
 def compiled_metrics(model: keras.Model) -> Iterator[Any]:
     """The metrics that `compile` was given. Publicly, Keras lists a model's metrics only once they have been built."""
     compiled = model._compile_metrics  # None if there are none

@@ -18,7 +18,7 @@ from keras_bert.tasks.task import Task
 
 ENGINES = ("auto", "tensorflow", "onnxruntime")
 DTYPES = ("float32", "bfloat16", "int8")
-_OF_KERAS = ("predict", "evaluate", "predict_on_batch", "test_on_batch")  # with packed inputs
+_OF_KERAS = ("predict", "evaluate", "predict_on_batch", "test_on_batch")  # which compute packed inputs
 _TRAINS = ("fit", "compile", "train_on_batch", "quantize", "enable_lora", "load_weights", "set_weights")
 
 
@@ -88,10 +88,11 @@ class Inference:
 
         def ask(*args: Any, **options: Any) -> Any:
             x = args[0] if args else options.get("x")
-            if self.engine == "onnxruntime" and method.__name__ in _OF_KERAS and is_packed(x):
+            if self.engine == "onnxruntime" and self.dtype == "int8" and method.__name__ in _OF_KERAS and is_packed(x):
                 raise TypeError(
-                    f"With ONNX Runtime, `{method.__name__}` takes only texts. Call the Inference itself with packed "
-                    f"inputs, as in fast(inputs). Received: {type(x).__name__}"
+                    f"`{method.__name__}` was called with packed inputs, which Keras would compute in float32. For "
+                    "int8, call the Inference itself with a dict of them, or pass texts. For float32, call "
+                    f"`{method.__name__}` of the model. Received: {type(x).__name__}"
                 )
             with self.running():
                 found = method(*args, **options)

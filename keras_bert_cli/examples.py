@@ -117,7 +117,9 @@ def examples(
         defaults = find_recipe(recipe).examples or {}
         values |= {name: value for name, value in defaults.items() if not options.is_given(context, name)}
     if not values["nsp"]:
-        options.refuse(context, ("short_seq_prob",), "is for pairs, and --no-nsp writes none. Leave out one of both.")
+        options.refuse(
+            context, ("short_seq_prob",), "is for pairs, and these examples have none. Leave it out, or add --nsp."
+        )
     settings = options.fields_of(ExampleSettings, values) | options.text_rules(values)
     settings |= {"masking": Masking(**options.fields_of(Masking, values))}
     written = write_examples(corpus, output, vocabulary=vocab, workers=workers, beam=beam, **settings)

@@ -109,16 +109,19 @@ def _cannot_listen(error: OSError, host: str, port: int) -> OSError:
 @contextmanager
 def unwound_by_sigterm() -> Iterator[None]:
     """SIGTERM ends the program through the end of every `with`, so that folders and processes are removed."""
-
-    def stop(*_: Any) -> None:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second one does not interrupt the removal
-        sys.exit(128 + signal.SIGTERM)
-
-    before = signal.signal(signal.SIGTERM, stop)
+    before = signal.getsignal(signal.SIGTERM)
+    if before is not _stop:  # otherwise a `with` around this one does the same
+        signal.signal(signal.SIGTERM, _stop)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        if before is not _stop:
+            signal.signal(signal.SIGTERM, before)
+
+
+def _stop(*_: Any) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second one does not interrupt the removal
+    sys.exit(128 + signal.SIGTERM)
 
 
 def run_server(

@@ -96,19 +96,21 @@ def test_packed_inputs():
 
 
 def test_packed_inputs_for_keras():
-    """Keras would compute them itself."""
+    """Keras computes them itself, in float32."""
     task = small_task("classifier")
     inputs = {name: np.asarray(x) for name, x in task.bert.preprocessor(TEXTS).items()}
-    fast = keras_bert.inference(task, engine="onnxruntime")
+    fast = keras_bert.inference(task, engine="onnxruntime", dtype="int8")
     for call in (
         lambda: fast.predict(inputs),
         lambda: fast.predict(x=inputs),
         lambda: fast.evaluate(inputs, [0, 1, 1, 0]),
         lambda: fast.predict_on_batch(inputs),
-        lambda: keras_bert.inference(task.bert, engine="onnxruntime").predict(inputs),
+        lambda: keras_bert.inference(task.bert, engine="onnxruntime", dtype="int8").predict(inputs),
     ):
-        with pytest.raises(TypeError, match=r"Call the Inference itself.*Received: dict"):
+        with pytest.raises(TypeError, match=r"call the Inference itself.*Received: dict"):
             call()
+    float32 = keras_bert.inference(task, engine="onnxruntime").predict(inputs, verbose=0)
+    np.testing.assert_allclose(float32, task.predict(inputs, verbose=0), atol=1e-6)
     int8 = keras_bert.inference(task, engine="tensorflow", dtype="int8")
     np.testing.assert_allclose(int8.predict(inputs, verbose=0), array(int8(inputs)), atol=1e-6)
 

@@ -147,9 +147,12 @@ def test_a_folder_behind_a_link(tmp_path, monkeypatch):
 
 
 def test_a_mount_point_cannot_be_replaced(tmp_path, monkeypatch):
-    monkeypatch.setattr(os.path, "ismount", lambda path: path == tmp_path)
-    with pytest.raises(FileExistsError, match=r"cannot be a mount point.*Received: "):
-        storage.check_new_folder(tmp_path)
+    monkeypatch.setattr(os.path, "ismount", lambda path: path == tmp_path / "disk")
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "link").symlink_to("disk")
+    for name in ("disk", "link"):
+        with pytest.raises(FileExistsError, match=rf"cannot be a mount point.*Received: .*{name}"):
+            storage.check_new_folder(tmp_path / name)
     assert storage.check_new_folder(tmp_path / "new") == tmp_path / "new"
 
 

@@ -54,11 +54,12 @@ def check_new_folder(path: str | os.PathLike) -> Path:
         raise FileExistsError(
             f"The output must be a new or empty folder. Choose another path, or empty the folder. Received: {path}"
         )
-    if os.path.ismount(path):
+    real = Path(os.path.realpath(path))  # a link to an empty folder stays a link
+    if os.path.ismount(real):
         raise FileExistsError(
             f"The output cannot be a mount point, which nothing can replace. Name a folder in it. Received: {path}"
         )
-    return Path(os.path.realpath(path))  # a link to an empty folder stays a link
+    return real
 
 
 def only_file(folder: Path, pattern: str) -> Path | None:

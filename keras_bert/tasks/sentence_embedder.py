@@ -24,6 +24,7 @@ from keras_bert.tasks.rows.labelled_rows import LabelledRows, packer_of
 from keras_bert.tasks.rows.sentence_rows import SentenceRows, form_of, make_targets
 from keras_bert.tasks.signature import Logits, Signature
 from keras_bert.tasks.task import Task
+from keras_bert.tasks.text_trainer import loss_settings
 from keras_bert.text.tokenized_rows import pieces
 from keras_bert.vectors import Pooling, features
 
@@ -209,7 +210,7 @@ class SentenceEmbedder(Task):
                 f"Received: loss={type(loss).__name__}"
             )
         if options.get("initial_epoch") and self.compiled and isinstance(self.loss, SentenceLoss):
-            if loss is not None and type(loss) is not type(self.loss):
+            if loss is not None and loss_settings(loss) != loss_settings(self.loss):
                 raise ValueError(
                     "`loss` was passed to `fit` with initial_epoch, but a training that continues cannot change it. "
                     "Leave out `loss`, or leave out initial_epoch to begin a new training. Received: "

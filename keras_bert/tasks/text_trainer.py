@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import json
 import logging
 from typing import Any
 
@@ -9,7 +10,7 @@ import keras
 from keras import ops
 
 from keras_bert.checks import count_of
-from keras_bert.compat import epochs_that_end_early, set_untracked
+from keras_bert.compat import epochs_that_end_early
 from keras_bert.tasks.columns.packed_inputs import is_packed, packed_batches, steps_of
 from keras_bert.tasks.columns.tables import is_table
 from keras_bert.tasks.columns.text_columns import part_of, rows_of, split_columns
@@ -25,7 +26,6 @@ from keras_bert.tasks.rows.streamed_rows import StreamedRows
 from keras_bert.tasks.student import Student
 from keras_bert.tasks.text_predictor import refuse_options
 from keras_bert.training.measure import Measure
-from keras_bert.training.optimizer import WarmupLinearDecay
 from keras_bert.training.strategy import is_distributed
 
 logger = logging.getLogger("keras_bert")
@@ -38,7 +38,6 @@ class TextTrainer(Student):
 
     default_batch_size: int = 16  # of `fit`
     recipe: FinetuneRecipe | None = None  # what `fit` compiled the model with; None if the user compiled it
-    weighed_by: Any = None  # the class weight that the loss of this recipe has
 
     # === Compiling ===
 
@@ -77,7 +76,6 @@ class TextTrainer(Student):
             loss = self.recipe_loss(recipe.label_smoothing, class_weight, targets)
             self.compile(recipe.optimizer(steps), loss, weighted_metrics=self.default_metrics())
         self.recipe = recipe
-        set_untracked(self, "weighed_by", class_weight)
 
     # === Training and evaluation ===
 
@@ -135,9 +133,11 @@ class TextTrainer(Student):
         by_recipe = not self.compiled or (initial_epoch == 0 and (self.recipe or recipe) is not None)
         by_user = not by_recipe and self.recipe is None
         level = logging.INFO if recipe else logging.WARNING  # nobody asked for the paper's recipe
-        if not by_recipe and not by_user:
-            self._check_continued(recipe, class_weight)
+        continues = not by_recipe and not by_user
+        if continues:
+            self._check_continued(recipe)
         recipe = recipe or (None if by_recipe else self.recipe) or FinetuneRecipe()
+        given_weight = class_weight
         class_weight = self._chosen_class_weight(class_weight, recipe, by_user)
         epochs = count_of("epochs", epochs, recipe.epochs if by_recipe else 1)
         own_size = recipe.batch_size or (KERAS_BATCH_SIZE if by_user else self.default_batch_size)
@@ -152,6 +152,8 @@ class TextTrainer(Student):
         if packed:
             y = self.target_ids(y)
             options |= {"class_weight": self.class_weight_ids(class_weight, y), "sample_weight": sample_weight}
+            if continues:
+                self._check_same_loss(given_weight, y)
             if by_recipe:
                 per_epoch = steps or steps_of(x, batch_size, validation_split)
                 self._compile_by(recipe, epochs * per_epoch, level, class_weight, y)
@@ -169,6 +171,8 @@ class TextTrainer(Student):
                 columns, validation_data = split_columns(columns, validation_split)
             examples = self.labelled_examples(columns, class_weight)
         self.check_learnable(examples)
+        if continues:
+            self._check_same_loss(given_weight, examples.targets)
         per_epoch = steps or -(-len(examples) // batch_size)
         if not 0 <= initial_step < per_epoch:
             raise ValueError(
@@ -225,26 +229,23 @@ class TextTrainer(Student):
             )
         return lesson
 
-    def _check_continued(self, recipe: FinetuneRecipe | None, class_weight: Any) -> None:
-        """Refuse what would need another compile, where a training continues; warn if its learning rate is at 0."""
-        given = {"recipe": recipe if recipe != self.recipe else None}
-        if self.weighs_labels_in_loss and class_weight != self.weighed_by:
-            given["class_weight"] = class_weight
-        if new := [name for name, value in given.items() if value is not None]:
-            raise ValueError(
-                f"{new[0]} was passed to `fit` with initial_epoch, but a training that continues cannot change it. "
-                f"Leave out {new[0]}, or leave out initial_epoch to begin a new training. Received: "
-                f"{new[0]}={given[new[0]]!r}"
-            )
-        optimizer = _inner(self.optimizer)
-        schedule = optimizer._learning_rate
-        if isinstance(schedule, WarmupLinearDecay) and int(optimizer.iterations) >= schedule.steps:
+    def _check_continued(self, recipe: FinetuneRecipe | None) -> None:
+        """Refuse another recipe where a training continues; warn if its learning rate has come to 0."""
+        if recipe is not None and _as_json(recipe) != _as_json(self.recipe):
+            raise _cannot_change("recipe", recipe)
+        if not float(ops.convert_to_numpy(self.optimizer.learning_rate)):
             logger.warning(
-                "The learning rate of the recipe has fallen to 0 after %d steps, so nothing more is learned. To begin "
-                "a new training, leave out initial_epoch. To train in parts, compile with recipe.optimizer(steps), "
-                "where `steps` is the number of batches of all parts.",
-                schedule.steps,
+                "The learning rate of the recipe has come to 0, so nothing more is learned. To begin a new training, "
+                "leave out initial_epoch. To train in parts, compile with recipe.optimizer(steps), where `steps` is "
+                "the number of batches of all parts."
             )
+
+    def _check_same_loss(self, class_weight: Any, targets: Any) -> None:
+        """Refuse weights of labels that the loss of a training that continues does not have."""
+        if class_weight is not None and self.weighs_labels_in_loss and self.recipe is not None:
+            loss = self.recipe_loss(self.recipe.label_smoothing, class_weight, targets)
+            if loss_settings(loss) != loss_settings(self.loss):
+                raise _cannot_change("class_weight", class_weight)
 
     def _chosen_class_weight(self, given: Any, recipe: FinetuneRecipe, by_user: bool) -> Any:
         """The class weight that was passed, or else that of the recipe; an error if it comes too late for the loss."""
@@ -396,3 +397,20 @@ def _weighted(values: Any, weight: Any) -> Measure:
     if len(values.shape) > len(weight.shape):  # a value for each label of a text: their mean
         values = ops.mean(values, axis=-1)
     return Measure(ops.sum(values * weight), ops.sum(weight))
+
+
+def loss_settings(loss: Any) -> tuple[type, dict[str, Any]]:
+    """What two losses have in common that compute the same; Keras numbers their names."""
+    return type(loss), {name: value for name, value in loss.get_config().items() if name != "name"}
+
+
+def _as_json(recipe: FinetuneRecipe | None) -> str:
+    """As it is saved, which makes texts of the keys of a class weight."""
+    return json.dumps(recipe and dataclasses.asdict(recipe), default=str)
+
+
+def _cannot_change(name: str, value: Any) -> ValueError:
+    return ValueError(
+        f"{name} was passed to `fit` with initial_epoch, but a training that continues cannot change it. Leave out "
+        f"{name}, or leave out initial_epoch to begin a new training. Received: {name}={value!r}"
+    )

@@ -65,7 +65,7 @@ def train(
         the n equal parts of each global batch. A pure function, so that a resumed run gets the same batches.
     batch_size: of the global batch. The replicas share it, and each splits its rows into `accumulate` parts.
     total_steps: the last step of the run, if this is only a phase of it. longer_by: how many more steps the later
-        phases are worth, since their batches are larger, for the time left in the log.
+        phases are worth, since their batches or rows are larger, for the time left in the log.
     steps_per_loop: how many steps run in one graph, without a log line, checkpoint or signal in between.
     keep: how many of the latest checkpoints are kept. keep_every_hours: of the older ones, one in so many hours is.
     validation: like `batches`, but with an end.

@@ -7,6 +7,7 @@ from keras_bert.bert import Bert
 from keras_bert.layers.int8_dense import refuse_int8
 from keras_bert.model import with_dtype
 from keras_bert.named_weights import by_layer, named_weights
+from keras_bert.saving import restore_layers
 from keras_bert.weights import keras_file, our_export, zoo
 from keras_bert.weights.checkpoint import Checkpoint
 from keras_bert.weights.load import build, check_dtype, read_source
@@ -56,6 +57,11 @@ def _check_shape(source: str, name: str, stored: tuple, ours: tuple) -> None:
             f"The head 'regressor' of {source} has several outputs. A TextRegressor has one. Train a new head: "
             f"keras_bert.TextRegressor(keras_bert.load(source)). Received: {name} of shape {stored}"
         )
+    if stored[-1] == ours[-1]:
+        raise ValueError(
+            f"The layer {head!r} of {source} has other inputs than the new task. Leave out the setting that changes "
+            f"them. Received: {name} of shape {stored} in the file, {ours} in the task"
+        )
     raise ValueError(
         f"The head {head!r} of {source} has {stored[-1]} outputs, but the new task has {ours[-1]}. Pass {stored[-1]} "
         "`labels` to `load`, or leave `labels` out. To train a new head, build the task on keras_bert.load(source). "
@@ -96,9 +102,14 @@ def load_saved(
 
 def _with_settings(task: Any, settings: dict[str, Any], source: str) -> Any:
     """The task with other settings. A layer that it does not have with its own keeps the initial weights."""
+    saved = task.get_config()
+    settings = {name: value for name, value in settings.items() if name not in saved or not _is(value, saved[name])}
+    if not settings:
+        return task
     refuse_int8(task.layers)
-    changed = type(task).from_config({**task.get_config(), **settings})
-    stored = by_layer(task)
+    changed = type(task).from_config({**saved, **settings, "changed_layers": {}})
+    stored, layers = by_layer(task), {layer.name for layer in changed.layers}
+    restore_layers(changed, {name: change for name, change in saved["changed_layers"].items() if name in layers})
     for layer, variables in by_layer(changed).items():
         for name, variable in variables.items():
             if layer in stored:
@@ -106,6 +117,11 @@ def _with_settings(task: Any, settings: dict[str, Any], source: str) -> Any:
                 _check_shape(source, f"{layer}/{name}", tuple(value.shape), tuple(variable.shape))
                 variable.assign(value)
     return changed
+
+
+def _is(value: Any, saved: Any) -> bool:
+    """Whether a setting has the value that was saved; tuples are saved as lists."""
+    return value == saved if not isinstance(value, tuple) else list(value) == saved
 
 
 def _listed(checkpoint: Checkpoint) -> str:

@@ -1,5 +1,6 @@
 """.keras files of a `Bert`, a task or a `Pretrainer`."""
 
+import io
 import json
 import math
 import re
@@ -63,8 +64,8 @@ def _check_size(archive: zipfile.ZipFile, most: int) -> None:
     if WEIGHTS not in archive.namelist():
         raise zipfile.BadZipFile(f"Expected a {WEIGHTS} in it")
     if size <= most:
-        with archive.open(WEIGHTS) as weights:  # whose arrays may be compressed too
-            size = max(size, unpacked_size(weights))
+        # Its arrays may be compressed too. HDF5 jumps about in it, which a file in a zip would read from its beginning.
+        size = max(size, unpacked_size(io.BytesIO(archive.read(WEIGHTS))))
     if size > most:
         raise zipfile.BadZipFile(f"a zip that unpacks to {size} bytes, where {most} is the limit")
     for config in _bert_configs(json.loads(archive.read("config.json"))):

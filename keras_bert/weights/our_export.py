@@ -40,8 +40,10 @@ _PARTS = ("encoder", "text")  # of an export; either holds the weights
 def find(path: Path) -> Path | None:
     """The SavedModel at a path: the path itself, the newest version in it, or the newest of its encoder or text."""
     versions = (version for folder in (path, *(path / part for part in _PARTS)) for version in _versions(folder))
-    newest_first = sorted(versions, key=lambda folder: -int(folder.name))  # a version's encoder before its text
-    for folder in (path, *newest_first):
+    by_number: dict[int, list[Path]] = {}
+    for version in versions:
+        by_number.setdefault(int(version.name), []).append(version)
+    for folder in (path, *by_number.get(max(by_number, default=0), ())):  # of a version, the encoder before the text
         if (folder / "saved_model.pb").is_file() and (folder / EXTRA / CONFIG).is_file():
             return folder
     return None

@@ -181,4 +181,4 @@ def test_the_newest_version_of_any_part_is_loaded(tmp_path):
                 (tmp_path / part / version / "assets.extra" / "bert_config.json").touch()
     assert our_export.find(tmp_path) == tmp_path / "text" / "2"
     (tmp_path / "text" / "2" / "saved_model.pb").unlink()
-    assert our_export.find(tmp_path) == tmp_path / "encoder" / "1"
+    assert our_export.find(tmp_path) is None

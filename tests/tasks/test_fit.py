@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from keras_bert import kernels
 from keras_bert.tasks.finetune_recipe import FinetuneRecipe
+from keras_bert.tasks.losses import MultipleNegativesRanking
 from keras_bert.tasks.rows.labelled_rows import LabelledRows
 from tests.tasks.small import TEXTS, small_task
 
@@ -195,24 +196,33 @@ def test_the_recipe_is_kept_in_the_file_and_ends_with_a_compile_of_the_user(tmp_
 
 
 @pytest.mark.usefixtures("eager")
-def test_what_a_continued_training_cannot_change(caplog):
+def test_what_a_continued_training_cannot_change(tmp_path, caplog):
     """Its loss and its optimizer are those that it began with."""
     task, on = small_task("several"), {"initial_epoch": 1, "epochs": 2, "verbose": 0}
     y = [["film"], ["bad"], [], ["good"]]
-    task.fit(TEXTS, y, epochs=1, class_weight={"bad": 2.0}, verbose=0)
+    task.fit(TEXTS, y, epochs=1, class_weight={"bad": 2.0}, recipe=FinetuneRecipe(class_weight={0: 3.0}), verbose=0)
+    task.save(tmp_path / "task.keras")
     for options in ({"recipe": FinetuneRecipe(learning_rate=1.0)}, {"class_weight": {"bad": 100.0}}):
         (name,) = options
         with pytest.raises(ValueError, match=f"{name} was passed to `fit` with initial_epoch.*Received: {name}="):
             task.fit(TEXTS, y, **on, **options)
-    assert "has fallen to 0" not in caplog.text
-    before = [weight.numpy() for weight in task.trainable_weights]
-    task.fit(TEXTS, y, **on, class_weight={"bad": 2.0}, recipe=task.recipe)
-    assert "The learning rate of the recipe has fallen to 0 after 1 steps" in caplog.text
-    assert all(np.array_equal(one, weight) for one, weight in zip(before, task.trainable_weights, strict=True))
+    for same in (task, keras.models.load_model(tmp_path / "task.keras")):
+        caplog.clear()
+        before = [np.array(weight) for weight in same.trainable_weights]
+        same.fit(TEXTS, y, **on, class_weight={"bad": 2.0}, recipe=FinetuneRecipe(class_weight={0: 3.0}))
+        assert "The learning rate of the recipe has come to 0" in caplog.text
+        assert all(np.array_equal(one, weight) for one, weight in zip(before, same.trainable_weights, strict=True))
 
-    task = small_task("embedder")
-    task.fit((TEXTS, TEXTS[::-1]), epochs=1, verbose=0)
-    with pytest.raises(ValueError, match=r"`loss` was passed to `fit` with initial_epoch"):
-        task.fit((TEXTS, TEXTS[::-1]), [0.0, 1.0, 0.0, 1.0], loss="cosent", **on)
+
+@pytest.mark.usefixtures("eager")
+def test_the_loss_of_a_continued_training():
+    task, on = small_task("embedder"), {"initial_epoch": 1, "epochs": 2, "verbose": 0}
+    pairs = TEXTS, TEXTS[::-1]
+    task.fit(pairs, epochs=1, loss=MultipleNegativesRanking(temperature=0.1), verbose=0)
+    for loss in ("cosent", MultipleNegativesRanking(temperature=0.2)):
+        with pytest.raises(ValueError, match=r"`loss` was passed to `fit` with initial_epoch"):
+            task.fit(pairs, loss=loss, **on)
     with pytest.raises(ValueError, match="learns from pairs, but scores were passed"):
-        task.fit((TEXTS, TEXTS[::-1]), [0.0, 1.0, 0.0, 1.0], **on)
+        task.fit(pairs, [0.0, 1.0, 0.0, 1.0], **on)
+    task.fit(pairs, loss=MultipleNegativesRanking(temperature=0.1), **on)
+    assert task.loss.get_config()["temperature"] == pytest.approx(0.1)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from keras_bert.inputs import INPUTS
+from keras_bert.tasks.columns.other_columns import OtherColumns
 from keras_bert.tasks.finetune_recipe import FinetuneRecipe
 from keras_bert.tasks.metrics.scores import scores
 from keras_bert.tasks.multiple_choice import MultipleChoice
@@ -76,6 +77,22 @@ def test_what_a_saved_head_and_a_file_cannot_be(tmp_path):
     )
     with pytest.raises(ValueError, match=sizes):
         TextClassifier.load(tmp_path / "task.keras", labels=("a", "b", "c"))
+
+
+def test_a_frozen_task_is_loaded_with_other_settings(tmp_path):
+    """Also if a layer that is frozen is not there any more, and a setting that stays changes nothing."""
+    task = small_task("windows")
+    task.trainable = False
+    task.compile("sgd", task.default_loss())
+    task.save(tmp_path / "task.keras")
+    assert type(task).load(tmp_path / "task.keras", labels=("negative", "positive")).compiled
+    loaded = type(task).load(tmp_path / "task.keras", long="truncate")
+    assert not loaded.trainable_weights
+    columns_of = OtherColumns(numbers={"price": (0.0, 1.0)})
+    small_task("classifier", other_columns=columns_of).save(tmp_path / "other.keras")
+    more = OtherColumns(numbers={"price": (0.0, 1.0), "weight": (0.0, 1.0)})
+    with pytest.raises(ValueError, match=r"The layer '.*' of .*other.keras has other inputs than the new task"):
+        type(task).load(tmp_path / "other.keras", other_columns=more)
 
 
 @pytest.mark.parametrize(
@@ -299,6 +316,7 @@ def test_pairs_in_a_table():
     assert task.classify(table) == task.classify((first, second)) != task.classify({"text": first})
 
 
+@pytest.mark.usefixtures("eager")
 def test_choices_are_columns_of_any_kind():
     import pandas
     import tensorflow as tf

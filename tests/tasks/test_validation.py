@@ -194,17 +194,6 @@ def test_rows_that_are_wrong_are_refused_before_training():
 
 
 @pytest.mark.usefixtures("eager")
-@pytest.mark.filterwarnings("ignore:Early stopping conditioned on metric")
-def test_a_score_that_an_epoch_does_not_have():
-    """Keras asks for the mode of its callback then too."""
-    task, labels = small_task("classifier"), [0, 1, 0, 1]
-    stopping = keras.callbacks.EarlyStopping("val_matthews", patience=9)
-    options = {"epochs": 2, "validation_data": (TEXTS, labels), "validation_freq": 2, "verbose": 0}
-    assert len(task.fit(TEXTS, labels, callbacks=[stopping], **options).history["val_matthews"]) == 1
-    assert stopping.mode == "max"
-
-
-@pytest.mark.usefixtures("eager")
 def test_a_compiled_metric_whose_best_is_the_highest():
     task, labels = small_task("classifier"), [0, 1, 0, 1]
     task.compile("sgd", task.default_loss(), weighted_metrics=[F1(2)])

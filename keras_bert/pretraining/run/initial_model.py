@@ -55,14 +55,14 @@ def read_resized(source: Any, examples: ExampleReader) -> Checkpoint:
                 f"examples' {len(vocabulary)} pieces. Put its vocab.txt beside the weights. Received: {source}"
             )
         return checkpoint
+    if examples.rules not in (None, checkpoint.rules):
+        logger.warning(
+            "The examples were written with other text rules than those of %s. The new model has the rules of the "
+            "examples. To keep the others, write the examples again with the options for them, such as --cased. "
+            "Received: %s in the examples, %s in the model",
+            source, examples.rules, checkpoint.rules,
+        )  # fmt: skip
     if checkpoint.vocabulary.tokens == vocabulary.tokens:
-        if examples.rules not in (None, checkpoint.rules):
-            logger.warning(
-                "The examples were written with other text rules than those of %s. The new model has the rules of the "
-                "examples. To keep the others, write the examples again with the options for them, such as --cased. "
-                "Received: %s in the examples, %s in the model",
-                source, examples.rules, checkpoint.rules,
-            )  # fmt: skip
         return checkpoint
     bert = build(checkpoint).resize(vocabulary=vocabulary)
     heads = dict(checkpoint.heads)

@@ -43,7 +43,6 @@ class ScoreModes(keras.callbacks.Callback):
         for callback in self.callbacks:
             monitor = getattr(callback, "monitor", "")
             name = monitor.removeprefix("val_")
-            # In an epoch without validation there is no score yet, but Keras asks for the mode.
-            is_score = (monitor in (logs or {}) or monitor.startswith("val_")) and name not in metrics
+            is_score = monitor in (logs or {}) and name not in metrics
             if is_score and getattr(callback, "mode", None) == "auto":
                 callback.mode = "min" if name in LOWER_IS_BETTER else "max"

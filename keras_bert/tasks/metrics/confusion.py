@@ -5,10 +5,11 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_bert.compat import highest_is_best
 
+
+@highest_is_best
 class _Confusion(keras.metrics.Metric):
-    _direction = "up"  # by which Keras's callbacks know the best epoch
-
     def __init__(self, labels: int, name: str, dtype: Any = None) -> None:
         super().__init__(name=name, dtype=dtype)
         self.labels = labels
