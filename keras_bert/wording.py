@@ -27,3 +27,12 @@ def first_line(error: BaseException) -> str:
     ('no room', 'KeyboardInterrupt')
     """
     return next(iter(str(error).splitlines()), type(error).__name__)
+
+
+def one_line(text: str) -> str:
+    r"""A text with its line breaks as they are written in Python, for a line of a table.
+
+    >>> one_line("a\nb")
+    'a\\nb'
+    """
+    return text.replace("\n", "\\n").replace("\r", "\\r")

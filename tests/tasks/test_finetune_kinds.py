@@ -110,7 +110,7 @@ def test_choose(bert, tmp_path):
     train(bert, "choose", path, path, tmp_path / "run", *options)
     answers = run("predict", tmp_path / "run", input="the film\tbad\tgood\n").stdout
     assert json.loads(answers)["text"] == "good"
-    with pytest.raises(ValueError, match=r"Line 1 has 2 texts instead of 3.*tabs"):
+    with pytest.raises(ValueError, match=r"Line 1 has 2 columns instead of 3.*tabs"):
         run("predict", tmp_path / "run", input="the film\tbad\n")
 
 

@@ -124,6 +124,7 @@ BAD_TABLES = {
         '{"text": "x", "label": 1.0}\n',
         "column 'label' has a label that is neither a name nor a whole number.*Received: 1.0",
     ),
+    "a label that is NaN": ("a.jsonl", '{"text": "x", "label": NaN}\n', "column 'label' has no label.*Received: nan"),
     "an open quote": (
         "a.csv",
         'text,label\nx,y\n"z,y\nx,y\n',

@@ -175,8 +175,8 @@ def _ids(name: str, known: Sequence[str], start: int, values: Any) -> np.ndarray
     found = np.array([ids.get(category, start) for category in names], "int32")
     if len(unknown := np.flatnonzero(found == start)):
         logger.warning(
-            "%d of %d rows have an unknown category in column %r, the first at row %d: %r. The model does not "
-            "distinguish unknown categories.",
+            "%d of %d rows have an unknown category in column %r, the first at row %d, counted from 0: %r. "
+            "The model does not distinguish unknown categories.",
             len(unknown), len(names), name, unknown[0], names[unknown[0]],
         )  # fmt: skip
     return found

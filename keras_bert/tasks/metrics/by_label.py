@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from keras_bert.wording import listed
+from keras_bert.wording import listed, one_line
 
 ByLabel = Mapping[str, Mapping[str, float]]
 
@@ -56,7 +56,7 @@ def table_lines(details: Mapping[str, Any]) -> list[str]:
     lines = ["precision  recall      f1  support  label"]
     for label, found in details["labels"].items():
         numbers = "{precision:9.4f}  {recall:6.4f}  {f1:6.4f}  {support:7d}".format(**found)
-        lines.append(f"{numbers}  {label}")
+        lines.append(f"{numbers}  {one_line(label)}")
     if "positive" in details:
         lines.append(f"The score f1 is that of the label {details['positive']!r}; --positive chooses another label.")
     return lines

@@ -172,12 +172,12 @@ def _labels(value: Any, place: str, separator: str | None, lists: bool) -> Any:
 
 
 def _label(value: Any, place: str) -> str:
-    if value is None or not str(value).strip():
+    if value is None or not str(value).strip() or value != value:  # NaN
         raise ValueError(f"{place} has no label. Fill it in, or {DROP}. Received: {value!r}")
     if not isinstance(value, str | int) or DECIMAL.fullmatch(str(value)):
         raise ValueError(
-            f"{place} has a label that is neither a name nor a whole number. For scores, train a TextRegressor "
-            f"(keras-bert finetune regress). Received: {value!r}"
+            f"{place} has a label that is neither a name nor a whole number. Write 1 in place of 1.0, for example. For "
+            f"scores, train a TextRegressor (keras-bert finetune regress). Received: {value!r}"
         )
     return str(value).strip()
 
@@ -185,7 +185,7 @@ def _label(value: Any, place: str) -> str:
 def number_of(value: Any, place: str, scale: float = 1.0) -> float:
     """The number in a cell, divided by `scale`."""
     try:
-        number = float(value) / scale
+        number = math.nan if "_" in str(value) else float(value) / scale  # Python reads 1_000 as a number
     except (TypeError, ValueError, OverflowError):  # the last: a whole number of 400 digits
         number = math.nan
     if not abs(number) <= LARGEST:  # nor NaN

@@ -140,7 +140,7 @@ def tab_columns(lines: Sequence[tuple[int, str]], width: int) -> list[list[str]]
     for (number, _), row in zip(lines, rows, strict=True):
         if len(row) != width:
             raise ValueError(
-                f"Line {number} has {len(row)} texts instead of {width}. Separate the {width} texts of a line by "
-                f"tabs. Received: {row!r} in line {number}"
+                f"Line {number} has {len(row)} columns instead of {width}. Separate the {width} columns by tabs. "
+                f"Received: {row!r} in line {number}"
             )
     return [list(column) for column in zip(*rows, strict=True)]

@@ -186,6 +186,12 @@ def _run(
     metrics = best.finish(folder / MODEL) | {"rows": {"train": len(train), "valid": len(valid)}}
     if settings.calibrate:
         metrics["calibration"] = calibrated(folder / MODEL, valid, batch_size, **scored_by)
+        errors = [one["valid"].get("calibration_error", 0.0) for one in (metrics, metrics["calibration"])]
+        if errors[1] > errors[0]:
+            logger.warning(
+                "The calibration error of the validation rows rose from %.4f to %.4f. The temperature is chosen by the "
+                "loss, which has become lower. Train without --calibrate, or with more rows or epochs.", *errors
+            )  # fmt: skip
     for sentence in one_sided((metrics.get("calibration") or metrics).get("labels", {}), len(valid)):
         logger.warning("%s", sentence)
     write_json(folder / METRICS_FILE, metrics)

@@ -11,6 +11,7 @@ from keras_bert.tasks.finetune_recipe import OPTIONS
 from keras_bert.tasks.readers import Reading
 from keras_bert.tasks.run.settings import FinetuneSettings
 from keras_bert.version import __version__
+from keras_bert.wording import one_line
 
 NAMES = {  # of settings whose field has another name
     "seq_length": "sequence length",
@@ -207,4 +208,6 @@ def _runs(metrics: dict[str, Any]) -> str:
 
 def _table(head: tuple[str, ...], rows: list[tuple[Any, ...]]) -> str:
     lines = [head, ("---",) * len(head), *rows]
-    return "\n".join("| " + " | ".join(str(cell).replace("|", "\\|") for cell in line) + " |" for line in lines)
+    return "\n".join(
+        "| " + " | ".join(one_line(str(cell)).replace("|", "\\|") for cell in line) + " |" for line in lines
+    )
