@@ -18,6 +18,7 @@ ATTENTION = 500  # the length of a row whose attention takes as long as everythi
 FULL = 0.977  # the share of real tokens that rows are to have; longer rows have fewer gaps and cost more attention
 MANY = 256  # texts from which predictions share rows; for fewer, compiling further shapes takes longer than padding
 SAMPLE, FEW = 500, 60  # batches that decide the widths of rows and their number
+TEXTS = 2000  # in the FEW, since the time grows faster than a batch
 WORTH = 1.2  # how many times as many positions there must be with padding
 
 
@@ -48,7 +49,7 @@ class SharedRows:
     def of(cls, batches: Sequence[Any]) -> "SharedRows":
         """For the batches of an epoch, whose texts have these lengths, and for further epochs like it."""
         batches = batches[-SAMPLE:]
-        shared = _cheapest(batches[:FEW], 2)
+        shared = _cheapest(batches[: max(2, min(FEW, TEXTS // len(batches[0])))], 2)
         fullest = [shared.shape(lengths)[1] for lengths in batches]
         return replace(shared, widths=tuple(sorted({_most(fullest), max(fullest) + 2})))
 

@@ -117,7 +117,7 @@ class MetricsLog:
             record["tokens_per_second"] = means["tokens"] * loop_steps / seconds
             if self.share_of_a_token:
                 record["share_of_peak"] = record["tokens_per_second"] * self.share_of_a_token
-        self.is_compiled = True
+        self.is_compiled |= bool(loop_steps)  # a validation compiles another graph
         if self.files:
             self.files.write(record)
         line = _line(record, self.steps, self.longer_by)

@@ -40,6 +40,11 @@ def strategy(name: str = "auto") -> Any:
         raise ValueError(f"`strategy` must be one of {', '.join(NAMES)}. Received: {name!r}")
     if keras.backend.backend() == "jax":
         return _jax_strategy(name)
+    if keras.backend.backend() != "tensorflow" and name != "one":
+        raise ValueError(
+            "Several devices need TensorFlow or JAX. Set KERAS_BACKEND to one of them, or train on one device. "
+            f"Received: strategy {name!r}, backend {keras.backend.backend()!r}"
+        )
     need_tensorflow("`keras_bert.strategy`")
     if kind == "tpu" or (kind == "auto" and _tpu()):
         return _tpu_strategy(tpu_name or _tpu())

@@ -232,3 +232,14 @@ def test_counts_that_differ(score):
 def test_tags_that_differ_in_number():
     with pytest.raises(ValueError, match="Received: different numbers in sentence 1"):
         metrics.tag_scores([["O"], ["O"]], [["O"], ["O", "O"]])
+
+
+@pytest.mark.parametrize("labels", [3, 5, 20])
+def test_matthews_of_predictions_that_are_all_one_label(labels):
+    """The shares of float32 may add up to more than 1, whose square root is not a number."""
+    rng = np.random.default_rng(0)
+    for _ in range(30):
+        metric = metrics.Matthews(labels)
+        true = rng.integers(0, labels, int(rng.integers(1, 1000)))
+        metric.update_state(true, np.eye(labels)[np.zeros(len(true), int)])
+        assert abs(float(metric.result())) < 1e-2

@@ -144,3 +144,24 @@ def test_several_devices_share_no_rows(always, caplog):
         assert not getattr(examples.shuffled(8, seed=0, epoch=0), "shared", None)
     assert "Texts do not share rows, because several devices" in caplog.text
     assert examples.shuffled(8, seed=0, epoch=0).shared
+
+
+def test_an_epoch_of_keras_that_ends_within_one_of_the_rows(always):
+    """As with steps_per_epoch: each row is still read once before one is read again."""
+    _, examples = prepared("classifier")
+    epoch = [0]
+
+    class Epoch:
+        def __int__(self):
+            return epoch[0]
+
+    steps = -(-len(examples) // 4)
+    order = [examples.mixed_alike(4, 0, number) for number in range(2)]
+    read = []
+    batches = RowBatches(examples, lambda number: order[number], steps, Epoch())
+    for number in range(steps):
+        epoch[0] = int(number >= steps // 2)
+        read.append(np.asarray(batches[number][0]["input_word_ids"]))
+    epoch[0] = 0
+    expected = [np.asarray(batches[number][0]["input_word_ids"]) for number in range(steps)]
+    assert all(np.array_equal(one, other) for one, other in zip(read, expected, strict=True))

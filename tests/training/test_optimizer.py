@@ -59,6 +59,12 @@ def test_a_wrong_strategy_names_the_right_ones(name):
         strategy(name)
 
 
+def test_several_devices_of_another_backend(monkeypatch):
+    monkeypatch.setattr("keras.backend.backend", lambda: "torch")
+    with pytest.raises(ValueError, match=r"need TensorFlow or JAX.*Received: strategy 'mirrored', backend 'torch'"):
+        strategy("mirrored")
+
+
 def test_strategies_without_their_devices(monkeypatch):
     monkeypatch.delenv("TPU_NAME", raising=False)
     monkeypatch.delenv("TF_CONFIG", raising=False)

@@ -66,4 +66,4 @@ class Matthews(_Confusion):
         true, predicted = ops.sum(share, 1), ops.sum(share, 0)  # [C]
         covariance = ops.sum(ops.diagonal(share)) - ops.sum(true * predicted)
         spread = (1 - ops.sum(true**2)) * (1 - ops.sum(predicted**2))
-        return ops.divide_no_nan(covariance, ops.sqrt(spread))
+        return ops.divide_no_nan(covariance, ops.sqrt(ops.maximum(spread, 0.0)))  # shares may add up to 1.0000001

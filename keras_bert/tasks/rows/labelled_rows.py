@@ -180,6 +180,9 @@ class RowBatches(keras.utils.PyDataset):
         super().__init__()
         self._rows = rows
         self._order = lru_cache(1)(order)
+        self._read: int | None = (
+            None  # the epoch that is read; with steps_per_epoch, Keras's next epoch begins within it
+        )
         self._steps = steps
         self._epoch = epoch
         self._start = start
@@ -189,8 +192,10 @@ class RowBatches(keras.utils.PyDataset):
         return self._steps
 
     def __getitem__(self, number: int) -> Any:
+        if number == 0 or self._read is None:
+            self._read = int(self._epoch)
         number = (number + int(self._start)) % self._steps
-        index = _without_filling(self._order(int(self._epoch))[number])
+        index = _without_filling(self._order(self._read)[number])
         if self.shared:
             with arrays():
                 x, y, weight = self._rows.batch(index, self._rows.widest)
@@ -207,8 +212,8 @@ def mixed_batches(count: int, batch_size: int, seed: int, epoch: Any, lengths: A
     within, between = _seeds(seed, epoch)
     index = tf.argsort(tf.random.stateless_uniform([count], within))  # [n]
     if lengths is not None:
-        group = tf.range(count) // (GROUP * batch_size)
-        lengths = tf.gather(tf.constant(lengths, tf.int32), index)
+        group = tf.range(count, dtype=tf.int64) // (GROUP * batch_size)
+        lengths = tf.gather(tf.constant(lengths, tf.int64), index)
         index = tf.gather(index, tf.argsort(group * (1 << 16) - lengths, stable=True))
     index = tf.pad(index, [[0, steps * batch_size - count]], constant_values=-1)
     index = tf.reshape(index, (steps, batch_size))  # [steps, B]
