@@ -26,7 +26,7 @@ from keras_bert.tasks.rows.streamed_rows import StreamedRows
 from keras_bert.tasks.student import Student
 from keras_bert.tasks.text_predictor import refuse_options
 from keras_bert.training.measure import Measure
-from keras_bert.training.strategy import is_distributed
+from keras_bert.training.strategy import check_fit_on_jax, is_distributed
 
 logger = logging.getLogger("keras_bert")
 
@@ -173,6 +173,7 @@ class TextTrainer(Student):
         self.check_learnable(examples)
         if continues:
             self._check_same_loss(given_weight, examples.targets)
+        check_fit_on_jax(len(examples), batch_size, self.variables)
         per_epoch = steps or -(-len(examples) // batch_size)
         if not 0 <= initial_step < per_epoch:
             raise ValueError(

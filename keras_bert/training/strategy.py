@@ -110,6 +110,31 @@ def check_batch_size(batch_size: int, strategy: Any, accumulate: int = 1) -> Non
         )
 
 
+def check_fit_on_jax(rows: int, batch_size: int, variables: Any) -> None:
+    """Refuse a `fit` of Keras on several devices of JAX that cannot split the batches evenly, or do not know it.
+
+    rows: of an epoch.
+    """
+    if keras.backend.backend() != "jax":
+        return
+    chosen = keras.distribution.distribution()
+    if chosen is None:
+        devices = len(variables[0].value.devices()) if variables else 1
+        if devices > 1:
+            raise ValueError(
+                f"The task was built for {devices} devices, but `fit` was called outside of the strategy's scope. Call "
+                f"it inside `with strategy.scope():` too. Received: weights on {devices} devices"
+            )
+        return
+    check_batch_size(batch_size, chosen)
+    last, devices = rows % batch_size, replicas(chosen)
+    if last % devices:
+        raise ValueError(
+            f"The last batch has {last} rows, which {devices} devices cannot split evenly. Leave out "
+            f"{last % devices} rows, or use another batch size. Received: {rows} rows, batch_size={batch_size}"
+        )
+
+
 def _is_of_jax(strategy: Any) -> bool:
     return isinstance(strategy, keras.distribution.DataParallel)
 

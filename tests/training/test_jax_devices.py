@@ -89,6 +89,42 @@ def test_each_gradient_is_summed_once_in_float32(dtype):
     assert parameters <= sum(size for _, _, size in sent) < parameters + 20  # and a few losses and counts
 
 
+def test_the_fit_of_a_task():
+    """As on one device; what the devices cannot split is refused before the first step."""
+    python(
+        """
+        import keras
+        import numpy as np
+        import pytest
+        import keras_bert
+        from keras_bert.tasks.finetune_recipe import FinetuneRecipe
+        from tests.tasks.small import NO_DROPOUT, TEXTS, small_bert, small_task
+
+        x, y, recipe = TEXTS * 6, [0, 1, 1, 0] * 6, FinetuneRecipe(learning_rate=1e-2, epochs=2, batch_size=16)
+
+        def trained(strategy):
+            with strategy.scope():
+                keras.utils.set_random_seed(0)
+                task = small_task("classifier", small_bert(**NO_DROPOUT))
+                history = task.fit(x, y, recipe=recipe, validation_data=(x[:3], y[:3]), verbose=0).history
+            return task, history, np.concatenate([np.ravel(weight) for weight in task.trainable_variables])
+
+        one, eight = keras_bert.strategy("one"), keras_bert.strategy("auto")
+        _, expected, weights = trained(one)
+        task, history, found = trained(eight)
+        np.testing.assert_allclose(found, weights, rtol=0, atol=1e-5)
+        np.testing.assert_allclose(history["val_loss"], expected["val_loss"], rtol=0, atol=1e-5)
+        with eight.scope():
+            for rows, size, message in ((24, 12, "multiple of 8"), (20, 16, "last batch has 4 rows, which 8")):
+                with pytest.raises(ValueError, match=message):
+                    task.fit(x[:rows], y[:rows], batch_size=size, verbose=0)
+        with pytest.raises(ValueError, match="outside of the strategy's scope.*weights on 8 devices"):
+            task.fit(x, y, verbose=0)
+        """,
+        **EIGHT,
+    )
+
+
 def test_masked_vectors_stay_on_their_device():
     """Where the compiler splits a batch over devices, as in Keras's `fit`, only gradients are summed.
 
