@@ -101,7 +101,7 @@ def load_saved(
 
 
 def _with_settings(task: Any, settings: dict[str, Any], source: str) -> Any:
-    """The task with other settings. A layer that it does not have with its own keeps the initial weights."""
+    """The task with other settings. A layer that it has only with these keeps its initial weights."""
     saved = task.get_config()
     settings = {name: value for name, value in settings.items() if name not in saved or not _is(value, saved[name])}
     if not settings:

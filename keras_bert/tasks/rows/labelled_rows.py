@@ -180,9 +180,8 @@ class RowBatches(keras.utils.PyDataset):
         super().__init__()
         self._rows = rows
         self._order = lru_cache(1)(order)
-        self._read: int | None = (
-            None  # the epoch that is read; with steps_per_epoch, Keras's next epoch begins within it
-        )
+        # The epoch that is read. With steps_per_epoch, the next epoch of Keras begins within it.
+        self._read: int | None = None
         self._steps = steps
         self._epoch = epoch
         self._start = start
