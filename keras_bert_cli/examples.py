@@ -88,7 +88,7 @@ def examples(
     workers: Annotated[
         int | None,
         typer.Option(
-            min=1, help="Number of processes of the runner local.", show_default="one per core; 1 for a small corpus"
+            min=1, help="Number of processes, with --runner local.", show_default="one per core; 1 for a small corpus"
         ),
     ] = None,
     runner: Annotated[str, typer.Option(help="local, beam, or the name of a Beam runner.")] = "local",

@@ -13,6 +13,7 @@ from keras_bert.bert import Bert
 from keras_bert.checks import check_choice, check_flag, count_of
 from keras_bert.tasks.columns.text_columns import check_lengths, column
 from keras_bert.tasks.columns.value_columns import number_column, weight_column
+from keras_bert.tasks.fitting.continued import cannot_change, loss_settings
 from keras_bert.tasks.heads import check_bert
 from keras_bert.tasks.losses import LOSSES, SentenceLoss
 from keras_bert.tasks.metrics.classification import number_scores
@@ -24,7 +25,6 @@ from keras_bert.tasks.rows.labelled_rows import LabelledRows, packer_of
 from keras_bert.tasks.rows.sentence_rows import SentenceRows, form_of, make_targets
 from keras_bert.tasks.signature import Logits, Signature
 from keras_bert.tasks.task import Task
-from keras_bert.tasks.text_trainer import loss_settings
 from keras_bert.text.tokenized_rows import pieces
 from keras_bert.vectors import Pooling, features
 
@@ -211,11 +211,7 @@ class SentenceEmbedder(Task):
             )
         if options.get("initial_epoch") and self.compiled and isinstance(self.loss, SentenceLoss):
             if loss is not None and loss_settings(loss) != loss_settings(self.loss):
-                raise ValueError(
-                    "`loss` was passed to `fit` with initial_epoch, but a training that continues cannot change it. "
-                    "Leave out `loss`, or leave out initial_epoch to begin a new training. Received: "
-                    f"loss={type(loss).__name__}"
-                )
+                raise cannot_change("loss", type(loss).__name__)
             loss = self.loss
         if cache_batch is not None and keras.backend.backend() != "tensorflow":
             raise ValueError(

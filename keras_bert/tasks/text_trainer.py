@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import json
 import logging
 from typing import Any
 
@@ -17,6 +16,7 @@ from keras_bert.tasks.columns.text_columns import part_of, rows_of, split_column
 from keras_bert.tasks.distillation import Distillation
 from keras_bert.tasks.finetune_recipe import FinetuneRecipe
 from keras_bert.tasks.fitting.callback_order import in_order
+from keras_bert.tasks.fitting.continued import check_continued, check_same_loss
 from keras_bert.tasks.fitting.epoch_position import EpochPosition
 from keras_bert.tasks.fitting.validation import Validation
 from keras_bert.tasks.metrics.scores import Scores
@@ -135,7 +135,7 @@ class TextTrainer(Student):
         level = logging.INFO if recipe else logging.WARNING  # nobody asked for the paper's recipe
         continues = not by_recipe and not by_user
         if continues:
-            self._check_continued(recipe)
+            check_continued(self, recipe)
         recipe = recipe or (None if by_recipe else self.recipe) or FinetuneRecipe()
         given_weight = class_weight
         class_weight = self._chosen_class_weight(class_weight, recipe, by_user)
@@ -153,7 +153,7 @@ class TextTrainer(Student):
             y = self.target_ids(y)
             options |= {"class_weight": self.class_weight_ids(class_weight, y), "sample_weight": sample_weight}
             if continues:
-                self._check_same_loss(given_weight, y)
+                check_same_loss(self, given_weight, y)
             if by_recipe:
                 per_epoch = steps or steps_of(x, batch_size, validation_split)
                 self._compile_by(recipe, epochs * per_epoch, level, class_weight, y)
@@ -172,7 +172,7 @@ class TextTrainer(Student):
             examples = self.labelled_examples(columns, class_weight)
         self.check_learnable(examples)
         if continues:
-            self._check_same_loss(given_weight, examples.targets)
+            check_same_loss(self, given_weight, examples.targets)
         check_fit_on_jax(len(examples), batch_size, self.variables)
         per_epoch = steps or -(-len(examples) // batch_size)
         if not 0 <= initial_step < per_epoch:
@@ -229,24 +229,6 @@ class TextTrainer(Student):
                 f"Received: teacher={teacher.name!r}"
             )
         return lesson
-
-    def _check_continued(self, recipe: FinetuneRecipe | None) -> None:
-        """Refuse another recipe where a training continues; warn if its learning rate has come to 0."""
-        if recipe is not None and _as_json(recipe) != _as_json(self.recipe):
-            raise _cannot_change("recipe", recipe)
-        if not float(ops.convert_to_numpy(self.optimizer.learning_rate)):
-            logger.warning(
-                "The learning rate of the recipe has come to 0, so nothing more is learned. To begin a new training, "
-                "leave out initial_epoch. To train in parts, compile with recipe.optimizer(steps), where `steps` is "
-                "the number of batches of all parts."
-            )
-
-    def _check_same_loss(self, class_weight: Any, targets: Any) -> None:
-        """Refuse weights of labels that the loss of a training that continues does not have."""
-        if class_weight is not None and self.weighs_labels_in_loss and self.recipe is not None:
-            loss = self.recipe_loss(self.recipe.label_smoothing, class_weight, targets)
-            if loss_settings(loss) != loss_settings(self.loss):
-                raise _cannot_change("class_weight", class_weight)
 
     def _chosen_class_weight(self, given: Any, recipe: FinetuneRecipe, by_user: bool) -> Any:
         """The class weight that was passed, or else that of the recipe; an error if it comes too late for the loss."""
@@ -398,20 +380,3 @@ def _weighted(values: Any, weight: Any) -> Measure:
     if len(values.shape) > len(weight.shape):  # a value for each label of a text: their mean
         values = ops.mean(values, axis=-1)
     return Measure(ops.sum(values * weight), ops.sum(weight))
-
-
-def loss_settings(loss: Any) -> tuple[type, dict[str, Any]]:
-    """What two losses have in common that compute the same; Keras numbers their names."""
-    return type(loss), {name: value for name, value in loss.get_config().items() if name != "name"}
-
-
-def _as_json(recipe: FinetuneRecipe | None) -> str:
-    """As it is saved, which makes texts of the keys of a class weight."""
-    return json.dumps(recipe and dataclasses.asdict(recipe), default=str)
-
-
-def _cannot_change(name: str, value: Any) -> ValueError:
-    return ValueError(
-        f"{name} was passed to `fit` with initial_epoch, but a training that continues cannot change it. Leave out "
-        f"{name}, or leave out initial_epoch to begin a new training. Received: {name}={value!r}"
-    )

@@ -39,11 +39,9 @@ _PARTS = ("encoder", "text")  # of an export; either holds the weights
 
 def find(path: Path) -> Path | None:
     """The SavedModel at a path: the path itself, the newest version in it, or the newest of its encoder or text."""
-    versions = (version for folder in (path, *(path / part for part in _PARTS)) for version in _versions(folder))
-    by_number: dict[int, list[Path]] = {}
-    for version in versions:
-        by_number.setdefault(int(version.name), []).append(version)
-    for folder in (path, *by_number.get(max(by_number, default=0), ())):  # of a version, the encoder before the text
+    versions = [version for folder in (path, *(path / part for part in _PARTS)) for version in _versions(folder)]
+    newest = max((int(version.name) for version in versions), default=0)
+    for folder in (path, *(version for version in versions if int(version.name) == newest)):
         if (folder / "saved_model.pb").is_file() and (folder / EXTRA / CONFIG).is_file():
             return folder
     return None

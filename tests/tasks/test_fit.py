@@ -204,7 +204,7 @@ def test_what_a_continued_training_cannot_change(tmp_path, caplog):
     task.save(tmp_path / "task.keras")
     for options in ({"recipe": FinetuneRecipe(learning_rate=1.0)}, {"class_weight": {"bad": 100.0}}):
         (name,) = options
-        with pytest.raises(ValueError, match=f"{name} was passed to `fit` with initial_epoch.*Received: {name}="):
+        with pytest.raises(ValueError, match=f"`{name}` was passed to `fit` with initial_epoch.*Received: {name}="):
             task.fit(TEXTS, y, **on, **options)
     for same in (task, keras.models.load_model(tmp_path / "task.keras")):
         caplog.clear()
