@@ -1,9 +1,9 @@
 """The real data of benchmarks/finetuning.py, as columns: the rows to train on and the rows to score."""
 
+import dataclasses
 import itertools
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from keras_bert.tasks import readers
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Dataset:
     """kind: classify, regress, tag or answer. score: the name of the score that is usually reported."""
 
@@ -25,6 +25,21 @@ class Dataset:
 
 def _sst2() -> tuple[Any, Any]:
     return tuple(readers.read_labels(DATA / f"en/sst2.{part}.txt", format="label-text") for part in ("train", "dev"))
+
+
+def _sst2_rare() -> tuple[Any, Any]:
+    """One row in twenty is positive, but half of the rows to score."""
+    train, test = _sst2()
+    rare = [number for number, label in enumerate(train.y) if label == "1"]
+    other = [number for number, label in enumerate(train.y) if label == "0"]
+    return train.take([*rare[:100], *other[:1900]]), test
+
+
+def _sst2_noisy() -> tuple[Any, Any]:
+    """Every fifth row has the wrong label, but no row to score."""
+    train, test = _sst2()
+    noisy = [str(1 - int(label)) if number % 5 == 4 else label for number, label in enumerate(train.y)]
+    return dataclasses.replace(train, y=noisy), test
 
 
 def _stsb() -> tuple[Any, Any]:
@@ -66,7 +81,10 @@ DATASETS = {
     "kornli": Dataset("classify", True, "accuracy", _kornli),
     "korsts": Dataset("regress", True, "spearman", _korsts),
     "klue-ner": Dataset("tag", True, "entity_f1", _klue_ner),
+    "sst2-rare": Dataset("classify", False, "accuracy", _sst2_rare),
+    "sst2-noisy": Dataset("classify", False, "accuracy", _sst2_noisy),
 }
+DIFFICULT = ("sst2-rare", "sst2-noisy")  # made for benchmarks/recipes.py
 
 
 def read(name: str, limit: int | None) -> tuple[readers.Rows, readers.Rows]:

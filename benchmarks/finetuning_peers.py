@@ -74,6 +74,8 @@ def fine_tuned(
     recipe = FinetuneRecipe(learning_rate=learning_rate, epochs=run["epochs"], **options)
     began = time.perf_counter()
     callbacks = [_keras_clock(clock)] if clock else []
+    if "stop_after" in run:
+        callbacks.append(_stop_after(run["stop_after"]))
     task.fit(train, recipe=recipe, seed=run["seed"], callbacks=callbacks, verbose=0)
     return task, time.perf_counter() - began
 
@@ -84,6 +86,17 @@ def _keras_clock(clock: Any) -> Any:
     class Callback(keras.callbacks.Callback):
         def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
             if clock.step(self.params["steps"]):
+                self.model.stop_training = True
+
+    return Callback()
+
+
+def _stop_after(epochs: int) -> Any:
+    import keras
+
+    class Callback(keras.callbacks.Callback):
+        def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+            if epoch + 1 == epochs:
                 self.model.stop_training = True
 
     return Callback()

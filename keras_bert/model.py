@@ -10,7 +10,7 @@ import keras
 from keras import ops
 
 from keras_bert import kernels
-from keras_bert.compat import set_untracked
+from keras_bert.compat import expect_tracing, set_untracked
 from keras_bert.installation import need
 from keras_bert.layers.dense import blank_weights
 from keras_bert.layers.int8_dense import refuse_int8
@@ -53,12 +53,14 @@ class Model(keras.Model):
     def own_runners(self) -> Runners:
         return Runners()
 
-    def make_train_function(self, force: bool = False) -> Any:
+    def make_train_function(self, force: bool = False) -> None:
         refuse_int8(self.layers)
         check_trainable(self.trainable_variables)
         if self.optimizer is not None and not self.optimizer.built and self.trainable_variables:
             self.optimizer.build(self.trainable_variables)  # else the first step would, and be traced twice
-        return super().make_train_function(force)
+        super().make_train_function(force)
+        if keras.backend.backend() == "tensorflow":
+            expect_tracing(self.train_function)
 
     def _exported_outputs(self) -> Any:
         """The outputs that `export` writes."""

@@ -17,7 +17,7 @@ import typer
 from keras_bert_cli.contents import command
 
 Port = Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 picks a free one.")]
-MAX_PIECES = 131_072  # 256 rows of 512
+MAX_PIECES = 262_144  # 512 rows of 512
 Host = Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 accepts other machines.")]
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from keras_bert import compat
+from keras_bert.model import Model
 from tests.parity.oracles import array
 
 
@@ -35,6 +36,16 @@ def test_compiled_metrics():
     mean = keras.metrics.MeanSquaredError()
     model.compile(loss="mse", metrics=["mae"], weighted_metrics=[mean])
     assert list(compat.compiled_metrics(model)) == ["mae", mean]
+
+
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="only TensorFlow warns")
+def test_a_loop_of_models_causes_no_warning(caplog):
+    for _ in range(6):  # TensorFlow warns of the fifth
+        inputs = keras.Input((2,))
+        model = Model(inputs, keras.layers.Dense(1)(inputs))
+        model.compile(loss="mse")
+        model.fit(np.ones((1, 2)), np.ones((1, 1)), verbose=0)
+    assert "retracing" not in caplog.text
 
 
 @pytest.mark.parametrize("kind", [keras.optimizers.AdamW, keras.optimizers.Lamb])

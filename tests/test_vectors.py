@@ -85,7 +85,9 @@ def test_a_vector_per_piece(bert):
 def test_long_texts_are_truncated_and_counted(bert, caplog):
     found = embed(bert, TEXTS, pooling=None)
     assert len(found[5].pieces) == 62
-    assert "1 of 7 rows are cut to 64 pieces" in caplog.text
+    assert "1 of 7 rows is cut to 64 pieces" in caplog.text
+    embed(bert, TEXTS[5])
+    assert "The row is cut to 64 pieces" in caplog.text
     np.testing.assert_allclose(embed(bert, ["c " * 25], max_length=10), embed(bert, ["c " * 8]), atol=1e-6)
     np.testing.assert_allclose(embed(bert, TEXTS, max_length=999), embed(bert, TEXTS), atol=1e-6)
 

@@ -6,7 +6,7 @@ from typing import Any
 from keras_bert.inputs import INPUTS
 from keras_bert.serving.predict_requests import Request
 
-MAX_PIECES = 131_072  # 256 rows of 512 pieces
+MAX_PIECES = 262_144  # 512 rows of 512 pieces
 MAX_VALUES = 2**23  # half a gigabyte while the answer is written
 
 

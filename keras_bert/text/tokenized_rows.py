@@ -78,8 +78,10 @@ class TokenizedRows:
         rows: what to call them. limit: the name of the setting that decides. advice: what to do.
         """
         if cut := self.cut:
-            said = f"%d of %d %s are cut to %d pieces; %s is the limit. {advice}".rstrip()
-            logger.warning(said, cut, len(self._uncut), rows, self.packer.max_length, limit)
+            total = len(self._uncut)
+            are_cut = "The row is" if total == 1 else f"{cut} of {total} {rows} {'is' if cut == 1 else 'are'}"
+            said = f"%s cut to %d pieces; %s is the limit. {advice}".rstrip()
+            logger.warning(said, are_cut, self.packer.max_length, limit)
 
     def by_length(self, size: int | None = None, *, tokens: int | None = None) -> list[np.ndarray]:
         """The indices of batches, the longest examples first, so that what does not fit into memory fails at once.

@@ -198,7 +198,7 @@ def test_large_bodies(server):
     status, answer = _ask(server, PREDICT, {"instances": ["w1 " * 130_000 + " " * 600_000]})  # a megabyte
     assert status == 200
     assert answer["predictions"][0]["truncated"]
-    for words, reason in ((140_000, "at most 131072 pieces"), (3_000_000, "at most 2097152 bytes")):
+    for words, reason in ((300_000, "at most 262144 pieces"), (3_000_000, "at most 2097152 bytes")):
         status, answer = _ask(server, PREDICT, {"instances": ["w1 " * words]})
         assert status == 413
         assert reason in answer["error"]

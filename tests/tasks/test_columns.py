@@ -287,4 +287,4 @@ def test_missing_answers_and_labels_as_tensors():
 
 def test_texts_too_long_are_told(caplog):
     small_task("classifier").classify(["good " * 40, "bad"])
-    assert "1 of 2 rows are cut to 16 pieces" in caplog.text
+    assert "1 of 2 rows is cut to 16 pieces" in caplog.text

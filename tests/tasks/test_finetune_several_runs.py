@@ -1,5 +1,6 @@
 """`keras-bert finetune` that trains more than once: seeds, the average of weights, searches, runs that fail."""
 
+import logging
 import shutil
 
 import keras
@@ -91,12 +92,19 @@ def test_a_search_knows_the_names_of_the_command_line():
     assert grid_of(["lr=1e-5", "freeze-blocks=none,1"]) == {"learning_rate": (1e-5,), "freeze": (None, 1)}
 
 
-def test_each_run_has_a_folder_of_its_own(files, tmp_path, monkeypatch):
-    metrics = {"chosen_by": "f1", "epochs": [{"scores": {"f1": 0.5}}]}
-    monkeypatch.setattr(grid, "_run", lambda *_: metrics)
+def test_runs_have_folders_of_their_own_and_warn_once(files, tmp_path, monkeypatch, caplog):
+    def run(*_):
+        logger.warning("%d rows are cut", 2)
+        return {"chosen_by": "f1", "epochs": [{"scores": {"f1": 0.5}}]}
+
+    logger = logging.getLogger("keras_bert")
+    monkeypatch.setattr(grid, "_run", run)
     seeds = (20261121, 20261122, 20261123)
     runs = each_run(FinetuneSettings("classify", *map(str, files)), tmp_path, {"seed": seeds})
     assert [run.name for run, _, _ in runs] == ["seed=20261121", "seed=20261122", "seed=20261123"]
+    assert caplog.messages == ["2 rows are cut"]
+    logger.warning("%d rows are cut", 2)
+    assert len(caplog.messages) == 2
 
 
 @pytest.fixture

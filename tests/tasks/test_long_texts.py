@@ -272,7 +272,7 @@ def test_command_line(bert, tmp_path):
 @tensorflow_only
 @pytest.mark.network
 def test_serve(tmp_path):
-    """The development server answers a text of 3,000 words as the task does."""
+    """With its usual limits, the development server answers a text of 100,000 words as the task does."""
     import urllib.request
 
     from keras_bert.exports.text_part import answers_to_texts
@@ -280,11 +280,12 @@ def test_serve(tmp_path):
     from tests.serving.browser import Traced
     from tests.serving.in_process import running
 
-    task, text = classifier("max", abstain_below=0.99), "the film was good " * 750
+    task, text = classifier("max", abstain_below=0.99), "the film was good " * 25_000
     task.bert.preprocessor.vocabulary.save(tmp_path / "vocab.txt")
     root, signatures = answers_to_texts(task, LENGTH, tmp_path / "vocab.txt")
     served = Traced("text", signatures)
     served.root = root  # which holds the variables
+    served.tokenize = task.bert.preprocessor.tokenize  # as that of preprocess/
     with running(application({"long": {1: served}})) as address:
         url = "http://{}:{}/".format(*address)
         body = json.dumps({"instances": [text]}).encode()

@@ -1,4 +1,8 @@
-"""Runs of several settings, the best of which is kept: the grid of Devlin et al. 2018, appendix A.3, or another."""
+"""Runs of several settings, the best of which is kept: the grid of Devlin et al. 2018, appendix A.3, or another.
+
+A tuner is not used, because a finished run is its own record: the same command skips it. For a search in which not all
+combinations are tried, docs/training.md shows KerasTuner and Optuna.
+"""
 
 import contextlib
 import dataclasses
@@ -110,6 +114,7 @@ def each_run(settings: FinetuneSettings, folder: Path, grid: Grid, *, prune: boo
     combinations = [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
     chosen = [dataclasses.replace(settings, **values) for values in combinations]  # an error before the first run
     failed: list[Path] = []
+    once = _WarnedOnce()
     histories: dict[Any, list[list[float]]] = {}  # the best score so far in each epoch, by what is as long an epoch
     for number, (values, one) in enumerate(zip(combinations, chosen, strict=True), 1):
         run = folder / "-".join(f"{name}={_word(value)}" for name, value in values.items())
@@ -117,7 +122,8 @@ def each_run(settings: FinetuneSettings, folder: Path, grid: Grid, *, prune: boo
         earlier = histories.setdefault((one.epochs, one.steps and one.rows_per_batch), [])
         floors = _medians(earlier) if prune else []
         try:
-            metrics = _run(one, run, floors)
+            with once.while_running():
+                metrics = _run(one, run, floors)
         except FloatingPointError as error:
             logger.warning(
                 "Run %d of %d failed, because its loss is not a finite number: %s. The other runs continue.",
@@ -143,6 +149,27 @@ def each_run(settings: FinetuneSettings, folder: Path, grid: Grid, *, prune: boo
             f"All runs in {folder} had a loss that is not a finite number. Lower the learning rate, or use float32 or "
             f"mixed_bfloat16. Received: {', '.join(run.name for run in failed)}"
         )
+
+
+class _WarnedOnce(logging.Filter):
+    """Leaves out warnings that came before, such as those about the data, which is the same in all runs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.given: set[str] = set()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        new = record.levelno < logging.WARNING or record.getMessage() not in self.given
+        self.given.add(record.getMessage())
+        return new
+
+    @contextlib.contextmanager
+    def while_running(self) -> Iterator[None]:
+        logger.addFilter(self)
+        try:
+            yield
+        finally:
+            logger.removeFilter(self)
 
 
 def finish(best: Path, output: Path, more: dict[str, Any]) -> dict[str, Any]:
