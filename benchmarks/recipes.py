@@ -79,8 +79,8 @@ def scores(arguments: Any, folder: str, task: str, name: str, recipe: dict[str, 
     if arguments.batch_size:
         recipe = {"batch_size": arguments.batch_size} | recipe
     start = finetuning_data.start(task, arguments.korean, folder)
-    usual = 5e-5 if arguments.korean else RATES.get(task, 5e-5)
-    settings: dict[str, Any] = {"epochs": arguments.epochs, "learning_rate": arguments.learning_rate or usual, "recipe": recipe}
+    rate = arguments.learning_rate or (5e-5 if arguments.korean else RATES.get(task, 5e-5))
+    settings: dict[str, Any] = {"epochs": arguments.epochs, "learning_rate": rate, "recipe": recipe}
     if arguments.stop_after:
         settings["stop_after"] = arguments.stop_after
     found = []
