@@ -46,15 +46,18 @@ def main() -> None:
             settings = {"epochs": arguments.epochs, "learning_rate": rate, "limit": arguments.limit}
             print(f"{task}, Spearman on its dev set: {settings}", flush=True)
             contestants = ("start", "ours", "theirs") if task == "stsb" else ("start", "ours")
-            for name in contestants:
-                seeds = range(1 if name == "start" else arguments.seeds)
-                runs = []
-                for seed in seeds:
+            runs: dict[str, list[dict[str, Any]]] = {name: [] for name in contestants}
+            for seed in range(arguments.seeds):  # the trainers take turns, so that a slow minute harms neither alone
+                for name in contestants[seed > 0 :]:  # the start has no seed
                     run = {"task": task, "name": name, "seed": seed, **settings}
-                    runs.append(
-                        finetuning.stored(run, arguments.results, partial(_in_process, {**run, "start": start}))
-                    )
-                print(f"  {name:8} {_summary(runs)}", flush=True)
+                    measure = partial(_in_process, {**run, "start": start})
+                    runs[name].append(finetuning.stored(run, arguments.results, measure))
+                    print(f"    seed {seed} {name:8} {_summary(runs[name][-1:])}", flush=True)
+            for name in contestants:
+                print(f"  {name:8} {_summary(runs[name])}", flush=True)
+            if task == "stsb" and not any("missing" in run for run in runs["theirs"]):
+                ratios = [b["seconds"] / a["seconds"] for a, b in zip(runs["ours"], runs["theirs"], strict=True)]
+                print(f"  seconds of theirs, divided by ours: {', '.join(f'{ratio:.2f}' for ratio in ratios)}")
 
 
 def _in_process(run: dict[str, Any]) -> dict[str, Any]:
