@@ -101,6 +101,9 @@ def finetune(
     seed: Annotated[int, options.seed("the new head, the dropout and the order of the rows")] = 0,
     dtype: Annotated[str, options.TRAINING_DTYPE] = "float32",
     cosine: Annotated[bool, typer.Option("--cosine", help="Score a pair by the cosine of its texts' vectors.")] = False,
+    lines: Annotated[
+        bool, typer.Option("--lines", help="Each line of the training file is a text without a label.")
+    ] = False,
     loss: Annotated[
         Literal["ranking", "cosine", "cosent", "triplet"] | None,
         typer.Option(help="What is learned.", show_default="ranking; for pairs with scores cosine, for labels triplet"),

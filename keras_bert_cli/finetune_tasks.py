@@ -75,7 +75,7 @@ TASKS = {  # by the `command` of the task
     "embed": TaskOptions(
         "Train vectors of texts on pairs, on pairs with scores or negatives, on labels, or on only texts.",
         TABLES,
-        (*TABLE_OPTIONS, "scale", "loss", "temperature", "symmetric", "pooling", "cache_batch"),
+        (*TABLE_OPTIONS, "scale", "lines", "loss", "temperature", "symmetric", "pooling", "cache_batch"),
         "--train pairs.tsv --valid valid.tsv --text query --text answer --model minilm --output faq",
         "score or label",
         (2, 3),

@@ -69,7 +69,7 @@ class SentenceEmbedder(Task):
 
     command: str = "embed"
     default_batch_size: int = 32  # the ranking compares each text with all others of its batch
-    reading_fields: tuple[str, ...] = (*TABLE_FIELDS, "scale")
+    reading_fields: tuple[str, ...] = (*TABLE_FIELDS, "scale", "lines")
     run_fields: tuple[str, ...] = ("loss", "temperature", "symmetric", "pooling", "cache_batch")
     learns_texts: bool = True
     usage: str = 'task.embed(["some text"])'

@@ -173,7 +173,7 @@ def test_only_texts(bert, scored, tmp_path, caplog):
     """Lines without labels: the columns that are named are those of the scored pairs."""
     caplog.set_level("INFO", "keras_bert")
     (tmp_path / "texts.txt").write_text("the film is good\n\nanna ran\nwho is in seoul\n")
-    columns = ["--text", "a", "--text", "b", "--label", "score", "--loss", "ranking", "--temperature", 0.1]
+    columns = ["--lines", "--text", "a", "--text", "b", "--label", "score", "--loss", "ranking", "--temperature", 0.1]
     said = train(bert, "embed", tmp_path / "texts.txt", scored, tmp_path / "run", *columns, "--epochs", 1)
     metrics = record(tmp_path / "run")
     assert "spearman" in said
@@ -192,14 +192,14 @@ def test_files_of_only_texts(write):
         write("a.csv", '"good film"\n"bad film"\n'),
         write("a.jsonl", '{"text": "good film"}\n{"text": "bad film"}\n'),
     ):
-        reading = Reading(text=("a", "b"), label="score", header=path.suffix != ".csv")
+        reading = Reading(text=("a", "b"), label="score", header=path.suffix != ".csv", lines=path.suffix == ".txt")
         rows = SentenceEmbedder.read_training_rows(path, reading)
         assert [text.replace("\t", " ") for text in rows.x] == ["good film", "bad film"]
         assert rows.y == []
         with pytest.raises(ValueError, match=r"has only texts without labels\. .*Received: split=0.5"):
             split_rows(SentenceEmbedder, rows, 0.5)
     lines = write("b.txt", "1 good film\n0 bad film\n")
-    assert SentenceEmbedder.read_training_rows(lines, Reading(format="label-text")).y == ["1", "0"]
+    assert SentenceEmbedder.read_training_rows(lines, Reading()).y == ["1", "0"]
     with pytest.raises(ValueError, match="add --delimiter ';'"):
         SentenceEmbedder.read_training_rows(write("b.csv", "text;label\ngood;1\nbad;0\n"), Reading())
     for name, text in (("c.jsonl", '{"text": " "}\n{"text": "good"}\n'), ("pairs.tsv", "text\tb\ngood\t\nbad\ta\n")):

@@ -9,7 +9,6 @@ from typing import Any
 
 from keras_bert.tasks.columns.value_columns import LARGEST, category_of
 from keras_bert.tasks.readers.bad_rows import DROP, BadRows
-from keras_bert.tasks.readers.only_texts import is_plain
 from keras_bert.tasks.readers.reading import Reading
 from keras_bert.tasks.readers.rows import Rows, lines
 from keras_bert.tasks.readers.table import Column, Table, read_table
@@ -84,7 +83,7 @@ def read_choices(
 def read_texts(path: str | os.PathLike, reading: Reading) -> Rows:
     """The texts of a training file that has nothing else, see `only_texts`. Blank lines are no texts."""
     source = path
-    if is_plain(path, reading):
+    if reading.lines:
         numbered = [(number, line) for number, line in lines(path, reading.encoding) if line.strip()]
         source = Table(str(path), ["text"], [[line] for _, line in numbered], [number for number, _ in numbered])
     options = reading.table_options | {"header": reading.has_header}

@@ -1,23 +1,17 @@
 """Training files that have only texts, without labels; the columns that a run names are then of its other file."""
 
 import os
-from pathlib import Path
 
 from keras_bert.tasks.readers.reading import Reading
 
 
 def has_only_texts(path: str | os.PathLike, reading: Reading) -> bool:
-    """Whether a file has plain lines of text (.txt, unless a format is given), or is a table with a single column."""
-    if is_plain(path, reading):
+    """Whether each line of a file is a text, or the file is a table with a single column."""
+    if reading.lines:
         return True
     table = reading.table(path)
     # With a hint, the columns of the file seem to be separated by another character.
     return len(table.rows[0] if table.names is None else table.names) == 1 and not table.hint
-
-
-def is_plain(path: str | os.PathLike, reading: Reading) -> bool:
-    """Whether each line of the file is a text."""
-    return Path(path).suffix.lower() == ".txt" and reading.format is None and reading.delimiter is None
 
 
 def cannot_split(path: str | os.PathLike, split: float) -> ValueError:

@@ -172,10 +172,8 @@ class FinetuneSettings:
     @property
     def labelled_lines(self) -> bool:
         """Whether a .txt file holds lines of a label, a space and a text, as the training file does."""
-        format = self.reading.format
-        if format is None and not self.task.learns_texts:
-            format = SUFFIXES.get(Path(self.train).suffix.lower())
-        return format == "label-text" and format in self.task.formats
+        format = self.reading.format or SUFFIXES.get(Path(self.train).suffix.lower())
+        return format == "label-text" and format in self.task.formats and not self.reading.lines
 
     @classmethod
     def from_json(cls, path: Path) -> "FinetuneSettings":
