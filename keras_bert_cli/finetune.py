@@ -1,5 +1,6 @@
 """`keras-bert finetune TASK`: train a task on files. Each task is a command with the options that it has."""
 
+import math
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -21,6 +22,13 @@ def class_weights(given: list[str]) -> Any:
 def distillation(given: list[str]) -> dict[str, float] | None:
     """What --distill says: fields of `Distillation`."""
     return _numbers(given, "NAME=NUMBER as in temperature=4") or None
+
+
+def above_0(given: float | None) -> float | None:
+    """The value of an option that must be above 0 and finite."""
+    if given is not None and not 0 < given < math.inf:  # refuses NaN too
+        raise typer.BadParameter(f"It must be above 0 and finite. Received: {given}")
+    return given
 
 
 def _numbers(given: list[str], form: str) -> dict[str, float]:
@@ -93,6 +101,32 @@ def finetune(
     seed: Annotated[int, options.seed("the new head, the dropout and the order of the rows")] = 0,
     dtype: Annotated[str, options.TRAINING_DTYPE] = "float32",
     cosine: Annotated[bool, typer.Option("--cosine", help="Score a pair by the cosine of its texts' vectors.")] = False,
+    lines: Annotated[
+        bool, typer.Option("--lines", help="Each line of the training file is a text without a label.")
+    ] = False,
+    loss: Annotated[
+        Literal["ranking", "cosine", "cosent", "triplet"] | None,
+        typer.Option(help="What is learned.", show_default="ranking; for pairs with scores cosine, for labels triplet"),
+    ] = None,
+    temperature: Annotated[
+        float | None,
+        typer.Option(
+            callback=above_0, help="Of --loss ranking or cosent: cosines are divided by it.", show_default="0.05"
+        ),
+    ] = None,
+    symmetric: Annotated[
+        bool, typer.Option("--symmetric", help="With --loss ranking: also rank the queries for each positive.")
+    ] = False,
+    pooling: Annotated[
+        Literal["mean", "cls", "max"] | None,
+        typer.Option(
+            help="How the vectors of pieces make the vector of a text.", show_default="the model's, or else mean"
+        ),
+    ] = None,
+    cache_batch: Annotated[
+        int | None,
+        typer.Option(min=1, max=options.MOST, help="Compute only so many texts of a batch at a time, to save memory."),
+    ] = None,
     long: Annotated[
         Literal["truncate", "head-tail", "windows"] | None,
         typer.Option(help="How to read texts of more than --seq-length pieces."),
@@ -228,7 +262,8 @@ def finetune(
     is_named = label != "label" and len(text) < 3  # a task without labels for three texts refuses one
     labelled = len(text) not in task.texts_without_label or is_named
     files = [path for path in (train, valid) if path]
-    first_look(files, name, task.formats, given, is_table=task.reads_tables, labelled=labelled)
+    texts = train if task.learns_texts else None
+    first_look(files, name, task.formats, given, is_table=task.reads_tables, labelled=labelled, may_lack_labels=texts)
 
     from keras_bert.tasks.readers import Reading
     from keras_bert.tasks.run.finetune import finetune as run
@@ -264,8 +299,10 @@ def _check_combination(context: typer.Context) -> None:
     if given["freeze"] and given["freeze_blocks"] is not None:
         raise typer.BadParameter("--freeze already freezes all blocks. Use either --freeze or --freeze-blocks.")
     if (given["valid"] is None) == (given["split"] is None):
+        learns_texts = TASKS[context.command.name or ""].learns_texts
         raise typer.BadParameter(
             "Exactly one of --valid and --split is needed. Give a file (--valid) or a share (--split)."
+            + (" Texts without labels cannot be evaluated, so for them give --valid." if learns_texts else "")
         )
     if given["steps"] is not None and (options.is_given(context, "epochs") or given["grid"]):
         raise typer.BadParameter("--steps replaces the number of epochs. Leave out --steps, or --epochs and --grid.")

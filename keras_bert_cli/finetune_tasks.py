@@ -9,6 +9,7 @@ TABLES = ("tsv", "csv", "jsonl", "parquet", "label-text")
 TABLE_OPTIONS = ("format", "text", "label", "header", "delimiter", "encoding", "skip_empty", "skip_bad")
 OTHER_OPTIONS = ("number", "category")  # columns beside the text
 LONG_OPTIONS = ("long", "pool", "max_windows", "stream")
+LABEL_OPTIONS = ("label_smoothing", "class_weight")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,13 +23,23 @@ class TaskOptions:
     label: str = ""  # what the column of the label holds
     texts_without_label: tuple[int, ...] = ()  # so many columns of texts need no label
     reads_tables: bool = True  # whether its files have the columns that the options name
+    learns_texts: bool = False  # whether it can train on a file that has only texts
 
 
 TASKS = {  # by the `command` of the task
     "classify": TaskOptions(
         "Label texts or text pairs.",
         TABLES,
-        (*TABLE_OPTIONS, *OTHER_OPTIONS, "separator", "positive", *LONG_OPTIONS, "calibrate", "abstain_below"),
+        (
+            *TABLE_OPTIONS,
+            *OTHER_OPTIONS,
+            "separator",
+            "positive",
+            *LONG_OPTIONS,
+            *LABEL_OPTIONS,
+            "calibrate",
+            "abstain_below",
+        ),
         "--train nsmc-train.tsv --valid nsmc-test.tsv --text document --skip-empty --model hf://klue/bert-base "
         "--output nsmc",
         "label",
@@ -43,7 +54,7 @@ TASKS = {  # by the `command` of the task
     "tag": TaskOptions(
         "Tag words: names, parts of speech.",
         ("conll", "conllu", "klue-ner"),
-        ("format", "encoding"),
+        ("format", "encoding", *LABEL_OPTIONS),
         "--train train.conll --valid valid.conll --output names",
         reads_tables=False,
     ),
@@ -57,17 +68,18 @@ TASKS = {  # by the `command` of the task
     "choose": TaskOptions(
         "Choose among answers to a prompt.",
         TABLES,
-        (*TABLE_OPTIONS, "choices", "stream"),
+        (*TABLE_OPTIONS, "choices", "stream", "label_smoothing"),
         "--train train.csv --valid valid.csv --text start --choice end0 --choice end1 --output endings",
         "number of the right choice, from 0",
     ),
     "embed": TaskOptions(
-        "Train vectors of texts on pairs, on pairs with scores or negatives, or on labels.",
+        "Train vectors of texts on pairs, on pairs with scores or negatives, on labels, or on only texts.",
         TABLES,
-        (*TABLE_OPTIONS, "scale"),
+        (*TABLE_OPTIONS, "scale", "lines", "loss", "temperature", "symmetric", "pooling", "cache_batch"),
         "--train pairs.tsv --valid valid.tsv --text query --text answer --model minilm --output faq",
         "score or label",
         (2, 3),
+        learns_texts=True,
     ),
 }
 OF_SOME = {option for task in TASKS.values() for option in task.options}

@@ -25,12 +25,15 @@ def first_look(
     *,
     is_table: bool,
     labelled: bool = True,
+    may_lack_labels: Path | None = None,
 ) -> None:
     """Raise the error of a file of this task, or of those of its `options` that say how to read it.
 
     is_table: whether the files have columns. labelled: whether the file must have the column of the label.
+    may_lack_labels: the one of the files that may have only texts.
     """
     with _without_the_package():
+        from keras_bert.tasks.readers.only_texts import cannot_split, has_only_texts
         from keras_bert.tasks.readers.reading import Reading
         from keras_bert.tasks.readers.rows import lines
 
@@ -44,7 +47,10 @@ def first_look(
                 )
             if os.path.getsize(path) > LARGEST:
                 continue
-            if is_table:
+            if path == may_lack_labels and has_only_texts(path, reading):
+                if options["split"] is not None:
+                    raise cannot_split(path, options["split"])
+            elif is_table:
                 table = reading.table(path)
                 for column in reading.columns if labelled else (*reading.text, *reading.others):
                     table.column(column)

@@ -63,6 +63,7 @@ HOOKS = {
     "logits", "runners", "stack_logits", "target_scores", "report_logits", "report_options", "decode_words",
     "recipe_loss", "weighs_labels_in_loss", "has_preprocessor", "held_out_loss", "packer", "own_settings",
     "best_score_of", "findings", "default_reading", "table_texts", "soft_loss", "lesson", "taught", "copy_head",
+    "read_training_rows", "fit_options",
 }  # fmt: skip
 # Nor do these, which the author of a task writes: examples/own_task.py shows how.
 CONTRACT = {

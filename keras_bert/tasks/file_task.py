@@ -18,7 +18,8 @@ class FileTask(TextTrainer):
     command: str = ""  # the word on the command line, such as "classify"
     formats: tuple[str, ...] = TABLES  # of files; the first is the default if the suffix does not decide
     reading_fields: tuple[str, ...] = (*TABLE_FIELDS, "separator")
-    run_fields: tuple[str, ...] = ()  # of `FinetuneSettings` that only some tasks have
+    run_fields: tuple[str, ...] = ("label_smoothing",)  # of `FinetuneSettings` that only some tasks have
+    learns_texts: bool = False  # whether it can train on texts without labels
     usage: str = 'list(task.answers_as_json(["a text"]))'  # a line of Python for the model card
     default_seq_length: int = 128  # of a run of the command line
     labels: tuple[str, ...] = ()
@@ -46,6 +47,11 @@ class FileTask(TextTrainer):
         label = reading.label if labels else None
         options = {**reading.table_options, **reading.other_options}
         return read_labels(path, reading.texts, label, separator=reading.separator, **options)
+
+    @classmethod
+    def read_training_rows(cls, path: str | os.PathLike, reading: Reading) -> Rows:
+        """The rows of a training file, which may be of another form than those of other files."""
+        return cls.read_rows(path, reading)
 
     @classmethod
     def stream_rows(cls, path: str | os.PathLike, reading: Reading | None = None) -> RowStream:
@@ -102,6 +108,11 @@ class FileTask(TextTrainer):
     def from_rows(cls, bert: Bert, rows: Rows, settings: Any) -> "FileTask":
         """A new task for these training rows and `FinetuneSettings`."""
         return cls(bert)  # type: ignore[call-arg]  # a subclass makes its inputs and logits itself
+
+    @classmethod
+    def fit_options(cls, settings: Any) -> dict[str, Any]:
+        """Arguments that only the `fit` of this task has, as `FinetuneSettings` decide them."""
+        return {}
 
     def read_lines(self, lines: Sequence[tuple[int, str]], reading: Reading) -> Any:
         """Columns `x` from numbered lines, in which tabs separate the texts of a row."""

@@ -55,7 +55,7 @@ class MultipleChoice(Task):
 
     command: str = "choose"
     reading_fields: tuple[str, ...] = (*TABLE_FIELDS, "choices")
-    run_fields: tuple[str, ...] = ("stream",)
+    run_fields: tuple[str, ...] = ("stream", "label_smoothing")
     usage: str = 'task.choose("a prompt", ["a choice", "another"])'
     heads: tuple[str, ...] = ("choice",)
     table: tuple[tuple[str, ...], str] = (("prompt", "choices"), "label")

@@ -90,6 +90,7 @@ class QuestionAnswerer(Task):
     max_question_length: int = 64
     formats: tuple[str, ...] = ("squad", "korquad")
     reading_fields: tuple[str, ...] = ("format",)
+    run_fields: tuple[str, ...] = ()
     usage: str = 'task.answer("a question", "a context")'
     default_seq_length: int = 384
     heads: tuple[str, ...] = ("qa",)

@@ -18,7 +18,8 @@ from keras_bert.tasks.heads import check_bert
 from keras_bert.tasks.losses import LOSSES, SentenceLoss
 from keras_bert.tasks.metrics.classification import number_scores
 from keras_bert.tasks.metrics.retrieval import neighbour_scores, retrieval_scores
-from keras_bert.tasks.readers import TABLE_FIELDS, Reading, Rows, read_labels, read_scores
+from keras_bert.tasks.readers import TABLE_FIELDS, Reading, Rows, read_labels, read_scores, read_texts
+from keras_bert.tasks.readers.only_texts import has_only_texts
 from keras_bert.tasks.reports.findings import Findings, text_columns
 from keras_bert.tasks.reports.number_findings import sentence_findings
 from keras_bert.tasks.rows.labelled_rows import LabelledRows, packer_of
@@ -32,6 +33,7 @@ logger = logging.getLogger("keras_bert")
 
 POOLING = ("mean", "cls", "max")
 BY_FORM = {"pairs": "ranking", "scores": "cosine", "labels": "triplet"}  # the loss of rows of a form
+OPTIONS = {"temperature": ("ranking", "cosent"), "symmetric": ("ranking",)}  # of losses, for a run
 BEST = {"pairs": "mrr", "scores": "spearman", "labels": "neighbour_accuracy"}
 
 
@@ -67,7 +69,9 @@ class SentenceEmbedder(Task):
 
     command: str = "embed"
     default_batch_size: int = 32  # the ranking compares each text with all others of its batch
-    reading_fields: tuple[str, ...] = (*TABLE_FIELDS, "scale")
+    reading_fields: tuple[str, ...] = (*TABLE_FIELDS, "scale", "lines")
+    run_fields: tuple[str, ...] = ("loss", "temperature", "symmetric", "pooling", "cache_batch")
+    learns_texts: bool = True
     usage: str = 'task.embed(["some text"])'
     form: str = "pairs"  # of the rows that it was last trained on
     chosen_loss: SentenceLoss | None = None
@@ -110,7 +114,21 @@ class SentenceEmbedder(Task):
         elif label == "label" and not _has_column(path, reading, "label"):
             logger.info("%s has pairs without scores: both texts of a pair are learned as a match.", path)
             label = None
-        return read_scores(path, reading.text, label, scale=reading.scale, **reading.table_options)
+        options = reading.table_options | {"needs_text": labels}
+        return read_scores(path, reading.text, label, scale=reading.scale, **options)
+
+    @classmethod
+    def read_training_rows(cls, path: str | os.PathLike, reading: Reading) -> Rows:
+        """As `read_rows`; a file that has only texts, see `has_only_texts`, is read without labels."""
+        reading.check_format(cls.command, cls.formats)
+        if not has_only_texts(path, reading):
+            return cls.read_rows(path, reading)
+        logger.info(
+            "%s has only texts, without labels. Each text is learned as a match of itself under another dropout "
+            "(SimCSE). --text and --label name the columns of the validation file.",
+            path,
+        )
+        return read_texts(path, reading)
 
     @classmethod
     def check_settings(cls, settings: Any) -> None:
@@ -120,10 +138,27 @@ class SentenceEmbedder(Task):
                 "`text` names more than three columns. Name one for texts with labels, two for pairs, and three for "
                 f"pairs with negatives. Received: text={settings.reading.text}"
             )
+        for name, choices in (("loss", tuple(LOSSES)), ("pooling", POOLING)):
+            if getattr(settings, name) is not None:
+                check_choice(name, getattr(settings, name), choices)
+        for name, losses in OPTIONS.items():
+            if getattr(settings, name) and settings.loss not in losses:
+                raise ValueError(
+                    f"`{name}` is an option of the loss {' or '.join(losses)}. Add --loss {losses[0]}, or leave out "
+                    f"--{name}. Received: loss={settings.loss!r}, {name}={getattr(settings, name)}"
+                )
+        if settings.cache_batch is not None and settings.teacher is not None:
+            raise _cached_student(settings.cache_batch)
 
     @classmethod
     def from_rows(cls, bert: Bert, rows: Rows, settings: Any) -> "SentenceEmbedder":
-        return cls(bert)
+        return cls(bert, settings.pooling)
+
+    @classmethod
+    def fit_options(cls, settings: Any) -> dict[str, Any]:
+        options = {name: getattr(settings, name) for name in OPTIONS if getattr(settings, name)}
+        loss = None if settings.loss is None else LOSSES[settings.loss](**options)
+        return {"loss": loss, "cache_batch": settings.cache_batch}
 
     def read_lines(self, lines: Sequence[tuple[int, str]], reading: Reading) -> Any:
         return [line for _, line in lines]
@@ -219,10 +254,7 @@ class SentenceEmbedder(Task):
                 f"Received: backend {keras.backend.backend()!r}"
             )
         if cache_batch is not None and options.get("teacher") is not None:
-            raise ValueError(
-                "`cache_batch` and `teacher` were passed to `fit`, but cached batches cannot learn from a teacher. "
-                f"Leave out one of them. Received: cache_batch={cache_batch}"
-            )
+            raise _cached_student(cache_batch)
         cache_batch = cache_batch and count_of("cache_batch", cache_batch, 1)
         if cache_batch != self.cache_batch and self.compiled:
             self.train_function = None  # it was traced with the other step
@@ -326,6 +358,13 @@ class SentenceEmbedder(Task):
 
     def answers_in_graph(self, logits: Any, texts: tuple[Any, ...]) -> dict[str, Any]:
         return {"embedding": logits}
+
+
+def _cached_student(cache_batch: int) -> ValueError:
+    return ValueError(
+        "`cache_batch` and `teacher` were both given, but cached batches cannot learn from a teacher. Leave out one of "
+        f"them. Received: cache_batch={cache_batch}"
+    )
 
 
 def _has_column(path: str | os.PathLike, reading: Reading, name: str) -> bool:

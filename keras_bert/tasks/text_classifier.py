@@ -98,7 +98,9 @@ class TextClassifier(LongTextTask):
     reading_fields: tuple[str, ...] = (*TABLE_FIELDS, "number", "category", "separator", "positive")
     usage: str = 'task.classify("a text")'
     heads: tuple[str, ...] = ("classifier",)
-    run_fields: tuple[str, ...] = (*LongTextTask.run_fields, "calibrate", "abstain_below")
+    run_fields: tuple[str, ...] = (
+        *LongTextTask.run_fields, "calibrate", "abstain_below", "class_weight", "label_smoothing",
+    )  # fmt: skip
     taught_fields: tuple[str, ...] = ("labels", "multi_label", "other_columns")
     own_fields: tuple[str, ...] = (*LongTextTask.own_fields, "temperature", "thresholds", "abstain_below")
     temperature: float = 1.0

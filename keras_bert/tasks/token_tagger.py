@@ -71,6 +71,7 @@ class TokenTagger(Task):
     """
 
     command: str = "tag"
+    run_fields: tuple[str, ...] = ("class_weight", "label_smoothing")
     long: str = "windows"
     formats: tuple[str, ...] = ("conll", "conllu", "klue-ner")
     reading_fields: tuple[str, ...] = ("format", "encoding")

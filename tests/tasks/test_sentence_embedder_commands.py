@@ -3,6 +3,8 @@
 import dataclasses
 import json
 import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -10,10 +12,14 @@ import pytest
 import keras_bert
 from keras_bert import SentenceEmbedder
 from keras_bert.tasks.finetune_recipe import FinetuneRecipe
+from keras_bert.tasks.fitting import gradient_cache
 from keras_bert.tasks.readers import Reading, Rows
 from keras_bert.tasks.run.best_epoch import BestEpoch
 from keras_bert.tasks.run.finished_task import FinishedTask
-from tests.tasks.runs import run, train, write
+from keras_bert.tasks.run.grid import grid_of
+from keras_bert.tasks.run.settings import FinetuneSettings
+from keras_bert.tasks.run.split_rows import split_rows
+from tests.tasks.runs import record, run, stopped_in_the_second_epoch, train, write
 from tests.tasks.small import POSITIVES, QUERIES, small_bert
 
 RECIPE = FinetuneRecipe(learning_rate=0.02, epochs=3, batch_size=4)
@@ -68,6 +74,166 @@ def test_finetune_embed(bert, tmp_path):
     task = FinishedTask.load(tmp_path / "pairs").task
     assert np.abs(np.array(answer["vector"]) - task.embed("the film\tis good")[0]).max() <= 1e-6
     assert 'task.embed(["some text"])' in (tmp_path / "pairs/README.md").read_text()
+
+
+# === Options of finetune embed ===
+
+
+@pytest.mark.long
+def test_loss_pooling_and_cached_batches(bert, tmp_path, monkeypatch):
+    """They reach the training, are kept with the run, and cannot change when it resumes."""
+    losses, sizes = [], []
+
+    def spied(model, x, size, loss_of, cached_gradients=gradient_cache.cached_gradients):
+        losses.append(model.loss)
+        sizes.append(size)
+        return cached_gradients(model, x, size, loss_of)
+
+    monkeypatch.setattr(gradient_cache, "cached_gradients", spied)
+    rows = [[f"the film {word}", f"{word} ran"] for word in ("good", "bad", "anna", "paul", "seoul", "paris")]
+    path = write(tmp_path / "a.tsv", [["a", "b"], *rows])
+    words = ["--text", "a", "--text", "b", "--epochs", 2, "--symmetric", "--pooling", "cls", "--cache-batch", 4]
+    words += ["--loss", "ranking", "--temperature"]
+    with stopped_in_the_second_epoch(monkeypatch):
+        train(bert, "embed", path, path, tmp_path / "run", *words, 0.2)
+    with pytest.raises(ValueError, match=r"Received: a difference in temperature \(0.2 then, 0.3 now\)"):
+        train(bert, "embed", path, path, tmp_path / "run", *words, 0.3)
+    train(bert, "embed", path, path, tmp_path / "run", *words, 0.2)
+    assert {(type(loss).__name__, loss.temperature, loss.symmetric) for loss in losses} == {
+        ("MultipleNegativesRanking", 0.2, True)
+    }
+    assert set(sizes) == {4}
+    assert len(record(tmp_path / "run")["epochs"]) == 2
+    assert FinishedTask.load(tmp_path / "run").task.pooling == "cls"
+    assert record(tmp_path / "run", "settings.json")["temperature"] == 0.2
+    card = (tmp_path / "run/README.md").read_text()
+    for row in (
+        "| loss | `ranking` |", "| temperature of the loss | 0.2 |", "| symmetric loss | yes |", "| pooling | `cls` |",
+        "| texts computed at a time | 4 |",
+    ):  # fmt: skip
+        assert row in card
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, None),
+        ({"loss": "cosine"}, {"name": "CosineMSE"}),
+        ({"loss": "cosent", "temperature": 0.1}, {"name": "CoSENT", "temperature": 0.1}),
+        ({"loss": "triplet"}, {"name": "BatchHardTriplet", "margin": 0.2}),
+        ({"loss": "ranking"}, {"name": "MultipleNegativesRanking", "temperature": 0.05, "symmetric": False}),
+    ],
+)
+def test_the_loss_of_a_run(given, expected):
+    loss = SentenceEmbedder.fit_options(FinetuneSettings("embed", "a.tsv", "b.tsv", **given))["loss"]
+    assert expected is None or type(loss).__name__ == expected.pop("name")
+    assert loss is None if expected is None else expected.items() <= loss.get_config().items()
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"loss": "mse"}, r"`loss` must be one of ranking, cosine, cosent, triplet. Received: loss='mse'"),
+        ({"pooling": "middle"}, r"`pooling` must be one of mean, cls, max"),
+        ({"temperature": 0.1}, r"`temperature` is an option of the loss ranking or cosent. Add --loss ranking, or"),
+        ({"temperature": 0.1, "loss": "cosine"}, r"leave out --temperature. Received: loss='cosine', temperature=0.1"),
+        ({"symmetric": True, "loss": "cosent"}, r"`symmetric` is an option of the loss ranking. Add --loss ranking, "),
+        ({"temperature": 0.0, "loss": "ranking"}, r"`temperature` must be above 0"),
+        ({"cache_batch": 0}, r"`cache_batch` must be at least 1"),
+        ({"cache_batch": 8, "teacher": "other"}, r"cached batches cannot learn from a teacher"),
+        ({"class_weight": "balanced"}, r"`class_weight` was given, but the task 'embed' does not have it"),
+        ({"label_smoothing": 0.1}, r"`label_smoothing` was given, but the task 'embed' does not have it"),
+        ({"kind": "classify", "loss": "cosine"}, r"`loss` was given, but the task 'classify' does not have it"),
+    ],
+)
+def test_settings_that_are_refused(given, said):
+    with pytest.raises(ValueError, match=said):
+        FinetuneSettings(**{"kind": "embed", "train": "a.tsv", "valid": "b.tsv"} | given)
+
+
+def test_a_search_of_losses():
+    grid = grid_of(["loss=cosine,cosent", "symmetric=true,false", "pooling=none,cls", "temperature=0.05,0.1"])
+    assert grid["loss"] == ("cosine", "cosent")
+    assert grid["symmetric"] == (True, False)
+    assert grid["pooling"] == (None, "cls")
+    with pytest.raises(ValueError, match="The search 'loss=1' must"):
+        grid_of(["loss=1"])
+
+
+# === Texts without labels ===
+
+
+@pytest.fixture
+def scored(tmp_path):
+    rows = [["good film", "bad film", 0.1], ["anna ran", "paul ran", 0.6], ["in seoul", "in paris", 0.9]]
+    return write(tmp_path / "valid.tsv", [["a", "b", "score"], *rows])
+
+
+def test_only_texts(bert, scored, tmp_path, caplog):
+    """Lines without labels: the columns that are named are those of the scored pairs."""
+    caplog.set_level("INFO", "keras_bert")
+    (tmp_path / "texts.txt").write_text("the film is good\n\nanna ran\nwho is in seoul\n")
+    columns = ["--lines", "--text", "a", "--text", "b", "--label", "score", "--loss", "ranking", "--temperature", 0.1]
+    said = train(bert, "embed", tmp_path / "texts.txt", scored, tmp_path / "run", *columns, "--epochs", 1)
+    metrics = record(tmp_path / "run")
+    assert "spearman" in said
+    assert (metrics["chosen_by"], metrics["rows"]) == ("spearman", {"train": 3, "valid": 3})
+    assert metrics["epochs"][0]["loss"] > 0
+    assert "texts.txt has only texts, without labels. Each text is learned as a match of itself" in caplog.text
+    assert "| text column | `a`, `b` |" in (tmp_path / "run/README.md").read_text()
+    finished = FinishedTask.load(tmp_path / "run")
+    assert finished.evaluate(scored) == pytest.approx(metrics["valid"])
+
+
+def test_files_of_only_texts(write):
+    for path in (
+        write("a.txt", "good film\n \nbad\tfilm\n"),
+        write("a.tsv", "sentence\ngood film\nbad film\n"),
+        write("a.csv", '"good film"\n"bad film"\n'),
+        write("a.jsonl", '{"text": "good film"}\n{"text": "bad film"}\n'),
+    ):
+        reading = Reading(text=("a", "b"), label="score", header=path.suffix != ".csv", lines=path.suffix == ".txt")
+        rows = SentenceEmbedder.read_training_rows(path, reading)
+        assert [text.replace("\t", " ") for text in rows.x] == ["good film", "bad film"]
+        assert rows.y == []
+        with pytest.raises(ValueError, match=r"has only texts without labels\. .*Received: split=0.5"):
+            split_rows(SentenceEmbedder, rows, 0.5)
+    lines = write("b.txt", "1 good film\n0 bad film\n")
+    assert SentenceEmbedder.read_training_rows(lines, Reading()).y == ["1", "0"]
+    with pytest.raises(ValueError, match="add --delimiter ';'"):
+        SentenceEmbedder.read_training_rows(write("b.csv", "text;label\ngood;1\nbad;0\n"), Reading())
+    for name, text in (("c.jsonl", '{"text": " "}\n{"text": "good"}\n'), ("pairs.tsv", "text\tb\ngood\t\nbad\ta\n")):
+        reading = Reading() if name == "c.jsonl" else Reading(text=("text", "b"), header=True)
+        with pytest.raises(ValueError, match=r"has no text\. Fill it in, or drop such rows with --skip-empty"):
+            SentenceEmbedder.read_training_rows(write(name, text), reading)
+        kept = SentenceEmbedder.read_training_rows(write(name, text), dataclasses.replace(reading, skip_empty=True))
+        assert len(kept) == 1
+
+
+def test_only_texts_need_a_validation_file(scored, tmp_path, monkeypatch):
+    """Which is found out before Keras is imported."""
+    texts = write(tmp_path / "texts.tsv", [["text"], ["good film"], ["bad film"]])
+    words = ["finetune", "embed", "--train", texts, "--output", tmp_path / "run"]
+    command = [sys.executable, "-X", "importtime", "-m", "keras_bert_cli", *map(str, words), "--split", "0.5"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "In place of `split`, name a validation file (--valid) of pairs, scores or labels." in done.stderr
+    assert not [line for line in done.stderr.splitlines() if line.endswith((" keras", " tensorflow"))]
+    with pytest.raises(ValueError, match=r"valid\.tsv has no column 'c'"):
+        run(*words, "--valid", scored, "--text", "a", "--text", "c")
+    monkeypatch.setenv("COLUMNS", "300")
+    for options, said in (
+        ([], "Texts without labels cannot be evaluated, so for them give --valid"),
+        (["--valid", scored, "--temperature", "0"], "It must be above 0 and finite. Received: 0.0"),
+        (["--valid", scored, "--loss", "mse"], "'mse' is not one of 'ranking', 'cosine', 'cosent', 'triplet'"),
+        (["--valid", scored, "--class-weight", "balanced"], "No such option: --class-weight"),
+    ):
+        result = run(*words, *options)
+        assert result.exit_code == 2
+        assert said in result.output
+
+
+# === search ===
 
 
 def test_search(bert, tmp_path):

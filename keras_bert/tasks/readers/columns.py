@@ -9,7 +9,8 @@ from typing import Any
 
 from keras_bert.tasks.columns.value_columns import LARGEST, category_of
 from keras_bert.tasks.readers.bad_rows import DROP, BadRows
-from keras_bert.tasks.readers.rows import Rows
+from keras_bert.tasks.readers.reading import Reading
+from keras_bert.tasks.readers.rows import Rows, lines
 from keras_bert.tasks.readers.table import Column, Table, read_table
 
 logger = logging.getLogger("keras_bert")
@@ -79,6 +80,16 @@ def read_choices(
     return Rows((prompts, [list(row) for row in zip(*columns, strict=True)]), rows.y, rows.path, rows.ids)
 
 
+def read_texts(path: str | os.PathLike, reading: Reading) -> Rows:
+    """The texts of a training file that has nothing else, see `only_texts`. Blank lines are no texts."""
+    source = path
+    if reading.lines:
+        numbered = [(number, line) for number, line in lines(path, reading.encoding) if line.strip()]
+        source = Table(str(path), ["text"], [[line] for _, line in numbered], [number for number, _ in numbered])
+    options = reading.table_options | {"header": reading.has_header}
+    return read_labels(source, 0, None, needs_text=True, **options)
+
+
 def _read(
     path: str | os.PathLike,
     text: Column | Sequence[Column],
@@ -88,11 +99,17 @@ def _read(
     header: bool | None = None,
     skip_empty: bool = False,
     skip_bad: bool = False,
+    needs_text: bool | None = None,
     number: Sequence[Column] = (),
     category: Sequence[Column] = (),
     **options: Any,
 ) -> Rows:
-    """The rows of a table. `target_of` makes `y` of a cell, of its place, and of whether the column holds lists."""
+    """The rows of a table. `target_of` makes `y` of a cell, of its place, and of whether the column holds lists.
+
+    needs_text: whether an empty text is an error; None: it is if there is a label, since the rows are not answered.
+    """
+    if needs_text is None:
+        needs_text = label is not None
     names = (text,) if isinstance(text, str | int) else tuple(text)
     if header is None:
         header = any(isinstance(column, str) for column in (*names, *number, *category, label))
@@ -117,7 +134,7 @@ def _read(
                 empty.append(line)
                 if skip_empty:
                     continue
-                if label is not None:
+                if needs_text:
                     raise NoTextError(
                         f"{table.place(row)}: column {missing[0]!r} has no text. Fill it in, or drop such rows with "
                         f"--skip-empty (skip_empty=True). Received: {columns[names.index(missing[0])][row]!r}"
@@ -136,7 +153,7 @@ def _read(
         raise ValueError(f"Every text in {table.path} is empty. Name another column. Received: text={text!r}")
     if empty and skip_empty:
         logger.warning("Dropped %d rows with an empty text, the first at %s:%d", len(empty), path, empty[0])
-    elif empty and label is None:
+    elif empty and not needs_text:
         logger.warning(
             "%d rows have an empty text and are answered too, the first at %s:%d. Use --skip-empty to drop them.",
             len(empty),

@@ -29,6 +29,7 @@ class Reading:
     header: bool | None = None  # whether the first row names the columns; None: it does if a column is given by name
     delimiter: str | None = None  # between the cells of a TSV or CSV file; None: a tab or a comma
     encoding: str = "utf-8"
+    lines: bool = False  # each line of the training file is a text without a label
     skip_empty: bool = False  # drop rows with an empty text
     skip_bad: bool = False  # drop rows that cannot be read or have no label
 

@@ -182,6 +182,7 @@ def _run(
             max_steps=settings.steps,
             seed=settings.seed,
             verbose=int(interactive),
+            **settings.task.fit_options(settings),
         )
     metrics = best.finish(folder / MODEL) | {"rows": {"train": len(train), "valid": len(valid)}}
     if settings.calibrate:

@@ -75,7 +75,7 @@ class FinishedTask:
         if directory is None:
             return self.report_rows(rows, batch_size=batch_size)
         check_known(self.task.labels_of(rows), rows, self.task.labels)
-        training = train and self.task.read_rows(train, self.reading)
+        training = train and self.task.read_training_rows(train, self.reading)
         options = self.task.report_options(self.reading)
         found = self.task.write_report(directory, rows, train=training, batch_size=batch_size, **options)
         return found["scores"], found["details"]

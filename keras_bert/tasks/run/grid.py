@@ -31,7 +31,9 @@ GRID: dict[str, tuple[Any, ...]] = {
     "epochs": (2, 3, 4),
 }
 OTHER_NAMES = {"lr": "learning_rate", "freeze_blocks": "freeze"}  # of the command line
-SEARCHED = (*GRID, *OPTIONS, "seed", "freeze", "lora", "seq_length", "patience", "model")
+OF_EMBED = ("loss", "temperature", "symmetric", "pooling")
+SEARCHED = (*GRID, *OPTIONS, "seed", "freeze", "lora", "seq_length", "patience", "model", *OF_EMBED)
+WORDS = ("class_weight", "model", "loss", "pooling")  # whose values are not numbers
 OPTIONAL = tuple(  # their None is a value of its own, and not only the default
     one.name
     for one in dataclasses.fields(FinetuneSettings)
@@ -54,7 +56,7 @@ def grid_of(given: Iterable[str]) -> dict[str, tuple[Any, ...]]:
         name = name.replace("-", "_")
         name = OTHER_NAMES.get(name, name)
         found = tuple(dict.fromkeys(map(_value, values.split(","))))  # each value once
-        kinds = (str, type(None)) if name in ("class_weight", "model") else (int, float, type(None))
+        kinds = (str, type(None)) if name in WORDS else (int, float, type(None))
         if name not in SEARCHED or name in grid or not all(isinstance(value, kinds) for value in found):
             raise ValueError(
                 f"The search {word!r} must have the form NAME=VALUE,VALUE, and no name may occur twice. NAME is one "

@@ -33,6 +33,9 @@ NAMES = {  # of settings whose field has another name
     "distill": "distillation",
     "layers": "encoder blocks",
     "stream": "training file read as a stream",
+    "cache_batch": "texts computed at a time",
+    "temperature": "temperature of the loss",
+    "symmetric": "symmetric loss",
 }
 
 

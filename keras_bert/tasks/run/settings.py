@@ -37,6 +37,11 @@ class FinetuneSettings:
     lora: int | None = None  # rank
     strategy: str = "one"  # as in keras_bert.strategy
     cosine: bool = False  # regress: compare the embeddings of two texts
+    loss: str | None = None  # embed: this and the next four as in SentenceEmbedder, its losses and its `fit`
+    temperature: float | None = None
+    symmetric: bool = False
+    pooling: str | None = None
+    cache_batch: int | None = None
     long: str | None = None  # these three as in TextClassifier; None: its own default
     pool: str | None = None
     max_windows: int | None = None
@@ -65,12 +70,12 @@ class FinetuneSettings:
     stream: bool | None = None  # whether the training file is read as a stream; None: if it is large
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "learning_rate"):
-            if not 0 < getattr(self, name) < float("inf"):  # refuses NaN too
+        for name in ("epochs", "learning_rate", "temperature"):
+            if getattr(self, name) is not None and not 0 < getattr(self, name) < float("inf"):  # refuses NaN too
                 raise ValueError(
                     f"`{name}` must be above 0 and finite. Use another value. Received: {name}={getattr(self, name)}"
                 )
-        for name in ("patience", "steps", "save_every"):
+        for name in ("patience", "steps", "save_every", "cache_batch"):
             if getattr(self, name) is not None:
                 check_at_least(self, 1, name)
         if self.strategy != "one" and (self.stream or self.steps or self.save_every):
@@ -111,7 +116,7 @@ class FinetuneSettings:
                 "`freeze` and `lora` were both given, but LoRA freezes the encoder by itself. Give one of them. "
                 f"Received: freeze={self.freeze}, lora={self.lora}"
             )
-        for name in ("long", "pool", "max_windows", "stream", "calibrate", "abstain_below"):
+        for name in sorted({name for task in Task.commands().values() for name in task.run_fields}):
             if getattr(self, name) and name not in self.task.run_fields:
                 raise ValueError(
                     f"`{name}` was given, but the task {self.kind!r} does not have it. Leave it out. Received: "
@@ -168,7 +173,7 @@ class FinetuneSettings:
     def labelled_lines(self) -> bool:
         """Whether a .txt file holds lines of a label, a space and a text, as the training file does."""
         format = self.reading.format or SUFFIXES.get(Path(self.train).suffix.lower())
-        return format == "label-text" and format in self.task.formats
+        return format == "label-text" and format in self.task.formats and not self.reading.lines
 
     @classmethod
     def from_json(cls, path: Path) -> "FinetuneSettings":

@@ -20,4 +20,4 @@ def training_rows(settings: FinetuneSettings) -> Rows | RowStream:
         streams = can_stream and settings.strategy == "one" and finds_lines(reading.encoding)
         into = "as a stream; with --no-stream it is read into memory" if streams else "into memory"
         logger.info("%s has more than %d GB. It is read %s.", settings.train, LARGE // 10**9, into)
-    return (settings.task.stream_rows if streams else settings.task.read_rows)(settings.train, reading)
+    return (settings.task.stream_rows if streams else settings.task.read_training_rows)(settings.train, reading)
