@@ -13,6 +13,7 @@ from keras_bert.bert import Bert
 from keras_bert.layers.norm import Dropout
 from keras_bert.tasks.columns.text_columns import check_lengths, column, rows_of, two_columns
 from keras_bert.tasks.heads import check_bert, encode_rows, head_layer
+from keras_bert.tasks.metrics.calibration import calibration_error
 from keras_bert.tasks.readers import TABLE_FIELDS, Reading, Rows, read_choices, tab_columns
 from keras_bert.tasks.reports.findings import Findings, text_columns
 from keras_bert.tasks.reports.label_findings import choice_findings
@@ -105,7 +106,9 @@ class MultipleChoice(Task):
         return prompts, [list(row) for row in zip(*choices, strict=True)]
 
     def report(self, y: Any, answers: list[Choice]) -> dict[str, float]:
-        return {"accuracy": float(np.mean(self.target_ids(y) == np.array([choice.index for choice in answers])))}
+        right = self.target_ids(y) == np.array([choice.index for choice in answers])
+        error = calibration_error(right, [choice.score for choice in answers])
+        return {"accuracy": float(right.mean()), "calibration_error": error}
 
     def findings(self, x: Any, y: Any, examples: LabelledRows, logits: list[np.ndarray], **options: Any) -> Findings:
         scores = np.array([answer.scores for answer in self.decode(examples, logits)])  # [n, C]

@@ -196,7 +196,9 @@ class TextClassifier(LongTextTask):
     def report(self, y: Any, answers: list[Classification], positive: str | None = None) -> dict[str, float]:
         ids = self.target_ids(y), self._predicted(answers)
         if self.multi_label:
-            return multi_label_scores(*ids)
+            found, chances = multi_label_scores(*ids), [[*answer.scores.values()] for answer in answers]  # [n, C]
+            found["calibration_error"] = calibration.calibration_error(ids[0].ravel(), np.ravel(chances))
+            return found
         true, predicted = ([self.labels[number] for number in numbers] for numbers in ids)
         found = label_scores(true, predicted, self.labels, positive)
         right = ids[0] == ids[1]

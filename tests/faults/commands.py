@@ -27,7 +27,7 @@ COMMANDS = {
     "pretrain": "pretrain --data inputs/examples --data-512 inputs/longer --output out/run --from inputs/source "
     "--steps 8 --batch-size 8 --strategy one --checkpoint-every 2 --steps-per-loop 1 --keep 2 --seed 1",
     "finetune": "finetune classify --train inputs/train.tsv --valid inputs/valid.tsv --output out/run "
-    "--model inputs/source --epochs 2 --seq-length 16 --batch-size 8",
+    "--model inputs/source --epochs 2 --seq-length 16 --batch-size 8 --save-every 2",
     "export": "export inputs/source --name small --output out",
 }
 
@@ -123,8 +123,9 @@ def _entry(name: str, path: Path) -> tuple[str, object] | None:
     if path.name == "checkpoint":
         return name, re.sub(rb".*timestamp.*\n", b"", data)
     if path.name == "metrics.jsonl":
-        lines = [json.loads(line) for line in data.splitlines()]
-        return name, [{key: value for key, value in line.items() if key not in TIMED} for line in lines]
+        *lines, torn = data.split(b"\n")  # torn: of a process that was stopped in the middle of a line
+        records = map(json.loads, lines)
+        return name, [*({key: one[key] for key in one if key not in TIMED} for one in records), torn]
     if path.name == "curve.png" and path.with_name("run.json").exists():
         return name, (data[:8], data[-8:])
     if path.name == "manifest.json":

@@ -19,7 +19,6 @@ FAULTS = {
     "download": "kill full clock",
     "download-hub": "kill full",
     "pretrain": "kill",
-    "finetune": "kill",
     "export": "kill full",
 }
 
@@ -37,3 +36,9 @@ def host(tmp_path_factory):
 )
 def test_recovers(host, command, kind):
     host.recovers(Fault(command, kind, seed=0))
+
+
+def test_a_run_that_is_killed_within_an_epoch(host):
+    fault = Fault("finetune", "kill", seed=4)
+    host.recovers(fault)
+    assert "Resuming after epoch 0 of 2 and 2 steps" in host.log(host.folder / "-".join(map(str, fault)))

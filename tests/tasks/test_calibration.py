@@ -15,7 +15,7 @@ from keras_bert.tasks.run.settings import FinetuneSettings
 from keras_bert.weights.checkpoint import Checkpoint
 from tests.parity.oracles import randomize
 from tests.tasks.runs import reviews, run, train, write
-from tests.tasks.small import NO_DROPOUT, TEXTS, small_bert
+from tests.tasks.small import NO_DROPOUT, TEXTS, small_bert, small_task
 
 LABELS = ("bad", "good", "so so")
 
@@ -123,7 +123,10 @@ def test_thresholds(tmp_path, caplog):
     shares = dict(zip(LABELS, (0.4, 0.2, 0.02), strict=True))
     labels = [[label for label, share in shares.items() if rng.random() < share] for _ in texts]
     assert task.classify(texts[:1])[0].above() == task.classify(texts[:1])[0].above(0.5)
-    before = scores(task, texts, labels)
+    before, chances = scores(task, texts, labels), [one.scores for one in task.classify(texts)]
+    has_label = [label in row for row in labels for label in LABELS]
+    error = error_in_bins(has_label, [chance[label] for chance in chances for label in LABELS])
+    assert before["calibration_error"] == pytest.approx(error, abs=1e-6)
     with caplog.at_level(logging.WARNING):
         found = task.calibrate(texts, labels)["thresholds"]
     assert "Labels keep their thresholds if too few rows have or lack them: so so." in caplog.text
@@ -133,6 +136,7 @@ def test_thresholds(tmp_path, caplog):
         assert answer.above() == tuple(label for label in LABELS if answer.scores[label] >= found[label])
     after = scores(task, texts, labels)
     assert after["f1_macro"] > before["f1_macro"]
+    assert after["calibration_error"] == before["calibration_error"]  # thresholds change no probability
     line = next(iter(task.answers_as_json(texts[:1])))
     assert line["labels"] == list(answers[0].above())
     assert json.loads(json.dumps(line)) == line
@@ -140,6 +144,18 @@ def test_thresholds(tmp_path, caplog):
     again = keras.models.load_model(tmp_path / "task.keras")
     assert again.thresholds == task.thresholds == tuple(found.values())
     assert again.classify(texts) == answers
+
+
+@pytest.mark.usefixtures("eager")
+def test_error_of_choices():
+    task, (texts, labels) = randomize(small_task("choice"), scale=0.5), rows(90)
+    x = texts, [[text, "good", "bad film"] for text in texts[::-1]]
+    found = task.evaluate(x, labels, return_dict=True, verbose=0)
+    answers = task.choose(*x)
+    right = [answer.index == label for answer, label in zip(answers, labels, strict=True)]
+    expected = error_in_bins(right, [max(answer.scores) for answer in answers])
+    assert found["calibration_error"] == pytest.approx(expected, abs=1e-6)
+    assert found["accuracy"] == pytest.approx(np.mean(right))
 
 
 def test_abstaining(tmp_path):

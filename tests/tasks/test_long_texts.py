@@ -11,7 +11,6 @@ import pytest
 from keras_bert import TextClassifier, TextRegressor
 from keras_bert.tasks.run.settings import FinetuneSettings
 from tests.parity.oracles import array, randomize
-from tests.soak import IN_SOAK
 from tests.subprocesses import fork
 from tests.tasks.runs import run, train, write
 from tests.tasks.small import NO_DROPOUT, TEXTS, small_bert
@@ -205,7 +204,7 @@ def test_very_long_texts_take_bounded_memory():
 
 @pytest.mark.long
 @tensorflow_only
-@pytest.mark.parametrize("long", [pytest.param("head-tail", marks=IN_SOAK), "windows"])
+@pytest.mark.parametrize("long", ["head-tail", "windows"])
 def test_export(long, tmp_path):
     import tensorflow as tf
 

@@ -112,6 +112,8 @@ def test_every_task(kind, tmp_path):
         "pieces": {"confusion", "kinds"},
         "answerer": set(),
     }.get(kind, {"points"})
+    if "calibration" in report["parts"]:
+        assert report["parts"]["calibration"]["error"] == pytest.approx(report["scores"]["calibration_error"])
     if kind in ("classifier", "windows", "choice"):
         mean = sum(group["rows"] * group["mean"] for group in groups) / len(y)
         assert mean == pytest.approx(report["scores"]["accuracy"])
