@@ -47,7 +47,7 @@ def main() -> None:
     if sys.argv[1:2] == ["worker"]:
         return worker(json.loads(sys.argv[2]))
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    usual = [name for name in finetuning_data.DATASETS if name not in finetuning_data.DIFFICULT]
+    usual = [name for name in finetuning_data.DATASETS if name not in finetuning_data.FOR_RECIPES]
     parser.add_argument("--only", nargs="+", default=usual, choices=finetuning_data.DATASETS)
     parser.add_argument("--ours", default="ours", choices=("ours", "ours-bf16"))
     parser.add_argument("--against", nargs="+", choices=MODELS, help="by default all others")

@@ -1,9 +1,9 @@
 """The real data of benchmarks/finetuning.py, as columns: the rows to train on and the rows to score."""
 
-import dataclasses
 import itertools
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from keras_bert.tasks import readers
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Dataset:
     """kind: classify, regress, tag or answer. score: the name of the score that is usually reported."""
 
@@ -33,13 +33,6 @@ def _sst2_rare() -> tuple[Any, Any]:
     rare = [number for number, label in enumerate(train.y) if label == "1"]
     other = [number for number, label in enumerate(train.y) if label == "0"]
     return train.take([*rare[:100], *other[:1900]]), test
-
-
-def _sst2_noisy() -> tuple[Any, Any]:
-    """Every fifth row has the wrong label, but no row to score."""
-    train, test = _sst2()
-    noisy = [str(1 - int(label)) if number % 5 == 4 else label for number, label in enumerate(train.y)]
-    return dataclasses.replace(train, y=noisy), test
 
 
 def _stsb() -> tuple[Any, Any]:
@@ -82,9 +75,8 @@ DATASETS = {
     "korsts": Dataset("regress", True, "spearman", _korsts),
     "klue-ner": Dataset("tag", True, "entity_f1", _klue_ner),
     "sst2-rare": Dataset("classify", False, "accuracy", _sst2_rare),
-    "sst2-noisy": Dataset("classify", False, "accuracy", _sst2_noisy),
 }
-DIFFICULT = ("sst2-rare", "sst2-noisy")  # made for benchmarks/recipes.py
+FOR_RECIPES = ("sst2-rare",)  # made for benchmarks/recipes.py
 
 
 def read(name: str, limit: int | None) -> tuple[readers.Rows, readers.Rows]:
