@@ -1,5 +1,6 @@
 """What is installed. `keras_bert/__init__.py` imports it first, so that it is checked first."""
 
+import os
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, distribution
 from importlib.util import find_spec
@@ -16,6 +17,19 @@ def _refuse_old_package() -> None:
         "The abandoned package keras-bert is installed too, and both packages write into the folder keras_bert. "
         "Run: pip uninstall -y keras-bert keras3-bert. Then install keras3-bert again, as you did before."
     )
+
+
+def _check_jax() -> None:
+    """Raises an error if JAX is Keras's backend and cannot be imported; Keras would show a traceback of its own."""
+    if os.environ.get("KERAS_BACKEND") != "jax":
+        return
+    try:
+        import_module("jax")
+    except (ImportError, RuntimeError) as error:  # RuntimeError: jaxlib is of a version that does not fit
+        raise ImportError(
+            "KERAS_BACKEND=jax needs the packages jax and jaxlib, in versions that fit together. "
+            f"Run: pip install --upgrade jax jaxlib. Received: {error}"
+        ) from None
 
 
 def has_tensorflow(*more: str) -> bool:
@@ -54,3 +68,4 @@ def need(module: str, what: str, extra: str) -> Any:
 
 
 _refuse_old_package()
+_check_jax()

@@ -78,6 +78,7 @@ def examples(
         typer.Option(help="How sentences are found: rules (for English and Korean) or line (one sentence per line)."),
     ] = "rules",
     text_field: options.TextField = "text",
+    encoding: options.CorpusEncoding = "utf-8",
     cased: options.Cased = False,
     keep_accents: options.KeepAccents = False,
     no_split_cjk: options.NoSplitCjk = False,

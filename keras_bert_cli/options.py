@@ -66,6 +66,9 @@ def asked_by(model: Any, engine: str | None, dtype: str | None) -> Any:
 CORPUS = (
     "Files, patterns or folders of .txt, .md, .jsonl or Wikipedia's .xml, which may be compressed (.gz, .bz2, .zst)"
 )
+CorpusEncoding = Annotated[
+    str, typer.Option("--encoding", help="Encoding of .txt, .md and .jsonl files, such as latin-1, cp949 or utf-16.")
+]
 TextField = Annotated[str, typer.Option(help="Name of the field that holds the text in .jsonl files.")]
 Cased = Annotated[bool, typer.Option("--cased", help="Keep upper case and accents.")]
 KeepAccents = Annotated[

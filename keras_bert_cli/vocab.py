@@ -19,6 +19,7 @@ def vocab(
         int, typer.Option(min=1, max=options.MOST, help="Maximum number of pieces, including the special ones.")
     ] = 30522,
     text_field: options.TextField = "text",
+    encoding: options.CorpusEncoding = "utf-8",
     cased: options.Cased = False,
     keep_accents: options.KeepAccents = False,
     no_split_cjk: options.NoSplitCjk = False,
@@ -48,7 +49,7 @@ def vocab(
 
     def texts() -> Iterator[str]:
         with bar("Reading", sum(map(size_of, files))) as advance:
-            yield from read_texts(files, text_field=text_field, seen=advance)
+            yield from read_texts(files, text_field=text_field, encoding=encoding, seen=advance)
 
     rules = options.text_rules(context.params)
     vocabulary = Vocabulary.learn(

@@ -72,6 +72,26 @@ def test_the_abandoned_package_is_installed_too(tmp_path):
     assert "pip uninstall -y keras-bert keras3-bert" in done.stderr.splitlines()[-1]
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        'ModuleNotFoundError("No module named \'jax\'")',
+        'RuntimeError("jaxlib is version 0.9.0, but this version of jax requires version >= 0.10.0.")',
+    ],
+)
+def test_jax_that_cannot_be_imported(tmp_path, error):
+    (tmp_path / "jax").mkdir()
+    (tmp_path / "jax" / "__init__.py").write_text(f"raise {error}")
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)]), "KERAS_BACKEND": "jax"}
+    command = [sys.executable, "-m", "keras_bert_cli", "pretrain", "--data", "x", "--output", "y"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert done.returncode == 1
+    said = error.partition('"')[2].removesuffix('")')
+    assert done.stderr.startswith("keras-bert: KERAS_BACKEND=jax needs the packages jax and jaxlib")
+    assert done.stderr.endswith(f" Run: pip install --upgrade jax jaxlib. Received: {said}\n")
+    assert done.stderr.count("\n") == 1
+
+
 @pytest.mark.long
 def test_wheel(tmp_path):
     source = tmp_path / "source"

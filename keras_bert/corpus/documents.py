@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from keras_bert.corpus.files import find_files, kind_of, open_bytes
 from keras_bert.corpus.wikipedia import plain_text, read_pages
 from keras_bert.jsonl import parse_line
+from keras_bert.text_encoding import checked_encoding, wrong_encoding
 
 logger = logging.getLogger(__name__)
 
@@ -43,6 +44,7 @@ def read_documents(
     *,
     boundary: str = "auto",
     text_field: str = "text",
+    encoding: str = "utf-8",
     seen: Callable[[int], None] = lambda size: None,
 ) -> Iterator[Document]:
     """The documents of files (paths, patterns, folders), of a tf.data.Dataset, or of any other iterable of texts.
@@ -51,32 +53,39 @@ def read_documents(
     boundary: what separates the documents of a text file: "blank-line", "heading" or "file" (each file is one
         document); "auto" is "heading" for .md files and "blank-line" for others.
     text_field: the name of the text in the objects of a JSONL file.
+    encoding: of the files; a Wikipedia dump names its own.
     seen: called with the number of bytes just read from the files.
 
     >>> [document.text for document in read_documents(iter(["One. Two.", "Three."]))]
     ['One. Two.', 'Three.']
     """
     check_boundary(boundary)
-    documents = _in_files(corpus, boundary, text_field, seen) if is_files(corpus) else _in_memory(corpus)
+    encoding = checked_encoding(encoding)
+    documents = _in_files(corpus, boundary, text_field, encoding, seen) if is_files(corpus) else _in_memory(corpus)
     return (document for document in documents if _WORD.search(document.text))
 
 
 def read_texts(
-    corpus: Any, *, text_field: str = "text", seen: Callable[[int], None] = lambda size: None
+    corpus: Any,
+    *,
+    text_field: str = "text",
+    encoding: str = "utf-8",
+    seen: Callable[[int], None] = lambda size: None,
 ) -> Iterator[str]:
     """All text of files, for callers that only need words; the arguments are those of `read_documents`.
 
     Text and markdown files come line by line, headings and markup included; other files document by document.
     """
+    encoding = checked_encoding(encoding)
     for path in find_files(corpus):
         kind = kind_of(path)
         with open_bytes(path, seen) as stream:
             if kind == "wikipedia":
                 yield from (plain_text(*page) for page in read_pages(stream, path))
             elif kind == "jsonl":
-                yield from _texts_in_jsonl(stream, path, text_field)
+                yield from _texts_in_jsonl(stream, path, text_field, encoding)
             else:
-                yield from _lines(stream, path, MAX_CHARACTERS)
+                yield from _lines(stream, path, encoding, MAX_CHARACTERS)
 
 
 def check_boundary(boundary: str) -> None:
@@ -101,45 +110,49 @@ def _in_memory(texts: Iterable[Any]) -> Iterator[Document]:
         yield Document(text if isinstance(text, str) else text.decode("utf-8", "ignore"), "lines")
 
 
-def _in_files(corpus: Any, boundary: str, text_field: str, seen: Callable[[int], None]) -> Iterator[Document]:
+def _in_files(
+    corpus: Any, boundary: str, text_field: str, encoding: str, seen: Callable[[int], None]
+) -> Iterator[Document]:
     for path in find_files(corpus):
         kind = kind_of(path)
         with open_bytes(path, seen) as stream:
             if kind == "wikipedia":
                 yield from (Document(text, "wikipedia", namespaces) for text, namespaces in read_pages(stream, path))
             elif kind == "jsonl":
-                yield from (Document(text, "lines") for text in _texts_in_jsonl(stream, path, text_field))
+                yield from (Document(text, "lines") for text in _texts_in_jsonl(stream, path, text_field, encoding))
             else:
-                yield from _in_text(_lines(stream, path, MAX_CHARACTERS), path, kind, boundary)
+                yield from _in_text(_lines(stream, path, encoding, MAX_CHARACTERS), path, kind, boundary)
 
 
-def _lines(stream: Any, path: str, most: int = -1) -> Iterator[str]:
-    """Lines of UTF-8 without their line ends; other content is an error that names the file.
+def _lines(stream: Any, path: str, encoding: str, most: int = -1) -> Iterator[str]:
+    """Lines without their line ends; content that is not text in this encoding is an error that names the file.
 
     most: characters of a line; a longer one is split.
     """
-    text = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="strict", newline=None)
+    text = io.TextIOWrapper(stream, encoding, errors="strict", newline=None)
     number, begins = 0, True
     try:
         while line := text.readline(most):
             number += begins
+            if number == 1 and begins:
+                line = line.removeprefix("\ufeff")
             begins = line.endswith("\n")
             if "\0" in line:
                 raise ValueError(
-                    f"{path}, line {number}, has a NUL character, so this is not a text file. Leave binary files out. "
-                    f"Received: {line[:60]!r}"
+                    f"{path}, line {number}, has a NUL character, so this is not text in {encoding.upper()}. Leave "
+                    "binary files out. If it is UTF-16, name its encoding with --encoding (encoding=...), often "
+                    f"utf-16-le. Received: {line[:60]!r}"
                 )
             yield line.rstrip("\n")
-    except UnicodeDecodeError as error:
-        number += begins + len(re.findall(rb"\r\n?|\n", error.object[: error.start]))  # lines are decoded in blocks
-        raise ValueError(
-            f"{path} is not UTF-8 text in line {number}. Convert it to UTF-8, or leave it out. "
-            f"Received: {error.object[error.start : error.end]!r}, {error.reason}"
-        ) from None
+    except UnicodeDecodeError as error:  # bytes are decoded in blocks
+        before, after = error.object[: error.start], error.object[error.start :] + stream.readline(MAX_CHARACTERS)
+        number += begins + len(re.findall(r"\r\n?|\n", before.decode(encoding, "ignore")))
+        wrong = re.split(rb"[\r\n]", before)[-1] + re.split(rb"[\r\n]", after, maxsplit=1)[0]
+        raise wrong_encoding(path, number, wrong, encoding) from None
 
 
-def _texts_in_jsonl(stream: Any, path: str, text_field: str) -> Iterator[str]:
-    for number, line in enumerate(_lines(stream, path), 1):
+def _texts_in_jsonl(stream: Any, path: str, text_field: str, encoding: str) -> Iterator[str]:
+    for number, line in enumerate(_lines(stream, path, encoding), 1):
         if not line.strip():
             continue
         entry = parse_line(line, path, number)

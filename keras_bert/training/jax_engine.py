@@ -27,10 +27,21 @@ class Trainer:
 
     `train(n)` runs n steps and returns the means over them, with "first_bad": the first step whose loss or gradient was
     not finite, or -1.
+
+    longest: the most steps of a call; a call of more compiles the program again.
     """
 
     def __init__(
-        self, model: Any, optimizer: Any, dataset: Any, step: Any, *, strategy: Any, accumulate: int, clip_norm: float
+        self,
+        model: Any,
+        optimizer: Any,
+        dataset: Any,
+        step: Any,
+        *,
+        strategy: Any,
+        accumulate: int,
+        clip_norm: float,
+        longest: int = 1,
     ) -> None:
         self.model = model
         self.optimizer = optimizer
@@ -40,7 +51,7 @@ class Trainer:
         self.scales_loss = hasattr(optimizer, "dynamic_scale")
         self.mesh = strategy.device_mesh.backend_mesh
         self.batches = dataset.as_numpy_iterator()
-        self.longest = 0  # loop so far
+        self.longest = longest
         self.variables = [model.trainable_variables, model.non_trainable_variables, optimizer.variables]
         self.compiled_loop = jax.jit(_on_each_device(self.replica_loop, self.mesh, STACKED, SAME), donate_argnums=0)
 
@@ -48,7 +59,9 @@ class Trainer:
 
     def train(self, num_steps: int) -> dict[str, float]:
         batches = self.next_batches(num_steps)
-        state, sums, first_bad = self.compiled_loop(tuple(map(_values, self.variables)), batches, np.int32(num_steps))
+        # The first values are not on the mesh if it has one device. The program would be compiled for them alone.
+        values = jax.device_put(tuple(map(_values, self.variables)), NamedSharding(self.mesh, SAME))
+        state, sums, first_bad = self.compiled_loop(values, batches, np.int32(num_steps))
         for some, values in zip(self.variables, state, strict=True):
             for variable, value in zip(some, values, strict=True):
                 variable.assign(value)

@@ -22,10 +22,21 @@ class Trainer(orbit.StandardTrainer):
 
     `train(n)` runs n steps and returns the means over them, with "first_bad": the first step whose loss or gradient was
     not finite, or -1.
+
+    longest: not used here, where one graph runs any number of steps.
     """
 
     def __init__(
-        self, model: Any, optimizer: Any, dataset: Any, step: Any, *, strategy: Any, accumulate: int, clip_norm: float
+        self,
+        model: Any,
+        optimizer: Any,
+        dataset: Any,
+        step: Any,
+        *,
+        strategy: Any,
+        accumulate: int,
+        clip_norm: float,
+        longest: int = 1,
     ) -> None:
         super().__init__(dataset)
         self.model = model

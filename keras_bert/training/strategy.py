@@ -3,6 +3,7 @@
 import contextlib
 import logging
 import os
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,7 @@ def strategy(name: str = "auto") -> Any:
         return _multi_worker_strategy()
     devices = _devices()
     if kind == "mirrored" or (kind == "auto" and len(devices) > 1):
+        _check_one_kind(_kinds_of_gpus())
         logger.info("Running on the %d devices of this machine: %s.", len(devices), ", ".join(devices))
         return tf.distribute.MirroredStrategy(devices)
     logger.info("Running on one device, %s.", devices[0])
@@ -158,9 +160,22 @@ def _jax_strategy(name: str) -> Any:
             "The strategy 'tpu' needs a TPU, but JAX found none on this machine. Run on a TPU VM, or use another "
             f"strategy. Received: {found[0].device_kind}"
         )
-    devices = [f"{device.platform}:{device.id}" for device in (found[:1] if name == "one" else found)]
+    found = found[:1] if name == "one" else found
+    _check_one_kind([device.device_kind for device in found])
+    devices = [f"{device.platform}:{device.id}" for device in found]
     logger.info("Running on %s: %s.", f"{len(devices)} devices" if devices[1:] else "one device", ", ".join(devices))
     return keras.distribution.DataParallel(devices=devices, auto_shard_dataset=False)
+
+
+def _check_one_kind(kinds: list[str]) -> None:
+    """Refuse devices of different kinds, of which the fast ones would wait for the slow ones in each step."""
+    counts = Counter(kinds)
+    if len(counts) > 1:
+        raise ValueError(
+            "The devices are of different kinds, but each gets an equal share of a batch. Choose devices of one kind, "
+            "for example with CUDA_VISIBLE_DEVICES, or use the strategy 'one'. "
+            f"Received: {', '.join(f'{count} {kind}' for kind, count in counts.items())}"
+        )
 
 
 def _waiting_for_processes(seconds: float) -> str:
@@ -208,6 +223,7 @@ def _multi_worker_strategy() -> Any:
             "The strategy 'multi_worker' needs a list of workers, but TF_CONFIG is not set or lists none. Set "
             f"TF_CONFIG on each worker. Received: TF_CONFIG={os.environ.get('TF_CONFIG')!r}"
         )
+    _check_one_kind(_kinds_of_gpus())
     try:
         with waiting_for_workers():
             chosen = tf.distribute.MultiWorkerMirroredStrategy()
@@ -233,3 +249,9 @@ def _devices() -> list[str]:
         if devices := tf.config.list_logical_devices(kind):
             return [device.name for device in devices]
     raise RuntimeError("TensorFlow found no device. Check CUDA_VISIBLE_DEVICES. Received: no GPU and no CPU")
+
+
+def _kinds_of_gpus() -> list[str]:
+    """The names of the GPUs that TensorFlow sees, such as NVIDIA L4."""
+    gpus = tf.config.get_visible_devices("GPU")
+    return [tf.config.experimental.get_device_details(gpu).get("device_name", "GPU") for gpu in gpus]

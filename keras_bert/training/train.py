@@ -95,7 +95,8 @@ def train(
         return
 
     dataset = engine.distribute(batches, strategy, batch_size, start=now)
-    options = {"strategy": strategy, "accumulate": accumulate, "clip_norm": clip_norm}
+    longest = min(steps_per_loop, steps, checkpoint_every, validate_every)
+    options = {"strategy": strategy, "accumulate": accumulate, "clip_norm": clip_norm, "longest": longest}
     trainer = engine.Trainer(model, optimizer, dataset, step, **options)
     validated = validation and mean_measures(model, validation, strategy=strategy, batch_size=batch_size)
     log = MetricsLog(

@@ -45,6 +45,20 @@ def test_beam_and_its_options(run, source, options):
     assert "holds other examples" in err.splitlines()[-1]
 
 
+def test_the_encoding_is_one_of_the_settings(run, source, options):
+    for file in source.iterdir():
+        file.write_bytes(("가." + file.read_text(encoding="utf-8")).encode("cp949"))
+    code, _, err = run("examples", source, *options)
+    assert code == 1
+    assert re.search(r"\.txt, line 1, is not UTF-8\. .*--encoding.*cp949 \(Korean", err.splitlines()[-1])
+    code, out, err = run("examples", source, *options, "--encoding", "cp949")
+    assert code == 0, err
+    assert "90 documents" in out
+    code, _, err = run("examples", source, *options, "--encoding", "latin-1")
+    assert code == 1
+    assert "encoding='latin-1' (was 'cp949')" in err.splitlines()[-1]
+
+
 def test_wrong_options_and_missing_files(run, source, options):
     code, _, err = run("examples", source, *options, "--no-nsp", "--short-seq-prob", "0.5")
     assert code == 2

@@ -70,6 +70,15 @@ def test_switches(run, corpus, tmp_path, option, pieces):
     assert pieces <= set(Vocabulary.from_file(tmp_path / "vocab.txt"))
 
 
+def test_encoding(run, corpus, tmp_path):
+    korean = tmp_path / "korean.txt"
+    korean.write_bytes(("low low 한국어 한국어\n" * 20).encode("cp949"))
+    output = tmp_path / "vocab.txt"
+    code, _, err = run("vocab", korean, "--output", output, "--encoding", "cp949", "--cased")
+    assert code == 0, err
+    assert {"low", "한국어"} <= set(Vocabulary.from_file(output))
+
+
 def test_errors(run, corpus, tmp_path):
     output = tmp_path / "vocab.txt"
     korean = tmp_path / "korean.txt"
@@ -78,7 +87,8 @@ def test_errors(run, corpus, tmp_path):
         ([tmp_path / "none.txt", "--output", output], r"none\.txt"),
         ([corpus, "--output", tmp_path / "no" / "vocab.txt"], "--output needs a folder"),
         ([corpus, "--output", output, "--size", 20], "Raise `size`"),
-        ([korean, "--output", output], r"korean\.txt is not UTF-8 text in line 2"),
+        ([korean, "--output", output], r"korean\.txt, line 2, is not UTF-8.*--encoding.*may be cp949 \(Korean"),
+        ([korean, "--output", output, "--encoding", "hangul"], "no encoding 'hangul'"),
     ):
         code, _, err = run("vocab", *arguments, *ALPHABET)
         assert code == 1

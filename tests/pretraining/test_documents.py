@@ -10,7 +10,7 @@ import pytest
 import zstandard
 
 from keras_bert.corpus import documents
-from keras_bert.corpus.documents import Document, read_documents
+from keras_bert.corpus.documents import Document, read_documents, read_texts
 from keras_bert.corpus.sentences import sentences_of, split_sentences
 from keras_bert.corpus.wikipedia import plain_text
 
@@ -75,6 +75,45 @@ def test_jsonl(tmp_path):
         texts(path, text_field="body")
     with pytest.raises(ValueError, match=r"is not valid JSON.*c\.jsonl:1"):
         texts(write(tmp_path, "c.jsonl", "{'text': 1}"))
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding", "likely"),
+    [
+        ("처음.\n\n둘째 문장.", "cp949", r"cp949 \(Korean"),
+        ("un été.\n\nà Paris.", "latin-1", r"cp1252 \(Western European\)\."),
+        ("처음.\n\n둘째.", "utf-16", "utf-16"),
+    ],
+)
+def test_encodings(tmp_path, text, encoding, likely):
+    path = tmp_path / "a.txt"
+    path.write_bytes(text.encode(encoding))
+    assert texts(path, encoding=encoding) == text.split("\n\n")
+    assert list(read_texts(path, encoding=encoding)) == text.split("\n")
+    with pytest.raises(ValueError, match=rf"a\.txt, line 1, is not UTF-8\..*--encoding.*this line may be {likely}"):
+        texts(path)
+    packed = tmp_path / "b.jsonl.gz"
+    packed.write_bytes(gzip.compress(f'"One."\n"{text.split()[0]}"'.encode(encoding)))
+    assert texts(packed, encoding=encoding) == ["One.", text.split()[0]]
+
+
+def test_the_likely_encoding_of_a_line_that_is_read_in_blocks(tmp_path):
+    for size in range(8180, 8200):
+        path = write(tmp_path, "a.txt", "One.\r\n" + size * "a")
+        with path.open("ab") as file:
+            file.write((20_000 * "가").encode("cp949"))
+        with pytest.raises(ValueError, match=r"line 2, is not UTF-8.*may be cp949 \(Korean\)"):
+            texts(path)
+
+
+def test_encodings_that_are_wrong(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_bytes("a text".encode("utf-16-le"))
+    with pytest.raises(ValueError, match=r"line 1, has a NUL character.*UTF-8\. .*--encoding.*utf-16-le"):
+        texts(path)
+    assert texts(path, encoding="utf-16-le") == ["a text"]
+    with pytest.raises(ValueError, match=r"There is no encoding 'hangul'"):
+        read_documents(path, encoding="hangul")
 
 
 def test_texts_in_memory():

@@ -1,6 +1,7 @@
 """Training on JAX: the loss, stopping and resuming. Run with KERAS_BACKEND=jax."""
 
 import sys
+from types import SimpleNamespace
 
 import keras
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 import keras_bert
-from keras_bert.training import jax_checkpoints
+from keras_bert.training import jax_checkpoints, jax_engine
 from keras_bert.training.metrics_log import read_metrics
 from keras_bert.training.train import mean_measures, train
 from tests.training.small_training import BATCH, batch, batches, small_pretrainer, weights
@@ -96,6 +97,20 @@ def test_a_resumed_run_equals_one_that_never_stopped(tmp_path):
 
 
 @pytest.mark.long
+def test_loops_of_any_length_are_one_program(tmp_path, monkeypatch):
+    """So that no later loop compiles, whose seconds are in the log."""
+    pytest.importorskip("orbax.checkpoint")
+    lengths, programs = [], []
+    train, loop = jax_engine.Trainer.train, jax_engine.Trainer.replica_loop
+    monkeypatch.setattr(jax_engine.Trainer, "train", lambda self, steps: lengths.append(steps) or train(self, steps))
+    monkeypatch.setattr(jax_engine.Trainer, "replica_loop", lambda *of: programs.append(of) or loop(*of))
+    run(5, directory=str(tmp_path))
+    assert (lengths, len(programs)) == ([5], 1)
+    run(20, directory=str(tmp_path), checkpoint_every=8)
+    assert (lengths, len(programs)) == ([5, 3, 8, 4], 2)
+
+
+@pytest.mark.long
 def test_checkpoints_that_cannot_be_resumed(tmp_path, monkeypatch):
     pytest.importorskip("orbax.checkpoint")
     run(2, directory=str(tmp_path))
@@ -127,6 +142,16 @@ def test_a_loss_that_is_not_finite_names_step_and_data():
 
     with pytest.raises(FloatingPointError, match=r"at step 7, with the data of shard of 7\."):
         run(20, dropout=0.0, batches=poisoned, where="shard of {}".format)
+
+
+def test_devices_of_different_kinds_are_refused(monkeypatch):
+    import jax
+
+    kinds = ["A100", "T4", "A100", "T4"]
+    devices = [SimpleNamespace(device_kind=k, platform="gpu", id=i, process_index=0) for i, k in enumerate(kinds)]
+    monkeypatch.setattr(jax, "devices", lambda: devices)
+    with pytest.raises(ValueError, match=r"different kinds.*CUDA_VISIBLE_DEVICES.*Received: 2 A100, 2 T4$"):
+        keras_bert.strategy("auto")
 
 
 def test_strategies():

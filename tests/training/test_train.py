@@ -4,6 +4,7 @@ import os
 import resource
 import signal
 import time
+from types import SimpleNamespace
 
 import keras
 import numpy as np
@@ -242,6 +243,18 @@ def test_a_checkpoint_of_another_model_is_refused(one, tmp_path):
 def test_a_batch_that_cannot_be_split_evenly(one):
     with pytest.raises(ValueError, match=r"multiple of 3: 1 replicas times accumulate=3\. Use 15\. Received: .*16"):
         check_batch_size(16, one, accumulate=3)
+
+
+@pytest.mark.parametrize("name", ["auto", "mirrored", "multi_worker"])
+def test_gpus_of_different_kinds_are_refused(monkeypatch, name):
+    gpus = {f"GPU:{number}": SimpleNamespace(name=kind) for number, kind in enumerate(["NVIDIA A100", "Tesla T4"])}
+    monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind: list(gpus.values()))
+    monkeypatch.setattr(tf.config, "get_visible_devices", lambda kind: list(gpus))
+    monkeypatch.setattr(tf.config.experimental, "get_device_details", lambda gpu: {"device_name": gpus[gpu].name})
+    if name == "multi_worker":
+        monkeypatch.setenv("TF_CONFIG", '{"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": 0}}')
+    with pytest.raises(ValueError, match=r"different kinds.*'one'\. Received: 1 NVIDIA A100, 1 Tesla T4$"):
+        keras_bert.strategy(name)
 
 
 def test_a_model_built_outside_the_scope_is_named():

@@ -10,6 +10,7 @@ from keras_bert.corpus.sentences import SENTENCES
 from keras_bert.pretraining.examples.masking import Masking
 from keras_bert.text.packing import check_seq_length
 from keras_bert.text.rules import TextRules
+from keras_bert.text_encoding import checked_encoding
 
 MODES = ("dynamic", "static")
 
@@ -27,7 +28,7 @@ class ExampleSettings:
     masking: which pieces are masked, and how.
     short_seq_prob: the share of documents whose pairs are cut to a random shorter length; without `nsp` not used.
     dupe_factor: passes over the documents, each with pairs and masks of its own; None: 1, or 10 in static mode.
-    boundary, text_field: see `keras_bert.corpus.documents.read_documents`.
+    boundary, text_field, encoding: see `keras_bert.corpus.documents.read_documents`.
     sentences: "rules" splits text into sentences; "line" takes each line as one sentence.
     shard_size: characters of text in a shard. A random second segment comes from a document of the same shard.
     """
@@ -42,6 +43,7 @@ class ExampleSettings:
     boundary: str = "auto"
     sentences: str = "rules"
     text_field: str = "text"
+    encoding: str = "utf-8"
     shard_size: int = 4_000_000
     lowercase: bool = True
     strip_accents: bool | None = None
@@ -57,6 +59,7 @@ class ExampleSettings:
         check_choice("mode", self.mode, MODES)
         check_choice("sentences", self.sentences, SENTENCES)
         check_boundary(self.boundary)
+        checked_encoding(self.encoding)
         check_at_least(self, 1, "shard_size", *(["dupe_factor"] if self.dupe_factor is not None else []))
         check_share(self, "short_seq_prob")
         if not -(2**63) <= self.seed < 2**63:
@@ -68,6 +71,11 @@ class ExampleSettings:
         if self.dupe_factor is not None:
             return self.dupe_factor
         return 10 if self.mode == "static" else 1
+
+    @property
+    def reading(self) -> dict[str, str]:
+        """The arguments of `read_documents`."""
+        return {"boundary": self.boundary, "text_field": self.text_field, "encoding": self.encoding}
 
     @property
     def rules(self) -> TextRules:

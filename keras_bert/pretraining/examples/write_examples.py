@@ -54,7 +54,7 @@ def write_examples(
     beam: the options of an Apache Beam runner, such as ["--runner=DataflowRunner"], for a corpus that one machine
         cannot handle.
     options: seq_length, mode, nsp, masking, short_seq_prob, dupe_factor, seed, boundary, sentences, text_field,
-        shard_size, lowercase, strip_accents and split_cjk; see `ExampleSettings` in
+        encoding, shard_size, lowercase, strip_accents and split_cjk; see `ExampleSettings` in
         keras_bert/pretraining/examples/example_settings.py for their meaning and defaults.
     """
     need_tensorflow("`write_examples`", "tensorflow_text")
@@ -85,9 +85,7 @@ def write_examples(
                     if sizes:
                         workers = min(workers, 1 + sum(sizes) * settings.passes // _TEXT_PER_WORKER)
                 with bar("Writing examples", sum(sizes) or None) as advance:
-                    documents = read_documents(
-                        corpus, boundary=settings.boundary, text_field=settings.text_field, seen=advance
-                    )
+                    documents = read_documents(corpus, **settings.reading, seen=advance)
                     shards_to_write = split_into_shards(documents, settings.shard_size)
                     first = list(islice(shards_to_write, 2))
                     if not first:

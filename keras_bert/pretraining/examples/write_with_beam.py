@@ -65,7 +65,7 @@ def _numbered_documents(
 ) -> Iterator[tuple[int, Placed]]:
     """The documents of a file, each with the number of its random shard."""
     number, path = numbered
-    documents = read_documents(path, boundary=settings.boundary, text_field=settings.text_field)
+    documents = read_documents(path, **settings.reading)
     for place, document in enumerate(documents):
         shard = zlib.crc32(f"{settings.seed}/{number}/{place}".encode()) % count
         yield shard, (number, place, document)

@@ -6,7 +6,8 @@ from array import array
 from collections.abc import Iterator
 from typing import Any
 
-from keras_bert.tasks.readers.rows import checked_encoding, lines_of
+from keras_bert.tasks.readers.rows import lines_of
+from keras_bert.text_encoding import checked_encoding
 
 Line = tuple[int, str]  # with its number
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from keras_bert.tasks.readers.bad_rows import BadRows
 from keras_bert.tasks.readers.delimited import checked_delimiter
-from keras_bert.tasks.readers.rows import checked_encoding
+from keras_bert.text_encoding import checked_encoding
 from keras_bert.tasks.readers.table import Column, Table, read_table
 
 TABLES = ("tsv", "csv", "jsonl", "parquet", "label-text")

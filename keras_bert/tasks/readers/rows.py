@@ -1,6 +1,5 @@
 """Rows: the two columns that `fit` takes, and the place of each row in its file."""
 
-import codecs
 import dataclasses
 import io
 import os
@@ -8,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-LIKELY = {"cp949": "Korean", "cp1252": "Western European", "shift_jis": "Japanese", "gb18030": "Chinese"}
+from keras_bert.text_encoding import checked_encoding, wrong_encoding
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,7 +69,7 @@ def lines_of(file: Iterable[bytes], name: str, encoding: str = "utf-8") -> Itera
         try:
             text = line.decode(encoding)
         except UnicodeDecodeError:
-            raise _wrong_encoding(name, number, line, encoding) from None
+            raise wrong_encoding(name, number, line, encoding) from None
         text = text.removesuffix("\n").removesuffix("\r")
         if number == 1:
             text = text.removeprefix("\ufeff")
@@ -90,48 +89,12 @@ def lines_of(file: Iterable[bytes], name: str, encoding: str = "utf-8") -> Itera
         raise ValueError(f"{name} is empty. Give a file with at least one line. Received: {name}")
 
 
-def checked_encoding(encoding: str) -> str:
-    """The name that Python uses for an encoding of text.
-
-    >>> checked_encoding("Latin1"), checked_encoding("utf_8_sig")
-    ('iso8859-1', 'utf-8')
-    """
-    try:
-        "".encode(encoding)
-        return codecs.lookup(encoding).name.removesuffix("-sig")  # the mark is removed in any case
-    except (LookupError, ValueError):  # unknown, not an encoding of text, or a name with NUL
-        raise ValueError(
-            f"There is no encoding {encoding!r}. Use one of Python's, such as utf-8, cp949, latin-1 or utf-16. "
-            f"Received: encoding={encoding!r}"
-        ) from None
-
-
 def _as_utf8(data: bytes, name: str, encoding: str) -> io.BytesIO:
     try:
         return io.BytesIO(data.decode(encoding).encode())
     except UnicodeDecodeError as error:
         number = data[: error.start].decode(encoding, "ignore").count("\n") + 1
-        raise _wrong_encoding(name, number, data[error.start : error.end], encoding) from None
-
-
-def _wrong_encoding(name: str, number: int, line: bytes, encoding: str) -> ValueError:
-    """The error for a line that is in another encoding, with those that it may be in."""
-    if line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        likely = ["utf-16"]
-    else:
-        likely = [f"{one} ({who})" for one, who in LIKELY.items() if one != encoding and _decodes(line, one)]
-    return ValueError(
-        f"{name}, line {number}, is not {encoding.upper()}. Save the file as UTF-8, or name its encoding with "
-        f"--encoding (encoding=...): this line may be {' or '.join(likely) or 'latin-1'}. Received: {name}:{number}"
-    )
-
-
-def _decodes(line: bytes, encoding: str) -> bool:
-    try:
-        line.decode(encoding)
-    except UnicodeDecodeError:
-        return False
-    return True
+        raise wrong_encoding(name, number, data[error.start : error.end], encoding) from None
 
 
 def tab_columns(lines: Sequence[tuple[int, str]], width: int) -> list[list[str]]:

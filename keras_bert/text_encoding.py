@@ -1,0 +1,43 @@
+"""The encodings of text files: their names, and the error for a line that is in another one."""
+
+import codecs
+
+LIKELY = {"cp949": "Korean", "cp1252": "Western European", "shift_jis": "Japanese", "gb18030": "Chinese"}
+
+
+def checked_encoding(encoding: str) -> str:
+    """The name that Python uses for an encoding of text.
+
+    >>> checked_encoding("Latin1"), checked_encoding("utf_8_sig")
+    ('iso8859-1', 'utf-8')
+    """
+    try:
+        "".encode(encoding)
+        return codecs.lookup(encoding).name.removesuffix("-sig")  # the mark is removed in any case
+    except (LookupError, ValueError):  # unknown, not an encoding of text, or a name with NUL
+        raise ValueError(
+            f"There is no encoding {encoding!r}. Use one of Python's, such as utf-8, cp949, latin-1 or utf-16. "
+            f"Received: encoding={encoding!r}"
+        ) from None
+
+
+def wrong_encoding(name: str, number: int, line: bytes, encoding: str) -> ValueError:
+    """The error for a line that is in another encoding, with those that it may be in."""
+    if line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        likely = ["utf-16"]
+    elif b"\0" in line:
+        likely = ["utf-16-le", "no text at all"]
+    else:
+        likely = [f"{one} ({who})" for one, who in LIKELY.items() if one != encoding and _decodes(line, one)]
+    return ValueError(
+        f"{name}, line {number}, is not {encoding.upper()}. Save the file as UTF-8, or name its encoding with "
+        f"--encoding (encoding=...): this line may be {' or '.join(likely) or 'latin-1'}. Received: {name}:{number}"
+    )
+
+
+def _decodes(line: bytes, encoding: str) -> bool:
+    try:
+        line.decode(encoding)
+    except UnicodeDecodeError:
+        return False
+    return True
