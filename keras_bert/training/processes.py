@@ -6,8 +6,9 @@ import threading
 
 import numpy as np
 
+from keras_bert.training.watcher import answers
+
 ADDRESS = 256  # bytes
-SECONDS_TO_ANSWER = 2
 _known: dict[tuple[str, int], str] = {}
 
 
@@ -30,16 +31,6 @@ def meet() -> None:
         other = bytes(row).decode().strip()
         if index != jax.process_index() and answers(other):
             _known["process", index] = other
-
-
-def answers(address: str) -> bool:
-    """Whether somebody listens at an address; a worker does as long as its process runs."""
-    host, _, port = address.rpartition(":")
-    try:
-        socket.create_connection((host.strip("[]"), int(port)), SECONDS_TO_ANSWER).close()
-    except OSError:
-        return False
-    return True
 
 
 def _answer(server: socket.socket) -> None:

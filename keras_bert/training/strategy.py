@@ -13,7 +13,7 @@ from keras_bert.installation import need_tensorflow
 from keras_bert.lazy import tf
 from keras_bert.progress import reported_if_slow
 from keras_bert.training.processes import meet
-from keras_bert.training.workers import SECONDS_UNTIL_NAMED, addresses, waiting_for_workers
+from keras_bert.training.workers import SECONDS_UNTIL_NAMED, addresses, starting_with_workers
 from keras_bert.wording import first_line
 
 logger = logging.getLogger("keras_bert")
@@ -225,7 +225,7 @@ def _multi_worker_strategy() -> Any:
         )
     _check_one_kind(_kinds_of_gpus())
     try:
-        with waiting_for_workers():
+        with starting_with_workers():
             chosen = tf.distribute.MultiWorkerMirroredStrategy()
     except RuntimeError as error:
         raise RuntimeError(

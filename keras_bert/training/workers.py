@@ -4,7 +4,10 @@ import json
 import os
 import re
 import shlex
+import signal
+import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -13,7 +16,9 @@ import keras
 
 from keras_bert.lazy import tf
 from keras_bert.progress import reported_if_slow
-from keras_bert.training.processes import answers, other_processes
+from keras_bert.training import watcher
+from keras_bert.training.processes import other_processes
+from keras_bert.training.watcher import silent, waiting_for
 
 SECONDS_UNTIL_NAMED = 10
 _TASK = re.compile(r"/job:(\w+)/replica:\d+/task:(\d+)")
@@ -35,30 +40,62 @@ def addresses() -> dict[tuple[str, int], str]:
 
 
 @contextmanager
-def waiting_for_workers(strategy: Any = None) -> Iterator[None]:
-    """A block that other workers may keep waiting, or bring down, under a strategy of several or while it starts."""
+def waiting_for_workers(strategy: Any) -> Iterator[None]:
+    """A block that other workers may keep waiting, or bring down, if the strategy has any."""
     others = _others(strategy)
-    if not others and strategy is not None:
+    if not others:
         yield
         return
 
-    def silent(seconds: float) -> str | None:
-        found = [_named(*worker) for worker in others.items() if not answers(worker[1])]
-        if not found and strategy is not None:
-            return None  # a long step
-        names = ", ".join(found) or "the other workers, which may belong to a run that is ending"
-        return f"Waiting for {names}, for {seconds:.0f} seconds. {_remedy()}"
+    def report(seconds: float) -> str | None:
+        names = silent(others)
+        return waiting_for(names, seconds, _remedy()) if names else None  # else it is a long step
 
-    # JAX raises RuntimeError, and so does TensorFlow for a strategy that is created too late.
-    failures = (tf.errors.OpError,) if strategy is None else (tf.errors.OpError, RuntimeError, OSError)
+    # JAX raises RuntimeError.
+    with reported_if_slow(report, SECONDS_UNTIL_NAMED), _naming_the_lost(others, RuntimeError, OSError):
+        yield
+
+
+@contextmanager
+def starting_with_workers() -> Iterator[None]:
+    """A block in which TensorFlow waits until the workers in TF_CONFIG have started, and no thread of Python can run.
+
+    A program reports those that do not respond. Ctrl-C ends the process. SIGTERM does not, since TensorFlow catches it.
+    """
+    others = _others()
+    remedy = f"{_remedy()} To end this process, press Ctrl-C or run: kill -9 {os.getpid()}"
+    program = [sys.executable, "-I", watcher.__file__, json.dumps([others, SECONDS_UNTIL_NAMED, remedy])]
+    with (
+        _ended_by_ctrl_c(),
+        subprocess.Popen(program, stdin=subprocess.PIPE),  # closes the pipe, by which the program ends
+        _naming_the_lost(others),
+    ):
+        yield
+
+
+@contextmanager
+def _naming_the_lost(others: dict[str, str], *failures: type[Exception]) -> Iterator[None]:
+    """A block whose failures are TensorFlow's and those given; those by a worker that was lost name it."""
     try:
-        with reported_if_slow(silent, SECONDS_UNTIL_NAMED):
-            yield
-    except failures as error:
+        yield
+    except (tf.errors.OpError, *failures) as error:
         lost = _lost(error, others)
         if not lost:
             raise
         raise ConnectionError(f"The run has lost {lost}. {_remedy()} Received: {_reason(error)}") from error
+
+
+@contextmanager
+def _ended_by_ctrl_c() -> Iterator[None]:
+    """A block that Ctrl-C ends at once, in the main thread: Python's own handler would wait until Python runs."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _reason(error: Exception) -> str:
@@ -68,27 +105,29 @@ def _reason(error: Exception) -> str:
     return next(lines, type(error).__name__)
 
 
-def _lost(error: Any, others: dict[tuple[str, int], str]) -> str:
-    """The workers that an error is about: those that do not answer, or those that it names."""
-    lost = {worker for worker, address in others.items() if not answers(address)}
+def _lost(error: Any, others: dict[str, str]) -> str:
+    """The names of the workers that an error is about: those that do not answer, or those that it names."""
+    lost = silent(others)
     if isinstance(error, tf.errors.UnavailableError | tf.errors.AbortedError | tf.errors.CancelledError):
-        lost |= {(job, int(index)) for job, index in _TASK.findall(str(error))} & others.keys()
-    return ", ".join(_named(worker, others[worker]) for worker in sorted(lost))
+        tasks = tuple(f"{job} {index} (" for job, index in _TASK.findall(str(error)))
+        lost = [name for name in others if name in lost or name.startswith(tasks)]
+    return ", ".join(lost)
 
 
-def _others(strategy: Any) -> dict[tuple[str, int], str]:
-    """The addresses of the workers but this one; none if the strategy has no others."""
+def _others(strategy: Any = None) -> dict[str, str]:
+    """The addresses of the workers but this one by names such as "worker 1 (b:2222)"; none if there are no others.
+
+    strategy: None if it is not made yet.
+    """
     if isinstance(strategy, keras.distribution.DataParallel):
-        return other_processes()
-    if strategy is not None and not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
-        return {}
-    task = json.loads(os.environ.get("TF_CONFIG") or "{}").get("task", {})
-    own = task.get("type"), int(task.get("index", 0))
-    return {worker: address for worker, address in addresses().items() if worker != own}
-
-
-def _named(worker: tuple[str, int], address: str) -> str:
-    return f"{worker[0]} {worker[1]} ({address})"
+        found = other_processes()
+    elif strategy is None or isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
+        task = json.loads(os.environ.get("TF_CONFIG") or "{}").get("task", {})
+        own = task.get("type"), int(task.get("index", 0))
+        found = {worker: address for worker, address in addresses().items() if worker != own}
+    else:
+        found = {}
+    return {f"{job} {index} ({address})": address for (job, index), address in found.items()}
 
 
 def _remedy() -> str:

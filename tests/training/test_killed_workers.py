@@ -83,8 +83,7 @@ def test_a_killed_worker_is_named(tmp_path, backend, victim):
 
         again = list(environments(backend))
         workers.append(started(tmp_path, logs[2], again[0]))
-        if backend == "jax":  # TensorFlow was seen to wait in silence
-            wait(lambda: "Waiting for" in logs[2].read_text(), 120)  # for the one that returns late
+        wait(lambda: "Waiting for" in logs[2].read_text(), 120)  # for the one that returns late
         workers.append(started(tmp_path, logs[3], again[1]))
         for worker, log in zip(workers[2:], logs[2:], strict=True):
             assert worker.wait(300) == 0, log.read_text()
