@@ -38,7 +38,7 @@ def compiled_metrics(model: keras.Model) -> Iterator[Any]:
 
 
 def expect_tracing(function: Any) -> None:
-    """Let TensorFlow not warn that a `train_function` is traced often: Keras makes it anew for each model."""
+    """Let TensorFlow not warn that a `train_function` is traced often: Keras makes a new one for each model."""
     for cell in function.__closure__ or ():
         if isinstance(cell.cell_contents, tf.types.experimental.PolymorphicFunction):
             cell.cell_contents._omit_frequent_tracing_warning = True
