@@ -75,7 +75,7 @@ def test_the_abandoned_package_is_installed_too(tmp_path):
 @pytest.mark.parametrize(
     "error",
     [
-        'ModuleNotFoundError("No module named \'jax\'")',
+        "ModuleNotFoundError(\"No module named 'jax'\")",
         'RuntimeError("jaxlib is version 0.9.0, but this version of jax requires version >= 0.10.0.")',
     ],
 )

@@ -252,7 +252,9 @@ def test_gpus_of_different_kinds_are_refused(monkeypatch, name):
     monkeypatch.setattr(tf.config, "get_visible_devices", lambda kind: list(gpus))
     monkeypatch.setattr(tf.config.experimental, "get_device_details", lambda gpu: {"device_name": gpus[gpu].name})
     if name == "multi_worker":
-        monkeypatch.setenv("TF_CONFIG", '{"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": 0}}')
+        monkeypatch.setenv(
+            "TF_CONFIG", '{"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": 0}}'
+        )
     with pytest.raises(ValueError, match=r"different kinds.*'one'\. Received: 1 NVIDIA A100, 1 Tesla T4$"):
         keras_bert.strategy(name)
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from keras_bert.tasks.readers.bad_rows import BadRows
 from keras_bert.tasks.readers.delimited import checked_delimiter
-from keras_bert.text_encoding import checked_encoding
 from keras_bert.tasks.readers.table import Column, Table, read_table
+from keras_bert.text_encoding import checked_encoding
 
 TABLES = ("tsv", "csv", "jsonl", "parquet", "label-text")
 TABLE_FIELDS = ("format", "text", "label", "header", "delimiter", "encoding", "skip_empty", "skip_bad")
