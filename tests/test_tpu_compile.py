@@ -70,7 +70,8 @@ def test_pretraining_compiles_for_eight_chips():
     assert step["flops"] > 0.9 * 3 * 2 * (TOKENS * PRODUCTS + masked * VOCABULARY * WIDTH)
     # Less than what the head would need at every position, and than a pass that only counts would add.
     assert step["flops"] < 3 * 2 * TOKENS * VOCABULARY * WIDTH
-    assert found["in parts"]["temporary"] < step["temporary"]
+    # A regression guard: 1.3 times what libtpu 0.0.42 uses.
+    assert found["in parts"]["temporary"] < step["temporary"] < 1.3 * 5_451_264
     assert_only_gradients(step, found["weights"])
 
 
@@ -98,7 +99,8 @@ def test_pretraining_on_jax_for_256_chips():
         """
     )
     assert_only_gradients(found, found["weights"])
-    assert found["temporary"] < 256 * TOKENS * 128 * 2  # no chip has a vector for each token of the global batch
+    # A regression guard: 1.3 times what libtpu 0.0.42 uses. A vector for each token of the global batch would be 67 MB more.
+    assert found["temporary"] < 1.3 * 8_547_328
 
 
 def test_traffic_leaves_out_the_fast_memory(monkeypatch):

@@ -7,6 +7,7 @@ import numpy as np
 from keras_bert.pictures import draw_curves, positions
 from keras_bert.pictures.curves import only_a_picture
 from keras_bert.pretraining.run import run_directory
+from keras_bert.training.metrics_log import MetricsLog
 from tests.pictures import small
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -36,6 +37,28 @@ def test_pretraining(tmp_path, monkeypatch):
     loss = {"training": ((10, 20), (3.0, 2.0)), "validation": ((20,), (2.5,))}
     assert seen == [({"masked lm loss": loss, "masked lm accuracy": {"training": ((10, 20), (0.1, 0.2))}}, "step")]
     assert (tmp_path / "curve.png").read_bytes()[:8] == PNG
+
+
+def test_what_the_log_measures_is_drawn(tmp_path, monkeypatch):
+    seen = {}
+    monkeypatch.setattr(
+        run_directory, "draw_curves", lambda panels, step: seen.update(panels) or draw_curves(panels, step)
+    )
+    means = {"masked_lm_loss": 2.5, "tokens": 1500.0, "learning_rate": 1e-4}
+    options = {"batch_size": 16, "seq_length": 128, "peak": 1e6, "flops_per_token": 50.0}
+    with MetricsLog(str(tmp_path), start=0, steps=20, **options) as log:
+        log(10, means, loop_steps=10, seconds=9.0)
+        log(20, means, loop_steps=10, seconds=2.0)
+    run_directory.draw_curve(str(tmp_path))
+    drawn = {title: curves["training"] for title, curves in seen.items()}
+    padding = 1 - 1500 / 2048
+    assert drawn == {
+        "masked lm loss": ((10, 20), (2.5, 2.5)),
+        "learning rate": ((10, 20), (1e-4, 1e-4)),
+        "padding share": ((10, 20), (padding, padding)),
+        "examples per second": ((20,), (80.0,)),
+        "share of peak": ((20,), (0.375,)),
+    }
 
 
 def test_positions(tmp_path):
