@@ -3,6 +3,8 @@
 import logging
 import re
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import keras
@@ -66,8 +68,16 @@ class Checkpoints:
         logger.info("Resuming from %s.", path)
         return True
 
-    def save(self, step: int) -> None:
-        """Write a checkpoint; if that fails, the last one is kept."""
+    @contextmanager
+    def saving(self) -> Iterator[None]:
+        """A block that calls `save`. At its end, also after an error, the last checkpoint is complete."""
+        yield
+
+    def save(self, step: int, *, wait: bool) -> None:
+        """Write a checkpoint; if that fails, the last one is kept.
+
+        wait: until it is complete, as TensorFlow always does.
+        """
         if self.latest is not None and step_of(self.latest) == step:
             return  # overwriting it would leave none for a moment
         # TensorFlow counts the saves in the file. After a signal there is one more, which would change all later files.

@@ -2,6 +2,9 @@
 
 import logging
 import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
@@ -10,6 +13,7 @@ import numpy as np
 from keras_bert import storage
 from keras_bert.training.checkpoints import check_variables, latest_checkpoint, step_of
 from keras_bert.training.strategy import replicas
+from keras_bert.training.workers import waiting_for_workers
 from keras_bert.wording import first_line
 
 logger = logging.getLogger("keras_bert")
@@ -19,7 +23,7 @@ class Checkpoints:
     """The checkpoints of a run, in a directory on any file system that Orbax knows.
 
     A checkpoint is the folder `step_N`. It holds the weights, the optimizer, the step and the state of every random
-    generator. Each process calls `save`; Orbax writes what they share once.
+    generator. Each process calls `save`; Orbax writes what they share once, in threads, while the training continues.
 
     variables: lists by name, in the same order whenever the run is started.
     keep, keep_every_hours: as in `checkpoints.py`.
@@ -43,7 +47,8 @@ class Checkpoints:
             ) from error
         self.directory = directory
         self.variables = {f"{name}.{i}": x for name, some in variables.items() for i, x in enumerate(some)}
-        self.replicas = replicas(strategy)
+        self.strategy = strategy
+        self.being_written: int | None = None  # its step
         self.args = orbax.args
         storage.make_folder(directory)
         options = orbax.CheckpointManagerOptions(
@@ -51,14 +56,17 @@ class Checkpoints:
             keep_time_interval=timedelta(hours=keep_every_hours) if keep_every_hours else None,
             step_prefix="step",
             cleanup_tmp_directories=True,
-            enable_async_checkpointing=False,
         )
         path = directory if storage.is_remote(directory) else os.path.abspath(directory)
         self.manager = orbax.CheckpointManager(path, options=options)
 
     @property
     def latest(self) -> str | None:
-        """The path of the last complete checkpoint."""
+        """The path of the last checkpoint, as soon as it is complete."""
+        self._finish()
+        return self._latest()
+
+    def _latest(self) -> str | None:
         latest_checkpoint(self.directory, "jax")  # an error if it is TensorFlow's
         step = self.manager.latest_step()
         return None if step is None else f"{self.directory}/step_{step}"
@@ -75,25 +83,81 @@ class Checkpoints:
         logger.info("Resuming from %s.", path)
         return True
 
-    def save(self, step: int) -> None:
-        """Write a checkpoint; if that fails, the last one is kept."""
+    @contextmanager
+    def saving(self) -> Iterator[None]:
+        """A block that calls `save`. At its end, also after an error, the last checkpoint is complete."""
+        with _one_error():
+            try:
+                yield
+            finally:
+                with waiting_for_workers(self.strategy):
+                    self._finish()
+
+    def save(self, step: int, *, wait: bool) -> None:
+        """Begin to write a checkpoint, after the one before; if one fails, the last complete one is kept.
+
+        wait: until it is complete. Otherwise, its error is raised later.
+        """
+        self._finish()
         if self.manager.latest_step() == step:
             return
         state = {name: np.asarray(variable.value) for name, variable in self.variables.items()}
+        devices = np.array(replicas(self.strategy))
+        with self._failure(step):
+            self.manager.save(step, args=self.args.StandardSave({**state, "devices": devices}))
+        self.being_written = step
+        if wait:
+            self._finish()
+
+    def _finish(self) -> None:
+        """Wait until the checkpoint that is being written is complete."""
+        step, self.being_written = self.being_written, None
+        if step is not None:
+            with self._failure(step):
+                self.manager.wait_until_finished()
+
+    @contextmanager
+    def _failure(self, step: int) -> Iterator[None]:
+        """A block that writes the checkpoint of a step."""
         try:
-            self.manager.save(step, args=self.args.StandardSave({**state, "devices": np.array(self.replicas)}))
+            yield
         except (OSError, RuntimeError, ValueError) as error:
             raise OSError(
                 f"The checkpoint of step {step} could not be written. Free some space and run the same command again. "
-                f"The run resumes from {self.latest or 'the start'}. Received: {first_line(error)}"
+                f"The run resumes from {self._latest() or 'the start'}. Received: {first_line(error)}"
             ) from error
 
     def _check(self, path: str, found: dict[str, Any]) -> None:
         """Raise an error for a checkpoint with other variables, or of another number of devices."""
         theirs = {name: np.shape(x) for name, x in found.items() if name != "devices"}
         check_variables(path, theirs, {name: tuple(variable.shape) for name, variable in self.variables.items()})
-        if found["devices"] != self.replicas:
+        if found["devices"] != replicas(self.strategy):
             raise ValueError(
                 f"The checkpoint {path} is of a run on {found['devices']} devices. Resume it on as many devices, or "
-                f"choose another directory. Received: {self.replicas} devices"
+                f"choose another directory. Received: {replicas(self.strategy)} devices"
             )
+
+
+@contextmanager
+def _one_error() -> Iterator[None]:
+    """A block in which the failure of a checkpoint is only raised.
+
+    Orbax also logs its traceback in each of several threads, and TensorStore reports every array that it was still
+    writing, since the event loop that waited for them is closed by then.
+    """
+    absl, before = logging.getLogger("absl"), sys.unraisablehook
+
+    def is_other(record: logging.LogRecord) -> bool:
+        return record.exc_info is None
+
+    def report(error: Any) -> None:
+        if str(error.exc_value) != "Event loop is closed":
+            before(error)
+
+    absl.addFilter(is_other)
+    sys.unraisablehook = report
+    try:
+        yield
+    finally:
+        absl.removeFilter(is_other)
+        sys.unraisablehook = before

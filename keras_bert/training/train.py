@@ -5,7 +5,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from importlib import import_module
 from typing import Any
 
@@ -124,7 +124,8 @@ def train(
         logger.info("Stopped by a signal at step %d. Run the same command again to resume.", now)
         return KeyboardInterrupt() if signal.SIGINT in asked_to_stop else SystemExit(128 + signal.SIGTERM)
 
-    with log, _signals(directory is not None) as asked_to_stop:
+    saving = checkpoints.saving() if checkpoints else nullcontext()
+    with log, _signals(directory is not None) as asked_to_stop, saving:
         if missed:
             validate()
         while now < steps:
@@ -145,7 +146,7 @@ def train(
             if checkpoints and (stop or now == steps or now % checkpoint_every == 0):
                 log.flush()
                 with waiting_for_workers(strategy):
-                    checkpoints.save(now)
+                    checkpoints.save(now, wait=stop or now == steps)
             if stop:
                 raise stopped()
         if steps < (total_steps or steps) and has_to_stop():  # the signal came while the last step was validated

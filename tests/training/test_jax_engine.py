@@ -1,5 +1,7 @@
 """Training on JAX: the loss, stopping and resuming. Run with KERAS_BACKEND=jax."""
 
+import logging
+import resource
 import sys
 from types import SimpleNamespace
 
@@ -108,6 +110,40 @@ def test_loops_of_any_length_are_one_program(tmp_path, monkeypatch):
     assert (lengths, len(programs)) == ([5], 1)
     run(20, directory=str(tmp_path), checkpoint_every=8)
     assert (lengths, len(programs)) == ([5, 3, 8, 4], 2)
+
+
+def test_a_full_disk_keeps_the_last_checkpoint(tmp_path, capfd, caplog):
+    """RLIMIT_FSIZE makes a long write fail like a full disk. The error is raised, and nothing else is printed."""
+    pytest.importorskip("orbax.checkpoint")
+    run(4, directory=str(tmp_path))
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2000, limit[1]))
+    try:
+        with pytest.raises(OSError, match=r"step 8 could not be written.*resumes from .*step_4.*File too large"):
+            run(12, directory=str(tmp_path), checkpoint_every=8)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    assert "Traceback" not in capfd.readouterr().err
+    assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
+    run(5, directory=str(tmp_path))
+    assert sorted(path.name for path in (tmp_path / "checkpoints").iterdir()) == ["step_4", "step_5"]
+
+
+@pytest.mark.long
+def test_a_run_that_fails_completes_its_checkpoint(tmp_path):
+    """It is still being written when the next step fails."""
+    pytest.importorskip("orbax.checkpoint")
+
+    def poisoned(step, part):
+        def poison(x, y, weight):
+            return x, y, {**weight, "mlm_logits": weight["mlm_logits"] * np.nan}
+
+        return batches(step, part).take(1).concatenate(batches(step + 1, part).map(poison))
+
+    options = {"directory": str(tmp_path), "checkpoint_every": 1, "steps_per_loop": 1}
+    with pytest.raises(FloatingPointError, match=r"at step 1,.* last good checkpoint: .*step_1\."):
+        run(3, batches=poisoned, **options)
+    assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["step_1"]
 
 
 @pytest.mark.long
