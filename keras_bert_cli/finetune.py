@@ -16,7 +16,15 @@ def class_weights(given: list[str]) -> Any:
     """What --class-weight says: "balanced", or the weight of each label."""
     if not given or given == ["balanced"]:
         return given[0] if given else None
-    return _numbers(given, "'balanced', or LABEL=W as in spam=3")
+    if "balanced" in given:
+        raise typer.BadParameter("'balanced' already weighs all labels. Give only it, or the weight of each label.")
+    weights = _numbers(given, "'balanced', or LABEL=W as in spam=3")
+    for label, weight in weights.items():
+        if not 0 <= weight < math.inf:  # refuses NaN too
+            raise typer.BadParameter(
+                f"The weight of {label!r} must be finite, and not below 0. Received: {label}={weight}"
+            )
+    return weights
 
 
 def distillation(given: list[str]) -> dict[str, float] | None:

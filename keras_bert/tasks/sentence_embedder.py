@@ -273,7 +273,8 @@ class SentenceEmbedder(Task):
             if loss.form != examples.form:
                 raise ValueError(
                     f"{type(loss).__name__} learns from {loss.form}, but {examples.form} were passed. Use the loss "
-                    f"{BY_FORM[examples.form]!r}, or pass other columns. Received: {type(loss).__name__}"
+                    f"{BY_FORM[examples.form]!r} (--loss {BY_FORM[examples.form]}), or pass other columns. Received: "
+                    f"{type(loss).__name__}"
                 )
             loss.check(examples)
 

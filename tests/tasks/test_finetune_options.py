@@ -152,6 +152,8 @@ def test_options_that_do_not_go_together(bert, files, tmp_path):
         (("--seeds", 2, "--grid"), "add --search seed=0,1,2"),
         (("--average",), "--average needs --seeds"),
         (("--class-weight", "spam"), "It must be 'balanced', or LABEL=W"),
+        (("--class-weight", "spam=inf"), "The weight of 'spam' must be finite, and not below 0."),
+        (("--class-weight", "balanced", "--class-weight", "spam=2"), "'balanced' already weighs all labels."),
         (("--keep-accents",), "a trained one has its own rules. Leave them out"),
     ):
         words = ("--train", files[0], "--valid", files[1], "--output", tmp_path / "run", "--model", bert)

@@ -7,6 +7,7 @@ from keras import ops
 
 from keras_bert.tasks.losses.sentence_loss import SentenceLoss, by_row, unit
 from keras_bert.tasks.rows.sentence_rows import SentenceRows
+from keras_bert.wording import plural
 
 HIDDEN = -1e9  # a score whose exponential is 0
 
@@ -39,7 +40,7 @@ class MultipleNegativesRanking(SentenceLoss):
         if len(set(positives)) < 2:
             raise ValueError(
                 "All rows have the same positive, so there are no negatives. Give rows with different texts. "
-                f"Received: {positives[0]!r} in {len(positives)} rows"
+                f"Received: {positives[0]!r} in {len(positives)} {plural('row', len(positives))}"
             )
         for column in negatives:
             if same := [row for row, text in enumerate(column) if text == positives[row]]:

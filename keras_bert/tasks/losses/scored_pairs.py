@@ -21,7 +21,8 @@ class CosineMSE(SentenceLoss):
             row = int(np.abs(rows.targets).argmax())
             raise ValueError(
                 f"The score at row {row} is not between -1 and 1, the range of cosines. Scale the scores, as in y / 5 "
-                f'for scores from 0 to 5, or use loss="cosent". Received: {rows.targets[row]}'
+                f'(--scale 5) for scores from 0 to 5, or use loss="cosent" (--loss cosent). Received: '
+                f"{rows.targets[row]}"
             )
 
     def call(self, scores: Any, vectors: Any) -> Any:

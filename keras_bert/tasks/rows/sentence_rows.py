@@ -23,6 +23,9 @@ class SentenceRows(LabelledRows):
 
     form: str = ""
 
+    def warn_of_cuts(self, rows: str = "rows", **more: str) -> None:
+        super().warn_of_cuts(rows.replace("rows", "texts"), **more)
+
     def text_inputs(self, index: Any, width: int | str) -> dict[str, Any]:
         x = self.pack(index, width)
         return {name: tf.reshape(value, (-1, tf.shape(value)[-1])) for name, value in x.items()}  # [B * C, S]
