@@ -23,8 +23,8 @@ class SentenceRows(LabelledRows):
 
     form: str = ""
 
-    def warn_of_cuts(self, rows: str = "rows", **more: str) -> None:
-        super().warn_of_cuts(rows.replace("rows", "texts"), **more)
+    def warn_of_cuts(self, rows: str = "rows", limit: str = "the preprocessor's seq_length", advice: str = "") -> None:
+        super().warn_of_cuts(rows.replace("rows", "texts"), limit, advice)
 
     def text_inputs(self, index: Any, width: int | str) -> dict[str, Any]:
         x = self.pack(index, width)
