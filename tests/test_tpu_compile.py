@@ -99,7 +99,7 @@ def test_pretraining_on_jax_for_256_chips():
         """
     )
     assert_only_gradients(found, found["weights"])
-    # A regression guard: 1.3 times what libtpu 0.0.42 uses. A vector for each token of the global batch would be 67 MB more.
+    # A regression guard: 1.3 times what libtpu 0.0.42 uses. A vector for each token of the global batch has 67 MB.
     assert found["temporary"] < 1.3 * 8_547_328
 
 

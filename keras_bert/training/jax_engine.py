@@ -59,7 +59,7 @@ class Trainer:
 
     def train(self, num_steps: int) -> dict[str, float]:
         batches = self.next_batches(num_steps)
-        # The first values are not on the mesh if it has one device. The program would be compiled for them alone.
+        # With one device, the first values are not on the mesh yet. The second loop would then be another program.
         values = jax.device_put(tuple(map(_values, self.variables)), NamedSharding(self.mesh, SAME))
         state, sums, first_bad = self.compiled_loop(values, batches, np.int32(num_steps))
         for some, values in zip(self.variables, state, strict=True):

@@ -73,7 +73,7 @@ class ExampleSettings:
         return 10 if self.mode == "static" else 1
 
     @property
-    def reading(self) -> dict[str, str]:
+    def reading(self) -> dict[str, Any]:
         """The arguments of `read_documents`."""
         return {"boundary": self.boundary, "text_field": self.text_field, "encoding": self.encoding}
 
