@@ -11,11 +11,13 @@ from keras import ops
 
 from keras_bert.bert import Bert
 from keras_bert.checks import check_choice, check_flag, count_of
+from keras_bert.lazy import tf
 from keras_bert.tasks.columns.text_columns import check_lengths, column
 from keras_bert.tasks.columns.value_columns import number_column, weight_column
 from keras_bert.tasks.fitting.continued import cannot_change, loss_settings
 from keras_bert.tasks.heads import check_bert
 from keras_bert.tasks.losses import LOSSES, SentenceLoss
+from keras_bert.tasks.losses.sentence_loss import by_row
 from keras_bert.tasks.metrics.classification import number_scores
 from keras_bert.tasks.metrics.retrieval import neighbour_scores, retrieval_scores
 from keras_bert.tasks.readers import TABLE_FIELDS, Reading, Rows, read_labels, read_scores, read_texts
@@ -27,6 +29,7 @@ from keras_bert.tasks.rows.sentence_rows import SentenceRows, form_of, make_targ
 from keras_bert.tasks.signature import Logits, Signature
 from keras_bert.tasks.task import Task
 from keras_bert.text.tokenized_rows import pieces
+from keras_bert.training.measure import Measure
 from keras_bert.vectors import Pooling, features
 
 logger = logging.getLogger("keras_bert")
@@ -72,6 +75,7 @@ class SentenceEmbedder(Task):
     reading_fields: tuple[str, ...] = (*TABLE_FIELDS, "scale", "lines")
     run_fields: tuple[str, ...] = ("loss", "temperature", "symmetric", "pooling", "cache_batch")
     learns_texts: bool = True
+    compares_rows: bool = True
     usage: str = 'task.embed(["some text"])'
     form: str = "pairs"  # of the rows that it was last trained on
     chosen_loss: SentenceLoss | None = None
@@ -229,13 +233,8 @@ class SentenceEmbedder(Task):
             loss: "ranking", "cosine", "cosent" or "triplet", or a loss of `keras_bert.tasks.losses` with its options.
                 By default the ranking for pairs, the cosine for scores and the triplet for labels.
             cache_batch: compute this many texts at a time, and all of them twice, so that a large batch fits into
-                little memory (GradCache). The gradients are those of the whole batch. TensorFlow only.
+                little memory (GradCache). The gradients are those of the whole batch. One device of TensorFlow only.
         """
-        if self.is_distributed:
-            raise ValueError(
-                "A SentenceEmbedder trains on one device, since each text is compared with all others of a batch. "
-                f"Build it outside of the strategy. Received: {type(self.distribute_strategy).__name__}"
-            )
         if isinstance(loss, str):
             check_choice("loss", loss, tuple(LOSSES))
             loss = LOSSES[loss]()
@@ -252,6 +251,12 @@ class SentenceEmbedder(Task):
             raise ValueError(
                 "cache_batch needs the TensorFlow backend. Leave it out, or set KERAS_BACKEND=tensorflow. "
                 f"Received: backend {keras.backend.backend()!r}"
+            )
+        if cache_batch is not None and self.is_distributed:
+            raise ValueError(
+                "`cache_batch` was passed to `fit`, but it works only on one device, and this SentenceEmbedder was "
+                "built in a strategy for several. Leave it out, or build the task outside of the strategy. "
+                f"Received: cache_batch={cache_batch}"
             )
         if cache_batch is not None and options.get("teacher") is not None:
             raise _cached_student(cache_batch)
@@ -277,6 +282,11 @@ class SentenceEmbedder(Task):
                     f"{type(loss).__name__}"
                 )
             loss.check(examples)
+        elif self.is_distributed:
+            raise ValueError(
+                "On several devices, a SentenceEmbedder learns only with the losses of keras_bert.tasks.losses. "
+                f"Compile it with one of them, or build it outside of the strategy. Received: {loss!r}"
+            )
 
     def train_step(self, *arguments: Any) -> Any:
         if self.cache_batch is None:
@@ -310,6 +320,26 @@ class SentenceEmbedder(Task):
         if getattr(self.loss, "form", examples.form) == examples.form:
             return super().held_out_loss(examples, y, logits, weight)
         return LOSSES[BY_FORM[examples.form]]()(y, logits, weight)
+
+    def measures(self, batch: Any, training: bool = False) -> dict[str, Measure]:
+        """This replica's share of the loss of the whole batch, in which each text is compared with those of all.
+
+        Without training only the counts are of use, see `Trainer`, and no vectors are sent for them.
+        """
+        x, y, weight = batch
+        x = {name: ops.reshape(value, (-1, value.shape[-1])) for name, value in x.items()}  # [B * C, S]
+        vectors = by_row(self(x, training=training), y)  # [B, C, H]
+        replicas = 1
+        if training:
+            vectors, y, weight = _of_all_replicas(vectors, y, weight)
+            replicas = self.distribute_strategy.num_replicas_in_sync
+        loss = self.loss.call(y, vectors, real=weight >= 0)
+        weight = ops.maximum(weight, 0)
+        return {"loss": Measure(ops.sum(loss * weight) / replicas, ops.sum(weight) / replicas)}
+
+    def held_out_measures(self, examples: Any, y: Any, logits: Any, weight: Any) -> dict[str, Measure]:
+        count = ops.sum(weight)
+        return {"loss": Measure(self.held_out_loss(examples, y, logits, weight) * count, count)}
 
     @property
     def best_score(self) -> str:
@@ -366,6 +396,18 @@ def _cached_student(cache_batch: int) -> ValueError:
         "`cache_batch` and `teacher` were both given, but cached batches cannot learn from a teacher. Leave out one of "
         f"them. Received: cache_batch={cache_batch}"
     )
+
+
+def _of_all_replicas(*batch: Any) -> list[Any]:
+    """These tensors [B, ...] with the rows of all replicas. Their gradients are the sums of those of all replicas.
+
+    TensorFlow's `all_gather` fails in workers with one device each. One sum of all tensors is sent at once.
+    """
+    context = tf.distribute.get_replica_context()
+    own = tf.one_hot(context.replica_id_in_sync_group, context.num_replicas_in_sync)  # [replicas]
+    # Each is [replicas, B, ...], and 0 but for the rows of this replica.
+    parts = context.all_reduce("sum", [tf.tensordot(own, tf.cast(values, tf.float32), axes=0) for values in batch])
+    return [tf.reshape(part, (-1, *part.shape[2:])) for part in parts]
 
 
 def _has_column(path: str | os.PathLike, reading: Reading, name: str) -> bool:

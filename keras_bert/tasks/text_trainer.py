@@ -37,6 +37,7 @@ class TextTrainer(Student):
     """The part of a `Task` that trains on rows of text and evaluates; the rest of the task says how."""
 
     default_batch_size: int = 16  # of `fit`
+    compares_rows: bool = False  # whether the loss compares the rows of a batch with one another
     recipe: FinetuneRecipe | None = None  # what `fit` compiled the model with; None if the user compiled it
 
     # === Compiling ===
@@ -352,6 +353,10 @@ class TextTrainer(Student):
     def held_out_loss(self, examples: LabelledRows, y: Any, logits: Any, weight: Any) -> Any:
         """The loss of a batch of `examples`, as a number."""
         return self.compute_loss(None, y, logits, weight, training=False)
+
+    def held_out_measures(self, examples: LabelledRows, y: Any, logits: Any, weight: Any) -> dict[str, Measure]:
+        """`measures_of` a batch of `examples`, for tasks on several devices."""
+        return self.measures_of(y, logits, weight)
 
     def labelled_examples(self, columns: Any, class_weight: Any = None, *, held_out: bool = False) -> LabelledRows:
         """The examples of columns x, y and sample_weight, to learn from or to be scored."""

@@ -6,11 +6,13 @@ import keras
 import numpy as np
 import pytest
 
+from keras_bert.tasks.finetune_recipe import FinetuneRecipe
+from keras_bert.tasks.losses import MultipleNegativesRanking
 from keras_bert.tasks.rows.labelled_rows import LabelledRows
 from tests.parity.oracles import array
 from tests.soak import IN_SOAK
 from tests.subprocesses import fork
-from tests.tasks.small import NO_DROPOUT, columns, small_bert, small_task
+from tests.tasks.small import NO_DROPOUT, WORDS, columns, small_bert, small_task
 
 pytest.importorskip("orbit", reason="pip install keras3-bert[pretrain]")
 
@@ -63,6 +65,50 @@ def test_two_replicas(kinds):
     assert [*found] == [*kinds]
     for kind, values in found.items():
         assert max(values) <= 1e-5, kind
+
+
+def embedders(*forms):
+    """For each form of rows, how far the weights and the scores of two replicas are from those of one device."""
+    import tensorflow as tf
+
+    replicas, found = _two_replicas(), {}
+    texts = [f"{' '.join(WORDS[number : number + 3])} good" for number in range(11)]
+    others, third = texts[3:] + texts[:3], texts[5:] + texts[:5]
+    scores = [number / 11 for number in range(11)]
+    given = {
+        "pairs": ((texts, others), None, {"sample_weight": [1.0, 0.0] * 5 + [0.5]}),
+        "negatives": ((texts, others, third), None, {"loss": MultipleNegativesRanking(symmetric=True)}),
+        "scores": ((texts, others), scores, {}),
+        "cosent": ((texts, others), scores, {"loss": "cosent"}),
+        "labels": (texts, [number % 3 for number in range(11)], {}),
+    }
+
+    def trained(form, strategy):
+        x, y, options = given[form]
+        y = [] if "sample_weight" in options else y
+        with strategy.scope():
+            task = small_task("embedder", small_bert(**NO_DROPOUT))
+        recipe = FinetuneRecipe(learning_rate=1e-3, epochs=2, batch_size=4)  # a row fills up the last batch
+        held_out = ((texts, others), scores)
+        history = task.fit(x, y, recipe=recipe, validation_data=held_out, verbose=0, **options).history
+        scored = [history["val_loss"], history["val_spearman"], [task.evaluate((texts, others), [], verbose=0)] * 2]
+        return np.concatenate([np.ravel(array(weight)) for weight in task.trainable_variables]), np.array(scored)
+
+    for form in forms:
+        pairs = zip(trained(form, replicas), trained(form, tf.distribute.get_strategy()), strict=True)
+        found[form] = [np.abs(two - one).max() for two, one in pairs]
+    return found
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "forms", [("pairs", "labels"), ("negatives",), pytest.param(("scores", "cosent"), marks=IN_SOAK)]
+)
+def test_embedders_compare_with_texts_of_all_replicas(forms):
+    found = fork(embedders, *forms)
+    assert [*found] == [*forms]
+    for form, values in found.items():
+        assert max(values) <= 1e-5, form
 
 
 def said_of_options():

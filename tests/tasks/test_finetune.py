@@ -105,11 +105,11 @@ def test_best_by(bert, files, tmp_path):
         train(bert, "classify", *files, tmp_path / "other", "--positive", "maybe")
 
 
-@pytest.mark.parametrize("strategy", ["auto", "mirrored"])
-def test_several_devices_need_tensorflow(monkeypatch, tmp_path, strategy):
-    monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
+@pytest.mark.parametrize(("backend", "strategy"), [("jax", "auto"), ("jax", "multi_worker"), ("torch", "mirrored")])
+def test_several_devices_that_the_backend_cannot_use(monkeypatch, tmp_path, backend, strategy):
+    monkeypatch.setattr(keras.backend, "backend", lambda: backend)
     settings = FinetuneSettings(kind="classify", train="train.tsv", valid="valid.tsv", strategy=strategy)
-    with pytest.raises(ValueError, match=f"Use --strategy one.*Received: strategy='{strategy}', backend 'jax'"):
+    with pytest.raises(ValueError, match=f"Use --strategy one.*Received: strategy='{strategy}', backend '{backend}'"):
         finetune(settings, tmp_path / "out")
     assert not list(tmp_path.iterdir())
 
@@ -117,8 +117,9 @@ def test_several_devices_need_tensorflow(monkeypatch, tmp_path, strategy):
 def test_one_device_needs_no_tensorflow(monkeypatch):
     monkeypatch.setattr(keras.backend, "backend", lambda: "torch")
     monkeypatch.setattr(finetune_module, "strategy", lambda name: pytest.fail("needs TensorFlow"))
-    with finetune_module._scope("one"):
-        pass
+    for scope in finetune_module._scopes("one"):
+        with scope:
+            pass
 
 
 def test_settings_beside_another_file(finished, tmp_path):

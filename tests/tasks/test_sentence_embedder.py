@@ -3,16 +3,18 @@
 import keras
 import numpy as np
 import pytest
+from keras import ops
 from sklearn.metrics import label_ranking_average_precision_score, top_k_accuracy_score
 from sklearn.neighbors import NearestNeighbors
 
 import keras_bert
 from keras_bert import SentenceEmbedder
 from keras_bert.tasks.finetune_recipe import FinetuneRecipe
-from keras_bert.tasks.losses import CoSENT, MultipleNegativesRanking
+from keras_bert.tasks.losses import BatchHardTriplet, CoSENT, CosineMSE, MultipleNegativesRanking
 from keras_bert.tasks.metrics.retrieval import neighbour_scores, retrieval_scores
 from keras_bert.vectors import Pooling
 from keras_bert.weights.convert import convert
+from tests.parity.oracles import array
 from tests.tasks.small import NEGATIVES, NO_DROPOUT, PAIRS, POSITIVES, QUERIES, TEXTS, small_bert
 
 RECIPE = FinetuneRecipe(learning_rate=0.02, epochs=3, batch_size=4)
@@ -187,10 +189,32 @@ def test_bad_options():
         task.fit((QUERIES, POSITIVES), verbose=0)
 
 
-def test_several_devices_are_refused(monkeypatch):
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="a strategy of TensorFlow")
+def test_refused_on_several_devices(monkeypatch):
     monkeypatch.setattr(SentenceEmbedder, "is_distributed", True)
-    with pytest.raises(ValueError, match="trains on one device"):
-        SentenceEmbedder(small_bert()).fit((QUERIES, POSITIVES), verbose=0)
+    task = SentenceEmbedder(small_bert())
+    with pytest.raises(ValueError, match=r"works only on one device.*Received: cache_batch=2"):
+        task.fit((QUERIES, POSITIVES), cache_batch=2, verbose=0)
+    task.compile("sgd", "mse")
+    with pytest.raises(ValueError, match=r"only with the losses of keras_bert\.tasks\.losses.*Received: 'mse'"):
+        task.fit((QUERIES, POSITIVES), verbose=0)
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [MultipleNegativesRanking(), MultipleNegativesRanking(symmetric=True), CosineMSE(), CoSENT(), BatchHardTriplet()],
+    ids=["ranking", "symmetric", "cosine", "cosent", "triplet"],
+)
+def test_rows_that_fill_up_a_batch(loss):
+    """They are in the batch of a replica, and nothing is compared with them."""
+    random = np.random.default_rng(0)
+    columns = {"pairs": 3, "scores": 2, "labels": 1}[loss.form]
+    vectors = random.normal(size=(6, columns, 4)).astype("float32")
+    targets = np.array([0.5, 0.1, 0.2, 0.7, 0.5, 0.9] if loss.form == "scores" else [0, 1, 0, 1, 0, 2], "float32")
+    found = array(loss.call(ops.convert_to_tensor(targets), ops.convert_to_tensor(vectors), np.arange(6) < 4))
+    expected = array(loss.call(ops.convert_to_tensor(targets[:4]), ops.convert_to_tensor(vectors[:4])))
+    assert np.isfinite(found).all()
+    np.testing.assert_allclose(found[:4], expected, rtol=0, atol=1e-6)
 
 
 # === Files ===

@@ -125,6 +125,53 @@ def test_the_fit_of_a_task():
     )
 
 
+def test_the_fit_of_an_embedder():
+    """Each text is compared with those of all devices; the last batch is smaller."""
+    python(
+        """
+        import keras
+        import numpy as np
+        import keras_bert
+        from keras_bert.tasks.finetune_recipe import FinetuneRecipe
+        from tests.tasks.small import NEGATIVES, NO_DROPOUT, POSITIVES, QUERIES, TEXTS, small_bert, small_task
+
+        queries, positives, negatives = ([*some, *TEXTS] * 3 for some in (QUERIES, POSITIVES, NEGATIVES))
+        positives = [f"{text} {'good ' * number}" for number, text in enumerate(positives)]
+        recipe = FinetuneRecipe(learning_rate=1e-3, epochs=2, batch_size=16)
+
+        x = queries, positives, negatives
+
+        def trained(name):
+            with keras_bert.strategy(name).scope():
+                task = small_task("embedder", small_bert(**NO_DROPOUT))
+                options = {"recipe": recipe, "shuffle": False, "validation_data": (x, None), "verbose": 0}
+                history = task.fit(x, **options).history
+            losses = np.array([history["loss"], history["val_loss"]])
+            return losses, np.concatenate([np.ravel(weight) for weight in task.trainable_variables])
+
+        for found, expected in zip(trained("auto"), trained("one"), strict=True):
+            np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
+        """,
+        **EIGHT,
+    )
+
+
+def test_finetune_on_the_command_line(tmp_path):
+    (tmp_path / "vocab.txt").write_text("\n".join(VOCABULARY))
+    (tmp_path / "rows.tsv").write_text("query\tanswer\n" + "".join(f"w{i}\tw{i + 1} w{i}\n" for i in range(16)))
+    code = """
+        import sys
+        from keras_bert_cli import main
+        sys.argv[0] = "keras-bert"
+        main()
+        """
+    command = "finetune embed --train rows.tsv --valid rows.tsv --text query --text answer --size tiny"
+    options = "--vocab vocab.txt --seq-length 8 --epochs 1 --batch-size 16 --strategy mirrored --output run"
+    names = {name: str(tmp_path / name) for name in ("rows.tsv", "vocab.txt", "run")}
+    python(code, *(names.get(word, word) for word in f"{command} {options}".split()), **EIGHT)
+    assert (tmp_path / "run/model.keras").exists()
+
+
 def test_masked_vectors_stay_on_their_device():
     """Where the compiler splits a batch over devices, as in Keras's `fit`, only gradients are summed.
 

@@ -1,5 +1,6 @@
 """`fit` of a task on several devices or a TPU: Keras's epochs and callbacks around the steps of keras_bert/training."""
 
+import gc
 import logging
 from collections.abc import Callable
 from typing import Any
@@ -40,6 +41,7 @@ def fit(
             f"Received: {', '.join(others)}"
         )
     _warn_of_metrics(task)
+    gc.collect()  # the loop of an earlier `fit`: if Python frees it in the thread of a replica, TensorFlow can hang
     strategy = task.distribute_strategy
     check_batch_size(batch_size, strategy)
     steps = -(-len(examples) // batch_size)

@@ -69,7 +69,7 @@ class Validation(keras.callbacks.Callback):
         return means, scores
 
     def _pass(self) -> tuple[dict[str, float], dict[str, float]]:
-        if self.model.is_distributed and not self.scored:
+        if self.model.is_distributed and not self.scored and not self.model.compares_rows:
             from keras_bert.tasks.fitting import fit_distributed as distributed
 
             self.evaluator = self.evaluator or distributed.evaluator(self.model, self.examples, self.batch_size)
@@ -106,7 +106,7 @@ def means_of(task: Any, examples: Any, logits: list[np.ndarray]) -> dict[str, fl
         y, weight = (ops.convert_to_tensor(np.asarray(x)) for x in examples.targets_of(index, batch.shape[:2]))
         batch = ops.convert_to_tensor(batch)
         if task.is_distributed:
-            for name, measure in task.measures_of(y, batch, weight).items():
+            for name, measure in task.held_out_measures(examples, y, batch, weight).items():
                 sums[name] = sums.get(name, 0) + np.array([float(measure.total), float(measure.count)])
             continue
         by_weight = getattr(task.loss, "reduction", None) == "mean_with_sample_weight"

@@ -6,7 +6,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_bert.tasks.losses.sentence_loss import SentenceLoss
+from keras_bert.tasks.losses.sentence_loss import SentenceLoss, real_rows
 from keras_bert.tasks.rows.sentence_rows import SentenceRows
 
 FAR = 1e9  # a distance beyond any
@@ -40,7 +40,7 @@ class BatchHardTriplet(SentenceLoss):
                 f"of a label. Received: number of labels {len(counts)}, texts of the most frequent label {counts.max()}"
             )
 
-    def call(self, labels: Any, vectors: Any) -> Any:
+    def call(self, labels: Any, vectors: Any, real: Any = True) -> Any:
         vectors = ops.reshape(vectors, (-1, vectors.shape[-1]))  # [B, H]
         lengths = ops.sum(ops.square(vectors), axis=-1)  # [B]
         squares = lengths[:, None] + lengths - 2 * ops.matmul(vectors, ops.transpose(vectors))  # [B, B]
@@ -48,7 +48,8 @@ class BatchHardTriplet(SentenceLoss):
         distances = ops.where(apart, ops.sqrt(ops.where(apart, squares, 1.0)), 0.0)  # sqrt has no gradient at 0
         same = ops.equal(labels[:, None], labels)  # [B, B]
         number = ops.arange(ops.shape(labels)[0])
-        others = same & ops.not_equal(number[:, None], number)
+        real = real_rows(real, labels)
+        others = same & real & ops.not_equal(number[:, None], number)
         farthest = ops.max(ops.where(others, distances, 0.0), axis=1)  # [B]
-        nearest = ops.min(ops.where(same, FAR, distances), axis=1)  # [B]
+        nearest = ops.min(ops.where(~same & real, distances, FAR), axis=1)  # [B]
         return ops.relu(farthest - nearest + self.margin)  # [B]

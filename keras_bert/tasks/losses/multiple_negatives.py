@@ -5,7 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_bert.tasks.losses.sentence_loss import SentenceLoss, by_row, unit
+from keras_bert.tasks.losses.sentence_loss import SentenceLoss, by_row, real_rows, unit
 from keras_bert.tasks.rows.sentence_rows import SentenceRows
 from keras_bert.wording import plural
 
@@ -49,17 +49,20 @@ class MultipleNegativesRanking(SentenceLoss):
                     f"row; {len(same)} of {len(column)} rows are like this. Received: {column[same[0]]!r}"
                 )
 
-    def call(self, targets: Any, vectors: Any) -> Any:
+    def call(self, targets: Any, vectors: Any, real: Any = True) -> Any:
         """The loss of each query [B]; targets: the number of its positive, the same for the same text."""
         rows = unit(by_row(vectors, targets))  # [B, C, H]
+        real = real_rows(real, targets)
         queries, positives = rows[:, 0], rows[:, 1]  # each [B, H]
         own = ops.sum(queries * positives, axis=-1) / self.temperature  # [B]
         scores = ops.matmul(queries, ops.transpose(positives)) / self.temperature  # [B, B]
         number = ops.arange(ops.shape(targets)[0])
         repeated = ops.equal(targets[:, None], targets) & ops.not_equal(number[:, None], number)
-        scores = ops.where(repeated, HIDDEN, scores)
+        scores = ops.where(~repeated & real[:, None] & real, scores, HIDDEN)
         negatives = ops.reshape(rows[:, 2:], (-1, rows.shape[-1]))  # [B * (C - 2), H]
         others = ops.matmul(queries, ops.transpose(negatives)) / self.temperature  # [B, B * (C - 2)]
+        of_real = ops.broadcast_to(real[:, None], ops.shape(rows)[:2])[:, 2:]  # [B, C - 2]
+        others = ops.where(ops.reshape(of_real, (-1,)), others, HIDDEN)
         loss = ops.logsumexp(ops.concatenate([scores, others], axis=1), axis=1) - own  # [B]
         if self.symmetric:
             loss = (loss + ops.logsumexp(scores, axis=0) - own) / 2

@@ -6,7 +6,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_bert.tasks.losses.sentence_loss import SentenceLoss, by_row, unit
+from keras_bert.tasks.losses.sentence_loss import SentenceLoss, by_row, real_rows, unit
 from keras_bert.tasks.rows.sentence_rows import SentenceRows
 
 
@@ -25,7 +25,7 @@ class CosineMSE(SentenceLoss):
                 f"{rows.targets[row]}"
             )
 
-    def call(self, scores: Any, vectors: Any) -> Any:
+    def call(self, scores: Any, vectors: Any, real: Any = True) -> Any:
         return ops.square(_cosines(vectors, scores) - scores)  # [B]
 
 
@@ -60,9 +60,11 @@ class CoSENT(SentenceLoss):
                 'loss="cosine". Received: sample_weight'
             )
 
-    def call(self, scores: Any, vectors: Any) -> Any:
+    def call(self, scores: Any, vectors: Any, real: Any = True) -> Any:
         cosines = _cosines(vectors, scores) / self.temperature  # [B]
-        wrong = ops.where(scores[:, None] > scores, cosines - cosines[:, None], -1e9)  # [B, B]
+        real = real_rows(real, scores)
+        ordered = (scores[:, None] > scores) & real[:, None] & real  # [B, B]
+        wrong = ops.where(ordered, cosines - cosines[:, None], -1e9)  # [B, B]
         terms = ops.concatenate([ops.zeros((1,)), ops.reshape(wrong, (-1,))])  # [1 + B * B]
         return ops.logsumexp(terms) + ops.zeros_like(scores)  # [B], the same for all
 

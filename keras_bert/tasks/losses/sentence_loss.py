@@ -9,7 +9,11 @@ from keras_bert.tasks.rows.sentence_rows import SentenceRows
 
 
 class SentenceLoss(keras.losses.Loss):
-    """A loss of the vectors of a batch, [B * C, H] or [B, C, H] for rows of C texts, and of their targets [B]."""
+    """A loss of the vectors of a batch, [B * C, H] or [B, C, H] for rows of C texts, and of their targets [B].
+
+    On several devices, `call` has a third argument, bool [B]: which rows are real. The others only fill up the batch,
+    and are not compared with.
+    """
 
     form = ""  # of the rows that it learns from, see `SentenceRows`
 
@@ -23,6 +27,11 @@ class SentenceLoss(keras.losses.Loss):
 def unit(vectors: Any) -> Any:
     """The vectors at length 1, so that a product is a cosine."""
     return ops.normalize(vectors, axis=-1, epsilon=1e-12)
+
+
+def real_rows(real: Any, targets: Any) -> Any:
+    """Which rows are real, [B]; `real` is this, or True for all of them."""
+    return ops.broadcast_to(real, ops.shape(targets)[:1])
 
 
 def by_row(vectors: Any, targets: Any) -> Any:

@@ -52,6 +52,10 @@ class LabelledRows(TokenizedRows):
             targets, weights = self.targets_of(index, shape)  # each [B] or [B, ...]
             return x, targets, weights * tf.reshape(real, [-1] + [1] * (len(weights.shape) - 1))
 
+    def batch_to_split(self, index: Any, width: int) -> tuple[Any, Any, Any]:
+        """The same for several devices, which split all of it by its first axis."""
+        return self.batch(index, width)
+
     def inputs(self, index: Any, width: int | str = "longest") -> dict[str, Any]:
         """The model's inputs for the examples with these indices."""
         with tf.device("CPU:0"):
@@ -120,7 +124,7 @@ class LabelledRows(TokenizedRows):
                 dataset = epochs.flat_map(mixed)
 
             def batch(index: Any) -> Any:
-                found = examples.batch(index[part[0] * rows : (part[0] + 1) * rows], self.widest)
+                found = examples.batch_to_split(index[part[0] * rows : (part[0] + 1) * rows], self.widest)
                 return tf.nest.map_structure(lambda x: tf.ensure_shape(x, (rows, *x.shape[1:])), found)
 
             return dataset.map(batch, num_parallel_calls=tf.data.AUTOTUNE)

@@ -30,6 +30,12 @@ class SentenceRows(LabelledRows):
         x = self.pack(index, width)
         return {name: tf.reshape(value, (-1, tf.shape(value)[-1])) for name, value in x.items()}  # [B * C, S]
 
+    def batch_to_split(self, index: Any, width: int) -> tuple[Any, Any, Any]:
+        """Inputs [B, C, S]. A filler has weight -1, since texts are compared with those of a row of weight 0 too."""
+        x, targets, weights = self.batch(index, width)
+        x = {name: tf.reshape(value, (-1, self.rows_per_example, width)) for name, value in x.items()}  # [B, C, S]
+        return x, targets, weights - tf.cast(index < 0, tf.float32)
+
 
 def form_of(columns: list[list[str]], y: Any) -> str:
     """What rows of these columns teach; `y` is None if nothing is to be learned, and empty if there are no targets."""

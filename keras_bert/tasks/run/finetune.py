@@ -48,10 +48,12 @@ def finetune(settings: FinetuneSettings, output: Path, *, floors: Sequence[float
 
     floors: the run ends after an epoch if its best score is below the number for it.
     """
-    if settings.strategy != "one" and keras.backend.backend() != "tensorflow":
+    backend = keras.backend.backend()
+    if backend != "tensorflow" and settings.strategy not in ("one", "mirrored" if backend == "jax" else "one"):
         raise ValueError(
-            "`keras-bert finetune` runs on several devices only with TensorFlow. Use --strategy one, or set "
-            f"KERAS_BACKEND=tensorflow. Received: strategy={settings.strategy!r}, backend {keras.backend.backend()!r}"
+            "`keras-bert finetune` runs on several devices with TensorFlow, and on JAX with --strategy mirrored. Use "
+            "--strategy one, or set KERAS_BACKEND=tensorflow. "
+            f"Received: strategy={settings.strategy!r}, backend {backend!r}"
         )
     if settings.best_by in LOWER_IS_BETTER:
         raise ValueError(
@@ -148,7 +150,8 @@ def _run(
 
     teacher = load_teacher(settings)
     keras.utils.set_random_seed(settings.seed if settings.head_seed is None else settings.head_seed)
-    with _scope(settings.strategy):
+    of_task, of_fit = _scopes(settings.strategy)
+    with of_task:
         task = settings.task.from_rows(load_encoder(settings), train.sample, settings)
     task.lesson(teacher, settings.distillation)  # an error now, and not after tokenizing
     if teacher is not None and settings.model == settings.teacher:
@@ -170,20 +173,21 @@ def _run(
         logger.info("Resuming after epoch %d of %d%s in %s", best.done, epochs, steps, folder)
     if best.done < epochs and not best.stopped:
         interactive = Console().is_interactive
-        task.fit(
-            train,
-            recipe=settings.recipe,
-            teacher=teacher,
-            distillation=settings.distillation,
-            callbacks=[best.averages, best, saved, *([] if interactive else [EpochLog(saved)]), *callbacks],
-            epochs=epochs,
-            initial_epoch=best.done,
-            initial_step=saved.step,
-            max_steps=settings.steps,
-            seed=settings.seed,
-            verbose=int(interactive),
-            **settings.task.fit_options(settings),
-        )
+        with of_fit:
+            task.fit(
+                train,
+                recipe=settings.recipe,
+                teacher=teacher,
+                distillation=settings.distillation,
+                callbacks=[best.averages, best, saved, *([] if interactive else [EpochLog(saved)]), *callbacks],
+                epochs=epochs,
+                initial_epoch=best.done,
+                initial_step=saved.step,
+                max_steps=settings.steps,
+                seed=settings.seed,
+                verbose=int(interactive),
+                **settings.task.fit_options(settings),
+            )
     metrics = best.finish(folder / MODEL) | {"rows": {"train": len(train), "valid": len(valid)}}
     if settings.calibrate:
         metrics["calibration"] = calibrated(folder / MODEL, valid, batch_size, **scored_by)
@@ -202,12 +206,16 @@ def _run(
     return metrics
 
 
-def _scope(name: str) -> Any:
-    """The scope of a strategy of several devices. On one device Keras's own fit runs, without static shapes."""
-    if keras.backend.backend() != "tensorflow":
-        return contextlib.nullcontext()
-    found = strategy(name)
-    return found.scope() if is_distributed(found) else contextlib.nullcontext()
+def _scopes(name: str) -> tuple[Any, Any]:
+    """The scopes of a strategy of several devices: to build a task in, and on JAX also to train it in.
+
+    On one device Keras's own fit runs, without static shapes.
+    """
+    backend = keras.backend.backend()
+    found = strategy(name) if backend == "tensorflow" or name != "one" else None
+    if found is None or not is_distributed(found):
+        return contextlib.nullcontext(), contextlib.nullcontext()
+    return found.scope(), found.scope() if backend == "jax" else contextlib.nullcontext()
 
 
 @contextlib.contextmanager
