@@ -114,6 +114,11 @@ def test_directories_with_other_content(source, dynamic, tmp_path):
             write(source, dynamic, **change)
     with pytest.raises(FileExistsError, match="other corpus"):
         write(source / "0.txt", dynamic)
+    older = shutil.copytree(dynamic, tmp_path / "older")
+    facts = json.loads((older / "examples.json").read_text())
+    del facts["settings"]["encoding"]
+    (older / "examples.json").write_text(json.dumps(facts))
+    write(source, older)
     (tmp_path / "model.keras").write_text("")
     with pytest.raises(FileExistsError, match=r"is not empty.*model\.keras"):
         write(source, tmp_path)

@@ -114,15 +114,21 @@ def test_loops_of_any_length_are_one_program(tmp_path, monkeypatch):
 
 def test_a_full_disk_keeps_the_last_checkpoint(tmp_path, capfd, caplog):
     """RLIMIT_FSIZE makes a long write fail like a full disk. The error is raised, and nothing else is printed."""
+    import jax
+
     pytest.importorskip("orbax.checkpoint")
     run(4, directory=str(tmp_path))
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    shortest = "jax_persistent_cache_min_compile_time_secs"
+    before = getattr(jax.config, shortest)
+    jax.config.update(shortest, 1e9)  # the files of compiled programs would be too large, too
     resource.setrlimit(resource.RLIMIT_FSIZE, (2000, limit[1]))
     try:
         with pytest.raises(OSError, match=r"step 8 could not be written.*resumes from .*step_4.*File too large"):
             run(12, directory=str(tmp_path), checkpoint_every=8)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+        jax.config.update(shortest, before)
     assert "Traceback" not in capfd.readouterr().err
     assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
     run(5, directory=str(tmp_path))

@@ -103,6 +103,8 @@ def finished_shards(directory: str, origin: dict[str, Any]) -> list[Shard] | Non
                 f"which holds {names[0]}"
             )
         return None
+    if "settings" in found:  # of an older version, which lacks newer settings
+        found = found | {"settings": ExampleSettings().to_dict() | found["settings"]}
     for part, value in origin.items():
         if found.get(part) != value:
             raise FileExistsError(
