@@ -100,8 +100,8 @@ def _ended_by_ctrl_c() -> Iterator[None]:
 
 def _reason(error: Exception) -> str:
     """The first line of an error that says something; TensorFlow's begins with a traceback."""
-    silent = ("Graph execution error:", "Detected at node", " ", "\t")
-    lines = (line for line in str(error).splitlines() if line and not line.startswith(silent))
+    empty = ("Graph execution error:", "Detected at node", " ", "\t")
+    lines = (line for line in str(error).splitlines() if line and not line.startswith(empty))
     return next(lines, type(error).__name__)
 
 
