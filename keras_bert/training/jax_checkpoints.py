@@ -101,7 +101,8 @@ class Checkpoints:
         self._finish()
         if self.manager.latest_step() == step:
             return
-        state = {name: np.asarray(variable.value) for name, variable in self.variables.items()}
+        # Copies, since the next steps may reuse the memory of the values while these are written.
+        state = {name: np.array(variable.value) for name, variable in self.variables.items()}
         devices = np.array(replicas(self.strategy))
         with self._failure(step):
             self.manager.save(step, args=self.args.StandardSave({**state, "devices": devices}))
