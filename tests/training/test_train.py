@@ -113,7 +113,7 @@ def test_an_interrupted_validation_is_repeated(one, tmp_path, monkeypatch):
 
     for kind, name, kill in (
         (Evaluator, "evaluate", killed),
-        (Checkpoints, "save", lambda self, step: killed() if step == 6 else save(self, step)),
+        (Checkpoints, "save", lambda self, step, wait: killed() if step == 6 else save(self, step, wait=wait)),
     ):
         with monkeypatch.context() as patch:
             patch.setattr(kind, name, kill)
