@@ -47,7 +47,7 @@ def main() -> None:
             print(f"{task}, Spearman on its dev set: {settings}", flush=True)
             contestants = ("start", "ours", "theirs") if task == "stsb" else ("start", "ours")
             runs: dict[str, list[dict[str, Any]]] = {name: [] for name in contestants}
-            for seed in range(arguments.seeds):  # the trainers take turns, so that a slow minute harms neither alone
+            for seed in range(arguments.seeds):  # the trainers take turns, so that both meet slow minutes
                 for name in contestants[seed > 0 :]:  # the start has no seed
                     run = {"task": task, "name": name, "seed": seed, **settings}
                     measure = partial(_in_process, {**run, "start": start})

@@ -11,7 +11,6 @@ from keras import ops
 
 from keras_bert.bert import Bert
 from keras_bert.checks import check_choice, check_flag, count_of
-from keras_bert.lazy import tf
 from keras_bert.tasks.columns.text_columns import check_lengths, column
 from keras_bert.tasks.columns.value_columns import number_column, weight_column
 from keras_bert.tasks.fitting.continued import cannot_change, loss_settings
@@ -29,6 +28,7 @@ from keras_bert.tasks.rows.sentence_rows import SentenceRows, form_of, make_targ
 from keras_bert.tasks.signature import Logits, Signature
 from keras_bert.tasks.task import Task
 from keras_bert.text.tokenized_rows import pieces
+from keras_bert.training.all_replicas import of_all_replicas
 from keras_bert.training.measure import Measure
 from keras_bert.vectors import Pooling, features
 
@@ -36,7 +36,7 @@ logger = logging.getLogger("keras_bert")
 
 POOLING = ("mean", "cls", "max")
 BY_FORM = {"pairs": "ranking", "scores": "cosine", "labels": "triplet"}  # the loss of rows of a form
-OPTIONS = {"temperature": ("ranking", "cosent"), "symmetric": ("ranking",)}  # of losses, for a run
+LOSS_OPTIONS = ("temperature", "symmetric")  # of a run; not all losses have them
 BEST = {"pairs": "mrr", "scores": "spearman", "labels": "neighbour_accuracy"}
 
 
@@ -145,7 +145,8 @@ class SentenceEmbedder(Task):
         for name, choices in (("loss", tuple(LOSSES)), ("pooling", POOLING)):
             if getattr(settings, name) is not None:
                 check_choice(name, getattr(settings, name), choices)
-        for name, losses in OPTIONS.items():
+        for name in LOSS_OPTIONS:
+            losses = [key for key, loss in LOSSES.items() if name in loss().get_config()]
             if getattr(settings, name) and settings.loss not in losses:
                 raise ValueError(
                     f"`{name}` is an option of the loss {' or '.join(losses)}. Add --loss {losses[0]}, or leave out "
@@ -160,7 +161,7 @@ class SentenceEmbedder(Task):
 
     @classmethod
     def fit_options(cls, settings: Any) -> dict[str, Any]:
-        options = {name: getattr(settings, name) for name in OPTIONS if getattr(settings, name)}
+        options = {name: getattr(settings, name) for name in LOSS_OPTIONS if getattr(settings, name)}
         loss = None if settings.loss is None else LOSSES[settings.loss](**options)
         return {"loss": loss, "cache_batch": settings.cache_batch}
 
@@ -331,7 +332,7 @@ class SentenceEmbedder(Task):
         vectors = by_row(self(x, training=training), y)  # [B, C, H]
         replicas = 1
         if training:
-            vectors, y, weight = _of_all_replicas(vectors, y, weight)
+            vectors, y, weight = of_all_replicas(vectors, y, weight)
             replicas = self.distribute_strategy.num_replicas_in_sync
         loss = self.loss.call(y, vectors, real=weight >= 0)
         weight = ops.maximum(weight, 0)
@@ -396,18 +397,6 @@ def _cached_student(cache_batch: int) -> ValueError:
         "`cache_batch` and `teacher` were both given, but cached batches cannot learn from a teacher. Leave out one of "
         f"them. Received: cache_batch={cache_batch}"
     )
-
-
-def _of_all_replicas(*batch: Any) -> list[Any]:
-    """These tensors [B, ...] with the rows of all replicas. Their gradients are the sums of those of all replicas.
-
-    TensorFlow's `all_gather` fails in workers with one device each. One sum of all tensors is sent at once.
-    """
-    context = tf.distribute.get_replica_context()
-    own = tf.one_hot(context.replica_id_in_sync_group, context.num_replicas_in_sync)  # [replicas]
-    # Each is [replicas, B, ...], and 0 but for the rows of this replica.
-    parts = context.all_reduce("sum", [tf.tensordot(own, tf.cast(values, tf.float32), axes=0) for values in batch])
-    return [tf.reshape(part, (-1, *part.shape[2:])) for part in parts]
 
 
 def _has_column(path: str | os.PathLike, reading: Reading, name: str) -> bool:

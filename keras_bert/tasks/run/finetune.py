@@ -49,7 +49,8 @@ def finetune(settings: FinetuneSettings, output: Path, *, floors: Sequence[float
     floors: the run ends after an epoch if its best score is below the number for it.
     """
     backend = keras.backend.backend()
-    if backend != "tensorflow" and settings.strategy not in ("one", "mirrored" if backend == "jax" else "one"):
+    usable = ("one", "mirrored") if backend == "jax" else ("one",)
+    if backend != "tensorflow" and settings.strategy not in usable:
         raise ValueError(
             "`keras-bert finetune` runs on several devices with TensorFlow, and on JAX with --strategy mirrored. Use "
             "--strategy one, or set KERAS_BACKEND=tensorflow. "
