@@ -144,7 +144,8 @@ def _one_error() -> Iterator[None]:
     """A block in which the failure of a checkpoint is only raised.
 
     Orbax also logs its traceback in each of several threads, and TensorStore reports every array that it was still
-    writing, since the event loop that waited for them is closed by then.
+    writing, since the event loop that waited for them is closed by then. These reports come from other threads, some
+    of them later, so that after an error the hook stays.
     """
     absl, before = logging.getLogger("absl"), sys.unraisablehook
 
@@ -161,4 +162,4 @@ def _one_error() -> Iterator[None]:
         yield
     finally:
         absl.removeFilter(is_other)
-        sys.unraisablehook = before
+    sys.unraisablehook = before

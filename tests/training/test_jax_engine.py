@@ -112,11 +112,12 @@ def test_loops_of_any_length_are_one_program(tmp_path, monkeypatch):
     assert (lengths, len(programs)) == ([5, 3, 8, 4], 2)
 
 
-def test_a_full_disk_keeps_the_last_checkpoint(tmp_path, capfd, caplog):
+def test_a_full_disk_keeps_the_last_checkpoint(tmp_path, capfd, caplog, monkeypatch):
     """RLIMIT_FSIZE makes a long write fail like a full disk. The error is raised, and nothing else is printed."""
     import jax
 
     pytest.importorskip("orbax.checkpoint")
+    monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)  # restored after the run that keeps its own
     run(4, directory=str(tmp_path))
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)
     shortest = "jax_persistent_cache_min_compile_time_secs"
