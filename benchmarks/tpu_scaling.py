@@ -50,10 +50,9 @@ class Case:
     accumulate: int = 1
     dropout: float = 0.1
     remat: bool = False
-    maps: bool = False  # attention by maps where JAX has one kernel for it
 
     def __str__(self) -> str:
-        said = [self.engine, self.step, self.size, self.optimizer, *["remat"] * self.remat, *["maps"] * self.maps]
+        said = [self.engine, self.step, self.size, self.optimizer, *["remat"] * self.remat]
         said += [f"dropout {self.dropout:g}"] * (self.dropout != 0.1)
         parts = f" in {self.accumulate} parts" if self.accumulate > 1 else ""
         return f"{' '.join(said)}, {self.rows} x {self.length}{parts}"
@@ -93,14 +92,11 @@ def account(case: Case, **changes: Any) -> Compiled:
 
     import jax
 
-    from keras_bert import kernels
     from keras_bert.bert import Bert
     from keras_bert.layers.dense import blank_weights
 
-    attention: Any = {"return_value": False} if case.maps else {"wraps": kernels.fused_attention}
     with (
         mock.patch.object(jax, "default_backend", return_value="tpu"),  # so that the model is that of a TPU
-        mock.patch.object(kernels, "fused_attention", **attention),
         blank_weights(),
     ):
         bert = Bert(config, dtype=case.recipe.dtype, remat=case.remat)
@@ -229,16 +225,15 @@ def main() -> None:
     parser.add_argument("--accumulate", type=int, default=1, help="parts of a chip's rows that run one after another")
     parser.add_argument("--dropout", type=float, default=0.1)
     parser.add_argument("--remat", action="store_true", help="compute attention maps again in the backward pass")
-    parser.add_argument("--maps", action="store_true", help="attention by maps, also where JAX has a kernel for it")
     options = parser.parse_args()
     finetuning = options.step == "finetuning"
-    if options.engine == "tensorflow" and (finetuning or options.maps or options.accumulate > 1):
-        parser.error("TensorFlow's steps are of pretraining, in one part. Leave out --step, --maps and --accumulate.")
+    if options.engine == "tensorflow" and (finetuning or options.accumulate > 1):
+        parser.error("TensorFlow's steps are of pretraining, in one part. Leave out --step and --accumulate.")
     if finetuning and options.accumulate > 1:
         parser.error("The steps of fine-tuning are in one part. Leave out --accumulate.")
     if finetuning:  # on several chips, texts do not share rows
         options.optimizer, options.chips = ["adamw"], [1]
-    same = {name: getattr(options, name) for name in ("engine", "step", "accumulate", "dropout", "remat", "maps")}
+    same = {name: getattr(options, name) for name in ("engine", "step", "accumulate", "dropout", "remat")}
     cases = [
         Case(
             size=size, optimizer=optimizer, chips=chips, length=length, rows=options.rows or ROWS.get(length, 8), **same

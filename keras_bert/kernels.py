@@ -315,10 +315,14 @@ def softmax(x: Any) -> Any:
 
 
 def fused_attention() -> bool:
-    """Whether the backend has attention as one kernel that is faster than the three ops."""
+    """Whether the backend has attention as one kernel that is faster than the three ops.
+
+    On TPUs, Keras has one for masks that are not traced, but gives it the first row's mask for all rows. Its other way
+    moves 1.6 times the bytes of the three ops; see docs/scaling.md.
+    """
     if _static.get():  # ONNX has no such op
         return False
-    return BACKEND == "torch" or (BACKEND == "jax" and jax.default_backend() != "cpu")
+    return BACKEND == "torch" or (BACKEND == "jax" and jax.default_backend() == "gpu")
 
 
 def attention(query: Any, key: Any, value: Any, bias: Any) -> Any:
@@ -327,7 +331,5 @@ def attention(query: Any, key: Any, value: Any, bias: Any) -> Any:
     mask = ops.equal(bias, 0)  # [B, 1, 1, S], of shared rows [R, 1, L, L]
     batch, length = ops.shape(bias)[0], ops.shape(bias)[-1]
     mask = ops.broadcast_to(mask, (batch, 1, length, length))  # [B, 1, S, S]
-    # On TPUs, Keras hands the mask of the first row to its kernel for all rows, unless the mask is being traced.
-    flash = False if BACKEND == "jax" and jax.default_backend() == "tpu" else None
-    context = ops.dot_product_attention(query, key, value, mask=mask, flash_attention=flash)  # [B, S, A, D]
+    context = ops.dot_product_attention(query, key, value, mask=mask)  # [B, S, A, D]
     return ops.swapaxes(context, 1, 2)  # [B, A, S, D]
