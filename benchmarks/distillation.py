@@ -1,13 +1,16 @@
-"""A student of three layers with its teacher and without: MiniLM, six layers, fine-tuned on SST-2.
+"""Students of three layers with their teacher and without: MiniLM, six layers, fine-tuned on SST-2.
 
     python benchmarks/distillation.py                                     all rows, three seeds
     python benchmarks/distillation.py --limit 1000 --epochs 2 --seeds 1   a few minutes, to try the script
 
-Needs ../shared/data. For each seed, MiniLM is fine-tuned, and becomes the teacher. Then three students of --layers
-layers are trained on the same rows, for the same number of epochs: one that starts from MiniLM's layers, one that
-starts from the teacher's, and one that starts from the teacher's and also learns from its answers. Accuracy is that on
-the test file. The speed is that of `classify` on the first texts of that file, in turn with the teacher. With
---results FILE, each seed is stored, and the same command does not repeat it.
+Needs ../shared/data. For each seed, MiniLM is fine-tuned, and becomes the teacher. Then students of --layers layers are
+trained on the same rows, for the same number of epochs: one that starts from MiniLM's layers, one that starts from the
+teacher's, and for each --distill one that starts from the teacher's and also learns from its answers, with the
+defaults of `Distillation` and these numbers.
+
+Scores are accuracies. The validation file (dev) chooses among the last students; the test file chooses nothing. The
+speed is that of `classify` on the first texts of the test file, in turn with the teacher. With --results FILE, each
+seed is stored, and the same command does not repeat it.
 """
 
 import argparse
@@ -25,9 +28,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 import finetuning
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "en"
-TEACHER, PLAIN, FEWER, TAUGHT = "the teacher", "from MiniLM's layers", "from the teacher's layers", "with the teacher"
+TEACHER, PLAIN, FEWER = "the teacher", "from MiniLM's layers", "from the teacher's layers"
 ROUNDS, TIMED = 5, 512  # of timing, and the texts in each
-WEIGHTS = ["hidden=10", "attention=1"]  # beside the defaults of Distillation
+LESSONS = ["", "hidden=10", "hidden=10,attention=1"]
 
 
 def main() -> None:
@@ -37,7 +40,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--learning-rate", type=float, default=5e-5)
-    parser.add_argument("--distill", nargs="*", default=WEIGHTS, metavar="NAME=NUMBER", help="as in finetune")
+    parser.add_argument("--distill", nargs="*", default=LESSONS, metavar="NAME=NUMBER,...", help="a student for each")
     parser.add_argument("--results", type=Path, help="a JSONL file of results, with which the same command resumes")
     arguments = parser.parse_args()
     settings = {name: value for name, value in vars(arguments).items() if name not in ("seeds", "results")}
@@ -45,52 +48,65 @@ def main() -> None:
         sys.exit("../shared/data is missing. Put the shared data next to the project's folder.")
     from keras_bert.tasks.readers import read_labels
 
-    train, test = (read_labels(DATA / f"sst2.{part}.txt", format="label-text") for part in ("train", "test"))
+    train, dev, test = (
+        read_labels(DATA / f"sst2.{part}.txt", format="label-text") for part in ("train", "dev", "test")
+    )
     train = train[: arguments.limit]
 
     def measure(seed: int) -> dict[str, Any]:
         tasks = trained(train, seed, arguments)
-        scores = {
-            name: 100 * task.evaluate(test.x, test.y, return_dict=True, verbose=0)["accuracy"]
-            for name, task in tasks.items()
+        return {
+            "scores": {name: [accuracy(task, dev), accuracy(task, test)] for name, task in tasks.items()},
+            "speed": speed(tasks[TEACHER], tasks[FEWER], test.x),
         }
-        return {"scores": scores, "speed": speed(tasks[TEACHER], tasks[TAUGHT], test.x)}
 
-    found: dict[str, list[float]] = {}
+    found: dict[str, list[list[float]]] = {}
     ratios = []
     for seed in range(arguments.seeds):
         done = finetuning.stored({"seed": seed, **settings}, arguments.results, partial(measure, seed))
-        for name, score in done["scores"].items():
-            found.setdefault(name, []).append(score)
-            print(f"seed {seed}  {name:26} {score:6.2f}", flush=True)
+        for name, scores in done["scores"].items():
+            found.setdefault(name, []).append(scores)
+            print(f"seed {seed}  {name:38} dev {scores[0]:6.2f}  test {scores[1]:6.2f}", flush=True)
         ratios.append(done["speed"])
     print(table(found, statistics.median(ratios)), flush=True)
 
 
 def trained(train: Any, seed: int, arguments: Any) -> dict[str, Any]:
-    """The teacher, and the three students."""
+    """The teacher, and the students."""
     import keras
 
     import keras_bert
 
     recipe = keras_bert.FinetuneRecipe(arguments.learning_rate, arguments.epochs, batch_size=32)
-    lesson = keras_bert.Distillation(
-        **{name: float(value) for name, value in (w.split("=") for w in arguments.distill)}
-    )
     labels = sorted(set(train.y))
     tasks: dict[str, Any] = {}
-    for name in (TEACHER, PLAIN, FEWER, TAUGHT):
+
+    def train_one(name: str, start: Any, **learned: Any) -> None:
         keras.utils.set_random_seed(seed)
-        if name in (FEWER, TAUGHT):
-            task = tasks[TEACHER].with_layers(arguments.layers)
-        else:
-            bert = keras_bert.load("minilm")
-            bert = bert if name == TEACHER else bert.resize(num_hidden_layers=arguments.layers)
-            task = keras_bert.TextClassifier(bert, labels)
-        learned = {"teacher": tasks[TEACHER], "distillation": lesson} if name == TAUGHT else {}
+        task = start()
         task.fit(train, recipe=recipe, seed=seed, verbose=0, **learned)
         tasks[name] = task
+        print(f"seed {seed}  {name}", file=sys.stderr, flush=True)
+
+    def from_minilm(layers: int) -> Any:
+        bert = keras_bert.load("minilm")
+        return keras_bert.TextClassifier(bert.resize(num_hidden_layers=layers), labels)
+
+    def from_teacher() -> Any:
+        return tasks[TEACHER].with_layers(arguments.layers)
+
+    train_one(TEACHER, lambda: from_minilm(6))
+    train_one(PLAIN, lambda: from_minilm(arguments.layers))
+    train_one(FEWER, from_teacher)
+    for weights in arguments.distill:
+        pairs = (pair.split("=") for pair in weights.split(",") if pair)
+        lesson = keras_bert.Distillation(**{name: float(value) for name, value in pairs})
+        train_one(f"taught, {weights or 'defaults'}", from_teacher, teacher=tasks[TEACHER], distillation=lesson)
     return tasks
+
+
+def accuracy(task: Any, rows: Any) -> float:
+    return 100 * task.evaluate(rows.x, rows.y, return_dict=True, verbose=0)["accuracy"]
 
 
 def speed(teacher: Any, student: Any, texts: Any) -> float:
@@ -107,15 +123,20 @@ def speed(teacher: Any, student: Any, texts: Any) -> float:
     return statistics.median(ratios)
 
 
-def table(found: dict[str, list[float]], ratio: float) -> str:
-    """A line for each model: mean and spread of its accuracy, and its gain over the first student, in points."""
-    lines = ["", f"{'':26} accuracy +- spread    gain  speed"]
-    plain = statistics.mean(found[PLAIN])
+def table(found: dict[str, list[list[float]]], ratio: float) -> str:
+    """A line for each model: means over the seeds, the spread, and the gain over the student without a teacher."""
+    lines = ["", f"{'':38} {'dev':>15} {'test':>15}    gain  speed"]
+    means = {name: [statistics.mean(part) for part in zip(*scores, strict=True)] for name, scores in found.items()}
+    taught = [name for name in found if name not in (TEACHER, PLAIN, FEWER)]
+    chosen = max(taught, key=lambda name: means[name][0], default=None)
     for name, scores in found.items():
-        mean = statistics.mean(scores)
-        spread = statistics.stdev(scores) if len(scores) > 1 else 0.0
+        cells = [
+            f"{mean:6.2f} +- {statistics.stdev(part) if len(part) > 1 else 0:5.2f}"
+            for mean, part in zip(means[name], zip(*scores, strict=True), strict=True)
+        ]
         times = 1.0 if name == TEACHER else ratio
-        lines.append(f"{name:26} {mean:8.2f} +- {spread:6.2f} {mean - plain:+7.2f} {times:5.2f}x")
+        mark = "  <- the best on dev" if name == chosen else ""
+        lines.append(f"{name:38} {' '.join(cells)} {means[name][1] - means[PLAIN][1]:+7.2f} {times:5.2f}x{mark}")
     return "\n".join(lines)
 
 

@@ -318,7 +318,7 @@ def fused_attention() -> bool:
     """Whether the backend has attention as one kernel that is faster than the three ops.
 
     On TPUs, Keras has one for masks that are not traced, but gives it the first row's mask for all rows. Its other way
-    moves 1.6 times the bytes of the three ops; see docs/scaling.md.
+    moves more bytes than the three ops; see docs/scaling.md.
     """
     if _static.get():  # ONNX has no such op
         return False

@@ -1,10 +1,13 @@
 """Progress of long work: bars on standard error if that is an interactive terminal, and log lines elsewhere."""
 
 import logging
+import statistics
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import TypeVar
 
 logger = logging.getLogger("keras_bert")
@@ -64,17 +67,22 @@ class ProgressLog:
         self.title = title
         self.total = total
         self.seconds = seconds
-        self.begin = self.latest = time.monotonic()
+        self.latest = time.monotonic()  # of the last line
         self.logged = 0  # steps
+        self.times: deque[float] = deque(maxlen=101)  # when the last steps were done
 
     def at(self, done: int, note: Callable[[], str]) -> None:
-        """Log that so many steps are done, with a note, if it is time for a line."""
+        """Log that so many steps are done, with a note, if it is time for a line. Call it after each step."""
         now, total = time.monotonic(), self.total or 0
+        self.times.append(now)
         if now - self.latest < self.seconds or done - self.logged < total / 100 or done == total:
             return
         self.latest, self.logged = now, done
-        left = (now - self.begin) / done * (total - done)
-        of = f" of {total} ({100 * done // total} %), about {left / 60:.0f} minutes left" if total else ""
+        of = f" of {total} ({100 * done // total} %)" if total else ""
+        if total and len(self.times) > 1:
+            # The median without the first step: it compiles, and so do later ones with a new shape.
+            seconds = statistics.median(after - before for before, after in pairwise(self.times))
+            of += f", about {seconds * (total - done) / 60:.0f} minutes left"
         logger.info("%s: step %d%s, %s", self.title, done, of, note())
 
 

@@ -37,7 +37,7 @@ def test_log_lines_come_now_and_then(monkeypatch, caplog, total, lines):
     assert len(caplog.messages) in lines
     assert caplog.messages[0].startswith("Epoch 1: step ")
     assert caplog.messages[0].endswith(", loss 0.5")
-    assert ("minutes left" in caplog.messages[0]) is (total is not None)
+    assert ("minutes left" in caplog.messages[-1]) is (total is not None)
 
 
 def test_no_more_log_lines_than_hundredths(monkeypatch, caplog):
@@ -49,3 +49,15 @@ def test_no_more_log_lines_than_hundredths(monkeypatch, caplog):
         now += 10  # 28 hours
         log.at(step + 1, lambda: "loss 0.5")
     assert len(caplog.messages) == 99
+
+
+def test_the_time_left_leaves_compilation_out(monkeypatch, caplog):
+    """The first step takes ten minutes, later ones one second, and another one with a new shape five minutes."""
+    caplog.set_level("INFO", "keras_bert")
+    now = 0.0
+    monkeypatch.setattr(module.time, "monotonic", lambda: now)
+    log = ProgressLog("Epoch 1", 601)
+    for step, seconds in enumerate([600, 1, 1, 300, *[1] * 300]):
+        now += seconds
+        log.at(step + 1, lambda: "loss 0.5")
+    assert caplog.messages[0] == "Epoch 1: step 7 of 601 (1 %), about 10 minutes left, loss 0.5"
