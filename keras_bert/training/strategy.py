@@ -119,6 +119,13 @@ def check_fit_on_jax(rows: int, batch_size: int, variables: Any) -> None:
     """
     if keras.backend.backend() != "jax":
         return
+    import jax
+
+    if jax.process_count() > 1:  # each would compute all rows
+        raise ValueError(
+            "On JAX, `fit` trains in one process, on all its devices. Start only one, or use KERAS_BACKEND=tensorflow, "
+            f"where it trains in several. Received: {jax.process_count()} processes"
+        )
     chosen = keras.distribution.distribution()
     if chosen is None:
         devices = len(variables[0].value.devices()) if variables else 1

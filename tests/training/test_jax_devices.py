@@ -93,6 +93,7 @@ def test_the_fit_of_a_task():
     """As on one device; what the devices cannot split is refused before the first step."""
     python(
         """
+        import jax
         import keras
         import numpy as np
         import pytest
@@ -119,6 +120,9 @@ def test_the_fit_of_a_task():
                 with pytest.raises(ValueError, match=message):
                     task.fit(x[:rows], y[:rows], batch_size=size, verbose=0)
         with pytest.raises(ValueError, match="outside of the strategy's scope.*weights on 8 devices"):
+            task.fit(x, y, verbose=0)
+        jax.process_count = lambda: 2
+        with eight.scope(), pytest.raises(ValueError, match="trains in one process.*Received: 2 processes"):
             task.fit(x, y, verbose=0)
         """,
         **EIGHT,
@@ -166,7 +170,7 @@ def test_finetune_on_the_command_line(tmp_path):
         main()
         """
     command = "finetune embed --train rows.tsv --valid rows.tsv --text query --text answer --size tiny"
-    options = "--vocab vocab.txt --seq-length 8 --epochs 1 --batch-size 16 --strategy mirrored --output run"
+    options = "--vocab vocab.txt --seq-length 8 --epochs 1 --batch-size 16 --strategy auto --output run"
     names = {name: str(tmp_path / name) for name in ("rows.tsv", "vocab.txt", "run")}
     python(code, *(names.get(word, word) for word in f"{command} {options}".split()), **EIGHT)
     assert (tmp_path / "run/model.keras").exists()

@@ -49,11 +49,11 @@ def finetune(settings: FinetuneSettings, output: Path, *, floors: Sequence[float
     floors: the run ends after an epoch if its best score is below the number for it.
     """
     backend = keras.backend.backend()
-    usable = ("one", "mirrored") if backend == "jax" else ("one",)
+    usable = ("auto", "tpu", "mirrored", "one") if backend == "jax" else ("one",)
     if backend != "tensorflow" and settings.strategy not in usable:
         raise ValueError(
-            "`keras-bert finetune` runs on several devices with TensorFlow, and on JAX with --strategy mirrored. Use "
-            "--strategy one, or set KERAS_BACKEND=tensorflow. "
+            "`keras-bert finetune` runs on several machines with TensorFlow only, and on several devices of one "
+            f"machine with TensorFlow or JAX. Use --strategy {usable[0]}, or set KERAS_BACKEND=tensorflow. "
             f"Received: strategy={settings.strategy!r}, backend {backend!r}"
         )
     if settings.best_by in LOWER_IS_BETTER:
