@@ -264,8 +264,6 @@ def finetune(
     given = context.params | {"freeze": -1 if freeze else freeze_blocks}
     paths = {"train": train, "valid": valid, "vocab": vocab, "teacher": teacher}
     given |= {option: path and str(path) for option, path in paths.items()}
-    if teacher and size is None and not options.is_given(context, "model"):
-        given["model"] = given["teacher"]
     task = TASKS[name]
     is_named = label != "label" and len(text) < 3  # a task without labels for three texts refuses one
     labelled = len(text) not in task.texts_without_label or is_named
@@ -278,7 +276,12 @@ def finetune(
     from keras_bert.tasks.run.grid import GRID, finetune_grid, grid_of
     from keras_bert.tasks.run.seeds import finetune_seeds
     from keras_bert.tasks.run.settings import FinetuneSettings
+    from keras_bert.weights import zoo
 
+    if teacher and zoo.find(given["teacher"]):  # a folder with the name of a released model
+        given["teacher"] = f"./{teacher}"
+    if teacher and size is None and not options.is_given(context, "model"):
+        given["model"] = given["teacher"]
     given["reading"] = Reading(**options.fields_of(Reading, given))
     settings = FinetuneSettings(kind=name, **options.fields_of(FinetuneSettings, given))
     if grid or search:

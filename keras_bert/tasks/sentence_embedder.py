@@ -3,6 +3,7 @@
 import logging
 import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import keras
@@ -21,6 +22,7 @@ from keras_bert.tasks.metrics.classification import number_scores
 from keras_bert.tasks.metrics.retrieval import neighbour_scores, retrieval_scores
 from keras_bert.tasks.readers import TABLE_FIELDS, Reading, Rows, read_labels, read_scores, read_texts
 from keras_bert.tasks.readers.only_texts import has_only_texts
+from keras_bert.tasks.readers.table import SUFFIXES
 from keras_bert.tasks.reports.findings import Findings, text_columns
 from keras_bert.tasks.reports.number_findings import sentence_findings
 from keras_bert.tasks.rows.labelled_rows import LabelledRows, packer_of
@@ -126,6 +128,11 @@ class SentenceEmbedder(Task):
         """As `read_rows`; a file that has only texts, see `has_only_texts`, is read without labels."""
         reading.check_format(cls.command, cls.formats)
         if not has_only_texts(path, reading):
+            if (reading.format or SUFFIXES.get(Path(path).suffix.lower())) == "label-text":
+                logger.info(
+                    "%s: the first word of each line is its label. If the lines are texts without labels, add --lines.",
+                    path,
+                )
             return cls.read_rows(path, reading)
         logger.info(
             "%s has only texts, without labels. Each text is learned as a match of itself under another dropout "
@@ -145,6 +152,11 @@ class SentenceEmbedder(Task):
         for name, choices in (("loss", tuple(LOSSES)), ("pooling", POOLING)):
             if getattr(settings, name) is not None:
                 check_choice(name, getattr(settings, name), choices)
+        if settings.batch_size == 1 and settings.loss != "cosine":
+            raise ValueError(
+                "The texts of a batch are compared with one another, so one row is too few. Use a larger --batch-size. "
+                "Only --loss cosine can learn from one pair at a time. Received: batch_size=1"
+            )
         for name in LOSS_OPTIONS:
             losses = [key for key, loss in LOSSES.items() if name in loss().get_config()]
             if getattr(settings, name) and settings.loss not in losses:
@@ -261,7 +273,8 @@ class SentenceEmbedder(Task):
             )
         if cache_batch is not None and options.get("teacher") is not None:
             raise _cached_student(cache_batch)
-        cache_batch = cache_batch and count_of("cache_batch", cache_batch, 1)
+        if cache_batch is not None:
+            cache_batch = count_of("cache_batch", cache_batch, 1)
         if cache_batch != self.cache_batch and self.compiled:
             self.train_function = None  # it was traced with the other step
         self.chosen_loss, self.cache_batch = loss, cache_batch

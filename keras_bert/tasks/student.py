@@ -50,8 +50,16 @@ class Student(TextPredictor):
 
     def copy_head(self, teacher: Any) -> None:
         """Put the weights of a teacher's head into this task's."""
-        for ours, theirs in zip(_head_weights(self), _head_weights(teacher), strict=True):
-            ours.variable.assign(theirs.read())
+        ours, theirs = _head_weights(self), _head_weights(teacher)
+        mine, other = ([tuple(weight.variable.shape) for weight in weights] for weights in (ours, theirs))
+        if mine != other:
+            raise ValueError(
+                "The student's head has other weights than its teacher's, so it cannot start from them. Use the "
+                "settings of the teacher, such as its `pool`, or give the student weights to start from (--model). "
+                f"Received: shapes {other} of the teacher, {mine} of the student"
+            )
+        for weight, taken in zip(ours, theirs, strict=True):
+            weight.variable.assign(taken.read())
 
     # === Training ===
 

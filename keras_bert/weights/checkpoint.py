@@ -23,7 +23,7 @@ logger = logging.getLogger("keras_bert")
 # Settings of a preprocessor that released formats do not have, and their defaults.
 TEXT_SETTINGS = {"truncation": "longest_first", "special_tokens_in_text": False, "max_word_length": MAX_CHARACTERS}
 OF_ITS_CLASS = "only the class that it belongs to can load it"  # why a head is left out
-ONLY_OURS = "only keras_bert has it"  # and a setting
+ONLY_OURS = "only .keras files and exports of keras_bert have it"  # and a setting
 
 
 @dataclass(frozen=True)

@@ -105,11 +105,13 @@ def test_best_by(bert, files, tmp_path):
         train(bert, "classify", *files, tmp_path / "other", "--positive", "maybe")
 
 
-@pytest.mark.parametrize(("backend", "strategy"), [("jax", "auto"), ("jax", "multi_worker"), ("torch", "mirrored")])
+@pytest.mark.parametrize(("backend", "strategy"), [("jax", "multi_worker"), ("torch", "mirrored")])
 def test_several_devices_that_the_backend_cannot_use(monkeypatch, tmp_path, backend, strategy):
     monkeypatch.setattr(keras.backend, "backend", lambda: backend)
     settings = FinetuneSettings(kind="classify", train="train.tsv", valid="valid.tsv", strategy=strategy)
-    with pytest.raises(ValueError, match=f"Use --strategy one.*Received: strategy='{strategy}', backend '{backend}'"):
+    with pytest.raises(
+        ValueError, match=f"Use --strategy (one|auto),.*Received: strategy='{strategy}', backend '{backend}'"
+    ):
         finetune(settings, tmp_path / "out")
     assert not list(tmp_path.iterdir())
 

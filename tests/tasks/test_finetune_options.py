@@ -100,6 +100,7 @@ def epochs(*scores):
         ((), {"patience": 1}, False),
         ((0.5,), {"patience": 1}, False),
         ((0.5, 0.5), {"patience": 1}, True),
+        ((0.5, 0.5), {"patience": 1, "best": 2}, False),  # of a lower loss
         ((0.5, 0.4, 0.6), {"patience": 2}, False),
         ((0.5, 0.4, 0.4), {"patience": 2}, True),
         ((0.5, 0.4, 0.4), {}, False),
@@ -109,22 +110,23 @@ def epochs(*scores):
     ],
 )
 def test_when_a_run_stops(tmp_path, scores, options, stopped):
+    options = dict(options)
+    best = options.pop("best", scores.index(max(scores)) + 1 if scores else None)
     if scores:
-        best = scores.index(max(scores))
-        found = {"chosen_by": "accuracy", "best_epoch": best + 1, "valid": {"accuracy": max(scores)}}
+        found = {"chosen_by": "accuracy", "best_epoch": best, "valid": {"accuracy": max(scores)}}
         (tmp_path / "metrics.json").write_text(json.dumps({**found, "epochs": epochs(*scores)}))
     assert BestEpoch(tmp_path, Rows([], [], "valid.tsv", []), **options).stopped is stopped
 
 
 def test_patience_ends_a_run_and_its_repetition(bert, files, tmp_path, monkeypatch):
     monkeypatch.setattr(BestEpoch, "finish", lambda *_: pytest.fail("an interruption after the last epoch"))
-    options = ("--epochs", 5, "--patience", 1, "--lr", 1e-9)
+    options = ("--epochs", 5, "--patience", 1, "--lr", 1e-30)
     with pytest.raises(pytest.fail.Exception):
         train(bert, "classify", *files, tmp_path / "run", *options)
     monkeypatch.undo()
     train(bert, "classify", *files, tmp_path / "run", *options)
     metrics = record(tmp_path / "run")
-    assert len(metrics["epochs"]) == 2  # a learning rate that changes no answer
+    assert len(metrics["epochs"]) == 2  # a learning rate that changes nothing
 
 
 def test_a_callback_ends_a_run_and_its_repetitions(bert, files, tmp_path, monkeypatch, eager):

@@ -86,6 +86,31 @@ def test_what_a_search_refuses():
             grid_of(words)
     with pytest.raises(ValueError, match=r"learning_rate cannot be 'none'\. .*lora"):
         grid_of(["lr=none"])
+    for words in (["class_weight=balanced,yes=2"], ['class_weight={"yes":2}'], ["class_weight=much"]):
+        with pytest.raises(ValueError, match=r"Received: .*class_weight"):
+            grid_of(words)
+
+
+def test_a_search_of_models_for_random_weights(files, tmp_path):
+    settings = FinetuneSettings("classify", *map(str, files), size="tiny", vocab="vocab.txt")
+    with pytest.raises(ValueError, match=r"names models, but with --size .* Received: model=base,minilm"):
+        finetune_grid(settings, tmp_path / "run", {"model": ("base", "minilm")})
+    assert not (tmp_path / "run.partial").exists()
+
+
+def test_a_later_run_that_cannot_be_trained(files, tmp_path, monkeypatch, caplog):
+    def run(settings, *_):
+        if settings.accumulate == 500:
+            raise ValueError("accumulate is 500")
+        return {"chosen_by": "f1", "epochs": [{"scores": {"f1": 0.5}}]}
+
+    monkeypatch.setattr(grid, "_run", run)
+    settings = FinetuneSettings("classify", *map(str, files))
+    with pytest.raises(ValueError, match="accumulate is 500"):
+        list(each_run(settings, tmp_path, {"accumulate": (1, 500)}))
+    assert caplog.messages == [
+        "Run 2 of 2 could not be trained: accumulate=500. The same command without it keeps the complete runs."
+    ]
 
 
 def test_a_search_knows_the_names_of_the_command_line():

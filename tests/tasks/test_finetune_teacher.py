@@ -1,15 +1,18 @@
 """`keras-bert finetune --teacher`: a run that is interrupted, what is refused, and where the student starts."""
 
 import json
+import shutil
 
 import keras
 import numpy as np
 import pytest
 
+import keras_bert
 from keras_bert.tasks.run.finetune import load_encoder
 from keras_bert.tasks.run.finished_task import FinishedTask
 from keras_bert.tasks.run.settings import FinetuneSettings
 from tests.tasks.runs import reviews, run, squad, stopped_in_the_second_epoch, train, write
+from tests.tasks.small import small_bert
 
 ALL = ("--distill", "temperature=4", "--distill", "hidden=1", "--distill", "attention=1", "--distill", "relations=1")
 
@@ -50,6 +53,21 @@ def test_a_student_starts_from_its_teacher(files, finished, tmp_path):
     student(finished[0], files, tmp_path / "run", "--epochs", 1, "--layers", 1, "--lr", 1e-30)
     found, teacher = (keras.models.load_model(folder / "model.keras") for folder in (tmp_path / "run", finished[0]))
     assert all(np.array_equal(*pair) for pair in zip(found.get_weights(), teacher.get_weights(), strict=True))
+
+
+@pytest.mark.long
+def test_a_teacher_with_the_name_of_a_released_model(files, finished, tmp_path, monkeypatch):
+    shutil.copytree(finished[0], tmp_path / "large")
+    monkeypatch.chdir(tmp_path)
+    student("large", files, tmp_path / "run", "--epochs", 1)
+    settings = json.loads((tmp_path / "run/settings.json").read_text())
+    assert (settings["teacher"], settings["model"]) == ("./large", "./large")
+
+
+def test_a_head_of_another_shape():
+    two, three = (keras_bert.TextClassifier(small_bert(), labels=labels) for labels in (("a", "b"), ("a", "b", "c")))
+    with pytest.raises(ValueError, match=r"head has other weights than its teacher's.*Received: shapes"):
+        three.copy_head(two)
 
 
 def test_fewer_layers_without_a_teacher(bert, files):

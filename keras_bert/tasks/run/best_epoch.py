@@ -73,7 +73,7 @@ class BestEpoch(Validation):
             return False
         scores = [epoch["scores"][self.record["chosen_by"]] for epoch in self.record["epochs"]]
         is_below = self.done <= len(self.floors) and max(scores) < self.floors[self.done - 1]
-        is_patient = self.patience is None or self.done - 1 - scores.index(max(scores)) < self.patience
+        is_patient = self.patience is None or self.done - self.record["best_epoch"] < self.patience
         return is_below or not is_patient or "ended" in self.record
 
     def on_train_begin(self, logs: Any = None) -> None:

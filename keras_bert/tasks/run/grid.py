@@ -55,19 +55,24 @@ def grid_of(given: Iterable[str]) -> dict[str, tuple[Any, ...]]:
         name, _, values = word.partition("=")
         name = name.replace("-", "_")
         name = OTHER_NAMES.get(name, name)
-        found = tuple(dict.fromkeys(map(_value, values.split(","))))  # each value once
+        found = tuple(map(_value, values.split(",")))
         kinds = (str, type(None)) if name in WORDS else (int, float, type(None))
         if name not in SEARCHED or name in grid or not all(isinstance(value, kinds) for value in found):
             raise ValueError(
                 f"The search {word!r} must have the form NAME=VALUE,VALUE, and no name may occur twice. NAME is one "
                 f"of {', '.join(SEARCHED)}, and most values are numbers. Received: {word!r}"
             )
+        if name == "class_weight" and not {*found} <= {None, "balanced"}:
+            raise ValueError(
+                "Only the weights none and balanced can be searched. For weights of single labels, start a run for "
+                f"each with --class-weight. Received: {word!r}"
+            )
         if None in found and name not in OPTIONAL:
             raise ValueError(
                 f"{name} cannot be 'none'. Give it other values; only {', '.join(OPTIONAL)} can be 'none'. "
                 f"Received: {word!r}"
             )
-        grid[name] = found
+        grid[name] = tuple(dict.fromkeys(found))  # each value once
     return grid
 
 
@@ -81,6 +86,11 @@ def finetune_grid(
     prune: end a run after an epoch in which its best score is below the median of the earlier runs with as many epochs,
         if there are four of them (the median stopping rule of Golovin et al. 2017).
     """
+    if "model" in grid and settings.vocab is not None:
+        raise ValueError(
+            "The search names models, but with --size and --vocab all runs start from random weights. Leave out the "
+            f"search of the model, or --size and --vocab. Received: model={','.join(map(str, grid['model']))}"
+        )
     output = check_new_folder(output)
     folder = output.with_name(output.name + ".partial")
     best, runs = folder, list[dict[str, Any]]()
@@ -132,9 +142,14 @@ def each_run(settings: FinetuneSettings, folder: Path, grid: Grid, *, prune: boo
                 number, len(chosen), run.name,
             )  # fmt: skip
             metrics = _record_failure(one, run, error)
-        except BaseException:
+        except BaseException as error:
             with contextlib.suppress(OSError):
                 folder.rmdir()  # unless a run left something there
+            if number > 1 and isinstance(error, Exception):
+                logger.error(
+                    "Run %d of %d could not be trained: %s. The same command without it keeps the complete runs.",
+                    number, len(chosen), run.name,
+                )  # fmt: skip
             raise
         if "failed" in metrics:
             failed.append(run)
