@@ -182,8 +182,8 @@ def test_class_weights_of_a_label_that_is_not_there(bert, files, tmp_path):
 
 
 def test_the_loss_decides_between_equal_scores(tmp_path):
-    """But patience only counts epochs without a better score."""
-    best = BestEpoch(tmp_path, Rows([], [], "valid.tsv", []), patience=3, best_by="accuracy")
+    """Patience counts the epochs after the best one."""
+    best = BestEpoch(tmp_path, Rows([], [], "valid.tsv", []), patience=2, best_by="accuracy")
     for number, (score, loss) in enumerate([(0.5, 0.1), (0.9, 0.4), (0.9, 0.2), (0.9, 0.3), (0.8, 0.1)], 1):
         best._append({"epoch": number, "loss": 1.0, "val_loss": loss, "scores": {"accuracy": score}})
         assert best.record["best_epoch"] == (1, 2, 3, 3, 3)[number - 1]
