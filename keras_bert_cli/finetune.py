@@ -294,6 +294,10 @@ def finetune(
     scored = [one for one in metrics.get("seeds", ()) if one["score"] is not None]
     for score, (mean, spread) in metrics.get("spread", {}).items():
         typer.echo(f"{score} of {len(scored)} seeds\t{mean:.4f} +- {spread:.4f}")
+    if tried := metrics.get("grid"):
+        kept = max((one for one in tried if one["score"] is not None), key=lambda one: one["score"])
+        values = ", ".join(f"{value_name}={value}" for value_name, value in kept.items() if value_name != "score")
+        typer.echo(f"The best of {len(tried)} runs: {values}")
     if average:
         typer.echo(f"{output}: the average of the weights")
     else:

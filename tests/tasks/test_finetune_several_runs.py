@@ -71,8 +71,10 @@ def test_average_weights(finished, tmp_path):
 @pytest.mark.long
 def test_a_search(bert, files, tmp_path):
     options = ("--epochs", 1, "--search", "layer_decay=0.5,1", "--search", "learning-rate=1e-5,3e-2", "--prune")
-    train(bert, "classify", *files, tmp_path / "run", *options)
+    said = train(bert, "classify", *files, tmp_path / "run", *options)
     metrics = record(tmp_path / "run")
+    kept = max(metrics["grid"], key=lambda done: done["score"])
+    assert f"The best of 4 runs: layer_decay={kept['layer_decay']}, learning_rate={kept['learning_rate']}\n" in said
     assert [(done["layer_decay"], done["learning_rate"]) for done in metrics["grid"]] == [
         (0.5, 1e-5), (0.5, 3e-2), (1, 1e-5), (1, 3e-2)
     ]  # fmt: skip
@@ -143,7 +145,7 @@ def test_a_run_of_a_grid_that_fails(files, tmp_path, monkeypatch, caplog, diverg
         {"learning_rate": 1e30, "score": None},
         {"learning_rate": 1e-5, "score": metrics["valid"]["accuracy"]},
     ]
-    assert "| 1e+30 | failed |\n\n" in (output / "README.md").read_text()
+    assert f" | {metrics['valid']['accuracy']:.4f} (kept) |\n| 1e+30 | failed |\n\n" in (output / "README.md").read_text()
     assert (output / "model.keras").exists()
 
 

@@ -204,6 +204,8 @@ def _runs(metrics: dict[str, Any]) -> str:
     runs = sorted(metrics[title], key=lambda run: float("inf") if run["score"] is None else -run["score"])
     names = [name for name in runs[0] if name != "score"]
     scores = ["failed" if run["score"] is None else f"{run['score']:.4f}" for run in runs]
+    if "averaged" not in metrics:
+        scores[0] += " (kept)"
     rows = [(*(_as_text(run[name]) for name in names), score) for run, score in zip(runs, scores, strict=True)]
     head = *(NAMES.get(name, name.replace("_", " ")) for name in names), metrics["chosen_by"]
     return f"\n## The {title}\n\n{_table(head, rows)}\n"
