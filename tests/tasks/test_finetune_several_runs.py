@@ -145,7 +145,9 @@ def test_a_run_of_a_grid_that_fails(files, tmp_path, monkeypatch, caplog, diverg
         {"learning_rate": 1e30, "score": None},
         {"learning_rate": 1e-5, "score": metrics["valid"]["accuracy"]},
     ]
-    assert f" | {metrics['valid']['accuracy']:.4f} (kept) |\n| 1e+30 | failed |\n\n" in (output / "README.md").read_text()
+    assert (
+        f" | {metrics['valid']['accuracy']:.4f} (kept) |\n| 1e+30 | failed |\n\n" in (output / "README.md").read_text()
+    )
     assert (output / "model.keras").exists()
 
 
