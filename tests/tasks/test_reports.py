@@ -57,7 +57,8 @@ def test_one_label():
     answer = unsure.show(scores.max(1).argmin()).answer
     assert answer == f"no label (most likely: {LABELS[scores[scores.max(1).argmin()].argmax()]})"
     assert unsure.show(worst) == shown
-    assert f"250 of 500 rows get no label: its probability is below {least:g}." in unsure.parts["confusion"]["note"]
+    note = unsure.parts["confusion"]["note"]
+    assert f"250 of 500 rows get no label: the most likely one has a probability below {least:g}." in note
     label = np.eye(4)
     assert np.array_equal(found.explain(worst), label[scores[worst].argmax()] - label[true[worst]])
 

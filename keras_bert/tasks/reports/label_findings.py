@@ -40,8 +40,8 @@ def label_findings(
     if unsure.any():
         first = next(iter(parts.values()))
         first["note"] = (
-            f"{unsure.sum():,} of {len(true):,} rows get no label: its probability is below {abstain_below:g}. Here "
-            f"they count with their most likely label. {first['note']}"
+            f"{unsure.sum():,} of {len(true):,} rows get no label: the most likely one has a probability below "
+            f"{abstain_below:g}. Here they count with that label. {first['note']}"
         ).rstrip()
     return Findings(columns, show, "accuracy", right, WORST, np.where(right, 0, confidence), explain, parts)
 

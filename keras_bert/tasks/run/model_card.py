@@ -67,6 +67,7 @@ def write_card(path: Path, settings: FinetuneSettings, metrics: dict[str, Any]) 
     held_out = "file" if settings.split is None else f"rows, a split of {settings.split:g} of the file"
     start = f"`{settings.model}`" if settings.size is None else f"random weights of the size {settings.size}"
     kept = metrics.get("calibration", metrics)
+    note = "" if kept is metrics else " The scores are those after calibration."
     recipe = settings.recipe
     training = (
         f"AdamW with weight decay {recipe.weight_decay:g}, warm-up over {100 * recipe.warmup:g} % of the steps and "
@@ -81,7 +82,7 @@ A `keras_bert.{task}`, fine-tuned from {start} with keras3-bert {__version__}.
 ## How well it does
 
 This is {_origin(metrics)} on the validation
-{held_out}. Examples that took no part in this choice may score lower.{"" if kept is metrics else " The scores are those after calibration."}
+{held_out}. Examples that took no part in this choice may score lower.{note}
 
 {_table(("score", "value"), [(name, f"{value:.4f}") for name, value in kept["valid"].items()])}
 {_labels(kept)}
