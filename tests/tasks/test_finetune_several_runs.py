@@ -83,9 +83,12 @@ def test_a_search(bert, files, tmp_path):
 
 
 def test_what_a_search_refuses():
-    for words in (["layer_decay"], ["colour=red"], ["epochs=1", "epochs=2"], ["epochs="], ["ema=much"]):
+    for words in (["layer_decay"], ["colour=red"], ["epochs=1", "epochs=2"], ["epochs="]):
         with pytest.raises(ValueError, match=r"The search .* NAME is one of batch_size, .* Received: "):
             grid_of(words)
+    for word, value in (("lr=abc", "'abc' of learning_rate"), ("ema=0.9,nan", "'nan' of ema")):
+        with pytest.raises(ValueError, match=f"The value {value} in --search is not a number.* Received: '{word}'"):
+            grid_of([word])
     with pytest.raises(ValueError, match=r"learning_rate cannot be 'none'\. .*lora"):
         grid_of(["lr=none"])
 

@@ -156,7 +156,7 @@ def test_a_search_of_losses():
     assert grid["loss"] == ("cosine", "cosent")
     assert grid["symmetric"] == (True, False)
     assert grid["pooling"] == (None, "cls")
-    with pytest.raises(ValueError, match="The search 'loss=1' must"):
+    with pytest.raises(ValueError, match="The value 1 of loss in --search is not a name"):
         grid_of(["loss=1"])
 
 
