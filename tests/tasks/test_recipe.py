@@ -221,3 +221,11 @@ def test_more_accumulated_batches_than_there_are():
 def test_values_with_which_nothing_is_learned(option):
     with pytest.raises(ValueError, match=r"would not learn.* Received: "):
         FinetuneRecipe(**option)
+
+
+def test_one_step_is_named_as_one():
+    said = FinetuneRecipe(accumulate=10).describe("TextClassifier", steps=10)
+    assert "after 0 warm-up steps, decaying to 0 over 1 step, gradients" in said
+    assert "after 1 warm-up step, decaying to 0 over 10 steps, " in FinetuneRecipe().describe(
+        "TextClassifier", steps=10
+    )

@@ -12,6 +12,7 @@ from keras_bert.tasks.readers.bad_rows import DROP, BadRows
 from keras_bert.tasks.readers.reading import Reading
 from keras_bert.tasks.readers.rows import Rows, lines
 from keras_bert.tasks.readers.table import Column, Table, read_table
+from keras_bert.wording import plural
 
 logger = logging.getLogger("keras_bert")
 DECIMAL = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)?")
@@ -152,7 +153,8 @@ def _read(
     if not kept:
         raise ValueError(f"Every text in {table.path} is empty. Name another column. Received: text={text!r}")
     if empty and skip_empty:
-        logger.warning("Dropped %d rows with an empty text, the first at %s:%d", len(empty), path, empty[0])
+        rows = plural("row", len(empty))
+        logger.warning("Dropped %d %s with an empty text, the first at %s:%d", len(empty), rows, path, empty[0])
     elif empty and not needs_text:
         logger.warning(
             "%d rows have an empty text and are answered too, the first at %s:%d. Use --skip-empty to drop them.",
