@@ -290,7 +290,8 @@ def finetune(
     shown = metrics.get("calibration", metrics)
     options.print_scores(shown["valid"], shown)
     for value_name, value in metrics.get("calibration", {}).get("set", {}).items():
-        typer.echo(f"{value_name}\t{value}")
+        by_label = value.items() if isinstance(value, dict) else [("", value)]
+        typer.echo(f"{value_name}\t{', '.join(f'{label} {one:.4f}'.strip() for label, one in by_label)}")
     scored = [one for one in metrics.get("seeds", ()) if one["score"] is not None]
     for score, (mean, spread) in metrics.get("spread", {}).items():
         typer.echo(f"{score} of {len(scored)} seeds\t{mean:.4f} +- {spread:.4f}")

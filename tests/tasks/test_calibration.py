@@ -250,7 +250,7 @@ def test_command_line(bert, tmp_path):
     said = train(bert, "classify", *files, tmp_path / "run", "--epochs", 1, *options)
     metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())
     temperature = metrics["calibration"]["set"]["temperature"]
-    assert f"temperature\t{temperature}" in said
+    assert f"temperature\t{temperature:.4f}\n" in said
     loaded = keras.models.load_model(tmp_path / "run" / "model.keras")
     assert (loaded.temperature, loaded.abstain_below) == (temperature, 0.5)
     after = metrics["calibration"]["valid"]
