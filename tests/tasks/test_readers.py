@@ -122,7 +122,7 @@ BAD_TABLES = {
     "JSON floats": (
         "a.jsonl",
         '{"text": "x", "label": 1.0}\n',
-        "column 'label' has a label that is neither a name nor a whole number.*Received: 1.0",
+        "column 'label' has a label that is neither a name nor a whole number.* or in embed for pairs.*Received: 1.0",
     ),
     "a label that is NaN": ("a.jsonl", '{"text": "x", "label": NaN}\n', "column 'label' has no label.*Received: nan"),
     "an open quote": (

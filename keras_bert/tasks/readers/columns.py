@@ -195,8 +195,9 @@ def _label(value: Any, place: str) -> str:
         raise ValueError(f"{place} has no label. Fill it in, or {DROP}. Received: {value!r}")
     if not isinstance(value, str | int) or DECIMAL.fullmatch(str(value)):
         raise ValueError(
-            f"{place} has a label that is neither a name nor a whole number. Write 1 in place of 1.0, for example. For "
-            f"scores, train a TextRegressor (keras-bert finetune regress). Received: {value!r}"
+            f"{place} has a label that is neither a name nor a whole number. Write 1 in place of 1.0, for example. "
+            "Scores are for a TextRegressor (keras-bert finetune regress), or in embed for pairs of texts. "
+            f"Received: {value!r}"
         )
     return str(value).strip()
 
