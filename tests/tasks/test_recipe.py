@@ -112,6 +112,12 @@ def weights_of(task, x, y, class_weight):
     return np.concatenate([np.ravel(w) for _, _, w in task.examples(x, y, None, class_weight).batches(4)])
 
 
+def test_a_class_weight_below_0_is_named():
+    with pytest.raises(ValueError, match=r"A class weight of 'good' is below 0\. .*Received: -1"):
+        class_weights({"bad": 2.0, "good": -1.0}, ("bad", "good"))
+    assert class_weights({}, ("bad", "good")).tolist() == [1, 1]
+
+
 def test_the_weights_of_rows_and_words():
     y = ["positive", "negative", "negative", "negative"]
     assert weights_of(small_task("classifier"), TEXTS, y, "balanced") == pytest.approx([2, 2 / 3, 2 / 3, 2 / 3])
