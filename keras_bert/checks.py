@@ -41,7 +41,9 @@ def check_flag(name: str, value: Any) -> None:
 def count_of(what: str, given: int | None, default: int) -> int:
     """A batch size or a number of epochs as given, or else its default."""
     if given is not None and not hasattr(given, "__index__"):
-        raise TypeError(f"`{what}` must be a whole number, without quotes. Received: {what}={given!r}")
+        is_text = what == "batch_size" and isinstance(given, str | list) and not str(given).isdecimal()
+        pair = ' A pair of texts is one argument: ("a", "b").' if is_text else ""
+        raise TypeError(f"`{what}` must be a whole number, without quotes.{pair} Received: {what}={given!r}")
     if given is not None and given < 1:
         raise ValueError(f"`{what}` must be at least 1. Use a larger value. Received: {what}={given}")
     return default if given is None else given

@@ -293,10 +293,15 @@ def finetune(
     shown = metrics.get("calibration", metrics)
     options.print_scores(shown["valid"], shown)
     for value_name, value in metrics.get("calibration", {}).get("set", {}).items():
-        typer.echo(f"{value_name}\t{value}")
+        by_label = value.items() if isinstance(value, dict) else [("", value)]
+        typer.echo(f"{value_name}\t{', '.join(f'{label} {one:.4f}'.strip() for label, one in by_label)}")
     scored = [one for one in metrics.get("seeds", ()) if one["score"] is not None]
     for score, (mean, spread) in metrics.get("spread", {}).items():
         typer.echo(f"{score} of {len(scored)} seeds\t{mean:.4f} +- {spread:.4f}")
+    if tried := metrics.get("grid"):
+        kept = max((one for one in tried if one["score"] is not None), key=lambda one: one["score"])
+        values = ", ".join(f"{value_name}={value}" for value_name, value in kept.items() if value_name != "score")
+        typer.echo(f"The best of {len(tried)} runs: {values}")
     if average:
         typer.echo(f"{output}: the average of the weights")
     else:

@@ -75,7 +75,7 @@ def _share(share: float) -> Html:
 def _labels(labels: dict[str, dict[str, Any]]) -> Html:
     shares = ("precision", "recall", "f1")
     rows = ([name, *(_share(one[x]) for x in shares), one["support"], one["predicted"]] for name, one in labels.items())
-    return _table(["label", "precision", "recall", "F1", "rows", "answered"], rows)
+    return _table(["label", "precision", "recall", "F1", "rows", "predicted"], rows)
 
 
 def _lengths(measure: str, groups: list[dict[str, Any]]) -> Html:

@@ -8,6 +8,7 @@ from typing import Any
 
 from keras_bert.checks import check_share, count_of
 from keras_bert.training.optimizer import AdamW, WarmupLinearDecay
+from keras_bert.wording import plural
 
 SHARES = ("layer_decay", "ema", "label_smoothing")
 OPTIONS = (*SHARES, "accumulate", "class_weight")  # which the paper does not have
@@ -38,7 +39,7 @@ class FinetuneRecipe:
     >>> optimizer.epsilon, recipe.warmup_steps(100)
     (1e-08, 10)
     >>> recipe.describe("TextClassifier", steps=100)
-    "TextClassifier trains with the paper's recipe: AdamW, ... norm 1, layer_decay 0.9. To change this, ..."
+    'TextClassifier trains with this recipe: AdamW, ... norm 1, layer_decay 0.9. To change this, ...'
     """
 
     learning_rate: float = 3e-5
@@ -106,11 +107,12 @@ class FinetuneRecipe:
     def describe(self, task: str, steps: int) -> str:
         """A line for the log."""
         used = "".join(f", {name} {value}" for name, value in self.options().items())
+        warmup, updates = self.warmup_steps(steps), self.updates(steps)
         return (
-            f"{task} trains with the paper's recipe: AdamW, learning rate {self.learning_rate:g} after "
-            f"{self.warmup_steps(steps)} warm-up steps, decaying to 0 over {self.updates(steps)} steps, gradients "
-            f"clipped to norm {self.clipnorm:g}{used}. To change this, pass a recipe (keras_bert.FinetuneRecipe) to "
-            "`fit`, or call compile(); keras-bert finetune has --learning-rate, --epochs and --batch-size."
+            f"{task} trains with this recipe: AdamW, learning rate {self.learning_rate:g} after {warmup} warm-up "
+            f"{plural('step', warmup)}, decaying to 0 over {updates} {plural('step', updates)}, gradients clipped to "
+            f"norm {self.clipnorm:g}{used}. To change this, pass a recipe (keras_bert.FinetuneRecipe) to `fit`, or "
+            "call compile(); keras-bert finetune has --learning-rate, --epochs and --batch-size."
         )
 
     def options(self) -> dict[str, Any]:

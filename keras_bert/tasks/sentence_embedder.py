@@ -118,7 +118,7 @@ class SentenceEmbedder(Task):
         if count == 3:
             label = None
         elif label == "label" and not _has_column(path, reading, "label"):
-            logger.info("%s has pairs without scores: both texts of a pair are learned as a match.", path)
+            logger.info("%s has pairs without scores: the two texts of a pair count as a match.", path)
             label = None
         options = reading.table_options | {"needs_text": labels}
         return read_scores(path, reading.text, label, scale=reading.scale, **options)

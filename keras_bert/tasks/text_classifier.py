@@ -228,7 +228,7 @@ class TextClassifier(LongTextTask):
         scores = np.array([[*answer.scores.values()] for answer in answers])  # [n, C]
         if self.multi_label:
             return several_labels_findings(columns, self.target_ids(y), self._predicted(answers), scores, self.labels)
-        return label_findings(columns, self.target_ids(y), scores, self.labels)
+        return label_findings(columns, self.target_ids(y), scores, self.labels, abstain_below=self.abstain_below)
 
     def _predicted(self, answers: list[Classification]) -> np.ndarray:
         """The answers as `target_ids` has them; the most likely label also where the answer is that none is sure."""

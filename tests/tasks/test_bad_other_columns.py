@@ -28,7 +28,7 @@ def test_bad_numbers_in_files(tmp_path, caplog):
         rows = read_labels(path, number=["price"], category=["brand"], skip_bad=True)
         assert rows.x == (["a", "c"], [1.0, 3.0], ["x", "z"])
         assert rows.y == ["yes", "no"]
-        assert "Dropped 1 rows" in caplog.text
+        assert "Dropped 1 row" in caplog.text
     path = tmp_path / "a.jsonl"
     path.write_text('{"text": "a", "label": "x", "brand": ["b"]}\n')
     with pytest.raises(ValueError, match=r"a.jsonl, line 1: the value in column 'brand' is neither"):

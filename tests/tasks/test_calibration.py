@@ -13,6 +13,7 @@ from keras_bert.tasks.metrics.calibration import best_temperature, best_threshol
 from keras_bert.tasks.metrics.scores import scores
 from keras_bert.tasks.run.settings import FinetuneSettings
 from keras_bert.weights.checkpoint import Checkpoint
+from keras_bert_cli import export
 from tests.parity.oracles import randomize
 from tests.tasks.runs import reviews, run, train, write
 from tests.tasks.small import NO_DROPOUT, TEXTS, small_bert, small_task
@@ -249,7 +250,7 @@ def test_command_line(bert, tmp_path):
     said = train(bert, "classify", *files, tmp_path / "run", "--epochs", 1, *options)
     metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())
     temperature = metrics["calibration"]["set"]["temperature"]
-    assert f"temperature\t{temperature}" in said
+    assert f"temperature\t{temperature:.4f}\n" in said
     loaded = keras.models.load_model(tmp_path / "run" / "model.keras")
     assert (loaded.temperature, loaded.abstain_below) == (temperature, 0.5)
     after = metrics["calibration"]["valid"]
@@ -258,6 +259,9 @@ def test_command_line(bert, tmp_path):
     card = (tmp_path / "run" / "README.md").read_text()
     assert f"| temperature | {temperature:.4f} |" in card
     errors = [scores["calibration_error"] for scores in (metrics["valid"], after)]
+    assert f"| calibration_error | {errors[1]:.4f} |\n" in card.partition("## Calibration")[0]
+    assert "The scores are those after calibration." in card
+    assert export._metrics(str(tmp_path / "run"))["valid"] == after
     assert f"| calibration_error | {errors[0]:.4f} | {errors[1]:.4f} |" in card
     with pytest.raises(ValueError, match="`calibrate` was given, but the task 'regress' does not have it"):
         FinetuneSettings("regress", "", "", calibrate=True)

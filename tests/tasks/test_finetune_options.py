@@ -115,7 +115,8 @@ def test_when_a_run_stops(tmp_path, scores, options, stopped):
     if scores:
         found = {"chosen_by": "accuracy", "best_epoch": best, "valid": {"accuracy": max(scores)}}
         (tmp_path / "metrics.json").write_text(json.dumps({**found, "epochs": epochs(*scores)}))
-    assert BestEpoch(tmp_path, Rows([], [], "valid.tsv", []), **options).stopped is stopped
+    callback = BestEpoch(tmp_path, Rows([], [], "valid.tsv", []), **options)
+    assert (callback.stopped, callback.pruned) == (stopped, stopped and "floors" in options)
 
 
 def test_patience_ends_a_run_and_its_repetition(bert, files, tmp_path, monkeypatch):

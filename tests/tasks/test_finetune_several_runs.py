@@ -71,8 +71,10 @@ def test_average_weights(finished, tmp_path):
 @pytest.mark.long
 def test_a_search(bert, files, tmp_path):
     options = ("--epochs", 1, "--search", "layer_decay=0.5,1", "--search", "learning-rate=1e-5,3e-2", "--prune")
-    train(bert, "classify", *files, tmp_path / "run", *options)
+    said = train(bert, "classify", *files, tmp_path / "run", *options)
     metrics = record(tmp_path / "run")
+    kept = max(metrics["grid"], key=lambda done: done["score"])
+    assert f"The best of 4 runs: layer_decay={kept['layer_decay']}, learning_rate={kept['learning_rate']}\n" in said
     assert [(done["layer_decay"], done["learning_rate"]) for done in metrics["grid"]] == [
         (0.5, 1e-5), (0.5, 3e-2), (1, 1e-5), (1, 3e-2)
     ]  # fmt: skip
@@ -81,9 +83,12 @@ def test_a_search(bert, files, tmp_path):
 
 
 def test_what_a_search_refuses():
-    for words in (["layer_decay"], ["colour=red"], ["epochs=1", "epochs=2"], ["epochs="], ["ema=much"]):
+    for words in (["layer_decay"], ["colour=red"], ["epochs=1", "epochs=2"], ["epochs="]):
         with pytest.raises(ValueError, match=r"The search .* NAME is one of batch_size, .* Received: "):
             grid_of(words)
+    for word, value in (("lr=abc", "'abc' of learning_rate"), ("ema=0.9,nan", "'nan' of ema")):
+        with pytest.raises(ValueError, match=f"The value {value} in --search is not a number.* Received: '{word}'"):
+            grid_of([word])
     with pytest.raises(ValueError, match=r"learning_rate cannot be 'none'\. .*lora"):
         grid_of(["lr=none"])
     for words in (["class_weight=balanced,yes=2"], ['class_weight={"yes":2}'], ["class_weight=much"]):
@@ -168,7 +173,9 @@ def test_a_run_of_a_grid_that_fails(files, tmp_path, monkeypatch, caplog, diverg
         {"learning_rate": 1e30, "score": None},
         {"learning_rate": 1e-5, "score": metrics["valid"]["accuracy"]},
     ]
-    assert "| 1e+30 | failed |\n\n" in (output / "README.md").read_text()
+    assert (
+        f" | {metrics['valid']['accuracy']:.4f} (kept) |\n| 1e+30 | failed |\n\n" in (output / "README.md").read_text()
+    )
     assert (output / "model.keras").exists()
 
 

@@ -55,14 +55,17 @@ def test_scores_by_label():
 
 
 def test_a_label_that_is_always_or_never_predicted():
-    always = scores_by_label(np.eye(2)[[0, 0, 1]], np.eye(2)[[0, 0, 0]], ["no", "yes"])
-    assert [line.partition(". ")[0] for line in one_sided(always, 3)] == [
-        "Every row is predicted as 'no', although 1 of 3 do not have this label"
-    ]
-    never = scores_by_label(np.eye(3)[[0, 1, 2]], np.eye(3)[[0, 1, 0]], ["a", "b", "c"])
-    assert one_sided(never, 3)[0].startswith("No row is predicted as 'c', although")
-    right = scores_by_label(np.eye(3)[[0, 1]], np.eye(3)[[0, 1]], ["a", "b", "c"])
-    assert not one_sided(right, 2)
+    always = scores_by_label(np.eye(2)[[0, 0, 1] * 7], np.eye(2)[[0] * 21], ["no", "yes"])
+    (said,) = one_sided(always, 21)
+    assert said.startswith("Every row is predicted as 'no', although 7 of 21 do not have this label. ")
+    assert "more rows or a weight (--class-weight balanced). " in said
+    assert "Rare labels need more rows. " in one_sided(always, 21, weighted=True)[0]
+    never = scores_by_label(np.eye(3)[[0, 1, 2] * 7], np.eye(3)[[0, 1, 0] * 7], ["a", "b", "c"])
+    assert one_sided(never, 21)[0].startswith("No row is predicted as 'c', although")
+    right = scores_by_label(np.eye(3)[[0, 1] * 10], np.eye(3)[[0, 1] * 10], ["a", "b", "c"])
+    assert not one_sided(right, 20)
+    few = scores_by_label(np.eye(2)[[0, 1]], np.eye(2)[[0, 0]], ["no", "yes"])
+    assert not one_sided(few, 2)
 
 
 def test_label_scores_of_one_label_alone():

@@ -84,7 +84,7 @@ def test_empty_texts_are_left_out_when_told(write, caplog):
         read_labels(path)
     examples = read_labels(path, skip_empty=True)
     assert (examples.x, examples.ids) == (["x", "y"], [2, 4])
-    assert "Dropped 1 rows with an empty text, the first at" in caplog.text
+    assert "Dropped 1 row with an empty text, the first at" in caplog.text
     assert "a.tsv:3" in caplog.text
 
 
@@ -97,7 +97,7 @@ BAD_TABLES = {
     "uneven": (
         "a.tsv",
         "text\tlabel\nx\ty\nx\n",
-        "a.tsv, line 3: .* has 1 column, but the first row has 2.*Received: 1 columns",
+        "a.tsv, line 3: .* has 1 column, but the first row has 2.*Received: 1 column",
     ),
     "an empty file": ("a.tsv", "", "a.tsv is empty"),
     "a header alone": ("a.tsv", "text\tlabel\n", "a.tsv has no rows"),
@@ -122,7 +122,7 @@ BAD_TABLES = {
     "JSON floats": (
         "a.jsonl",
         '{"text": "x", "label": 1.0}\n',
-        "column 'label' has a label that is neither a name nor a whole number.*Received: 1.0",
+        "column 'label' has a label that is neither a name nor a whole number.* or in embed for pairs.*Received: 1.0",
     ),
     "a label that is NaN": ("a.jsonl", '{"text": "x", "label": NaN}\n', "column 'label' has no label.*Received: nan"),
     "an open quote": (

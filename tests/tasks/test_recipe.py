@@ -112,6 +112,12 @@ def weights_of(task, x, y, class_weight):
     return np.concatenate([np.ravel(w) for _, _, w in task.examples(x, y, None, class_weight).batches(4)])
 
 
+def test_a_class_weight_below_0_is_named():
+    with pytest.raises(ValueError, match=r"A class weight of 'good' is below 0\. .*Received: -1"):
+        class_weights({"bad": 2.0, "good": -1.0}, ("bad", "good"))
+    assert class_weights({}, ("bad", "good")).tolist() == [1, 1]
+
+
 def test_the_weights_of_rows_and_words():
     y = ["positive", "negative", "negative", "negative"]
     assert weights_of(small_task("classifier"), TEXTS, y, "balanced") == pytest.approx([2, 2 / 3, 2 / 3, 2 / 3])
@@ -221,3 +227,11 @@ def test_more_accumulated_batches_than_there_are():
 def test_values_with_which_nothing_is_learned(option):
     with pytest.raises(ValueError, match=r"would not learn.* Received: "):
         FinetuneRecipe(**option)
+
+
+def test_one_step_is_named_as_one():
+    said = FinetuneRecipe(accumulate=10).describe("TextClassifier", steps=10)
+    assert "after 0 warm-up steps, decaying to 0 over 1 step, gradients" in said
+    assert "after 1 warm-up step, decaying to 0 over 10 steps, " in FinetuneRecipe().describe(
+        "TextClassifier", steps=10
+    )

@@ -52,6 +52,13 @@ def test_one_label():
     assert np.array_equal(found.badness > 0, ~right)
     shown = found.show(worst)
     assert (shown.true, shown.answer) == (LABELS[true[worst]], LABELS[scores[worst].argmax()])
+    least = np.median(scores.max(1))
+    unsure = label_findings({"text": [""] * 500}, true, scores, LABELS, abstain_below=least)
+    answer = unsure.show(scores.max(1).argmin()).answer
+    assert answer == f"no label (most likely: {LABELS[scores[scores.max(1).argmin()].argmax()]})"
+    assert unsure.show(worst) == shown
+    note = unsure.parts["confusion"]["note"]
+    assert f"250 of 500 rows get no label: the most likely one has a probability below {least:g}." in note
     label = np.eye(4)
     assert np.array_equal(found.explain(worst), label[scores[worst].argmax()] - label[true[worst]])
 

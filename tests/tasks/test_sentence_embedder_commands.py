@@ -39,7 +39,7 @@ def test_rows_of_files(tmp_path, caplog):
     path = write(tmp_path / "a.tsv", [["a", "b", "c"], ["good", "film", "bad"], ["bad"]])
     pairs = SentenceEmbedder.read_rows(path, Reading(text=("a", "b"), header=True, skip_bad=True))
     assert (pairs.x, len(pairs.y or ())) == ((["good"], ["film"]), 0)
-    assert "pairs without scores" in caplog.text
+    assert "pairs without scores: the two texts of a pair count as a match." in caplog.text
     caplog.clear()
     triple = Reading(text=("a", "b", "c"), header=True, skip_bad=True)
     assert len(SentenceEmbedder.read_rows(path, triple).x) == 3
@@ -157,7 +157,7 @@ def test_a_search_of_losses():
     assert grid["loss"] == ("cosine", "cosent")
     assert grid["symmetric"] == (True, False)
     assert grid["pooling"] == (None, "cls")
-    with pytest.raises(ValueError, match="The search 'loss=1' must"):
+    with pytest.raises(ValueError, match="The value 1 of loss in --search is not a name"):
         grid_of(["loss=1"])
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from keras_bert.tasks.readers import Reading, read_choices, read_labels, read_scores
 from keras_bert.tasks.readers.delimited import is_quoted
 from keras_bert.tasks.readers.table import read_table
+from keras_bert.wording import plural
 from tests.tasks.runs import reviews, run, train
 
 ROWS = [
@@ -93,7 +94,7 @@ def test_missing_cells(write, caplog):
     rows = read_labels(path, skip_empty=True, skip_bad=True)
     assert (rows.x, rows.y, rows.ids) == (["good", "so so"], ["1", "0"], [2, 5])
     assert re.search(
-        r"Dropped 1 rows of .*a.csv that cannot be read. The first: .*a.csv, line 4: .*no label", caplog.text
+        r"Dropped 1 row of .*a.csv that cannot be read. The first: .*a.csv, line 4: .*no label", caplog.text
     )
     assert read_labels(path, label=None).x == ["good", "", "bad", "so so"]
     assert re.search(
@@ -172,7 +173,7 @@ def test_bad_rows_are_counted(write, caplog, name, data, ids, first):
     rows = read_labels(write(name, data), skip_bad=True)
     assert rows.ids == ids
     dropped = data.count("\n") - len(ids) - (name in ("a.csv", "a.tsv"))
-    assert f"Dropped {dropped} rows of" in caplog.text
+    assert f"Dropped {dropped} {plural('row', dropped)} of" in caplog.text
     assert first in caplog.text
 
 

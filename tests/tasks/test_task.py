@@ -347,6 +347,10 @@ def test_a_task_of_the_user_s_has_its_word():
     [
         (lambda bert: TextClassifier(bert, ("a", "b")).fit(TEXTS, [0, 1, 0, 1], epochs="3"), "epochs='3'"),
         (lambda bert: TextClassifier(bert, ("a", "b")).fit(TEXTS, [0, 1, 0, 1], batch_size="3"), "batch_size='3'"),
+        (
+            lambda bert: TextClassifier(bert, ("a", "b")).classify("good", "bad"),
+            r'A pair of texts is one argument: \("a", "b"\)\. Received: batch_size=\'bad\'',
+        ),
         (lambda bert: TextClassifier(bert, labels=2), r'For two unnamed labels write \("0", "1"\)'),
         (lambda bert: MultipleChoice(bert, ["a", "b"]), "`choices` must be the number of choices"),
         (lambda bert: FinetuneRecipe(learning_rate="1e-3"), "`learning_rate` must be a finite number"),

@@ -7,6 +7,8 @@ import numpy as np
 
 from keras_bert.wording import listed, one_line
 
+LEAST = 20  # rows, below which it can be chance that all get one label
+
 ByLabel = Mapping[str, Mapping[str, float]]
 
 
@@ -32,8 +34,13 @@ def scores_by_label(true: Any, predicted: Any, labels: Sequence[str]) -> dict[st
     }
 
 
-def one_sided(by_label: ByLabel, rows: int) -> list[str]:
-    """What to know if a label is predicted for all rows, or for none although rows have it."""
+def one_sided(by_label: ByLabel, rows: int, *, weighted: bool = False) -> list[str]:
+    """What to know if a label is predicted for all rows, or for none although rows have it.
+
+    weighted: the labels had weights in training.
+    """
+    if rows < LEAST:
+        return []
     said = [
         f"Every row is predicted as {label!r}, although {rows - found['support']} of {rows} do not have this label."
         for label, found in by_label.items()
@@ -42,9 +49,10 @@ def one_sided(by_label: ByLabel, rows: int) -> list[str]:
     never = [repr(label) for label, found in by_label.items() if found["support"] and not found["predicted"]]
     if never and not said:
         said = [f"No row is predicted as {listed(never)}, although some rows have that label."]
+    weight = "" if weighted else " or a weight (--class-weight balanced)"
     advice = (
-        "Accuracy hides this; f1_macro shows it. Rare labels need more rows or a weight (--class-weight balanced). If "
-        "no label is rare, use more epochs, smaller batches or a higher learning rate."
+        f"Accuracy hides this; f1_macro shows it. Rare labels need more rows{weight}. If no label is rare, use more "
+        "epochs, smaller batches or a higher learning rate."
     )
     return [f"{one} {advice}" for one in said]
 

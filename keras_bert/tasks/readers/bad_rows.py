@@ -3,6 +3,8 @@
 import logging
 import os
 
+from keras_bert.wording import plural
+
 logger = logging.getLogger("keras_bert")
 
 DROP = "drop such rows with --skip-bad (skip_bad=True)"  # a remedy, for errors
@@ -35,4 +37,5 @@ class BadRows:
                 f"No row of {self.path} can be read. Correct the file, or name its --format, --delimiter or columns. "
                 f"Received: {first!r} as the first error"
             )
-        logger.warning("Dropped %d rows of %s that cannot be read. The first: %s", self.count, self.path, first)
+        rows = plural("row", self.count)
+        logger.warning("Dropped %d %s of %s that cannot be read. The first: %s", self.count, rows, self.path, first)

@@ -12,6 +12,7 @@ from keras_bert.tasks.readers.bad_rows import DROP, BadRows
 from keras_bert.tasks.readers.reading import Reading
 from keras_bert.tasks.readers.rows import Rows, lines
 from keras_bert.tasks.readers.table import Column, Table, read_table
+from keras_bert.wording import plural
 
 logger = logging.getLogger("keras_bert")
 DECIMAL = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)?")
@@ -152,7 +153,8 @@ def _read(
     if not kept:
         raise ValueError(f"Every text in {table.path} is empty. Name another column. Received: text={text!r}")
     if empty and skip_empty:
-        logger.warning("Dropped %d rows with an empty text, the first at %s:%d", len(empty), path, empty[0])
+        rows = plural("row", len(empty))
+        logger.warning("Dropped %d %s with an empty text, the first at %s:%d", len(empty), rows, path, empty[0])
     elif empty and not needs_text:
         logger.warning(
             "%d rows have an empty text and are answered too, the first at %s:%d. Use --skip-empty to drop them.",
@@ -193,8 +195,9 @@ def _label(value: Any, place: str) -> str:
         raise ValueError(f"{place} has no label. Fill it in, or {DROP}. Received: {value!r}")
     if not isinstance(value, str | int) or DECIMAL.fullmatch(str(value)):
         raise ValueError(
-            f"{place} has a label that is neither a name nor a whole number. Write 1 in place of 1.0, for example. For "
-            f"scores, train a TextRegressor (keras-bert finetune regress). Received: {value!r}"
+            f"{place} has a label that is neither a name nor a whole number. Write 1 in place of 1.0, for example. "
+            "Scores are for a TextRegressor (keras-bert finetune regress), or in embed for pairs of texts. "
+            f"Received: {value!r}"
         )
     return str(value).strip()
 

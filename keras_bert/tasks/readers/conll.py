@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 
 from keras_bert.tasks.decoding.entities import has_entities, stray_label
 from keras_bert.tasks.readers.rows import Rows, lines
+from keras_bert.wording import plural
 
 CONLLU_COLUMNS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
 
@@ -87,9 +88,10 @@ def _sentences(
             continue
         width = width or len(row)
         if len(row) != width:
+            columns = f"{len(row)} {plural('column', len(row))}"
             raise ValueError(
-                f"{path}, line {number}, has {len(row)} columns instead of {width}. Correct the line, or name the "
-                f"file's --format (conllu, klue-ner). Received: {len(row)} columns"
+                f"{path}, line {number}, has {columns} instead of {width}. Correct the line, or name the "
+                f"file's --format (conllu, klue-ner). Received: {columns}"
             )
         if tag is not None and width == 1:
             raise ValueError(

@@ -22,6 +22,7 @@ from keras_bert.tasks.readers.parquet import parquet_lines
 from keras_bert.tasks.readers.reading import Reading
 from keras_bert.tasks.readers.rows import Rows
 from keras_bert.tasks.readers.table import NoColumnError, Table, TableParser
+from keras_bert.wording import plural
 
 logger = logging.getLogger("keras_bert")
 
@@ -166,8 +167,9 @@ class _Found:
         if not self.begins:
             raise ValueError(f"Every text in {path} is empty. Name another column. Received: {path}")
         if self.empty:
+            rows = plural("row", self.empty)
             logger.warning(
-                "Dropped %d rows with an empty text, the first at %s:%d", self.empty, path, self._first_empty
+                "Dropped %d %s with an empty text, the first at %s:%d", self.empty, rows, path, self._first_empty
             )
 
     def sample(self) -> Rows:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_bert.text_encoding import checked_encoding, wrong_encoding
+from keras_bert.wording import plural
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,7 +104,7 @@ def tab_columns(lines: Sequence[tuple[int, str]], width: int) -> list[list[str]]
     for (number, _), row in zip(lines, rows, strict=True):
         if len(row) != width:
             raise ValueError(
-                f"Line {number} has {len(row)} columns instead of {width}. Separate the {width} columns by tabs. "
-                f"Received: {row!r} in line {number}"
+                f"Line {number} has {len(row)} {plural('column', len(row))} instead of {width}. Separate the {width} "
+                f"columns by tabs. Received: {row!r} in line {number}"
             )
     return [list(column) for column in zip(*rows, strict=True)]

@@ -154,7 +154,7 @@ class TableParser:
             wrong = ValueError(
                 f"{self.path}, line {line}: the row has {len(row)} {plural('column', len(row))}, but the first row has "
                 f"{width}. Correct the row, name another format, or {DROP}.{self.hint} "
-                f"Received: {len(row)} columns"
+                f"Received: {len(row)} {plural('column', len(row))}"
             )
             self.bad.add(line, wrong)
 

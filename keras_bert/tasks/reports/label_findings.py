@@ -14,17 +14,21 @@ MOST_LABELS = 1_000  # of a confusion matrix
 
 
 def label_findings(
-    columns: dict[str, list[str]], true: np.ndarray, scores: np.ndarray, labels: Sequence[str], *, matrix: bool = True
-) -> Findings:
+    columns: dict[str, list[str]], true: np.ndarray, scores: np.ndarray, labels: Sequence[str], *,
+    matrix: bool = True, abstain_below: float = 0.0,
+) -> Findings:  # fmt: skip
     """One label for each row, by the ids of the right labels [n] and the probabilities [n, C].
 
-    matrix: whether the labels mean the same in all rows.
+    matrix: whether the labels mean the same in all rows. abstain_below: a row has no label if its probability is lower.
     """
     answered = scores.argmax(1)
     right, confidence = answered == true, scores.max(1)
+    unsure = confidence < abstain_below
 
     def show(row: int) -> Shown:
-        return Shown(texts_of(columns, row), labels[true[row]], labels[answered[row]], float(confidence[row]))
+        label = labels[answered[row]]
+        answer = f"no label (most likely: {label})" if unsure[row] else label
+        return Shown(texts_of(columns, row), labels[true[row]], answer, float(confidence[row]))
 
     def explain(row: int) -> np.ndarray:
         weights = np.zeros(scores.shape[1], "float32")
@@ -33,6 +37,12 @@ def label_findings(
 
     parts = {"confusion": confusion(true, answered, labels)} if matrix and len(labels) <= MOST_LABELS else {}
     parts["calibration"] = calibration(right, confidence)
+    if unsure.any():
+        first = next(iter(parts.values()))
+        first["note"] = (
+            f"{unsure.sum():,} of {len(true):,} rows get no label: the most likely one has a probability below "
+            f"{abstain_below:g}. Here they count with that label. {first['note']}"
+        ).rstrip()
     return Findings(columns, show, "accuracy", right, WORST, np.where(right, 0, confidence), explain, parts)
 
 

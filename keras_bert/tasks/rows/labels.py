@@ -170,7 +170,8 @@ def _named_weights(class_weight: Any, labels: tuple[str, ...]) -> np.ndarray:
             f"class_weight names the label {unknown[0]!r}, which the task does not have. Use one of "
             f"{listed(list(map(repr, labels)), 8)}. Received: class_weight={class_weight!r}"
         )
-    found[label_ids(list(class_weight), labels)] = not_negative(list(class_weight.values()), "class weight")
+    weights = [not_negative([weight], f"class weight of {name!r}")[0] for name, weight in class_weight.items()]
+    found[label_ids(list(class_weight), labels)] = weights
     return found
 
 

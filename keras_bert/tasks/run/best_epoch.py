@@ -71,10 +71,15 @@ class BestEpoch(Validation):
         """Whether the epochs so far are the last ones."""
         if not self.done:
             return False
-        scores = [epoch["scores"][self.record["chosen_by"]] for epoch in self.record["epochs"]]
-        is_below = self.done <= len(self.floors) and max(scores) < self.floors[self.done - 1]
         is_patient = self.patience is None or self.done - self.record["best_epoch"] < self.patience
-        return is_below or not is_patient or "ended" in self.record
+        return self.pruned or not is_patient or "ended" in self.record
+
+    @property
+    def pruned(self) -> bool:
+        """Whether the best score so far is below the floor of the latest epoch."""
+        if not 0 < self.done <= len(self.floors):
+            return False
+        return self.record["valid"][self.record["chosen_by"]] < self.floors[self.done - 1]
 
     def on_train_begin(self, logs: Any = None) -> None:
         super().on_train_begin(logs)
@@ -123,7 +128,8 @@ class BestEpoch(Validation):
             logger.info("Epoch %d: %s%s", self.done, shown, best)
         if self.stopped:
             self.model.stop_training = True
-            logger.info("Stopped after epoch %d; the best is epoch %d.", self.done, self.record["best_epoch"])
+            why = ", because its best score is below the median of the earlier runs" if self.pruned else ""
+            logger.info("Stopped after epoch %d%s; the best is epoch %d.", self.done, why, self.record["best_epoch"])
 
     def save_state(self) -> None:
         """Write the state after the last epoch of the record."""

@@ -198,7 +198,8 @@ def _run(
                 "The calibration error of the validation rows rose from %.4f to %.4f. The temperature is chosen by the "
                 "loss, which has become lower. Train without --calibrate, or with more rows or epochs.", *errors
             )  # fmt: skip
-    for sentence in one_sided((metrics.get("calibration") or metrics).get("labels", {}), len(valid)):
+    by_label = (metrics.get("calibration") or metrics).get("labels", {})
+    for sentence in one_sided(by_label, len(valid), weighted=settings.class_weight is not None):
         logger.warning("%s", sentence)
     write_json(folder / METRICS_FILE, metrics)
     write_json(folder / LABELS, list(task.labels))

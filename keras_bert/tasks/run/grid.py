@@ -56,11 +56,17 @@ def grid_of(given: Iterable[str]) -> dict[str, tuple[Any, ...]]:
         name = name.replace("-", "_")
         name = OTHER_NAMES.get(name, name)
         found = tuple(map(_value, values.split(",")))
-        kinds = (str, type(None)) if name in WORDS else (int, float, type(None))
-        if name not in SEARCHED or name in grid or not all(isinstance(value, kinds) for value in found):
+        if name not in SEARCHED or name in grid or not values:
+            others = [one for one in SEARCHED if one not in OF_EMBED]
             raise ValueError(
                 f"The search {word!r} must have the form NAME=VALUE,VALUE, and no name may occur twice. NAME is one "
-                f"of {', '.join(SEARCHED)}, and most values are numbers. Received: {word!r}"
+                f"of {', '.join(others)}, and for embed also {', '.join(OF_EMBED)}. Received: {word!r}"
+            )
+        kinds = (str, type(None)) if name in WORDS else (int, float, type(None))
+        if wrong := [value for value in found if not isinstance(value, kinds)]:
+            needed = "a name" if name in WORDS else "true or false" if name == "symmetric" else "a number"
+            raise ValueError(
+                f"The value {wrong[0]!r} of {name} in --search is not {needed}. Correct it. Received: {word!r}"
             )
         if name == "class_weight" and not {*found} <= {None, "balanced"}:
             raise ValueError(

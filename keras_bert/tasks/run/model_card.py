@@ -66,6 +66,8 @@ def write_card(path: Path, settings: FinetuneSettings, metrics: dict[str, Any]) 
     rows = [(name, f"`{Path(files[name]).name}`", f"{count:,}") for name, count in metrics["rows"].items()]
     held_out = "file" if settings.split is None else f"rows, a split of {settings.split:g} of the file"
     start = f"`{settings.model}`" if settings.size is None else f"random weights of the size {settings.size}"
+    kept = metrics.get("calibration", metrics)
+    note = "" if kept is metrics else " The scores are those after calibration."
     recipe = settings.recipe
     training = (
         f"AdamW with weight decay {recipe.weight_decay:g}, warm-up over {100 * recipe.warmup:g} % of the steps and "
@@ -80,10 +82,10 @@ A `keras_bert.{task}`, fine-tuned from {start} with keras3-bert {__version__}.
 ## How well it does
 
 This is {_origin(metrics)} on the validation
-{held_out}. Examples that took no part in this choice may score lower.
+{held_out}. Examples that took no part in this choice may score lower.{note}
 
-{_table(("score", "value"), [(name, f"{value:.4f}") for name, value in metrics["valid"].items()])}
-{_labels(metrics)}
+{_table(("score", "value"), [(name, f"{value:.4f}") for name, value in kept["valid"].items()])}
+{_labels(kept)}
 {_curve(path, metrics)}
 {_calibration(metrics)}{_runs(metrics)}
 ## How it was trained
@@ -171,14 +173,14 @@ These were set on the validation file after training, so other examples may scor
 """
 
 
-def _labels(metrics: dict[str, Any]) -> str:
+def _labels(details: dict[str, Any]) -> str:
     """The scores of each label, if the task has labels."""
-    if not metrics.get("labels"):
+    if not details.get("labels"):
         return ""
     names = ("precision", "recall", "f1")
     rows = [
         (f"`{label}`", *(f"{found[name]:.4f}" for name in names), f"{found['support']:,}")
-        for label, found in metrics["labels"].items()
+        for label, found in details["labels"].items()
     ]
     return f"\n{_table(('label', *names, 'rows'), rows)}\n"
 
@@ -204,6 +206,8 @@ def _runs(metrics: dict[str, Any]) -> str:
     runs = sorted(metrics[title], key=lambda run: float("inf") if run["score"] is None else -run["score"])
     names = [name for name in runs[0] if name != "score"]
     scores = ["failed" if run["score"] is None else f"{run['score']:.4f}" for run in runs]
+    if "averaged" not in metrics:
+        scores[0] += " (kept)"
     rows = [(*(_as_text(run[name]) for name in names), score) for run, score in zip(runs, scores, strict=True)]
     head = *(NAMES.get(name, name.replace("_", " ")) for name in names), metrics["chosen_by"]
     return f"\n## The {title}\n\n{_table(head, rows)}\n"
