@@ -122,5 +122,6 @@ def _options(
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     if not debug:  # errors are raised as exceptions too, and the rest is not about the user's work
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # TensorFlow reads it when it is imported
-        for name in ("absl", "jax", "tensorflow"):
+        for name in ("absl", "tensorflow"):
             logging.getLogger(name).setLevel(logging.ERROR)
+        logging.getLogger("jax").setLevel(logging.WARNING)  # such as a GPU that it cannot use
