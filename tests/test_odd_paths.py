@@ -67,9 +67,9 @@ def test_pretraining_resumes(odd, tmp_path):
 def test_a_run_never_deletes_the_checkpoints_of_another(tmp_path):
     """`run?` as a pattern matches run1 too."""
     (other, run) = (checkpoints(tmp_path / name) for name in ("run1", "run?"))
-    other.save(1)
-    run.save(1)
-    run.save(2)
+    other.save(1, wait=True)
+    run.save(1, wait=True)
+    run.save(2, wait=True)
     assert other.restore()
     assert [latest_checkpoint(f"{tmp_path}/{name}").rpartition("-")[2] for name in ("run1", "run?")] == ["1", "2"]
     assert len(list((tmp_path / "run?").iterdir())) == 3
@@ -77,7 +77,7 @@ def test_a_run_never_deletes_the_checkpoints_of_another(tmp_path):
 
 @pytest.mark.parametrize("damage", ["missing", "damaged"])
 def test_a_run_that_lost_its_last_checkpoint_does_not_start_over(tmp_path, damage):
-    checkpoints(tmp_path).save(2)
+    checkpoints(tmp_path).save(2, wait=True)
     if damage == "missing":
         (tmp_path / "ckpt-2.index").unlink()
     else:

@@ -128,7 +128,7 @@ def test_rows_that_are_cut_are_told_once(path, eager, monkeypatch, caplog):
         file.writelines(json.dumps({"text": "good " * 40, "label": "positive"}) + "\n" for _ in range(3))
     task = small_task("classifier")
     task.fit(task.stream_rows(path), batch_size=4, epochs=2, shuffle=False, verbose=0)
-    assert caplog.text.count("are cut") == 1
+    assert caplog.text.count("is cut to 16 pieces") == 1
     assert "of 8 training rows that are read together are cut to 16 pieces" in caplog.text
 
 
