@@ -129,7 +129,7 @@ def test_rows_that_are_cut_are_told_once(path, eager, monkeypatch, caplog):
     task = small_task("classifier")
     task.fit(task.stream_rows(path), batch_size=4, epochs=2, shuffle=False, verbose=0)
     assert caplog.text.count("is cut to 16 pieces") == 1
-    assert "of 8 training rows that are read together are cut to 16 pieces" in caplog.text
+    assert "1 of 8 training rows that are read together is cut to 16 pieces" in caplog.text
 
 
 # === Runs ===
