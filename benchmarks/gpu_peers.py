@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 SIZES = {"tiny": (2, 128, 2), "base": (12, 768, 12), "large": (24, 1024, 16)}  # layers, hidden size, heads
+HUGGING_FACE = "hugging_face"  # the name of its contestant
 VOCAB, RATE, NORM = 30522, 1e-4, 1.0
 MEAN = 30  # tokens of the texts of uneven length, before they are cut
 GROUP = 50  # batches that HuggingFace's Trainer sorts by length
@@ -226,6 +227,3 @@ def device_name(name: str) -> str:
     import jax
 
     return jax.local_devices()[0].device_kind
-
-
-HUGGING_FACE = "hugging_face"

@@ -3,7 +3,6 @@
 import logging
 import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import keras
@@ -22,7 +21,6 @@ from keras_bert.tasks.metrics.classification import number_scores
 from keras_bert.tasks.metrics.retrieval import neighbour_scores, retrieval_scores
 from keras_bert.tasks.readers import TABLE_FIELDS, Reading, Rows, read_labels, read_scores, read_texts
 from keras_bert.tasks.readers.only_texts import has_only_texts
-from keras_bert.tasks.readers.table import SUFFIXES
 from keras_bert.tasks.reports.findings import Findings, text_columns
 from keras_bert.tasks.reports.number_findings import sentence_findings
 from keras_bert.tasks.rows.labelled_rows import LabelledRows, packer_of
@@ -128,7 +126,7 @@ class SentenceEmbedder(Task):
         """As `read_rows`; a file that has only texts, see `has_only_texts`, is read without labels."""
         reading.check_format(cls.command, cls.formats)
         if not has_only_texts(path, reading):
-            if (reading.format or SUFFIXES.get(Path(path).suffix.lower())) == "label-text":
+            if reading.has_labelled_lines(path):
                 logger.info(
                     "%s: the first word of each line is its label. If the lines are texts without labels, add --lines.",
                     path,

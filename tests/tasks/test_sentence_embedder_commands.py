@@ -318,3 +318,15 @@ def test_search_reads_only_files_of_vectors(bert, tmp_path):
 def test_an_empty_query_is_refused(bert, tmp_path, query):
     with pytest.raises(ValueError, match="--query must have some text"):
         run("search", tmp_path / "corpus.txt", "--query", "anna", "--query", query, "--model", bert)
+
+
+def test_first_words_that_become_labels_are_told(tmp_path, caplog):
+    path = tmp_path / "rows.txt"
+    path.write_text("a one two\na three\nb four\n")
+    told = "the first word of each line is its label. If the lines are texts without labels, add --lines."
+    with caplog.at_level("INFO", "keras_bert"):
+        assert SentenceEmbedder.read_training_rows(path, Reading()).y == ["a", "a", "b"]
+        assert told in caplog.text
+        caplog.clear()
+        assert SentenceEmbedder.read_training_rows(path, Reading(lines=True)).x == ["a one two", "a three", "b four"]
+        assert told not in caplog.text

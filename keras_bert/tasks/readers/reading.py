@@ -2,11 +2,12 @@
 
 import dataclasses
 import os
+from pathlib import Path
 from typing import Any
 
 from keras_bert.tasks.readers.bad_rows import BadRows
 from keras_bert.tasks.readers.delimited import checked_delimiter
-from keras_bert.tasks.readers.table import Column, Table, read_table
+from keras_bert.tasks.readers.table import SUFFIXES, Column, Table, read_table
 from keras_bert.text_encoding import checked_encoding
 
 TABLES = ("tsv", "csv", "jsonl", "parquet", "label-text")
@@ -80,6 +81,10 @@ class Reading:
             encoding=self.encoding,
             bad=BadRows(path, self.skip_bad),
         )
+
+    def has_labelled_lines(self, path: str | os.PathLike) -> bool:
+        """Whether a file holds lines of a label, a space and a text."""
+        return (self.format or SUFFIXES.get(Path(path).suffix.lower())) == "label-text" and not self.lines
 
     @property
     def table_options(self) -> dict[str, Any]:

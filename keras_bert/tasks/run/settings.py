@@ -11,7 +11,6 @@ from keras_bert.storage import read_json, sha256_of, write_json
 from keras_bert.tasks.distillation import Distillation
 from keras_bert.tasks.finetune_recipe import FinetuneRecipe
 from keras_bert.tasks.readers import Reading
-from keras_bert.tasks.readers.table import SUFFIXES
 from keras_bert.tasks.task import Task
 from keras_bert.weights.keras_file import keras_file
 
@@ -172,8 +171,7 @@ class FinetuneSettings:
     @property
     def labelled_lines(self) -> bool:
         """Whether a .txt file holds lines of a label, a space and a text, as the training file does."""
-        format = self.reading.format or SUFFIXES.get(Path(self.train).suffix.lower())
-        return format == "label-text" and format in self.task.formats and not self.reading.lines
+        return "label-text" in self.task.formats and self.reading.has_labelled_lines(self.train)
 
     @classmethod
     def from_json(cls, path: Path) -> "FinetuneSettings":
