@@ -115,24 +115,23 @@ def test_has_docstring_and_example(name):
 @pytest.mark.long
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="only TensorFlow exports")
 def test_from_a_table_to_a_served_model(minilm, tmp_path, monkeypatch):
-    """The commands of the page, with the example's table and the options that the page advises for it."""
+    """The commands of the page, with the example's table."""
     monkeypatch.chdir(tmp_path)
     subprocess.run([sys.executable, ROOT / "examples" / "support_messages.py"], check=True)
     page = (ROOT / "docs" / "first_model.md").read_text(encoding="utf-8")
-    (few,) = re.findall(r"few hundred rows, as in the example, add\s+`([^`]+)`", page)
+    (tmp_path / "new.csv").write_text("message\nMy card was debited two times\n")
     printed = {}
-    for line in re.findall(r"^    (?:echo .* \| )?keras-bert (.*)$", page, re.MULTILINE):
-        command, *words = shlex.split(line)
+    for line in re.findall(r"^    (?:echo .* \| )?keras-bert (.*)$", page.replace("\\\n", ""), re.MULTILINE):
+        command, *words = shlex.split(line.partition(" >")[0])
         if command in ("play", "serve"):
             continue
-        words += shlex.split(few) if command == "finetune" else []
         text = "My card was debited two times\n"
         done = CliRunner().invoke(app, [command, *words], input=text, catch_exceptions=False)
         assert done.exit_code == 0, line
-        printed.setdefault(command, done.stdout)
+        printed[command] = printed.get(command, "") + done.stdout
     assert list(printed) == ["finetune", "evaluate", "predict", "export"]
-    (accuracy,) = re.findall(r"^accuracy\t(.*)$", printed["evaluate"], re.MULTILINE)
-    assert float(accuracy) >= 0.7
-    assert '"label": "billing"' in printed["predict"]
+    for accuracy in re.findall(r"^accuracy\t(.*)$", printed["evaluate"], re.MULTILINE):
+        assert float(accuracy) >= 0.7
+    assert printed["predict"].count('"label": "billing"') == 2
     assert (tmp_path / "mistakes" / "index.html").is_file()
     assert (tmp_path / "saved_models" / "tickets" / "text" / "1").is_dir()

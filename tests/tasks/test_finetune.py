@@ -84,6 +84,7 @@ def test_imbalance_is_shown(bert, tmp_path, caplog):
     assert (by_label["rare"]["support"], by_label["usual"]["support"]) == (2, 62)
     one = "usual" if by_label["usual"]["predicted"] else "rare"  # the head is random
     assert f"Every row is predicted as '{one}', although" in caplog.text
+    assert f"{path} is both the training and the validation file" in caplog.text
     assert metrics["positive"] == "rare"
     assert metrics["valid"]["f1"] == pytest.approx(by_label["rare"]["f1"])
     assert metrics["valid"]["f1_macro"] == pytest.approx((by_label["rare"]["f1"] + by_label["usual"]["f1"]) / 2)

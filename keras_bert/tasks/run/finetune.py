@@ -81,7 +81,13 @@ def read_files(settings: FinetuneSettings) -> tuple[Rows | RowStream, Rows]:
     if settings.split is not None:
         train, valid = split_rows(task, train, settings.split)
     else:
-        valid = task.read_rows(settings.valid, settings.reading)  # type: ignore[arg-type]  # one of both is given
+        file = str(settings.valid)
+        valid = task.read_rows(file, settings.reading)
+        if Path(file).samefile(settings.train):
+            logger.warning(
+                "%s is both the training and the validation file, so the scores say nothing about new rows. Give "
+                "another --valid, or --split 0.1.", file
+            )  # fmt: skip
     check_known(task.labels_of(valid), valid, {label for _, label in task.labels_of(train.sample)})
     return train, valid
 
