@@ -31,6 +31,7 @@ def evaluate(
     category: options.TrainedCategory = [],  # noqa: B006
     separator: options.TrainedSeparator = None,
     positive: options.TrainedPositive = None,
+    scale: options.TrainedScale = None,
     header: options.TrainedHeader = None,
     delimiter: options.TrainedDelimiter = None,
     encoding: options.TrainedEncoding = None,

@@ -83,9 +83,7 @@ def finetune(
     category: options.Category = [],  # noqa: B006
     separator: options.Separator = None,
     positive: options.Positive = None,
-    scale: Annotated[
-        float, typer.Option(help="Divide each score by this number, such as 5 if the scores are from 0 to 5.")
-    ] = 1.0,
+    scale: options.Scale = 1.0,
     header: options.Header = None,
     delimiter: options.Delimiter = None,
     encoding: options.Encoding = "utf-8",

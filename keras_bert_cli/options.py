@@ -125,6 +125,7 @@ _category = partial(
 _separator = partial(
     typer.Option, help="Text between the labels of a row that may have several labels. JSONL lists need none."
 )
+_scale = partial(typer.Option, help="Divide each score by this number, such as 5 if the scores are from 0 to 5.")
 _positive = partial(typer.Option, metavar="LABEL", help="Label that the score f1 is for.")
 _delimiter = partial(typer.Option, help="Character between the columns of a tsv or csv file. Write tab for a tab.")
 _encoding = partial(typer.Option, help="Encoding of the file, such as latin-1, cp949 or utf-16.")
@@ -155,6 +156,8 @@ TrainedSkipEmpty = Annotated[bool | None, typer.Option(help=_EMPTY, show_default
 TrainedSkipBad = Annotated[bool | None, typer.Option(help=_BAD, show_default=AS_TRAINED)]
 Positive = Annotated[str | None, _positive(show_default="the second of two")]
 TrainedPositive = Annotated[str | None, _positive(show_default=AS_TRAINED)]
+Scale = Annotated[float, _scale()]
+TrainedScale = Annotated[float | None, _scale(show_default=AS_TRAINED)]
 Separator = Annotated[str | None, _separator()]
 TrainedSeparator = Annotated[str | None, _separator(show_default=AS_TRAINED)]
 

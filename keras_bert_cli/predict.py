@@ -55,9 +55,15 @@ def predict(
     reading = options.given(reading | {"text": text, "choices": choices, "number": number, "category": category})
     finished = FinishedTask.load(source, **reading, skip_empty=skip_empty, skip_bad=skip_bad)
     finished = dataclasses.replace(finished, task=options.asked_by(finished.task, engine, dtype))
+    plain = str(file) == "-" or finished.is_plain(file, format or delimiter)
+    if plain and (skip_empty or skip_bad):
+        raise ValueError(
+            "--skip-empty and --skip-bad are for tables. Lines of plain text are all answered, also empty ones. Leave "
+            f"them out, or name the file's --format. Received: {'standard input' if str(file) == '-' else file}"
+        )
     if str(file) == "-":
         answers = finished.predict_lines(options.standard_input(encoding or "utf-8"), batch_size=batch_size)
     else:
-        answers = finished.predict(file, batch_size=batch_size, plain=finished.is_plain(file, format or delimiter))
+        answers = finished.predict(file, batch_size=batch_size, plain=plain)
     for answer in answers:
         typer.echo(json.dumps(answer, ensure_ascii=False))

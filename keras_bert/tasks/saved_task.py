@@ -84,6 +84,12 @@ class SavedTask(HeadedModel):
             length = 128 if seq_length is None else seq_length
             checkpoint, bert = load_head(source, cls.heads, dtype=dtype, seq_length=length, **places)
             task = cls(bert, **{**cls.settings(checkpoint.heads[cls.heads[0]]), **settings})
+            if not set(task.heads) & set(checkpoint.heads):
+                raise ValueError(
+                    f"The head of {checkpoint.source} does not fit {listed(sorted(settings))}. Leave that out, or "
+                    f"train a new head: pass keras_bert.load(source) to {cls.__name__}. Received: "
+                    f"{', '.join(f'{name}={value!r}' for name, value in settings.items())}"
+                )
             assign_head(task, checkpoint)
         return task
 

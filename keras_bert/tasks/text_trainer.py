@@ -16,7 +16,7 @@ from keras_bert.tasks.columns.text_columns import part_of, rows_of, split_column
 from keras_bert.tasks.distillation import Distillation
 from keras_bert.tasks.finetune_recipe import FinetuneRecipe
 from keras_bert.tasks.fitting.callback_order import in_order
-from keras_bert.tasks.fitting.continued import check_continued, check_same_loss
+from keras_bert.tasks.fitting.chosen_recipe import KERAS_BATCH_SIZE, ChosenRecipe
 from keras_bert.tasks.fitting.epoch_position import EpochPosition
 from keras_bert.tasks.fitting.validation import Validation
 from keras_bert.tasks.metrics.scores import Scores
@@ -29,8 +29,6 @@ from keras_bert.training.measure import Measure
 from keras_bert.training.strategy import check_fit_on_jax, is_distributed
 
 logger = logging.getLogger("keras_bert")
-
-KERAS_BATCH_SIZE = 32  # of `fit` after a `compile` of the user, and of `evaluate`
 
 
 class TextTrainer(Student):
@@ -62,7 +60,10 @@ class TextTrainer(Student):
         options = keras.saving.deserialize_keras_object(config)
         self.compile(**options)
         if recipe is not None:
-            self.recipe = FinetuneRecipe(**recipe)
+            weights = recipe.get("class_weight")
+            if isinstance(weights, dict):  # JSON makes texts of ids
+                weights = {name if name in self.labels else int(name): weight for name, weight in weights.items()}
+            self.recipe = FinetuneRecipe(**recipe | {"class_weight": weights})
         elif _inner(self.optimizer).name == "paper_finetuning":  # how files of earlier versions say it
             self.recipe = FinetuneRecipe()
         if self.built:
@@ -117,31 +118,17 @@ class TextTrainer(Student):
             class_weight: by label name or id, or "balanced"; by default as in the recipe.
             callbacks: those that monitor a score, such as EarlyStopping("val_f1"), see the highest as the best, and run
                 after those that compute scores.
-            seed: of the order of the examples, which changes in each epoch.
+            seed: of the order of the examples, which changes in each epoch. Not used if x is packed.
             recipe: compile with this recipe instead of the paper's.
             initial_step: of the first epoch, leave out so many batches, which were trained on already.
             max_steps: end after so many batches of all epochs together, in place of `epochs`.
             teacher: a trained task of the same class, from whose answers on the same rows the task learns too.
             distillation: what is learned from the teacher, and with what weight.
         """
-        if recipe is not None and not isinstance(recipe, FinetuneRecipe):
-            raise TypeError(
-                "`recipe` must be a FinetuneRecipe. Pass one, such as FinetuneRecipe(epochs=3), or leave it out. "
-                f"Received: recipe={recipe!r}"
-            )
         lesson = self._lesson_on_one_device(teacher, distillation)
-        # A compile by `fit` itself is repeated, unless training resumes.
-        by_recipe = not self.compiled or (initial_epoch == 0 and (self.recipe or recipe) is not None)
-        by_user = not by_recipe and self.recipe is None
-        level = logging.INFO if recipe else logging.WARNING  # nobody asked for the paper's recipe
-        continues = not by_recipe and not by_user
-        if continues:
-            check_continued(self, recipe)
-        recipe = recipe or (None if by_recipe else self.recipe) or FinetuneRecipe()
-        given_weight = class_weight
-        class_weight = self._chosen_class_weight(class_weight, recipe, by_user)
-        epochs = count_of("epochs", epochs, recipe.epochs if by_recipe else 1)
-        own_size = recipe.batch_size or (KERAS_BATCH_SIZE if by_user else self.default_batch_size)
+        chosen = ChosenRecipe.of(self, recipe, class_weight, initial_epoch)
+        epochs = count_of("epochs", epochs, chosen.epochs)
+        own_size = chosen.batch_size(self.default_batch_size)
         given_size, batch_size = batch_size, count_of("batch_size", batch_size, own_size)
         packed, x, validation_data = is_packed(x), packed_batches(x), self._with_target_ids(validation_data)
         if isinstance(x, RowStream) or initial_step or max_steps is not None:
@@ -151,29 +138,28 @@ class TextTrainer(Student):
         options |= {"epochs": epochs, "verbose": verbose, "initial_epoch": initial_epoch}
 
         if packed:
-            y = self.target_ids(y)
+            y, class_weight = self.target_ids(y), chosen.class_weight
             options |= {"class_weight": self.class_weight_ids(class_weight, y), "sample_weight": sample_weight}
-            if continues:
-                check_same_loss(self, given_weight, y)
-            if by_recipe:
+            chosen.check_targets(self, y, class_weight)
+            if chosen.compiles:
                 per_epoch = steps or steps_of(x, batch_size, validation_split)
-                self._compile_by(recipe, epochs * per_epoch, level, class_weight, y)
+                self._compile_by(chosen.recipe, epochs * per_epoch, chosen.log_level, class_weight, y)
             options |= {"validation_split": validation_split, "validation_data": validation_data}
             options |= {"callbacks": callbacks, "shuffle": shuffle and isinstance(x, dict)}
             with self.taught(lesson):
                 return super().fit(x, y, batch_size if isinstance(x, dict) else given_size, **options)
 
         if isinstance(x, RowStream):
-            examples: Any = self._streamed_examples(x, y, sample_weight, validation_split, class_weight)
+            examples: Any = self._streamed_examples(x, y, sample_weight, validation_split, chosen.class_weight)
             class_weight = examples.class_weight
         else:
             columns: Any = self._columns(x, y, sample_weight)
             if validation_split and validation_data is None:
                 columns, validation_data = split_columns(columns, validation_split)
+            class_weight = chosen.class_weight
             examples = self.labelled_examples(columns, class_weight)
         self.check_learnable(examples)
-        if continues:
-            check_same_loss(self, given_weight, examples.targets)
+        chosen.check_targets(self, examples.targets, class_weight)
         check_fit_on_jax(len(examples), batch_size, self.variables)
         per_epoch = steps or -(-len(examples) // batch_size)
         if not 0 <= initial_step < per_epoch:
@@ -191,12 +177,13 @@ class TextTrainer(Student):
                 callbacks,
                 steps=options.pop("validation_steps", None),
                 frequency=options.pop("validation_freq", 1),
-                scored=by_recipe or self.recipe is not None,
+                scored=chosen.compiles or chosen.continues,
             )
             callbacks.insert(1, validation)
             validation_data = None
-        if by_recipe:
-            self._compile_by(recipe, max_steps or epochs * per_epoch, level, class_weight, examples.targets)
+        if chosen.compiles:
+            steps = max_steps or epochs * per_epoch
+            self._compile_by(chosen.recipe, steps, chosen.log_level, class_weight, examples.targets)
 
         if self.is_distributed:
             from keras_bert.tasks.fitting import fit_distributed as distributed
@@ -230,17 +217,6 @@ class TextTrainer(Student):
                 f"Received: teacher={teacher.name!r}"
             )
         return lesson
-
-    def _chosen_class_weight(self, given: Any, recipe: FinetuneRecipe, by_user: bool) -> Any:
-        """The class weight that was passed, or else that of the recipe; an error if it comes too late for the loss."""
-        chosen = recipe.class_weight if given is None else given
-        if chosen is not None and self.weighs_labels_in_loss and by_user:
-            raise ValueError(
-                f"class_weight was passed to `fit`, but you compiled this {type(self).__name__}, and the weights are "
-                "part of its loss. Compile it with task.recipe_loss(class_weight=...), or pass a recipe to `fit`. "
-                f"Received: class_weight={chosen!r}"
-            )
-        return chosen
 
     def _with_target_ids(self, validation_data: Any) -> Any:
         """Validation data as Keras takes it, if it is packed; other data as it is."""

@@ -123,6 +123,15 @@ class TokenTagger(Task):
                 yield from [(row, value)] if isinstance(value, str) else ((row, f"{one}-{value[2]}") for one in "BI")
 
     @classmethod
+    def check_rows(cls, rows: Rows) -> None:
+        if not any(map(len, rows.y)):
+            raise ValueError(
+                f"No row of {rows.path} has an entity, so nothing can be learned. Give another file, or name its right "
+                f"--format. Received: {len(rows)} rows"
+            )
+        super().check_rows(rows)
+
+    @classmethod
     def from_rows(cls, bert: Bert, rows: Rows, settings: Any) -> "TokenTagger":
         labels = sorted_labels(label for _, label in cls.labels_of(rows))
         if any(label[1:2] == "-" for label in labels):

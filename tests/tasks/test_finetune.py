@@ -145,6 +145,21 @@ def test_an_infinite_learning_rate():
         FinetuneSettings(kind="classify", train="train.tsv", valid="valid.tsv", learning_rate=float("inf"))
 
 
+def test_options_that_the_task_does_not_have(finished):
+    for given, unused in (({"scale": 5.0}, "scale"), ({"choices": ("a",), "skip_bad": True}, "choices")):
+        with pytest.raises(ValueError, match=f"task 'classify' are read without {unused}.* Received: {unused}="):
+            FinishedTask.load(finished[0], **given)
+    with pytest.raises(
+        ValueError, match=r"reads 0 columns as `number`, but 1 were named.* Received: number=\('price',\)"
+    ):
+        FinishedTask.load(finished[0], number=("price",))
+
+
+def test_predict_drops_no_lines(finished):
+    with pytest.raises(ValueError, match=r"--skip-empty and --skip-bad are for tables.* Received: standard input"):
+        run("predict", finished[0], "--skip-empty", input="the film is good\n\n")
+
+
 def test_evaluate_needs_a_file(finished, tmp_path):
     with pytest.raises(FileNotFoundError, match=r"--data does not exist.*nothing.tsv"):
         run("evaluate", finished[0], "--data", tmp_path / "nothing.tsv")

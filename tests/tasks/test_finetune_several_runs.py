@@ -7,7 +7,9 @@ import keras
 import numpy as np
 import pytest
 
+from keras_bert.storage import write_json
 from keras_bert.tasks.run import grid
+from keras_bert.tasks.run.finetune import finetune
 from keras_bert.tasks.run.finished_task import FinishedTask
 from keras_bert.tasks.run.grid import _medians, each_run, finetune_grid, grid_of
 from keras_bert.tasks.run.seeds import _averaged, average_weights, finetune_seeds
@@ -89,6 +91,8 @@ def test_what_a_search_refuses():
     for word, value in (("lr=abc", "'abc' of learning_rate"), ("ema=0.9,nan", "'nan' of ema")):
         with pytest.raises(ValueError, match=f"The value {value} in --search is not a number.* Received: '{word}'"):
             grid_of([word])
+    with pytest.raises(ValueError, match=r"The value True of freeze in --search is not a number.*'freeze=true,false'"):
+        grid_of(["freeze=true,false"])
     with pytest.raises(ValueError, match=r"learning_rate cannot be 'none'\. .*lora"):
         grid_of(["lr=none"])
     for words in (["class_weight=balanced,yes=2"], ['class_weight={"yes":2}'], ["class_weight=much"]):
@@ -101,6 +105,28 @@ def test_a_search_of_models_for_random_weights(files, tmp_path):
     with pytest.raises(ValueError, match=r"names models, but with --size .* Received: model=base,minilm"):
         finetune_grid(settings, tmp_path / "run", {"model": ("base", "minilm")})
     assert not (tmp_path / "run.partial").exists()
+
+
+def test_a_search_of_epochs_in_so_many_steps(files, tmp_path):
+    settings = FinetuneSettings("classify", *map(str, files), steps=9)
+    with pytest.raises(ValueError, match=r"names epochs, but with --steps .* Received: epochs=2,3, steps=9"):
+        finetune_grid(settings, tmp_path / "run", {"epochs": (2, 3)})
+
+
+def test_a_search_and_a_single_run_do_not_share_a_folder(files, tmp_path):
+    settings, folder = FinetuneSettings("classify", *map(str, files)), tmp_path / "run.partial"
+    settings.to_json(new_folder(folder / "seed=1") / "settings.json")
+    with pytest.raises(ValueError, match=r"has the runs of a search .* Received: 1 runs, such as seed=1"):
+        finetune(settings, tmp_path / "run")
+    (folder / "metrics.json").write_text("{}")
+    with pytest.raises(ValueError, match=r"has a single run that was interrupted.* Received: seed to try"):
+        finetune_seeds(settings, tmp_path / "run", 2)
+    assert (folder / "seed=1" / "settings.json").exists()
+
+
+def new_folder(path):
+    path.mkdir(parents=True)
+    return path
 
 
 def test_a_later_run_that_cannot_be_trained(files, tmp_path, monkeypatch, caplog):
@@ -177,6 +203,30 @@ def test_a_run_of_a_grid_that_fails(files, tmp_path, monkeypatch, caplog, diverg
         f" | {metrics['valid']['accuracy']:.4f} (kept) |\n| 1e+30 | failed |\n\n" in (output / "README.md").read_text()
     )
     assert (output / "model.keras").exists()
+
+
+def test_the_best_run_has_lost_its_model_to_an_earlier_search(files, tmp_path, diverges):
+    settings, output, values = FinetuneSettings("classify", *map(str, files)), tmp_path / "run", {"layer_decay": (0.5,)}
+    (trial,) = each_run(settings, tmp_path / "run.partial", values)
+    (trial.folder / "model.keras").unlink()
+    with pytest.raises(
+        ValueError, match=r"layer_decay=0.5 is the best run, but has no model.* Received: no model.keras"
+    ):
+        finetune_grid(settings, output, values)
+    assert (trial.folder / "metrics.json").exists()
+    shutil.rmtree(trial.folder)
+    finetune_grid(settings, output, values)
+    assert (output / "model.keras").exists()
+
+
+def test_the_scores_of_seeds_are_those_after_the_calibration(files, tmp_path, diverges):
+    settings = FinetuneSettings("classify", *map(str, files), seed=2)
+    for trial in each_run(settings, tmp_path / "run.partial", {"seed": (2, 3)}):
+        scores = trial.metrics["valid"] | {"calibration_error": trial.values["seed"] / 10}
+        calibrated = {"set": {"temperature": 1.0}, "valid": scores}
+        write_json(trial.folder / "metrics.json", trial.metrics | {"calibration": calibrated})
+    metrics = finetune_seeds(settings, tmp_path / "run", 2)
+    assert metrics["spread"]["calibration_error"][0] == pytest.approx(0.25)
 
 
 def test_all_runs_of_a_grid_fail(files, tmp_path, diverges):

@@ -108,7 +108,8 @@ def test_rows_in_a_batch_by_default():
     assert steps(task, texts, labels, initial_epoch=1, epochs=2) == 5  # which the recipe of this task says
     task.compile("sgd", task.default_loss())
     assert steps(task, texts, labels) == 2
-    assert steps(task, texts, labels, recipe=FinetuneRecipe(), initial_epoch=1, epochs=2) == 2
+    with pytest.raises(ValueError, match=r"`recipe` was passed to `fit` with initial_epoch.*Received: recipe=Finetune"):
+        steps(task, texts, labels, recipe=FinetuneRecipe(), initial_epoch=1, epochs=2)
     assert steps(small_task("embedder"), (texts, texts[::-1]), [0.1, 0.9] * 20) == 2
 
 

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
+from keras_bert.layers.int8_dense import int8_blocks
 from keras_bert.tasks.reports.integrated_gradients import integrated_gradients
 from keras_bert.tasks.text_classifier import TextClassifier
 from tests.parity.oracles import randomize
@@ -43,6 +44,14 @@ def test_completeness(kind):
     assert added.sum() == pytest.approx(difference, rel=1e-3, abs=1e-5)
     assert not added[np.isin(ids[real], SPECIAL)].any()
     assert value_of(task, inputs, weights) == value_of(task, inputs, weights)  # the word vectors are back
+
+
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="int8 runs on TensorFlow")
+def test_int8_has_no_gradients():
+    task = small_task("classifier")
+    with int8_blocks(fixed_ranges=False):
+        task = type(task).from_config(task.get_config())
+    assert integrated_gradients(task, inputs_of(task, TEXTS), np.array([-1, 1])) is None
 
 
 @pytest.mark.long

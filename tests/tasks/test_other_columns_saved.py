@@ -25,6 +25,16 @@ def test_saved(long, tmp_path):
     assert again.own_settings == (*(["long"] if long == "windows" else []), "other_columns")
 
 
+def test_a_head_without_columns_does_not_fit(tmp_path):
+    from keras_bert.weights.convert import convert
+
+    plain = TextClassifier(small().bert, labels=("bad", "good"))
+    plain.save(tmp_path / "task.keras")
+    convert(tmp_path / "task.keras", "hf", tmp_path / "hf")
+    with pytest.raises(ValueError, match=r"The head of .*hf does not fit 'other_columns'|does not fit other_columns"):
+        TextClassifier.load(tmp_path / "hf", other_columns=small().other_columns)
+
+
 @tensorflow_only
 def test_only_the_encoder_is_converted(tmp_path):
     """The head reads the columns too, which no other format has; from a .keras file and from an export."""

@@ -147,9 +147,17 @@ def test_class_weights_of_several_labels_are_in_the_loss(tmp_path):
     task.fit(x, y, class_weight="balanced", epochs=1, verbose=0)
     assert task.loss.label_weights == pytest.approx([1.0, 3.0, 1.0])
     task.compile("sgd", task.recipe_loss(class_weight={"bad": 5.0}))
-    for options in ({}, {"recipe": FinetuneRecipe(), "initial_epoch": 1, "epochs": 2}):
-        with pytest.raises(ValueError, match=r"you compiled this TextClassifier.*recipe_loss"):
-            task.fit(x, y, class_weight={"bad": 5.0}, verbose=0, **options)
+    with pytest.raises(ValueError, match=r"you compiled this TextClassifier.*recipe_loss"):
+        task.fit(x, y, class_weight={"bad": 5.0}, verbose=0)
+
+
+def test_class_weights_by_id_continue_after_saving(tmp_path):
+    task, recipe = small_task("classifier"), FinetuneRecipe(class_weight={0: 3.0}, epochs=1)
+    task.fit(TEXTS, LABELS, recipe=recipe, verbose=0)
+    task.save(tmp_path / "task.keras")
+    again = keras.models.load_model(tmp_path / "task.keras")
+    assert again.recipe == recipe
+    again.fit(TEXTS, LABELS, initial_epoch=1, epochs=2, verbose=0)
 
 
 # === Accumulation and averages ===

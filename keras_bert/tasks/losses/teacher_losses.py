@@ -43,6 +43,7 @@ def squares(theirs: Any, ours: Any, temperature: float) -> Any:
 
 SOFT_LOSSES = {  # by the loss that a task learns its targets with
     keras.losses.SparseCategoricalCrossentropy: softened_kl,
+    keras.losses.CategoricalCrossentropy: softened_kl,
     keras.losses.BinaryCrossentropy: softened_binary_kl,
 }
 

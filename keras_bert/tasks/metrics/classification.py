@@ -29,8 +29,8 @@ def label_scores(
     if (one := positive_label(names, positive)) is not None:
         f1["f1"] = f1_score([label == one for label in true], [label == one for label in predicted], zero_division=0)
     f1["f1_macro"] = f1_score(true, predicted, labels=names, average="macro", zero_division=0)
-    alone = len({*true, *predicted}) == 1  # sklearn would warn, and give 0 too
-    matthews = 0.0 if alone else matthews_corrcoef(true, predicted)
+    one_label = len({*true, *predicted}) == 1  # sklearn would warn, and give 0 too
+    matthews = 0.0 if one_label else matthews_corrcoef(true, predicted)
     scores = {"accuracy": accuracy_score(true, predicted), **f1, "matthews": matthews}
     return {name: float(score) for name, score in scores.items()}
 

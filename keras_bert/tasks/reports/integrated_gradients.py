@@ -12,13 +12,17 @@ from keras import ops
 
 from keras_bert import kernels
 from keras_bert.layers.embeddings import word_vectors
+from keras_bert.layers.int8_dense import Int8Dense
+from keras_bert.named_weights import layers_of
 
 STEPS = 24  # of Gauss and Legendre's quadrature
 TOKENS = 8192  # at a time; a row with more is not explained
 
 
 def integrated_gradients(task: Any, inputs: dict[str, Any], weights: Any) -> tuple[list[str], np.ndarray] | None:
-    """The tokens of an example, and what each adds to the weighted sum of its logits; None if there are too many.
+    """The tokens of an example, and what each adds to the weighted sum of its logits.
+
+    None if there are too many, or if the task computes in int8, which has no gradients.
 
     inputs: the task's, for one example [1, ...].
     """
@@ -26,7 +30,7 @@ def integrated_gradients(task: Any, inputs: dict[str, Any], weights: Any) -> tup
     vocabulary, layer = task.bert.preprocessor.vocabulary, task.bert.word_embeddings
     mask = inputs["input_mask"].reshape(-1) != 0
     ids = inputs["input_word_ids"].reshape(-1)
-    if len(ids) > TOKENS:
+    if len(ids) > TOKENS or any(isinstance(layer, Int8Dense) for layer in layers_of(task).values()):
         return None
     if kernels.drops_padding():
         mask, ids = mask[mask], ids[mask]

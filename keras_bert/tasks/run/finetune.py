@@ -230,6 +230,11 @@ def _scopes(name: str) -> tuple[Any, Any]:
 def _locked(folder: Path, settings: FinetuneSettings) -> Iterator[None]:
     """Keep other processes out of a run's folder; delete it if the run fails before its first epoch is complete."""
     record, lock_file = folder / SETTINGS_FILE, folder / "lock"
+    if runs := sorted(folder.glob(f"*/{SETTINGS_FILE}")):
+        raise ValueError(
+            f"{folder} has the runs of a search that was interrupted. Repeat its command, use another --output, or "
+            f"delete the folder. Received: {len(runs)} runs, such as {runs[0].parent.name}"
+        )
     if begun(folder):
         settings.check_same(record)
     folder.mkdir(parents=True, exist_ok=True)

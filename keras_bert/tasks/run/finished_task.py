@@ -16,6 +16,7 @@ from keras_bert.tasks.run.settings import SETTINGS_FILE, FinetuneSettings
 from keras_bert.tasks.task import Task
 from keras_bert.weights.keras_file import read_keras
 from keras_bert.weights.our_export import read_task
+from keras_bert.wording import listed
 
 logger = logging.getLogger("keras_bert")
 
@@ -51,6 +52,7 @@ class FinishedTask:
                 f"{path} holds a {type(task).__name__}, not a task. Name the folder of a run of "
                 f"`keras-bert finetune`, or the .keras file of a task. Received: {str(source)!r}"
             )
+        _check_reading(task, reading)
         of_run = record.is_file() and path == folder / MODEL  # another file may have other settings beside it
         settings = FinetuneSettings.from_json(record) if of_run else None
         learned = settings.reading if settings else task.default_reading
@@ -121,3 +123,19 @@ class FinishedTask:
         numbered = iter(lines)
         while chunk := list(itertools.islice(numbered, CHUNK)):
             yield from self.task.answers_as_json(self.task.read_lines(chunk, self.reading), batch_size)
+
+
+def _check_reading(task: Task, given: dict[str, Any]) -> None:
+    """Refuse options that the task would not use."""
+    if unused := [name for name, value in given.items() if value and name not in task.reading_fields]:
+        raise ValueError(
+            f"The files of the task {task.command!r} are read without {listed(unused)}. Leave it out. Received: "
+            f"{', '.join(f'{name}={given[name]!r}' for name in unused)}"
+        )
+    for name in ("number", "category"):
+        learned, named = getattr(task.default_reading, name), given.get(name, ())
+        if named and len(named) != len(learned):
+            raise ValueError(
+                f"The task reads {len(learned)} columns as `{name}`, but {len(named)} were named. Name a column for "
+                f"each: {', '.join(map(str, learned)) or 'none'}. Received: {name}={named!r}"
+            )

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from keras_bert.storage import check_new_folder, read_json, write_json
 from keras_bert.tasks.finetune_recipe import OPTIONS
-from keras_bert.tasks.run.best_epoch import METRICS_FILE
+from keras_bert.tasks.run.best_epoch import METRICS_FILE, begun
 from keras_bert.tasks.run.finetune import MODEL, finetune
 from keras_bert.tasks.run.model_card import write_card
 from keras_bert.tasks.run.settings import SETTINGS_FILE, FinetuneSettings
@@ -63,7 +63,11 @@ def grid_of(given: Iterable[str]) -> dict[str, tuple[Any, ...]]:
                 f"of {', '.join(others)}, and for embed also {', '.join(OF_EMBED)}. Received: {word!r}"
             )
         kinds = (str, type(None)) if name in WORDS else (int, float, type(None))
-        if wrong := [value for value in found if not isinstance(value, kinds)]:
+        if wrong := [
+            value
+            for value in found
+            if not isinstance(value, kinds) or (isinstance(value, bool) and name != "symmetric")
+        ]:
             needed = "a name" if name in WORDS else "true or false" if name == "symmetric" else "a number"
             raise ValueError(
                 f"The value {wrong[0]!r} of {name} in --search is not {needed}. Correct it. Received: {word!r}"
@@ -97,6 +101,11 @@ def finetune_grid(
             "The search names models, but with --size and --vocab all runs start from random weights. Leave out the "
             f"search of the model, or --size and --vocab. Received: model={','.join(map(str, grid['model']))}"
         )
+    if "epochs" in grid and settings.steps is not None:
+        raise ValueError(
+            "The search names epochs, but with --steps all runs have the same number of batches. Leave out --steps, or "
+            f"the search of epochs. Received: epochs={','.join(map(str, grid['epochs']))}, steps={settings.steps}"
+        )
     output = check_new_folder(output)
     folder = output.with_name(output.name + ".partial")
     best, runs = folder, list[dict[str, Any]]()
@@ -105,23 +114,28 @@ def finetune_grid(
         runs.append({**trial.values, "score": trial.score})
         if trial.score is not None and trial.score > max(earlier, default=float("-inf")):
             (best / MODEL).unlink(missing_ok=True)
-            best = trial.run
+            best = trial.folder
         else:
-            (trial.run / MODEL).unlink(missing_ok=True)
+            (trial.folder / MODEL).unlink(missing_ok=True)
     return finish(best, output, {"grid": runs})
 
 
 class Trial(NamedTuple):
     """One combination of settings, the folder of its run, and what it measured."""
 
-    run: Path
+    folder: Path
     values: dict[str, Any]
     metrics: dict[str, Any]
 
     @property
+    def scores(self) -> dict[str, float]:
+        """The scores on the validation rows, after the calibration if there was one."""
+        return self.metrics.get("calibration", self.metrics)["valid"]
+
+    @property
     def score(self) -> float | None:
         """The score by which a run is chosen; None if the run failed."""
-        return None if "failed" in self.metrics else self.metrics["valid"][self.metrics["chosen_by"]]
+        return None if "failed" in self.metrics else self.scores[self.metrics["chosen_by"]]
 
 
 def each_run(settings: FinetuneSettings, folder: Path, grid: Grid, *, prune: bool = False) -> Iterator[Trial]:
@@ -129,6 +143,11 @@ def each_run(settings: FinetuneSettings, folder: Path, grid: Grid, *, prune: boo
 
     A run whose loss is not finite has no score. If all runs fail, that is an error.
     """
+    if begun(folder):
+        raise ValueError(
+            f"{folder} has a single run that was interrupted, not the runs of a search. Repeat its command, or delete "
+            f"the folder. Received: {', '.join(grid)} to try"
+        )
     combinations = [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
     chosen = [dataclasses.replace(settings, **values) for values in combinations]  # an error before the first run
     failed: list[Path] = []
@@ -197,6 +216,12 @@ class _WarnedOnce(logging.Filter):
 
 def finish(best: Path, output: Path, more: dict[str, Any]) -> dict[str, Any]:
     """Make the folder of a run, with more in its metrics, the output, and delete the others."""
+    if not (best / MODEL).exists():
+        raise ValueError(
+            f"{best} is the best run, but has no model: in an earlier search, another run was better, and only that "
+            "model was kept. Repeat the earlier search, or delete this folder, so that the run is trained again. "
+            f"Received: no {MODEL}"
+        )
     folder, metrics = best.parent, read_json(best / METRICS_FILE) | more
     write_json(best / METRICS_FILE, metrics)
     write_card(best / "README.md", FinetuneSettings.from_json(best / SETTINGS_FILE), metrics)

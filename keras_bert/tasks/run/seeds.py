@@ -42,12 +42,12 @@ def finetune_seeds(settings: FinetuneSettings, output: Path, count: int, *, aver
     tried = list(each_run(settings, folder, {"seed": tuple(range(settings.seed, settings.seed + count))}))
     runs = [{**trial.values, "score": trial.score} for trial in tried]
     done = [trial for trial in tried if trial.score is not None]
-    valid = [trial.metrics["valid"] for trial in done]
+    valid = [trial.scores for trial in done]
     by_name = {name: [one[name] for one in valid] for name in valid[0]}
     spread = {name: [mean(scores), stdev(scores)] for name, scores in by_name.items() if len(done) > 1}
-    best = max(done, key=lambda trial: trial.score or 0.0).run
+    best = max(done, key=lambda trial: trial.score or 0.0).folder
     if average:
-        best = _averaged([trial.run for trial in done], best, settings)
+        best = _averaged([trial.folder for trial in done], best, settings)
     return finish(best, output, {"seeds": runs, "spread": spread})
 
 

@@ -105,6 +105,7 @@ class FinetuneSettings:
                 "A column is named twice among texts, choices, numbers, categories and labels. Name each only once. "
                 f"Received: {', '.join(map(repr, columns))}"
             )
+        object.__setattr__(self, "callbacks", tuple(self.callbacks))  # JSON makes a list of them
         # Decided here, since other columns may be named when the task answers.
         object.__setattr__(self, "reading", dataclasses.replace(self.reading, header=self.reading.has_header))
         check_choice("dtype", self.dtype, TRAINABLE_DTYPES)
@@ -202,7 +203,10 @@ class FinetuneSettings:
             )
 
     def _record(self) -> dict[str, Any]:
-        teacher = None if self.teacher is None else keras_file(Path(self.teacher))
-        files = (self.train, self.valid, self.vocab, teacher)
-        digests = [sha256_of(file) for file in files if file is not None]
+        files = [file for file in (self.train, self.valid, self.vocab) if file is not None]
+        if self.teacher is not None:
+            export = sorted(path for path in Path(self.teacher).rglob("*") if path.is_file())
+            file = keras_file(Path(self.teacher))
+            files += export if file is None else [file]
+        digests = [sha256_of(file) for file in files]
         return dataclasses.asdict(self) | {"batch_size": self.rows_per_batch, "sha256": digests}
