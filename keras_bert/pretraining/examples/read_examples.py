@@ -191,7 +191,7 @@ class ExampleReader:
         if self.masking is None:
             row = parse_static(records, self.seq_length, self.predictions, self.nsp, self.garden)
             if self.vocabulary is not None:
-                row["input_ids"] = _checked(row["input_ids"], len(self.vocabulary))
+                row |= {name: _checked(row[name], len(self.vocabulary)) for name in ("input_ids", "masked_lm_ids")}
         else:
             assert self.vocabulary is not None  # examples that are masked here have theirs
             row = parse_dynamic(records, self.seq_length, self.vocabulary, self.nsp)
