@@ -5,8 +5,8 @@ import os
 import struct
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 
@@ -24,7 +24,8 @@ _FOOTER_SIZE = 4  # the record's own checksum
 SECONDS_UNTIL_REPORTED = 10  # that the reading of a file takes
 
 
-class RecordRange(NamedTuple):
+@dataclass(frozen=True)
+class RecordRange:
     """So many records in a row, and the bytes of the file that hold them; a size of -1 means up to its end."""
 
     path: str
