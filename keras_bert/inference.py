@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import keras
+
 from keras_bert.checks import check_choice
 from keras_bert.int8_copy import int8_copy
 from keras_bert.layers.int8_dense import refuse_int8
@@ -29,9 +31,9 @@ def inference(model: Any, engine: str = "auto", dtype: str = "float32") -> "Infe
 
     Args:
         model: a `Bert`, a task or a `Pretrainer`.
-        engine: "tensorflow", or "onnxruntime", which is faster for short texts and small models on CPUs; it needs
-            `pip install "keras3-bert[onnxruntime]"`. "auto" is ONNX Runtime for float32 and int8 where it is installed,
-            and otherwise Keras's backend, such as TensorFlow.
+        engine: "tensorflow", if Keras runs on it; or "onnxruntime", which is faster for short texts and small models on
+            CPUs. It needs `pip install "keras3-bert[onnxruntime]"`. "auto" is ONNX Runtime for float32 and int8 where
+            it is installed, and otherwise Keras's backend, such as TensorFlow.
         dtype: "float32"; "bfloat16", for TensorFlow on CPUs with AVX512-BF16; or "int8", for CPUs with VNNI.
 
     >>> import keras_bert
@@ -119,6 +121,16 @@ class Inference:
             asked_runners.reset(token)
 
 
+def check_engine(engine: str) -> None:
+    """Raise an error for an unknown engine, and for TensorFlow if Keras runs on another backend."""
+    check_choice("engine", engine, ENGINES)
+    if engine == "tensorflow" and (backend := keras.backend.backend()) != "tensorflow":
+        raise ValueError(
+            f'`engine` (--engine) is "tensorflow", but this process runs Keras on {backend}. Start it with '
+            f"KERAS_BACKEND=tensorflow, or leave out `engine`. Received: engine={engine!r}"
+        )
+
+
 def _chosen(model: Any, engine: str, dtype: str) -> str:
     if not isinstance(model, Model):
         raise TypeError(
@@ -126,10 +138,10 @@ def _chosen(model: Any, engine: str, dtype: str) -> str:
             f"Received: {type(model).__name__}"
         )
     refuse_int8(model.layers)
-    check_choice("engine", engine, ENGINES)
+    check_engine(engine)
     check_choice("dtype", dtype, DTYPES)
     if engine == "auto":
-        engine = "onnxruntime" if dtype != "bfloat16" and _installed() else "tensorflow"
+        return "onnxruntime" if dtype != "bfloat16" and _installed() else keras.backend.backend()
     if engine == "onnxruntime" and dtype == "bfloat16":
         raise ValueError(
             'ONNX Runtime cannot multiply matrices in bfloat16 on CPUs. Use engine="tensorflow", or dtype="int8". '

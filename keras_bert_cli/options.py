@@ -35,7 +35,7 @@ Strategy = Annotated[
 ]
 Engine = Annotated[
     Literal["auto", "tensorflow", "onnxruntime"] | None,
-    typer.Option(help="What computes the answers.", show_default="tensorflow, or auto with --dtype"),
+    typer.Option(help="What computes the answers.", show_default="Keras's backend, or auto with --dtype"),
 ]
 InferenceDtype = Annotated[
     Literal["float32", "bfloat16", "int8"] | None,
@@ -54,10 +54,13 @@ def asked_by(model: Any, engine: str | None, dtype: str | None) -> Any:
     """The model, or its `inference` where another engine or dtype was asked for."""
     # The commands that ask never change weights, so oneDNN may pack them once. It reads this at the first product.
     os.environ.setdefault("TF_ONEDNN_ASSUME_FROZEN_WEIGHTS", "1")
-    if dtype is None and engine in (None, "tensorflow"):
+    if dtype is None and engine is None:
         return model
-    from keras_bert.inference import inference
+    from keras_bert.inference import check_engine, inference
 
+    if dtype is None and engine == "tensorflow":  # in the model's own dtype
+        check_engine(engine)
+        return model
     return inference(model, engine or "auto", dtype or "float32")
 
 

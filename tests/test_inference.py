@@ -163,7 +163,7 @@ def test_threads():
 
 def test_engines_by_dtype():
     task = small_task("classifier")
-    assert keras_bert.inference(task, dtype="bfloat16").engine == "tensorflow"
+    assert keras_bert.inference(task, dtype="bfloat16").engine == keras.backend.backend()
     same(keras_bert.inference(task, dtype="bfloat16").classify(TEXTS), task.classify(TEXTS), tolerance=0.05)
     assert keras_bert.inference(task, dtype="int8").engine == "onnxruntime"
 
@@ -200,6 +200,13 @@ def test_head_without_a_rule():
 def test_refused(options, message):
     with pytest.raises(ValueError, match=message):
         keras_bert.inference(small_task("classifier"), **options)
+
+
+def test_tensorflow_on_another_backend(monkeypatch):
+    task = small_task("classifier")
+    monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
+    with pytest.raises(ValueError, match=r"`engine` \(--engine\) is \"tensorflow\", but .* runs Keras on jax"):
+        keras_bert.inference(task, engine="tensorflow")
 
 
 def test_refuses_other_models_and_training():

@@ -8,7 +8,7 @@ import logging
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
-from itertools import chain, islice, pairwise
+from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
 from keras_bert.corpus.files import find_files, kind_of, open_bytes
@@ -20,6 +20,7 @@ logger = logging.getLogger(__name__)
 
 BOUNDARIES = ("auto", "blank-line", "heading", "file")
 MAX_CHARACTERS = 16_000_000  # in a document; a longer one is cut, so that memory does not grow with the corpus
+_SAMPLE = (500, 1_000_000)  # lines and characters at the beginning of a file, by which wrapped lines are recognized
 _HEADING = re.compile(r"#{1,6}(\s|$)")
 _UNDERLINE = re.compile(r"(=+|-+)\s*$")
 _FENCE = re.compile(r"\s*(```(?!.*`)|~~~)")  # a line with ``` at both ends is code in a text
@@ -171,14 +172,26 @@ def _in_text(lines: Iterator[str], path: str, kind: str, boundary: str) -> Itera
     if boundary == "heading":
         groups, form = split_at_headings(lines, path), "markdown"
     else:
-        first = list(islice(lines, 500))
-        separated = ((line, boundary == "blank-line" and not line.strip()) for line in chain(first, lines))
+        first = _sample(lines)
+        again = chain(iter(first), lines)  # an iterator lets go of the list at its end
+        separated = ((line, boundary == "blank-line" and not line.strip()) for line in again)
         groups, form = _split(separated, path), "lines"
         if kind == "markdown":
             form = "markdown"
         elif boundary == "file" or is_wrapped(first):
             form = "paragraphs"
     return (Document("\n".join(group), form) for group in groups)
+
+
+def _sample(lines: Iterator[str]) -> list[str]:
+    """The next lines, taken from the iterator."""
+    most_lines, most_characters = _SAMPLE
+    found: list[str] = []
+    size = 0
+    while len(found) < most_lines and size < most_characters and (line := next(lines, None)) is not None:
+        found.append(line)
+        size += len(line)
+    return found
 
 
 def is_wrapped(lines: list[str]) -> bool:

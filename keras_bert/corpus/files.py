@@ -68,7 +68,8 @@ def open_bytes(path: str, seen: Callable[[int], None]) -> Iterator[BinaryIO]:
         errors.append(OSError)  # "Invalid data stream"
     elif suffix == ".zst":
         zstandard = need("zstandard", "Reading .zst files", "pretrain")
-        stream = io.BufferedReader(_ZstandardFile(raw, zstandard.ZstdDecompressor()), _BUFFER)
+        decompressor = zstandard.ZstdDecompressor(max_window_size=1 << 31)  # as of `zstd --long=31`
+        stream = io.BufferedReader(_ZstandardFile(raw, decompressor), _BUFFER)
         errors.append(zstandard.ZstdError)
     with raw:
         try:
@@ -81,14 +82,29 @@ def open_bytes(path: str, seen: Callable[[int], None]) -> Iterator[BinaryIO]:
 
 
 def _files(path: str) -> list[str]:
-    walk: Any = os.walk
-    is_folder: Any = os.path.isdir
-    if is_remote(path):
-        walk, is_folder = tf.io.gfile.walk, tf.io.gfile.isdir
-    if not is_folder(path):
+    if not (tf.io.gfile.isdir(path) if is_remote(path) else os.path.isdir(path)):
         return matching(path)
-    files = [os.path.join(folder, name) for folder, _, names in walk(path) for name in names]
+    walk = tf.io.gfile.walk(path) if is_remote(path) else _walk(path)
+    files = [os.path.join(folder, name) for folder, _, names in walk for name in names]
     return sorted(file for file in files if _is_corpus_file(file, path))
+
+
+def _walk(path: str) -> Iterator[tuple[str, list[str], list[str]]]:
+    """`os.walk` that follows links, enters each folder once and no hidden one, and stops at one it cannot read."""
+    seen: set[str] = set()
+    for folder, inside, names in os.walk(path, onerror=_unreadable, followlinks=True):
+        real = os.path.realpath(folder)
+        inside[:] = [] if real in seen else sorted(name for name in inside if not name.startswith("."))
+        if real not in seen:
+            yield folder, inside, names
+        seen.add(real)
+
+
+def _unreadable(error: OSError) -> None:
+    raise OSError(
+        f"The folder {error.filename} of the corpus could not be read. Check its permissions, or move it out of the "
+        f"corpus. Received: {error.strerror}"
+    ) from error
 
 
 def _is_corpus_file(file: str, folder: str) -> bool:
@@ -130,21 +146,21 @@ class _ZstandardFile(io.RawIOBase):
         self._file = file
         self._decompressor = decompressor
         self._frame: Any = None
-        self._packed = self._plain = b""
+        self._packed, self._plain = b"", memoryview(b"")
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
         while not self._plain:
-            self._packed = self._packed or self._file.read(1 << 16)
+            self._packed = self._packed or self._file.read(1 << 10)  # which is up to 32 MiB of zeros
             if not self._packed:
                 if self._frame is not None:
                     raise EOFError("the file is cut off: its last compressed part is not complete")
                 return 0
             if self._frame is None:
                 self._frame = self._decompressor.decompressobj()
-            self._plain, self._packed = self._frame.decompress(self._packed), b""
+            self._plain, self._packed = memoryview(self._frame.decompress(self._packed)), b""
             if self._frame.eof:
                 self._frame, self._packed = None, self._frame.unused_data
         size = min(len(buffer), len(self._plain))

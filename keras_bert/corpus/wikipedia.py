@@ -28,23 +28,30 @@ _SPACES = re.compile(r"[ \t\xa0]+")
 def read_pages(stream: Any, path: str) -> Iterator[tuple[str, tuple[str, ...]]]:
     """The markup of each article, and the wiki's namespaces. Redirects and other namespaces are skipped.
 
-    Only one page is in memory at a time.
+    Only one page is in memory at a time. A file whose root is not `mediawiki` is an error.
     """
     namespaces: set[str] = set(_NAMESPACES)
     events = ElementTree.iterparse(stream, events=("start", "end"))
-    root = None
+    root, depth = None, 0
     try:
         for event, element in events:
+            tag = element.tag.rpartition("}")[2]
             if root is None:
                 root = element
+                if tag != "mediawiki":
+                    raise ValueError(
+                        f"{path} is XML, but not a Wikipedia dump. Leave it out of the corpus, or save its text as a "
+                        f".txt file. Received: the root element <{tag}>"
+                    )
             if event == "start":
+                depth += 1
                 continue
-            tag = element.tag.rpartition("}")[2]
+            depth -= 1
             if tag == "namespace" and element.text:
                 namespaces.add(element.text)
-            elif tag == "page":
-                if text := _article(element):
-                    yield text, tuple(sorted(namespaces))
+            elif tag == "page" and (text := _article(element)):
+                yield text, tuple(sorted(namespaces))
+            if depth == 1:
                 root.clear()
     except ElementTree.ParseError as error:
         raise ValueError(

@@ -57,12 +57,11 @@ def new_version(
         check_free(version, places.values(), overwrite)
         with errors_about("write", directory, str(made)):
             yield made
+        staged = made if any(map(exists, places.values())) else made.rename(placing)
         try:
-            if not any(map(exists, places.values())):
-                made = made.rename(placing)
-            _put_all([(made / part / str(version), Path(place)) for part, place in places.items()], finish)
-        finally:
-            shutil.rmtree(made)
+            _put_all([(staged / part / str(version), Path(place)) for part, place in places.items()], finish)
+        finally:  # if this folder remains, the next export removes it, but not the version
+            staged.rename(made)
 
 
 @contextmanager

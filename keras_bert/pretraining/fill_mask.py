@@ -50,7 +50,7 @@ def fill_mask(pretrainer: Any, texts: Any, top_k: int = 5) -> list:
         raise ValueError(
             "`texts` must be one text or a list of texts, not a pair. Join the texts of the pair. Received: a tuple"
         )
-    size = pretrainer.bert.config.vocab_size
+    size = len(pretrainer.bert.preprocessor.vocabulary)
     if not hasattr(top_k, "__index__") or not 1 <= top_k <= size:
         raise ValueError(
             f"`top_k` must be a whole number from 1 to {size}, the size of the vocabulary. Received: top_k={top_k!r}"
@@ -91,7 +91,8 @@ def _fill(pretrainer: Any, texts: list[str], start: int, top_k: int) -> list[lis
     run = pretrainer.runners.get(
         "fill_mask", pretrainer, lambda: keras.Model(pretrainer.input, pretrainer.output["mlm_logits"])
     )
-    scores = _softmax(run.on_inputs({**inputs, "masked_lm_positions": positions}))  # [B, P, V]
+    scores = _softmax(run.on_inputs({**inputs, "masked_lm_positions": positions}))
+    scores = scores[..., : len(vocabulary)]  # [B, P, V]; the model may have more vectors than there are pieces
 
     def fillings(text: str, mask: int, row: np.ndarray) -> list[Filling]:
         best = [(int(id), vocabulary.token(int(id))) for id in np.argsort(-row, kind="stable")[:top_k]]

@@ -1,6 +1,7 @@
 """Requests that wait at the same time run as one batch."""
 
 import asyncio
+import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
@@ -25,12 +26,39 @@ class _Waiting(NamedTuple):
     answer: "asyncio.Future[Columns]"
 
 
+class BatchThreads:
+    """Two threads that run the batches of all batchers of a server, and the requests that wait for them.
+
+    At most `MAX_WAITING` requests of `max_bytes` bytes, padded to their longest rows, wait; further ones are refused.
+    """
+
+    def __init__(self, max_bytes: int = MAX_WAITING_BYTES) -> None:
+        self.pool = ThreadPoolExecutor(2, thread_name_prefix="batch")
+        self.slots = asyncio.Semaphore(2)
+        self._max_bytes = max_bytes
+        self._requests = self._bytes = 0
+
+    def enter(self, size: int) -> None:
+        """Count a request of so many bytes, unless too many wait."""
+        if self._requests >= MAX_WAITING or self._bytes > self._max_bytes:
+            raise Overloaded(
+                f"The server is busy. At most {MAX_WAITING} requests, with {self._max_bytes} bytes in all, may wait. "
+                f"Try again later. Received: one more than {self._requests} requests with {self._bytes} bytes"
+            )
+        self._requests += 1
+        self._bytes += size
+
+    def leave(self, size: int) -> None:
+        """A request of so many bytes waits no longer."""
+        self._requests -= 1
+        self._bytes -= size
+
+
 class Batcher:
     """Runs one function of columns on the rows of many requests.
 
     A request starts at once if no other is being answered; otherwise it gives more `wait` seconds to join it.
     A batch has at most `max_rows` rows and `max_bytes` bytes when it is padded to its longest row, or is one request.
-    At most `MAX_WAITING` requests of `max_waiting_bytes` bytes wait; further ones are refused.
 
     Requests whose columns have other shapes, such as ids of another length, run in batches of their own. If a batch
     fails, each of its requests runs in a batch of its own, so that one bad row does not fail the others.
@@ -39,32 +67,25 @@ class Batcher:
     def __init__(
         self,
         run: Run,
+        threads: BatchThreads,
         *,
         max_rows: int = 64,
         max_bytes: int = 1 << 20,
         wait: float = 0.002,
-        max_waiting_bytes: int = MAX_WAITING_BYTES,
     ) -> None:
         self._run = run
+        self._threads = threads
         self._max_rows = max_rows
         self._max_bytes = max_bytes
         self._wait = wait
-        self._max_waiting_bytes = max_waiting_bytes
         self._waiting: dict[Any, list[_Waiting]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._threads = ThreadPoolExecutor(2, thread_name_prefix="batch")
-        self._slots = asyncio.Semaphore(2)
 
     async def __call__(self, columns: Columns) -> Columns:
-        waiting = [one.rows * one.row_bytes for queue in self._waiting.values() for one in queue]
-        if len(waiting) >= MAX_WAITING or sum(waiting) > self._max_waiting_bytes:
-            raise Overloaded(
-                f"The server is busy. At most {MAX_WAITING} requests, with {self._max_waiting_bytes} bytes in all, may "
-                f"wait. Try again later. Received: one more than {len(waiting)} requests with {sum(waiting)} bytes"
-            )
         key = tuple((name, array.shape[1:]) for name, array in sorted(columns.items()))
         rows = len(next(iter(columns.values())))
         one = _Waiting(columns, rows, _row_bytes(columns, rows), asyncio.get_running_loop().create_future())
+        self._threads.enter(one.rows * one.row_bytes)
         queue = self._waiting.setdefault(key, [])
         queue.append(one)
         if len(queue) == 1:
@@ -77,7 +98,7 @@ class Batcher:
         """Run the requests that wait under this key, a batch at a time; batches grow while both threads are busy."""
         await asyncio.sleep(self._wait if len(self._tasks) > 1 else 0)
         while self._waiting.get(key):
-            async with self._slots:
+            async with self._threads.slots:
                 if key in self._waiting:  # otherwise another task has run them
                     await self._answer(self._take(key))
 
@@ -89,6 +110,7 @@ class Batcher:
             if batch and (rows > self._max_rows or rows * row_bytes > self._max_bytes):
                 break
             batch.append(queue.pop(0))
+            self._threads.leave(batch[-1].rows * batch[-1].row_bytes)
         if not queue:
             del self._waiting[key]
         return batch
@@ -97,7 +119,7 @@ class Batcher:
         loop = asyncio.get_running_loop()
         try:
             joined = {name: np.concatenate([one.columns[name] for one in batch]) for name in batch[0].columns}
-            answers = _split(await loop.run_in_executor(self._threads, self._run, joined), batch)
+            answers = _split(await loop.run_in_executor(self._threads.pool, self._run, joined), batch)
         except Exception as error:
             if len(batch) > 1:
                 for one in batch:
@@ -126,8 +148,10 @@ def _split(outputs: Columns, batch: list[_Waiting]) -> list[Columns]:
 
 
 def _row_bytes(columns: Columns, rows: int) -> int:
-    """The bytes of the longest row: of its strings, or of its numbers."""
+    """The bytes of the longest row: of its strings, each as long as the longest, or of its numbers."""
     return sum(
-        max(map(len, array.ravel()), default=0) if array.dtype == object else array.nbytes // max(rows, 1)
+        max(map(len, array.ravel()), default=0) * math.prod(array.shape[1:])
+        if array.dtype == object
+        else array.nbytes // max(rows, 1)
         for array in columns.values()
     )

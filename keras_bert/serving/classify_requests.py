@@ -8,7 +8,7 @@ import numpy as np
 from keras_bert.serving.predict_requests import (
     MAX_BODY,
     BadRequest,
-    Request,
+    ModelRequest,
     check_rows,
     chosen,
     parse,
@@ -21,7 +21,7 @@ from keras_bert.tasks.signature import is_classify
 from keras_bert.text.numpy_examples import example_class
 
 
-def read_examples(body: bytes, signatures: Mapping[str, Any], max_rows: int) -> Request:
+def read_examples(body: bytes, signatures: Mapping[str, Any], max_rows: int) -> ModelRequest:
     """The request in a body. Features are strings, numbers or lists by name; those in `context` are for every row."""
     data = parse(body, {"examples", "context", "signature_name"})
     name = chosen(data, {name: function for name, function in signatures.items() if is_classify(function)})
@@ -42,10 +42,10 @@ def read_examples(body: bytes, signatures: Mapping[str, Any], max_rows: int) -> 
     texts = [
         [text for one in example.features.feature.values() for text in one.bytes_list.value] for example in examples
     ]
-    return Request(name, {"inputs": serialized}, by_rows=True, texts=texts)
+    return ModelRequest(name, {"inputs": serialized}, by_rows=True, texts=texts)
 
 
-def write_results(request: Request, outputs: Mapping[str, np.ndarray]) -> dict[str, Any]:
+def write_results(request: ModelRequest, outputs: Mapping[str, np.ndarray]) -> dict[str, Any]:
     """The body of an answer."""
     pairs = zip(plain(outputs["classes"]), plain(outputs["scores"]), strict=True)
     return {"results": [list(map(list, zip(classes, scores, strict=True))) for classes, scores in pairs]}

@@ -17,7 +17,7 @@ class BadRequest(ValueError):
     """A mistake of the client; the message is the answer."""
 
 
-class Request(NamedTuple):
+class ModelRequest(NamedTuple):
     """A request whose columns are arrays, and the texts of each row."""
 
     signature: str
@@ -26,7 +26,7 @@ class Request(NamedTuple):
     texts: list[list[bytes]]
 
 
-def read_request(body: bytes, signatures: Mapping[str, Any], max_rows: int) -> Request:
+def read_request(body: bytes, signatures: Mapping[str, Any], max_rows: int) -> ModelRequest:
     """The request in a body, for a model with these signatures."""
     data = parse(body, {"instances", "inputs", "signature_name"})
     if ("instances" in data) == ("inputs" in data):
@@ -57,7 +57,7 @@ def read_request(body: bytes, signatures: Mapping[str, Any], max_rows: int) -> R
     check_rows(min(sizes), max_rows)
     texts = [array.reshape(len(array), -1).tolist() for array in arrays.values() if array.dtype == object]
     rows = [[text for column in row for text in column] for row in zip(*texts, strict=True)]
-    return Request(name, arrays, by_rows, rows)
+    return ModelRequest(name, arrays, by_rows, rows)
 
 
 def parse(body: bytes, keys: set[str]) -> dict[str, Any]:
@@ -92,7 +92,7 @@ def check_rows(rows: int, max_rows: int) -> None:
         raise BadRequest(f"A request may have at most {max_rows} rows. Split it. Received: {rows} rows")
 
 
-def write_answer(request: Request, outputs: Mapping[str, np.ndarray]) -> dict[str, Any]:
+def write_answer(request: ModelRequest, outputs: Mapping[str, np.ndarray]) -> dict[str, Any]:
     """The body of an answer; a single output is not named, as in TF Serving."""
     columns = {name: plain(values) for name, values in outputs.items()}
     if not request.by_rows:

@@ -12,8 +12,8 @@ import numpy as np
 from keras_bert.exports.manifest import MANIFEST
 from keras_bert.exports.new_version import PARTS, served_name
 from keras_bert.lazy import tf
-from keras_bert.serving.batcher import MAX_WAITING_BYTES, Batcher, Columns, Overloaded, Run
-from keras_bert.serving.predict_requests import BadRequest, Request
+from keras_bert.serving.batcher import MAX_WAITING_BYTES, Batcher, BatchThreads, Columns, Overloaded, Run
+from keras_bert.serving.predict_requests import BadRequest, ModelRequest
 from keras_bert.serving.work_limit import TooMuchWork, most_pieces, refusal
 from keras_bert.storage import literal_path, read_json
 from keras_bert.text.numpy_examples import InvalidArgumentError
@@ -40,9 +40,12 @@ def find_models(directory: Path, *, onnx: bool = False, int8: bool = False) -> "
     models: dict[str, dict[int, ServedVersion]] = {}
     tokenizers: dict[int, Any] = {}  # of each version's `preprocess`, the first part
     exports = _onnx_exports(directory, int8) if onnx else {}
+    threads = BatchThreads()
     for part in (part for part in PARTS if not (onnx and part == "encoder")):
         versions = {
-            number: OnnxVersion(folder, exports[number]) if number in exports else ServedVersion(folder)
+            number: OnnxVersion(folder, exports[number], threads)
+            if number in exports
+            else ServedVersion(folder, threads)
             for number, folder in _versions(directory / part).items()
         }
         for number, version in versions.items():
@@ -84,17 +87,21 @@ def _onnx_exports(directory: Path, int8: bool) -> dict[int, Any]:
 class ServedVersion:
     """One version of a model, with a batcher for each of its signatures.
 
+    threads: shared by the versions of a server, which then wait for one another.
     tokenize: from texts to ragged ids, by which the pieces of a request are counted; None if nothing can count them.
     """
 
     tokenize: Any = None
     loaded: Any = None
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, threads: BatchThreads | None = None) -> None:
         self.part = folder.parent.name
         self.facts = read_json(folder / MANIFEST)
         self.signatures = self.load(folder)
-        self.batchers = {name: batcher(function, self.runner(function)) for name, function in self.signatures.items()}
+        threads = threads or BatchThreads()
+        self.batchers = {
+            name: batcher_for(function, self.runner(function), threads) for name, function in self.signatures.items()
+        }
 
     def load(self, folder: Path) -> dict[str, Any]:
         """The signatures of the SavedModel."""
@@ -126,7 +133,7 @@ class ServedVersion:
 
         return run
 
-    async def run(self, request: Request, max_pieces: int) -> dict[str, Any]:
+    async def run(self, request: ModelRequest, max_pieces: int) -> dict[str, Any]:
         """The answer to a request, unless it is too much work."""
         name = request.signature
         limits = (self.signatures[name].structured_outputs, max_pieces, self._widest(name))
@@ -158,10 +165,10 @@ class ServedVersion:
 class OnnxVersion(ServedVersion):
     """A version of `preprocess` or `text` that ONNX Runtime and numpy compute."""
 
-    def __init__(self, folder: Path, export: Any) -> None:
+    def __init__(self, folder: Path, export: Any, threads: BatchThreads | None = None) -> None:
         self.export = export
         self.tokenize = export.tokenize
-        super().__init__(folder)
+        super().__init__(folder, threads)
         self.facts["dtype"] = export.dtype
 
     def load(self, folder: Path) -> dict[str, Any]:
@@ -208,10 +215,10 @@ def _pieces(tokenize: Callable[[np.ndarray], Any], rows: list[list[bytes]]) -> l
     return [sum(islice(counts, len(row))) for row in rows]
 
 
-def batcher(function: Any, run: Run) -> Batcher:
+def batcher_for(function: Any, run: Run, threads: BatchThreads) -> Batcher:
     """Runs requests together, unless the signature takes a fixed number of rows, as that of attention does."""
     sizes = [spec.shape[0] for spec in function.structured_input_signature[1].values() if spec.shape.rank]
-    return Batcher(run, max_rows=next((size for size in sizes if size), 64))
+    return Batcher(run, threads, max_rows=next((size for size in sizes if size), 64))
 
 
 def _described(spec: Any) -> dict[str, Any]:

@@ -4,7 +4,7 @@ import math
 from typing import Any
 
 from keras_bert.inputs import INPUTS
-from keras_bert.serving.predict_requests import Request
+from keras_bert.serving.predict_requests import ModelRequest
 
 MAX_PIECES = 262_144  # 512 rows of 512 pieces
 MAX_VALUES = 2**23  # half a gigabyte while the answer is written
@@ -14,7 +14,7 @@ class TooMuchWork(ValueError):
     """A request is larger than a limit, which the message names."""
 
 
-def most_pieces(request: Request) -> list[int]:
+def most_pieces(request: ModelRequest) -> list[int]:
     """A number of pieces that no row of a request exceeds: the number of its ids, or that of the bytes of its texts."""
     ids = request.columns.get(INPUTS[0])
     if ids is not None:

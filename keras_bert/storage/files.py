@@ -81,10 +81,13 @@ def write_text(path: str | os.PathLike, text: str) -> None:
         file.write(text.encode("utf-8"))
 
 
-def read_bytes(path: str | os.PathLike) -> bytes:
+def read_bytes(path: str | os.PathLike, begin: int = 0, size: int = -1) -> bytes:
+    """The content of a file, or `size` bytes of it from the byte `begin` on."""
     path = os.fspath(path)
     with errors_about("read", path), open_file(path, "rb") as file:
-        return file.read()
+        if begin:  # a pipe cannot seek
+            file.seek(begin)
+        return file.read(size)
 
 
 def open_file(path: str, mode: str) -> Any:

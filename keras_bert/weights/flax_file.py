@@ -29,20 +29,20 @@ def stored_weights(path: Path) -> dict[str, Stored]:
             unpacker = msgpack.Unpacker(file, ext_hook=partial(_array, path), **limits)
             _flatten(path, unpacker.unpack(), (), stored)
             if (end := unpacker.tell()) != size:
-                raise _other(path, f"{size - end} bytes after {len(stored)} weights")
+                raise _refusal(path, f"{size - end} bytes after {len(stored)} weights")
     except (ValueError, TypeError, msgpack.UnpackException) as error:
-        if not isinstance(error, _Other):
-            error = _other(path, f"a file of {size} bytes, which cannot be read to its end ({first_line(error)})")
+        if not isinstance(error, _NoWeights):
+            error = _refusal(path, f"a file of {size} bytes, which cannot be read to its end ({first_line(error)})")
         raise ValueError(str(error)) from None
     return stored
 
 
-class _Other(ValueError):
+class _NoWeights(ValueError):
     """The file holds something else than weights."""
 
 
-def _other(path: Path, received: str) -> _Other:
-    return _Other(
+def _refusal(path: Path, received: str) -> _NoWeights:
+    return _NoWeights(
         f"{path} is damaged, or holds something other than weights. Download or save it again. Received: {received}"
     )
 
@@ -54,7 +54,7 @@ def _flatten(path: Path, entry: Any, names: tuple[str, ...], stored: dict[str, S
         for name, value in entry.items():
             _flatten(path, value, (*names, str(name)), stored)
     else:
-        raise _other(path, f"{'.'.join(names) or 'the whole file'} is of type {type(entry).__name__}")
+        raise _refusal(path, f"{'.'.join(names) or 'the whole file'} is of type {type(entry).__name__}")
 
 
 def _array(path: Path, code: int, data: bytes) -> np.ndarray:
@@ -62,9 +62,9 @@ def _array(path: Path, code: int, data: bytes) -> np.ndarray:
     import msgpack
 
     if code != _ARRAY:
-        raise _other(path, f"an entry of the extension type {code}")
+        raise _refusal(path, f"an entry of the extension type {code}")
     shape, name, content = msgpack.unpackb(data, max_array_len=8, max_map_len=0)
     dtype = np.dtype(name) if name in _DTYPES else None
     if dtype is None or math.prod(shape) * dtype.itemsize != len(content):
-        raise _other(path, f"an array {shape} of {name} in {len(content)} bytes")
+        raise _refusal(path, f"an array {shape} of {name} in {len(content)} bytes")
     return np.frombuffer(content, dtype).reshape(shape)

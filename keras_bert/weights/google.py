@@ -7,7 +7,7 @@ from keras_bert.config import BertConfig
 from keras_bert.storage import new_folder, read_json, write_json
 from keras_bert.weights import tensor_bundle
 from keras_bert.weights.checkpoint import Checkpoint, Head, refuse_lost_heads
-from keras_bert.weights.tables import Naming, Row, Stored, Table, read_all, write
+from keras_bert.weights.tables import Naming, Row, Stored, Table, read_all, to_their_names
 from keras_bert.weights.tokenizer_files import read_tokenizer
 
 _NAMES = Naming()
@@ -119,9 +119,9 @@ def write_files(checkpoint: Checkpoint, folder: Path) -> None:
     """
     refuse_lost_heads(checkpoint, cannot_hold(checkpoint))
     config = checkpoint.config
-    arrays: dict[str, Stored] = write(ENCODER, checkpoint.weights, config)
+    arrays: dict[str, Stored] = to_their_names(ENCODER, checkpoint.weights, config)
     for name, head in checkpoint.heads.items():
-        arrays |= write(HEADS[name], head.weights, config)
+        arrays |= to_their_names(HEADS[name], head.weights, config)
     data = dataclasses.asdict(config)
     if config.hidden_act == "gelu_tanh":
         data["hidden_act"] = "gelu"

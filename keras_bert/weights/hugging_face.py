@@ -14,7 +14,7 @@ from keras_bert.weights import sentence_transformers
 from keras_bert.weights.checkpoint import Checkpoint, Head, changed_text_settings, refuse_lost_heads
 from keras_bert.weights.keras_variables import Variables, add
 from keras_bert.weights.sentence_transformers import transformer_folder
-from keras_bert.weights.tables import Naming, Row, Stored, Table, outputs, read_all, write
+from keras_bert.weights.tables import Naming, Row, Stored, Table, head_outputs, read_all, to_their_names
 from keras_bert.weights.tf_flax_names import as_torch, tensorflow_classes
 from keras_bert.weights.tokenizer_files import THEIR_LIMIT, read_tokenizer, word_limit
 from keras_bert.weights.weight_files import WEIGHT_FILES, stored_weights, write_weights
@@ -124,7 +124,7 @@ def _checkpoint(path: Path, folder: Path, arrays: dict[str, Stored], form: str) 
     found = {
         head: Head(
             arrays,
-            _labels(head, data, outputs(HEADS[head], stored), folder),
+            _labels(head, data, head_outputs(HEADS[head], stored), folder),
             head == "classifier" and data.get("problem_type") == _MULTI_LABEL,
         )
         for head, arrays in heads.items()
@@ -187,7 +187,7 @@ def _heads(data: dict[str, Any], stored: dict[str, Stored], folder: Path) -> lis
             f"Received: architectures={data.get('architectures')}"
         )
     if "regressor" in named:
-        kind = data.get("problem_type") or ("regression" if outputs(HEADS["regressor"], stored) == 1 else "")
+        kind = data.get("problem_type") or ("regression" if head_outputs(HEADS["regressor"], stored) == 1 else "")
         named = ["regressor" if kind == "regression" else "classifier"]
     return [*heads, named[0]]
 
@@ -251,13 +251,14 @@ def write_files(checkpoint: Checkpoint, folder: Path) -> None:
     refuse_lost_heads(checkpoint, cannot_hold(checkpoint))
     architecture = _architecture(set(checkpoint.heads))
     config = checkpoint.config
-    arrays = write(ENCODER, checkpoint.without({"pooler"} if architecture in WITHOUT_POOLER else ()).weights, config)
+    encoder = checkpoint.without({"pooler"} if architecture in WITHOUT_POOLER else ())
+    arrays = to_their_names(ENCODER, encoder.weights, config)
     if architecture != "BertModel":
         arrays = {f"bert.{name}": entry for name, entry in arrays.items()}
     data = {"architectures": [architecture], "model_type": "bert", **dataclasses.asdict(config)}
     data["hidden_act"] = ACTIVATIONS[config.hidden_act]
     for name, head in checkpoint.heads.items():
-        arrays |= write(HEADS[name], head.weights, config)
+        arrays |= to_their_names(HEADS[name], head.weights, config)
         if name in _LABELLED:
             count = head.weights[f"{name}/kernel"].shape[1]
             labels = head.labels or tuple(f"LABEL_{i}" for i in range(count))

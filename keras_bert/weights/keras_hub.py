@@ -14,7 +14,7 @@ from keras_bert.text.rules import TextRules
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.weights import weights_h5
 from keras_bert.weights.checkpoint import Checkpoint, Head, refuse_lost_heads
-from keras_bert.weights.tables import Naming, Row, Stored, Table, read_all, read_head, theirs, write
+from keras_bert.weights.tables import Naming, Row, Stored, Table, read_all, read_head, their_names, to_their_names
 from keras_bert.weights.tokenizer_files import keeps_accents, rules_of
 from keras_bert.weights.weights_h5 import WEIGHTS
 
@@ -142,7 +142,7 @@ def is_backbone(source: Any) -> bool:
 def from_backbone(backbone: Any) -> Checkpoint:
     """The checkpoint of a live `keras_hub.models.BertBackbone`."""
     config = _config(backbone.get_config(), backbone.name)
-    stored = {name: _stored(_variable(backbone, name)) for name in theirs(ENCODER, config)}
+    stored = {name: _stored(_variable(backbone, name)) for name in their_names(ENCODER, config)}
     weights, _, _ = read_all(ENCODER, {}, stored, config, backbone.name)
     return Checkpoint(backbone.name, "KerasHub BertBackbone", config, weights)
 
@@ -151,7 +151,7 @@ def to_backbone(checkpoint: Checkpoint, **kwargs: Any) -> Any:
     """A live `keras_hub.models.BertBackbone` with the checkpoint's encoder."""
     keras_hub = need("keras_hub", "`to_backbone`", "keras-nlp")
     backbone = keras_hub.models.BertBackbone(**_their_config(checkpoint.config), **kwargs)
-    for name, entry in write(ENCODER, checkpoint.weights, checkpoint.config).items():
+    for name, entry in to_their_names(ENCODER, checkpoint.weights, checkpoint.config).items():
         _variable(backbone, name).assign(entry.read())
     return backbone
 
@@ -205,7 +205,7 @@ def write_files(checkpoint: Checkpoint, folder: Path) -> None:
             f"{checkpoint.source} has no pooler, which KerasHub's BERT needs. Write another format. "
             f"Received: {len(checkpoint.weights)} weights, without pooler/kernel"
         )
-    arrays = write(ENCODER, checkpoint.weights, config)
+    arrays = to_their_names(ENCODER, checkpoint.weights, config)
     groups: dict[str, list[Stored]] = {}
     for name in sorted(arrays):
         groups.setdefault(name.rsplit("/vars/", 1)[0], []).append(arrays[name])

@@ -168,12 +168,13 @@ def read_all(
             "the file has none; a new pooler is drawn at random, and until it is trained `pooled_output` means nothing"
         )
         shapes = {name: shape for name, shape in shapes.items() if not name.startswith("pooler/")}
-    weights = read(encoder, stored, shapes, config, source)
-    used = theirs(encoder, config)
+    weights = to_our_names(encoder, stored, shapes, config, source)
+    used = their_names(encoder, config)
     found = {}
     for head, table in heads.items():
-        if names := theirs(table, config) & stored.keys():
-            found[head] = read(table, stored, head_shapes(head, config, outputs(table, stored)), config, source)
+        if names := their_names(table, config) & stored.keys():
+            shapes = head_shapes(head, config, head_outputs(table, stored))
+            found[head] = to_our_names(table, stored, shapes, config, source)
             used |= names
     _refuse_left_over(set(stored) - used - set(outside), source)
     if around := [f"{name} {list(stored[name].shape)}" for name in sorted(set(outside) - used)]:
@@ -186,8 +187,8 @@ def read_head(
     head: str, table: Table, stored: Mapping[str, Stored], config: BertConfig, source: Any
 ) -> dict[str, Stored]:
     """The weights of a head that has a file of its own."""
-    weights = read(table, stored, head_shapes(head, config, outputs(table, stored)), config, source)
-    _refuse_left_over(set(stored) - theirs(table, config), source)
+    weights = to_our_names(table, stored, head_shapes(head, config, head_outputs(table, stored)), config, source)
+    _refuse_left_over(set(stored) - their_names(table, config), source)
     return weights
 
 
@@ -200,12 +201,12 @@ def _refuse_left_over(names: set[str], source: Any) -> None:
         )
 
 
-def theirs(table: Iterable[Row], config: BertConfig) -> set[str]:
+def their_names(table: Iterable[Row], config: BertConfig) -> set[str]:
     """Every name of theirs in the table."""
     return {row.theirs for row in blocks(table, config)}
 
 
-def outputs(table: Table, stored: Mapping[str, Stored]) -> int:
+def head_outputs(table: Table, stored: Mapping[str, Stored]) -> int:
     """The outputs of a head whose second row is its bias; 1 where that has no length.
 
     A kernel that is transposed by mistake does not show them.
@@ -214,7 +215,7 @@ def outputs(table: Table, stored: Mapping[str, Stored]) -> int:
     return bias.shape[-1] if bias and bias.shape else 1
 
 
-def read(
+def to_our_names(
     table: Iterable[Row], stored: Mapping[str, Stored], shapes: Mapping[str, Shape], config: BertConfig, source: Any
 ) -> dict[str, Stored]:
     """The weights in `shapes` by our names, once all are seen to be there in the right shape; arrays stay unread."""
@@ -271,7 +272,7 @@ def finite(name: str, x: np.ndarray, source: Any) -> np.ndarray:
 # === Writing ===
 
 
-def write(table: Iterable[Row], ours: Mapping[str, Stored], config: BertConfig) -> dict[str, Stored]:
+def to_their_names(table: Iterable[Row], ours: Mapping[str, Stored], config: BertConfig) -> dict[str, Stored]:
     """Our weights under their names and in their shapes; a row whose weight we do not have is skipped."""
     rows = [row for row in blocks(table, config) if row.ours in ours]
     if unnamed := sorted(set(ours) - {row.ours for row in rows}):

@@ -1,16 +1,20 @@
 import bz2
+import errno
 import gzip
 import json
+import os
 import random
 import re
 import textwrap
 import time
+import tracemalloc
 
 import pytest
 import zstandard
 
 from keras_bert.corpus import documents
 from keras_bert.corpus.documents import Document, read_documents, read_texts
+from keras_bert.corpus.files import open_bytes
 from keras_bert.corpus.sentences import sentences_of, split_sentences
 from keras_bert.corpus.wikipedia import plain_text
 
@@ -142,6 +146,28 @@ def test_compressed(tmp_path, suffix, pack):
         texts(path)
 
 
+# A frame whose header asks for a window of 2 GiB, as `zstd --long=31` writes it, in front of blocks of up to 128 KiB.
+LONG = bytes.fromhex("28b52ffd00a8")
+
+
+def test_a_long_window_of_zstandard(tmp_path):
+    path = tmp_path / "a.txt.zst"
+    path.write_bytes(LONG + (len(b"One.") << 3 | 1).to_bytes(3, "little") + b"One.")
+    assert texts(path) == ["One."]
+
+
+def test_a_zstandard_bomb(tmp_path):
+    """Blocks of 4 bytes hold 128 KiB each: 64 KiB of them would be 2 GiB."""
+    repeated = (1 << 17 << 3 | 1 << 1).to_bytes(3, "little")
+    path = tmp_path / "a.txt.zst"
+    path.write_bytes(zstandard.compress(b"") + bytes.fromhex("28b52ffd0038") + 16_000 * (repeated + b"a"))
+    tracemalloc.start()
+    with open_bytes(str(path), lambda size: None) as stream:
+        assert all(stream.read(1 << 20) == b"a" * (1 << 20) for _ in range(100))
+    assert tracemalloc.get_traced_memory()[1] < 100e6
+    tracemalloc.stop()
+
+
 def test_seen_counts_the_bytes_of_the_files(tmp_path):
     path = write(tmp_path, "a.txt", TEXT)
     seen = []
@@ -187,6 +213,26 @@ def test_folders_and_patterns(tmp_path):
         texts(tmp_path / "none.txt")
 
 
+def test_links_to_folders_are_followed(tmp_path, monkeypatch):
+    """Each folder is entered once, even if a link leads back to it."""
+    (tmp_path / "corpus" / "sub").mkdir(parents=True)
+    (tmp_path / "other").mkdir()
+    write(tmp_path / "corpus" / "sub", "a.txt", "A.")
+    write(tmp_path / "other", "b.txt", "B.")
+    (tmp_path / "corpus" / "back").symlink_to(tmp_path / "corpus")
+    (tmp_path / "corpus" / "link").symlink_to(tmp_path / "other")
+    assert texts(tmp_path / "corpus") == ["B.", "A."]
+
+    def scandir(folder, scan=os.scandir):
+        if folder.endswith("sub"):
+            raise PermissionError(errno.EACCES, "Permission denied", folder)
+        return scan(folder)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    with pytest.raises(OSError, match=r"The folder .*/sub of the corpus could not be read\."):
+        texts(tmp_path / "corpus")
+
+
 @pytest.mark.parametrize("data", [b"text \xff\xfe text", b"text \0 text", "한국어".encode("cp949")])
 @pytest.mark.parametrize("lines", [2, 3000])
 def test_binary_files_are_named(tmp_path, data, lines):
@@ -206,6 +252,12 @@ def test_a_very_long_document_is_cut(tmp_path, monkeypatch, caplog):
     found = texts(write(tmp_path, "b.txt", "word " * 800))  # one line
     assert max(map(len, found)) <= 2001
     assert "".join(found).replace("\n", "") == "word " * 800
+
+
+def test_the_first_document_needs_little_of_the_file(tmp_path):
+    path, sizes = write(tmp_path, "a.txt", ("word " * 4000 + "\n\n") * 500), []  # 10 MB
+    next(read_documents(path, seen=sizes.append))
+    assert sum(sizes) < 4e6
 
 
 def test_hard_wrapped_lines_are_joined(tmp_path):
@@ -360,16 +412,17 @@ def test_wikipedia(tmp_path):
     path.write_bytes(bz2.compress(DUMP.format(text="").encode()[:400]))
     with pytest.raises(ValueError, match=r"dump\.xml\.bz2 is not complete XML"):
         texts(path)
+    with pytest.raises(ValueError, match=r"feed\.xml is XML, but not a Wikipedia dump.*root element <feed>"):
+        texts(write(tmp_path, "feed.xml", "<feed><page/></feed>"))
 
 
-def test_a_dump_is_streamed(tmp_path):
-    import tracemalloc
-
-    page = "<page><ns>0</ns><revision><text>" + "A town. " * 500 + "</text></revision></page>\n"
+@pytest.mark.parametrize("tag", ["page", "logitem"])
+def test_a_dump_is_streamed(tmp_path, tag):
+    page = f"<{tag}><ns>0</ns><revision><text>{'A town. ' * 500}</text></revision></{tag}>\n"
     path = tmp_path / "dump.xml"
     path.write_text("<mediawiki>" + page * 3000 + "</mediawiki>")  # 12 MB
     tracemalloc.start()
-    assert sum(1 for _ in read_documents(path)) == 3000
+    assert sum(1 for _ in read_documents(path)) == (3000 if tag == "page" else 0)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 4e6

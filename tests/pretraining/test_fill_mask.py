@@ -15,7 +15,7 @@ from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.weights import hugging_face
 from keras_bert.weights.checkpoint import Checkpoint
 from keras_bert_cli import app
-from tests.parity.oracles import array
+from tests.parity.oracles import array, randomize
 from tests.pretraining.small_pretrainers import small_pretrainer
 from tests.weights import small
 
@@ -50,6 +50,15 @@ def test_fill_mask_of_many_texts():
         assert found[index][0][0].token == single[0].token
         assert found[index][0][0].score == pytest.approx(single[0].score, rel=1e-4)
     assert pretrainer.fill_mask([]) == []
+
+
+def test_a_model_with_more_word_vectors_than_pieces():
+    bert = Bert(dataclasses.replace(small.CONFIG, vocab_size=32), Preprocessor(small.VOCABULARY, max_length=16))
+    pretrainer = randomize(Pretrainer(bert))
+    (mask,) = pretrainer.fill_mask("w1 [MASK]", top_k=24)
+    assert sorted(filling.id for filling in mask) == list(range(24))
+    with pytest.raises(ValueError, match="from 1 to 24, the size of the vocabulary"):
+        pretrainer.fill_mask("w1 [MASK]", top_k=25)
 
 
 def test_korean():

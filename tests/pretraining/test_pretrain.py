@@ -7,6 +7,7 @@ import shutil
 import signal
 import sys
 from collections import Counter
+from types import SimpleNamespace
 
 import keras
 import numpy as np
@@ -17,6 +18,7 @@ import keras_bert
 import keras_bert_cli as cli
 from keras_bert.pretraining import RECIPES, Recipe, evaluate, pretrain, write_examples
 from keras_bert.pretraining.examples.read_examples import ExampleReader
+from keras_bert.pretraining.run import evaluation
 from keras_bert.pretraining.run import run_directory as run_directory_module
 from keras_bert.pretraining.run.initial_model import read_resized
 from keras_bert.pretraining.run.run_directory import finished_model, run_directory, write_model
@@ -188,6 +190,15 @@ def test_data_that_does_not_fit(folder, tmp_path, caplog):
         evaluate(tmp_path / "pretrainer", tmp_path / "cased")
     read_resized(folder / "source", ExampleReader.open(tmp_path / "cased"))
     assert "written with other text rules than those of" in caplog.text
+
+
+def test_answers_that_the_model_does_not_know():
+    ids, answers, weight = np.array([[2, 4, 3]]), np.array([[9]]), np.ones((1, 1))
+    batch = {"input_word_ids": ids}, {"mlm_logits": answers}, {"mlm_logits": weight}
+    batches = SimpleNamespace(as_numpy_iterator=lambda: [batch])
+    assert evaluation._count_answers(batches, 10, "data").tolist() == [0] * 9 + [1]
+    with pytest.raises(ValueError, match=r"examples in data have ids .*Received: the id 9, 9 vectors"):
+        evaluation._count_answers(batches, 9, "data")
 
 
 def test_an_unfinished_run_is_refused_as_a_source(tmp_path):

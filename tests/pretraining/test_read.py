@@ -64,7 +64,7 @@ def test_parts_make_the_global_batch(request, monkeypatch, kind, group_size):
 
 def test_a_host_copies_only_its_own_records(dynamic, monkeypatch):
     read, numbers = record_files._read_from, []
-    monkeypatch.setattr(record_files, "_read_from", lambda *given: numbers.append(len(given[2])) or read(*given))
+    monkeypatch.setattr(record_files, "_read_from", lambda *given: numbers.append(len(given[1])) or read(*given))
     count = len(batches(dynamic, batch_size=12, epochs=1, part=(1, 3)))
     assert sum(numbers) == count * 4
 
@@ -262,7 +262,7 @@ def test_another_vocabulary_beside_the_examples(dynamic, tmp_path):
         read_examples(tmp_path / "a", batch_size=1)
 
 
-@pytest.mark.parametrize("harm", ["cut", "flip", "remove"])
+@pytest.mark.parametrize("harm", ["cut", "cut at a record", "flip", "remove"])
 def test_damaged_shards(dynamic, tmp_path, harm, caplog):
     import tensorflow as tf
 
@@ -271,6 +271,8 @@ def test_damaged_shards(dynamic, tmp_path, harm, caplog):
     data = path.read_bytes()
     if harm == "cut":
         path.write_bytes(data[: len(data) // 2])
+    elif harm == "cut at a record":
+        path.write_bytes(data[: record_files._begins(str(path), data, ExampleReader.open(dynamic).counts[2] // 2)[-1]])
     elif harm == "flip":
         middle = len(data) // 2
         path.write_bytes(data[:middle] + bytes([data[middle] ^ 255]) + data[middle + 1 :])
@@ -286,6 +288,31 @@ def test_damaged_shards(dynamic, tmp_path, harm, caplog):
     assert len(reader) == len(undamaged) - undamaged.counts[2] + left
     assert "examples-00002" in caplog.text
     assert len(batches(tmp_path / "a", batch_size=1, epochs=1, damaged="skip")) == len(reader)
+
+
+def test_a_bucket_that_is_unavailable_is_not_damaged(dynamic, monkeypatch):
+    import tensorflow as tf
+
+    def fail(*_, **__):
+        raise tf.errors.UnavailableError(None, None, "try again")
+
+    monkeypatch.setattr(tf.data, "TFRecordDataset", fail)
+    with pytest.raises(OSError, match=r"Could not read .*tfrecord: try again"):
+        ExampleReader.open(dynamic, damaged="skip")
+
+
+def test_a_large_file_is_read_in_ranges(googles, monkeypatch):
+    path, want = googles
+    whole = batches(path, batch_size=1, epochs=1)
+    for module in (example_order, record_files):
+        monkeypatch.setattr(module, "GROUP_SIZE", 10)
+    read, sizes = record_files.read_bytes, []
+    monkeypatch.setattr(record_files, "read_bytes", lambda *given: sizes.append(given[2]) or read(*given))
+    found = batches(path, batch_size=1, epochs=1)
+    assert len(sizes) == -(-len(want) // 10)
+    assert sum(sizes) == path.stat().st_size
+    assert sorted(map(unmasked, found)) == sorted(map(unmasked, whole))
+    assert same(batches(path, batch_size=1, epochs=1, damaged="skip"), found)
 
 
 def test_a_rate_of_zero():

@@ -12,8 +12,9 @@ import pytest
 from keras_bert.exports.pieces_signatures import pieces_signatures
 from keras_bert.exports.saved_functions import saved_functions
 from keras_bert.exports.text_reader import TextReader
+from keras_bert.serving.batcher import BatchThreads
 from keras_bert.serving.page import make_page
-from keras_bert.serving.served_version import ServedVersion, batcher
+from keras_bert.serving.served_version import ServedVersion, batcher_for
 from keras_bert.serving.server import application
 from tests.chromium import chromium
 from tests.serving.in_process import running
@@ -27,7 +28,10 @@ class Traced(ServedVersion):
     def __init__(self, part, signatures):
         self.part, self.facts = part, {}
         self.signatures = {name: _Named(function) for name, function in signatures.items()}
-        self.batchers = {name: batcher(function, self.runner(function)) for name, function in self.signatures.items()}
+        self.batchers = {
+            name: batcher_for(function, self.runner(function), BatchThreads())
+            for name, function in self.signatures.items()
+        }
 
 
 class _Named:

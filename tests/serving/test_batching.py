@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert.serving.batcher import Batcher
-from keras_bert.serving.served_version import ServedVersion, batcher
+from keras_bert.serving.batcher import Batcher, BatchThreads
+from keras_bert.serving.served_version import ServedVersion, batcher_for
 
 
 def test_each_gets_its_own():
@@ -25,7 +25,7 @@ def test_each_gets_its_own():
 
     async def main():
         asyncio.get_running_loop().set_exception_handler(lambda loop, fault: faults.append(fault))
-        waiting = Batcher(run, max_rows=4, wait=0.001)
+        waiting = Batcher(run, BatchThreads(), max_rows=4, wait=0.001)
         return await asyncio.gather(*(ask(waiting, number) for number in range(40)))
 
     assert asyncio.run(main()) == [[number] for number in range(40)]
@@ -45,7 +45,7 @@ def test_only_what_comes_beside_others_waits():
         return columns
 
     async def main():
-        waiting = Batcher(run, wait=0.2)
+        waiting = Batcher(run, BatchThreads(), wait=0.2)
         first = asyncio.create_task(waiting({"x": np.array([0])}))
         while not sizes:
             await asyncio.sleep(0.001)
@@ -60,7 +60,7 @@ def test_only_what_comes_beside_others_waits():
 
 def test_one_after_another_never_waits():
     async def main():
-        waiting = Batcher(lambda columns: columns, wait=3600)
+        waiting = Batcher(lambda columns: columns, BatchThreads(), wait=3600)
         for number in range(3):
             assert (await waiting({"x": np.array([number])}))["x"].tolist() == [number]
             await asyncio.sleep(0)
@@ -83,7 +83,7 @@ def test_a_fixed_number_of_rows():
         return function(text)
 
     named.structured_input_signature = (), {"text": tf.TensorSpec([1], tf.string, "text")}
-    ask = batcher(named, ServedVersion.runner(named))
+    ask = batcher_for(named, ServedVersion.runner(named), BatchThreads())
 
     async def both():
         return await asyncio.gather(*(ask({"text": np.array([text], object)}) for text in ("a", "bb")))
@@ -94,7 +94,7 @@ def test_a_fixed_number_of_rows():
 
 def test_an_output_without_a_row_for_each_row():
     async def main():
-        waiting = Batcher(lambda columns: {"x": np.float32(1)})
+        waiting = Batcher(lambda columns: {"x": np.float32(1)}, BatchThreads())
         await asyncio.gather(*(asyncio.wait_for(waiting({"x": np.array([number])}), 10) for number in range(3)))
 
     with pytest.raises(ValueError, match="'x' must have one row for each row of the request"):

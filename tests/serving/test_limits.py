@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert.serving.batcher import Batcher, Overloaded
-from keras_bert.serving.predict_requests import BadRequest, Request, read_request
+from keras_bert.serving.batcher import Batcher, BatchThreads, Overloaded
+from keras_bert.serving.predict_requests import BadRequest, ModelRequest, read_request
 from keras_bert.serving.work_limit import MAX_PIECES, MAX_VALUES, TooMuchWork, refusal
 from tests.parity import unicode_strings
 from tests.serving.exported import NAME
@@ -107,7 +107,7 @@ def test_texts_that_wait_to_be_counted_have_a_limit(kit, monkeypatch):
 
     monkeypatch.setattr(served_version, "MAX_WAITING_BYTES", 1000)
     version = served_version.find_models(kit)[NAME][1]
-    request = Request("serving_default", {"text": np.array([b"w1 " * 200], object)}, True, [[b"w1 " * 200]])
+    request = ModelRequest("serving_default", {"text": np.array([b"w1 " * 200], object)}, True, [[b"w1 " * 200]])
 
     async def main():
         asked = [version.run(request, 10) for _ in range(5)]
@@ -218,7 +218,7 @@ def test_batches_of_long_rows():
         return columns
 
     async def main():
-        batcher = Batcher(run, max_bytes=1000)
+        batcher = Batcher(run, BatchThreads(), max_bytes=1000)
         rows = [b"a" * 100] * 20 + [b"a" * 600] * 3 + [b"a" * 5000]
         await asyncio.gather(*(batcher({"text": np.array([row], object)}) for row in rows))
 
@@ -226,11 +226,16 @@ def test_batches_of_long_rows():
     assert sizes == [10, 10, 1, 1, 1, 1]
 
 
-def test_waiting_requests_have_a_limit_in_bytes():
-    async def main():
-        batcher = Batcher(lambda columns: columns, max_waiting_bytes=1000)
-        asked = [batcher({"text": np.array([b"a" * 600], object)}) for _ in range(4)]
-        return await asyncio.gather(*asked, return_exceptions=True)
+@pytest.mark.parametrize("rows", [[b"a" * 600], [[b"a" * 150, b"a", b"", b""]]])
+def test_waiting_requests_have_a_limit_in_bytes(rows):
+    """The limit is one for all signatures together, and counts strings after padding."""
 
-    answers = asyncio.run(main())
-    assert [isinstance(answer, Overloaded) for answer in answers] == [False, False, True, True]
+    async def main():
+        threads = BatchThreads(max_bytes=1000)
+        batchers = [Batcher(lambda columns: columns, threads) for _ in range(2)]
+        for _ in range(2):  # those that waited no longer count
+            asked = [batcher({"text": np.array(rows, object)}) for batcher in 2 * batchers]
+            answers = await asyncio.gather(*asked, return_exceptions=True)
+            assert [isinstance(answer, Overloaded) for answer in answers] == [False, False, True, True]
+
+    asyncio.run(main())

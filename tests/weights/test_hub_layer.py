@@ -19,11 +19,11 @@ pytestmark = pytest.mark.filterwarnings("ignore:You are saving your model as an 
 def model(tmp_path_factory):
     """A classifier of three labels on the encoder, and the encoder's checkpoint."""
     from keras_bert.weights.model_garden import ENCODER
-    from keras_bert.weights.tables import write
+    from keras_bert.weights.tables import to_their_names
 
     ours = small.checkpoint()
     folder = str(tmp_path_factory.mktemp("hub"))
-    arrays = {name: entry.read() for name, entry in write(ENCODER, ours.weights, ours.config).items()}
+    arrays = {name: entry.read() for name, entry in to_their_names(ENCODER, ours.weights, ours.config).items()}
     # As TF-Hub's SavedModels have them: variables with Model Garden's names, and a call.
     root = tf.train.Checkpoint()
     root.variables = root.trainable_variables = [tf.Variable(x, name=name) for name, x in arrays.items()]

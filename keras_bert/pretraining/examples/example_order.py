@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-GROUP_SIZE = 131_072  # examples that are shuffled together; a larger shard is a group of its own
+GROUP_SIZE = 131_072  # examples that are shuffled together; a larger shard of `write_examples` is a group of its own
 
 
 class ShardGroup(NamedTuple):

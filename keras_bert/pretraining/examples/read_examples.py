@@ -12,7 +12,7 @@ from keras_bert.lazy import tf
 from keras_bert.pretraining.examples.example_order import examples_in, groups_of_part, shards_at
 from keras_bert.pretraining.examples.examples_directory import is_examples_directory, read_settings, read_shards
 from keras_bert.pretraining.examples.masking import Masker, Masking
-from keras_bert.pretraining.examples.record_files import count_records, find_records, read_records
+from keras_bert.pretraining.examples.record_files import RecordRange, find_records, read_records, readable_ranges
 from keras_bert.pretraining.examples.record_format import LABELS, describe, parse_dynamic, parse_static
 from keras_bert.text.rules import TextRules
 from keras_bert.text.vocabulary import Vocabulary
@@ -53,8 +53,7 @@ def read_examples(
 class ExampleReader:
     """Shards of examples and their properties."""
 
-    paths: tuple[str, ...]
-    counts: tuple[int, ...]  # examples of each shard
+    shards: tuple[RecordRange, ...]  # none of them empty
     seq_length: int
     predictions: int  # P
     nsp: bool
@@ -105,16 +104,24 @@ class ExampleReader:
             more = {"vocabulary": vocabulary}
         if masking is not None and is_static:
             raise ValueError(f"The examples in {source} are masked already. Leave out `masking`. Received: {masking}")
-        counted = [(path, count_records(path, examples, size, damaged)) for path, examples, size in files]
-        filled = [(path, count) for path, count in counted if count]
-        if not filled:
+        shards = tuple(found for file in files for found in readable_ranges(*file, damaged))
+        if not shards:
             raise ValueError(
                 f"{source} holds no example. Name another folder or other files. Received: {len(files)} files"
             )
         if "seq_length" not in more:
-            more |= describe(filled[0][0])
-        paths, counts = zip(*filled, strict=True)
-        return cls(paths=paths, counts=counts, **more)
+            more |= describe(shards[0].path)
+        return cls(shards=shards, **more)
+
+    @property
+    def paths(self) -> list[str]:
+        """The file of each shard."""
+        return [shard.path for shard in self.shards]
+
+    @property
+    def counts(self) -> list[int]:
+        """The examples of each shard."""
+        return [shard.count for shard in self.shards]
 
     def __len__(self) -> int:
         return sum(self.counts)
@@ -160,7 +167,7 @@ class ExampleReader:
         def groups() -> Iterator[Any]:
             wanted: dict[str, Any] = {"start": start, "part": part, "epochs": epochs, "fill": fill}
             for shards, chosen in groups_of_part(self.counts, seed, batch_size=batch_size, **wanted):
-                yield read_records([(self.paths[shard], self.counts[shard]) for shard in shards], chosen)
+                yield read_records([self.shards[shard] for shard in shards], chosen)
 
         dataset = tf.data.Dataset.from_generator(groups, output_signature=tf.TensorSpec([None], tf.string))
         dataset = dataset.prefetch(1)  # reads a group while the one before it is used
@@ -177,14 +184,14 @@ class ExampleReader:
     def shards_at(self, step: int, batch_size: int, seed: int = 0) -> list[str]:
         """The files that the batch of a step is read from."""
         found = shards_at(self.counts, seed, step * batch_size, (step + 1) * batch_size)
-        return [self.paths[shard] for shard in found]
+        return list(dict.fromkeys(self.shards[shard].path for shard in found))
 
     def _parse(self, records: Any, seed: Any, part: tuple[int, int]) -> tuple[dict, dict, dict]:
         """x, y and sample_weight of a batch of records."""
         if self.masking is None:
             row = parse_static(records, self.seq_length, self.predictions, self.nsp, self.garden)
             if self.vocabulary is not None:
-                row["input_ids"] = _checked(row["input_ids"], len(self.vocabulary))
+                row |= {name: _checked(row[name], len(self.vocabulary)) for name in ("input_ids", "masked_lm_ids")}
         else:
             assert self.vocabulary is not None  # examples that are masked here have theirs
             row = parse_dynamic(records, self.seq_length, self.vocabulary, self.nsp)

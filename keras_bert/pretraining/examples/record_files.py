@@ -5,13 +5,16 @@ import os
 import struct
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from keras_bert.lazy import tf
+from keras_bert.pretraining.examples.example_order import GROUP_SIZE
 from keras_bert.pretraining.examples.record_checksums import masked_crc32c
 from keras_bert.progress import reported_if_slow
-from keras_bert.storage import exists, matching, open_file, read_bytes, size_of
+from keras_bert.storage import errors_about, exists, matching, open_file, read_bytes, size_of
 
 logger = logging.getLogger(__name__)
 
@@ -19,6 +22,16 @@ _HEADER = struct.Struct("<QI")  # the length of the record that follows, and its
 _LENGTH = struct.Struct("<Q")
 _FOOTER_SIZE = 4  # the record's own checksum
 SECONDS_UNTIL_REPORTED = 10  # that the reading of a file takes
+
+
+@dataclass(frozen=True)
+class RecordRange:
+    """So many records in a row, and the bytes of the file that hold them; a size of -1 means up to its end."""
+
+    path: str
+    count: int
+    begin: int = 0
+    size: int = -1
 
 
 def find_records(source: str | os.PathLike | Iterable[str | os.PathLike]) -> list[str]:
@@ -39,84 +52,78 @@ def find_records(source: str | os.PathLike | Iterable[str | os.PathLike]) -> lis
     return found
 
 
-def count_records(path: str, examples: int | None, size: int | None, damaged: str) -> int:
-    """The number of readable records in a file. Damage is an error, unless `damaged` is "skip".
+def readable_ranges(path: str, examples: int | None, size: int | None, damaged: str) -> list[RecordRange]:
+    """The readable records of a file. Damage is an error, unless `damaged` is "skip".
+
+    Records that other code wrote are split into ranges of `GROUP_SIZE`, since all of them may be in one large file.
 
     examples, size: the records and bytes that were written; None where that is not known.
     """
-    if damaged == "skip":
-        count, reason = _count_readable(path)
-    elif examples is not None and size is not None:
-        count, found = examples, size_of(path) if exists(path) else 0
+    if examples is not None and size is not None:
+        begins, count, found = [0], examples, size_of(path) if exists(path) else 0
         reason = None if found == size else f"{found} bytes of {size}"
     else:
-        count, reason = _count_headers(path)
+        begins, count, reason = _find_headers(path)
+    if damaged == "skip":
+        count, reason = _count_readable(path)
+        if reason is None and examples is not None and count < examples:
+            reason = f"{count} examples of {examples}"
     if reason is not None:
         if damaged == "stop":
             raise ValueError(_damage(path, reason))
         logger.warning("%s is damaged (%s); only its first %d records are used.", path, reason, count)
-    return count
+    if examples is not None:
+        return [RecordRange(path, count)] if count else []
+    ends = pairwise([*begins, size_of(path)])
+    return [
+        RecordRange(path, min(GROUP_SIZE, count - first), begin, end - begin)
+        for first, (begin, end) in zip(range(0, count, GROUP_SIZE), ends, strict=False)
+    ]
 
 
-def read_records(files: Sequence[tuple[str, int]], chosen: np.ndarray) -> np.ndarray:
+def read_records(ranges: Sequence[RecordRange], chosen: np.ndarray) -> np.ndarray:
     """The chosen records in their order, as an array of bytes. Only their checksums are verified.
 
-    files: paths, each with the number of its records, counted from the first. Those without a chosen one stay closed.
-    chosen: indices of records, counted through these files.
+    ranges: those without a chosen record are not read.
+    chosen: indices of records, counted through these ranges.
     """
     order = np.argsort(chosen, kind="stable")
-    framed: list[bytes] = []
-    begin = 0
-    for path, count in files:
-        first, last = np.searchsorted(chosen, (begin, begin + count), sorter=order)
-        if first < last:
-            framed += _read_from(path, count, chosen[order[first:last]] - begin)
-        begin += count
-    wrong = _first_wrong(framed)
-    if wrong is not None:
-        owner = np.searchsorted(np.cumsum([count for _, count in files]), chosen[order[wrong]], "right")
-        raise ValueError(_damage(files[owner][0], "a record whose checksum is wrong"))
     records = np.empty(len(order), object)
-    records[order] = np.array([frame[_HEADER.size : -_FOOTER_SIZE] for frame in framed], dtype=object)
+    begin = 0
+    for one in ranges:
+        first, last = np.searchsorted(chosen, (begin, begin + one.count), sorter=order)
+        if first < last:
+            records[order[first:last]] = _read_from(one, chosen[order[first:last]] - begin)
+        begin += one.count
     return records
 
 
-def _read_from(path: str, count: int, chosen: np.ndarray) -> list[bytes]:
-    """The chosen ones of the first `count` records of a file, each with its header and its footer."""
+def _read_from(records: RecordRange, chosen: np.ndarray) -> np.ndarray:
+    """The chosen records of a range, in this order."""
+    path = records.path
 
     def slow(seconds: float) -> str:
         return f"{path} could not be read for {seconds:.0f} seconds. Check its disk, network or bucket. Still trying."
 
     try:
         with reported_if_slow(slow, SECONDS_UNTIL_REPORTED):
-            content = read_bytes(path)
+            content = read_bytes(path, records.begin, records.size)
     except OSError as error:
         raise OSError(
             f"The examples in {path} could not be read. Check its disk, network or bucket. Received: {error}"
         ) from None
-    begins = _begins(path, content, count)
-    return [content[begins[number] : begins[number + 1]] for number in chosen.tolist()]
-
-
-def _first_wrong(framed: list[bytes]) -> int | None:
-    """The index of the first record whose header or data do not match their checksums."""
-    content = np.frombuffer(b"".join(framed), np.uint8)
-    sizes = np.array([len(frame) for frame in framed])
-    starts = np.cumsum(sizes) - sizes
-    for skipped, lengths in (
-        (0, np.full_like(sizes, _LENGTH.size)),
-        (_HEADER.size, sizes - _HEADER.size - _FOOTER_SIZE),
-    ):
-        begins = starts + skipped
-        stored = content[(begins + lengths)[:, np.newaxis] + np.arange(_FOOTER_SIZE)]  # [N, 4]
-        wrong = np.flatnonzero(stored.view("<u4")[:, 0] != masked_crc32c(content, begins, lengths))
-        if len(wrong):
-            return int(wrong[0])
-    return None
+    begins = np.array(_begins(path, content, records.count))
+    headers, starts, ends = begins[chosen], begins[chosen] + _HEADER.size, begins[chosen + 1] - _FOOTER_SIZE
+    data = np.frombuffer(content, np.uint8)
+    for places, lengths in ((headers, np.full_like(headers, _LENGTH.size)), (starts, ends - starts)):
+        stored = data[(places + lengths)[:, np.newaxis] + np.arange(_FOOTER_SIZE)]  # [N, 4]
+        if (stored.view("<u4")[:, 0] != masked_crc32c(data, places, lengths)).any():
+            raise ValueError(_damage(path, "a record whose checksum is wrong"))
+    return np.array([content[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)], object)
 
 
 def _begins(path: str, content: bytes, count: int) -> list[int]:
-    """Where the first `count` records of a file begin, and where the last of them ends."""
+    """Where the first `count` records in a file's content begin, and where the last of them ends."""
     begins, place = [0], 0
     read_length, around = _LENGTH.unpack_from, _HEADER.size + _FOOTER_SIZE
     with suppress(struct.error, OverflowError):  # a header beyond the end
@@ -124,7 +131,7 @@ def _begins(path: str, content: bytes, count: int) -> list[int]:
             place += read_length(content, place)[0] + around
             begins.append(place)
     if len(begins) <= count or place > len(content):
-        raise ValueError(_damage(path, f"the file is cut off within record {min(len(begins), count) - 1}"))
+        raise ValueError(_damage(path, "the file is cut off"))
     return begins
 
 
@@ -138,25 +145,28 @@ def _damage(path: str, reason: str) -> str:
 def _count_readable(path: str) -> tuple[int, str | None]:
     """Counts by reading all records, with their checksums."""
     count = 0
-    try:
-        for _ in tf.data.TFRecordDataset(path, buffer_size=1 << 20).map(tf.strings.length):
-            count += 1
-    except tf.errors.OpError as error:
-        return count, error.message
+    with errors_about("read", path):
+        try:
+            for _ in tf.data.TFRecordDataset(path, buffer_size=1 << 20).map(tf.strings.length):
+                count += 1
+        except (tf.errors.DataLossError, tf.errors.NotFoundError) as error:
+            return count, error.message
     return count, None
 
 
-def _count_headers(path: str) -> tuple[int, str | None]:
-    """Counts by jumping from header to header."""
+def _find_headers(path: str) -> tuple[list[int], int, str | None]:
+    """Jumps from header to header: where each group of records begins, the number of records, and what is damaged."""
     length = size_of(path)
-    count = place = 0
+    begins, count, place = [], 0, 0
     with open_file(path, "rb") as file:
         while place < length:
+            if count % GROUP_SIZE == 0:
+                begins.append(place)
             file.seek(place)
             header = file.read(_HEADER.size)
             if len(header) == _HEADER.size:
                 place += _HEADER.size + _HEADER.unpack(header)[0] + _FOOTER_SIZE
             if len(header) < _HEADER.size or place > length:
-                return count, f"the file is cut off within record {count}"
+                return begins, count, f"the file is cut off within record {count}"
             count += 1
-    return count, None
+    return begins, count, None

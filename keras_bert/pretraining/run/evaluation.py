@@ -85,7 +85,7 @@ def evaluate(
         assign_head(model, checkpoint)
 
     batches = examples.once(batch_size, seed=seed)
-    answers = _count_answers(batches(0, (0, 1)), size)
+    answers = _count_answers(batches(0, (0, 1)), size, data)
     means = mean_measures(model, batches, strategy=strategy, batch_size=batch_size)()
     return Evaluation(
         examples=len(examples),
@@ -98,9 +98,14 @@ def evaluate(
     )
 
 
-def _count_answers(batches: Any, vocabulary_size: int) -> np.ndarray:
-    """How often each id is the answer at a masked position."""
+def _count_answers(batches: Any, vocabulary_size: int, data: Any) -> np.ndarray:
+    """How often each id is the answer at a masked position; an error if the model has no such id."""
     counts = np.zeros(vocabulary_size, "int64")
-    for _, y, weight in batches.as_numpy_iterator():
+    for x, y, weight in batches.as_numpy_iterator():
+        if (most := max(x["input_word_ids"].max(), y["mlm_logits"].max())) >= vocabulary_size:
+            raise ValueError(
+                f"The examples in {data} have ids that the model has no word vectors for. Use examples that were "
+                f"written with the model's vocabulary. Received: the id {most}, {vocabulary_size} vectors"
+            )
         counts += np.bincount(y["mlm_logits"][weight["mlm_logits"] > 0], minlength=vocabulary_size)
     return counts
