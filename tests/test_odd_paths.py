@@ -13,8 +13,9 @@ from keras_bert.corpus.files import find_files
 from keras_bert.pretraining.examples.record_files import find_records
 from keras_bert.serving.served_version import find_models
 from keras_bert.storage import literal_path, matching
-from keras_bert.training.checkpoints import Checkpoints, latest_checkpoint
+from keras_bert.training.checkpoint_folder import latest_checkpoint
 from keras_bert.training.metrics_log import read_metrics
+from keras_bert.training.tensorflow_checkpoints import TensorFlowCheckpoints
 from keras_bert.training.train import train
 from keras_bert.weights import our_folder
 from keras_bert_cli import convert, evaluate, examples, pretrain, vocab  # noqa: F401  registers the commands
@@ -48,7 +49,8 @@ def step(directory, steps):
 
 
 def checkpoints(directory):
-    return Checkpoints(str(directory), {"x": [tf.Variable(0.0)]}, strategy=keras_bert.strategy("one"), keep=1)
+    one = keras_bert.strategy("one")
+    return TensorFlowCheckpoints(str(directory), {"x": [tf.Variable(0.0)]}, strategy=one, keep=1)
 
 
 @pytest.mark.long

@@ -12,10 +12,10 @@ import pytest
 import tensorflow as tf
 
 import keras_bert
-from keras_bert.training.checkpoints import Checkpoints
 from keras_bert.training.metrics_log import MetricsLog, read_metrics
 from keras_bert.training.orbit_engine import Evaluator
 from keras_bert.training.strategy import check_batch_size
+from keras_bert.training.tensorflow_checkpoints import TensorFlowCheckpoints
 from keras_bert.training.train import mean_measures, train
 from tests.training.small_training import BATCH, batch, batches, small_pretrainer, weights
 
@@ -100,10 +100,13 @@ def test_a_resumed_run_equals_one_that_never_stopped(one, tmp_path):
 @pytest.mark.long
 def test_an_interrupted_validation_is_repeated(one, tmp_path, monkeypatch):
     """By a kill during it, and by one before its checkpoint."""
-    save = Checkpoints.save
+    save = TensorFlowCheckpoints.save
 
     def killed(*_):
         raise ZeroDivisionError
+
+    def killed_at_the_end(self, step, wait):
+        return killed() if step == 6 else save(self, step, wait=wait)
 
     def two(step, part):
         return batches(step, part).take(2)
@@ -113,7 +116,7 @@ def test_an_interrupted_validation_is_repeated(one, tmp_path, monkeypatch):
 
     for kind, name, kill in (
         (Evaluator, "evaluate", killed),
-        (Checkpoints, "save", lambda self, step, wait: killed() if step == 6 else save(self, step, wait=wait)),
+        (TensorFlowCheckpoints, "save", killed_at_the_end),
     ):
         with monkeypatch.context() as patch:
             patch.setattr(kind, name, kill)
