@@ -90,6 +90,18 @@ def test_a_run_that_lost_its_last_checkpoint_does_not_start_over(tmp_path, damag
     assert sorted(tmp_path.iterdir()) == before
 
 
+def test_without_a_record_a_run_resumes_from_the_last_complete_checkpoint(tmp_path):
+    checkpoints(tmp_path).save(2, wait=True)
+    (tmp_path / "checkpoint").unlink()
+    (tmp_path / "ckpt-4.index").write_bytes((tmp_path / "ckpt-2.index").read_bytes()[:-1])  # it was being written
+    (tmp_path / "ckpt-best.index").touch()
+    again = checkpoints(tmp_path)
+    assert again.restore()
+    assert {path.name for path in tmp_path.glob("ckpt-*.index")} == {"ckpt-2.index", "ckpt-best.index"}
+    again.save(6, wait=True)
+    assert {path.name for path in tmp_path.glob("ckpt-*.index")} == {"ckpt-6.index", "ckpt-best.index"}
+
+
 @pytest.mark.long
 def test_from_a_corpus_to_a_pretrained_model(odd):
     words = [f"w{i}" for i in range(18)]

@@ -6,6 +6,7 @@ from keras_bert import storage
 from keras_bert.lazy import tf
 
 NAMES = {"tensorflow": "ckpt-", "jax": "step_"}  # how the checkpoints of each backend begin
+END_OF_INDEX = bytes.fromhex("57fb808b247547db")  # the magic number at the end of a table of LevelDB
 
 
 def latest_checkpoint(directory: str, backend: str | None = None) -> str | None:
@@ -33,8 +34,9 @@ def _latest_of_jax(directory: str) -> str | None:
 def _latest_of_tensorflow(directory: str) -> str | None:
     """`tf.train.latest_checkpoint` looks for the files with a pattern and finds none if the path contains `[`."""
     record = f"{directory}/checkpoint"  # TensorFlow writes it when all files of a checkpoint are written
-    if not storage.exists(record):
-        return None
+    if not storage.exists(record):  # it was lost, or the run was killed just before it
+        steps = [step_of(name) for name in storage.names_in(directory) if re.fullmatch(r"ckpt-\d+\.index", name)]
+        return next(filter(_is_complete, (f"{directory}/ckpt-{step}" for step in sorted(steps, reverse=True))), None)
     state = tf.train.get_checkpoint_state(directory)
     path = f"{directory}/{state.model_checkpoint_path.rpartition('/')[2]}" if state else ""
     if not state or not tf.io.gfile.exists(f"{path}.index"):
@@ -43,6 +45,11 @@ def _latest_of_tensorflow(directory: str) -> str | None:
             f"Restore the file, or delete {directory} to start again from the first step. Received: {directory}"
         )
     return path
+
+
+def _is_complete(path: str) -> bool:
+    """Whether the index of a checkpoint, which TensorFlow writes after its other files, is not cut off."""
+    return storage.read_bytes(f"{path}.index").endswith(END_OF_INDEX)
 
 
 def step_of(path: str) -> int:

@@ -1,6 +1,7 @@
 """Checkpoints of runs on TensorFlow. `jax_checkpoints.py` is the same for JAX."""
 
 import logging
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -45,7 +46,7 @@ class TensorFlowCheckpoints:
         if not is_chief(strategy):
             own = f"{own}/worker-{strategy.cluster_resolver.task_id}"
         checkpoint = tf.train.Checkpoint(**self.variables)
-        _forget_the_future(own)
+        _repair_record(own)
         self.manager = tf.train.CheckpointManager(checkpoint, own, keep, keep_every_hours)
 
     @property
@@ -83,7 +84,8 @@ class TensorFlowCheckpoints:
         try:
             self.manager.save(checkpoint_number=step)
         except (tf.errors.OpError, OSError) as error:
-            self._remove_fragments()
+            if is_chief(self.strategy):
+                self._remove_fragments()
             raise OSError(
                 f"The checkpoint of step {step} could not be written. Free some space and run the same command again. "
                 f"The run resumes from {self.latest or 'the start'}. Received: {first_line(error)}"
@@ -101,26 +103,31 @@ class TensorFlowCheckpoints:
 
     def _remove_fragments(self) -> None:
         """Remove the files of checkpoints that were not finished: those after the last complete one."""
-        if not tf.io.gfile.isdir(self.directory):
-            return
         last = -1 if self.latest is None else step_of(self.latest)
-        for name in tf.io.gfile.listdir(self.directory):
-            path = f"{self.directory}/{name.rstrip('/')}"
-            if name.startswith("ckpt-") and step_of(path) > last:
-                (tf.io.gfile.rmtree if tf.io.gfile.isdir(path) else tf.io.gfile.remove)(path)
+        for name in storage.names_in(self.directory):
+            if re.match(r"ckpt-\d+[._]", name) and step_of(name) > last:
+                storage.remove(f"{self.directory}/{name}")
 
 
-def _forget_the_future(directory: str) -> None:
-    """If the clock was set back, the manager would never delete earlier checkpoints, whose times lie in the future."""
+def _repair_record(directory: str) -> None:
+    """Write TensorFlow's record of its checkpoints again, if it is missing or from the future.
+
+    Without it, the manager would never delete the last checkpoint. Nor, after the clock was set back, any earlier one.
+    """
     state = tf.train.get_checkpoint_state(directory)
-    if state and state.last_preserved_timestamp >= time.time():
-        tf.compat.v1.train.update_checkpoint_state(
-            directory,
-            state.model_checkpoint_path,
-            all_model_checkpoint_paths=state.all_model_checkpoint_paths,
-            all_model_checkpoint_timestamps=[time.time()] * len(state.all_model_checkpoint_paths),
-            last_preserved_timestamp=0,
-        )
+    if state and state.last_preserved_timestamp < time.time():
+        return
+    latest = state.model_checkpoint_path if state else latest_checkpoint(directory)
+    if latest is None:
+        return
+    paths = state.all_model_checkpoint_paths if state else [latest]
+    tf.compat.v1.train.update_checkpoint_state(
+        directory,
+        latest,
+        all_model_checkpoint_paths=paths,
+        all_model_checkpoint_timestamps=[time.time()] * len(paths),
+        last_preserved_timestamp=0,
+    )
 
 
 def native(variable: Any) -> "tf.Variable":

@@ -12,6 +12,7 @@ import pytest
 import tensorflow as tf
 
 import keras_bert
+from keras_bert.training import tensorflow_checkpoints
 from keras_bert.training.metrics_log import MetricsLog, read_metrics
 from keras_bert.training.orbit_engine import Evaluator
 from keras_bert.training.strategy import check_batch_size
@@ -233,6 +234,18 @@ def test_checkpoints_are_kept_by_number_if_the_clock_is_set_back(one, tmp_path, 
     monkeypatch.setattr(time, "time", lambda: now - 365 * 24 * 3600)
     run(one, 6, directory=tmp_path, checkpoint_every=1, keep=2)
     assert {path.stem for path in (tmp_path / "checkpoints").glob("ckpt-*")} == {"ckpt-5", "ckpt-6"}
+
+
+def test_a_worker_that_cannot_save_removes_nothing_of_the_chief(tmp_path, monkeypatch):
+    monkeypatch.setattr(tensorflow_checkpoints, "is_chief", lambda strategy: False)
+    strategy = SimpleNamespace(cluster_resolver=SimpleNamespace(task_id=1))
+    worker = TensorFlowCheckpoints(str(tmp_path), {"x": [tf.Variable(0.0)]}, strategy=strategy)
+    fragment = tmp_path / "ckpt-2.data-00000-of-00001"
+    fragment.touch()  # which the chief is writing
+    monkeypatch.setattr(worker.manager, "save", lambda **_: (tmp_path / "missing").read_text())
+    with pytest.raises(OSError, match="step 2 could not be written"):
+        worker.save(2, wait=True)
+    assert fragment.exists()
 
 
 def test_a_checkpoint_of_another_model_is_refused(one, tmp_path):
