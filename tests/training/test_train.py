@@ -88,7 +88,7 @@ def test_a_resumed_run_equals_one_that_never_stopped(one, tmp_path):
     validation = {"validation": lambda step, part: batches(step, part).take(2), "validate_every": 5}
     unstopped = run(one, 14, directory=str(tmp_path / "unstopped"), checkpoint_every=7, **validation)
     stopped = str(tmp_path / "stopped")
-    run(one, 6, directory=stopped, steps_per_loop=4)
+    run(one, 6, directory=stopped, steps_per_loop=4, validate_every=1)  # without a validation
     again = run(one, 14, directory=stopped, checkpoint_every=3)
     np.testing.assert_array_equal(weights(again), weights(unstopped))
     steps = [record["step"] for record in read_metrics(f"{stopped}/metrics.jsonl")]
