@@ -158,6 +158,12 @@ def test_corpora_without_pairs(tmp_path, caplog):
     assert "In 100 % of the pairs the second segment is random" in caplog.text
 
 
+def test_a_vocabulary_that_cannot_be_used_leaves_nothing(source, tmp_path):
+    with pytest.raises(ValueError, match=r"no \[MASK\]"):
+        write(source, tmp_path / "a", vocabulary=Vocabulary(token for token in VOCABULARY if token != "[MASK]"))
+    assert not (tmp_path / "a").exists()
+
+
 def test_paragraphs_as_documents_are_warned_of(tmp_path, caplog):
     """By two books in the form of Project Gutenberg: blank lines between paragraphs, and hard-wrapped lines."""
     chance = random.Random(0)

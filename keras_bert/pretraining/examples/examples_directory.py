@@ -87,11 +87,6 @@ def origin_of(
     return {"settings": settings.to_dict() | more, "corpus": corpus, "writer": writer}
 
 
-def has_begun(directory: str) -> bool:
-    """Whether some of the examples may be there already."""
-    return any(storage.exists(os.path.join(directory, name)) for name in (FINISHED, UNFINISHED))
-
-
 def finished_shards(directory: str, origin: dict[str, Any]) -> list[Shard] | None:
     """The shards of finished examples; None if they are still to be written. Other examples there are an error."""
     finished = storage.read_json(os.path.join(directory, FINISHED))
@@ -198,7 +193,7 @@ def differences(found: Any, wanted: Any) -> str:
 
 
 def is_examples_directory(path: str) -> bool:
-    """Whether `write_examples` wrote this directory."""
+    """Whether `write_examples` wrote this directory, if only in part."""
     return any(storage.exists(os.path.join(path, name)) for name in (FINISHED, UNFINISHED))
 
 

@@ -62,7 +62,7 @@ class ShardWriter:
     def __init__(self, settings: ExampleSettings, vocabulary: Vocabulary, directory: str) -> None:
         self.settings = settings
         self.directory = directory
-        self._vocabulary = vocabulary
+        self.vocabulary = vocabulary
         self._tokenizer = Tokenizer(vocabulary, settings.lowercase, settings.strip_accents, settings.split_cjk)
         self._type = id_type(len(vocabulary))
         self._labels = [np.array(label, self._type).tobytes() for label in (0, 1)]
@@ -130,7 +130,7 @@ class ShardWriter:
     def _rows(self, ids: np.ndarray, lengths: list[list[int]], chance: random.Random) -> list[bytes]:
         """The rows of one pass over the documents, shuffled, as dynamic records."""
         data, width, room = ids.astype(self._type).tobytes(), self._type.itemsize, self.settings.seq_length
-        start, end = (np.array(self._vocabulary[name], self._type).tobytes() for name in ("[CLS]", "[SEP]"))
+        start, end = (np.array(self.vocabulary[name], self._type).tobytes() for name in ("[CLS]", "[SEP]"))
         if self.settings.nsp:
             short = self.settings.short_seq_prob
             pairs = pair_spans(lengths, room=room - 3, short_seq_prob=short, chance=chance)
@@ -148,5 +148,5 @@ class ShardWriter:
         """Static records of the rows."""
         if not rows:
             return []
-        batch = parse_dynamic(rows, self.settings.seq_length, self._vocabulary, self.settings.nsp)
+        batch = parse_dynamic(rows, self.settings.seq_length, self.vocabulary, self.settings.nsp)
         return static_records(batch | self._masker(batch["input_ids"], seed))

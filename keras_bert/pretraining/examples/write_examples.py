@@ -19,7 +19,7 @@ from keras_bert.pretraining.examples.examples_directory import (
     begin,
     finish,
     finished_shards,
-    has_begun,
+    is_examples_directory,
     origin_of,
     read_settings,
     reserved,
@@ -72,31 +72,40 @@ def write_examples(
     names = [[os.path.basename(file), size] for file, size in zip(corpus, sizes, strict=True)] if sizes else []
     origin = origin_of(settings, vocabulary, names, "local" if beam is None else "beam")
     with reserved(directory):
-        is_new = not has_begun(directory)
+        is_new = not is_examples_directory(directory)
         shards = finished_shards(directory, origin)
         if shards is None:
-            if beam is not None:
+            writer = ShardWriter(settings, vocabulary, directory)  # first, since it checks the vocabulary
+            if beam is None:
+                _write_locally(corpus, sum(sizes), writer, origin, workers)
+            else:
                 pipeline = new_pipeline(beam)
                 begin(directory, origin, settings, vocabulary)
                 write_with_beam(pipeline, corpus, sum(sizes), settings, directory)
-            else:
-                if workers is None:
-                    workers = os.cpu_count() or 1
-                    if sizes:
-                        workers = min(workers, 1 + sum(sizes) * settings.passes // _TEXT_PER_WORKER)
-                with bar("Writing examples", sum(sizes) or None) as advance:
-                    documents = read_documents(corpus, **settings.reading, seen=advance)
-                    shards_to_write = split_into_shards(documents, settings.shard_size)
-                    first = list(islice(shards_to_write, 2))
-                    if not first:
-                        raise ValueError("The corpus has no text. Name other files. Received: no document")
-                    if settings.nsp and len(first[0]) < 2:
-                        raise ValueError(ONE_DOCUMENT)
-                    begin(directory, origin, settings, vocabulary)
-                    writer = ShardWriter(settings, vocabulary, directory)
-                    _write_all(enumerate(chain(first, shards_to_write)), writer, workers if len(first) > 1 else 1)
             shards = finish(directory, origin)
     return summarize(shards, settings.to_dict(), time.perf_counter() - start if is_new else 0.0)
+
+
+def _write_locally(corpus: Any, size: int, writer: ShardWriter, origin: dict[str, Any], workers: int | None) -> None:
+    """Write all shards on this machine.
+
+    size: of the files of the corpus together, in bytes; 0 if it is in memory.
+    """
+    settings = writer.settings
+    if workers is None:
+        workers = os.cpu_count() or 1
+        if size:
+            workers = min(workers, 1 + size * settings.passes // _TEXT_PER_WORKER)
+    with bar("Writing examples", size or None) as advance:
+        documents = read_documents(corpus, **settings.reading, seen=advance)
+        shards_to_write = split_into_shards(documents, settings.shard_size)
+        first = list(islice(shards_to_write, 2))
+        if not first:
+            raise ValueError("The corpus has no text. Name other files. Received: no document")
+        if settings.nsp and len(first[0]) < 2:
+            raise ValueError(ONE_DOCUMENT)
+        begin(writer.directory, origin, settings, writer.vocabulary)
+        _write_all(enumerate(chain(first, shards_to_write)), writer, workers if len(first) > 1 else 1)
 
 
 def _write_all(todo: Iterator[tuple[int, list[Document]]], writer: ShardWriter, workers: int) -> None:
