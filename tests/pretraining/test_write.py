@@ -6,6 +6,8 @@ import random
 import resource
 import shutil
 import textwrap
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 
 import numpy as np
 import pytest
@@ -116,9 +118,14 @@ def test_directories_with_other_content(source, dynamic, tmp_path):
         write(source / "0.txt", dynamic)
     older = shutil.copytree(dynamic, tmp_path / "older")
     facts = json.loads((older / "examples.json").read_text())
-    del facts["settings"]["encoding"]
+    del facts["settings"]["encoding"], facts["settings"]["masking"]["whole_word"]
     (older / "examples.json").write_text(json.dumps(facts))
     write(source, older)
+    assert same(batches(older, 1), batches(dynamic, 1))
+    facts["settings"]["newer"] = True
+    (older / "examples.json").write_text(json.dumps(facts))
+    with pytest.raises(ValueError, match=r"of another release.*Received: format 1 with the settings .*newer"):
+        read_examples(older, batch_size=8)
     (tmp_path / "model.keras").write_text("")
     with pytest.raises(FileExistsError, match=r"is not empty.*model\.keras"):
         write(source, tmp_path)
@@ -229,6 +236,14 @@ def test_a_full_disk_leaves_only_complete_shards(source, dynamic, tmp_path):
     assert not list((tmp_path / "a").glob(".*.partial"))
     write(source, tmp_path / "a")
     assert contents(tmp_path / "a") == contents(dynamic)
+
+
+def test_a_worker_that_is_killed(source, tmp_path, monkeypatch):
+    killed = Future()
+    killed.set_exception(BrokenProcessPool("terminated abruptly"))
+    monkeypatch.setattr(ProcessPoolExecutor, "submit", lambda *_: killed)
+    with pytest.raises(RuntimeError, match=r"worker process ended .*a, probably.*--workers.*Received: workers=2"):
+        write(source, tmp_path / "a", workers=2)
 
 
 def test_a_remote_directory(source, dynamic):

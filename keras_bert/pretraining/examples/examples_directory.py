@@ -98,8 +98,8 @@ def finished_shards(directory: str, origin: dict[str, Any]) -> list[Shard] | Non
                 f"which holds {names[0]}"
             )
         return None
-    if "settings" in found:  # of an older version, which lacks newer settings
-        found = found | {"settings": ExampleSettings().to_dict() | found["settings"]}
+    if "settings" in found:
+        found = found | {"settings": _with_defaults(found["settings"])}
     for part, value in origin.items():
         if found.get(part) != value:
             raise FileExistsError(
@@ -211,7 +211,8 @@ def read_shards(directory: str) -> list[Shard]:
 def read_settings(directory: str) -> tuple[ExampleSettings, Vocabulary]:
     """The settings and the vocabulary of the examples, finished or not."""
     path = os.path.join(directory, FINISHED)
-    found = (storage.read_json(path) or storage.read_json(os.path.join(directory, UNFINISHED)))["settings"]
+    found = storage.read_json(path) or storage.read_json(os.path.join(directory, UNFINISHED))
+    found = _with_defaults(found["settings"])
     size, digest = found.pop("vocabulary_size", None), found.pop("vocabulary_sha256", None)
     if (version := found.pop("format", None)) != FORMAT or set(found) != set(ExampleSettings().to_dict()):
         raise ValueError(
@@ -227,6 +228,12 @@ def read_settings(directory: str) -> tuple[ExampleSettings, Vocabulary]:
             "another SHA-256 digest"
         )
     return ExampleSettings(**found | {"masking": Masking(**found["masking"])}), vocabulary
+
+
+def _with_defaults(settings: dict[str, Any]) -> dict[str, Any]:
+    """Settings of an older release, with the defaults of those that it did not have."""
+    defaults = ExampleSettings().to_dict()
+    return defaults | settings | {"masking": defaults["masking"] | settings.get("masking", {})}
 
 
 def _sha256(vocabulary: Vocabulary) -> str:

@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from itertools import chain, islice
 from multiprocessing import get_context
 from typing import Any
@@ -128,6 +129,13 @@ def _write_all(todo: Iterator[tuple[int, list[Document]]], writer: ShardWriter, 
                     future.result()
             for future in running:
                 future.result()
+        except BrokenProcessPool:
+            raise RuntimeError(
+                f"A worker process ended while it wrote examples into {writer.directory}, probably for lack of memory. "
+                "Repeat the call with fewer processes (workers, --workers), which keeps the finished shards, or write "
+                "smaller shards (shard_size, --shard-size) into another directory. In a script, the call must be below "
+                f'`if __name__ == "__main__":`. Received: workers={workers}'
+            ) from None
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
 
