@@ -110,6 +110,32 @@ def test_a_changed_corpus_is_refused_on_resuming(source, tmp_path, monkeypatch):
         write(changed, tmp_path / "a")
 
 
+def test_another_corpus_in_memory(tmp_path, monkeypatch):
+    """It is refused in a finished directory. In an unfinished one, no shard of the other corpus stays."""
+    texts = ["A b. C d."] * 4
+    options = {"shard_size": 1}
+    written = write(iter(texts), tmp_path / "a", **options)
+    assert write(iter(texts), tmp_path / "a", **options) == written._replace(seconds=0)
+    for other in (["B a. D c."] * 4, texts[:2]):
+        with pytest.raises(FileExistsError, match="a holds the examples of another corpus"):
+            write(iter(other), tmp_path / "a", **options)
+    with monkeypatch.context() as patch:
+        patch.setattr("keras_bert.pretraining.examples.write_examples.finish", lambda *_: (tmp_path / "b").read_text())
+        with pytest.raises(IsADirectoryError):
+            write(iter(texts), tmp_path / "b", **options)
+    write(iter(texts[:2]), tmp_path / "b", **options)
+    write(iter(texts[:2]), tmp_path / "c", **options)
+    assert contents(tmp_path / "b") == contents(tmp_path / "c")
+
+
+def test_too_little_text_leaves_nothing(tmp_path, monkeypatch):
+    """So that the corrected command is not refused."""
+    monkeypatch.setattr(ShardWriter, "_rows", lambda *_: [])
+    with pytest.raises(ValueError, match="too little text"):
+        write(iter(["A b. C d."] * 2), tmp_path / "a")
+    assert not (tmp_path / "a").exists()
+
+
 def test_directories_with_other_content(source, dynamic, tmp_path):
     for change in ({"seq_length": 64}, {"nsp": False}, {"masking": Masking(rate=0.2)}, {"lowercase": False}):
         with pytest.raises(FileExistsError, match="holds other examples"):

@@ -56,6 +56,19 @@ def split_into_shards(documents: Iterable[Document], size: int) -> Iterator[list
         yield held + documents_of_shard
 
 
+def note_of(path: str) -> str:
+    """The note beside a shard."""
+    return path.removesuffix(".tfrecord") + ".json"
+
+
+def digest_of(documents: Iterable[Document]) -> int:
+    """A digest of the text of a shard."""
+    digest = 0
+    for document in documents:
+        digest = zlib.crc32(document.text.encode("utf-8", "surrogatepass"), digest)
+    return digest
+
+
 class ShardWriter:
     """Writes shards, each with a note, into a directory."""
 
@@ -71,10 +84,8 @@ class ShardWriter:
     def write(self, number: int, documents: Sequence[Document]) -> Shard:
         """Write a shard, then its note. A shard that has a note is kept, if it was made from the same documents."""
         path = os.path.join(self.directory, f"examples-{number:05d}.tfrecord")
-        note = path.removesuffix(".tfrecord") + ".json"
-        digest = 0
-        for document in documents:
-            digest = zlib.crc32(document.text.encode("utf-8", "surrogatepass"), digest)
+        note = note_of(path)
+        digest = digest_of(documents)
         if found := storage.read_json(note):
             if found["digest"] != digest:
                 raise ValueError(

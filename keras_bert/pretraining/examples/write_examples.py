@@ -18,15 +18,17 @@ from keras_bert.pretraining.examples.examples_directory import (
     ONE_DOCUMENT,
     Written,
     begin,
+    check_texts,
     finish,
     finished_shards,
     is_examples_directory,
+    noted_shards,
     origin_of,
     read_settings,
     reserved,
     summarize,
 )
-from keras_bert.pretraining.examples.shard_writer import ShardWriter, split_into_shards
+from keras_bert.pretraining.examples.shard_writer import Shard, ShardWriter, split_into_shards
 from keras_bert.pretraining.examples.write_with_beam import new_pipeline, write_with_beam
 from keras_bert.progress import bar
 from keras_bert.storage import size_of
@@ -46,8 +48,10 @@ def write_examples(
 ) -> Written:
     """Write pretraining examples from a corpus into a directory; the same seed gives the same bytes.
 
-    Call it again with the same arguments to resume after an interruption: finished shards are kept. A script that uses
-    several workers needs `if __name__ == "__main__":`, because each worker is a process that imports it.
+    Call it again with the same arguments to resume after an interruption: finished shards are kept. Files are
+    recognized by their names and sizes, and a corpus in memory by its texts, which must come in the same order. A
+    script that uses several workers needs `if __name__ == "__main__":`, because each worker is a process that imports
+    it.
 
     corpus: paths, patterns or folders of .txt, .md, .jsonl and Wikipedia's .xml files (plain, .gz, .bz2 or .zst), local
         or gs://; or a tf.data.Dataset or generator of strings, each a document.
@@ -78,16 +82,22 @@ def write_examples(
         if shards is None:
             writer = ShardWriter(settings, vocabulary, directory)  # first, since it checks the vocabulary
             if beam is None:
-                _write_locally(corpus, sum(sizes), writer, origin, workers)
+                shards = _write_locally(corpus, sum(sizes), writer, origin, workers)
             else:
                 pipeline = new_pipeline(beam)
                 begin(directory, origin, settings, vocabulary)
                 write_with_beam(pipeline, corpus, sum(sizes), settings, directory)
-            shards = finish(directory, origin)
+                shards = noted_shards(directory)
+            finish(directory, origin, shards)
+        elif not sizes:
+            documents = read_documents(corpus, **settings.reading)
+            check_texts(directory, shards, split_into_shards(documents, settings.shard_size))
     return summarize(shards, settings.to_dict(), time.perf_counter() - start if is_new else 0.0)
 
 
-def _write_locally(corpus: Any, size: int, writer: ShardWriter, origin: dict[str, Any], workers: int | None) -> None:
+def _write_locally(
+    corpus: Any, size: int, writer: ShardWriter, origin: dict[str, Any], workers: int | None
+) -> list[Shard]:
     """Write all shards on this machine.
 
     size: of the files of the corpus together, in bytes; 0 if it is in memory.
@@ -106,29 +116,26 @@ def _write_locally(corpus: Any, size: int, writer: ShardWriter, origin: dict[str
         if settings.nsp and len(first[0]) < 2:
             raise ValueError(ONE_DOCUMENT)
         begin(writer.directory, origin, settings, writer.vocabulary)
-        _write_all(enumerate(chain(first, shards_to_write)), writer, workers if len(first) > 1 else 1)
+        return _write_all(enumerate(chain(first, shards_to_write)), writer, workers if len(first) > 1 else 1)
 
 
-def _write_all(todo: Iterator[tuple[int, list[Document]]], writer: ShardWriter, workers: int) -> None:
+def _write_all(todo: Iterator[tuple[int, list[Document]]], writer: ShardWriter, workers: int) -> list[Shard]:
     """Write all shards, in this process and in `workers - 1` others."""
     if workers == 1:
-        for number, documents in todo:
-            writer.write(number, documents)
-        return
+        return [writer.write(number, documents) for number, documents in todo]
     context = get_context("spawn")  # TensorFlow's threads do not survive a fork
     with ProcessPoolExecutor(workers - 1, context, _start_worker, (writer.directory,)) as pool:
-        running: set[Future[Any]] = set()
+        shards: list[Shard] = []
+        running: set[Future[Shard]] = set()
         try:
             for number, documents in todo:
                 if len(running) < 2 * (workers - 1):
                     running.add(pool.submit(_write_shard, number, documents))
                 else:  # the other processes have enough to do
-                    writer.write(number, documents)
+                    shards.append(writer.write(number, documents))
                 finished, running = wait(running, timeout=0)
-                for future in finished:
-                    future.result()
-            for future in running:
-                future.result()
+                shards += [future.result() for future in finished]
+            return sorted([*shards, *(future.result() for future in running)])
         except BrokenProcessPool:
             raise RuntimeError(
                 f"A worker process ended while it wrote examples into {writer.directory}, probably for lack of memory. "
@@ -150,5 +157,5 @@ def _start_worker(directory: str) -> None:
     _writer = ShardWriter(*read_settings(directory), directory)
 
 
-def _write_shard(number: int, documents: list[Document]) -> None:
-    _writer.write(number, documents)
+def _write_shard(number: int, documents: list[Document]) -> Shard:
+    return _writer.write(number, documents)
