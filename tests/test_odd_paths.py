@@ -13,8 +13,9 @@ from keras_bert.corpus.files import find_files
 from keras_bert.pretraining.examples.record_files import find_records
 from keras_bert.serving.served_version import find_models
 from keras_bert.storage import literal_path, matching
-from keras_bert.training.checkpoints import Checkpoints, latest_checkpoint
+from keras_bert.training.checkpoint_folder import latest_checkpoint
 from keras_bert.training.metrics_log import read_metrics
+from keras_bert.training.tensorflow_checkpoints import TensorFlowCheckpoints
 from keras_bert.training.train import train
 from keras_bert.weights import our_folder
 from keras_bert_cli import convert, evaluate, examples, pretrain, vocab  # noqa: F401  registers the commands
@@ -48,7 +49,8 @@ def step(directory, steps):
 
 
 def checkpoints(directory):
-    return Checkpoints(str(directory), {"x": [tf.Variable(0.0)]}, strategy=keras_bert.strategy("one"), keep=1)
+    one = keras_bert.strategy("one")
+    return TensorFlowCheckpoints(str(directory), {"x": [tf.Variable(0.0)]}, strategy=one, keep=1)
 
 
 @pytest.mark.long
@@ -86,6 +88,18 @@ def test_a_run_that_lost_its_last_checkpoint_does_not_start_over(tmp_path, damag
     with pytest.raises(FileNotFoundError, match=f"cannot be resumed, since .* is {damage}"):
         checkpoints(tmp_path).restore()
     assert sorted(tmp_path.iterdir()) == before
+
+
+def test_without_a_record_a_run_resumes_from_the_last_complete_checkpoint(tmp_path):
+    checkpoints(tmp_path).save(2, wait=True)
+    (tmp_path / "checkpoint").unlink()
+    (tmp_path / "ckpt-4.index").write_bytes((tmp_path / "ckpt-2.index").read_bytes()[:-1])  # it was being written
+    (tmp_path / "ckpt-best.index").touch()
+    again = checkpoints(tmp_path)
+    assert again.restore()
+    assert {path.name for path in tmp_path.glob("ckpt-*.index")} == {"ckpt-2.index", "ckpt-best.index"}
+    again.save(6, wait=True)
+    assert {path.name for path in tmp_path.glob("ckpt-*.index")} == {"ckpt-6.index", "ckpt-best.index"}
 
 
 @pytest.mark.long

@@ -1,4 +1,4 @@
-"""Checkpoints of runs on JAX, written by Orbax. `checkpoints.py` is the same for TensorFlow."""
+"""Checkpoints of runs on JAX, written by Orbax. `tensorflow_checkpoints.py` is the same for TensorFlow."""
 
 import logging
 import os
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from keras_bert import storage
-from keras_bert.training.checkpoints import check_variables, latest_checkpoint, step_of
+from keras_bert.training.checkpoint_folder import check_variables, latest_checkpoint, step_of
 from keras_bert.training.strategy import replicas
 from keras_bert.training.workers import waiting_for_workers
 from keras_bert.wording import first_line
@@ -19,14 +19,14 @@ from keras_bert.wording import first_line
 logger = logging.getLogger("keras_bert")
 
 
-class Checkpoints:
+class JaxCheckpoints:
     """The checkpoints of a run, in a directory on any file system that Orbax knows.
 
     A checkpoint is the folder `step_N`. It holds the weights, the optimizer, the step and the state of every random
     generator. Each process calls `save`; Orbax writes what they share once, in threads, while the training continues.
 
     variables: lists by name, in the same order whenever the run is started.
-    keep, keep_every_hours: as in `checkpoints.py`.
+    keep, keep_every_hours: as in `tensorflow_checkpoints.py`.
     """
 
     def __init__(

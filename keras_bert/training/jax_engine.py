@@ -14,10 +14,11 @@ from jax.experimental import multihost_utils
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from keras import ops
 
-from keras_bert.training.jax_checkpoints import Checkpoints as Checkpoints
+from keras_bert.training.jax_checkpoints import JaxCheckpoints
 from keras_bert.training.measure import Measure
 from keras_bert.training.strategy import check_batch_size
 
+Checkpoints = JaxCheckpoints  # `train` finds it by the name that it has in both engines
 AXIS = "batch"  # the axis of the mesh, as Keras names it
 SAME, SPLIT, STACKED = PartitionSpec(), PartitionSpec(AXIS), PartitionSpec(None, AXIS)  # [B, ...], [steps, B, ...]
 

@@ -11,10 +11,11 @@ import tensorflow as tf
 from orbit.utils import loop_fns
 
 from keras_bert.compat import summed_gradients
-from keras_bert.training.checkpoints import Checkpoints as Checkpoints
-from keras_bert.training.checkpoints import native
 from keras_bert.training.measure import Measure
 from keras_bert.training.strategy import check_batch_size
+from keras_bert.training.tensorflow_checkpoints import TensorFlowCheckpoints, native
+
+Checkpoints = TensorFlowCheckpoints  # `train` finds it by the name that it has in both engines
 
 
 class Trainer(orbit.StandardTrainer):

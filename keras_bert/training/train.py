@@ -86,6 +86,8 @@ def train(
         )
         checkpoints.restore()
     now = int(step.numpy())
+    if not validation:
+        validate_every = steps
 
     def is_due() -> bool:
         return bool(validation) and (now == steps or now % validate_every == 0)

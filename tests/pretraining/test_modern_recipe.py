@@ -28,12 +28,13 @@ def test_growing_batches_read_each_example_once(phases):
         assert stage.batch_size == (16 if stage.end <= 15 else 32 if stage.end <= 30 else 64)
         assert stage.batch_size / stage.accumulate <= 64 / 6
     for before, after in pairwise(stages):
-        read = (before.start + before.end - before.begin) * before.batch_size if before.phase == after.phase else 0
-        assert 0 <= after.start * after.batch_size - read < after.batch_size
+        read = (before.first_batch + before.end - before.begin) * before.batch_size
+        read = read if before.phase == after.phase else 0
+        assert 0 <= after.first_batch * after.batch_size - read < after.batch_size
 
 
 def test_without_a_ramp_there_is_a_stage_for_each_phase():
-    found = [(stage.end, stage.start, stage.batch_size) for stage in Recipe(steps=100).stages(2)]
+    found = [(stage.end, stage.first_batch, stage.batch_size) for stage in Recipe(steps=100).stages(2)]
     assert found == [(90, 0, 256), (100, 0, 256)]
 
 

@@ -24,6 +24,7 @@ from keras_bert.pretraining.run.initial_model import read_resized
 from keras_bert.pretraining.run.run_directory import finished_model, run_directory, write_model
 from keras_bert.training.metrics_log import MetricsLog, read_metrics
 from keras_bert.training.optimizer import WarmupLinearDecay
+from keras_bert.vectors import Pooling
 from keras_bert.weights import our_folder
 from keras_bert.weights.checkpoint import Checkpoint
 from tests.pretraining.small_source import write_source
@@ -116,11 +117,15 @@ def test_a_finished_run_is_a_source(folder, tmp_path):
 
 
 def test_known_pieces_keep_their_vectors_and_new_ones_are_random(folder, tmp_path):
+    """And the pooling of a sentence-transformers model stays."""
     more = keras_bert.Vocabulary([*reversed(VOCABULARY.tokens[5:]), *VOCABULARY.tokens[:5], "new"])
     _write(["w1 new .\nw2 w3 .\nnew w4 ."] * 20, tmp_path / "more", more, 12)
-    source = keras_bert.load(folder / "source")
+    pooled = shutil.copytree(folder / "source", tmp_path / "pooled")
+    our_folder.write_pooling(Pooling("cls", normalize=True), pooled)
+    source = keras_bert.load(pooled)
     recipe = dataclasses.replace(RECIPE, steps=1, learning_rate=1e-9)
-    model = pretrain(tmp_path / "more", tmp_path / "run", recipe=recipe, source=folder / "source", strategy="one")
+    model = pretrain(tmp_path / "more", tmp_path / "run", recipe=recipe, source=pooled, strategy="one")
+    assert keras_bert.load(tmp_path / "run").pooling == source.pooling == Pooling("cls", normalize=True)
     ours, theirs = (np.asarray(bert.word_embeddings.embeddings) for bert in (model.bert, source))
     np.testing.assert_allclose(ours[more["w7"]], theirs[VOCABULARY["w7"]], atol=1e-6)
     assert ours.shape == (len(VOCABULARY) + 1, 8)

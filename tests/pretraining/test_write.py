@@ -6,6 +6,8 @@ import random
 import resource
 import shutil
 import textwrap
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 
 import numpy as np
 import pytest
@@ -108,6 +110,32 @@ def test_a_changed_corpus_is_refused_on_resuming(source, tmp_path, monkeypatch):
         write(changed, tmp_path / "a")
 
 
+def test_another_corpus_in_memory(tmp_path, monkeypatch):
+    """It is refused in a finished directory. In an unfinished one, no shard of the other corpus stays."""
+    texts = ["A b. C d."] * 4
+    options = {"shard_size": 1}
+    written = write(iter(texts), tmp_path / "a", **options)
+    assert write(iter(texts), tmp_path / "a", **options) == written._replace(seconds=0)
+    for other in (["B a. D c."] * 4, texts[:2]):
+        with pytest.raises(FileExistsError, match="a holds the examples of another corpus"):
+            write(iter(other), tmp_path / "a", **options)
+    with monkeypatch.context() as patch:
+        patch.setattr("keras_bert.pretraining.examples.write_examples.finish", lambda *_: (tmp_path / "b").read_text())
+        with pytest.raises(IsADirectoryError):
+            write(iter(texts), tmp_path / "b", **options)
+    write(iter(texts[:2]), tmp_path / "b", **options)
+    write(iter(texts[:2]), tmp_path / "c", **options)
+    assert contents(tmp_path / "b") == contents(tmp_path / "c")
+
+
+def test_too_little_text_leaves_nothing(tmp_path, monkeypatch):
+    """So that the corrected command is not refused."""
+    monkeypatch.setattr(ShardWriter, "_rows", lambda *_: [])
+    with pytest.raises(ValueError, match="too little text"):
+        write(iter(["A b. C d."] * 2), tmp_path / "a")
+    assert not (tmp_path / "a").exists()
+
+
 def test_directories_with_other_content(source, dynamic, tmp_path):
     for change in ({"seq_length": 64}, {"nsp": False}, {"masking": Masking(rate=0.2)}, {"lowercase": False}):
         with pytest.raises(FileExistsError, match="holds other examples"):
@@ -116,9 +144,14 @@ def test_directories_with_other_content(source, dynamic, tmp_path):
         write(source / "0.txt", dynamic)
     older = shutil.copytree(dynamic, tmp_path / "older")
     facts = json.loads((older / "examples.json").read_text())
-    del facts["settings"]["encoding"]
+    del facts["settings"]["encoding"], facts["settings"]["masking"]["whole_word"]
     (older / "examples.json").write_text(json.dumps(facts))
     write(source, older)
+    assert same(batches(older, 1), batches(dynamic, 1))
+    facts["settings"]["newer"] = True
+    (older / "examples.json").write_text(json.dumps(facts))
+    with pytest.raises(ValueError, match=r"of another release.*Received: format 1 with the settings .*newer"):
+        read_examples(older, batch_size=8)
     (tmp_path / "model.keras").write_text("")
     with pytest.raises(FileExistsError, match=r"is not empty.*model\.keras"):
         write(source, tmp_path)
@@ -156,6 +189,12 @@ def test_corpora_without_pairs(tmp_path, caplog):
     caplog.clear()
     assert write(iter(["A b."] * 20), tmp_path / "b").examples == 20  # of one sentence each
     assert "In 100 % of the pairs the second segment is random" in caplog.text
+
+
+def test_a_vocabulary_that_cannot_be_used_leaves_nothing(source, tmp_path):
+    with pytest.raises(ValueError, match=r"no \[MASK\]"):
+        write(source, tmp_path / "a", vocabulary=Vocabulary(token for token in VOCABULARY if token != "[MASK]"))
+    assert not (tmp_path / "a").exists()
 
 
 def test_paragraphs_as_documents_are_warned_of(tmp_path, caplog):
@@ -223,6 +262,14 @@ def test_a_full_disk_leaves_only_complete_shards(source, dynamic, tmp_path):
     assert not list((tmp_path / "a").glob(".*.partial"))
     write(source, tmp_path / "a")
     assert contents(tmp_path / "a") == contents(dynamic)
+
+
+def test_a_worker_that_is_killed(source, tmp_path, monkeypatch):
+    killed = Future()
+    killed.set_exception(BrokenProcessPool("terminated abruptly"))
+    monkeypatch.setattr(ProcessPoolExecutor, "submit", lambda *_: killed)
+    with pytest.raises(RuntimeError, match=r"worker process ended .*a, probably.*--workers.*Received: workers=2"):
+        write(source, tmp_path / "a", workers=2)
 
 
 def test_a_remote_directory(source, dynamic):

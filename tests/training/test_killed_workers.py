@@ -12,7 +12,7 @@ import pytest
 
 import keras_bert
 from keras_bert.pretraining import write_examples
-from keras_bert.training.checkpoints import latest_checkpoint
+from keras_bert.training.checkpoint_folder import latest_checkpoint
 from keras_bert.training.metrics_log import read_metrics
 from keras_bert.weights import our_folder
 from tests.pretraining.corpus import VOCABULARY, corpus

@@ -12,10 +12,11 @@ import pytest
 import tensorflow as tf
 
 import keras_bert
-from keras_bert.training.checkpoints import Checkpoints
+from keras_bert.training import tensorflow_checkpoints
 from keras_bert.training.metrics_log import MetricsLog, read_metrics
 from keras_bert.training.orbit_engine import Evaluator
 from keras_bert.training.strategy import check_batch_size
+from keras_bert.training.tensorflow_checkpoints import TensorFlowCheckpoints
 from keras_bert.training.train import mean_measures, train
 from tests.training.small_training import BATCH, batch, batches, small_pretrainer, weights
 
@@ -87,7 +88,7 @@ def test_a_resumed_run_equals_one_that_never_stopped(one, tmp_path):
     validation = {"validation": lambda step, part: batches(step, part).take(2), "validate_every": 5}
     unstopped = run(one, 14, directory=str(tmp_path / "unstopped"), checkpoint_every=7, **validation)
     stopped = str(tmp_path / "stopped")
-    run(one, 6, directory=stopped, steps_per_loop=4)
+    run(one, 6, directory=stopped, steps_per_loop=4, validate_every=1)  # without a validation
     again = run(one, 14, directory=stopped, checkpoint_every=3)
     np.testing.assert_array_equal(weights(again), weights(unstopped))
     steps = [record["step"] for record in read_metrics(f"{stopped}/metrics.jsonl")]
@@ -100,10 +101,13 @@ def test_a_resumed_run_equals_one_that_never_stopped(one, tmp_path):
 @pytest.mark.long
 def test_an_interrupted_validation_is_repeated(one, tmp_path, monkeypatch):
     """By a kill during it, and by one before its checkpoint."""
-    save = Checkpoints.save
+    save = TensorFlowCheckpoints.save
 
     def killed(*_):
         raise ZeroDivisionError
+
+    def killed_at_the_end(self, step, wait):
+        return killed() if step == 6 else save(self, step, wait=wait)
 
     def two(step, part):
         return batches(step, part).take(2)
@@ -113,7 +117,7 @@ def test_an_interrupted_validation_is_repeated(one, tmp_path, monkeypatch):
 
     for kind, name, kill in (
         (Evaluator, "evaluate", killed),
-        (Checkpoints, "save", lambda self, step, wait: killed() if step == 6 else save(self, step, wait=wait)),
+        (TensorFlowCheckpoints, "save", killed_at_the_end),
     ):
         with monkeypatch.context() as patch:
             patch.setattr(kind, name, kill)
@@ -230,6 +234,18 @@ def test_checkpoints_are_kept_by_number_if_the_clock_is_set_back(one, tmp_path, 
     monkeypatch.setattr(time, "time", lambda: now - 365 * 24 * 3600)
     run(one, 6, directory=tmp_path, checkpoint_every=1, keep=2)
     assert {path.stem for path in (tmp_path / "checkpoints").glob("ckpt-*")} == {"ckpt-5", "ckpt-6"}
+
+
+def test_a_worker_that_cannot_save_removes_nothing_of_the_chief(tmp_path, monkeypatch):
+    monkeypatch.setattr(tensorflow_checkpoints, "is_chief", lambda strategy: False)
+    strategy = SimpleNamespace(cluster_resolver=SimpleNamespace(task_id=1))
+    worker = TensorFlowCheckpoints(str(tmp_path), {"x": [tf.Variable(0.0)]}, strategy=strategy)
+    fragment = tmp_path / "ckpt-2.data-00000-of-00001"
+    fragment.touch()  # which the chief is writing
+    monkeypatch.setattr(worker.manager, "save", lambda **_: (tmp_path / "missing").read_text())
+    with pytest.raises(OSError, match="step 2 could not be written"):
+        worker.save(2, wait=True)
+    assert fragment.exists()
 
 
 def test_a_checkpoint_of_another_model_is_refused(one, tmp_path):

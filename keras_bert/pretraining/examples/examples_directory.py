@@ -6,15 +6,16 @@ Until all shards are written, `unfinished.json` takes the place of examples.json
 import hashlib
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
 from keras_bert import storage
+from keras_bert.corpus.documents import Document
 from keras_bert.corpus.files import kind_of
 from keras_bert.pretraining.examples.example_settings import ExampleSettings
 from keras_bert.pretraining.examples.masking import Masking
-from keras_bert.pretraining.examples.shard_writer import Shard
+from keras_bert.pretraining.examples.shard_writer import Shard, digest_of, note_of
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.weights.tokenizer_files import tokenizer_config
 
@@ -87,11 +88,6 @@ def origin_of(
     return {"settings": settings.to_dict() | more, "corpus": corpus, "writer": writer}
 
 
-def has_begun(directory: str) -> bool:
-    """Whether some of the examples may be there already."""
-    return any(storage.exists(os.path.join(directory, name)) for name in (FINISHED, UNFINISHED))
-
-
 def finished_shards(directory: str, origin: dict[str, Any]) -> list[Shard] | None:
     """The shards of finished examples; None if they are still to be written. Other examples there are an error."""
     finished = storage.read_json(os.path.join(directory, FINISHED))
@@ -103,8 +99,8 @@ def finished_shards(directory: str, origin: dict[str, Any]) -> list[Shard] | Non
                 f"which holds {names[0]}"
             )
         return None
-    if "settings" in found:  # of an older version, which lacks newer settings
-        found = found | {"settings": ExampleSettings().to_dict() | found["settings"]}
+    if "settings" in found:
+        found = found | {"settings": _with_defaults(found["settings"])}
     for part, value in origin.items():
         if found.get(part) != value:
             raise FileExistsError(
@@ -118,6 +114,16 @@ def finished_shards(directory: str, origin: dict[str, Any]) -> list[Shard] | Non
     return [Shard(**shard) for shard in finished["shards"]]
 
 
+def check_texts(directory: str, shards: list[Shard], documents_of_shards: Iterable[list[Document]]) -> None:
+    """Raise an error if finished examples were made from another corpus in memory, which has no names and sizes."""
+    digests = [digest_of(documents) for documents in documents_of_shards]
+    if sorted(digests) != sorted(shard.digest for shard in shards):
+        raise FileExistsError(
+            f"{directory} holds the examples of another corpus. Choose another directory, or empty this one. "
+            f"Received: a corpus of {len(digests)} shards, not the {len(shards)} shards of the directory"
+        )
+
+
 def begin(directory: str, origin: dict[str, Any], settings: ExampleSettings, vocabulary: Vocabulary) -> None:
     """Create the directory with everything but shards."""
     storage.make_folder(directory)
@@ -126,14 +132,20 @@ def begin(directory: str, origin: dict[str, Any], settings: ExampleSettings, voc
     storage.write_json(os.path.join(directory, RULES), tokenizer_config(settings.rules, settings.seq_length))
 
 
-def finish(directory: str, origin: dict[str, Any]) -> list[Shard]:
-    """Move the shards' notes into examples.json."""
-    shards = sorted(Shard(**storage.read_json(os.path.join(directory, name))) for name in _notes(directory))
+def noted_shards(directory: str) -> list[Shard]:
+    """The shards that were written into a directory whose examples are not finished."""
+    return sorted(Shard(**storage.read_json(os.path.join(directory, name))) for name in _notes(directory))
+
+
+def finish(directory: str, origin: dict[str, Any], shards: list[Shard]) -> None:
+    """Move the notes of these shards into examples.json. If nothing can be learned from them, remove everything."""
     settings = origin["settings"]
     written = summarize(shards, settings)
     if settings["nsp"] and written.documents == 1:
+        _clear(directory)
         raise ValueError(ONE_DOCUMENT)
     if not written.examples:
+        _clear(directory)
         raise ValueError(
             "The corpus has too little text to make an example of it. Add text. "
             f"Received: {written.documents} documents"
@@ -152,9 +164,10 @@ def finish(directory: str, origin: dict[str, Any]) -> list[Shard]:
             "one document for each file (--documents file) or each heading (--documents heading).",
             100 * written.real_share, written.sentences / written.documents,
         )  # fmt: skip
+    # Others are of a longer corpus, the writing of which was interrupted.
+    _remove_shards(directory, set(noted_shards(directory)) - set(shards))
     storage.write_json(os.path.join(directory, FINISHED), origin | {"shards": [shard._asdict() for shard in shards]})
     _remove_notes(directory)
-    return shards
 
 
 def _notes(directory: str) -> list[str]:
@@ -166,6 +179,20 @@ def _remove_notes(directory: str) -> None:
     for name in [UNFINISHED, *_notes(directory)]:
         if storage.exists(path := os.path.join(directory, name)):
             storage.remove(path)
+
+
+def _remove_shards(directory: str, shards: Iterable[Shard]) -> None:
+    for shard in shards:
+        path = os.path.join(directory, shard.name)
+        storage.remove(note_of(path))  # first, since a shard with a note is kept
+        storage.remove(path)
+
+
+def _clear(directory: str) -> None:
+    """Remove everything, so that the directory can be used for another corpus or with other settings."""
+    _remove_shards(directory, noted_shards(directory))
+    for name in (VOCABULARY, RULES, UNFINISHED):  # the last one marks the directory
+        storage.remove(os.path.join(directory, name))
 
 
 def summarize(shards: list[Shard], settings: dict[str, Any], seconds: float = 0.0) -> Written:
@@ -198,7 +225,7 @@ def differences(found: Any, wanted: Any) -> str:
 
 
 def is_examples_directory(path: str) -> bool:
-    """Whether `write_examples` wrote this directory."""
+    """Whether `write_examples` wrote this directory, if only in part."""
     return any(storage.exists(os.path.join(path, name)) for name in (FINISHED, UNFINISHED))
 
 
@@ -216,7 +243,8 @@ def read_shards(directory: str) -> list[Shard]:
 def read_settings(directory: str) -> tuple[ExampleSettings, Vocabulary]:
     """The settings and the vocabulary of the examples, finished or not."""
     path = os.path.join(directory, FINISHED)
-    found = (storage.read_json(path) or storage.read_json(os.path.join(directory, UNFINISHED)))["settings"]
+    found = storage.read_json(path) or storage.read_json(os.path.join(directory, UNFINISHED))
+    found = _with_defaults(found["settings"])
     size, digest = found.pop("vocabulary_size", None), found.pop("vocabulary_sha256", None)
     if (version := found.pop("format", None)) != FORMAT or set(found) != set(ExampleSettings().to_dict()):
         raise ValueError(
@@ -232,6 +260,12 @@ def read_settings(directory: str) -> tuple[ExampleSettings, Vocabulary]:
             "another SHA-256 digest"
         )
     return ExampleSettings(**found | {"masking": Masking(**found["masking"])}), vocabulary
+
+
+def _with_defaults(settings: dict[str, Any]) -> dict[str, Any]:
+    """Settings of an older release, with the defaults of those that it did not have."""
+    defaults = ExampleSettings().to_dict()
+    return defaults | settings | {"masking": defaults["masking"] | settings.get("masking", {})}
 
 
 def _sha256(vocabulary: Vocabulary) -> str:

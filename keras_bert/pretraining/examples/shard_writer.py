@@ -56,13 +56,26 @@ def split_into_shards(documents: Iterable[Document], size: int) -> Iterator[list
         yield held + documents_of_shard
 
 
+def note_of(path: str) -> str:
+    """The note beside a shard."""
+    return path.removesuffix(".tfrecord") + ".json"
+
+
+def digest_of(documents: Iterable[Document]) -> int:
+    """A digest of the text of a shard."""
+    digest = 0
+    for document in documents:
+        digest = zlib.crc32(document.text.encode("utf-8", "surrogatepass"), digest)
+    return digest
+
+
 class ShardWriter:
     """Writes shards, each with a note, into a directory."""
 
     def __init__(self, settings: ExampleSettings, vocabulary: Vocabulary, directory: str) -> None:
         self.settings = settings
         self.directory = directory
-        self._vocabulary = vocabulary
+        self.vocabulary = vocabulary
         self._tokenizer = Tokenizer(vocabulary, settings.lowercase, settings.strip_accents, settings.split_cjk)
         self._type = id_type(len(vocabulary))
         self._labels = [np.array(label, self._type).tobytes() for label in (0, 1)]
@@ -71,10 +84,8 @@ class ShardWriter:
     def write(self, number: int, documents: Sequence[Document]) -> Shard:
         """Write a shard, then its note. A shard that has a note is kept, if it was made from the same documents."""
         path = os.path.join(self.directory, f"examples-{number:05d}.tfrecord")
-        note = path.removesuffix(".tfrecord") + ".json"
-        digest = 0
-        for document in documents:
-            digest = zlib.crc32(document.text.encode("utf-8", "surrogatepass"), digest)
+        note = note_of(path)
+        digest = digest_of(documents)
         if found := storage.read_json(note):
             if found["digest"] != digest:
                 raise ValueError(
@@ -130,7 +141,7 @@ class ShardWriter:
     def _rows(self, ids: np.ndarray, lengths: list[list[int]], chance: random.Random) -> list[bytes]:
         """The rows of one pass over the documents, shuffled, as dynamic records."""
         data, width, room = ids.astype(self._type).tobytes(), self._type.itemsize, self.settings.seq_length
-        start, end = (np.array(self._vocabulary[name], self._type).tobytes() for name in ("[CLS]", "[SEP]"))
+        start, end = (np.array(self.vocabulary[name], self._type).tobytes() for name in ("[CLS]", "[SEP]"))
         if self.settings.nsp:
             short = self.settings.short_seq_prob
             pairs = pair_spans(lengths, room=room - 3, short_seq_prob=short, chance=chance)
@@ -148,5 +159,5 @@ class ShardWriter:
         """Static records of the rows."""
         if not rows:
             return []
-        batch = parse_dynamic(rows, self.settings.seq_length, self._vocabulary, self.settings.nsp)
+        batch = parse_dynamic(rows, self.settings.seq_length, self.vocabulary, self.settings.nsp)
         return static_records(batch | self._masker(batch["input_ids"], seed))

@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from itertools import chain, islice
 from multiprocessing import get_context
 from typing import Any
@@ -17,15 +18,17 @@ from keras_bert.pretraining.examples.examples_directory import (
     ONE_DOCUMENT,
     Written,
     begin,
+    check_texts,
     finish,
     finished_shards,
-    has_begun,
+    is_examples_directory,
+    noted_shards,
     origin_of,
     read_settings,
     reserved,
     summarize,
 )
-from keras_bert.pretraining.examples.shard_writer import ShardWriter, split_into_shards
+from keras_bert.pretraining.examples.shard_writer import Shard, ShardWriter, split_into_shards
 from keras_bert.pretraining.examples.write_with_beam import new_pipeline, write_with_beam
 from keras_bert.progress import bar
 from keras_bert.storage import size_of
@@ -45,8 +48,10 @@ def write_examples(
 ) -> Written:
     """Write pretraining examples from a corpus into a directory; the same seed gives the same bytes.
 
-    Call it again with the same arguments to resume after an interruption: finished shards are kept. A script that uses
-    several workers needs `if __name__ == "__main__":`, because each worker is a process that imports it.
+    Call it again with the same arguments to resume after an interruption: finished shards are kept. Files are
+    recognized by their names and sizes, and a corpus in memory by its texts, which must come in the same order. A
+    script that uses several workers needs `if __name__ == "__main__":`, because each worker is a process that imports
+    it.
 
     corpus: paths, patterns or folders of .txt, .md, .jsonl and Wikipedia's .xml files (plain, .gz, .bz2 or .zst), local
         or gs://; or a tf.data.Dataset or generator of strings, each a document.
@@ -72,53 +77,72 @@ def write_examples(
     names = [[os.path.basename(file), size] for file, size in zip(corpus, sizes, strict=True)] if sizes else []
     origin = origin_of(settings, vocabulary, names, "local" if beam is None else "beam")
     with reserved(directory):
-        is_new = not has_begun(directory)
+        is_new = not is_examples_directory(directory)
         shards = finished_shards(directory, origin)
         if shards is None:
-            if beam is not None:
+            writer = ShardWriter(settings, vocabulary, directory)  # first, since it checks the vocabulary
+            if beam is None:
+                shards = _write_locally(corpus, sum(sizes), writer, origin, workers)
+            else:
                 pipeline = new_pipeline(beam)
                 begin(directory, origin, settings, vocabulary)
                 write_with_beam(pipeline, corpus, sum(sizes), settings, directory)
-            else:
-                if workers is None:
-                    workers = os.cpu_count() or 1
-                    if sizes:
-                        workers = min(workers, 1 + sum(sizes) * settings.passes // _TEXT_PER_WORKER)
-                with bar("Writing examples", sum(sizes) or None) as advance:
-                    documents = read_documents(corpus, **settings.reading, seen=advance)
-                    shards_to_write = split_into_shards(documents, settings.shard_size)
-                    first = list(islice(shards_to_write, 2))
-                    if not first:
-                        raise ValueError("The corpus has no text. Name other files. Received: no document")
-                    if settings.nsp and len(first[0]) < 2:
-                        raise ValueError(ONE_DOCUMENT)
-                    begin(directory, origin, settings, vocabulary)
-                    writer = ShardWriter(settings, vocabulary, directory)
-                    _write_all(enumerate(chain(first, shards_to_write)), writer, workers if len(first) > 1 else 1)
-            shards = finish(directory, origin)
+                shards = noted_shards(directory)
+            finish(directory, origin, shards)
+        elif not sizes:
+            documents = read_documents(corpus, **settings.reading)
+            check_texts(directory, shards, split_into_shards(documents, settings.shard_size))
     return summarize(shards, settings.to_dict(), time.perf_counter() - start if is_new else 0.0)
 
 
-def _write_all(todo: Iterator[tuple[int, list[Document]]], writer: ShardWriter, workers: int) -> None:
+def _write_locally(
+    corpus: Any, size: int, writer: ShardWriter, origin: dict[str, Any], workers: int | None
+) -> list[Shard]:
+    """Write all shards on this machine.
+
+    size: of the files of the corpus together, in bytes; 0 if it is in memory.
+    """
+    settings = writer.settings
+    if workers is None:
+        workers = os.cpu_count() or 1
+        if size:
+            workers = min(workers, 1 + size * settings.passes // _TEXT_PER_WORKER)
+    with bar("Writing examples", size or None) as advance:
+        documents = read_documents(corpus, **settings.reading, seen=advance)
+        shards_to_write = split_into_shards(documents, settings.shard_size)
+        first = list(islice(shards_to_write, 2))
+        if not first:
+            raise ValueError("The corpus has no text. Name other files. Received: no document")
+        if settings.nsp and len(first[0]) < 2:
+            raise ValueError(ONE_DOCUMENT)
+        begin(writer.directory, origin, settings, writer.vocabulary)
+        return _write_all(enumerate(chain(first, shards_to_write)), writer, workers if len(first) > 1 else 1)
+
+
+def _write_all(todo: Iterator[tuple[int, list[Document]]], writer: ShardWriter, workers: int) -> list[Shard]:
     """Write all shards, in this process and in `workers - 1` others."""
     if workers == 1:
-        for number, documents in todo:
-            writer.write(number, documents)
-        return
+        return [writer.write(number, documents) for number, documents in todo]
     context = get_context("spawn")  # TensorFlow's threads do not survive a fork
     with ProcessPoolExecutor(workers - 1, context, _start_worker, (writer.directory,)) as pool:
-        running: set[Future[Any]] = set()
+        shards: list[Shard] = []
+        running: set[Future[Shard]] = set()
         try:
             for number, documents in todo:
                 if len(running) < 2 * (workers - 1):
                     running.add(pool.submit(_write_shard, number, documents))
                 else:  # the other processes have enough to do
-                    writer.write(number, documents)
+                    shards.append(writer.write(number, documents))
                 finished, running = wait(running, timeout=0)
-                for future in finished:
-                    future.result()
-            for future in running:
-                future.result()
+                shards += [future.result() for future in finished]
+            return sorted([*shards, *(future.result() for future in running)])
+        except BrokenProcessPool:
+            raise RuntimeError(
+                f"A worker process ended while it wrote examples into {writer.directory}, probably for lack of memory. "
+                "Repeat the call with fewer processes (workers, --workers), which keeps the finished shards, or write "
+                "smaller shards (shard_size, --shard-size) into another directory. In a script, the call must be below "
+                f'`if __name__ == "__main__":`. Received: workers={workers}'
+            ) from None
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
 
@@ -133,5 +157,5 @@ def _start_worker(directory: str) -> None:
     _writer = ShardWriter(*read_settings(directory), directory)
 
 
-def _write_shard(number: int, documents: list[Document]) -> None:
-    _writer.write(number, documents)
+def _write_shard(number: int, documents: list[Document]) -> Shard:
+    return _writer.write(number, documents)

@@ -13,6 +13,7 @@ from keras_bert.pretraining.pretrainer import Pretrainer
 from keras_bert.pretraining.run.pretrain_recipe import Recipe
 from keras_bert.text.preprocessor import Preprocessor
 from keras_bert.text.vocabulary import Vocabulary
+from keras_bert.vectors import Pooling
 from keras_bert.weights.checkpoint import Checkpoint, Head
 from keras_bert.weights.heads import assign_head
 from keras_bert.weights.load import build, read_source
@@ -34,7 +35,7 @@ def model_from(checkpoint: Checkpoint, recipe: Recipe, examples: ExampleReader) 
     A head for masked words with another GELU or epsilon, as in a preset of KerasHub, is trained with those of the
     encoder, since our folder has one config for both.
     """
-    pretrainer = _pretrainer(checkpoint.config, recipe, examples)
+    pretrainer = _pretrainer(checkpoint.config, recipe, examples, checkpoint.pooling)
     checkpoint.assign_to(pretrainer.bert)
     assign_head(pretrainer, checkpoint)
     if missing := set(pretrainer.heads) - set(checkpoint.heads):
@@ -77,9 +78,12 @@ def _resized_head(head: Head, old: Vocabulary, new: Vocabulary) -> Head:
     return dataclasses.replace(head, weights={**head.weights, "mlm_bias/bias": Stored.of(np.array(values, "float32"))})
 
 
-def _pretrainer(config: BertConfig, recipe: Recipe, examples: ExampleReader) -> Pretrainer:
+def _pretrainer(
+    config: BertConfig, recipe: Recipe, examples: ExampleReader, pooling: Pooling | None = None
+) -> Pretrainer:
     rate = recipe.dropout
     config = dataclasses.replace(config, hidden_dropout_prob=rate, attention_probs_dropout_prob=rate)
     assert examples.vocabulary is not None
     preprocessor = Preprocessor(examples.vocabulary, **vars(examples.rules), max_length=config.max_position_embeddings)
-    return Pretrainer(Bert(config, preprocessor, dtype=recipe.dtype, remat=recipe.remat), nsp=examples.nsp)
+    bert = Bert(config, preprocessor, dtype=recipe.dtype, remat=recipe.remat, pooling=pooling)
+    return Pretrainer(bert, nsp=examples.nsp)

@@ -126,7 +126,7 @@ class _StageBatches:
         return ", ".join(self.examples.shards_at(self._place(step), self.stage.batch_size, self.seed))
 
     def _place(self, step: int) -> int:
-        return self.stage.start + step - self.stage.begin
+        return self.stage.first_batch + step - self.stage.begin
 
 
 def _longer_by(stages: list[Stage], lengths: list[int]) -> float:

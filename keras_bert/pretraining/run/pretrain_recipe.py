@@ -21,7 +21,7 @@ class Stage(NamedTuple):
     phase: int  # the number of the directory, from 0
     begin: int  # the first step
     end: int
-    start: int  # the batch of the examples that the first step reads, if all have this size
+    first_batch: int  # the batch of the examples that the first step reads, if all have this size
     batch_size: int
     accumulate: int
 
@@ -112,9 +112,9 @@ class Recipe:
                 end = min(ramp_end, phase_end)
                 if end > begin:
                     size = self.batch_size // divisor
-                    start = -(-read // size)
-                    found.append(Stage(phase, begin, end, start, size, -(-self.accumulate // divisor)))
-                    read = (start + end - begin) * size
+                    first_batch = -(-read // size)
+                    found.append(Stage(phase, begin, end, first_batch, size, -(-self.accumulate // divisor)))
+                    read = (first_batch + end - begin) * size
                     begin = end
         return found
 

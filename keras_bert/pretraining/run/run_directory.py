@@ -12,7 +12,7 @@ from keras_bert import storage
 from keras_bert.lazy import tf
 from keras_bert.pictures.curves import draw_curves, only_a_picture
 from keras_bert.pretraining.examples.examples_directory import differences
-from keras_bert.training.checkpoints import latest_checkpoint, step_of
+from keras_bert.training.checkpoint_folder import latest_checkpoint, step_of
 from keras_bert.training.metrics_log import METRICS_LOG, read_metrics
 from keras_bert.weights import our_folder
 from keras_bert.weights.checkpoint import Checkpoint
