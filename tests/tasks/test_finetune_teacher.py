@@ -104,3 +104,14 @@ def test_what_is_refused(bert, files, finished, tmp_path):
         said = student(teacher, files, output, option, {"--layers": 0}.get(option, "nothing"))
         assert said.exit_code == 2
         assert message in said.stderr
+
+
+def test_an_export_that_changes_is_another_teacher(files, tmp_path):
+    (tmp_path / "export" / "text").mkdir(parents=True)
+    (tmp_path / "export" / "text" / "saved_model.pb").write_bytes(b"one")
+    settings = FinetuneSettings("classify", *map(str, files), teacher=str(tmp_path / "export"))
+    settings.to_json(tmp_path / "settings.json")
+    settings.check_same(tmp_path / "settings.json")
+    (tmp_path / "export" / "text" / "saved_model.pb").write_bytes(b"two")
+    with pytest.raises(ValueError, match=r"began with other settings or files.* Received: a difference in the files"):
+        settings.check_same(tmp_path / "settings.json")

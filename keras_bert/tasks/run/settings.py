@@ -203,10 +203,10 @@ class FinetuneSettings:
             )
 
     def _record(self) -> dict[str, Any]:
-        files = [file for file in (self.train, self.valid, self.vocab) if file is not None]
+        files: list[Any] = [file for file in (self.train, self.valid, self.vocab) if file is not None]
         if self.teacher is not None:
-            export = sorted(path for path in Path(self.teacher).rglob("*") if path.is_file())
-            file = keras_file(Path(self.teacher))
-            files += export if file is None else [file]
+            teacher = Path(self.teacher)
+            export = sorted(path for path in teacher.rglob("*") if path.is_file())
+            files += export if (file := keras_file(teacher)) is None else [file]
         digests = [sha256_of(file) for file in files]
         return dataclasses.asdict(self) | {"batch_size": self.rows_per_batch, "sha256": digests}
