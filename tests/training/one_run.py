@@ -1,4 +1,4 @@
-"""A pretraining run of 40 steps in a process of its own: FOLDER OUTPUT STRATEGY ACCUMULATE DROPOUT [KILL_AT]."""
+"""40 steps of pretraining and a validation, as a process: FOLDER OUTPUT STRATEGY ACCUMULATE DROPOUT [KILL_AT]."""
 
 import os
 import signal
@@ -30,6 +30,7 @@ def main(folder, output, strategy, accumulate, dropout, kill_at="0"):
         f"{folder}/{output}",
         recipe=recipe,
         source=f"{folder}/source",
+        validation=f"{folder}/examples",
         strategy=strategy,
         checkpoint_every=10,
         steps_per_loop=1,

@@ -250,9 +250,10 @@ def ended(process, exit_code=0):
 
 
 def results(folder, output):
-    """The losses and the final weights."""
-    records = read_metrics(f"{folder}/{output}/metrics.jsonl")
-    return [record["masked_lm_loss"] for record in records], weights(keras_bert.Pretrainer.load(folder / output))
+    """The losses, that of the validation as the last one, and the final weights."""
+    *records, validation = read_metrics(f"{folder}/{output}/metrics.jsonl")
+    losses = [*(record["masked_lm_loss"] for record in records), validation["validation_masked_lm_loss"]]
+    return losses, weights(keras_bert.Pretrainer.load(folder / output))
 
 
 def run(folder, output, *options, **environment):
@@ -261,7 +262,7 @@ def run(folder, output, *options, **environment):
 
 
 def assert_equal(found, expected):
-    assert len(found[0]) == 40
+    assert len(found[0]) == 41
     np.testing.assert_allclose(found[0], expected[0], rtol=1e-5)
     np.testing.assert_allclose(found[1], expected[1], rtol=0, atol=2e-6)
 
@@ -306,5 +307,5 @@ def test_a_killed_run_resumes_with_the_same_bits(folder):
     for step in (5, 11, 15, 21, 38):  # at 11 and 21, a checkpoint is being written
         ended(started(folder, "killed", "auto", 2, 0.1, step, **EIGHT), exit_code=-9)
     losses, found = run(folder, "killed", "auto", 2, 0.1, **EIGHT)
-    assert len(losses) == 40
+    assert len(losses) == 41
     np.testing.assert_array_equal(found, expected)
