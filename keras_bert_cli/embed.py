@@ -93,11 +93,12 @@ def embed(
     texts, labels = read_texts(context, file, text, label_column, header=header, delimiter=delimiter, encoding=encoding)
     if plot is not None:
         check_map(len(texts), labels, plot)
-    bert = options.asked_by(load(model, cache_dir=cache_dir, local_only=local_only), engine, dtype)
+    loaded = load(model, cache_dir=cache_dir, local_only=local_only)
+    bert = options.asked_by(loaded, engine, dtype)
     pooled = options.given({"pooling": pooling, "normalize": normalize, "max_length": max_length})
     vectors = bert.embed(texts, layers=tuple(layer), combine=combine, **pooled)  # [n, d]
     if output is not None:
-        write_vectors(output, vectors, texts)
+        write_vectors(output, vectors, texts, loaded)
     if plot is not None:
         with new_file(str(plot)) as temporary:
             draw_embeddings(vectors, texts, temporary, labels=labels, format=plot.suffix[1:].lower())

@@ -1,5 +1,6 @@
 """`keras-bert finetune TASK`: train a task on files. Each task is a command with the options that it has."""
 
+import logging
 import math
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -10,6 +11,8 @@ from keras_bert_cli import options
 from keras_bert_cli.contents import group
 from keras_bert_cli.finetune_tasks import TASKS, TaskCommand
 from keras_bert_cli.first_look import first_look
+
+logger = logging.getLogger("keras_bert")
 
 
 def class_weights(given: list[str]) -> Any:
@@ -148,12 +151,17 @@ def finetune(
         bool,
         typer.Option(
             "--calibrate",
-            help="At the end, set the temperature or the thresholds of labels on the validation file.",
+            help="At the end, set the temperature or the thresholds of labels on the validation rows.",
         ),
     ] = False,
     abstain_below: Annotated[
         float | None,
-        typer.Option(min=0, max=1, help="Give no label that is less likely than this.", show_default="0"),
+        typer.Option(
+            min=0,
+            max=1,
+            help="Give no label if the most likely one has a lower probability than this.",
+            show_default="0",
+        ),
     ] = None,
     freeze: Annotated[bool, typer.Option("--freeze", help="Train only the head.")] = False,
     freeze_blocks: Annotated[
@@ -186,7 +194,7 @@ def finetune(
     ] = None,
     layer_decay: Annotated[
         float,
-        typer.Option(min=0, max=1, help="Factor from the learning rate of each block to that of the block below."),
+        typer.Option(min=0, max=1, help="Each block learns at this share of the rate of the block above it."),
     ] = 1.0,
     ema: Annotated[
         float, typer.Option(min=0, max=1, help="Keep a moving average of the weights with this momentum, such as 0.99.")
@@ -246,7 +254,10 @@ def finetune(
         ),
     ] = [],  # noqa: B006
     prune: Annotated[
-        bool, typer.Option("--prune", help="With --grid or --search: end runs that are worse than most.")
+        bool,
+        typer.Option(
+            "--prune", help="With --grid or --search: end runs that are below the median of at least four earlier ones."
+        ),
     ] = False,
     callbacks: Annotated[
         list[str],
@@ -258,6 +269,10 @@ def finetune(
     ] = [],  # noqa: B006
 ) -> None:
     _check_combination(context)
+    if output.exists() and not (output.is_dir() and not any(output.iterdir())):  # now, and not after the imports
+        raise FileExistsError(
+            f"--output must be a new or empty folder. Choose another path, or empty the folder. Received: {output}"
+        )
     name = context.command.name or ""
     given = context.params | {"freeze": -1 if freeze else freeze_blocks}
     paths = {"train": train, "valid": valid, "vocab": vocab, "teacher": teacher}
@@ -283,7 +298,11 @@ def finetune(
     given["reading"] = Reading(**options.fields_of(Reading, given))
     settings = FinetuneSettings(kind=name, **options.fields_of(FinetuneSettings, given))
     if grid or search:
-        metrics = finetune_grid(settings, output, (GRID if grid else {}) | grid_of(search), prune=prune)
+        tried = (GRID if grid else {}) | grid_of(search)
+        for option in tried:
+            if options.is_given(context, option):
+                logger.warning("%s=%s is not used, because the search tries other values.", option, given[option])
+        metrics = finetune_grid(settings, output, tried, prune=prune)
     elif seeds:
         metrics = finetune_seeds(settings, output, seeds, average=average)
     else:
@@ -296,10 +315,10 @@ def finetune(
     scored = [one for one in metrics.get("seeds", ()) if one["score"] is not None]
     for score, (mean, spread) in metrics.get("spread", {}).items():
         typer.echo(f"{score} of {len(scored)} seeds\t{mean:.4f} +- {spread:.4f}")
-    if tried := metrics.get("grid"):
-        kept = max((one for one in tried if one["score"] is not None), key=lambda one: one["score"])
+    if runs := metrics.get("grid"):
+        kept = max((one for one in runs if one["score"] is not None), key=lambda one: one["score"])
         values = ", ".join(f"{value_name}={value}" for value_name, value in kept.items() if value_name != "score")
-        typer.echo(f"The best of {len(tried)} runs: {values}")
+        typer.echo(f"The best of {len(runs)} runs: {values}")
     if average:
         typer.echo(f"{output}: the average of the weights")
     else:

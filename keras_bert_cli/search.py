@@ -9,7 +9,7 @@ import typer
 from keras_bert_cli import options
 from keras_bert_cli.contents import command
 from keras_bert_cli.embed import read_texts
-from keras_bert_cli.vectors_file import beside, is_of, read_vectors, write_vectors
+from keras_bert_cli.vectors_file import beside, is_of, is_of_model, read_vectors, write_vectors
 
 COMPARED = 8  # texts that are embedded again, to see whether a file has the vectors of this model
 
@@ -55,8 +55,9 @@ def search(
     options.check_new_file(vectors, "--vectors", (".npy",), [corpus])
     options.check_new_file(vectors and beside(vectors), "--vectors", inputs=[corpus])
     texts, _ = read_texts(context, corpus, text, header=header, delimiter=delimiter, encoding=encoding)
-    bert = options.asked_by(load(model, cache_dir=cache_dir, local_only=local_only), engine, dtype)
-    found = _vectors(bert, corpus, texts, vectors)
+    loaded = load(model, cache_dir=cache_dir, local_only=local_only)
+    bert = options.asked_by(loaded, engine, dtype)
+    found = _vectors(loaded, bert, corpus, texts, vectors)
     for asked, rows, scores in zip(query, *nearest(np.asarray(bert.embed(query)), found, top), strict=True):
         if not as_json:
             typer.echo(asked)
@@ -65,8 +66,8 @@ def search(
             typer.echo(json.dumps(hit, ensure_ascii=False) if as_json else f"{score:.4f}\t{row}\t{texts[row]}")
 
 
-def _vectors(bert: Any, corpus: Path, texts: list[str], file: Path | None) -> Any:
-    """The vectors of the texts, from a file if they are there."""
+def _vectors(loaded: Any, bert: Any, corpus: Path, texts: list[str], file: Path | None) -> Any:
+    """The vectors of the texts, from a file if they are there. bert: the loaded model, or its copy that computes."""
     import numpy as np
 
     from keras_bert.nearest import unit
@@ -74,7 +75,7 @@ def _vectors(bert: Any, corpus: Path, texts: list[str], file: Path | None) -> An
     if file is None or not file.exists():
         vectors = bert.embed(texts)
         if file is not None:
-            write_vectors(file, vectors, texts)
+            write_vectors(file, vectors, texts, loaded)
         return vectors
     vectors = read_vectors(file)
     rows = np.unique(np.linspace(0, len(texts) - 1, COMPARED).astype(int))
@@ -82,7 +83,7 @@ def _vectors(bert: Any, corpus: Path, texts: list[str], file: Path | None) -> An
     wrong = None
     if vectors.shape != (len(texts), some.shape[1]):
         wrong = f"has an array of another shape than {(len(texts), some.shape[1])}"
-    elif not ((unit(vectors[rows]) * some).sum(-1) > 0.998).all():
+    elif not is_of_model(file, loaded) or not ((unit(vectors[rows]) * some).sum(-1) > 0.998).all():
         wrong = "has vectors of other texts or of another model"
     elif not is_of(file, texts, corpus):
         wrong = f"is older than {corpus}, or has vectors of other texts"

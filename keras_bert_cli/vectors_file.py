@@ -9,14 +9,22 @@ def beside(file: Path) -> Path:
     return file.with_name(f"{file.name}.json")
 
 
-def write_vectors(file: Path, vectors: Any, texts: list[str]) -> None:
+def write_vectors(file: Path, vectors: Any, texts: list[str], bert: Any) -> None:
     import numpy as np
 
     from keras_bert.storage import new_file, write_json
 
+    known = {"sha256_of_texts": _digest(texts), "sha256_of_model": _digest_of_model(bert)}
     with new_file(str(file)) as temporary, open(temporary, "wb") as array:
         np.save(array, vectors)
-    write_json(beside(file), {"sha256_of_texts": _digest(texts), "file": _state(file)})
+    write_json(beside(file), known | {"file": _state(file)})
+
+
+def is_of_model(file: Path, bert: Any) -> bool:
+    """Whether the vectors are of this model, as far as the file says it."""
+    from keras_bert.storage import read_json
+
+    return read_json(beside(file)).get("sha256_of_model") in (None, _digest_of_model(bert))
 
 
 def is_of(file: Path, texts: list[str], corpus: Path) -> bool:
@@ -33,6 +41,16 @@ def _state(file: Path) -> list[int]:
     """What changes if something else writes the file."""
     found = file.stat()
     return [found.st_size, found.st_mtime_ns]
+
+
+def _digest_of_model(bert: Any) -> str:
+    """A digest of the weights, and of how they are pooled."""
+    from keras import ops
+
+    found = hashlib.sha256(repr(bert.pooling).encode())
+    for weight in bert.weights:
+        found.update(ops.convert_to_numpy(weight).tobytes())
+    return found.hexdigest()
 
 
 def _digest(texts: list[str]) -> str:

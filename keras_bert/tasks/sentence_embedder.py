@@ -116,7 +116,11 @@ class SentenceEmbedder(Task):
         if count == 3:
             label = None
         elif label == "label" and not _has_column(path, reading, "label"):
-            logger.info("%s has pairs without scores: the two texts of a pair count as a match.", path)
+            logger.info(
+                "%s has no column 'label', so the two texts of each pair count as a match. If a column has scores, "
+                "name it: --label score.",
+                path,
+            )
             label = None
         options = reading.table_options | {"needs_text": labels}
         return read_scores(path, reading.text, label, scale=reading.scale, **options)

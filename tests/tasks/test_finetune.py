@@ -348,12 +348,13 @@ def test_log_lines_within_an_epoch(bert, files, tmp_path, caplog, monkeypatch):
 
 
 @pytest.mark.long
-def test_grid(bert, files, tmp_path, monkeypatch):
+def test_grid(bert, files, tmp_path, monkeypatch, caplog):
     from keras_bert.tasks.run import grid
 
     for name, values in (("batch_size", (16,)), ("learning_rate", (1e-5, 3e-2)), ("epochs", (1,))):
         monkeypatch.setitem(grid.GRID, name, values)
     train(bert, "classify", *files, tmp_path / "run", "--grid")
+    assert "learning_rate=0.03 is not used, because the search tries other values." in caplog.text
     metrics = json.loads((tmp_path / "run/metrics.json").read_text())
     assert [(done["batch_size"], done["learning_rate"]) for done in metrics["grid"]] == [(16, 1e-5), (16, 3e-2)]
     assert metrics["valid"]["accuracy"] == max(done["score"] for done in metrics["grid"])

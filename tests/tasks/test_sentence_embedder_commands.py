@@ -39,11 +39,11 @@ def test_rows_of_files(tmp_path, caplog):
     path = write(tmp_path / "a.tsv", [["a", "b", "c"], ["good", "film", "bad"], ["bad"]])
     pairs = SentenceEmbedder.read_rows(path, Reading(text=("a", "b"), header=True, skip_bad=True))
     assert (pairs.x, len(pairs.y or ())) == ((["good"], ["film"]), 0)
-    assert "pairs without scores: the two texts of a pair count as a match." in caplog.text
+    assert "has no column 'label', so the two texts of each pair count as a match." in caplog.text
     caplog.clear()
     triple = Reading(text=("a", "b", "c"), header=True, skip_bad=True)
     assert len(SentenceEmbedder.read_rows(path, triple).x) == 3
-    assert "pairs without scores" not in caplog.text
+    assert "count as a match" not in caplog.text
     with pytest.raises(ValueError, match=r"`label` was given, but pairs with negatives have no label.* Received: "):
         SentenceEmbedder.read_rows(path, dataclasses.replace(triple, label="score"))
 
@@ -258,6 +258,17 @@ def test_search(bert, tmp_path):
     corpus.write_text("\n".join([*texts, "more"]) + "\n")
     with pytest.raises(ValueError, match=r"another shape than \(5, 16\)\. .*shape \(4, 16\) for 5 texts"):
         run(*words, "--vectors", kept)
+
+
+def test_search_notices_a_model_that_has_changed_a_little(bert, tmp_path):
+    corpus, file = tmp_path / "corpus.txt", tmp_path / "vectors.npy"
+    corpus.write_text("anna ran\n")
+    words = ["search", corpus, "--query", "anna", "--model", bert, "--vectors", file]
+    run(*words)
+    record = tmp_path / "vectors.npy.json"
+    record.write_text(json.dumps(json.loads(record.read_text()) | {"sha256_of_model": "of other weights"}))
+    with pytest.raises(ValueError, match="of another model"):
+        run(*words)
 
 
 @pytest.mark.parametrize("writer", ["search", "embed", "another program"])

@@ -60,6 +60,9 @@ class OtherColumns:
             table: of pandas or datasets, a dict of columns, or a list of rows as dicts.
             place: what errors call it.
         """
+        for what, given in (("numbers", numbers), ("categories", categories)):
+            if isinstance(given, str):
+                raise TypeError(f"`{what}` must be a list of names. Write [{given!r}]. Received: {what}={given!r}")
         names, others = tuple(numbers), tuple(categories)
         columns = named_columns(table, (*names, *others))
         if not all(columns):

@@ -195,6 +195,6 @@ def begun(folder: Path) -> bool:
 def _check_finite(losses: dict[str, float], epoch: int) -> None:
     if not all(map(math.isfinite, losses.values())):
         raise FloatingPointError(
-            f"The loss of epoch {epoch + 1} is not a finite number. Lower the learning rate, or use float32 or "
-            f"mixed_bfloat16; the epochs before it are kept. Received: {losses}"
+            f"The loss of epoch {epoch + 1} is not a finite number. Lower the learning rate. In float16, use "
+            f"mixed_bfloat16 instead. The epochs before it are kept, if there are any. Received: {losses}"
         )

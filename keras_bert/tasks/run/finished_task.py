@@ -39,8 +39,14 @@ class FinishedTask:
         folder, path = (source, source / MODEL) if source.is_dir() else (source.parent, source)
         record = folder / SETTINGS_FILE
         if not source.exists():
-            raise FileNotFoundError(f"The model {source} does not exist. Correct the path. Received: {str(source)!r}")
-        task = read_keras(path, compile=False) if path.is_file() else read_task(source)
+            raise FileNotFoundError(
+                f"The model {source} does not exist. Correct the path. Rows of a file need a finished task, such as "
+                f"the folder of a run of `keras-bert finetune`. Received: {str(source)!r}"
+            )
+        if path.is_file():
+            task = read_keras(path, compile=False) if path.suffix == ".keras" else None
+        else:
+            task = read_task(source)
         if task is None:
             raise FileNotFoundError(
                 "The model is neither a finished folder of `keras-bert finetune` nor the .keras file or the export of "
