@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import keras_bert
+from keras_bert.serving.batcher import BatchThreads
 from keras_bert.serving.server import application
 from tests.hostile.inputs import byte_texts, json_values, leaves, texts
 from tests.hostile.profile import hostile
@@ -39,9 +40,10 @@ class Server:
         return asyncio.run(self._ask(path, body, method))
 
     async def _ask(self, path, body, method):
+        threads = BatchThreads()
         for versions in self.models.values():  # whose batchers belong to the loop of another request
             for version in versions.values():
-                version.batchers = {name: type(one)(one._run) for name, one in version.batchers.items()}
+                version.batchers = {name: type(one)(one._run, threads) for name, one in version.batchers.items()}
         scope = {"type": "http", "method": method, "path": path, "raw_path": quote(path).encode(), "headers": []}
         said = []
 
