@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from keras_bert.progress import ProgressLog
-from keras_bert.tasks.readers import Rows
+from keras_bert.tasks.readers import Reading, Rows
 from keras_bert.tasks.run import epoch_log
 from keras_bert.tasks.run import finetune as finetune_module
-from keras_bert.tasks.run.finetune import finetune, load_encoder
+from keras_bert.tasks.run.finetune import finetune, load_encoder, read_files
 from keras_bert.tasks.run.finished_task import FinishedTask
 from keras_bert.tasks.run.settings import FinetuneSettings
 from keras_bert.tasks.run.split_rows import split_rows
@@ -299,6 +299,14 @@ def test_split_rows(task, y):
         assert np.mean(held_out.y) == pytest.approx(np.mean(y), abs=0.3)
     with pytest.raises(ValueError, match=r"leaves no row of a.tsv to validate on"):
         split_rows(Task.named(task), rows, 0.001)
+
+
+@pytest.mark.parametrize("first", [("text", "label"), ("the film is good", "yes")])
+def test_names_that_are_read_as_a_row(tmp_path, caplog, first):
+    path = write(tmp_path / "a.tsv", [first, *reviews(20, 0)])
+    read_files(FinetuneSettings("classify", str(path), str(path), reading=Reading(text=(0,), label=1)))
+    said = f"The label of line 1 of {path}, 'label', occurs nowhere else. If this line has the names"
+    assert (said in caplog.text) == (first[1] == "label")
 
 
 def test_random_weights_with_a_vocabulary(tmp_path):

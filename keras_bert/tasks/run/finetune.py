@@ -78,6 +78,8 @@ def read_files(settings: FinetuneSettings) -> tuple[Rows | RowStream, Rows]:
     task = settings.task
     train = training_rows(settings)
     task.check_rows(train.sample)
+    if isinstance(train, Rows):
+        _warn_of_names(train, [label for _, label in task.labels_of(train)])
     if settings.split is not None:
         train, valid = split_rows(task, train, settings.split)
     else:
@@ -90,6 +92,16 @@ def read_files(settings: FinetuneSettings) -> tuple[Rows | RowStream, Rows]:
             )  # fmt: skip
     check_known(task.labels_of(valid), valid, {label for _, label in task.labels_of(train.sample)})
     return train, valid
+
+
+def _warn_of_names(rows: Rows, labels: list[str]) -> None:
+    """Say that the first line of a table, which was read as a row, may have the names of the columns."""
+    is_first_line = Path(rows.path).suffix.lower() in (".tsv", ".csv") and rows.ids[0] == 1
+    if is_first_line and len(labels) == len(rows) > 2 and labels.count(labels[0]) == 1:
+        logger.warning(
+            "The label of line 1 of %s, %r, occurs nowhere else. If this line has the names of the columns, add "
+            "--header.", rows.path, labels[0],
+        )  # fmt: skip
 
 
 def load_encoder(settings: FinetuneSettings) -> Bert:
