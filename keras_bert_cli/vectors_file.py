@@ -21,10 +21,11 @@ def write_vectors(file: Path, vectors: Any, texts: list[str], bert: Any) -> None
 
 
 def is_of_model(file: Path, bert: Any) -> bool:
-    """Whether the vectors are of this model, as far as the file says it."""
+    """Whether the vectors are of this model, as far as that is known; not if something else wrote the file."""
     from keras_bert.storage import read_json
 
-    return read_json(beside(file)).get("sha256_of_model") in (None, _digest_of_model(bert))
+    known = read_json(beside(file))
+    return known.get("file") != _state(file) or known.get("sha256_of_model") in (None, _digest_of_model(bert))
 
 
 def is_of(file: Path, texts: list[str], corpus: Path) -> bool:

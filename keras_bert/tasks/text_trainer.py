@@ -127,6 +127,7 @@ class TextTrainer(Student):
         """
         lesson = self._lesson_on_one_device(teacher, distillation)
         chosen = ChosenRecipe.of(self, recipe, class_weight, initial_epoch)
+        class_weight = chosen.class_weight
         epochs = count_of("epochs", epochs, chosen.epochs)
         own_size = chosen.batch_size(self.default_batch_size)
         given_size, batch_size = batch_size, count_of("batch_size", batch_size, own_size)
@@ -138,7 +139,7 @@ class TextTrainer(Student):
         options |= {"epochs": epochs, "verbose": verbose, "initial_epoch": initial_epoch}
 
         if packed:
-            y, class_weight = self.target_ids(y), chosen.class_weight
+            y = self.target_ids(y)
             options |= {"class_weight": self.class_weight_ids(class_weight, y), "sample_weight": sample_weight}
             chosen.check_targets(self, y, class_weight)
             if chosen.compiles:
@@ -150,13 +151,12 @@ class TextTrainer(Student):
                 return super().fit(x, y, batch_size if isinstance(x, dict) else given_size, **options)
 
         if isinstance(x, RowStream):
-            examples: Any = self._streamed_examples(x, y, sample_weight, validation_split, chosen.class_weight)
+            examples: Any = self._streamed_examples(x, y, sample_weight, validation_split, class_weight)
             class_weight = examples.class_weight
         else:
             columns: Any = self._columns(x, y, sample_weight)
             if validation_split and validation_data is None:
                 columns, validation_data = split_columns(columns, validation_split)
-            class_weight = chosen.class_weight
             examples = self.labelled_examples(columns, class_weight)
         self.check_learnable(examples)
         chosen.check_targets(self, examples.targets, class_weight)

@@ -126,8 +126,8 @@ class TokenTagger(Task):
     def check_rows(cls, rows: Rows) -> None:
         if not any(map(len, rows.y)):
             raise ValueError(
-                f"No row of {rows.path} has an entity, so nothing can be learned. Give another file, or name its right "
-                f"--format. Received: {len(rows)} rows"
+                f"No row of {rows.path} has an entity, so nothing can be learned. Use another file, or give the "
+                f"--format that it has. Received: {len(rows)} rows"
             )
         super().check_rows(rows)
 

@@ -16,6 +16,7 @@ from keras_bert.tasks.losses.teacher_losses import (
     squares,
 )
 from tests.parity.oracles import array, ragged_batch, randomize
+from tests.tasks.small import small_task
 
 pytestmark = pytest.mark.usefixtures("eager")
 LENGTHS = (9, 1, 5, 12)
@@ -82,6 +83,13 @@ def test_softened_probabilities_are_torchs():
     expected = 9 * pairs.mean(-1).numpy()
     assert array(softened_binary_kl(theirs, ours, 3.0)) == pytest.approx(expected, rel=1e-5, abs=1e-6)
     assert array(squares(theirs, ours, 3.0)) == pytest.approx((theirs - ours) ** 2, rel=1e-5)
+
+
+def test_a_task_with_labels_as_vectors_learns_from_probabilities(monkeypatch):
+    task = small_task("classifier")
+    monkeypatch.setattr(type(task), "default_loss", lambda self: keras.losses.CategoricalCrossentropy())
+    theirs, ours = np.array([[[2.0, 0.0]], [[1.0, 1.0]]], "float32")
+    assert array(task.soft_loss(theirs, ours, 2.0)) == pytest.approx(array(softened_kl(theirs, ours, 2.0)))
 
 
 def test_positions_that_are_hidden_count_nothing():

@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from keras_bert.tasks.readers import read_conll, read_conllu, read_klue_ner
+from keras_bert import TokenTagger
+from keras_bert.tasks.readers import Rows, read_conll, read_conllu, read_klue_ner
 
 
 def test_conll(write):
@@ -100,3 +101,8 @@ def test_shared_klue_ner(shared):
         assert text == pattern.sub(r"\1", line)
         if "<" not in text:  # where the text has one of its own, the marks do not tell which
             assert [(text[start:end], kind) for start, end, kind in spans] == pattern.findall(line)
+
+
+def test_a_file_without_an_entity():
+    with pytest.raises(ValueError, match=r"No row of a.tsv has an entity.* Received: 2 rows"):
+        TokenTagger.check_rows(Rows(["one", "two"], [[], []], "a.tsv", [1, 2]))

@@ -26,7 +26,7 @@ def check_continued(task: Any, recipe: FinetuneRecipe | None) -> None:
 
 def check_same_class_weight(task: Any, class_weight: Any, targets: Any) -> None:
     """Refuse weights of labels that the loss of the task does not have."""
-    if class_weight is not None and task.weighs_labels_in_loss and task.recipe is not None:
+    if task.weighs_labels_in_loss:
         loss = task.recipe_loss(task.recipe.label_smoothing, class_weight, targets)
         if loss_settings(loss) != loss_settings(task.loss):
             raise cannot_change("class_weight", repr(class_weight))

@@ -30,7 +30,7 @@ def integrated_gradients(task: Any, inputs: dict[str, Any], weights: Any) -> tup
     vocabulary, layer = task.bert.preprocessor.vocabulary, task.bert.word_embeddings
     mask = inputs["input_mask"].reshape(-1) != 0
     ids = inputs["input_word_ids"].reshape(-1)
-    if len(ids) > TOKENS or any(isinstance(layer, Int8Dense) for layer in layers_of(task).values()):
+    if len(ids) > TOKENS or any(isinstance(one, Int8Dense) for one in layers_of(task).values()):
         return None
     if kernels.drops_padding():
         mask, ids = mask[mask], ids[mask]

@@ -62,12 +62,9 @@ def grid_of(given: Iterable[str]) -> dict[str, tuple[Any, ...]]:
                 f"The search {word!r} must have the form NAME=VALUE,VALUE, and no name may occur twice. NAME is one "
                 f"of {', '.join(others)}, and for embed also {', '.join(OF_EMBED)}. Received: {word!r}"
             )
-        kinds = (str, type(None)) if name in WORDS else (int, float, type(None))
-        if wrong := [
-            value
-            for value in found
-            if not isinstance(value, kinds) or (isinstance(value, bool) and name != "symmetric")
-        ]:
+        kinds: list[type] = [str] if name in WORDS else [int, float]
+        kinds += [type(None), *([bool] if name == "symmetric" else [])]
+        if wrong := [value for value in found if type(value) not in kinds]:
             needed = "a name" if name in WORDS else "true or false" if name == "symmetric" else "a number"
             raise ValueError(
                 f"The value {wrong[0]!r} of {name} in --search is not {needed}. Correct it. Received: {word!r}"
