@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from keras_bert_cli.contents import command
-from keras_bert_cli.options import MODEL, CacheDir, LocalOnly, refuse
+from keras_bert_cli.options import MODEL, CacheDir, LocalOnly, known_model, refuse
 
 _NO_VOCABULARY = "none: the result reads ids, not text. Put vocab.txt beside the source, and convert it again"
 
@@ -16,7 +16,7 @@ _NO_VOCABULARY = "none: the result reads ids, not text. Put vocab.txt beside the
 @command("convert", example="keras-bert convert uncased_L-12_H-768_A-12 --to hf bert-base")
 def convert(
     context: typer.Context,
-    source: Annotated[str, typer.Argument(help=f"{MODEL} Or the folder of a run.")],
+    source: Annotated[str, typer.Argument(callback=known_model, help=f"{MODEL} Or the folder of a run.")],
     to: Annotated[
         Literal["hf", "google", "keras-hub", "keras-bert"], typer.Option("--to", help="The format to write.")
     ],

@@ -17,7 +17,8 @@ def evaluate(
     source: Annotated[
         str,
         typer.Argument(
-            help="The folder of a finetune run, a task's export, or weights: a name, a path, hf://org/name."
+            callback=options.known_model,
+            help="The folder of a finetune run, a task's export, or weights: a name, a path, hf://org/name.",
         ),
     ],
     data: Annotated[

@@ -8,12 +8,12 @@ from typing import Annotated, Any, Literal
 import typer
 
 from keras_bert_cli.contents import command
-from keras_bert_cli.options import MODEL, CacheDir, LocalOnly, SeqLength
+from keras_bert_cli.options import MODEL, CacheDir, LocalOnly, SeqLength, known_model
 
 
 @command("export", example="keras-bert export runs/sentiment --name sentiment")
 def export(
-    source: Annotated[str, typer.Argument(help=MODEL)],
+    source: Annotated[str, typer.Argument(callback=known_model, help=MODEL)],
     name: Annotated[str, typer.Option("--name", "-n", help="Name of the model in URLs, and of its folder.")],
     output: Annotated[
         str, typer.Option("--output", "-o", help="Folder in which to make the model's folder, or gs://bucket/path.")

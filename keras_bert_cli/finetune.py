@@ -11,8 +11,11 @@ from keras_bert_cli import options
 from keras_bert_cli.contents import group
 from keras_bert_cli.finetune_tasks import TASKS, TaskCommand
 from keras_bert_cli.first_look import first_look
+from keras_bert_cli.without_the_package import without_the_package
 
 logger = logging.getLogger("keras_bert")
+
+DISTILLATION = ("temperature", "targets", "logits", "hidden", "attention", "relations")  # fields of `Distillation`
 
 
 def class_weights(given: list[str]) -> Any:
@@ -32,14 +35,11 @@ def class_weights(given: list[str]) -> Any:
 
 def distillation(given: list[str]) -> dict[str, float] | None:
     """What --distill says: fields of `Distillation`."""
-    return _numbers(given, "NAME=NUMBER as in temperature=4") or None
-
-
-def above_0(given: float | None) -> float | None:
-    """The value of an option that must be above 0 and finite."""
-    if given is not None and not 0 < given < math.inf:  # refuses NaN too
-        raise typer.BadParameter(f"It must be above 0 and finite. Received: {given}")
-    return given
+    numbers = _numbers(given, "NAME=NUMBER as in temperature=4")
+    for name in numbers:
+        if name not in DISTILLATION:
+            raise typer.BadParameter(f"NAME must be one of {', '.join(DISTILLATION)}. Received: {name!r}")
+    return numbers or None
 
 
 def _numbers(given: list[str], form: str) -> dict[str, float]:
@@ -108,7 +108,7 @@ def finetune(
         typer.Option(min=8, max=options.MOST, help="Maximum number of pieces.", show_default="128; for answer 384"),
     ] = None,
     seed: Annotated[int, options.seed("the new head, the dropout and the order of the rows")] = 0,
-    dtype: Annotated[str, options.TRAINING_DTYPE] = "float32",
+    dtype: Annotated[options.TrainingDtype, typer.Option(help="Type to train in.")] = "float32",
     cosine: Annotated[bool, typer.Option("--cosine", help="Score a pair by the cosine of its texts' vectors.")] = False,
     lines: Annotated[
         bool, typer.Option("--lines", help="Each line of the training file is a text without a label.")
@@ -119,9 +119,7 @@ def finetune(
     ] = None,
     temperature: Annotated[
         float | None,
-        typer.Option(
-            callback=above_0, help="Of --loss ranking or cosent: cosines are divided by it.", show_default="0.05"
-        ),
+        typer.Option(help="Of --loss ranking or cosent: cosines are divided by it.", show_default="0.05"),
     ] = None,
     symmetric: Annotated[
         bool, typer.Option("--symmetric", help="With --loss ranking: also rank the queries for each positive.")
@@ -280,13 +278,14 @@ def finetune(
     task = TASKS[name]
     is_named = label != "label" and len(text) < 3  # a task without labels for three texts refuses one
     labelled = len(text) not in task.texts_without_label or is_named
+    tried = _checked(name, given)
     files = [path for path in (train, valid) if path]
     texts = train if task.learns_texts else None
     first_look(files, name, task.formats, given, is_table=task.reads_tables, labelled=labelled, may_lack_labels=texts)
 
     from keras_bert.tasks.readers import Reading
     from keras_bert.tasks.run.finetune import finetune as run
-    from keras_bert.tasks.run.grid import GRID, finetune_grid, grid_of
+    from keras_bert.tasks.run.grid import finetune_grid
     from keras_bert.tasks.run.seeds import finetune_seeds
     from keras_bert.tasks.run.settings import FinetuneSettings
     from keras_bert.weights import zoo
@@ -297,8 +296,7 @@ def finetune(
         given["model"] = given["teacher"]
     given["reading"] = Reading(**options.fields_of(Reading, given))
     settings = FinetuneSettings(kind=name, **options.fields_of(FinetuneSettings, given))
-    if grid or search:
-        tried = (GRID if grid else {}) | grid_of(search)
+    if tried:
         for option in tried:
             if options.is_given(context, option):
                 logger.warning("%s=%s is not used, because the search tries other values.", option, given[option])
@@ -307,6 +305,15 @@ def finetune(
         metrics = finetune_seeds(settings, output, seeds, average=average)
     else:
         metrics = run(settings, output)
+    _print_result(metrics)
+    if average:
+        typer.echo(f"{output}: the average of the weights")
+    else:
+        typer.echo(f"{output}: epoch {metrics['best_epoch']}, the best by {metrics['chosen_by']}")
+
+
+def _print_result(metrics: dict[str, Any]) -> None:
+    """The scores, what calibration has set, the spread of several seeds, and the runs of a search."""
     shown = metrics.get("calibration", metrics)
     options.print_scores(shown["valid"], shown)
     for value_name, value in metrics.get("calibration", {}).get("set", {}).items():
@@ -316,13 +323,29 @@ def finetune(
     for score, (mean, spread) in metrics.get("spread", {}).items():
         typer.echo(f"{score} of {len(scored)} seeds\t{mean:.4f} +- {spread:.4f}")
     if runs := metrics.get("grid"):
+        for one in runs:
+            typer.echo(f"{_values(one)}\t{'failed' if one['score'] is None else format(one['score'], '.4f')}")
         kept = max((one for one in runs if one["score"] is not None), key=lambda one: one["score"])
-        values = ", ".join(f"{value_name}={value}" for value_name, value in kept.items() if value_name != "score")
-        typer.echo(f"The best of {len(runs)} runs: {values}")
-    if average:
-        typer.echo(f"{output}: the average of the weights")
-    else:
-        typer.echo(f"{output}: epoch {metrics['best_epoch']}, the best by {metrics['chosen_by']}")
+        typer.echo(f"The best of {len(runs)} runs: {_values(kept)}")
+
+
+def _values(run: dict[str, Any]) -> str:
+    """What was tried in a run of a search."""
+    return ", ".join(f"{option}={value}" for option, value in run.items() if option != "score")
+
+
+def _checked(name: str, given: dict[str, Any]) -> dict[str, tuple[Any, ...]]:
+    """The values that --grid and --search try, by option; an error if no run can have these options."""
+    with without_the_package():
+        from keras_bert.tasks.readers.reading import Reading
+        from keras_bert.tasks.run.plain_settings import PlainSettings
+        from keras_bert.tasks.run.searched import GRID, combinations, grid_of
+
+        tried = (GRID if given["grid"] else {}) | grid_of(given["search"])
+        reading = Reading(**options.fields_of(Reading, given))
+        settings = PlainSettings(name, reading=reading, **options.fields_of(PlainSettings, given))
+        combinations(settings, tried)
+    return tried
 
 
 def _check_combination(context: typer.Context) -> None:

@@ -10,13 +10,27 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from keras_bert_cli.without_the_package import without_the_package
+
 MOST = 10_000_000  # of pieces, rows and the like: a larger number is a typing mistake that would fill the memory
 AS_TRAINED = "as in training"
 
 # === Models ===
 
 MODEL = "A name that `keras-bert models` lists, a local path in any supported format, or hf://org/name."
-Model = Annotated[str, typer.Option("--model", "-m", help=MODEL)]
+
+
+def known_model(source: str | None) -> str | None:
+    """The name of a model as it was given; an error if it names nothing."""
+    if source is not None:
+        with without_the_package():
+            from keras_bert.weights.source_names import check_name
+
+            check_name(source)
+    return source
+
+
+Model = Annotated[str, typer.Option("--model", "-m", callback=known_model, help=MODEL)]
 CacheDir = Annotated[str | None, typer.Option(help="Folder for downloads.")]
 LocalOnly = Annotated[bool, typer.Option("--local-only", help="Never use the network.")]
 SeqLength = Annotated[
@@ -41,7 +55,7 @@ InferenceDtype = Annotated[
     Literal["float32", "bfloat16", "int8"] | None,
     typer.Option(help="Type to compute in.", show_default="the model's"),
 ]
-TRAINING_DTYPE = typer.Option(help="float32, mixed_bfloat16 or mixed_float16.")
+TrainingDtype = Literal["float32", "mixed_bfloat16", "mixed_float16"]
 Damaged = Annotated[str, typer.Option(help="What to do at a truncated or damaged shard: stop, or skip the rest of it.")]
 
 

@@ -10,13 +10,13 @@ import typer
 
 from keras_bert_cli.contents import command
 from keras_bert_cli.export import load_any
-from keras_bert_cli.options import MODEL, CacheDir, LocalOnly, SeqLength
+from keras_bert_cli.options import MODEL, CacheDir, LocalOnly, SeqLength, known_model
 from keras_bert_cli.serve import Host, Port, bound, run_server, unwound_by_sigterm
 
 
 @command("play", example="keras-bert play runs/sentiment")
 def play(
-    source: Annotated[str, typer.Argument(metavar="MODEL", help=MODEL)],
+    source: Annotated[str, typer.Argument(metavar="MODEL", callback=known_model, help=MODEL)],
     port: Port = 8501,
     host: Host = "127.0.0.1",
     seq_length: SeqLength = None,

@@ -18,7 +18,10 @@ def pretrain(
         str | None, typer.Option("--data-512", help="Longer examples, for the last 10 % of the steps.")
     ] = None,
     source: Annotated[
-        str | None, typer.Option("--from", help="Weights to start from: a name, a path or hf://org/name.")
+        str | None,
+        typer.Option(
+            "--from", callback=options.known_model, help="Weights to start from: a name, a path or hf://org/name."
+        ),
     ] = None,
     recipe: Annotated[
         str, typer.Option(help="Provides the defaults of the options from --size to --seed.")
@@ -47,7 +50,7 @@ def pretrain(
             min=1, max=options.MOST, help="Split a device's rows into this many smaller batches, to save memory."
         ),
     ] = None,
-    dtype: Annotated[str | None, options.TRAINING_DTYPE] = None,
+    dtype: Annotated[options.TrainingDtype | None, typer.Option(help="Type to train in.")] = None,
     remat: Annotated[
         bool | None, typer.Option(help="Compute attention maps again in the backward pass: less memory, more time.")
     ] = None,

@@ -105,6 +105,10 @@ class FileTask(TextTrainer):
             )
 
     @classmethod
+    def check_run(cls, rows: Rows, settings: Any) -> None:
+        """Refuse training rows that do not fit the `FinetuneSettings`; the errors name file and row."""
+
+    @classmethod
     def from_rows(cls, bert: Bert, rows: Rows, settings: Any) -> "FileTask":
         """A new task for these training rows and `FinetuneSettings`."""
         return cls(bert)  # type: ignore[call-arg]  # a subclass makes its inputs and logits itself

@@ -4,11 +4,13 @@ import dataclasses
 import math
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from keras_bert.checks import check_share, count_of
-from keras_bert.training.optimizer import AdamW, WarmupLinearDecay
 from keras_bert.wording import plural
+
+if TYPE_CHECKING:
+    from keras_bert.training.optimizer import AdamW
 
 SHARES = ("layer_decay", "ema", "label_smoothing")
 OPTIONS = (*SHARES, "accumulate", "class_weight")  # which the paper does not have
@@ -70,8 +72,10 @@ class FinetuneRecipe:
                     f"1, or {off} to turn the option off. Received: {name}={useless}"
                 )
 
-    def optimizer(self, steps: int) -> AdamW:
+    def optimizer(self, steps: int) -> "AdamW":
         """The optimizer of a run of this many batches, with its schedule."""
+        from keras_bert.training.optimizer import AdamW, WarmupLinearDecay  # here, so that a recipe needs no Keras
+
         updates = self.updates(steps)
         schedule = WarmupLinearDecay(self.learning_rate, warmup_steps=self.warmup_steps(steps), steps=updates)
         return AdamW(

@@ -69,14 +69,6 @@ class LongTextTask(ColumnTask):
     # === Files and the command line ===
 
     @classmethod
-    def _check_long(cls, settings: Any) -> None:
-        if settings.long != "windows" and (settings.pool or settings.max_windows):
-            raise ValueError(
-                "`pool` and `max_windows` are for texts that are read in windows. Add --long windows, or leave both "
-                f"out. Received: long={settings.long!r}, pool={settings.pool!r}, max_windows={settings.max_windows}"
-            )
-
-    @classmethod
     def _options(cls, rows: Rows, settings: Any) -> dict[str, Any]:
         """The arguments that `FinetuneSettings` and the training rows decide."""
         given = {name: getattr(settings, name) for name in ("long", "pool", "max_windows")}

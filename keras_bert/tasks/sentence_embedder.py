@@ -1,6 +1,5 @@
 """SentenceEmbedder: a vector for each text, trained so that texts that belong together are close to each other."""
 
-import logging
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -12,15 +11,16 @@ from keras import ops
 from keras_bert.bert import Bert
 from keras_bert.checks import check_choice, check_flag, count_of
 from keras_bert.tasks.columns.text_columns import check_lengths, column
-from keras_bert.tasks.columns.value_columns import number_column, weight_column
+from keras_bert.tasks.columns.value_columns import check_cosines, number_column, weight_column
 from keras_bert.tasks.fitting.continued import cannot_change, loss_settings
 from keras_bert.tasks.heads import check_bert
 from keras_bert.tasks.losses import LOSSES, SentenceLoss
+from keras_bert.tasks.losses.scored_pairs import OTHER_LOSS
 from keras_bert.tasks.losses.sentence_loss import by_row
 from keras_bert.tasks.metrics.classification import number_scores
 from keras_bert.tasks.metrics.retrieval import neighbour_scores, retrieval_scores
-from keras_bert.tasks.readers import TABLE_FIELDS, Reading, Rows, read_labels, read_scores, read_texts
-from keras_bert.tasks.readers.only_texts import has_only_texts
+from keras_bert.tasks.readers import TABLE_FIELDS, Reading, Rows
+from keras_bert.tasks.readers.sentences import read_sentences, read_training_sentences
 from keras_bert.tasks.reports.findings import Findings, text_columns
 from keras_bert.tasks.reports.number_findings import sentence_findings
 from keras_bert.tasks.rows.labelled_rows import LabelledRows, packer_of
@@ -31,8 +31,6 @@ from keras_bert.text.tokenized_rows import pieces
 from keras_bert.training.all_replicas import of_all_replicas
 from keras_bert.training.measure import Measure
 from keras_bert.vectors import Pooling, features
-
-logger = logging.getLogger("keras_bert")
 
 POOLING = ("mean", "cls", "max")
 BY_FORM = {"pairs": "ranking", "scores": "cosine", "labels": "triplet"}  # the loss of rows of a form
@@ -103,45 +101,13 @@ class SentenceEmbedder(Task):
 
     @classmethod
     def read_rows(cls, path: str | os.PathLike, reading: Reading, *, labels: bool = True) -> Rows:
-        """One column of texts has labels, three have none; two have scores if the file has the label's column."""
         reading.check_format(cls.command, cls.formats)
-        count, label = len(reading.text), reading.label if labels else None
-        if count == 1:
-            return read_labels(path, reading.text[0], label, **reading.table_options)
-        if count == 3 and label not in (None, "label"):
-            raise ValueError(
-                "`label` was given, but pairs with negatives have no label. Leave out --label, or the third column of "
-                f"texts. Received: label={label!r}, text={reading.text}"
-            )
-        if count == 3:
-            label = None
-        elif label == "label" and not _has_column(path, reading, "label"):
-            logger.info(
-                "%s has no column 'label', so the two texts of each pair count as a match. If a column has scores, "
-                "name it: --label score.",
-                path,
-            )
-            label = None
-        options = reading.table_options | {"needs_text": labels}
-        return read_scores(path, reading.text, label, scale=reading.scale, **options)
+        return read_sentences(path, reading, labels=labels)
 
     @classmethod
     def read_training_rows(cls, path: str | os.PathLike, reading: Reading) -> Rows:
-        """As `read_rows`; a file that has only texts, see `has_only_texts`, is read without labels."""
         reading.check_format(cls.command, cls.formats)
-        if not has_only_texts(path, reading):
-            if reading.has_labelled_lines(path):
-                logger.info(
-                    "%s: the first word of each line is its label. If the lines are texts without labels, add --lines.",
-                    path,
-                )
-            return cls.read_rows(path, reading)
-        logger.info(
-            "%s has only texts, without labels. Each text is learned as a match of itself under another dropout "
-            "(SimCSE). --text and --label name the columns of the validation file.",
-            path,
-        )
-        return read_texts(path, reading)
+        return read_training_sentences(path, reading)
 
     @classmethod
     def check_settings(cls, settings: Any) -> None:
@@ -168,6 +134,14 @@ class SentenceEmbedder(Task):
                 )
         if settings.cache_batch is not None and settings.teacher is not None:
             raise _cached_student(settings.cache_batch)
+
+    @classmethod
+    def check_run(cls, rows: Rows, settings: Any) -> None:
+        form = form_of(list(rows.x) if isinstance(rows.x, tuple) else [rows.x], rows.y)
+        loss = LOSSES[settings.loss or BY_FORM[form]]
+        _check_form(loss, form)
+        if loss is LOSSES["cosine"]:
+            check_cosines(number_column(rows.y, "score"), rows.place, OTHER_LOSS)
 
     @classmethod
     def from_rows(cls, bert: Bert, rows: Rows, settings: Any) -> "SentenceEmbedder":
@@ -291,12 +265,7 @@ class SentenceEmbedder(Task):
         self.form = examples.form
         loss = self.loss if self.compiled and self.recipe is None else self.default_loss()
         if isinstance(loss, SentenceLoss):
-            if loss.form != examples.form:
-                raise ValueError(
-                    f"{type(loss).__name__} learns from {loss.form}, but {examples.form} were passed. Use the loss "
-                    f"{BY_FORM[examples.form]!r} (--loss {BY_FORM[examples.form]}), or pass other columns. Received: "
-                    f"{type(loss).__name__}"
-                )
+            _check_form(type(loss), examples.form)
             loss.check(examples)
         elif self.is_distributed:
             raise ValueError(
@@ -407,13 +376,17 @@ class SentenceEmbedder(Task):
         return {"embedding": logits}
 
 
+def _check_form(loss: type[SentenceLoss], form: str) -> None:
+    """Refuse a loss that does not learn from rows of this form."""
+    if loss.form != form:
+        raise ValueError(
+            f"{loss.__name__} learns from {loss.form}, but {form} were passed. Use the loss {BY_FORM[form]!r} (--loss "
+            f"{BY_FORM[form]}), or pass other columns. Received: {loss.__name__}"
+        )
+
+
 def _cached_student(cache_batch: int) -> ValueError:
     return ValueError(
         "`cache_batch` and `teacher` were both given, but cached batches cannot learn from a teacher. Leave out one of "
         f"them. Received: cache_batch={cache_batch}"
     )
-
-
-def _has_column(path: str | os.PathLike, reading: Reading, name: str) -> bool:
-    """Whether the header of a file has a column of this name."""
-    return reading.header is not False and name in (reading.table(path, header=True).names or ())

@@ -159,11 +159,6 @@ class TextClassifier(LongTextTask):
                 yield row, label
 
     @classmethod
-    def check_settings(cls, settings: Any) -> None:
-        cls._check_long(settings)
-        super().check_settings(settings)
-
-    @classmethod
     def check_rows(cls, rows: Rows) -> None:
         if isinstance(rows.y[0], str):
             super().check_rows(rows)

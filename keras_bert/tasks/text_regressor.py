@@ -12,7 +12,7 @@ from keras_bert.checks import check_choice
 from keras_bert.layers.norm import Dropout
 from keras_bert.tasks.columns.other_columns import OtherColumns, with_columns
 from keras_bert.tasks.columns.text_columns import as_batch, check_lengths, column, two_columns
-from keras_bert.tasks.columns.value_columns import number_column
+from keras_bert.tasks.columns.value_columns import check_cosines, number_column
 from keras_bert.tasks.heads import check_bert, encode_rows, head_layer
 from keras_bert.tasks.long_text_task import LongTextTask, text_vectors
 from keras_bert.tasks.metrics import number_scores
@@ -113,9 +113,13 @@ class TextRegressor(LongTextTask):
 
     @classmethod
     def check_settings(cls, settings: Any) -> None:
-        cls._check_long(settings)
         if len(settings.reading.text) != 2:
             super().check_settings(settings)
+
+    @classmethod
+    def check_run(cls, rows: Rows, settings: Any) -> None:
+        if settings.cosine:
+            check_cosines(number_column(rows.y, "number"), rows.place)
 
     @classmethod
     def from_rows(cls, bert: Bert, rows: Rows, settings: Any) -> "TextRegressor":
@@ -150,12 +154,8 @@ class TextRegressor(LongTextTask):
         if y is None:
             return None
         found = number_column(y, "number")
-        if self.pairs == "cosine" and np.abs(found).max(initial=0) > 1:
-            row = int(np.abs(found).argmax())
-            raise ValueError(
-                f"The number at row {row} is not between -1 and 1, the range of cosines. For scores from 0 to 5, pass "
-                f"y / 5, or --scale 5 on the command line. Received: {found[row]}"
-            )
+        if self.pairs == "cosine":
+            check_cosines(found)
         return found
 
     def default_loss(self) -> keras.losses.Loss:

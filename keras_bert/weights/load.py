@@ -4,7 +4,6 @@ import contextlib
 import dataclasses
 import logging
 import os
-import re
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +26,7 @@ from keras_bert.weights import (
 )
 from keras_bert.weights.checkpoint import Checkpoint
 from keras_bert.weights.hugging_face_download import snapshot
+from keras_bert.weights.source_names import HUGGING_FACE, nothing_at
 from keras_bert.weights.tables import encoder_shapes
 from keras_bert.weights.tensor_bundle import prefix_at
 from keras_bert.weights.weight_files import WHOLE
@@ -34,9 +34,6 @@ from keras_bert.weights.weight_files import WHOLE
 logger = logging.getLogger("keras_bert")
 
 FORMATS = (our_folder, keras_file, our_export, hugging_face, keras_hub, google, keras2_models)  # asked in this order
-HUGGING_FACE = "hf://"
-_PAGE = re.compile(r"https?://(?:www\.)?huggingface\.co/([\w.-]+/[\w.-]+)")
-_SHOWN = 300  # characters of a source in an error
 
 
 def load(
@@ -119,28 +116,8 @@ def read_source(source: Any, *, cache_dir: str | os.PathLike | None = None, loca
     if path.suffix == ".zip" and os.path.isfile(path):
         path = download.unzip(path, root)
     if not os.path.exists(path) and prefix_at(path) is None:  # Path.exists fails on a path that is too long
-        raise _nothing_at(str(source))
+        raise nothing_at(str(source))
     return read(path)
-
-
-def _nothing_at(source: str) -> ValueError:
-    shown = repr(source) if len(source) <= _SHOWN else f"{source[:_SHOWN]!r}... of {len(source)} characters"
-    if page := _PAGE.match(source):
-        return ValueError(
-            f"`source` is the address of a web page. Write hf://{page[1]} to download the model. Received: {shown}"
-        )
-    if len(Path(source).parts) > 1:
-        return ValueError(
-            "There is no file or folder at `source`"
-            f"{'; ~ is not expanded' if source.startswith('~') else ''}. Correct it, or use a name that "
-            f"`keras-bert models` lists, or hf://org/name. Received: {shown}"
-        )
-    close = ", ".join(zoo.close_names(source))
-    return ValueError(
-        "`source` is neither a known name nor a path that exists. "
-        f"{f'Close names: {close}. ' if close else ''}Use a name that `keras-bert models` lists, a path "
-        f"or hf://org/name. Received: {shown}"
-    )
 
 
 def read(path: Path) -> Checkpoint:

@@ -79,8 +79,8 @@ def test_an_error_of_several_lines_is_one_line(run, monkeypatch):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["convert", "a", "b", "--to", "hf", "--private"], "--private is for --push"),
-        (["convert", "a", "b", "--to", "hf", "--language", "ko"], "--language is for --push"),
+        (["convert", "tiny", "b", "--to", "hf", "--private"], "--private is for --push"),
+        (["convert", "tiny", "b", "--to", "hf", "--language", "ko"], "--language is for --push"),
         (
             ["pretrain", "--data", "a", "--output", "b", "--size", "tiny", "--from", "mini"],
             "--size is for random",
@@ -215,7 +215,7 @@ def test_pretraining_on_torch_is_refused(run, monkeypatch):
     import keras_bert.pretraining.run.pretrain  # noqa: F401  before Keras names another backend
 
     monkeypatch.setattr(keras.backend, "backend", lambda: "torch")
-    for words in (["pretrain", "--data", "none", "--output", "none"], ["evaluate", "none", "--data", str(ROOT)]):
+    for words in (["pretrain", "--data", "none", "--output", "none"], ["evaluate", "tiny", "--data", str(ROOT)]):
         code, _, err = run(*words)
         assert code == 1
         assert re.fullmatch(r"keras-bert: .*the TensorFlow or the JAX backend.*Received: backend 'torch'\n", err)

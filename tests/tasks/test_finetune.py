@@ -1,9 +1,8 @@
-"""`keras-bert finetune`, `evaluate` and `predict`: files in, a finished directory out, which is asked and scored."""
+"""`keras-bert finetune`: files in, a finished directory out."""
 
 import functools
 import json
 import re
-import shutil
 import subprocess
 import sys
 
@@ -62,18 +61,6 @@ def test_the_head_of_the_source_is_not_used(finished, caplog):
     assert "starts with a new head. To train the trained head (classifier) further" in caplog.text
 
 
-def test_evaluate(finished, files):
-    output, _ = finished
-    metrics = json.loads((output / "metrics.json").read_text())
-    result = run("evaluate", output, "--data", files[1], "--json")
-    said = json.loads(result.stdout)
-    assert {name: said[name] for name in metrics["valid"]} == pytest.approx(metrics["valid"])
-    assert (said["labels"], said["positive"]) == (metrics["labels"], "yes")
-    other = write(files[1].with_name("other.tsv"), [["x", "y"], ["the film is good", "maybe"]])
-    with pytest.raises(ValueError, match=r"other.tsv:2 has the label 'maybe'.*'no', 'yes'. Received: 'maybe'"):
-        run("evaluate", output, "--data", other, "--text", "x", "--label", "y")
-
-
 def test_imbalance_is_shown(bert, tmp_path, caplog):
     """Of 64 rows two have the rare label, and no row is predicted to have it."""
     rows = [["the film is good", "usual"]] * 62 + [["the actor is bad", "rare"]] * 2
@@ -125,13 +112,6 @@ def test_one_device_needs_no_tensorflow(monkeypatch):
             pass
 
 
-def test_settings_beside_another_file(finished, tmp_path):
-    """They are not those of a run."""
-    shutil.copy(finished[0] / "model.keras", tmp_path / "mine.keras")
-    (tmp_path / "settings.json").write_text('{"theme": "dark"}')
-    assert FinishedTask.load(tmp_path / "mine.keras").reading.text == ("text",)
-
-
 def test_an_output_that_is_a_link(bert, files, tmp_path):
     (tmp_path / "place").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "place")
@@ -145,103 +125,11 @@ def test_an_infinite_learning_rate():
         FinetuneSettings(kind="classify", train="train.tsv", valid="valid.tsv", learning_rate=float("inf"))
 
 
-def test_options_that_the_task_does_not_have(finished):
-    for given, unused in (({"scale": 5.0}, "scale"), ({"choices": ("a",), "skip_bad": True}, "choices")):
-        with pytest.raises(ValueError, match=f"task 'classify' are read without {unused}.* Received: {unused}="):
-            FinishedTask.load(finished[0], **given)
-    with pytest.raises(
-        ValueError, match=r"reads 0 columns as `number`, but 1 were named.* Received: number=\('price',\)"
-    ):
-        FinishedTask.load(finished[0], number=("price",))
-
-
-def test_predict_drops_no_lines(finished):
-    with pytest.raises(ValueError, match=r"--skip-empty and --skip-bad are for tables.* Received: standard input"):
-        run("predict", finished[0], "--skip-empty", input="the film is good\n\n")
-
-
-def test_evaluate_needs_a_file(finished, tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"--data does not exist.*nothing.tsv"):
-        run("evaluate", finished[0], "--data", tmp_path / "nothing.tsv")
-    with pytest.raises(IsADirectoryError, match="--data must be a file of rows"):
-        run("evaluate", finished[0], "--data", tmp_path)
-
-
 def test_fit_takes_files(finished, files):
     task = FinishedTask.load(finished[0]).task
     history = task.fit(files[1], epochs=1, validation_data=str(files[1]), verbose=0)
     assert history.history["val_accuracy"][0] > 0.5
     assert task.predict(files[1]).shape == (32, 2)
-
-
-def test_predict_lines(finished, tmp_path):
-    output, _ = finished
-    text = "\ufeffthe actor is good\r\n\nthe film\ris bad\n"
-    (tmp_path / "T.TXT").write_bytes(text.encode())
-    result = run("predict", output, input=text)
-    assert run("predict", output, tmp_path / "T.TXT").stdout == result.stdout
-    answers = [json.loads(line) for line in result.stdout.splitlines()]
-    assert len(answers) == 3  # an empty line has an answer too
-    assert [answers[0]["label"], answers[2]["label"]] == ["yes", "no"]
-    assert sum(answers[0]["scores"].values()) == pytest.approx(1)
-    assert answers[0]["score"] == answers[0]["scores"]["yes"]
-
-
-def test_predict_file(finished, files):
-    output, _ = finished
-    answers = [json.loads(line)["label"] for line in run("predict", output, files[1]).stdout.splitlines()]
-    assert answers == [answer["label"] for answer in FinishedTask.load(output).predict(files[1])]
-    assert np.mean(np.array(answers) == [label for _, label in reviews(32, 1)]) > 0.9
-
-
-def test_predict_reads_the_header_as_training_did(bert, files, tmp_path):
-    train(bert, "classify", *files, tmp_path / "run", "--epochs", 1, "--text", 0)
-    assert json.loads((tmp_path / "run/settings.json").read_text())["reading"]["header"] is True
-    other = write(tmp_path / "other.tsv", [["y", "x"], ["yes", "the film is good"]])
-    for file, columns, rows in ((files[1], (), 32), (files[1], ("--text", 0), 32), (other, ("--text", "x"), 1)):
-        assert len(run("predict", tmp_path / "run", file, *columns).stdout.splitlines()) == rows
-    bare = write(tmp_path / "bare.tsv", [["the film is good"]])
-    assert len(run("predict", tmp_path / "run", bare, "--no-header").stdout.splitlines()) == 1
-
-
-def test_predict_never_takes_a_word_for_a_label_unless_that_is_asked(bert, tmp_path, caplog):
-    caplog.set_level("INFO", logger="keras_bert")
-    lines = tmp_path / "lines.txt"
-    lines.write_text("".join(f"{label} {text}\n" for text, label in reviews(32, 0)))
-    train(bert, "classify", lines, lines, tmp_path / "run", "--epochs", 1)
-    assert not re.search("column|header", (tmp_path / "run/README.md").read_text())  # such lines have none
-    finished = FinishedTask.load(tmp_path / "run")
-    expected = [answer["score"] for answer in finished.predict_lines(enumerate(text for text, _ in reviews(32, 0)))]
-    said = run("predict", tmp_path / "run", lines, "--format", "label-text").stdout.splitlines()
-    assert [json.loads(line)["score"] for line in said] == pytest.approx(expected, abs=1e-5)
-    caplog.clear()
-    plain = tmp_path / "plain.txt"
-    plain.write_text("good film\nbad film\n\ngood\n")
-    said = run("predict", tmp_path / "run", plain).stdout
-    assert said == run("predict", tmp_path / "run", input=plain.read_text()).stdout
-    assert len(said.splitlines()) == 4
-    assert re.search(r"Each line of .*plain.txt is one row of texts.*--format tsv or .* or label-text", caplog.text)
-
-
-def test_standard_input_is_read_as_files_are(finished):
-    for given, message in (
-        (b"", "standard input is empty"),
-        ("a\n영화".encode("cp949"), "standard input, line 2, is not UTF-8"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            run("predict", finished[0], input=given)
-
-
-def test_no_finished_directory(tmp_path):
-    with pytest.raises(FileNotFoundError, match="finished folder"):
-        run("predict", tmp_path, input="x\n")
-
-
-@pytest.mark.parametrize("damaged", ["{", "[]", "{}", '{"reading": {}, "colour": 1}'])
-def test_damaged_settings(tmp_path, damaged):
-    (tmp_path / "settings.json").write_text(damaged)
-    with pytest.raises(ValueError, match=r"settings\.json (must|is not) .* again\. Received: "):
-        FinetuneSettings.from_json(tmp_path / "settings.json")
 
 
 @pytest.mark.parametrize(("freeze", "trained"), [(-1, set()), (1, {"pooler/"}), (0, {"layer_0", "pooler/"})])
@@ -309,6 +197,13 @@ def test_names_that_are_read_as_a_row(tmp_path, caplog, first):
     assert (said in caplog.text) == (first[1] == "label")
 
 
+def test_labels_that_are_numbers_and_words(tmp_path, caplog):
+    path = tmp_path / "a.jsonl"
+    path.write_text("".join(f'{{"text": "a", "label": {label}}}\n' for label in ("1", '"good"', "0", '"bad"')))
+    read_files(FinetuneSettings("classify", str(path), str(path)))
+    assert f"The labels of {path} are numbers and words: '0', '1', 'bad', 'good'. If two of them" in caplog.text
+
+
 def test_random_weights_with_a_vocabulary(tmp_path):
     vocabulary = tmp_path / "vocab.txt"
     vocabulary.write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]))
@@ -350,28 +245,3 @@ def test_log_lines_within_an_epoch(bert, files, tmp_path, caplog, monkeypatch):
     lines = [line for line in caplog.messages if line.startswith("Epoch 1: step")]
     assert len(lines) == 9  # of 10 steps
     assert re.fullmatch(r"Epoch 1: step 3 of 10 \(30 %\), about \d+ minutes left, loss \d\.\d{4}", lines[2])
-
-
-# === The grid ===
-
-
-@pytest.mark.long
-def test_grid(bert, files, tmp_path, monkeypatch, caplog):
-    from keras_bert.tasks.run import grid
-
-    for name, values in (("batch_size", (16,)), ("learning_rate", (1e-5, 3e-2)), ("epochs", (1,))):
-        monkeypatch.setitem(grid.GRID, name, values)
-    train(bert, "classify", *files, tmp_path / "run", "--grid")
-    assert "learning_rate=0.03 is not used, because the search tries other values." in caplog.text
-    metrics = json.loads((tmp_path / "run/metrics.json").read_text())
-    assert [(done["batch_size"], done["learning_rate"]) for done in metrics["grid"]] == [(16, 1e-5), (16, 3e-2)]
-    assert metrics["valid"]["accuracy"] == max(done["score"] for done in metrics["grid"])
-    assert FinishedTask.load(tmp_path / "run").evaluate(files[1]) == pytest.approx(metrics["valid"])
-    assert [path.name for path in tmp_path.iterdir()] == ["run"]
-    assert "## The grid" in (tmp_path / "run/README.md").read_text()
-
-
-def test_the_grid_is_the_paper_s():
-    from keras_bert.tasks.run.grid import GRID
-
-    assert GRID == {"batch_size": (16, 32), "learning_rate": (5e-5, 3e-5, 2e-5), "epochs": (2, 3, 4)}

@@ -11,7 +11,8 @@ from keras_bert.storage import write_json
 from keras_bert.tasks.run import grid
 from keras_bert.tasks.run.finetune import finetune
 from keras_bert.tasks.run.finished_task import FinishedTask
-from keras_bert.tasks.run.grid import _medians, each_run, finetune_grid, grid_of
+from keras_bert.tasks.run.grid import _medians, each_run, finetune_grid
+from keras_bert.tasks.run.searched import grid_of
 from keras_bert.tasks.run.seeds import _averaged, average_weights, finetune_seeds
 from keras_bert.tasks.run.settings import FinetuneSettings
 from tests.tasks.runs import record, train
@@ -76,6 +77,9 @@ def test_a_search(bert, files, tmp_path):
     said = train(bert, "classify", *files, tmp_path / "run", *options)
     metrics = record(tmp_path / "run")
     kept = max(metrics["grid"], key=lambda done: done["score"])
+    for done in metrics["grid"]:
+        line = f"layer_decay={done['layer_decay']}, learning_rate={done['learning_rate']}\t{done['score']:.4f}\n"
+        assert line in said
     assert f"The best of 4 runs: layer_decay={kept['layer_decay']}, learning_rate={kept['learning_rate']}\n" in said
     assert [(done["layer_decay"], done["learning_rate"]) for done in metrics["grid"]] == [
         (0.5, 1e-5), (0.5, 3e-2), (1, 1e-5), (1, 3e-2)
@@ -104,6 +108,8 @@ def test_a_search_of_models_for_random_weights(files, tmp_path):
     settings = FinetuneSettings("classify", *map(str, files), size="tiny", vocab="vocab.txt")
     with pytest.raises(ValueError, match=r"names models, but with --size .* Received: model=base,minilm"):
         finetune_grid(settings, tmp_path / "run", {"model": ("base", "minilm")})
+    with pytest.raises(ValueError, match=r"neither a known name nor a path that exists\. Close names: base.*'bsae'"):
+        finetune_grid(FinetuneSettings("classify", *map(str, files)), tmp_path / "run", {"model": ("base", "bsae")})
     assert not (tmp_path / "run.partial").exists()
 
 
@@ -251,3 +257,25 @@ def test_a_run_is_pruned_below_the_median_of_four():
     assert _medians([[0.1, 0.5]] * 3) == []
     assert _medians([[0.1, 0.2], [0.2, 0.4], [0.3, 0.6], [0.4]]) == [0.25]
     assert _medians([[0.1, 0.2], [0.2, 0.4], [0.3, 0.6], [0.4, 0.4]]) == [0.25, 0.4]
+
+
+@pytest.mark.long
+def test_grid(bert, files, tmp_path, monkeypatch, caplog):
+    from keras_bert.tasks.run import grid
+
+    for name, values in (("batch_size", (16,)), ("learning_rate", (1e-5, 3e-2)), ("epochs", (1,))):
+        monkeypatch.setitem(grid.GRID, name, values)
+    train(bert, "classify", *files, tmp_path / "run", "--grid")
+    assert "learning_rate=0.03 is not used, because the search tries other values." in caplog.text
+    metrics = record(tmp_path / "run")
+    assert [(done["batch_size"], done["learning_rate"]) for done in metrics["grid"]] == [(16, 1e-5), (16, 3e-2)]
+    assert metrics["valid"]["accuracy"] == max(done["score"] for done in metrics["grid"])
+    assert FinishedTask.load(tmp_path / "run").evaluate(files[1]) == pytest.approx(metrics["valid"])
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+    assert "## The grid" in (tmp_path / "run/README.md").read_text()
+
+
+def test_the_grid_is_the_paper_s():
+    from keras_bert.tasks.run.searched import GRID
+
+    assert GRID == {"batch_size": (16, 32), "learning_rate": (5e-5, 3e-5, 2e-5), "epochs": (2, 3, 4)}

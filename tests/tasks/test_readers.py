@@ -145,6 +145,8 @@ BAD_TABLES = {
         "text\tlabel\nx\t1\n영화\t1\n".encode("cp949"),
         "a.tsv, line 3, is not UTF-8.*Received: .*a.tsv:3",
     ),
+    "a JSON file": ("a.json", "[]", "The format of .*a.json is unknown.*Write the rows of a .json file as .jsonl"),
+    "a list in JSONL": ("a.jsonl", "[\n", "Line 1 of .* is not valid JSON. Write one object on each line"),
     "another suffix": ("a.doc", "x", "The format of .*a.doc is unknown. Give the option .*label-text.*: format=None"),
     "a label alone": ("a.txt", "1 good\n1\n", "a.txt, line 2, is not a label, a space and a text.*Received: '1'"),
 }
@@ -155,6 +157,11 @@ def test_bad_tables(write, case):
     name, text, message = BAD_TABLES[case]
     with pytest.raises(ValueError, match=re.compile(message, re.DOTALL)):
         read_labels(write(name, text))
+
+
+def test_another_column_of_labelled_lines(write):
+    with pytest.raises(ValueError, match=r"no column 'name'.*Each of its lines is read as a label, a space and a text"):
+        read_labels(write("a.txt", "so good\n"), "name")
 
 
 @pytest.mark.parametrize("value", ["", "high", "nan", "inf", "1e40"])

@@ -16,7 +16,7 @@ from keras_bert.tasks.fitting import gradient_cache
 from keras_bert.tasks.readers import Reading, Rows
 from keras_bert.tasks.run.best_epoch import BestEpoch
 from keras_bert.tasks.run.finished_task import FinishedTask
-from keras_bert.tasks.run.grid import grid_of
+from keras_bert.tasks.run.searched import grid_of
 from keras_bert.tasks.run.settings import FinetuneSettings
 from keras_bert.tasks.run.split_rows import split_rows
 from tests.tasks.runs import record, run, stopped_in_the_second_epoch, train, write
@@ -161,6 +161,22 @@ def test_a_search_of_losses():
         grid_of(["loss=1"])
 
 
+def test_losses_that_do_not_fit_the_rows_of_a_search(bert, scored, tmp_path):
+    """They are found before the first run."""
+    columns = ("--text", "a", "--text", "b", "--label", "score", "--search", "loss=cosine,ranking")
+    with pytest.raises(ValueError, match=r"MultipleNegativesRanking learns from pairs, but scores were passed"):
+        train(bert, "embed", scored, scored, tmp_path / "run", *columns)
+    assert not list(tmp_path.glob("run*"))
+
+
+def test_a_score_of_a_file_that_is_no_cosine(bert, tmp_path):
+    file = write(tmp_path / "scores.tsv", [["a", "b", "score"], ["good", "bad", 0.5], ["anna", "paul", 5]])
+    columns = ("--text", "a", "--text", "b", "--label", "score")
+    for kind, options in (("embed", ()), ("regress", ("--cosine",))):
+        with pytest.raises(ValueError, match=r"The score at .*scores\.tsv:3 is not between -1 and 1.* Received: 5"):
+            train(bert, kind, file, file, tmp_path / "run", *columns, *options)
+
+
 # === Texts without labels ===
 
 
@@ -220,12 +236,13 @@ def test_only_texts_need_a_validation_file(scored, tmp_path, monkeypatch):
     assert done.returncode == 1
     assert "In place of `split`, name a validation file (--valid) of pairs, scores or labels." in done.stderr
     assert not [line for line in done.stderr.splitlines() if line.endswith((" keras", " tensorflow"))]
+    with pytest.raises(ValueError, match="`temperature` must be above 0 and finite"):
+        run(*words, "--valid", scored, "--temperature", "0")
     with pytest.raises(ValueError, match=r"valid\.tsv has no column 'c'"):
         run(*words, "--valid", scored, "--text", "a", "--text", "c")
     monkeypatch.setenv("COLUMNS", "300")
     for options, said in (
         ([], "Texts without labels cannot be evaluated, so for them give --valid"),
-        (["--valid", scored, "--temperature", "0"], "It must be above 0 and finite. Received: 0.0"),
         (["--valid", scored, "--loss", "mse"], "'mse' is not one of 'ranking', 'cosine', 'cosent', 'triplet'"),
         (["--valid", scored, "--class-weight", "balanced"], "No such option: --class-weight"),
     ):

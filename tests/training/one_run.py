@@ -1,4 +1,4 @@
-"""40 steps of pretraining and a validation, as a process: FOLDER OUTPUT STRATEGY ACCUMULATE DROPOUT [KILL_AT]."""
+"""40 steps of pretraining and a validation, a process: FOLDER OUTPUT STRATEGY ACCUMULATE DROPOUT [STOP_AT [SIGNAL]]."""
 
 import os
 import signal
@@ -8,12 +8,12 @@ from keras_bert.pretraining import Recipe, pretrain
 from keras_bert.training.metrics_log import MetricsLog
 
 
-def main(folder, output, strategy, accumulate, dropout, kill_at="0"):
+def main(folder, output, strategy, accumulate, dropout, stop_at="0", by="SIGKILL"):
     write = MetricsLog.__call__
 
     def log(self, step, *args, **options):
-        if step == int(kill_at):
-            os.kill(os.getpid(), signal.SIGKILL)
+        if step == int(stop_at):
+            os.kill(os.getpid(), signal.Signals[by])
         write(self, step, *args, **options)
 
     MetricsLog.__call__ = log

@@ -267,11 +267,41 @@ def assert_equal(found, expected):
     np.testing.assert_allclose(found[1], expected[1], rtol=0, atol=2e-6)
 
 
-def test_a_run_equals_one_on_tensorflow(folder, expected):
+@pytest.fixture(scope="module")
+def eight(folder):
     pytest.importorskip("orbax.checkpoint")
-    found = run(folder, "eight", "auto", 2, 0, **EIGHT)
-    assert_equal(found, expected)
-    assert np.abs(found[1] - weights(keras_bert.Pretrainer.load(folder / "source"))).max() > 1e-3
+    return run(folder, "eight", "auto", 2, 0, **EIGHT)
+
+
+def test_a_run_equals_one_on_tensorflow(folder, eight, expected):
+    assert_equal(eight, expected)
+    assert np.abs(eight[1] - weights(keras_bert.Pretrainer.load(folder / "source"))).max() > 1e-3
+
+
+def test_a_run_that_is_asked_to_stop_resumes_with_the_same_bits(folder, eight):
+    """At a step between two checkpoints, so the state is saved then."""
+    ended(started(folder, "stopped", "auto", 2, 0, 7, "SIGTERM", **EIGHT), exit_code=128 + 15)
+    assert len(read_metrics(f"{folder}/stopped/metrics.jsonl")) == 7
+    losses, found = run(folder, "stopped", "auto", 2, 0, **EIGHT)
+    assert losses == eight[0]
+    np.testing.assert_array_equal(found, eight[1])
+
+
+def test_an_evaluation_equals_one_on_one_device(folder):
+    printed = python(
+        """
+        import dataclasses, json, sys
+        from keras_bert.pretraining.run.evaluation import evaluate
+        folder = sys.argv[1]
+        for strategy in ("one", "auto"):
+            found = evaluate(f"{folder}/source", f"{folder}/examples", strategy=strategy, batch_size=16)
+            print(json.dumps(dataclasses.asdict(found)))
+        """,
+        str(folder),
+        **EIGHT,
+    )
+    one, eight = map(json.loads, printed.splitlines()[-2:])
+    assert one == pytest.approx(eight, rel=1e-5)
 
 
 @IN_SOAK

@@ -1,6 +1,7 @@
 """The columns of numbers, weights and categories that users pass, in one type. Errors name the row."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -75,3 +76,13 @@ def not_negative(values: Any, what: str) -> np.ndarray:
     if (found < 0).any():
         raise ValueError(f"A {what} is below 0. To leave an example out, give it 0. Received: {found.min()}")
     return found
+
+
+def check_cosines(scores: np.ndarray, place: Callable[[int], str] = "row {}".format, other: str = "") -> None:
+    """Refuse scores [n] that no cosine can be. place: what the error calls a row. other: what else it advises."""
+    if np.abs(scores).max(initial=0) > 1:
+        row = int(np.abs(scores).argmax())
+        raise ValueError(
+            f"The score at {place(row)} is not between -1 and 1, the range of cosines. Scale the scores, as in y / 5 "
+            f"(--scale 5) for scores from 0 to 5{other}. Received: {scores[row]}"
+        )

@@ -6,8 +6,11 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_bert.tasks.columns.value_columns import check_cosines
 from keras_bert.tasks.losses.sentence_loss import SentenceLoss, by_row, real_rows, unit
 from keras_bert.tasks.rows.sentence_rows import SentenceRows
+
+OTHER_LOSS = ', or use loss="cosent" (--loss cosent)'  # what else an error about the range of scores advises
 
 
 @keras.saving.register_keras_serializable("keras_bert")
@@ -17,13 +20,7 @@ class CosineMSE(SentenceLoss):
     form = "scores"
 
     def check(self, rows: SentenceRows) -> None:
-        if np.abs(rows.targets).max() > 1:
-            row = int(np.abs(rows.targets).argmax())
-            raise ValueError(
-                f"The score at row {row} is not between -1 and 1, the range of cosines. Scale the scores, as in y / 5 "
-                f'(--scale 5) for scores from 0 to 5, or use loss="cosent" (--loss cosent). Received: '
-                f"{rows.targets[row]}"
-            )
+        check_cosines(rows.targets, other=OTHER_LOSS)
 
     def call(self, scores: Any, vectors: Any, real: Any = True) -> Any:
         return ops.square(_cosines(vectors, scores) - scores)  # [B]

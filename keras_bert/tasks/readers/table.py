@@ -23,6 +23,8 @@ SUFFIXES = {
     ".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".txt": "label-text", ".parquet": "parquet",
 }  # fmt: skip
 
+LABELLED_LINES = " Each of its lines is read as a label, a space and a text."
+
 
 class NoColumnError(ValueError):
     """A file does not have the column that was named, so that none of its rows can be read."""
@@ -114,9 +116,11 @@ class TableParser:
             if delimiter and format not in DELIMITERS:
                 format = "csv"
         if format is None or format not in SUFFIXES.values():
+            is_json = Path(path).suffix.lower() == ".json"
+            json = " Write the rows of a .json file as .jsonl, one object on each line." if is_json else ""
             raise ValueError(
-                f"The format of {path} is unknown. Give the option `format`: tsv, csv, jsonl, parquet or label-text. "
-                f"Received: format={format!r}"
+                f"The format of {path} is unknown. Give the option `format`: tsv, csv, jsonl, parquet or label-text."
+                f"{json} Received: format={format!r}"
             )
         self.path = path
         self.format = format
@@ -126,7 +130,7 @@ class TableParser:
         self.header = header
         self.is_delimited = format in DELIMITERS
         self.quoted = format == "csv"
-        self.hint = ""
+        self.hint = LABELLED_LINES if format == "label-text" else ""
         self.header_names: list[str] | None = None  # of TSV and CSV, where a name may come twice
         self.names = {"label": 0, "text": 1} if format == "label-text" else {}  # of other formats, by column
 
@@ -194,7 +198,7 @@ class TableParser:
         )
 
     def _object(self, number: int, line: str) -> "_Cells":
-        record = parse_line(line, self.path, number, remedy=f"Correct the line, or {DROP}")
+        record = parse_line(line, self.path, number, remedy=f"Write one object on each line, or {DROP}")
         if not isinstance(record, dict):
             raise ValueError(
                 f"{self.path}, line {number}, is not a JSON object. Write an object with the columns of the row, or "

@@ -32,6 +32,7 @@ from keras_bert.text.preprocessor import Preprocessor
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.training.strategy import is_distributed, strategy
 from keras_bert.weights.heads import load_head, read_saved
+from keras_bert.wording import listed
 
 logger = logging.getLogger("keras_bert")
 
@@ -78,8 +79,9 @@ def read_files(settings: FinetuneSettings) -> tuple[Rows | RowStream, Rows]:
     task = settings.task
     train = training_rows(settings)
     task.check_rows(train.sample)
+    task.check_run(train.sample, settings)
     if isinstance(train, Rows):
-        _warn_of_names(train, [label for _, label in task.labels_of(train)])
+        _warn_of_labels(train, [label for _, label in task.labels_of(train)])
     if settings.split is not None:
         train, valid = split_rows(task, train, settings.split)
     else:
@@ -94,13 +96,19 @@ def read_files(settings: FinetuneSettings) -> tuple[Rows | RowStream, Rows]:
     return train, valid
 
 
-def _warn_of_names(rows: Rows, labels: list[str]) -> None:
-    """Say that the first line of a table, which was read as a row, may have the names of the columns."""
+def _warn_of_labels(rows: Rows, labels: list[str]) -> None:
+    """Say that a label may be the name of its column, or that two labels may mean the same."""
     is_first_line = Path(rows.path).suffix.lower() in (".tsv", ".csv") and rows.ids[0] == 1
     if is_first_line and len(labels) == len(rows) > 2 and labels.count(labels[0]) == 1:
         logger.warning(
             "The label of line 1 of %s, %r, occurs nowhere else. If this line has the names of the columns, add "
             "--header.", rows.path, labels[0],
+        )  # fmt: skip
+    known = sorted({*labels})
+    if 0 < sum(map(str.isdecimal, known)) < len(known):
+        logger.warning(
+            "The labels of %s are numbers and words: %s. If two of them mean the same, write them alike.",
+            rows.path, listed(list(map(repr, known)), 8),
         )  # fmt: skip
 
 

@@ -5,82 +5,24 @@ combinations are tried, docs/training.md shows KerasTuner and Optuna.
 """
 
 import contextlib
-import dataclasses
 import itertools
-import json
 import logging
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
 from keras_bert.storage import check_new_folder, read_json, write_json
-from keras_bert.tasks.finetune_recipe import OPTIONS
 from keras_bert.tasks.run.best_epoch import METRICS_FILE, begun
 from keras_bert.tasks.run.finetune import MODEL, finetune
 from keras_bert.tasks.run.model_card import write_card
+from keras_bert.tasks.run.searched import GRID, Grid, combinations
 from keras_bert.tasks.run.settings import SETTINGS_FILE, FinetuneSettings
 
 logger = logging.getLogger("keras_bert")
 
-Grid = Mapping[str, tuple[Any, ...]]
-GRID: dict[str, tuple[Any, ...]] = {
-    "batch_size": (16, 32),
-    "learning_rate": (5e-5, 3e-5, 2e-5),
-    "epochs": (2, 3, 4),
-}
-OTHER_NAMES = {"lr": "learning_rate", "freeze_blocks": "freeze"}  # of the command line
-OF_EMBED = ("loss", "temperature", "symmetric", "pooling")
-SEARCHED = (*GRID, *OPTIONS, "seed", "freeze", "lora", "seq_length", "patience", "model", *OF_EMBED)
-WORDS = ("class_weight", "model", "loss", "pooling")  # whose values are not numbers
-OPTIONAL = tuple(  # their None is a value of its own, and not only the default
-    one.name
-    for one in dataclasses.fields(FinetuneSettings)
-    if one.default is None and one.name in SEARCHED and one.name not in GRID
-)
 COMPARED = 4  # runs before the first that is pruned
-
-
-def grid_of(given: Iterable[str]) -> dict[str, tuple[Any, ...]]:
-    """The grid that words such as learning_rate=2e-5,5e-5 describe, by the names of the settings.
-
-    >>> grid_of(["learning_rate=2e-5,5e-5", "class-weight=none,balanced"])
-    {'learning_rate': (2e-05, 5e-05), 'class_weight': (None, 'balanced')}
-    >>> grid_of(["lr=1e-4,0.0001"])
-    {'learning_rate': (0.0001,)}
-    """
-    grid: dict[str, tuple[Any, ...]] = {}
-    for word in given:
-        name, _, values = word.partition("=")
-        name = name.replace("-", "_")
-        name = OTHER_NAMES.get(name, name)
-        found = tuple(map(_value, values.split(",")))
-        if name not in SEARCHED or name in grid or not values:
-            others = [one for one in SEARCHED if one not in OF_EMBED]
-            raise ValueError(
-                f"The search {word!r} must have the form NAME=VALUE,VALUE, and no name may occur twice. NAME is one "
-                f"of {', '.join(others)}, and for embed also {', '.join(OF_EMBED)}. Received: {word!r}"
-            )
-        kinds: list[type] = [str] if name in WORDS else [int, float]
-        kinds += [type(None), *([bool] if name == "symmetric" else [])]
-        if wrong := [value for value in found if type(value) not in kinds]:
-            needed = "a name" if name in WORDS else "true or false" if name == "symmetric" else "a number"
-            raise ValueError(
-                f"The value {wrong[0]!r} of {name} in --search is not {needed}. Correct it. Received: {word!r}"
-            )
-        if name == "class_weight" and not {*found} <= {None, "balanced"}:
-            raise ValueError(
-                "Only the weights none and balanced can be searched. For weights of single labels, start a run for "
-                f"each with --class-weight. Received: {word!r}"
-            )
-        if None in found and name not in OPTIONAL:
-            raise ValueError(
-                f"{name} cannot be 'none'. Give it other values; only {', '.join(OPTIONAL)} can be 'none'. "
-                f"Received: {word!r}"
-            )
-        grid[name] = tuple(dict.fromkeys(found))  # each value once
-    return grid
 
 
 def finetune_grid(
@@ -93,16 +35,6 @@ def finetune_grid(
     prune: end a run after an epoch in which its best score is below the median of the earlier runs with as many epochs,
         if there are four of them (the median stopping rule of Golovin et al. 2017).
     """
-    if "model" in grid and settings.vocab is not None:
-        raise ValueError(
-            "The search names models, but with --size and --vocab all runs start from random weights. Leave out the "
-            f"search of the model, or --size and --vocab. Received: model={','.join(map(str, grid['model']))}"
-        )
-    if "epochs" in grid and settings.steps is not None:
-        raise ValueError(
-            "The search names epochs, but with --steps all runs have the same number of batches. Leave out --steps, or "
-            f"the search of epochs. Received: epochs={','.join(map(str, grid['epochs']))}, steps={settings.steps}"
-        )
     output = check_new_folder(output)
     folder = output.with_name(output.name + ".partial")
     best, runs = folder, list[dict[str, Any]]()
@@ -145,14 +77,17 @@ def each_run(settings: FinetuneSettings, folder: Path, grid: Grid, *, prune: boo
             f"{folder} has a single run that was interrupted, not the runs of a search. Repeat its command, or delete "
             f"the folder. Received: {', '.join(grid)} to try"
         )
-    combinations = [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
-    chosen = [dataclasses.replace(settings, **values) for values in combinations]  # an error before the first run
+    tried = combinations(settings, grid)  # this and the next are errors before the first run
+    if "loss" in grid:
+        rows = settings.task.read_training_rows(settings.train, settings.reading)
+        for _, one in tried:
+            one.task.check_run(rows, one)
     failed: list[Path] = []
-    once = _WarnedOnce()
+    once = _SaidOnce()
     histories: dict[Any, list[list[float]]] = {}  # the best score so far in each epoch, by what is as long an epoch
-    for number, (values, one) in enumerate(zip(combinations, chosen, strict=True), 1):
+    for number, (values, one) in enumerate(tried, 1):
         run = folder / "-".join(f"{name}={_word(value)}" for name, value in values.items())
-        logger.info("Run %d of %d: %s", number, len(combinations), run.name)
+        logger.info("Run %d of %d: %s", number, len(tried), run.name)
         earlier = histories.setdefault((one.epochs, one.steps and one.rows_per_batch), [])
         floors = _medians(earlier) if prune else []
         try:
@@ -161,7 +96,7 @@ def each_run(settings: FinetuneSettings, folder: Path, grid: Grid, *, prune: boo
         except FloatingPointError as error:
             logger.warning(
                 "Run %d of %d failed, because its loss is not a finite number: %s. The other runs continue.",
-                number, len(chosen), run.name,
+                number, len(tried), run.name,
             )  # fmt: skip
             metrics = _record_failure(one, run, error)
         except BaseException as error:
@@ -170,7 +105,7 @@ def each_run(settings: FinetuneSettings, folder: Path, grid: Grid, *, prune: boo
             if number > 1 and isinstance(error, Exception):
                 logger.error(
                     "Run %d of %d could not be trained: %s. The same command without it keeps the complete runs.",
-                    number, len(chosen), run.name,
+                    number, len(tried), run.name,
                 )  # fmt: skip
             raise
         if "failed" in metrics:
@@ -179,7 +114,7 @@ def each_run(settings: FinetuneSettings, folder: Path, grid: Grid, *, prune: boo
             scores = (epoch["scores"][metrics["chosen_by"]] for epoch in metrics["epochs"])
             earlier.append(list(itertools.accumulate(scores, max)))
         yield Trial(run, values, metrics)
-    if len(failed) == len(chosen):
+    if len(failed) == len(tried):
         for run in failed:
             shutil.rmtree(run)
         with contextlib.suppress(OSError):
@@ -190,15 +125,15 @@ def each_run(settings: FinetuneSettings, folder: Path, grid: Grid, *, prune: boo
         )
 
 
-class _WarnedOnce(logging.Filter):
-    """Leaves out warnings that came before, such as those about the data, which is the same in all runs."""
+class _SaidOnce(logging.Filter):
+    """Leaves out messages that came before, such as those about the data, which is the same in all runs."""
 
     def __init__(self) -> None:
         super().__init__()
         self.given: set[str] = set()
 
     def filter(self, record: logging.LogRecord) -> bool:
-        new = record.levelno < logging.WARNING or record.getMessage() not in self.given
+        new = record.getMessage() not in self.given
         self.given.add(record.getMessage())
         return new
 
@@ -252,16 +187,6 @@ def _medians(histories: list[list[float]]) -> list[float]:
     """The median in each epoch that enough runs have reached."""
     of_epochs = ([scores for scores in column if scores is not None] for column in itertools.zip_longest(*histories))
     return [median(column) for column in itertools.takewhile(lambda column: len(column) >= COMPARED, of_epochs)]
-
-
-def _value(word: str) -> Any:
-    """A number if the word is one, None for "none", or else the word."""
-    if word == "none":
-        return None
-    try:
-        return json.loads(word)
-    except json.JSONDecodeError:
-        return word
 
 
 def _word(value: Any) -> str:

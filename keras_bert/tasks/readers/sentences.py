@@ -1,0 +1,56 @@
+"""Rows of a `SentenceEmbedder` from a file: one to three columns of texts, with labels, scores or neither."""
+
+import logging
+import os
+
+from keras_bert.tasks.readers.columns import read_labels, read_scores, read_texts
+from keras_bert.tasks.readers.only_texts import has_only_texts
+from keras_bert.tasks.readers.reading import Reading
+from keras_bert.tasks.readers.rows import Rows
+
+logger = logging.getLogger("keras_bert")
+
+
+def read_sentences(path: str | os.PathLike, reading: Reading, *, labels: bool = True) -> Rows:
+    """One column of texts has labels, three have none; two have scores if the file has the label's column."""
+    count, label = len(reading.text), reading.label if labels else None
+    if count == 1:
+        return read_labels(path, reading.text[0], label, **reading.table_options)
+    if count == 3 and label not in (None, "label"):
+        raise ValueError(
+            "`label` was given, but pairs with negatives have no label. Leave out --label, or the third column of "
+            f"texts. Received: label={label!r}, text={reading.text}"
+        )
+    if count == 3:
+        label = None
+    elif label == "label" and not _has_column(path, reading, "label"):
+        logger.info(
+            "%s has no column 'label', so the two texts of each pair count as a match. If a column has scores, "
+            "name it: --label score.",
+            path,
+        )
+        label = None
+    options = reading.table_options | {"needs_text": labels}
+    return read_scores(path, reading.text, label, scale=reading.scale, **options)
+
+
+def read_training_sentences(path: str | os.PathLike, reading: Reading) -> Rows:
+    """The same of a training file; a file that has only texts, see `has_only_texts`, is read without labels."""
+    if not has_only_texts(path, reading):
+        if reading.has_labelled_lines(path):
+            logger.info(
+                "%s: the first word of each line is its label. If the lines are texts without labels, add --lines.",
+                path,
+            )
+        return read_sentences(path, reading)
+    logger.info(
+        "%s has only texts, without labels. Each text is learned as a match of itself under another dropout "
+        "(SimCSE). --text and --label name the columns of the validation file.",
+        path,
+    )
+    return read_texts(path, reading)
+
+
+def _has_column(path: str | os.PathLike, reading: Reading, name: str) -> bool:
+    """Whether the header of a file has a column of this name."""
+    return reading.header is not False and name in (reading.table(path, header=True).names or ())

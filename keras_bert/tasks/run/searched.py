@@ -1,0 +1,97 @@
+"""What a search tries: the words of --search as a grid, and its combinations. Needs no Keras, as PlainSettings."""
+
+import dataclasses
+import itertools
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar
+
+from keras_bert.tasks.finetune_recipe import OPTIONS
+from keras_bert.tasks.run.plain_settings import PlainSettings
+from keras_bert.weights.source_names import check_name
+
+Grid = Mapping[str, tuple[Any, ...]]
+SomeSettings = TypeVar("SomeSettings", bound=PlainSettings)
+GRID: dict[str, tuple[Any, ...]] = {
+    "batch_size": (16, 32),
+    "learning_rate": (5e-5, 3e-5, 2e-5),
+    "epochs": (2, 3, 4),
+}
+OTHER_NAMES = {"lr": "learning_rate", "freeze_blocks": "freeze"}  # of the command line
+OF_EMBED = ("loss", "temperature", "symmetric", "pooling")
+SEARCHED = (*GRID, *OPTIONS, "seed", "freeze", "lora", "seq_length", "patience", "model", *OF_EMBED)
+WORDS = ("class_weight", "model", "loss", "pooling")  # whose values are not numbers
+OPTIONAL = tuple(  # their None is a value of its own, and not only the default
+    one.name
+    for one in dataclasses.fields(PlainSettings)
+    if one.default is None and one.name in SEARCHED and one.name not in GRID
+)
+
+
+def grid_of(given: Iterable[str]) -> dict[str, tuple[Any, ...]]:
+    """The grid that words such as learning_rate=2e-5,5e-5 describe, by the names of the settings.
+
+    >>> grid_of(["learning_rate=2e-5,5e-5", "class-weight=none,balanced"])
+    {'learning_rate': (2e-05, 5e-05), 'class_weight': (None, 'balanced')}
+    >>> grid_of(["lr=1e-4,0.0001"])
+    {'learning_rate': (0.0001,)}
+    """
+    grid: dict[str, tuple[Any, ...]] = {}
+    for word in given:
+        name, _, values = word.partition("=")
+        name = name.replace("-", "_")
+        name = OTHER_NAMES.get(name, name)
+        found = tuple(map(_value, values.split(",")))
+        if name not in SEARCHED or name in grid or not values:
+            others = [one for one in SEARCHED if one not in OF_EMBED]
+            raise ValueError(
+                f"The search {word!r} must have the form NAME=VALUE,VALUE, and no name may occur twice. NAME is one "
+                f"of {', '.join(others)}, and for embed also {', '.join(OF_EMBED)}. Received: {word!r}"
+            )
+        kinds: list[type] = [str] if name in WORDS else [int, float]
+        kinds += [type(None), *([bool] if name == "symmetric" else [])]
+        if wrong := [value for value in found if type(value) not in kinds]:
+            needed = "a name" if name in WORDS else "true or false" if name == "symmetric" else "a number"
+            raise ValueError(
+                f"The value {wrong[0]!r} of {name} in --search is not {needed}. Correct it. Received: {word!r}"
+            )
+        if name == "class_weight" and not {*found} <= {None, "balanced"}:
+            raise ValueError(
+                "Only the weights none and balanced can be searched. For weights of single labels, start a run for "
+                f"each with --class-weight. Received: {word!r}"
+            )
+        if None in found and name not in OPTIONAL:
+            raise ValueError(
+                f"{name} cannot be 'none'. Give it other values; only {', '.join(OPTIONAL)} can be 'none'. "
+                f"Received: {word!r}"
+            )
+        grid[name] = tuple(dict.fromkeys(found))  # each value once
+    return grid
+
+
+def combinations(settings: SomeSettings, grid: Grid) -> list[tuple[dict[str, Any], SomeSettings]]:
+    """Each combination of the values of a grid, and the settings with it."""
+    if "model" in grid and settings.vocab is not None:
+        raise ValueError(
+            "The search names models, but with --size and --vocab all runs start from random weights. Leave out the "
+            f"search of the model, or --size and --vocab. Received: model={','.join(map(str, grid['model']))}"
+        )
+    if "epochs" in grid and settings.steps is not None:
+        raise ValueError(
+            "The search names epochs, but with --steps all runs have the same number of batches. Leave out --steps, or "
+            f"the search of epochs. Received: epochs={','.join(map(str, grid['epochs']))}, steps={settings.steps}"
+        )
+    for model in grid.get("model", ()):
+        check_name(model)
+    each = [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
+    return [(values, dataclasses.replace(settings, **values)) for values in each]
+
+
+def _value(word: str) -> Any:
+    """A number if the word is one, None for "none", or else the word."""
+    if word == "none":
+        return None
+    try:
+        return json.loads(word)
+    except json.JSONDecodeError:
+        return word

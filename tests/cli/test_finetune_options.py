@@ -1,0 +1,71 @@
+"""Options of `keras-bert finetune` that no run can have are refused before Keras is imported."""
+
+import dataclasses
+
+import pytest
+
+from keras_bert.tasks.distillation import Distillation
+from keras_bert_cli.finetune import DISTILLATION
+from tests.subprocesses import python
+
+REFUSED = {
+    "--split 0": "`split` must be above 0 and below 1",
+    "--lr nan": "`learning_rate` must be above 0 and finite",
+    "--ema 1": "With ema=1, the encoder or the whole task would not learn",
+    "--pool max": "Add --long windows, or leave both out",
+    "--distill hidden=1": "Give --teacher too, or leave --distill out",
+    "--distill colour=1": "NAME must be one of temperature, targets",
+    "--freeze --lora 2": "`freeze` and `lora` were both given",
+    "--text text --text text": "A column is named twice",
+    "--strategy mirrored --steps 2": "Use --strategy one, or leave them out",
+    "--model bsae": "Close names: base",
+    "--model ./bsae": "neither a known name nor a path that exists",
+    "--dtype double": "is not one of 'float32'",
+    "--search lr=fast": "The value 'fast' of learning_rate in --search is not a number",
+    "--search lr=1e-5,-1": "`learning_rate` must be above 0 and finite",
+    "--search model=base,bsae": "Close names: base",
+    "--search epochs=1,2 --steps 10": "Leave out --steps, or the search of epochs",
+}
+
+
+def test_options_that_are_refused_at_once(tmp_path):
+    (tmp_path / "rows.tsv").write_text("text\tlabel\na b\tyes\nc d\tno\n")
+    said = python(
+        """
+        import os, sys
+        os.environ["COLUMNS"] = "300"
+        from typer.testing import CliRunner
+        from keras_bert_cli import app
+        train, *given = sys.argv[1:]
+        for options in given:
+            words = options.split() if "--split" in options else ["--split", "0.5", *options.split()]
+            command = ["finetune", "classify", "--train", train, "--output", "run", *words]
+            result = CliRunner().invoke(app, command)
+            assert result.exit_code, options
+            print(repr(str(result.exception) if isinstance(result.exception, ValueError) else result.output))
+        assert "keras" not in sys.modules
+        """,
+        str(tmp_path / "rows.tsv"),
+        *REFUSED,
+    )
+    for (options, expected), line in zip(REFUSED.items(), said.splitlines(), strict=True):
+        assert expected in line, options
+
+
+def test_the_names_of_distill():
+    assert {*DISTILLATION} == {field.name for field in dataclasses.fields(Distillation)}
+
+
+@pytest.mark.parametrize(
+    "command", [["embed", "a.txt", "--model"], ["export", "--name", "a"], ["fill-mask", "a", "-m"]]
+)
+def test_a_model_that_does_not_exist(command):
+    code = """
+        import sys
+        from typer.testing import CliRunner
+        from keras_bert_cli import app
+        print(CliRunner().invoke(app, sys.argv[1:]).exception, "keras" in sys.modules)
+    """
+    said = python(code, *command, "bsae")
+    assert said.startswith("`source` is neither a known name nor a path that exists. Close names: base.")
+    assert said.endswith("False")
