@@ -47,3 +47,12 @@ def count_of(what: str, given: int | None, default: int) -> int:
     if given is not None and given < 1:
         raise ValueError(f"`{what}` must be at least 1. Use a larger value. Received: {what}={given}")
     return default if given is None else given
+
+
+def check_length(length: int | None, positions: int) -> None:
+    """Refuse a sequence longer than the model's position table."""
+    if length is not None and length > positions:
+        raise ValueError(
+            f"`seq_length` must not exceed the model's {positions} positions. Use a smaller value, or load a model "
+            f"with more positions. Received: seq_length={length}"
+        )

@@ -7,6 +7,7 @@ import numpy as np
 from keras import backend, ops
 
 from keras_bert import kernels
+from keras_bert.checks import check_length
 from keras_bert.config import BertConfig
 
 INPUTS = ("input_word_ids", "input_mask", "input_type_ids")  # each int32 [B, S]
@@ -110,15 +111,6 @@ def _matrix(name: str, x: Any) -> Any:
             f"`{name}` must have the shape [batch, {axis}]. For one sequence, add an axis. Received: {tuple(x.shape)}"
         )
     return x
-
-
-def check_length(length: int | None, positions: int) -> None:
-    """Refuse a sequence longer than the model's position table."""
-    if length is not None and length > positions:
-        raise ValueError(
-            f"`seq_length` must not exceed the model's {positions} positions. Use a smaller value, or load a model "
-            f"with more positions. Received: seq_length={length}"
-        )
 
 
 def _check_range(name: str, ids: Any, size: int, remedy: str) -> None:

@@ -9,7 +9,7 @@ import typer
 
 from keras_bert_cli import options
 from keras_bert_cli.contents import group
-from keras_bert_cli.finetune_tasks import TASKS, TaskCommand
+from keras_bert_cli.finetune_tasks import OF_SOME, TASKS, TaskCommand
 from keras_bert_cli.first_look import first_look
 from keras_bert_cli.without_the_package import without_the_package
 
@@ -44,9 +44,11 @@ def distillation(given: list[str]) -> dict[str, float] | None:
 
 def _numbers(given: list[str], form: str) -> dict[str, float]:
     """The numbers by name in words such as spam=3."""
-    numbers = {}
+    numbers: dict[str, float] = {}
     for word in given:
         name, _, number = word.rpartition("=")
+        if name in numbers:
+            raise typer.BadParameter(f"{name} is given twice. Give it once. Received: {word!r}")
         try:
             numbers[name] = float(number)
         except ValueError:
@@ -98,14 +100,14 @@ def finetune(
     ] = None,
     batch_size: Annotated[
         int | None,
-        typer.Option(min=1, max=options.MOST, help="Rows per batch.", show_default="16; for embed 32"),
+        typer.Option(min=1, max=options.MOST, help="Rows per batch."),
     ] = None,
     learning_rate: Annotated[
         float, typer.Option("--learning-rate", "--lr", help="Learning rate of AdamW after the warm-up.")
     ] = 3e-5,
     seq_length: Annotated[
         int | None,
-        typer.Option(min=8, max=options.MOST, help="Maximum number of pieces.", show_default="128; for answer 384"),
+        typer.Option(min=8, max=options.MOST, help="Maximum number of pieces."),
     ] = None,
     seed: Annotated[int, options.seed("the new head, the dropout and the order of the rows")] = 0,
     dtype: Annotated[options.TrainingDtype, typer.Option(help="Type to train in.")] = "float32",
@@ -119,7 +121,7 @@ def finetune(
     ] = None,
     temperature: Annotated[
         float | None,
-        typer.Option(help="Of --loss ranking or cosent: cosines are divided by it.", show_default="0.05"),
+        typer.Option(help="With --loss ranking or cosent: cosines are divided by this number.", show_default="0.05"),
     ] = None,
     symmetric: Annotated[
         bool, typer.Option("--symmetric", help="With --loss ranking: also rank the queries for each positive.")
@@ -163,7 +165,7 @@ def finetune(
     ] = None,
     freeze: Annotated[bool, typer.Option("--freeze", help="Train only the head.")] = False,
     freeze_blocks: Annotated[
-        int | None, typer.Option(min=0, help="Freeze the embeddings and this many encoder blocks.")
+        int | None, typer.Option(min=0, help="Freeze the embeddings and this many of the lowest encoder blocks.")
     ] = None,
     lora: Annotated[
         int | None,
@@ -278,7 +280,7 @@ def finetune(
     task = TASKS[name]
     is_named = label != "label" and len(text) < 3  # a task without labels for three texts refuses one
     labelled = len(text) not in task.texts_without_label or is_named
-    tried = _checked(name, given)
+    tried = _checked(context, given)
     files = [path for path in (train, valid) if path]
     texts = train if task.learns_texts else None
     first_look(files, name, task.formats, given, is_table=task.reads_tables, labelled=labelled, may_lack_labels=texts)
@@ -288,12 +290,7 @@ def finetune(
     from keras_bert.tasks.run.grid import finetune_grid
     from keras_bert.tasks.run.seeds import finetune_seeds
     from keras_bert.tasks.run.settings import FinetuneSettings
-    from keras_bert.weights import zoo
 
-    if teacher and zoo.find(given["teacher"]):  # a folder with the name of a released model
-        given["teacher"] = f"./{teacher}"
-    if teacher and size is None and not options.is_given(context, "model"):
-        given["model"] = given["teacher"]
     given["reading"] = Reading(**options.fields_of(Reading, given))
     settings = FinetuneSettings(kind=name, **options.fields_of(FinetuneSettings, given))
     if tried:
@@ -334,17 +331,32 @@ def _values(run: dict[str, Any]) -> str:
     return ", ".join(f"{option}={value}" for option, value in run.items() if option != "score")
 
 
-def _checked(name: str, given: dict[str, Any]) -> dict[str, tuple[Any, ...]]:
-    """The values that --grid and --search try, by option; an error if no run can have these options."""
+def _checked(context: typer.Context, given: dict[str, Any]) -> dict[str, tuple[Any, ...]]:
+    """The values that --grid and --search try, by option; an error if no run can have these options.
+
+    Puts into `given` what they mean: the path of a teacher, and the model of its student.
+    """
+    name = context.command.name or ""
     with without_the_package():
         from keras_bert.tasks.readers.reading import Reading
         from keras_bert.tasks.run.plain_settings import PlainSettings
-        from keras_bert.tasks.run.searched import GRID, combinations, grid_of
+        from keras_bert.tasks.run.searched import GRID, combinations, grid_of, seeds_of
+        from keras_bert.weights import zoo
 
+        if given["teacher"] and zoo.find(given["teacher"]):  # a folder with the name of a released model
+            given["teacher"] = f"./{given['teacher']}"
+        if given["teacher"] and given["size"] is None and not options.is_given(context, "model"):
+            given["model"] = given["teacher"]
         tried = (GRID if given["grid"] else {}) | grid_of(given["search"])
+        if unknown := [option for option in tried if option in OF_SOME and option not in TASKS[name].options]:
+            raise typer.BadParameter(f"{name} does not have the option {unknown[0]}. Leave it out of the search.")
         reading = Reading(**options.fields_of(Reading, given))
         settings = PlainSettings(name, reading=reading, **options.fields_of(PlainSettings, given))
-        combinations(settings, tried)
+        for _, one in combinations(settings, tried):
+            if release := zoo.find(one.model):
+                one.check_model(release.config)
+        if given["seeds"]:
+            seeds_of(settings, given["seeds"], given["average"])
     return tried
 
 
@@ -375,11 +387,10 @@ def _check_combination(context: typer.Context) -> None:
         raise typer.BadParameter(
             "--seeds cannot be combined with --grid or --search. In place of --seeds, add --search seed=0,1,2."
         )
-    if (given["average"] and not given["seeds"]) or (given["prune"] and not is_search):
-        raise typer.BadParameter(
-            "--average needs --seeds, and --prune needs --grid or --search. Add what is missing, or leave out the "
-            "option that needs it."
-        )
+    if given["average"] and not given["seeds"]:
+        raise typer.BadParameter("--average needs --seeds. Add it, or leave out --average.")
+    if given["prune"] and not is_search:
+        raise typer.BadParameter("--prune needs --grid or --search. Add one, or leave out --prune.")
 
 
 _commands = group(

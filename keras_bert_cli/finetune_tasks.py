@@ -24,6 +24,8 @@ class TaskOptions:
     texts_without_label: tuple[int, ...] = ()  # so many columns of texts need no label
     reads_tables: bool = True  # whether its files have the columns that the options name
     learns_texts: bool = False  # whether it can train on a file that has only texts
+    batch_size: int = 16  # this and the next are the task's defaults
+    seq_length: int = 128
 
 
 TASKS = {  # by the `command` of the task
@@ -64,6 +66,7 @@ TASKS = {  # by the `command` of the task
         ("format",),
         "--train train-v1.1.json --valid dev-v1.1.json --output squad",
         reads_tables=False,
+        seq_length=384,
     ),
     "choose": TaskOptions(
         "Choose among answers to a prompt.",
@@ -80,6 +83,7 @@ TASKS = {  # by the `command` of the task
         "score or label",
         (2, 3),
         learns_texts=True,
+        batch_size=32,
     ),
 }
 OF_SOME = {option for task in TASKS.values() for option in task.options}
@@ -94,6 +98,8 @@ class TaskCommand(Command):
         for param in params:
             if param.name == "format":
                 param.help = f"{', '.join(task.formats[:-1])} or {task.formats[-1]}."
+            if param.name in ("batch_size", "seq_length"):
+                param.show_default = str(getattr(task, param.name))
             if param.name == "label":
                 param.help = f"Column with the {task.label}, by name or by number from 0."
         super().__init__(name, params=params, **settings)

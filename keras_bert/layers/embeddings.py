@@ -8,8 +8,8 @@ import keras
 from keras import KerasTensor, ops
 
 from keras_bert import kernels
+from keras_bert.checks import check_length
 from keras_bert.compat import set_untracked
-from keras_bert.inputs import check_length
 
 
 @keras.saving.register_keras_serializable("keras_bert")

@@ -65,11 +65,15 @@ class FinetuneRecipe:
             if not isinstance(value, Real) or not 0 <= float(value) < math.inf:  # refuses NaN too
                 raise ValueError(f"`{name}` must be a finite number of at least 0. Received: {name}={value!r}")
         check_share(self, *SHARES)
-        for name, useless, off in (("layer_decay", 0, 1), ("ema", 1, 0), ("label_smoothing", 1, 0)):
+        for name, useless, what, off in (
+            ("layer_decay", 0, "only the head would learn", 1),
+            ("ema", 1, "the average would stay at the first weights", 0),
+            ("label_smoothing", 1, "all labels would look alike", 0),
+        ):
             if getattr(self, name) == useless:
                 raise ValueError(
-                    f"With {name}={useless}, the encoder or the whole task would not learn. Use a value between 0 and "
-                    f"1, or {off} to turn the option off. Received: {name}={useless}"
+                    f"With {name}={useless}, {what}. Use a value between 0 and 1, or {off} to turn the option off. "
+                    f"Received: {name}={useless}"
                 )
 
     def optimizer(self, steps: int) -> "AdamW":

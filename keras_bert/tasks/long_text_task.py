@@ -1,5 +1,6 @@
 """LongTextTask: what a task does with a text that is too long for a row: cut it, keep both ends, or read windows."""
 
+import logging
 from dataclasses import replace
 from typing import Any
 
@@ -25,9 +26,11 @@ from keras_bert.text.tensors import tf
 from keras_bert.text.tokenized_rows import as_tensors, pieces
 from keras_bert.text.windows import text_windows
 
+logger = logging.getLogger("keras_bert")
+
 LONG = ("truncate", "head-tail", "windows")
 CHUNK = 64  # texts whose windows have vectors at a time
-ADVICE = 'long="head-tail" (--long) also keeps the end of a text, and long="windows" reads all of it.'
+ADVICE = 'With long="head-tail" (--long head-tail) the end of a text is read too, and with "windows" all of it.'
 
 
 def text_vectors(bert: Bert, long: str, pool: str) -> tuple[dict[str, Any], Any]:
@@ -62,6 +65,8 @@ class LongTextTask(ColumnTask):
         self.long = long
         self.pool = pool
         self.max_windows = count_of("max_windows", max_windows, 1)
+        if long != "windows" and (pool, max_windows) != (type(self).pool, type(self).max_windows):
+            logger.warning('pool=%r and max_windows=%d have no effect without long="windows".', pool, max_windows)
         self.other_columns = checked_columns(other_columns)
         if self.other_columns is not None:
             self.heads = (f"{type(self).heads[0]} with other columns",)  # which other formats do not have

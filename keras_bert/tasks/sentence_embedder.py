@@ -117,9 +117,6 @@ class SentenceEmbedder(Task):
                 "`text` names more than three columns. Name one for texts with labels, two for pairs, and three for "
                 f"pairs with negatives. Received: text={settings.reading.text}"
             )
-        for name, choices in (("loss", tuple(LOSSES)), ("pooling", POOLING)):
-            if getattr(settings, name) is not None:
-                check_choice(name, getattr(settings, name), choices)
         if settings.batch_size == 1 and settings.loss != "cosine":
             raise ValueError(
                 "The texts of a batch are compared with one another, so one row is too few. Use a larger --batch-size. "

@@ -4,14 +4,20 @@ import dataclasses
 
 import pytest
 
+from keras_bert.layers.windows import POOLS
 from keras_bert.tasks.distillation import Distillation
+from keras_bert.tasks.long_text_task import LONG
+from keras_bert.tasks.losses import LOSSES
+from keras_bert.tasks.run.plain_settings import CHOICES, STRATEGIES
+from keras_bert.tasks.sentence_embedder import POOLING
+from keras_bert.training.strategy import NAMES
 from keras_bert_cli.finetune import DISTILLATION
 from tests.subprocesses import python
 
 REFUSED = {
     "--split 0": "`split` must be above 0 and below 1",
     "--lr nan": "`learning_rate` must be above 0 and finite",
-    "--ema 1": "With ema=1, the encoder or the whole task would not learn",
+    "--ema 1": "With ema=1, the average would stay at the first weights",
     "--pool max": "Add --long windows, or leave both out",
     "--distill hidden=1": "Give --teacher too, or leave --distill out",
     "--distill colour=1": "NAME must be one of temperature, targets",
@@ -24,6 +30,18 @@ REFUSED = {
     "--search lr=fast": "The value 'fast' of learning_rate in --search is not a number",
     "--search lr=1e-5,-1": "`learning_rate` must be above 0 and finite",
     "--search model=base,bsae": "Close names: base",
+    "--search pooling=cls,mean": "classify does not have the option pooling",
+    "--search freeze_blocks=0,7 --model minilm": "`freeze` (--freeze-blocks) must be at most 6",
+    "--search seq_length=8,600 --model minilm": "must not exceed the model's 512 positions",
+    "--search lora=0,4": "`lora` must be at least 1",
+    "--layers 7 --model minilm": "`layers` (--layers) must be at most 6",
+    "--seeds 2 --seed 4294967295": "`seed` must be at least 0 and below 2^32",
+    "--seeds 2 --average --calibrate": "Leave out --calibrate",
+    "--strategy miror": "`strategy` must be one of auto, tpu, tpu:NAME, multi_worker, mirrored, one",
+    "--separator , --abstain-below 0.5": "Leave out --abstain-below or --separator",
+    "--callback keras.callbacks": "The callback keras.callbacks cannot be made",
+    "--class-weight no=2 --class-weight no=3": "no is given twice",
+    "--prune": "--prune needs --grid or --search. Add one",
     "--search epochs=1,2 --steps 10": "Leave out --steps, or the search of epochs",
 }
 
@@ -52,8 +70,11 @@ def test_options_that_are_refused_at_once(tmp_path):
         assert expected in line, options
 
 
-def test_the_names_of_distill():
+def test_the_names_of_options():
+    """Those that are written again where Keras is not imported."""
     assert {*DISTILLATION} == {field.name for field in dataclasses.fields(Distillation)}
+    assert {"loss": tuple(LOSSES), "pooling": POOLING, "long": LONG, "pool": POOLS} == CHOICES
+    assert NAMES == STRATEGIES
 
 
 @pytest.mark.parametrize(

@@ -126,6 +126,8 @@ def test_the_tasks_of_finetune(commands):
     for name, task in tasks.items():
         own = {*task.run_fields, *(["cosine"] if name == "regress" else [])}
         assert TASKS[name].formats == task.formats
+        assert TASKS[name].batch_size == task.default_batch_size
+        assert TASKS[name].seq_length == task.default_seq_length
         assert TASKS[name].reads_tables == ("text" in task.reading_fields)
         assert set(TASKS[name].options) == set(task.reading_fields) | own
         params = {param.name: param for param in commands["finetune"].commands[name].params}

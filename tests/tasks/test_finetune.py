@@ -149,7 +149,7 @@ def test_split(bert, tmp_path, caplog):
     assert sum(metrics["rows"].values()) == 101
     assert metrics["rows"]["valid"] in (19, 20)
     assert [metrics["labels"][label]["support"] for label in ("rare", "single")] == [2, 0]
-    assert "Of the 101 rows of" in caplog.text
+    assert "Held out to find the best epoch: 20 of the 101 rows of" in caplog.text
     card = (tmp_path / "run/README.md").read_text()
     assert "a split of 0.2 of the file" in card
     assert "| split | 0.2 |" in card
@@ -202,6 +202,12 @@ def test_labels_that_are_numbers_and_words(tmp_path, caplog):
     path.write_text("".join(f'{{"text": "a", "label": {label}}}\n' for label in ("1", '"good"', "0", '"bad"')))
     read_files(FinetuneSettings("classify", str(path), str(path)))
     assert f"The labels of {path} are numbers and words: '0', '1', 'bad', 'good'. If two of them" in caplog.text
+
+
+def test_a_scale_without_scores(bert, tmp_path):
+    pairs = write(tmp_path / "pairs.tsv", [["a", "b"], ["good", "bad"], ["anna", "paul"]])
+    with pytest.raises(ValueError, match=r"`scale` divides scores, but no scores were read.* Received: scale=5"):
+        train(bert, "embed", pairs, pairs, tmp_path / "run", "--text", "a", "--text", "b", "--scale", 5)
 
 
 def test_random_weights_with_a_vocabulary(tmp_path):

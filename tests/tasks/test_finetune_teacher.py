@@ -79,15 +79,16 @@ def test_what_is_refused(bert, files, finished, tmp_path):
     teacher, output = finished[0], tmp_path / "run"
     other = write(tmp_path / "other.tsv", [["text", "label"], *([text, f"{label}!"] for text, label in reviews(20, 0))])
     for options, message in (
-        (["--layers", 2], r"from 1 to 1, the number of blocks.*num_hidden_layers=2"),
+        (["--layers", 2], r"`layers` .--layers. must be at most 1, .* Received: layers=2"),
         (["--distill", "temperature=nan"], r"`temperature` must be a finite number.*temperature=nan"),
-        (["--distill", "warmth=2"], r"`distill` must be one of temperature, targets.*Received: distill='warmth'"),
         (["--distill", "logits=0"], "Nothing would be learned from the teacher"),
         (["--strategy", "mirrored"], r"A student is trained on one device.*strategy='mirrored'"),
         (["--long", "windows"], "another shape .*such as `long`"),
     ):
         with pytest.raises(ValueError, match=message):
             student(teacher, files, output, *options)
+    with pytest.raises(ValueError, match=r"`distill` must be one of temperature, targets.*Received: distill='warmth'"):
+        FinetuneSettings("classify", *map(str, files), teacher=str(teacher), distill={"warmth": 2})
     with pytest.raises(ValueError, match=r"differ in `labels`.*\('no', 'yes'\) of the teacher, \('no!', 'yes!'\)"):
         student(teacher, (other, other), output)
     with pytest.raises(ValueError, match="holds no task that could be a teacher"):

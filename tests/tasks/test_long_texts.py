@@ -148,7 +148,7 @@ def test_truncation_is_the_default_and_names_the_others(caplog):
     texts = long_texts()
     task.predict(texts)
     cut = sum(len(text.split()) > LENGTH - 2 for text in texts)
-    assert f"{cut} of 9 rows are cut to 8 pieces; the preprocessor's seq_length is the limit. long=" in caplog.text
+    assert f"{cut} of 9 rows are cut to 8 pieces; the preprocessor's seq_length is the limit. With long=" in caplog.text
     assert "--long" in caplog.text
 
 

@@ -98,7 +98,7 @@ def test_missing_cells(write, caplog):
     )
     assert read_labels(path, label=None).x == ["good", "", "bad", "so so"]
     assert re.search(
-        r"1 rows have an empty text and are answered too, the first at .*a.csv:3. Use --skip-empty", caplog.text
+        r"1 row has an empty text, and an answer too; the first is at .*a.csv:3. Use --skip-empty", caplog.text
     )
 
 

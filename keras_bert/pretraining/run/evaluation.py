@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from keras_bert.checks import check_choice
-from keras_bert.inputs import check_length
+from keras_bert.checks import check_choice, check_length
 from keras_bert.policy import HALF, TRAINABLE_DTYPES
 from keras_bert.pretraining.examples.read_examples import ExampleReader
 from keras_bert.pretraining.pretrainer import Pretrainer

@@ -11,8 +11,8 @@ from typing import Any
 import keras
 
 from keras_bert import storage
+from keras_bert.checks import check_length
 from keras_bert.config import BertConfig
-from keras_bert.inputs import check_length
 from keras_bert.pretraining.examples.examples_directory import FINISHED
 from keras_bert.pretraining.examples.read_examples import ExampleReader
 from keras_bert.pretraining.pretrainer import Pretrainer

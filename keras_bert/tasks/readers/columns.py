@@ -157,11 +157,9 @@ def _read(
         logger.warning("Dropped %d %s with an empty text, the first at %s:%d", len(empty), rows, path, empty[0])
     elif empty and not needs_text:
         logger.warning(
-            "%d rows have an empty text and are answered too, the first at %s:%d. Use --skip-empty to drop them.",
-            len(empty),
-            path,
-            empty[0],
-        )
+            "%d %s an empty text, and an answer too; the first is at %s:%d. Use --skip-empty to drop them.",
+            len(empty), "row has" if len(empty) == 1 else "rows have", path, empty[0],
+        )  # fmt: skip
     x = tuple([column[row] or "" for row in kept] for column in columns)
     x += tuple(list(values) for values in zip(*others, strict=True))
     return Rows(x if len(x) > 1 else x[0], y, table.path, [table.lines[row] for row in kept])

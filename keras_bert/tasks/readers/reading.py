@@ -1,6 +1,7 @@
 """Reading: where a file holds its texts and labels, for training, evaluation and prediction alike."""
 
 import dataclasses
+import math
 import os
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,10 @@ class Reading:
             raise ValueError(
                 "`separator` is empty. Give at least one character, or leave it out if each text has one label. "
                 "Received: separator=''"
+            )
+        if not 0 < self.scale < math.inf:  # nor NaN
+            raise ValueError(
+                f"`scale` must be a number above 0. Scores are divided by it. Received: scale={self.scale}"
             )
         if self.delimiter is not None:
             object.__setattr__(self, "delimiter", checked_delimiter(self.delimiter))

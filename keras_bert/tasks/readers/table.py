@@ -23,7 +23,9 @@ SUFFIXES = {
     ".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".txt": "label-text", ".parquet": "parquet",
 }  # fmt: skip
 
-LABELLED_LINES = " Each of its lines is read as a label, a space and a text."
+LABELLED_LINES = (
+    " Each of its lines is read as a label, a space and a text. If they are only texts, `finetune embed` has --lines."
+)
 
 
 class NoColumnError(ValueError):

@@ -10,7 +10,7 @@ import keras
 import numpy as np
 
 from keras_bert import kernels
-from keras_bert.inputs import check_length
+from keras_bert.checks import check_length
 from keras_bert.text.numpy_ragged import RaggedTensor
 from keras_bert.text.packing import Packer, place
 from keras_bert.text.shared_rows import SHARED_ROWS, WORTH, SharedRows, alike, shares_rows

@@ -12,7 +12,6 @@ import keras
 from keras_bert.bert import Bert
 from keras_bert.checks import check_choice
 from keras_bert.config import BertConfig
-from keras_bert.inputs import check_length
 from keras_bert.storage import check_new_folder, lock, write_json
 from keras_bert.tasks.metrics.by_label import one_sided
 from keras_bert.tasks.metrics.scores import LOWER_IS_BETTER, scores
@@ -92,6 +91,12 @@ def read_files(settings: FinetuneSettings) -> tuple[Rows | RowStream, Rows]:
                 "%s is both the training and the validation file, so the scores say nothing about new rows. Give "
                 "another --valid, or --split 0.1.", file
             )  # fmt: skip
+    scored = any(isinstance(score, float) for rows in (train.sample, valid) for score in rows.y[:1])
+    if settings.reading.scale != 1 and not scored:
+        raise ValueError(
+            "`scale` divides scores, but no scores were read. Leave out --scale, or name the column of the scores with "
+            f"--label. Received: scale={settings.reading.scale:g}, label={settings.reading.label!r}"
+        )
     check_known(task.labels_of(valid), valid, {label for _, label in task.labels_of(train.sample)})
     return train, valid
 
@@ -127,7 +132,7 @@ def load_encoder(settings: FinetuneSettings) -> Bert:
             )
     else:
         bert = _new_encoder(settings)
-    check_length(settings.seq_length, bert.config.max_position_embeddings)
+    settings.check_model(bert.config)
     if settings.layers is not None:
         bert = bert.resize(num_hidden_layers=settings.layers)
     if settings.lora is not None:
@@ -221,8 +226,8 @@ def _run(
         errors = [one["valid"].get("calibration_error", 0.0) for one in (metrics, metrics["calibration"])]
         if errors[1] > errors[0]:
             logger.warning(
-                "The calibration error of the validation rows rose from %.4f to %.4f. The temperature is chosen by the "
-                "loss, which has become lower. Train without --calibrate, or with more rows or epochs.", *errors
+                "The temperature lowers the loss of the validation rows, but it raised their calibration error from "
+                "%.4f to %.4f. Train without --calibrate, or with more rows or epochs.", *errors
             )  # fmt: skip
     by_label = (metrics.get("calibration") or metrics).get("labels", {})
     for sentence in one_sided(by_label, len(valid), weighted=settings.class_weight is not None):

@@ -19,6 +19,7 @@ from keras_bert.tasks.run.finetune import MODEL, finetune
 from keras_bert.tasks.run.model_card import write_card
 from keras_bert.tasks.run.searched import GRID, Grid, combinations
 from keras_bert.tasks.run.settings import SETTINGS_FILE, FinetuneSettings
+from keras_bert.weights.load import read_source
 
 logger = logging.getLogger("keras_bert")
 
@@ -77,7 +78,11 @@ def each_run(settings: FinetuneSettings, folder: Path, grid: Grid, *, prune: boo
             f"{folder} has a single run that was interrupted, not the runs of a search. Repeat its command, or delete "
             f"the folder. Received: {', '.join(grid)} to try"
         )
-    tried = combinations(settings, grid)  # this and the next are errors before the first run
+    tried = combinations(settings, grid)  # this and the next two are errors before the first run
+    if {"model", "seq_length", "freeze", "lora"} & {*grid} and settings.vocab is None:
+        configs = {model: read_source(model).config for model in {one.model for _, one in tried}}
+        for _, one in tried:
+            one.check_model(configs[one.model])
     if "loss" in grid:
         rows = settings.task.read_training_rows(settings.train, settings.reading)
         for _, one in tried:

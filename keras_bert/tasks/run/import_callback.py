@@ -2,29 +2,49 @@
 
 import importlib
 import json
+from typing import Any
 
-import keras
+
+def callback_path(given: str) -> tuple[str, str, dict[str, Any]]:
+    """The module, the name and the arguments of a callback. Needs no Keras.
+
+    >>> callback_path('keras.callbacks:EarlyStopping={"patience": 2}')
+    ('keras.callbacks', 'EarlyStopping', {'patience': 2})
+    """
+    path, _, arguments = given.partition("=")
+    module, _, name = path.partition(":")
+    try:
+        found = json.loads(arguments or "{}")
+    except ValueError as error:
+        raise _cannot_be_made(given, str(error)) from None
+    if not (module and name and isinstance(found, dict)):
+        raise _cannot_be_made(given, "not MODULE:NAME or MODULE:NAME={...}")
+    return module, name, found
 
 
-def callback_of(given: str) -> keras.callbacks.Callback:
+def callback_of(given: str) -> Any:
     """The callback that `package.module:Name` names, or `package.module:Name={"argument": 1}` with arguments in JSON.
 
     >>> callback_of('keras.callbacks:EarlyStopping={"monitor": "val_loss", "patience": 2}').patience
     2
     """
-    path, _, arguments = given.partition("=")
-    module, _, name = path.partition(":")
+    from keras.callbacks import Callback
+
+    module, name, arguments = callback_path(given)
     try:
-        kind = getattr(importlib.import_module(module), name)
-        callback = kind(**json.loads(arguments or "{}"))
+        callback = getattr(importlib.import_module(module), name)(**arguments)
     except (ImportError, AttributeError, TypeError, ValueError) as error:
-        raise ValueError(
-            f"The callback {path} cannot be made. Name an importable class as package.module:Name, with arguments as "
-            f'in package.module:Name={{"patience": 2}}. Received: {given!r} ({error})'
-        ) from None
-    if not isinstance(callback, keras.callbacks.Callback):
+        raise _cannot_be_made(given, str(error)) from None
+    if not isinstance(callback, Callback):
         raise TypeError(
-            f"{path} is not a subclass of keras.callbacks.Callback. Name one that is. Received: {given!r}, "
+            f"{module}:{name} is not a subclass of keras.callbacks.Callback. Name one that is. Received: {given!r}, "
             f"a {type(callback).__name__}"
         )
     return callback
+
+
+def _cannot_be_made(given: str, why: str) -> ValueError:
+    return ValueError(
+        f"The callback {given.partition('=')[0]} cannot be made. Name an importable class as package.module:Name, with "
+        f'arguments as in package.module:Name={{"patience": 2}}. Received: {given!r} ({why})'
+    )

@@ -6,9 +6,19 @@ The command line makes them before it imports Keras, which takes seconds, so tha
 import dataclasses
 from typing import Any
 
-from keras_bert.checks import check_at_least
+from keras_bert.checks import check_at_least, check_choice, check_length
+from keras_bert.config import BertConfig
 from keras_bert.tasks.finetune_recipe import FinetuneRecipe
 from keras_bert.tasks.readers.reading import Reading
+from keras_bert.tasks.run.import_callback import callback_path
+
+CHOICES = {
+    "loss": ("ranking", "cosine", "cosent", "triplet"),
+    "pooling": ("mean", "cls", "max"),
+    "long": ("truncate", "head-tail", "windows"),
+    "pool": ("mean", "max", "attention"),
+}
+STRATEGIES = ("auto", "tpu", "tpu:NAME", "multi_worker", "mirrored", "one")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,9 +78,22 @@ class PlainSettings:
                 raise ValueError(
                     f"`{name}` must be above 0 and finite. Use another value. Received: {name}={getattr(self, name)}"
                 )
-        for name in ("patience", "steps", "save_every", "cache_batch"):
+        for name in ("patience", "steps", "save_every", "cache_batch", "lora", "layers"):
             if getattr(self, name) is not None:
                 check_at_least(self, 1, name)
+        for name, choices in CHOICES.items():
+            if getattr(self, name) is not None:
+                check_choice(name, getattr(self, name), choices)
+        if not self.strategy.startswith("tpu:"):
+            check_choice("strategy", self.strategy, STRATEGIES)
+        for given in self.callbacks:
+            callback_path(given)
+        if self.abstain_below and self.reading.separator is not None:
+            raise ValueError(
+                "`abstain_below` is for rows with one label, but with `separator` a row has several. Leave out "
+                f"--abstain-below or --separator. Received: abstain_below={self.abstain_below}, "
+                f"separator={self.reading.separator!r}"
+            )
         if self.strategy != "one" and (self.stream or self.steps or self.save_every):
             raise ValueError(
                 "`stream`, `steps` and `save_every` (on the command line --stream, --steps and --save-every) are for "
@@ -117,9 +140,23 @@ class PlainSettings:
         self._check_teacher()
         self.recipe  # noqa: B018 - an error if its values are wrong
 
+    def check_model(self, config: BertConfig) -> None:
+        """Refuse settings that a model with this config cannot have."""
+        check_length(self.seq_length, config.max_position_embeddings)
+        blocks = config.num_hidden_layers
+        for name, option, most in (
+            ("layers", "--layers", blocks),
+            ("freeze", "--freeze-blocks", self.layers or blocks),
+            ("lora", "--lora", config.hidden_size),
+        ):
+            if (getattr(self, name) or 0) > most:
+                what = "the model's hidden size" if name == "lora" else "the number of the model's blocks"
+                raise ValueError(
+                    f"`{name}` ({option}) must be at most {most}, {what}. Use a smaller number. Received: "
+                    f"{name}={getattr(self, name)}"
+                )
+
     def _check_teacher(self) -> None:
-        if self.layers is not None:
-            check_at_least(self, 1, "layers")
         if self.distill is not None and self.teacher is None:
             raise ValueError(
                 "`distill` was given without `teacher`. Give --teacher too, or leave --distill out. "

@@ -42,11 +42,16 @@ def grid_of(given: Iterable[str]) -> dict[str, tuple[Any, ...]]:
         name = name.replace("-", "_")
         name = OTHER_NAMES.get(name, name)
         found = tuple(map(_value, values.split(",")))
-        if name not in SEARCHED or name in grid or not values:
-            others = [one for one in SEARCHED if one not in OF_EMBED]
+        if name not in SEARCHED:
+            known = {one: one for one in SEARCHED if one not in OF_EMBED} | {"freeze": "freeze_blocks"}
             raise ValueError(
-                f"The search {word!r} must have the form NAME=VALUE,VALUE, and no name may occur twice. NAME is one "
-                f"of {', '.join(others)}, and for embed also {', '.join(OF_EMBED)}. Received: {word!r}"
+                f"The search {word!r} names no option that can be searched. Write NAME=VALUE,VALUE, in which NAME is "
+                f"one of {', '.join(known.values())}, and for embed also {', '.join(OF_EMBED)}. Received: {word!r}"
+            )
+        if name in grid or not values:
+            raise ValueError(
+                f"The search {word!r} has no values, or its name is in two searches. Write all values of the option "
+                f"in one --search, as in epochs=2,3. Received: {word!r}"
             )
         kinds: list[type] = [str] if name in WORDS else [int, float]
         kinds += [type(None), *([bool] if name == "symmetric" else [])]
@@ -85,6 +90,25 @@ def combinations(settings: SomeSettings, grid: Grid) -> list[tuple[dict[str, Any
         check_name(model)
     each = [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
     return [(values, dataclasses.replace(settings, **values)) for values in each]
+
+
+def seeds_of(settings: PlainSettings, count: int, average: bool) -> tuple[int, ...]:
+    """The seeds of `count` runs; average: the weights of these runs will be averaged."""
+    if count < 2:
+        raise ValueError(f"The number of seeds must be at least 2. Use a larger number. Received: seeds={count}")
+    if average and settings.lora is not None:
+        raise ValueError(
+            "Runs with LoRA cannot be averaged, since the average of the LoRA factors does not give the average of the "
+            f"weights. Leave out --average or --lora. Received: average=True, lora={settings.lora}"
+        )
+    if average and settings.calibrate:
+        raise ValueError(
+            "--calibrate calibrates the model of each run, but not the model with the averaged weights. Leave out "
+            "--calibrate, and call `calibrate` of the finished task. Received: average=True, calibrate=True"
+        )
+    seeds = tuple(range(settings.seed, settings.seed + count))
+    dataclasses.replace(settings, seed=seeds[-1])  # an error if it is too large
+    return seeds
 
 
 def _value(word: str) -> Any:

@@ -17,6 +17,7 @@ from keras_bert.tasks.run.best_epoch import METRICS_FILE
 from keras_bert.tasks.run.finetune import MODEL, read_files
 from keras_bert.tasks.run.finished_task import FinishedTask
 from keras_bert.tasks.run.grid import each_run, finish
+from keras_bert.tasks.run.searched import seeds_of
 from keras_bert.tasks.run.settings import FinetuneSettings
 
 logger = logging.getLogger("keras_bert")
@@ -33,13 +34,11 @@ def finetune_seeds(settings: FinetuneSettings, output: Path, count: int, *, aver
         log has both scores.
     """
     output = check_new_folder(output)
-    if count < 2:
-        raise ValueError(f"The number of seeds must be at least 2. Use a larger number. Received: seeds={count}")
+    seeds = seeds_of(settings, count, average)  # an error before the first run
     if average:
-        _check_average(settings)
         settings = dataclasses.replace(settings, head_seed=settings.seed)
     folder = output.with_name(output.name + ".partial")
-    tried = list(each_run(settings, folder, {"seed": tuple(range(settings.seed, settings.seed + count))}))
+    tried = list(each_run(settings, folder, {"seed": seeds}))
     runs = [{**trial.values, "score": trial.score} for trial in tried]
     done = [trial for trial in tried if trial.score is not None]
     valid = [trial.scores for trial in done]
@@ -73,20 +72,6 @@ def _averaged(runs: Sequence[Path], best: Path, settings: FinetuneSettings) -> P
         best_score,
     )
     return folder
-
-
-def _check_average(settings: FinetuneSettings) -> None:
-    """Refuse settings whose runs have no average of weights."""
-    if settings.lora is not None:
-        raise ValueError(
-            "Runs with LoRA cannot be averaged, since the average of the LoRA factors does not give the average of the "
-            f"weights. Leave out --average or --lora. Received: average=True, lora={settings.lora}"
-        )
-    if settings.calibrate:
-        raise ValueError(
-            "--calibrate calibrates the model of each run, but not the model with the averaged weights. Leave out "
-            "--calibrate, and call `calibrate` of the finished task. Received: average=True, calibrate=True"
-        )
 
 
 def average_weights(paths: Sequence[Path]) -> Any:

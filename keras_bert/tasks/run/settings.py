@@ -80,7 +80,7 @@ class FinetuneSettings(PlainSettings):
         """Refuse to resume a run that began with other settings or files."""
         begun, now = read_json(path), json.loads(json.dumps(self._record()))
         if other := [name for name in now if begun.get(name) != now[name]]:
-            shown = {name: f"{name} ({begun.get(name)} then, {now[name]} now)" for name in other}
+            shown = {name: _difference(name, begun.get(name), now[name]) for name in other}
             differences = [shown[name] if name != "sha256" else "the files" for name in other]
             raise ValueError(
                 f"The run in {str(path.parent)!r} began with other settings or files. Resume it with those, or "
@@ -95,3 +95,10 @@ class FinetuneSettings(PlainSettings):
             files += export if (file := keras_file(teacher)) is None else [file]
         digests = [sha256_of(file) for file in files]
         return dataclasses.asdict(self) | {"batch_size": self.rows_per_batch, "sha256": digests}
+
+
+def _difference(name: str, then: Any, now: Any) -> str:
+    """What an error says of a setting that differs; of `reading`, only what differs inside."""
+    if isinstance(then, dict) and isinstance(now, dict):
+        return ", ".join(_difference(one, then.get(one), now.get(one)) for one in now if then.get(one) != now.get(one))
+    return f"{name} ({then} then, {now} now)"

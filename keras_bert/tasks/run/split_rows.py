@@ -34,7 +34,7 @@ def split_rows(task: type[FileTask], rows: Rows | RowStream, share: float) -> tu
             f"split={share:g} leaves no row of {rows.path} to {missing}. Use another share, or name a validation file. "
             f"Received: split={share:g} of {len(rows)} rows"
         )
-    logger.info("Of the %d rows of %s, %d are held out to find the best epoch.", len(rows), rows.path, len(held))
+    logger.info("Held out to find the best epoch: %d of the %d rows of %s.", len(held), len(rows), rows.path)
     return learned, held.read(np.arange(len(held))) if isinstance(held, RowStream) else held
 
 
