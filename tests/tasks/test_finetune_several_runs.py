@@ -118,6 +118,15 @@ def test_a_search_of_models_for_random_weights(files, tmp_path):
     assert not (tmp_path / "run.partial").exists()
 
 
+@pytest.mark.parametrize("grid", [{"freeze": (0, 7)}, {"seq_length": (8, 65)}, {"lora": (1, 1000)}])
+def test_a_search_of_what_the_model_cannot_have(bert, files, tmp_path, grid):
+    """It is refused before the first run."""
+    settings = FinetuneSettings("classify", *map(str, files), model=str(bert))
+    with pytest.raises(ValueError, match=r"must (be at most|not exceed the model's) "):
+        finetune_grid(settings, tmp_path / "run", grid)
+    assert not (tmp_path / "run.partial").exists()
+
+
 def test_a_search_of_epochs_in_so_many_steps(files, tmp_path):
     settings = FinetuneSettings("classify", *map(str, files), steps=9)
     with pytest.raises(ValueError, match=r"names epochs, but with --steps .* Received: epochs=2,3, steps=9"):

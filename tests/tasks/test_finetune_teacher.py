@@ -1,5 +1,6 @@
 """`keras-bert finetune --teacher`: a run that is interrupted, what is refused, and where the student starts."""
 
+import dataclasses
 import json
 import shutil
 
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 
 import keras_bert
+from keras_bert.tasks.readers import Reading
 from keras_bert.tasks.run.finetune import load_encoder
 from keras_bert.tasks.run.finished_task import FinishedTask
 from keras_bert.tasks.run.settings import FinetuneSettings
@@ -68,6 +70,14 @@ def test_a_head_of_another_shape():
     two, three = (keras_bert.TextClassifier(small_bert(), labels=labels) for labels in (("a", "b"), ("a", "b", "c")))
     with pytest.raises(ValueError, match=r"head has other weights than its teacher's.*Received: shapes"):
         three.copy_head(two)
+
+
+def test_a_difference_in_the_reading_is_shown_alone(files, tmp_path):
+    settings = FinetuneSettings("classify", *map(str, files), reading=Reading(positive="yes"))
+    settings.to_json(tmp_path / "settings.json")
+    other = dataclasses.replace(settings, reading=Reading(positive="no"))
+    with pytest.raises(ValueError, match=r"Received: a difference in positive \(yes then, no now\)$"):
+        other.check_same(tmp_path / "settings.json")
 
 
 def test_fewer_layers_without_a_teacher(bert, files):

@@ -143,6 +143,11 @@ def test_head_and_tail(caplog):
     assert "--long" not in caplog.text  # it is in use
 
 
+def test_a_pooling_without_windows_is_said(caplog):
+    classifier(long="truncate", pool="max")
+    assert "pool='max' and max_windows=8 have no effect without long=\"windows\"." in caplog.text
+
+
 def test_truncation_is_the_default_and_names_the_others(caplog):
     task = classifier(long="truncate")
     texts = long_texts()
