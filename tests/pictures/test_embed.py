@@ -92,7 +92,7 @@ def test_what_cannot_be_written_is_refused_before_the_work(tmp_path):
         ("--projector", tmp_path, "new or empty folder"),
     ):
         with pytest.raises((ValueError, OSError), match=message):
-            run("-", "--model", "no-such-model", option, path, input="a\n")
+            run("-", "--model", "tiny", option, path, input="a\n")
     assert [path.is_fifo() for path in tmp_path.iterdir()] == [True]
 
 
@@ -101,7 +101,7 @@ def test_the_input_is_never_the_output(tmp_path, option, name):
     (tmp_path / "texts.txt").write_text("a\nb\n")
     (tmp_path / name).symlink_to(tmp_path / "texts.txt")
     with pytest.raises(FileExistsError, match=f"{option} must not be a file that the command reads"):
-        run(tmp_path / "texts.txt", "--model", "no-such-model", option, tmp_path / name.removesuffix(".json"))
+        run(tmp_path / "texts.txt", "--model", "tiny", option, tmp_path / name.removesuffix(".json"))
     assert (tmp_path / "texts.txt").read_text() == "a\nb\n"
 
 
