@@ -75,7 +75,7 @@ def test_bad_settings(bert, files, tmp_path):
         FinetuneSettings("classify", "a.tsv", "b.tsv", reading=Reading(number=("text",)))
     options = ["finetune", "classify", "--train", files[0], "--valid", files[1], "-o", tmp_path / "run"]
     with pytest.raises(ValueError, match=r"train.tsv has no column 'prize'"):  # before anything is loaded
-        run(*options, "--model", "none", "--number", "prize")
+        run(*options, "--model", "tiny", "--number", "prize")
     path = tmp_path / "same.tsv"
     path.write_text("text\tyear\tlabel\na\t2020\tyes\nb\t2020\tno\n")
     options = ["finetune", "classify", "--train", path, "--valid", path, "--model", bert, "-o", tmp_path / "run"]
