@@ -10,7 +10,7 @@ from types import ModuleType
 
 @contextmanager
 def without_the_package() -> Iterator[None]:
-    """Within it, modules of `keras_bert` that need only the standard library can be imported without the package.
+    """Within it, modules of `keras_bert` that import neither Keras nor TensorFlow can be imported without the package.
 
     Its __init__ imports Keras. Empty modules with the same paths replace it, and are removed again.
     """

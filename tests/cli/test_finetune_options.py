@@ -11,7 +11,7 @@ from keras_bert.tasks.losses import LOSSES
 from keras_bert.tasks.run.plain_settings import CHOICES, STRATEGIES
 from keras_bert.tasks.sentence_embedder import POOLING
 from keras_bert.training.strategy import NAMES
-from keras_bert_cli.finetune import DISTILLATION
+from keras_bert_cli.finetune_checks import DISTILLATION
 from tests.subprocesses import python
 
 REFUSED = {

@@ -90,12 +90,12 @@ def test_a_search(bert, files, tmp_path):
 
 def test_what_a_search_refuses():
     for words, said in (
-        (["colour=red"], "NAME is one of batch_size, .*freeze_blocks, .* Received: "),
-        (["layer_decay"], "has no values, or its name is in two searches"),
-        (["epochs="], "has no values, or its name is in two searches"),
-        (["epochs=1", "epochs=2"], "has no values, or its name is in two searches.* Received: 'epochs=2'"),
+        (["colour=red"], "The search .*NAME is one of batch_size, .*freeze_blocks, .* Received: "),
+        (["layer_decay"], "The search of layer_decay has no values.* Received: 'layer_decay'"),
+        (["epochs="], "The search of epochs has no values.* Received: 'epochs='"),
+        (["epochs=1", "epochs=2"], "epochs is in two searches.* Received: 'epochs=2'"),
     ):
-        with pytest.raises(ValueError, match=f"The search .*{said}"):
+        with pytest.raises(ValueError, match=said):
             grid_of(words)
     for word, value in (("lr=abc", "'abc' of learning_rate"), ("ema=0.9,nan", "'nan' of ema")):
         with pytest.raises(ValueError, match=f"The value {value} in --search is not a number.* Received: '{word}'"):

@@ -78,15 +78,8 @@ def each_run(settings: FinetuneSettings, folder: Path, grid: Grid, *, prune: boo
             f"{folder} has a single run that was interrupted, not the runs of a search. Repeat its command, or delete "
             f"the folder. Received: {', '.join(grid)} to try"
         )
-    tried = combinations(settings, grid)  # this and the next two are errors before the first run
-    if {"model", "seq_length", "freeze", "lora"} & {*grid} and settings.vocab is None:
-        configs = {model: read_source(model).config for model in {one.model for _, one in tried}}
-        for _, one in tried:
-            one.check_model(configs[one.model])
-    if "loss" in grid:
-        rows = settings.task.read_training_rows(settings.train, settings.reading)
-        for _, one in tried:
-            one.task.check_run(rows, one)
+    tried = combinations(settings, grid)
+    _check(settings, grid, [one for _, one in tried])
     failed: list[Path] = []
     once = _SaidOnce()
     histories: dict[Any, list[list[float]]] = {}  # the best score so far in each epoch, by what is as long an epoch
@@ -128,6 +121,18 @@ def each_run(settings: FinetuneSettings, folder: Path, grid: Grid, *, prune: boo
             f"All runs in {folder} had a loss that is not a finite number. Lower the learning rate, or use float32 or "
             f"mixed_bfloat16. Received: {', '.join(run.name for run in failed)}"
         )
+
+
+def _check(settings: FinetuneSettings, grid: Grid, chosen: list[FinetuneSettings]) -> None:
+    """Refuse values that do not fit the models or the training rows, before the first run."""
+    if {"model", "seq_length", "freeze", "lora"} & {*grid} and settings.vocab is None:
+        configs = {model: read_source(model).config for model in {one.model for one in chosen}}
+        for one in chosen:
+            one.check_model(configs[one.model])
+    if "loss" in grid:
+        rows = settings.task.read_training_rows(settings.train, settings.reading)
+        for one in chosen:
+            one.task.check_run(rows, one)
 
 
 class _SaidOnce(logging.Filter):

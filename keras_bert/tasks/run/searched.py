@@ -43,16 +43,17 @@ def grid_of(given: Iterable[str]) -> dict[str, tuple[Any, ...]]:
         name = OTHER_NAMES.get(name, name)
         found = tuple(map(_value, values.split(",")))
         if name not in SEARCHED:
-            known = {one: one for one in SEARCHED if one not in OF_EMBED} | {"freeze": "freeze_blocks"}
+            known = ["freeze_blocks" if one == "freeze" else one for one in SEARCHED if one not in OF_EMBED]
             raise ValueError(
                 f"The search {word!r} names no option that can be searched. Write NAME=VALUE,VALUE, in which NAME is "
-                f"one of {', '.join(known.values())}, and for embed also {', '.join(OF_EMBED)}. Received: {word!r}"
+                f"one of {', '.join(known)}, and for embed also {', '.join(OF_EMBED)}. Received: {word!r}"
             )
-        if name in grid or not values:
+        if name in grid:
             raise ValueError(
-                f"The search {word!r} has no values, or its name is in two searches. Write all values of the option "
-                f"in one --search, as in epochs=2,3. Received: {word!r}"
+                f"{name} is in two searches. Write all its values in one --search, as in epochs=2,3. Received: {word!r}"
             )
+        if not values:
+            raise ValueError(f"The search of {name} has no values. Write them as in epochs=2,3. Received: {word!r}")
         kinds: list[type] = [str] if name in WORDS else [int, float]
         kinds += [type(None), *([bool] if name == "symmetric" else [])]
         if wrong := [value for value in found if type(value) not in kinds]:

@@ -18,7 +18,7 @@ SETTINGS_FILE = "settings.json"
 
 
 class FinetuneSettings(PlainSettings):
-    """Everything that decides a run. The fields are the options of the command line."""
+    """The settings with their task, and their record in the folder of a run."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -1,0 +1,113 @@
+"""What `keras-bert finetune` checks before Keras is imported: options that no run can have."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from keras_bert_cli import options
+from keras_bert_cli.finetune_tasks import OF_SOME, TASKS
+from keras_bert_cli.without_the_package import without_the_package
+
+DISTILLATION = ("temperature", "targets", "logits", "hidden", "attention", "relations")  # fields of `Distillation`
+
+
+def class_weights(given: list[str]) -> Any:
+    """What --class-weight says: "balanced", or the weight of each label."""
+    if not given or given == ["balanced"]:
+        return given[0] if given else None
+    if "balanced" in given:
+        raise typer.BadParameter("'balanced' already weighs all labels. Give only it, or the weight of each label.")
+    weights = _numbers(given, "'balanced', or LABEL=W as in spam=3")
+    for label, weight in weights.items():
+        if not 0 <= weight < math.inf:  # refuses NaN too
+            raise typer.BadParameter(
+                f"The weight of {label!r} must be finite, and not below 0. Received: {label}={weight}"
+            )
+    return weights
+
+
+def distillation(given: list[str]) -> dict[str, float] | None:
+    """What --distill says: fields of `Distillation`."""
+    numbers = _numbers(given, "NAME=NUMBER as in temperature=4")
+    for name in numbers:
+        if name not in DISTILLATION:
+            raise typer.BadParameter(f"NAME must be one of {', '.join(DISTILLATION)}. Received: {name!r}")
+    return numbers or None
+
+
+def _numbers(given: list[str], form: str) -> dict[str, float]:
+    """The numbers by name in words such as spam=3."""
+    numbers: dict[str, float] = {}
+    for word in given:
+        name, _, number = word.rpartition("=")
+        if name in numbers:
+            raise typer.BadParameter(f"{name} is given twice. Give it once. Received: {word!r}")
+        try:
+            numbers[name] = float(number)
+        except ValueError:
+            raise typer.BadParameter(f"It must be {form}. Received: {word!r}") from None
+    return numbers
+
+
+def check_combination(context: typer.Context) -> None:
+    """Refuse options that do not go together."""
+    given = context.params
+    is_search = given["grid"] or given["search"]
+    if given["freeze"] and given["freeze_blocks"] is not None:
+        raise typer.BadParameter("--freeze already freezes all blocks. Use either --freeze or --freeze-blocks.")
+    if (given["valid"] is None) == (given["split"] is None):
+        learns_texts = TASKS[context.command.name or ""].learns_texts
+        raise typer.BadParameter(
+            "Exactly one of --valid and --split is needed. Give a file (--valid) or a share (--split)."
+            + (" Texts without labels cannot be evaluated, so for them give --valid." if learns_texts else "")
+        )
+    if given["steps"] is not None and (options.is_given(context, "epochs") or given["grid"]):
+        raise typer.BadParameter("--steps replaces the number of epochs. Leave out --steps, or --epochs and --grid.")
+    if given["size"] is not None and options.is_given(context, "model"):
+        raise typer.BadParameter("--size starts from random weights. Leave out --model, or --size and --vocab.")
+    if (given["size"] is None) != (given["vocab"] is None):
+        raise typer.BadParameter("--size and --vocab belong together. Give both for random weights, or neither.")
+    if given["vocab"] is None and (given["cased"] or given["keep_accents"] or given["no_split_cjk"]):
+        raise typer.BadParameter(
+            "--cased, --keep-accents and --no-split-cjk are for a new model; a trained one has its own rules. Leave "
+            "them out, or add --size and --vocab."
+        )
+    if given["seeds"] and is_search:
+        raise typer.BadParameter(
+            "--seeds cannot be combined with --grid or --search. In place of --seeds, add --search seed=0,1,2."
+        )
+    if given["average"] and not given["seeds"]:
+        raise typer.BadParameter("--average needs --seeds. Add it, or leave out --average.")
+    if given["prune"] and not is_search:
+        raise typer.BadParameter("--prune needs --grid or --search. Add one, or leave out --prune.")
+
+
+def check_settings(name: str, given: dict[str, Any]) -> dict[str, tuple[Any, ...]]:
+    """Refuse settings that no run of the task can have; return what --grid and --search try, by option."""
+    with without_the_package():
+        from keras_bert.tasks.readers.reading import Reading
+        from keras_bert.tasks.run.plain_settings import PlainSettings
+        from keras_bert.tasks.run.searched import GRID, combinations, grid_of, seeds_of
+        from keras_bert.weights import zoo
+
+        tried = (GRID if given["grid"] else {}) | grid_of(given["search"])
+        if unknown := [option for option in tried if option in OF_SOME and option not in TASKS[name].options]:
+            raise typer.BadParameter(f"{name} does not have the option {unknown[0]}. Leave it out of the search.")
+        reading = Reading(**options.fields_of(Reading, given))
+        settings = PlainSettings(name, reading=reading, **options.fields_of(PlainSettings, given))
+        for _, one in combinations(settings, tried):
+            if release := zoo.find(one.model):
+                one.check_model(release.config)
+        if given["seeds"]:
+            seeds_of(settings, given["seeds"], given["average"])
+    return tried
+
+
+def teacher_path(teacher: Path) -> str:
+    """The path of a teacher, so that it is not taken for a released model of the same name."""
+    with without_the_package():
+        from keras_bert.weights import zoo
+
+        return f"./{teacher}" if zoo.find(str(teacher)) else str(teacher)
