@@ -11,6 +11,7 @@ from keras_bert_cli.contents import group
 from keras_bert_cli.finetune_checks import check_combination, check_settings, class_weights, distillation, teacher_path
 from keras_bert_cli.finetune_tasks import TASKS, TaskCommand
 from keras_bert_cli.first_look import first_look
+from keras_bert_cli.without_the_package import without_the_package
 
 logger = logging.getLogger("keras_bert")
 
@@ -240,13 +241,9 @@ def finetune(
         given["teacher"] = teacher_path(teacher)
         if size is None and not options.is_given(context, "model"):
             given["model"] = given["teacher"]
-    task = TASKS[name]
-    is_named = label != "label" and len(text) < 3  # a task without labels for three texts refuses one
-    labelled = len(text) not in task.texts_without_label or is_named
-    tried = check_settings(name, given)
-    files = [path for path in (train, valid) if path]
-    texts = train if task.learns_texts else None
-    first_look(files, name, task.formats, given, is_table=task.reads_tables, labelled=labelled, may_lack_labels=texts)
+    with without_the_package():
+        settings, tried = check_settings(name, given)
+        first_look(settings, TASKS[name])
 
     from keras_bert.tasks.readers import Reading
     from keras_bert.tasks.run.finetune import finetune as run

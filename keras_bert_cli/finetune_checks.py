@@ -58,7 +58,7 @@ def check_combination(context: typer.Context) -> None:
     if given["freeze"] and given["freeze_blocks"] is not None:
         raise typer.BadParameter("--freeze already freezes all blocks. Use either --freeze or --freeze-blocks.")
     if (given["valid"] is None) == (given["split"] is None):
-        learns_texts = TASKS[context.command.name or ""].learns_texts
+        learns_texts = TASKS[context.command.name or ""].read_training
         raise typer.BadParameter(
             "Exactly one of --valid and --split is needed. Give a file (--valid) or a share (--split)."
             + (" Texts without labels cannot be evaluated, so for them give --valid." if learns_texts else "")
@@ -84,25 +84,31 @@ def check_combination(context: typer.Context) -> None:
         raise typer.BadParameter("--prune needs --grid or --search. Add one, or leave out --prune.")
 
 
-def check_settings(name: str, given: dict[str, Any]) -> dict[str, tuple[Any, ...]]:
-    """Refuse settings that no run of the task can have; return what --grid and --search try, by option."""
-    with without_the_package():
-        from keras_bert.tasks.readers.reading import Reading
-        from keras_bert.tasks.run.plain_settings import PlainSettings
-        from keras_bert.tasks.run.searched import GRID, combinations, grid_of, seeds_of
-        from keras_bert.weights import zoo
+def check_settings(name: str, given: dict[str, Any]) -> tuple[Any, dict[str, tuple[Any, ...]]]:
+    """Refuse settings that no run of the task can have; return them, and what --grid and --search try, by option.
 
-        tried = (GRID if given["grid"] else {}) | grid_of(given["search"])
-        if unknown := [option for option in tried if option in OF_SOME and option not in TASKS[name].options]:
-            raise typer.BadParameter(f"{name} does not have the option {unknown[0]}. Leave it out of the search.")
-        reading = Reading(**options.fields_of(Reading, given))
-        settings = PlainSettings(name, reading=reading, **options.fields_of(PlainSettings, given))
-        for _, one in combinations(settings, tried):
-            if release := zoo.find(one.model):
-                one.check_model(release.config)
-        if given["seeds"]:
-            seeds_of(settings, given["seeds"], given["average"])
-    return tried
+    It is called `without_the_package`.
+    """
+    task = TASKS[name]
+    if given["best_by"] not in (None, *task.scores):
+        raise typer.BadParameter(
+            f"--best-by must be one of {', '.join(task.scores)}. Received: --best-by {given['best_by']}"
+        )
+    from keras_bert.tasks.readers.reading import Reading
+    from keras_bert.tasks.run.plain_settings import PlainSettings
+    from keras_bert.tasks.run.searched import GRID, combinations, grid_of, seeds_of
+
+    tried = (GRID if given["grid"] else {}) | grid_of(given["search"])
+    if unknown := [option for option in tried if option in OF_SOME and option not in task.options]:
+        raise typer.BadParameter(f"{name} does not have the option {unknown[0]}. Leave it out of the search.")
+    reading = Reading(**options.fields_of(Reading, given))
+    settings = PlainSettings(name, reading=reading, **options.fields_of(PlainSettings, given))
+    for _, one in combinations(settings, tried):
+        if config := one.known_config:
+            one.check_model(config)
+    if given["seeds"]:
+        seeds_of(settings, given["seeds"], given["average"])
+    return settings, tried
 
 
 def teacher_path(teacher: Path) -> str:

@@ -10,6 +10,7 @@ TABLE_OPTIONS = ("format", "text", "label", "header", "delimiter", "encoding", "
 OTHER_OPTIONS = ("number", "category")  # columns beside the text
 LONG_OPTIONS = ("long", "pool", "max_windows", "stream")
 LABEL_OPTIONS = ("label_smoothing", "class_weight")
+NUMBER_SCORES = ("spearman", "pearson")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,10 +21,10 @@ class TaskOptions:
     formats: tuple[str, ...]
     options: tuple[str, ...]  # those of only some tasks: its `reading_fields` and `run_fields`, and `cosine`
     example: str  # of the options
+    read: str  # the function of keras_bert/tasks/readers that reads its files
+    scores: tuple[str, ...]  # those that --best-by can name
     label: str = ""  # what the column of the label holds
-    texts_without_label: tuple[int, ...] = ()  # so many columns of texts need no label
-    reads_tables: bool = True  # whether its files have the columns that the options name
-    learns_texts: bool = False  # whether it can train on a file that has only texts
+    read_training: str = ""  # the same for the training file, if that may have only texts
     batch_size: int = 16  # this and the next are the task's defaults
     seq_length: int = 128
 
@@ -44,28 +45,34 @@ TASKS = {  # by the `command` of the task
         ),
         "--train nsmc-train.tsv --valid nsmc-test.tsv --text document --skip-empty --model hf://klue/bert-base "
         "--output nsmc",
-        "label",
+        read="columns.labelled_rows",
+        scores=("accuracy", "f1", "f1_macro", "f1_micro", "matthews", "answered", "accuracy_answered"),
+        label="label",
     ),
     "regress": TaskOptions(
         "Score texts or text pairs with numbers.",
         TABLES,
         (*TABLE_OPTIONS, *OTHER_OPTIONS, "scale", "cosine", *LONG_OPTIONS),
         "--train train.csv --split 0.1 --text sentence1 --text sentence2 --label score --output similarity",
-        "score",
+        read="columns.scored_rows",
+        scores=NUMBER_SCORES,
+        label="score",
     ),
     "tag": TaskOptions(
         "Tag words: names, parts of speech.",
         ("conll", "conllu", "klue-ner"),
         ("format", "encoding", *LABEL_OPTIONS),
         "--train train.conll --valid valid.conll --output names",
-        reads_tables=False,
+        read="conll.tagged_rows",
+        scores=("entity_f1", "entity_precision", "entity_recall", "accuracy"),
     ),
     "answer": TaskOptions(
         "Answer questions from a context.",
         ("squad", "korquad"),
         ("format",),
         "--train train-v1.1.json --valid dev-v1.1.json --output squad",
-        reads_tables=False,
+        read="squad.question_rows",
+        scores=("f1", "exact_match"),
         seq_length=384,
     ),
     "choose": TaskOptions(
@@ -73,16 +80,19 @@ TASKS = {  # by the `command` of the task
         TABLES,
         (*TABLE_OPTIONS, "choices", "stream", "label_smoothing"),
         "--train train.csv --valid valid.csv --text start --choice end0 --choice end1 --output endings",
-        "number of the right choice, from 0",
+        read="columns.choice_rows",
+        scores=("accuracy",),
+        label="number of the right choice, from 0",
     ),
     "embed": TaskOptions(
         "Train vectors of texts on pairs, on pairs with scores or negatives, on labels, or on only texts.",
         TABLES,
         (*TABLE_OPTIONS, "scale", "lines", "loss", "temperature", "symmetric", "pooling", "cache_batch"),
         "--train pairs.tsv --valid valid.tsv --text query --text answer --model minilm --output faq",
-        "score or label",
-        (2, 3),
-        learns_texts=True,
+        read="sentences.read_sentences",
+        read_training="sentences.read_training_sentences",
+        scores=("mrr", "recall@1", "recall@5", "recall@10", *NUMBER_SCORES, "neighbour_accuracy"),
+        label="score or label",
         batch_size=32,
     ),
 }
@@ -100,6 +110,8 @@ class TaskCommand(Command):
                 param.help = f"{', '.join(task.formats[:-1])} or {task.formats[-1]}."
             if param.name in ("batch_size", "seq_length"):
                 param.show_default = str(getattr(task, param.name))
+            if param.name == "best_by":
+                param.help = f"Score that decides which epoch is best: {', '.join(task.scores)}."
             if param.name == "label":
                 param.help = f"Column with the {task.label}, by name or by number from 0."
         super().__init__(name, params=params, **settings)

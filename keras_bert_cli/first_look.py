@@ -1,55 +1,60 @@
-"""A look at data files before Keras is imported, which takes many seconds: format, encoding and columns.
+"""A look at the rows of a run before Keras is imported, which takes many seconds: what the run itself would refuse."""
 
-What it finds are the errors of the readers in `keras_bert/tasks/readers`, which later read the rows.
-"""
-
+import logging
 import os
-from pathlib import Path
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
 from typing import Any
 
-from keras_bert_cli.options import fields_of
-from keras_bert_cli.without_the_package import without_the_package
+from keras_bert_cli.finetune_tasks import TaskOptions
 
 LARGEST = 100_000_000  # bytes; a larger file would take seconds itself
 
 
-def first_look(
-    paths: list[Path],
-    command: str,
-    formats: tuple[str, ...],
-    options: dict[str, Any],
-    *,
-    is_table: bool,
-    labelled: bool = True,
-    may_lack_labels: Path | None = None,
-) -> None:
-    """Raise the error of a file of this task, or of those of its `options` that say how to read it.
+def first_look(settings: Any, task: TaskOptions) -> None:
+    """Raise the error of a file that has other rows or labels than these `PlainSettings` of a task ask for.
 
-    is_table: whether the files have columns. labelled: whether the file must have the column of the label.
-    may_lack_labels: the one of the files that may have only texts.
+    It is called `without_the_package`, as is check_settings.
     """
-    with without_the_package():
-        from keras_bert.tasks.readers.only_texts import cannot_split, has_only_texts
-        from keras_bert.tasks.readers.reading import Reading
-        from keras_bert.tasks.readers.rows import lines
+    settings.reading.check_format(settings.kind, task.formats)
+    files = [path for path in (settings.train, settings.valid) if path is not None]
+    for path in files:
+        if not os.path.isfile(path):
+            raise ValueError(
+                f"{path} is a pipe or a device, but it must be read more than once. Write the rows to a file. "
+                f"Received: {path}"
+            )
+    if any(os.path.getsize(path) > LARGEST for path in files):
+        return
+    with _quiet():
+        from keras_bert.tasks.readers.only_texts import check_split
+        from keras_bert.tasks.rows.labels import check_known, check_several, row_labels
 
-        reading = Reading(**fields_of(Reading, options))
-        reading.check_format(command, formats)
-        for path in paths:
-            if not path.is_file():
-                raise ValueError(
-                    f"{path} is a pipe or a device, but it must be read more than once. Write the rows to a file. "
-                    f"Received: {path}"
-                )
-            if os.path.getsize(path) > LARGEST:
-                continue
-            if path == may_lack_labels and has_only_texts(path, reading):
-                if options["split"] is not None:
-                    raise cannot_split(path, options["split"])
-            elif is_table:
-                table = reading.table(path)
-                for column in reading.columns if labelled else (*reading.text, *reading.others):
-                    table.column(column)
-            elif "encoding" in options:
-                for _ in lines(path, reading.encoding):
-                    pass
+        train = _reader(task.read_training or task.read)(settings.train, settings.reading)
+        if settings.split is not None:
+            check_split(train, settings.split)
+        valid = None if settings.valid is None else _reader(task.read)(settings.valid, settings.reading)
+        if "class_weight" in task.options:  # its labels are known by name
+            learned = {label for _, label in row_labels(train)}
+            if isinstance(train.y[0], str):
+                check_several(learned, train)
+            settings.check_labels(learned)
+            if valid is not None:
+                check_known(row_labels(valid), valid, learned)
+
+
+def _reader(name: str) -> Any:
+    """A function of `keras_bert/tasks/readers`."""
+    module, _, function = name.partition(".")
+    return getattr(import_module(f"keras_bert.tasks.readers.{module}"), function)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without what the readers log, since the run reads the rows again, and logs it then."""
+    logging.disable(logging.ERROR)
+    try:
+        yield
+    finally:
+        logging.disable(logging.NOTSET)

@@ -18,7 +18,7 @@ def without_the_package() -> Iterator[None]:
         yield
         return
     root = Path(str(find_spec("keras_bert").origin)).parent  # type: ignore[union-attr]
-    for name in ("keras_bert", "keras_bert.tasks", "keras_bert.tasks.readers"):
+    for name in ("keras_bert", "keras_bert.tasks", "keras_bert.tasks.metrics"):
         package = ModuleType(name)
         package.__path__ = [str(root.joinpath(*name.split(".")[1:]))]
         sys.modules[name] = package

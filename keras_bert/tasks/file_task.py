@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from keras_bert.bert import Bert
-from keras_bert.tasks.readers import TABLE_FIELDS, TABLES, Reading, Rows, RowStream, read_labels, tab_columns
+from keras_bert.tasks.readers import TABLE_FIELDS, TABLES, Reading, Rows, RowStream, tab_columns
+from keras_bert.tasks.readers.columns import labelled_rows
+from keras_bert.tasks.rows.labels import check_several
 from keras_bert.tasks.text_trainer import TextTrainer
 
 
@@ -44,9 +46,7 @@ class FileTask(TextTrainer):
     def read_rows(cls, path: str | os.PathLike, reading: Reading, *, labels: bool = True) -> Rows:
         """The rows of a file; with labels=False, only what the task is asked."""
         reading.check_format(cls.command, cls.formats)
-        label = reading.label if labels else None
-        options = {**reading.table_options, **reading.other_options}
-        return read_labels(path, reading.texts, label, separator=reading.separator, **options)
+        return labelled_rows(path, reading, labels=labels)
 
     @classmethod
     def read_training_rows(cls, path: str | os.PathLike, reading: Reading) -> Rows:
@@ -97,12 +97,7 @@ class FileTask(TextTrainer):
     @classmethod
     def check_rows(cls, rows: Rows) -> None:
         """Refuse training rows from which nothing can be learned."""
-        known = {label for _, label in cls.labels_of(rows)}
-        if len(known) == 1:
-            raise ValueError(
-                f"Every row of {rows.path} has the same label. Add examples of another label, or name the right "
-                f"column. Received: {known.pop()!r} in all rows"
-            )
+        check_several({label for _, label in cls.labels_of(rows)}, rows)
 
     @classmethod
     def check_run(cls, rows: Rows, settings: Any) -> None:

@@ -14,7 +14,8 @@ from keras_bert.layers.norm import Dropout
 from keras_bert.tasks.columns.text_columns import check_lengths, column, rows_of, two_columns
 from keras_bert.tasks.heads import check_bert, encode_rows, head_layer
 from keras_bert.tasks.metrics.calibration import calibration_error
-from keras_bert.tasks.readers import TABLE_FIELDS, Reading, Rows, read_choices, tab_columns
+from keras_bert.tasks.readers import TABLE_FIELDS, Reading, Rows, tab_columns
+from keras_bert.tasks.readers.columns import choice_rows
 from keras_bert.tasks.reports.findings import Findings, text_columns
 from keras_bert.tasks.reports.label_findings import choice_findings
 from keras_bert.tasks.rows.labelled_rows import LabelledRows, packer_of
@@ -88,14 +89,7 @@ class MultipleChoice(Task):
     @classmethod
     def read_rows(cls, path: str | os.PathLike, reading: Reading, *, labels: bool = True) -> Rows:
         reading.check_format(cls.command, cls.formats)
-        if len(reading.text) != 1 or len(reading.choices) < 2:
-            raise ValueError(
-                f"The columns of {path} do not make prompts and choices. Name one column for the prompt (--text) and "
-                "two or more for the choices (--choice for each); in Python, use read_choices(path, prompt, choices). "
-                f"Received: text={reading.text}, choices={reading.choices}"
-            )
-        label = reading.label if labels else None
-        return read_choices(path, reading.text[0], reading.choices, label, **reading.table_options)
+        return choice_rows(path, reading, labels=labels)
 
     @classmethod
     def from_rows(cls, bert: Bert, rows: Rows, settings: Any) -> "MultipleChoice":

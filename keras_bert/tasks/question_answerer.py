@@ -19,7 +19,8 @@ from keras_bert.tasks.decoding.decode_answers import MAX_ANSWER_LENGTH, answer_d
 from keras_bert.tasks.decoding.in_batches import in_batches
 from keras_bert.tasks.heads import check_bert, head_layer
 from keras_bert.tasks.metrics import answer_scores, korquad_scores
-from keras_bert.tasks.readers import Reading, Rows, read_squad, tab_columns
+from keras_bert.tasks.readers import Reading, Rows, tab_columns
+from keras_bert.tasks.readers.squad import question_rows
 from keras_bert.tasks.reports.findings import Findings, text_columns
 from keras_bert.tasks.reports.span_findings import answer_findings
 from keras_bert.tasks.rows.labelled_rows import LabelledRows, packer_of
@@ -130,7 +131,7 @@ class QuestionAnswerer(Task):
     @classmethod
     def read_rows(cls, path: str | os.PathLike, reading: Reading, *, labels: bool = True) -> Rows:
         reading.check_format(cls.command, cls.formats)
-        return read_squad(path, answers=labels)
+        return question_rows(path, reading, labels=labels)
 
     @classmethod
     def from_rows(cls, bert: Bert, rows: Rows, settings: Any) -> "QuestionAnswerer":

@@ -28,6 +28,7 @@ from keras_bert.tasks.rows.labels import (
     class_weights,
     label_ids,
     label_weights,
+    row_labels,
     several_labels,
     sorted_labels,
     stored_labels,
@@ -154,9 +155,7 @@ class TextClassifier(LongTextTask):
 
     @classmethod
     def labels_of(cls, rows: Rows) -> Iterator[tuple[int, str]]:
-        for row, value in enumerate(rows.y):
-            for label in [value] if isinstance(value, str) else value:
-                yield row, label
+        return row_labels(rows)
 
     @classmethod
     def check_rows(cls, rows: Rows) -> None:

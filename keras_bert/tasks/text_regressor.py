@@ -16,7 +16,8 @@ from keras_bert.tasks.columns.value_columns import check_cosines, number_column
 from keras_bert.tasks.heads import check_bert, encode_rows, head_layer
 from keras_bert.tasks.long_text_task import LongTextTask, text_vectors
 from keras_bert.tasks.metrics import number_scores
-from keras_bert.tasks.readers import TABLE_FIELDS, Reading, Rows, read_scores
+from keras_bert.tasks.readers import TABLE_FIELDS, Reading, Rows
+from keras_bert.tasks.readers.columns import scored_rows
 from keras_bert.tasks.reports.findings import Findings, text_columns
 from keras_bert.tasks.reports.number_findings import number_findings
 from keras_bert.tasks.rows.labelled_rows import LabelledRows
@@ -107,9 +108,7 @@ class TextRegressor(LongTextTask):
     @classmethod
     def read_rows(cls, path: str | os.PathLike, reading: Reading, *, labels: bool = True) -> Rows:
         reading.check_format(cls.command, cls.formats)
-        label = reading.label if labels else None
-        options = {**reading.table_options, **reading.other_options}
-        return read_scores(path, reading.texts, label, scale=reading.scale, **options)
+        return scored_rows(path, reading, labels=labels)
 
     @classmethod
     def check_settings(cls, settings: Any) -> None:

@@ -4,7 +4,6 @@ import logging
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import Any
 
 import keras
@@ -23,11 +22,19 @@ from keras_bert.tasks.decoding.units import Units, split_rows, units_of
 from keras_bert.tasks.decoding.whole_words import continues
 from keras_bert.tasks.heads import check_bert, head_layer
 from keras_bert.tasks.metrics import TokenAccuracy, span_scores, tag_scores
-from keras_bert.tasks.readers import Reading, Rows, read_conll, read_conllu, read_klue_ner, tab_columns
+from keras_bert.tasks.readers import Reading, Rows, tab_columns
+from keras_bert.tasks.readers.conll import tagged_rows
 from keras_bert.tasks.reports.findings import Findings
 from keras_bert.tasks.reports.span_findings import entity_findings
 from keras_bert.tasks.rows.labelled_rows import LabelledRows, packer_of
-from keras_bert.tasks.rows.labels import check_labels, class_weights, label_ids, sorted_labels, stored_labels
+from keras_bert.tasks.rows.labels import (
+    check_labels,
+    class_weights,
+    label_ids,
+    row_labels,
+    sorted_labels,
+    stored_labels,
+)
 from keras_bert.tasks.signature import Logits, Signature, strings
 from keras_bert.tasks.task import Task
 from keras_bert.text.row_ids import row_ids
@@ -110,17 +117,11 @@ class TokenTagger(Task):
     @classmethod
     def read_rows(cls, path: str | os.PathLike, reading: Reading, *, labels: bool = True) -> Rows:
         reading.check_format(cls.command, cls.formats)
-        if reading.format == "klue-ner":
-            return read_klue_ner(path, encoding=reading.encoding)
-        if reading.format == "conllu" or (reading.format is None and Path(path).suffix.lower() == ".conllu"):
-            return read_conllu(path, tag="upos" if labels else None, encoding=reading.encoding)
-        return read_conll(path, tag=-1 if labels else None, encoding=reading.encoding)
+        return tagged_rows(path, reading, labels=labels)
 
     @classmethod
     def labels_of(cls, rows: Rows) -> Iterator[tuple[int, str]]:
-        for row, values in enumerate(rows.y):
-            for value in values:  # the tag of a word, or an entity (start, end, type)
-                yield from [(row, value)] if isinstance(value, str) else ((row, f"{one}-{value[2]}") for one in "BI")
+        return row_labels(rows)
 
     @classmethod
     def check_rows(cls, rows: Rows) -> None:

@@ -4,11 +4,12 @@ import dataclasses
 
 import pytest
 
+from keras_bert.config import BertConfig
 from keras_bert.layers.windows import POOLS
 from keras_bert.tasks.distillation import Distillation
 from keras_bert.tasks.long_text_task import LONG
 from keras_bert.tasks.losses import LOSSES
-from keras_bert.tasks.run.plain_settings import CHOICES, STRATEGIES
+from keras_bert.tasks.run.plain_settings import CHOICES, STRATEGIES, PlainSettings
 from keras_bert.tasks.sentence_embedder import POOLING
 from keras_bert.training.strategy import NAMES
 from keras_bert_cli.finetune_checks import DISTILLATION
@@ -41,33 +42,55 @@ REFUSED = {
     "--separator , --abstain-below 0.5": "Leave out --abstain-below or --separator",
     "--callback keras.callbacks": "The callback keras.callbacks cannot be made",
     "--class-weight no=2 --class-weight no=3": "no is given twice",
+    "--class-weight maybe=2": "class_weight names the label 'maybe'",
+    "--positive maybe": "`positive` (--positive) is 'maybe'",
+    "--best-by fame": "--best-by must be one of accuracy, f1, f1_macro",
+    "--best-by calibration_error": "--best-by must be one of accuracy",
+    "--size large --vocab rows.tsv --layers 25": "`layers` (--layers) must be at most 24",
+    "--size tiny --vocab rows.tsv --layers 3": "`layers` (--layers) must be at most 2",
+    "--model folder --freeze-blocks 4": "`freeze` (--freeze-blocks) must be at most 3",
+    "--label wrong": "rows.tsv has no column 'wrong'",
+    "--text empty": "rows.tsv, line 3: column 'empty' has no text",
+    "--label empty": "rows.tsv, line 3: column 'empty' has no label",
+    "--label same": "Every row of rows.tsv has the same label",
+    "--valid other.tsv": "other.tsv:2 has the label 'maybe'",
     "--prune": "--prune needs --grid or --search. Add one",
     "--search epochs=1,2 --steps 10": "Leave out --steps, or the search of epochs",
 }
 
 
 def test_options_that_are_refused_at_once(tmp_path):
-    (tmp_path / "rows.tsv").write_text("text\tlabel\na b\tyes\nc d\tno\n")
+    (tmp_path / "rows.tsv").write_text("text\tlabel\tempty\tsame\na b\tyes\ta\t1\nc d\tno\t\t1\n")
+    (tmp_path / "other.tsv").write_text("text\tlabel\na b\tmaybe\n")
+    (tmp_path / "folder").mkdir()
+    BertConfig.from_size("tiny", num_hidden_layers=3).to_json(tmp_path / "folder/config.json")
     said = python(
         """
         import os, sys
         os.environ["COLUMNS"] = "300"
+        os.chdir(sys.argv.pop(1))
         from typer.testing import CliRunner
         from keras_bert_cli import app
-        train, *given = sys.argv[1:]
-        for options in given:
-            words = options.split() if "--split" in options else ["--split", "0.5", *options.split()]
-            command = ["finetune", "classify", "--train", train, "--output", "run", *words]
+        for options in sys.argv[1:]:
+            words = options.split()
+            if not {"--split", "--valid"} & {*words}:
+                words += ["--split", "0.5"]
+            command = ["finetune", "classify", "--train", "rows.tsv", "--output", "run", *words]
             result = CliRunner().invoke(app, command)
             assert result.exit_code, options
             print(repr(str(result.exception) if isinstance(result.exception, ValueError) else result.output))
         assert "keras" not in sys.modules
         """,
-        str(tmp_path / "rows.tsv"),
+        str(tmp_path),
         *REFUSED,
     )
     for (options, expected), line in zip(REFUSED.items(), said.splitlines(), strict=True):
         assert expected in line, options
+
+
+def test_a_size_of_more_blocks_than_the_default_model():
+    config = PlainSettings("classify", "train.tsv", split=0.1, size="large", vocab="vocab.txt", layers=20).known_config
+    assert config.num_hidden_layers == 24
 
 
 def test_the_names_of_options():

@@ -129,7 +129,7 @@ def test_the_tasks_of_finetune(commands):
         assert TASKS[name].formats == task.formats
         assert TASKS[name].batch_size == task.default_batch_size
         assert TASKS[name].seq_length == task.default_seq_length
-        assert TASKS[name].reads_tables == ("text" in task.reading_fields)
+        assert bool(TASKS[name].read_training) == task.learns_texts
         assert set(TASKS[name].options) == set(task.reading_fields) | own
         params = {param.name: param for param in commands["finetune"].commands[name].params}
         assert set(params) == everywhere | set(task.reading_fields) | own

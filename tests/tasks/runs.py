@@ -3,13 +3,16 @@
 import contextlib
 import json
 import random
+from pathlib import Path
 
 import keras
 import pytest
 from typer.testing import CliRunner
 
+from keras_bert.tasks.metrics.scores import LOWER_IS_BETTER
 from keras_bert.tasks.run.best_epoch import BestEpoch
 from keras_bert_cli import app
+from keras_bert_cli.finetune_tasks import TASKS
 
 WORDS = ("good", "bad", "film", "actor", "anna", "paul", "seoul", "paris", "who", "where", "is", "in", "the", "ran")
 
@@ -24,6 +27,8 @@ def train(bert, kind, train, valid, output, *options):
         "--seq-length", 32, "--batch-size", 16, "--lr", 0.03, *options,
     )  # fmt: skip
     assert result.exit_code == 0
+    scores = json.loads((Path(output) / "metrics.json").read_text())["valid"]
+    assert {*scores} - LOWER_IS_BETTER <= {*TASKS[kind].scores}  # what --best-by can name
     return result.output
 
 

@@ -81,6 +81,33 @@ def read_choices(
     return Rows((prompts, [list(row) for row in zip(*columns, strict=True)]), rows.y, rows.path, rows.ids)
 
 
+def labelled_rows(path: str | os.PathLike, reading: Reading, *, labels: bool = True) -> Rows:
+    """Texts or pairs with labels; with labels=False, here and in the next, only what the task is asked."""
+    label = reading.label if labels else None
+    options = {**reading.table_options, **reading.other_options}
+    return read_labels(path, reading.texts, label, separator=reading.separator, **options)
+
+
+def scored_rows(path: str | os.PathLike, reading: Reading, *, labels: bool = True) -> Rows:
+    """Texts or pairs with numbers."""
+    label = reading.label if labels else None
+    options = {**reading.table_options, **reading.other_options}
+    return read_scores(path, reading.texts, label, scale=reading.scale, **options)
+
+
+def choice_rows(path: str | os.PathLike, reading: Reading, *, labels: bool = True) -> Rows:
+    """Prompts with choices, and the number of the right one."""
+    if len(reading.text) != 1 or len(reading.choices) < 2:
+        raise ValueError(
+            f"The columns of {path} do not make prompts and choices. Name one column for the prompt (--text) and "
+            "two or more for the choices (--choice for each); in Python, use read_choices(path, prompt, choices). "
+            f"Received: text={reading.text}, choices={reading.choices}"
+        )
+    return read_choices(
+        path, reading.text[0], reading.choices, reading.label if labels else None, **reading.table_options
+    )
+
+
 def read_texts(path: str | os.PathLike, reading: Reading) -> Rows:
     """The texts of a training file that has nothing else, see `only_texts`. Blank lines are no texts."""
     source = path

@@ -2,8 +2,10 @@
 
 import os
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 from keras_bert.tasks.decoding.entities import has_entities, stray_label
+from keras_bert.tasks.readers.reading import Reading
 from keras_bert.tasks.readers.rows import Rows, lines
 from keras_bert.wording import plural
 
@@ -60,6 +62,15 @@ def read_klue_ner(path: str | os.PathLike, *, encoding: str = "utf-8") -> Rows:
             )
         y.append(_spans(tags))
     return Rows(texts, y, characters.path, characters.ids)
+
+
+def tagged_rows(path: str | os.PathLike, reading: Reading, *, labels: bool = True) -> Rows:
+    """Words with tags, or texts with entities."""
+    if reading.format == "klue-ner":
+        return read_klue_ner(path, encoding=reading.encoding)
+    if reading.format == "conllu" or (reading.format is None and Path(path).suffix.lower() == ".conllu"):
+        return read_conllu(path, tag="upos" if labels else None, encoding=reading.encoding)
+    return read_conll(path, tag=-1 if labels else None, encoding=reading.encoding)
 
 
 def _lines(path: str | os.PathLike, encoding: str, comment: str | None = None) -> Iterator[Line]:

@@ -3,6 +3,7 @@
 import os
 
 from keras_bert.tasks.readers.reading import Reading
+from keras_bert.tasks.readers.rows import Rows
 
 
 def has_only_texts(path: str | os.PathLike, reading: Reading) -> bool:
@@ -14,9 +15,11 @@ def has_only_texts(path: str | os.PathLike, reading: Reading) -> bool:
     return len(table.rows[0] if table.names is None else table.names) == 1 and not table.hint
 
 
-def cannot_split(path: str | os.PathLike, split: float) -> ValueError:
-    """The error if rows of such a file are to be held out."""
-    return ValueError(
-        f"{path} has only texts without labels. They can be trained on, but not evaluated, so none can be held out. In "
-        f"place of `split`, name a validation file (--valid) of pairs, scores or labels. Received: split={split:g}"
-    )
+def check_split(rows: Rows, split: float) -> None:
+    """Refuse to hold out rows of such a file."""
+    if not rows.y and not isinstance(rows.x, tuple):
+        raise ValueError(
+            f"{rows.path} has only texts without labels. They can be trained on, but not evaluated, so none can be "
+            "held out. In place of `split`, name a validation file (--valid) of pairs, scores or labels. "
+            f"Received: split={split:g}"
+        )

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from keras_bert.tasks.readers.reading import Reading
 from keras_bert.tasks.readers.rows import Rows
 
 logger = logging.getLogger("keras_bert")
@@ -61,6 +62,11 @@ def read_squad(path: str | os.PathLike, *, answers: bool = True) -> Rows:
             *odd[0],
         )
     return Rows((questions, contexts), y, str(path), ids)
+
+
+def question_rows(path: str | os.PathLike, reading: Reading, *, labels: bool = True) -> Rows:
+    """Questions with contexts and answers."""
+    return read_squad(path, answers=labels)
 
 
 def _entries(path: str | os.PathLike) -> list[tuple[str, dict[str, Any]]]:

@@ -1,13 +1,13 @@
 """Labels by name or id, and how much each weighs."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from keras_bert.tasks.columns.text_columns import is_missing, rows_of
 from keras_bert.tasks.columns.value_columns import not_negative
-from keras_bert.tasks.readers import Rows
+from keras_bert.tasks.readers.rows import Rows
 from keras_bert.text.texts import utf8
 from keras_bert.wording import listed
 
@@ -54,6 +54,22 @@ def sorted_labels(labels: Iterable[str]) -> list[str]:
 def stored_labels(head: Any, layer: str) -> tuple[str, ...]:
     """The labels of a stored head, or numbered ones if it has no names."""
     return head.labels or tuple(f"LABEL_{number}" for number in range(head.weights[f"{layer}/bias"].shape[0]))
+
+
+def row_labels(rows: Rows) -> Iterator[tuple[int, str]]:
+    """Each label of texts or of words, with the number of its row; of an entity (start, end, type) its two tags."""
+    for row, value in enumerate(rows.y):
+        for one in [value] if isinstance(value, str) else value:
+            yield from [(row, one)] if isinstance(one, str) else ((row, f"{tag}-{one[2]}") for tag in "BI")
+
+
+def check_several(labels: Collection[str], rows: Rows) -> None:
+    """Refuse training rows that all have the same label."""
+    if len(labels) == 1:
+        raise ValueError(
+            f"Every row of {rows.path} has the same label. Add examples of another label, or name the right column. "
+            f"Received: {next(iter(labels))!r} in all rows"
+        )
 
 
 def check_known(labels: Iterable[tuple[int, str]], rows: Rows, known: Collection[str]) -> None:
@@ -160,6 +176,14 @@ def _named_weights(class_weight: Any, labels: tuple[str, ...]) -> np.ndarray:
     found = np.ones(len(labels), "float32")
     if class_weight is None:
         return found
+    check_weighted(class_weight, labels)
+    weights = [not_negative([weight], f"class weight of {name!r}")[0] for name, weight in class_weight.items()]
+    found[label_ids(list(class_weight), labels)] = weights
+    return found
+
+
+def check_weighted(class_weight: Any, labels: Sequence[str]) -> None:
+    """Refuse weights that are no dict, or that are of a label that there is not."""
     if not isinstance(class_weight, dict):
         raise TypeError(
             f"class_weight must be a dict or 'balanced'. Write it as in {{{labels[0]!r}: 2.0}}. Received: "
@@ -170,9 +194,6 @@ def _named_weights(class_weight: Any, labels: tuple[str, ...]) -> np.ndarray:
             f"class_weight names the label {unknown[0]!r}, which the task does not have. Use one of "
             f"{listed(list(map(repr, labels)), 8)}. Received: class_weight={class_weight!r}"
         )
-    weights = [not_negative([weight], f"class weight of {name!r}")[0] for name, weight in class_weight.items()]
-    found[label_ids(list(class_weight), labels)] = weights
-    return found
 
 
 def several_labels(y: Any, labels: tuple[str, ...]) -> np.ndarray:

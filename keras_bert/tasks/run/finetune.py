@@ -97,7 +97,9 @@ def read_files(settings: FinetuneSettings) -> tuple[Rows | RowStream, Rows]:
             "`scale` divides scores, but no scores were read. Leave out --scale, or name the column of the scores with "
             f"--label. Received: scale={settings.reading.scale:g}, label={settings.reading.label!r}"
         )
-    check_known(task.labels_of(valid), valid, {label for _, label in task.labels_of(train.sample)})
+    if learned := {label for _, label in task.labels_of(train.sample)}:
+        settings.check_labels(learned)
+        check_known(task.labels_of(valid), valid, learned)
     return train, valid
 
 

@@ -4,13 +4,17 @@ The command line makes them before it imports Keras, which takes seconds, so tha
 """
 
 import dataclasses
+from collections.abc import Iterable
 from typing import Any
 
 from keras_bert.checks import check_at_least, check_choice, check_length
 from keras_bert.config import BertConfig
 from keras_bert.tasks.finetune_recipe import FinetuneRecipe
+from keras_bert.tasks.metrics.classification import positive_label
 from keras_bert.tasks.readers.reading import Reading
+from keras_bert.tasks.rows.labels import check_weighted, sorted_labels
 from keras_bert.tasks.run.import_callback import callback_path
+from keras_bert.weights.source_names import known_config
 
 CHOICES = {
     "loss": ("ranking", "cosine", "cosent", "triplet"),
@@ -129,7 +133,8 @@ class PlainSettings:
             raise ValueError(f"`seed` must be at least 0 and below 2^32. Use another value. Received: seed={self.seed}")
         if self.lora is not None and self.freeze is not None:
             raise ValueError(
-                "`freeze` and `lora` were both given, but LoRA freezes the encoder by itself. Give one of them. "
+                "`freeze` and `lora` were both given, but LoRA freezes the encoder by itself. Give only one of them: "
+                "--lora, or --freeze or --freeze-blocks. "
                 f"Received: freeze={self.freeze}, lora={self.lora}"
             )
         if self.long != "windows" and (self.pool or self.max_windows):
@@ -139,6 +144,11 @@ class PlainSettings:
             )
         self._check_teacher()
         self.recipe  # noqa: B018 - an error if its values are wrong
+
+    @property
+    def known_config(self) -> BertConfig | None:
+        """The config of the model, if it is known without its weights."""
+        return known_config(self.model) if self.size is None else BertConfig.from_size(self.size)
 
     def check_model(self, config: BertConfig) -> None:
         """Refuse settings that a model with this config cannot have."""
@@ -155,6 +165,13 @@ class PlainSettings:
                     f"`{name}` ({option}) must be at most {most}, {what}. Use a smaller number. Received: "
                     f"{name}={getattr(self, name)}"
                 )
+
+    def check_labels(self, labels: Iterable[str]) -> None:
+        """Refuse settings that name none of these labels of the training rows."""
+        names = sorted_labels(labels)
+        if isinstance(self.class_weight, dict):
+            check_weighted(self.class_weight, names)
+        positive_label(names, self.reading.positive)
 
     def _check_teacher(self) -> None:
         if self.distill is not None and self.teacher is None:

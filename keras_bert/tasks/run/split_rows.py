@@ -8,7 +8,7 @@ import numpy as np
 
 from keras_bert.tasks.file_task import FileTask
 from keras_bert.tasks.readers import Rows, RowStream
-from keras_bert.tasks.readers.only_texts import cannot_split
+from keras_bert.tasks.readers.only_texts import check_split
 
 logger = logging.getLogger("keras_bert")
 
@@ -19,8 +19,7 @@ def split_rows(task: type[FileTask], rows: Rows | RowStream, share: float) -> tu
     The same file and share give the same rows, with any seed of the run, so that runs can be compared. Of each label at
     least one row is left to learn from. Rows that are held out of a stream are read into memory.
     """
-    if task.learns_texts and not rows.sample.y and not isinstance(rows.sample.x, tuple):
-        raise cannot_split(rows.path, share)
+    check_split(rows.sample, share)
     # Of shuffled rows that are then sorted by y, every (1 / share)-th row is held out.
     order = np.random.default_rng(0).permutation(len(rows))
     order = order[np.argsort(_strata(rows)[order], kind="stable")]
