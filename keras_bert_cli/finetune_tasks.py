@@ -25,6 +25,7 @@ class TaskOptions:
     scores: tuple[str, ...]  # those that --best-by can name
     label: str = ""  # what the column of the label holds
     read_training: str = ""  # the same for the training file, if that may have only texts
+    looked_at: int = 100_000_000  # bytes of a file that is also read before Keras is imported, in a few seconds
     batch_size: int = 16  # this and the next are the task's defaults
     seq_length: int = 128
 
@@ -64,6 +65,7 @@ TASKS = {  # by the `command` of the task
         ("format", "encoding", *LABEL_OPTIONS),
         "--train train.conll --valid valid.conll --output names",
         read="conll.tagged_rows",
+        looked_at=20_000_000,
         scores=("entity_f1", "entity_precision", "entity_recall", "accuracy"),
     ),
     "answer": TaskOptions(

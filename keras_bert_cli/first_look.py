@@ -9,8 +9,6 @@ from typing import Any
 
 from keras_bert_cli.finetune_tasks import TaskOptions
 
-LARGEST = 100_000_000  # bytes; a larger file would take seconds itself
-
 
 def first_look(settings: Any, task: TaskOptions) -> None:
     """Raise the error of a file that has other rows or labels than these `PlainSettings` of a task ask for.
@@ -25,7 +23,7 @@ def first_look(settings: Any, task: TaskOptions) -> None:
                 f"{path} is a pipe or a device, but it must be read more than once. Write the rows to a file. "
                 f"Received: {path}"
             )
-    if any(os.path.getsize(path) > LARGEST for path in files):
+    if any(os.path.getsize(path) > task.looked_at for path in files):
         return
     with _quiet():
         from keras_bert.tasks.readers.only_texts import check_split
