@@ -9,6 +9,7 @@ import typer
 from keras_bert_cli import options
 from keras_bert_cli.contents import command
 from keras_bert_cli.vectors_file import beside, write_vectors
+from keras_bert_cli.without_the_package import without_the_package
 
 TABLES = (".tsv", ".csv", ".jsonl")
 
@@ -76,21 +77,29 @@ def embed(
     local_only: options.LocalOnly = False,
 ) -> None:
     """Turn texts into vectors, in the order of the lines. An empty line is an empty text."""
-    from keras_bert.pictures.embeddings import FORMATS, check_map, draw_embeddings
-    from keras_bert.pictures.projector import write_projector
-    from keras_bert.storage import check_new_folder, new_file
-    from keras_bert.weights.load import load
-
     if output is None and plot is None and projector is None and not as_json:
         raise typer.BadParameter("No output was asked for. Use --output, --json, --plot or --projector.")
-    options.check_new_file(output, "--output", (".npy",), [file])
-    options.check_new_file(output and beside(output), "--output", inputs=[file])
-    options.check_new_file(plot, "--plot", FORMATS, [file])
-    if projector is not None:
-        check_new_folder(projector)
     if plot is None and projector is None:
         options.refuse(context, ["label_column"], "is for --plot and --projector. Add one of them, or leave it out.")
-    texts, labels = read_texts(context, file, text, label_column, header=header, delimiter=delimiter, encoding=encoding)
+    options.check_input(file)
+    with without_the_package():
+        from keras_bert.storage import check_new_folder
+
+        options.check_new_file(output, "--output", (".npy",), [file])
+        options.check_new_file(output and beside(output), "--output", inputs=[file])
+        options.check_new_file(plot, "--plot", inputs=[file])
+        if projector is not None:
+            check_new_folder(projector)
+        texts, labels = read_texts(
+            context, file, text, label_column, header=header, delimiter=delimiter, encoding=encoding
+        )
+
+    from keras_bert.pictures.embeddings import FORMATS, check_map, draw_embeddings
+    from keras_bert.pictures.projector import write_projector
+    from keras_bert.storage import new_file
+    from keras_bert.weights.load import load
+
+    options.check_new_file(plot, "--plot", FORMATS)
     if plot is not None:
         check_map(len(texts), labels, plot)
     loaded = load(model, cache_dir=cache_dir, local_only=local_only)

@@ -9,6 +9,7 @@ import typer
 
 from keras_bert_cli import options
 from keras_bert_cli.contents import command
+from keras_bert_cli.without_the_package import without_the_package
 
 
 @command("evaluate", example="keras-bert evaluate nsmc --data nsmc-test.tsv")
@@ -80,9 +81,10 @@ def evaluate(
             f"The path of --train does not exist. Name the file of the training rows. Received: {train}"
         )
     if report:
-        from keras_bert.storage import check_new_folder
+        with without_the_package():
+            from keras_bert.storage import check_new_folder
 
-        check_new_folder(report)
+            check_new_folder(report)
     from keras_bert.tasks.readers import Reading
     from keras_bert.tasks.run.finetune import MODEL
 

@@ -9,6 +9,7 @@ import typer
 
 from keras_bert_cli.contents import command
 from keras_bert_cli.options import MODEL, CacheDir, LocalOnly, SeqLength, known_model
+from keras_bert_cli.without_the_package import without_the_package
 
 
 @command("export", example="keras-bert export runs/sentiment --name sentiment")
@@ -51,12 +52,10 @@ def export(
 
     With --format onnx or litert the model accepts packed ids and returns logits, or vectors if it has no task.
     """
-    from keras_bert.exports.export import export
-    from keras_bert.serving.write_kit import write_kit
-
     if not name.replace("-", "").replace("_", "").isalnum() or not name.isascii():
         raise ValueError(f"--name must be letters, digits, - and _, since it is part of URLs. Received: {name!r}")
-    texts = _calibration_texts(calibrate, force, dtype, format)
+    with without_the_package():
+        texts = _calibration_texts(calibrate, force, dtype, format)
     if not output.strip():
         raise ValueError(f'--output is empty. Name a folder; "." is the current one. Received: {output!r}')
     of_savedmodel = {"--attention": attention, "--seq-length": seq_length, "a remote --output": "://" in output}
@@ -65,6 +64,9 @@ def export(
             f"Only --format savedmodel can have {' and '.join(given)}. Change the format or the other options. "
             f"Received: --format {format}"
         )
+    from keras_bert.exports.export import export
+    from keras_bert.serving.write_kit import write_kit
+
     model = load_any(source, cache_dir=cache_dir, local_only=local_only)
     directory = f"{output.rstrip('/')}/{name}"
     if format != "savedmodel":

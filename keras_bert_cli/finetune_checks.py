@@ -31,9 +31,11 @@ def class_weights(given: list[str]) -> Any:
 def distillation(given: list[str]) -> dict[str, float] | None:
     """What --distill says: fields of `Distillation`."""
     numbers = _numbers(given, "NAME=NUMBER as in temperature=4")
-    for name in numbers:
+    for name, number in numbers.items():
         if name not in DISTILLATION:
             raise typer.BadParameter(f"NAME must be one of {', '.join(DISTILLATION)}. Received: {name!r}")
+        if not 0 <= number < math.inf:  # refuses NaN too
+            raise typer.BadParameter(f"NUMBER must be finite, and not below 0. Received: {name}={number}")
     return numbers or None
 
 

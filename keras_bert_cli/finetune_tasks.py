@@ -110,6 +110,8 @@ class TaskCommand(Command):
         for param in params:
             if param.name == "format":
                 param.help = f"{', '.join(task.formats[:-1])} or {task.formats[-1]}."
+            if param.name == "save_every" and "stream" not in task.options:
+                param.show_default = False
             if param.name in ("batch_size", "seq_length"):
                 param.show_default = str(getattr(task, param.name))
             if param.name == "best_by":

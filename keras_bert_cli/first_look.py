@@ -26,18 +26,25 @@ def first_look(settings: Any, task: TaskOptions) -> None:
     if any(os.path.getsize(path) > task.looked_at for path in files):
         return
     with _quiet():
+        from keras_bert.tasks.columns.value_columns import check_cosines, number_column
         from keras_bert.tasks.readers.only_texts import check_split
         from keras_bert.tasks.rows.labels import check_known, check_several, row_labels
+        from keras_bert.tasks.rows.sentence_forms import check_sentences
 
         train = _reader(task.read_training or task.read)(settings.train, settings.reading)
         if settings.split is not None:
             check_split(train, settings.split)
         valid = None if settings.valid is None else _reader(task.read)(settings.valid, settings.reading)
+        settings.check_scale(*filter(None, (train, valid)))
+        if settings.kind == "embed":
+            check_sentences(train, settings.loss)
+        if settings.cosine:
+            check_cosines(number_column(train.y, "number"), train.place)
         if "class_weight" in task.options:  # its labels are known by name
             learned = {label for _, label in row_labels(train)}
             if isinstance(train.y[0], str):
                 check_several(learned, train)
-            settings.check_labels(learned)
+            settings.check_labels(learned, train)
             if valid is not None:
                 check_known(row_labels(valid), valid, learned)
 

@@ -206,6 +206,12 @@ def refuse(context: typer.Context, names: Iterable[str], reason: str) -> None:
 # === Input and output ===
 
 
+def check_input(file: Path) -> None:
+    """Raises an error where there is nothing to read."""
+    if str(file) != "-" and not file.exists():
+        raise FileNotFoundError(f"There is no file {str(file)!r}. Name one, or - for standard input. Received: {file}")
+
+
 def check_new_file(
     path: Path | None, option: str, endings: tuple[str, ...] = ("",), inputs: Iterable[str | Path] = ()
 ) -> None:

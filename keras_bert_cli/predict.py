@@ -47,8 +47,7 @@ def predict(
     unless --format label-text is given. A row with an empty text is answered too, so that there is an answer for each
     row.
     """
-    if str(file) != "-" and not file.is_file():
-        raise FileNotFoundError(f"There is no file {str(file)!r}. Name one, or - for standard input. Received: {file}")
+    options.check_input(file)
     from keras_bert.tasks.run.finished_task import FinishedTask
 
     reading = {"format": format, "header": header, "delimiter": delimiter, "encoding": encoding}

@@ -10,6 +10,7 @@ from keras_bert_cli import options
 from keras_bert_cli.contents import command
 from keras_bert_cli.embed import read_texts
 from keras_bert_cli.vectors_file import beside, is_of, is_of_model, read_vectors, write_vectors
+from keras_bert_cli.without_the_package import without_the_package
 
 COMPARED = 8  # texts that are embedded again, to see whether a file has the vectors of this model
 
@@ -47,14 +48,16 @@ def search(
     """
     if empty := [one for one in query if not one.strip()]:
         raise ValueError(f"--query must have some text. Write what to look for. Received: {empty[0]!r}")
+    options.check_input(corpus)
+    with without_the_package():
+        options.check_new_file(vectors, "--vectors", (".npy",), [corpus])
+        options.check_new_file(vectors and beside(vectors), "--vectors", inputs=[corpus])
+        texts, _ = read_texts(context, corpus, text, header=header, delimiter=delimiter, encoding=encoding)
     import numpy as np
 
     from keras_bert.nearest import nearest
     from keras_bert.weights.load import load
 
-    options.check_new_file(vectors, "--vectors", (".npy",), [corpus])
-    options.check_new_file(vectors and beside(vectors), "--vectors", inputs=[corpus])
-    texts, _ = read_texts(context, corpus, text, header=header, delimiter=delimiter, encoding=encoding)
     loaded = load(model, cache_dir=cache_dir, local_only=local_only)
     bert = options.asked_by(loaded, engine, dtype)
     found = _vectors(loaded, bert, corpus, texts, vectors)

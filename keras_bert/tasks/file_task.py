@@ -87,12 +87,7 @@ class FileTask(TextTrainer):
 
     @classmethod
     def check_settings(cls, settings: Any) -> None:
-        """Refuse settings of a run that do not fit the task."""
-        if settings.cosine:
-            raise ValueError(
-                "`cosine` is only for scores of two texts. Use it with the task 'regress' and two text columns. "
-                f"Received: task {settings.kind!r} with text={settings.reading.text}"
-            )
+        """Refuse settings of a run that do not fit the task. Those of our own tasks are checked in PlainSettings."""
 
     @classmethod
     def check_rows(cls, rows: Rows) -> None:

@@ -11,11 +11,10 @@ from keras import ops
 from keras_bert.bert import Bert
 from keras_bert.checks import check_choice, check_flag, count_of
 from keras_bert.tasks.columns.text_columns import check_lengths, column
-from keras_bert.tasks.columns.value_columns import check_cosines, number_column, weight_column
+from keras_bert.tasks.columns.value_columns import number_column, weight_column
 from keras_bert.tasks.fitting.continued import cannot_change, loss_settings
 from keras_bert.tasks.heads import check_bert
 from keras_bert.tasks.losses import LOSSES, SentenceLoss
-from keras_bert.tasks.losses.scored_pairs import OTHER_LOSS
 from keras_bert.tasks.losses.sentence_loss import by_row
 from keras_bert.tasks.metrics.classification import number_scores
 from keras_bert.tasks.metrics.retrieval import neighbour_scores, retrieval_scores
@@ -24,7 +23,8 @@ from keras_bert.tasks.readers.sentences import read_sentences, read_training_sen
 from keras_bert.tasks.reports.findings import Findings, text_columns
 from keras_bert.tasks.reports.number_findings import sentence_findings
 from keras_bert.tasks.rows.labelled_rows import LabelledRows, packer_of
-from keras_bert.tasks.rows.sentence_rows import SentenceRows, form_of, make_targets
+from keras_bert.tasks.rows.sentence_forms import BY_FORM, check_form, check_sentences, form_of
+from keras_bert.tasks.rows.sentence_rows import SentenceRows, make_targets
 from keras_bert.tasks.signature import Logits, Signature
 from keras_bert.tasks.task import Task
 from keras_bert.text.tokenized_rows import pieces
@@ -33,8 +33,7 @@ from keras_bert.training.measure import Measure
 from keras_bert.vectors import Pooling, features
 
 POOLING = ("mean", "cls", "max")
-BY_FORM = {"pairs": "ranking", "scores": "cosine", "labels": "triplet"}  # the loss of rows of a form
-LOSS_OPTIONS = ("temperature", "symmetric")  # of a run; not all losses have them
+LOSS_OPTIONS = ("temperature", "symmetric")  # of a run; not all losses have them, see PlainSettings
 BEST = {"pairs": "mrr", "scores": "spearman", "labels": "neighbour_accuracy"}
 
 
@@ -110,35 +109,8 @@ class SentenceEmbedder(Task):
         return read_training_sentences(path, reading)
 
     @classmethod
-    def check_settings(cls, settings: Any) -> None:
-        super().check_settings(settings)
-        if len(settings.reading.text) > 3:
-            raise ValueError(
-                "`text` names more than three columns. Name one for texts with labels, two for pairs, and three for "
-                f"pairs with negatives. Received: text={settings.reading.text}"
-            )
-        if settings.batch_size == 1 and settings.loss != "cosine":
-            raise ValueError(
-                "The texts of a batch are compared with one another, so one row is too few. Use a larger --batch-size. "
-                "Only --loss cosine can learn from one pair at a time. Received: batch_size=1"
-            )
-        for name in LOSS_OPTIONS:
-            losses = [key for key, loss in LOSSES.items() if name in loss().get_config()]
-            if getattr(settings, name) and settings.loss not in losses:
-                raise ValueError(
-                    f"`{name}` is an option of the loss {' or '.join(losses)}. Add --loss {losses[0]}, or leave out "
-                    f"--{name}. Received: loss={settings.loss!r}, {name}={getattr(settings, name)}"
-                )
-        if settings.cache_batch is not None and settings.teacher is not None:
-            raise _cached_student(settings.cache_batch)
-
-    @classmethod
     def check_run(cls, rows: Rows, settings: Any) -> None:
-        form = form_of(list(rows.x) if isinstance(rows.x, tuple) else [rows.x], rows.y)
-        loss = LOSSES[settings.loss or BY_FORM[form]]
-        _check_form(loss, form)
-        if loss is LOSSES["cosine"]:
-            check_cosines(number_column(rows.y, "score"), rows.place, OTHER_LOSS)
+        check_sentences(rows, settings.loss)
 
     @classmethod
     def from_rows(cls, bert: Bert, rows: Rows, settings: Any) -> "SentenceEmbedder":
@@ -245,7 +217,10 @@ class SentenceEmbedder(Task):
                 f"Received: cache_batch={cache_batch}"
             )
         if cache_batch is not None and options.get("teacher") is not None:
-            raise _cached_student(cache_batch)
+            raise ValueError(
+                "`cache_batch` and `teacher` were both given, but cached batches cannot learn from a teacher. Leave "
+                f"out one of them. Received: cache_batch={cache_batch}"
+            )
         if cache_batch is not None:
             cache_batch = count_of("cache_batch", cache_batch, 1)
         if cache_batch != self.cache_batch and self.compiled:
@@ -262,7 +237,7 @@ class SentenceEmbedder(Task):
         self.form = examples.form
         loss = self.loss if self.compiled and self.recipe is None else self.default_loss()
         if isinstance(loss, SentenceLoss):
-            _check_form(type(loss), examples.form)
+            check_form(type(loss).__name__, loss.form, examples.form)
             loss.check(examples)
         elif self.is_distributed:
             raise ValueError(
@@ -371,19 +346,3 @@ class SentenceEmbedder(Task):
 
     def answers_in_graph(self, logits: Any, texts: tuple[Any, ...]) -> dict[str, Any]:
         return {"embedding": logits}
-
-
-def _check_form(loss: type[SentenceLoss], form: str) -> None:
-    """Refuse a loss that does not learn from rows of this form."""
-    if loss.form != form:
-        raise ValueError(
-            f"{loss.__name__} learns from {loss.form}, but {form} were passed. Use the loss {BY_FORM[form]!r} (--loss "
-            f"{BY_FORM[form]}), or pass other columns. Received: {loss.__name__}"
-        )
-
-
-def _cached_student(cache_batch: int) -> ValueError:
-    return ValueError(
-        "`cache_batch` and `teacher` were both given, but cached batches cannot learn from a teacher. Leave out one of "
-        f"them. Received: cache_batch={cache_batch}"
-    )

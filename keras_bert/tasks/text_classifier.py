@@ -169,10 +169,7 @@ class TextClassifier(LongTextTask):
     @classmethod
     def from_rows(cls, bert: Bert, rows: Rows, settings: Any) -> "TextClassifier":
         labels = sorted_labels(label for _, label in cls.labels_of(rows))
-        positive, several = settings.reading.positive, isinstance(rows.y[0], list)
-        positive_label(labels, positive)  # an error now, and not after the first epoch
-        if several and positive is not None:
-            raise _no_positive(positive)
+        several = isinstance(rows.y[0], list)
         options = {**cls._options(rows, settings), "abstain_below": settings.abstain_below or 0.0}
         return cls(bert, labels, multi_label=several, **options)
 
@@ -187,8 +184,7 @@ class TextClassifier(LongTextTask):
     def report(self, y: Any, answers: list[Classification], positive: str | None = None) -> dict[str, float]:
         ids = self.target_ids(y), self._predicted(answers)
         if self.multi_label:
-            if positive is not None:
-                raise _no_positive(positive)
+            positive_label(self.labels, positive, several=True)
             found, chances = multi_label_scores(*ids), [[*answer.scores.values()] for answer in answers]  # [n, C]
             found["calibration_error"] = calibration.calibration_error(ids[0].ravel(), np.ravel(chances))
             return found
@@ -345,10 +341,3 @@ class TextClassifier(LongTextTask):
             thresholds = tf.constant(list(self._thresholds().values()), tf.float64)  # [C]
             found["above"] = tf.cast(scores, tf.float64) >= thresholds  # [B, C]
         return found
-
-
-def _no_positive(positive: Any) -> ValueError:
-    return ValueError(
-        "`positive` (--positive) was given, but a text can have several labels. Leave it out: the F1 of each label is "
-        f"reported. Received: positive={positive!r}"
-    )

@@ -111,11 +111,6 @@ class TextRegressor(LongTextTask):
         return scored_rows(path, reading, labels=labels)
 
     @classmethod
-    def check_settings(cls, settings: Any) -> None:
-        if len(settings.reading.text) != 2:
-            super().check_settings(settings)
-
-    @classmethod
     def check_run(cls, rows: Rows, settings: Any) -> None:
         if settings.cosine:
             check_cosines(number_column(rows.y, "number"), rows.place)

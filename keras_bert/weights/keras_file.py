@@ -14,9 +14,9 @@ from typing import Any
 import keras
 
 from keras_bert.bert import Bert
-from keras_bert.config import BertConfig
 from keras_bert.storage import most_unpacked, only_file
 from keras_bert.weights.checkpoint import Checkpoint
+from keras_bert.weights.known_config import bert_configs
 from keras_bert.weights.tables import encoder_shapes, finite
 from keras_bert.weights.weights_h5 import WEIGHTS, unpacked_size
 
@@ -68,19 +68,10 @@ def _check_size(archive: zipfile.ZipFile, most: int) -> None:
         size = max(size, unpacked_size(io.BytesIO(archive.read(WEIGHTS))))
     if size > most:
         raise zipfile.BadZipFile(f"a zip that unpacks to {size} bytes, where {most} is the limit")
-    for config in _bert_configs(json.loads(archive.read("config.json"))):
+    for config in bert_configs(json.loads(archive.read("config.json"))):
         parameters = sum(math.prod(shape) for shape in encoder_shapes(config).values())
         if parameters > 4 * size:  # int4 has two in a byte
             raise zipfile.BadZipFile(f"a config of {parameters} parameters, with weights of at most {size} bytes")
-
-
-def _bert_configs(value: Any) -> Iterator[BertConfig]:
-    """The configs of encoders that are anywhere in a model's config."""
-    if isinstance(value, dict) and value.keys() >= {"vocab_size", "hidden_size", "num_hidden_layers"}:
-        yield BertConfig(**value)
-    elif isinstance(value, dict | list):
-        for part in value.values() if isinstance(value, dict) else value:
-            yield from _bert_configs(part)
 
 
 @contextmanager

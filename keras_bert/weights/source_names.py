@@ -4,8 +4,6 @@ import os
 import re
 from pathlib import Path
 
-from keras_bert.config import BertConfig
-from keras_bert.storage import read_json
 from keras_bert.weights import zoo
 
 HUGGING_FACE = "hf://"
@@ -24,16 +22,6 @@ def check_name(source: str) -> None:
     here = os.path.exists(source) or os.path.isfile(f"{source}.index")  # the prefix of a checkpoint
     if _PAGE.match(source) or not ("://" in source or zoo.find(source) or here):
         raise nothing_at(source)
-
-
-def known_config(source: str) -> BertConfig | None:
-    """The config of a release, or in a folder; None where only the loader of the weights finds it."""
-    if release := zoo.find(source):
-        return release.config
-    for file in (Path(source, "bert_config.json"), Path(source, "config.json")):
-        if file.is_file() and "num_hidden_layers" in (data := read_json(file)):
-            return BertConfig.from_dict(data, str(file))
-    return None
 
 
 def nothing_at(source: str) -> ValueError:

@@ -1,6 +1,8 @@
 """Options of `keras-bert finetune` that no run can have are refused before Keras is imported."""
 
 import dataclasses
+import json
+import zipfile
 
 import pytest
 
@@ -9,7 +11,8 @@ from keras_bert.layers.windows import POOLS
 from keras_bert.tasks.distillation import Distillation
 from keras_bert.tasks.long_text_task import LONG
 from keras_bert.tasks.losses import LOSSES
-from keras_bert.tasks.run.plain_settings import CHOICES, STRATEGIES, PlainSettings
+from keras_bert.tasks.rows.sentence_forms import FORMS
+from keras_bert.tasks.run.plain_settings import CHOICES, OF_LOSSES, STRATEGIES, PlainSettings
 from keras_bert.tasks.sentence_embedder import POOLING
 from keras_bert.training.strategy import NAMES
 from keras_bert_cli.finetune_checks import DISTILLATION
@@ -54,15 +57,29 @@ REFUSED = {
     "--label empty": "rows.tsv, line 3: column 'empty' has no label",
     "--label same": "Every row of rows.tsv has the same label",
     "--valid other.tsv": "other.tsv:2 has the label 'maybe'",
+    "--positive yes --separator +": "`positive` (--positive) was given, but a text can have several labels",
+    "--model run --layers 5": "`layers` (--layers) must be at most 4",
+    "--distill hidden=-1": "NUMBER must be finite, and not below 0",
+    "--model base --text text --text same --long windows": "Use --long head-tail, or name one column",
+    "regress --cosine": "`cosine` is only for scores of two texts",
+    "regress --cosine --text text --text same --label five": "The score at rows.tsv:2 is not between -1 and 1",
+    "embed --text text --text same --temperature 0.1": "`temperature` is an option of the loss ranking or cosent",
+    "embed --text text --text same --label five": "The score at rows.tsv:2 is not between -1 and 1",
+    "embed --text text --text same --label five --loss ranking": "ranking learns from pairs, but scores were passed",
+    "embed --lines": "rows.tsv has only texts without labels",
     "--prune": "--prune needs --grid or --search. Add one",
     "--search epochs=1,2 --steps 10": "Leave out --steps, or the search of epochs",
 }
 
 
 def test_options_that_are_refused_at_once(tmp_path):
-    (tmp_path / "rows.tsv").write_text("text\tlabel\tempty\tsame\na b\tyes\ta\t1\nc d\tno\t\t1\n")
+    (tmp_path / "rows.tsv").write_text("text\tlabel\tempty\tsame\tfive\na b\tyes\ta\t1\t5\nc d\tno\t\t1\t1\n")
     (tmp_path / "other.tsv").write_text("text\tlabel\na b\tmaybe\n")
     (tmp_path / "folder").mkdir()
+    (tmp_path / "run").mkdir()
+    with zipfile.ZipFile(tmp_path / "run/model.keras", "w") as archive:
+        config = dataclasses.asdict(BertConfig(num_hidden_layers=4))
+        archive.writestr("config.json", json.dumps({"config": {"bert": {"config": config}}}))
     BertConfig.from_size("tiny", num_hidden_layers=3).to_json(tmp_path / "folder/config.json")
     said = python(
         """
@@ -75,7 +92,8 @@ def test_options_that_are_refused_at_once(tmp_path):
             words = options.split()
             if not {"--split", "--valid"} & {*words}:
                 words += ["--split", "0.5"]
-            command = ["finetune", "classify", "--train", "rows.tsv", "--output", "run", *words]
+            task = "classify" if words[0].startswith("--") else words.pop(0)
+            command = ["finetune", task, "--train", "rows.tsv", "--output", "new", *words]
             result = CliRunner().invoke(app, command)
             assert result.exit_code, options
             print(repr(str(result.exception) if isinstance(result.exception, ValueError) else result.output))
@@ -98,6 +116,9 @@ def test_the_names_of_options():
     assert {*DISTILLATION} == {field.name for field in dataclasses.fields(Distillation)}
     assert {"loss": tuple(LOSSES), "pooling": POOLING, "long": LONG, "pool": POOLS} == CHOICES
     assert NAMES == STRATEGIES
+    assert {name: loss.form for name, loss in LOSSES.items()} == FORMS
+    for option, losses in OF_LOSSES.items():
+        assert losses == tuple(name for name, loss in LOSSES.items() if option in loss().get_config())
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ def test_squad(write):
 
 def test_squad_answers_that_are_not_there(write, caplog):
     read_squad(write("a.json", _squad(_entry(), _entry("Korea", 11), _entry("Busan", 3))))
-    assert "2 answers are not at the place in their context that" in caplog.text
+    assert "2 answers are not at the place in the context that" in caplog.text
     assert "The first is 'Korea' for the question q7" in caplog.text
 
 

@@ -24,7 +24,7 @@ def answer_spans(contexts: list[str], y: Any) -> list[tuple[int, int] | None]:
     if lost:
         named = ", ".join(f"{text_and_start(given[row], row)[0]!r} at row {row}" for row in lost[:5])
         logger.warning(
-            "%d of %d answers are not in their contexts and are not learned: %s", len(lost), len(spans), named
+            "Answers that are not in their contexts are not learned: %d of %d, such as %s", len(lost), len(spans), named
         )
     return spans
 

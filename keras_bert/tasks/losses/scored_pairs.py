@@ -8,9 +8,8 @@ from keras import ops
 
 from keras_bert.tasks.columns.value_columns import check_cosines
 from keras_bert.tasks.losses.sentence_loss import SentenceLoss, by_row, real_rows, unit
+from keras_bert.tasks.rows.sentence_forms import OTHER_LOSS
 from keras_bert.tasks.rows.sentence_rows import SentenceRows
-
-OTHER_LOSS = ', or use loss="cosent" (--loss cosent)'  # what else an error about the range of scores advises
 
 
 @keras.saving.register_keras_serializable("keras_bert")

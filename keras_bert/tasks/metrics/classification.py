@@ -35,8 +35,13 @@ def label_scores(
     return {name: float(score) for name, score in scores.items()}
 
 
-def positive_label(labels: Sequence[str], positive: Any = None) -> str | None:
-    """The label that `f1` is of, if there is one."""
+def positive_label(labels: Sequence[str], positive: Any = None, *, several: bool = False) -> str | None:
+    """The label that `f1` is of, if there is one. several: whether a text can have several labels."""
+    if several and positive is not None:
+        raise ValueError(
+            "`positive` (--positive) was given, but a text can have several labels. Leave it out: the F1 of each label "
+            f"is reported. Received: positive={positive!r}"
+        )
     if positive is None:
         return labels[1] if len(labels) == 2 else None
     if str(positive) not in labels:

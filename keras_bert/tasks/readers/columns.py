@@ -44,7 +44,7 @@ def read_labels(
     >>> examples = read_labels("train.tsv", ("premise", "hypothesis"), "gold_label")    # doctest: +SKIP
     """
 
-    def labels(value: Any, place: str, lists: bool) -> Any:
+    def labels(value: Any, place: str, lists: str) -> Any:
         return _labels(value, f"{place}: column {label!r}", separator, lists)
 
     return _read(path, text, label, labels, **options)
@@ -62,7 +62,7 @@ def read_scores(
     if not 0 < scale < math.inf:  # nor NaN
         raise ValueError(f"`scale` must be a number above 0. Scores are divided by it. Received: scale={scale}")
 
-    def number(value: Any, place: str, lists: bool) -> float:
+    def number(value: Any, place: str, lists: str) -> float:
         return number_of(value, f"{place}: the score in column {score!r}", scale)
 
     return _read(path, text, score, number, **options)
@@ -73,7 +73,7 @@ def read_choices(
 ) -> Rows:
     """Prompts, each with its choices and the number of the right one, from 0, for a `MultipleChoice`."""
 
-    def choice(value: Any, place: str, lists: bool) -> int:
+    def choice(value: Any, place: str, lists: str) -> int:
         return _choice(value, f"{place}: the label in column {label!r}", len(choices))
 
     rows = _read(path, (prompt, *choices), label, choice, **options)
@@ -122,7 +122,7 @@ def _read(
     path: str | os.PathLike,
     text: Column | Sequence[Column],
     label: Column | None,
-    target_of: Callable[[Any, str, bool], Any],
+    target_of: Callable[[Any, str, str], Any],
     *,
     header: bool | None = None,
     skip_empty: bool = False,
@@ -132,7 +132,7 @@ def _read(
     category: Sequence[Column] = (),
     **options: Any,
 ) -> Rows:
-    """The rows of a table. `target_of` makes `y` of a cell, of its place, and of whether the column holds lists.
+    """The rows of a table. `target_of` makes `y` of a cell, of its place, and of the place of the first list, if any.
 
     needs_text: whether an empty text is an error; None: it is if there is a label, since the rows are not answered.
     """
@@ -149,7 +149,7 @@ def _read(
     of_others = [(name, table.column(name), number_of) for name in number]
     of_others += [(name, table.column(name), _category) for name in category]
     others: list[list[Any]] = []  # of each row
-    lists = any(isinstance(target, list) for target in targets)
+    lists = next((table.place(row) for row, target in enumerate(targets) if isinstance(target, list)), "")
     kept: list[int] = []  # rows
     y: list[Any] = []
     empty: list[int] = []  # lines
@@ -202,12 +202,13 @@ def _has_text(table: Table, row: int, name: Column, column: list[Any]) -> bool:
     return bool(value and value.strip())
 
 
-def _labels(value: Any, place: str, separator: str | None, lists: bool) -> Any:
+def _labels(value: Any, place: str, separator: str | None, lists: str) -> Any:
     """The label of a row, or the list of its labels."""
     if lists:
         if not isinstance(value, list):
             raise ValueError(
-                f"{place} has no list of labels, but other rows have one. Put the label in a list. Received: {value!r}"
+                f"{place} has no list of labels, but {lists}, has one. Put all labels in lists, or none. "
+                f"Received: {value!r}"
             )
         return [_label(name, place) for name in value]
     if separator is not None:

@@ -56,11 +56,9 @@ def read_squad(path: str | os.PathLike, *, answers: bool = True) -> Rows:
     ]
     if odd:
         logger.warning(
-            "%d answers are not at the place in their context that %s gives. The first is %r for the question %s",
-            len(odd),
-            path,
-            *odd[0],
-        )
+            "%d %s not at the place in the context that %s gives. The first is %r for the question %s",
+            len(odd), "answer is" if len(odd) == 1 else "answers are", path, *odd[0],
+        )  # fmt: skip
     return Rows((questions, contexts), y, str(path), ids)
 
 

@@ -38,6 +38,8 @@ class LabelledRows(TokenizedRows):
     others: dict[str, np.ndarray] = field(default_factory=dict)
 
     def warn_of_cuts(self, rows: str = "rows", limit: str = "the preprocessor's seq_length", advice: str = "") -> None:
+        if self.rows_per_example > 1:
+            rows = rows.replace("rows", "texts")
         super().warn_of_cuts(rows, limit, advice or self.advice)
 
     def batch(self, index: Any, width: int | str = "longest") -> tuple[Any, Any, Any]:

@@ -24,7 +24,8 @@ class SentenceRows(LabelledRows):
     form: str = ""
 
     def warn_of_cuts(self, rows: str = "rows", limit: str = "the preprocessor's seq_length", advice: str = "") -> None:
-        super().warn_of_cuts(rows.replace("rows", "texts"), limit, advice)
+        twice = len(self.decoding) == 2 and self.decoding[0] == self.decoding[1]  # as a match of itself
+        super().warn_of_cuts("texts, each counted twice," if twice else rows, limit, advice)
 
     def text_inputs(self, index: Any, width: int | str) -> dict[str, Any]:
         x = self.pack(index, width)
@@ -35,20 +36,6 @@ class SentenceRows(LabelledRows):
         x, targets, weights = self.batch(index, width)
         x = {name: tf.reshape(value, (-1, self.rows_per_example, width)) for name, value in x.items()}  # [B, C, S]
         return x, targets, weights - tf.cast(index < 0, tf.float32)
-
-
-def form_of(columns: list[list[str]], y: Any) -> str:
-    """What rows of these columns teach; `y` is None if nothing is to be learned, and empty if there are no targets."""
-    if y is None:
-        return ""
-    if not len(y):
-        return "pairs"
-    if len(columns) == 3:
-        raise ValueError(
-            "y was given with queries, positives and negatives, which need no y. Leave out y, or the negatives. "
-            f"Received: y of {len(y)} values"
-        )
-    return "labels" if len(columns) == 1 else "scores"
 
 
 def make_targets(form: str, columns: list[list[str]], y: Any) -> np.ndarray:

@@ -91,14 +91,9 @@ def read_files(settings: FinetuneSettings) -> tuple[Rows | RowStream, Rows]:
                 "%s is both the training and the validation file, so the scores say nothing about new rows. Give "
                 "another --valid, or --split 0.1.", file
             )  # fmt: skip
-    scored = any(isinstance(score, float) for rows in (train.sample, valid) for score in rows.y[:1])
-    if settings.reading.scale != 1 and not scored:
-        raise ValueError(
-            "`scale` divides scores, but no scores were read. Leave out --scale, or name the column of the scores with "
-            f"--label. Received: scale={settings.reading.scale:g}, label={settings.reading.label!r}"
-        )
+    settings.check_scale(train.sample, valid)
     if learned := {label for _, label in task.labels_of(train.sample)}:
-        settings.check_labels(learned)
+        settings.check_labels(learned, train.sample)
         check_known(task.labels_of(valid), valid, learned)
     return train, valid
 
@@ -193,7 +188,7 @@ def _run(
     scored_by = task.report_options(settings.reading)
     if settings.best_by is not None and (known := scores(task, valid[:8].x, valid[:8].y, **scored_by)):
         names = tuple(name for name in known if name not in LOWER_IS_BETTER)
-        check_choice("best_by", settings.best_by, names)  # now, and not after the first epoch
+        check_choice("best_by", settings.best_by, names)  # before the first epoch, since they depend on the rows
     batch_size = settings.rows_per_batch
     options = scored_by | {"best_by": settings.best_by, "batch_size": batch_size, "max_steps": settings.steps}
     best = BestEpoch(folder, valid, patience=settings.patience, floors=floors, **options)

@@ -10,11 +10,13 @@ from typing import Any
 from keras_bert.checks import check_at_least, check_choice, check_length
 from keras_bert.config import BertConfig
 from keras_bert.tasks.finetune_recipe import FinetuneRecipe
+from keras_bert.tasks.metrics.calibration import check_calibration
 from keras_bert.tasks.metrics.classification import positive_label
 from keras_bert.tasks.readers.reading import Reading
+from keras_bert.tasks.readers.rows import Rows
 from keras_bert.tasks.rows.labels import check_weighted, sorted_labels
 from keras_bert.tasks.run.import_callback import callback_path
-from keras_bert.weights.source_names import known_config
+from keras_bert.weights.known_config import known_config
 
 CHOICES = {
     "loss": ("ranking", "cosine", "cosent", "triplet"),
@@ -22,6 +24,7 @@ CHOICES = {
     "long": ("truncate", "head-tail", "windows"),
     "pool": ("mean", "max", "attention"),
 }
+OF_LOSSES = {"temperature": ("ranking", "cosent"), "symmetric": ("ranking",)}  # the losses that an option is of
 STRATEGIES = ("auto", "tpu", "tpu:NAME", "multi_worker", "mirrored", "one")
 
 
@@ -142,6 +145,8 @@ class PlainSettings:
                 "`pool` and `max_windows` are for texts that are read in windows. Add --long windows, or leave both "
                 f"out. Received: long={self.long!r}, pool={self.pool!r}, max_windows={self.max_windows}"
             )
+        self._check_cosine_and_windows()
+        self._check_sentences()
         self._check_teacher()
         self.recipe  # noqa: B018 - an error if its values are wrong
 
@@ -166,12 +171,61 @@ class PlainSettings:
                     f"{name}={getattr(self, name)}"
                 )
 
-    def check_labels(self, labels: Iterable[str]) -> None:
-        """Refuse settings that name none of these labels of the training rows."""
+    def check_labels(self, labels: Iterable[str], rows: Rows) -> None:
+        """Refuse settings that do not fit the labels of the training rows."""
         names = sorted_labels(labels)
+        several = isinstance(rows.y[0], list)
+        check_calibration(names, several, 1.0, None, self.abstain_below or 0.0)
         if isinstance(self.class_weight, dict):
             check_weighted(self.class_weight, names)
-        positive_label(names, self.reading.positive)
+        positive_label(names, self.reading.positive, several=several)
+
+    def check_scale(self, *files: Rows) -> None:
+        """Refuse a scale if no file has scores."""
+        scored = any(isinstance(score, float) for rows in files for score in rows.y[:1])
+        if self.reading.scale != 1 and not scored:
+            raise ValueError(
+                "`scale` divides scores, but no scores were read. Leave out --scale, or name the column of the scores "
+                f"with --label. Received: scale={self.reading.scale:g}, label={self.reading.label!r}"
+            )
+
+    def _check_cosine_and_windows(self) -> None:
+        texts = self.reading.text
+        if self.cosine and (self.kind != "regress" or len(texts) != 2):
+            raise ValueError(
+                "`cosine` is only for scores of two texts. Use it with the task 'regress' and two text columns. "
+                f"Received: task {self.kind!r} with text={texts}"
+            )
+        if self.long == "windows" and len(texts) > 1:
+            raise ValueError(
+                "Windows are parts of single texts, but `text` names two columns. Use --long head-tail, or name one "
+                f"column. Received: long={self.long!r}, text={texts}"
+            )
+
+    def _check_sentences(self) -> None:
+        if self.kind != "embed":
+            return
+        if len(self.reading.text) > 3:
+            raise ValueError(
+                "`text` names more than three columns. Name one for texts with labels, two for pairs, and three for "
+                f"pairs with negatives. Received: text={self.reading.text}"
+            )
+        if self.batch_size == 1 and self.loss != "cosine":
+            raise ValueError(
+                "The texts of a batch are compared with one another, so one row is too few. Use a larger --batch-size. "
+                "Only --loss cosine can learn from one pair at a time. Received: batch_size=1"
+            )
+        for name, losses in OF_LOSSES.items():
+            if getattr(self, name) and self.loss not in losses:
+                raise ValueError(
+                    f"`{name}` is an option of the loss {' or '.join(losses)}. Add --loss {losses[0]}, or leave out "
+                    f"--{name}. Received: loss={self.loss!r}, {name}={getattr(self, name)}"
+                )
+        if self.cache_batch is not None and self.teacher is not None:
+            raise ValueError(
+                "`cache_batch` and `teacher` were both given, but cached batches cannot learn from a teacher. Leave "
+                f"out one of them. Received: cache_batch={self.cache_batch}"
+            )
 
     def _check_teacher(self) -> None:
         if self.distill is not None and self.teacher is None:

@@ -9,6 +9,7 @@ import numpy as np
 from keras_bert.tasks.file_task import FileTask
 from keras_bert.tasks.readers import Rows, RowStream
 from keras_bert.tasks.readers.only_texts import check_split
+from keras_bert.wording import plural
 
 logger = logging.getLogger("keras_bert")
 
@@ -31,7 +32,7 @@ def split_rows(task: type[FileTask], rows: Rows | RowStream, share: float) -> tu
         missing = "validate on" if len(learned) else "learn from"
         raise ValueError(
             f"split={share:g} leaves no row of {rows.path} to {missing}. Use another share, or name a validation file. "
-            f"Received: split={share:g} of {len(rows)} rows"
+            f"Received: split={share:g} of {len(rows)} {plural('row', len(rows))}"
         )
     logger.info("Held out to find the best epoch: %d of the %d rows of %s.", len(held), len(rows), rows.path)
     return learned, held.read(np.arange(len(held))) if isinstance(held, RowStream) else held

@@ -1,0 +1,42 @@
+"""The forms of rows that a `SentenceEmbedder` learns from, and the losses for each form. Needs no Keras."""
+
+from typing import Any
+
+from keras_bert.tasks.columns.value_columns import check_cosines, number_column
+from keras_bert.tasks.readers.rows import Rows
+
+FORMS = {"ranking": "pairs", "cosine": "scores", "cosent": "scores", "triplet": "labels"}  # of each loss
+BY_FORM = {"pairs": "ranking", "scores": "cosine", "labels": "triplet"}  # the default loss of each form
+OTHER_LOSS = ', or use loss="cosent" (--loss cosent)'  # what else an error about the range of scores advises
+
+
+def form_of(columns: list[list[str]], y: Any) -> str:
+    """What rows of these columns teach; `y` is None if nothing is to be learned, and empty if there are no targets."""
+    if y is None:
+        return ""
+    if not len(y):
+        return "pairs"
+    if len(columns) == 3:
+        raise ValueError(
+            "y was given with queries, positives and negatives, which need no y. Leave out y, or the negatives. "
+            f"Received: y of {len(y)} values"
+        )
+    return "labels" if len(columns) == 1 else "scores"
+
+
+def check_form(loss: str, of_loss: str, form: str) -> None:
+    """Refuse a loss that does not learn from rows of this form, but of another."""
+    if of_loss != form:
+        raise ValueError(
+            f"{loss} learns from {of_loss}, but {form} were passed. Use the loss {BY_FORM[form]!r} (--loss "
+            f"{BY_FORM[form]}), or pass other columns. Received: {loss}"
+        )
+
+
+def check_sentences(rows: Rows, loss: str | None) -> None:
+    """Refuse training rows from which a loss, by default that of their form, cannot learn."""
+    form = form_of(list(rows.x) if isinstance(rows.x, tuple) else [rows.x], rows.y)
+    name = loss or BY_FORM[form]
+    check_form(name, FORMS[name], form)
+    if name == "cosine":
+        check_cosines(number_column(rows.y, "score"), rows.place, OTHER_LOSS)

@@ -1,0 +1,39 @@
+"""known_config: the config of a model, where it is known without reading the weights. Needs no Keras."""
+
+import json
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from keras_bert.config import BertConfig
+from keras_bert.storage import only_file, read_json
+from keras_bert.weights import zoo
+
+_LARGEST = 10_000_000  # bytes of a config in a .keras file, which may unpack to any size
+
+
+def known_config(source: str) -> BertConfig | None:
+    """The config of a release, of a folder or of a .keras file; None where only the loader of the weights finds it."""
+    if release := zoo.find(source):
+        return release.config
+    path = Path(source)
+    for file in (path / "bert_config.json", path / "config.json"):
+        if file.is_file() and "num_hidden_layers" in (data := read_json(file)):
+            return BertConfig.from_dict(data, str(file))
+    model = only_file(path, "*.keras") if path.is_dir() else path
+    if model is None or not zipfile.is_zipfile(model):
+        return None
+    with zipfile.ZipFile(model) as archive:
+        if "config.json" not in archive.namelist() or archive.getinfo("config.json").file_size > _LARGEST:
+            return None
+        return next(bert_configs(json.loads(archive.read("config.json"))), None)
+
+
+def bert_configs(value: Any) -> Iterator[BertConfig]:
+    """The configs of encoders that are anywhere in a model's config."""
+    if isinstance(value, dict) and value.keys() >= {"vocab_size", "hidden_size", "num_hidden_layers"}:
+        yield BertConfig(**value)
+    elif isinstance(value, dict | list):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from bert_configs(part)
