@@ -66,7 +66,8 @@ REFUSED = {
     "embed --text text --text same --temperature 0.1": "`temperature` is an option of the loss ranking or cosent",
     "embed --text text --text same --label five": "The score at rows.tsv:2 is not between -1 and 1",
     "embed --text text --text same --label five --loss ranking": "ranking learns from pairs, but scores were passed",
-    "embed --lines": "rows.tsv has only texts without labels",
+    "embed --lines": "rows.tsv is a table (tsv) by its name",
+    "--callback nothere:Mine": "The callback nothere:Mine cannot be made",
     "--prune": "--prune needs --grid or --search. Add one",
     "--search epochs=1,2 --steps 10": "Leave out --steps, or the search of epochs",
 }

@@ -1,14 +1,21 @@
 """Training files that have only texts, without labels; the columns that a run names are then of its other file."""
 
 import os
+from pathlib import Path
 
 from keras_bert.tasks.readers.reading import Reading
 from keras_bert.tasks.readers.rows import Rows
+from keras_bert.tasks.readers.table import SUFFIXES
 
 
 def has_only_texts(path: str | os.PathLike, reading: Reading) -> bool:
     """Whether each line of a file is a text, or the file is a table with a single column."""
     if reading.lines:
+        if (form := SUFFIXES.get(Path(path).suffix.lower(), "label-text")) != "label-text":
+            raise ValueError(
+                f"With `lines` (--lines), each line of a file is a text, but {path} is a table ({form}) by its name. "
+                "Name the column of the texts in place of --lines, or rename the file to .txt. Received: lines=True"
+            )
         return True
     table = reading.table(path)
     # With a hint, the columns of the file seem to be separated by another character.

@@ -22,6 +22,7 @@ from keras_bert.tasks.run.calibrated import calibrated
 from keras_bert.tasks.run.epoch_log import EpochLog
 from keras_bert.tasks.run.import_callback import callback_of
 from keras_bert.tasks.run.model_card import write_card, write_curve
+from keras_bert.tasks.run.said_once import SaidOnce
 from keras_bert.tasks.run.saved_step import SavedStep
 from keras_bert.tasks.run.settings import SETTINGS_FILE, FinetuneSettings
 from keras_bert.tasks.run.split_rows import split_rows
@@ -63,10 +64,11 @@ def finetune(settings: FinetuneSettings, output: Path, *, floors: Sequence[float
         )
     output = check_new_folder(output)
     callbacks = [callback_of(path) for path in settings.callbacks]
-    train, valid = read_files(settings)
     folder = output.with_name(output.name + ".partial")
-    with _locked(folder, settings):
-        metrics = _run(settings, folder, train, valid, callbacks, floors)
+    with SaidOnce().while_running():
+        train, valid = read_files(settings)
+        with _locked(folder, settings):
+            metrics = _run(settings, folder, train, valid, callbacks, floors)
     if output.exists():
         output.rmdir()  # it is empty, see check_new_folder
     folder.rename(output)

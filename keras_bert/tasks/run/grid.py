@@ -17,6 +17,7 @@ from keras_bert.storage import check_new_folder, read_json, write_json
 from keras_bert.tasks.run.best_epoch import METRICS_FILE, begun
 from keras_bert.tasks.run.finetune import MODEL, finetune
 from keras_bert.tasks.run.model_card import write_card
+from keras_bert.tasks.run.said_once import SaidOnce
 from keras_bert.tasks.run.searched import GRID, Grid, combinations
 from keras_bert.tasks.run.settings import SETTINGS_FILE, FinetuneSettings
 from keras_bert.weights.load import read_source
@@ -81,7 +82,7 @@ def each_run(settings: FinetuneSettings, folder: Path, grid: Grid, *, prune: boo
     tried = combinations(settings, grid)
     _check(settings, grid, [one for _, one in tried])
     failed: list[Path] = []
-    once = _SaidOnce()
+    once = SaidOnce()
     histories: dict[Any, list[list[float]]] = {}  # the best score so far in each epoch, by what is as long an epoch
     for number, (values, one) in enumerate(tried, 1):
         run = folder / "-".join(f"{name}={_word(value)}" for name, value in values.items())
@@ -133,27 +134,6 @@ def _check(settings: FinetuneSettings, grid: Grid, chosen: list[FinetuneSettings
         rows = settings.task.read_training_rows(settings.train, settings.reading)
         for one in chosen:
             one.task.check_run(rows, one)
-
-
-class _SaidOnce(logging.Filter):
-    """Leaves out messages that came before, such as those about the data, which is the same in all runs."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.given: set[str] = set()
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        new = record.getMessage() not in self.given
-        self.given.add(record.getMessage())
-        return new
-
-    @contextlib.contextmanager
-    def while_running(self) -> Iterator[None]:
-        logger.addFilter(self)
-        try:
-            yield
-        finally:
-            logger.removeFilter(self)
 
 
 def finish(best: Path, output: Path, more: dict[str, Any]) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 import importlib
 import json
+import sys
+from importlib.util import find_spec
 from typing import Any
 
 
@@ -19,6 +21,9 @@ def callback_path(given: str) -> tuple[str, str, dict[str, Any]]:
         raise _cannot_be_made(given, str(error)) from None
     if not (module and name and isinstance(found, dict)):
         raise _cannot_be_made(given, "not MODULE:NAME or MODULE:NAME={...}")
+    package = module.partition(".")[0]
+    if package not in sys.modules and find_spec(package) is None:
+        raise _cannot_be_made(given, f"there is no module {package!r}")
     return module, name, found
 
 
