@@ -32,7 +32,7 @@ def first_look(settings: Any, task: TaskOptions) -> None:
         from keras_bert.tasks.rows.sentence_forms import check_sentences
 
         train = _reader(task.read_training or task.read)(settings.train, settings.reading)
-        if settings.split is not None:
+        if settings.split is not None and task.read_training:
             check_split(train, settings.split)
         valid = None if settings.valid is None else _reader(task.read)(settings.valid, settings.reading)
         settings.check_scale(*filter(None, (train, valid)))

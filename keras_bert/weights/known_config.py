@@ -2,6 +2,7 @@
 
 import json
 import zipfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,10 +25,13 @@ def known_config(source: str) -> BertConfig | None:
     model = only_file(path, "*.keras") if path.is_dir() else path
     if model is None or not zipfile.is_zipfile(model):
         return None
-    with zipfile.ZipFile(model) as archive:
-        if "config.json" not in archive.namelist() or archive.getinfo("config.json").file_size > _LARGEST:
-            return None
-        return next(bert_configs(json.loads(archive.read("config.json"))), None)
+    try:
+        with zipfile.ZipFile(model) as archive:
+            if "config.json" not in archive.namelist() or archive.getinfo("config.json").file_size > _LARGEST:
+                return None
+            return next(bert_configs(json.loads(archive.read("config.json"))), None)
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, TypeError, ValueError):
+        return None  # the loader says what is wrong with the file
 
 
 def bert_configs(value: Any) -> Iterator[BertConfig]:

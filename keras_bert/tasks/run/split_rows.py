@@ -20,7 +20,8 @@ def split_rows(task: type[FileTask], rows: Rows | RowStream, share: float) -> tu
     The same file and share give the same rows, with any seed of the run, so that runs can be compared. Of each label at
     least one row is left to learn from. Rows that are held out of a stream are read into memory.
     """
-    check_split(rows.sample, share)
+    if task.learns_texts:
+        check_split(rows.sample, share)
     # Of shuffled rows that are then sorted by y, every (1 / share)-th row is held out.
     order = np.random.default_rng(0).permutation(len(rows))
     order = order[np.argsort(_strata(rows)[order], kind="stable")]
