@@ -239,7 +239,7 @@ def test_a_saved_task_is_found_by_its_class(tmp_path):
 def test_a_path_that_does_not_exist(run, tmp_path):
     code, out, err = run("embed", tmp_path / "none", "--model", "tiny", "--json")
     assert (code, out) == (1, "")
-    assert re.fullmatch(rf"keras-bert: Could not use {tmp_path}/none: No such file or directory\. Check .+\n", err)
+    assert re.fullmatch(rf"keras-bert: There is no file '{tmp_path}/none'\. Name one.+\n", err)
 
 
 def test_fill_mask_numbers_the_masks_over_all_texts(run, monkeypatch):

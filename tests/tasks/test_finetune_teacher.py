@@ -90,7 +90,7 @@ def test_what_is_refused(bert, files, finished, tmp_path):
     other = write(tmp_path / "other.tsv", [["text", "label"], *([text, f"{label}!"] for text, label in reviews(20, 0))])
     for options, message in (
         (["--layers", 2], r"`layers` .--layers. must be at most 1, .* Received: layers=2"),
-        (["--distill", "temperature=nan"], r"`temperature` must be a finite number.*temperature=nan"),
+        (["--distill", "temperature=0"], r"`temperature` must be above 0.*temperature=0"),
         (["--distill", "logits=0"], "Nothing would be learned from the teacher"),
         (["--strategy", "mirrored"], r"A student is trained on one device.*strategy='mirrored'"),
         (["--long", "windows"], "another shape .*such as `long`"),
