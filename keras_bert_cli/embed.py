@@ -99,7 +99,7 @@ def embed(
     from keras_bert.storage import new_file
     from keras_bert.weights.load import load
 
-    options.check_new_file(plot, "--plot", FORMATS)
+    options.check_new_file(plot, "--plot", FORMATS)  # its ending, which only the package knows
     if plot is not None:
         check_map(len(texts), labels, plot)
     loaded = load(model, cache_dir=cache_dir, local_only=local_only)

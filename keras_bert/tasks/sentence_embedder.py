@@ -23,7 +23,14 @@ from keras_bert.tasks.readers.sentences import read_sentences, read_training_sen
 from keras_bert.tasks.reports.findings import Findings, text_columns
 from keras_bert.tasks.reports.number_findings import sentence_findings
 from keras_bert.tasks.rows.labelled_rows import LabelledRows, packer_of
-from keras_bert.tasks.rows.sentence_forms import BY_FORM, check_form, check_sentences, form_of
+from keras_bert.tasks.rows.sentence_forms import (
+    BY_FORM,
+    OF_LOSSES,
+    cached_student,
+    check_form,
+    check_sentences,
+    form_of,
+)
 from keras_bert.tasks.rows.sentence_rows import SentenceRows, make_targets
 from keras_bert.tasks.signature import Logits, Signature
 from keras_bert.tasks.task import Task
@@ -33,7 +40,6 @@ from keras_bert.training.measure import Measure
 from keras_bert.vectors import Pooling, features
 
 POOLING = ("mean", "cls", "max")
-LOSS_OPTIONS = ("temperature", "symmetric")  # of a run; not all losses have them, see PlainSettings
 BEST = {"pairs": "mrr", "scores": "spearman", "labels": "neighbour_accuracy"}
 
 
@@ -118,7 +124,7 @@ class SentenceEmbedder(Task):
 
     @classmethod
     def fit_options(cls, settings: Any) -> dict[str, Any]:
-        options = {name: getattr(settings, name) for name in LOSS_OPTIONS if getattr(settings, name)}
+        options = {name: getattr(settings, name) for name in OF_LOSSES if getattr(settings, name)}
         loss = None if settings.loss is None else LOSSES[settings.loss](**options)
         return {"loss": loss, "cache_batch": settings.cache_batch}
 
@@ -217,10 +223,7 @@ class SentenceEmbedder(Task):
                 f"Received: cache_batch={cache_batch}"
             )
         if cache_batch is not None and options.get("teacher") is not None:
-            raise ValueError(
-                "`cache_batch` and `teacher` were both given, but cached batches cannot learn from a teacher. Leave "
-                f"out one of them. Received: cache_batch={cache_batch}"
-            )
+            raise cached_student(cache_batch)
         if cache_batch is not None:
             cache_batch = count_of("cache_batch", cache_batch, 1)
         if cache_batch != self.cache_batch and self.compiled:

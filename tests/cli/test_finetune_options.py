@@ -11,8 +11,8 @@ from keras_bert.layers.windows import POOLS
 from keras_bert.tasks.distillation import Distillation
 from keras_bert.tasks.long_text_task import LONG
 from keras_bert.tasks.losses import LOSSES
-from keras_bert.tasks.rows.sentence_forms import FORMS
-from keras_bert.tasks.run.plain_settings import CHOICES, OF_LOSSES, STRATEGIES, PlainSettings
+from keras_bert.tasks.rows.sentence_forms import FORMS, OF_LOSSES
+from keras_bert.tasks.run.plain_settings import CHOICES, STRATEGIES, PlainSettings
 from keras_bert.tasks.sentence_embedder import POOLING
 from keras_bert.training.strategy import NAMES
 from keras_bert_cli.finetune_checks import DISTILLATION
@@ -67,6 +67,7 @@ REFUSED = {
     "embed --text text --text same --label five": "The score at rows.tsv:2 is not between -1 and 1",
     "embed --text text --text same --label five --loss ranking": "ranking learns from pairs, but scores were passed",
     "embed --lines": "rows.tsv is a table (tsv) by its name",
+    "--callback .nothere:Mine": "The callback .nothere:Mine cannot be made",
     "--callback nothere:Mine": "The callback nothere:Mine cannot be made",
     "--prune": "--prune needs --grid or --search. Add one",
     "--search epochs=1,2 --steps 10": "Leave out --steps, or the search of epochs",
@@ -108,8 +109,9 @@ def test_options_that_are_refused_at_once(tmp_path):
 
 
 def test_a_size_of_more_blocks_than_the_default_model():
-    config = PlainSettings("classify", "train.tsv", split=0.1, size="large", vocab="vocab.txt", layers=20).known_config
-    assert config.num_hidden_layers == 24
+    settings = PlainSettings("classify", "train.tsv", split=0.1, size="large", vocab="vocab.txt", layers=20)
+    assert settings.known_config.num_hidden_layers == 24
+    settings.check_model(settings.known_config)
 
 
 def test_the_names_of_options():

@@ -14,7 +14,7 @@ def has_only_texts(path: str | os.PathLike, reading: Reading) -> bool:
         if (form := SUFFIXES.get(Path(path).suffix.lower(), "label-text")) != "label-text":
             raise ValueError(
                 f"With `lines` (--lines), each line of a file is a text, but {path} is a table ({form}) by its name. "
-                "Name the column of the texts in place of --lines, or rename the file to .txt. Received: lines=True"
+                "Leave out --lines, or rename the file to .txt. Received: lines=True"
             )
         return True
     table = reading.table(path)

@@ -6,6 +6,7 @@ from keras_bert.tasks.columns.value_columns import check_cosines, number_column
 from keras_bert.tasks.readers.rows import Rows
 
 FORMS = {"ranking": "pairs", "cosine": "scores", "cosent": "scores", "triplet": "labels"}  # of each loss
+OF_LOSSES = {"temperature": ("ranking", "cosent"), "symmetric": ("ranking",)}  # the losses that have an option
 BY_FORM = {"pairs": "ranking", "scores": "cosine", "labels": "triplet"}  # the default loss of each form
 OTHER_LOSS = ', or use loss="cosent" (--loss cosent)'  # what else an error about the range of scores advises
 
@@ -31,6 +32,14 @@ def check_form(loss: str, of_loss: str, form: str) -> None:
             f"{loss} learns from {of_loss}, but {form} were passed. Use the loss {BY_FORM[form]!r} (--loss "
             f"{BY_FORM[form]}), or pass other columns. Received: {loss}"
         )
+
+
+def cached_student(cache_batch: int) -> ValueError:
+    """The error for a teacher whose student computes its batches in parts."""
+    return ValueError(
+        "`cache_batch` and `teacher` were both given, but cached batches cannot learn from a teacher. Leave out one of "
+        f"them. Received: cache_batch={cache_batch}"
+    )
 
 
 def check_sentences(rows: Rows, loss: str | None) -> None:

@@ -22,7 +22,7 @@ def callback_path(given: str) -> tuple[str, str, dict[str, Any]]:
     if not (module and name and isinstance(found, dict)):
         raise _cannot_be_made(given, "not MODULE:NAME or MODULE:NAME={...}")
     package = module.partition(".")[0]
-    if package not in sys.modules and find_spec(package) is None:
+    if not package or (package not in sys.modules and find_spec(package) is None):
         raise _cannot_be_made(given, f"there is no module {package!r}")
     return module, name, found
 

@@ -15,16 +15,16 @@ from keras_bert.tasks.metrics.classification import positive_label
 from keras_bert.tasks.readers.reading import Reading
 from keras_bert.tasks.readers.rows import Rows
 from keras_bert.tasks.rows.labels import check_weighted, sorted_labels
+from keras_bert.tasks.rows.sentence_forms import FORMS, OF_LOSSES, cached_student
 from keras_bert.tasks.run.import_callback import callback_path
 from keras_bert.weights.known_config import known_config
 
 CHOICES = {
-    "loss": ("ranking", "cosine", "cosent", "triplet"),
+    "loss": tuple(FORMS),
     "pooling": ("mean", "cls", "max"),
     "long": ("truncate", "head-tail", "windows"),
     "pool": ("mean", "max", "attention"),
 }
-OF_LOSSES = {"temperature": ("ranking", "cosent"), "symmetric": ("ranking",)}  # the losses that an option is of
 STRATEGIES = ("auto", "tpu", "tpu:NAME", "multi_worker", "mirrored", "one")
 
 
@@ -222,10 +222,7 @@ class PlainSettings:
                     f"--{name}. Received: loss={self.loss!r}, {name}={getattr(self, name)}"
                 )
         if self.cache_batch is not None and self.teacher is not None:
-            raise ValueError(
-                "`cache_batch` and `teacher` were both given, but cached batches cannot learn from a teacher. Leave "
-                f"out one of them. Received: cache_batch={self.cache_batch}"
-            )
+            raise cached_student(self.cache_batch)
 
     def _check_teacher(self) -> None:
         if self.distill is not None and self.teacher is None:
