@@ -1,15 +1,13 @@
-"""The rows and the commands of a SentenceEmbedder: finetune embed, and search."""
+"""The rows of a SentenceEmbedder and its command, finetune embed."""
 
 import dataclasses
 import json
-import os
 import subprocess
 import sys
 
 import numpy as np
 import pytest
 
-import keras_bert
 from keras_bert import SentenceEmbedder
 from keras_bert.tasks.finetune_recipe import FinetuneRecipe
 from keras_bert.tasks.fitting import gradient_cache
@@ -252,100 +250,6 @@ def test_only_texts_need_a_validation_file(scored, tmp_path, monkeypatch):
 
 
 # === search ===
-
-
-def test_search(bert, tmp_path):
-    corpus = tmp_path / "corpus.txt"
-    texts = ["the film is good", "anna ran", "paul is in seoul", "the film"]
-    corpus.write_text("\n".join(texts) + "\n")
-    words = ["search", corpus, "--query", "anna", "--query", "seoul", "--model", bert, "--top", 2]
-    plain = run(*words).stdout.splitlines()
-    vectors = keras_bert.load(bert).embed([*texts, "anna", "seoul"], normalize=True)
-    cosines = vectors[4:] @ vectors[:4].T
-    expected = []
-    for query, row in zip(("anna", "seoul"), cosines, strict=True):
-        expected += [query, *(f"{row[i]:.4f}\t{i}\t{texts[i]}" for i in np.argsort(-row)[:2])]
-    assert plain == expected
-    kept = tmp_path / "vectors.npy"
-    assert run(*words, "--vectors", kept).stdout.splitlines() == plain
-    assert np.load(kept).shape == (4, 16)
-    assert run(*words, "--vectors", kept).stdout.splitlines() == plain
-    hits = [json.loads(line) for line in run(*words, "--vectors", kept, "--json").stdout.splitlines()]
-    assert [hit["text"] for hit in hits[:2]] == [line.split("\t")[2] for line in plain[1:3]]
-    corpus.write_text("\n".join([*texts, "more"]) + "\n")
-    with pytest.raises(ValueError, match=r"another shape than \(5, 16\)\. .*shape \(4, 16\) for 5 texts"):
-        run(*words, "--vectors", kept)
-
-
-def test_search_notices_a_model_that_has_changed_a_little(bert, tmp_path):
-    corpus, file = tmp_path / "corpus.txt", tmp_path / "vectors.npy"
-    corpus.write_text("anna ran\n")
-    words = ["search", corpus, "--query", "anna", "--model", bert, "--vectors", file]
-    run(*words)
-    record = tmp_path / "vectors.npy.json"
-    record.write_text(json.dumps(json.loads(record.read_text()) | {"sha256_of_model": "of other weights"}))
-    with pytest.raises(ValueError, match="of another model"):
-        run(*words)
-
-
-@pytest.mark.parametrize("writer", ["search", "embed", "another program"])
-def test_search_notices_changed_texts(bert, tmp_path, writer):
-    """Even one of many, in a file that has the time of the old one."""
-    corpus, file = tmp_path / "corpus.txt", tmp_path / "vectors.npy"
-    texts = ["anna ran", "paul is in seoul"] * 20
-    corpus.write_text("\n".join(texts) + "\n")
-    words = ["search", corpus, "--query", "anna", "--model", bert, "--vectors", file]
-    if writer == "search":
-        run(*words)
-    else:
-        run("embed", corpus, "--model", bert, "--output", file)
-    if writer == "another program":
-        (tmp_path / "vectors.npy.json").unlink()
-    plain = run(*words).stdout
-    os.utime(corpus, (2**33, 2**33))
-    if writer == "another program":
-        with pytest.raises(ValueError, match="older than"):
-            run(*words)
-        return
-    assert run(*words).stdout == plain
-    texts[2] = "the film is good"
-    corpus.write_text("\n".join(texts) + "\n")
-    os.utime(corpus, (0, 0))
-    with pytest.raises(ValueError, match="of other texts"):
-        run(*words)
-
-
-def test_search_in_a_table_with_a_header(bert, tmp_path):
-    (tmp_path / "t.csv").write_text("words;kind\n영화;film\nanna ran;run\n", encoding="cp949")
-    words = ["search", tmp_path / "t.csv", "--query", "anna", "--model", bert, "--text", 0, "--json"]
-    hits = run(*words, "--header", "--delimiter", ";", "--encoding", "cp949").stdout.splitlines()
-    assert {json.loads(hit)["text"] for hit in hits} == {"영화", "anna ran"}
-
-
-def test_search_reads_only_files_of_vectors(bert, tmp_path):
-    corpus, file = tmp_path / "corpus.txt", tmp_path / "vectors.npy"
-    corpus.write_text("anna ran\n")
-    words = ["search", corpus, "--query", "anna", "--model", bert, "--vectors"]
-    contents = [b"", b"abc"]
-    for array in (np.array([{}], object), np.array([["a"]]), np.ones((1, 16), "float32")):
-        np.save(file, array, allow_pickle=True)
-        contents.append(file.read_bytes())
-    whole = contents.pop()
-    for content in (*contents, whole[:-1], whole.replace(b"}", b"("), whole.replace(b"1, 16", b"1,-16")):
-        file.write_bytes(content)
-        said = rf"vectors\.npy is not a file of vectors .*Received: {len(content)} bytes"
-        with pytest.raises(ValueError, match=said):
-            run(*words, file)
-    with pytest.raises(ValueError, match=r"--vectors must end in \.npy"):
-        run(*words, tmp_path / "task.keras")
-    with pytest.raises(FileExistsError, match="--vectors must not be a file that the command reads"):
-        run(*words, corpus)
-
-
-@pytest.mark.parametrize("query", ["", " \t"])
-def test_an_empty_query_is_refused(bert, tmp_path, query):
-    with pytest.raises(ValueError, match="--query must have some text"):
-        run("search", tmp_path / "corpus.txt", "--query", "anna", "--query", query, "--model", bert)
 
 
 def test_first_words_that_become_labels_are_told(tmp_path, caplog):
