@@ -1,7 +1,7 @@
 """One GPU: keras_bert on JAX beside HuggingFace on torch, whose model is compiled, both in bfloat16.
 
     python benchmarks/gpu.py                            pretraining, fine-tuning and vectors, base and large
-    python benchmarks/gpu.py --only 'base, 64 x 512'    the cases whose name contains this
+    python benchmarks/gpu.py --only 'base, 64 x 512'    the cases whose name contains this, or one of several words
     python benchmarks/gpu.py --tiny                     to try the program on a CPU
 
 Needs JAX and torch with CUDA, and transformers; TensorFlow is not needed. All cases get ready at the same time, in a
@@ -91,12 +91,12 @@ CASES = (
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default="", metavar="WORDS", help="the cases whose name contains this")
+    parser.add_argument("--only", nargs="+", default=[""], metavar="WORDS", help="cases whose name has one of them")
     parser.add_argument("--at-once", type=int, default=len(CASES), help="cases that are ready at the same time")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--tiny", action="store_true", help="a tiny model and few rows")
     options = parser.parse_args()
-    cases = [case for case in CASES if options.only in str(case)]
+    cases = [case for case in CASES if any(words in str(case) for words in options.only)]
     if not cases:
         parser.error("No case has this in its name. The cases:\n  " + "\n  ".join(map(str, CASES)))
     if options.tiny:

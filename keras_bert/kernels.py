@@ -1,5 +1,5 @@
 """How each backend runs BERT fast. The layers say what is computed; this file knows with which ops, and
-`tensorflow_kernels.py` has those that TensorFlow lacks.
+`tensorflow_kernels.py` has those that TensorFlow lacks, and `gpu_kernels.py` those that JAX lacks on a GPU.
 
 On TensorFlow the layers see only real tokens, `[N, H]`, so padding costs nothing. JAX, torch, XLA and TPUs need static
 shapes: there N is B*S, or R*L where texts share R rows of L positions, and the same layers run. Shapes: B batch, S
@@ -23,6 +23,8 @@ if BACKEND == "tensorflow":
     from keras_bert import tensorflow_kernels as fast
 elif BACKEND == "jax":
     import jax
+
+    from keras_bert import gpu_kernels
 elif BACKEND == "torch":
     import torch
 
@@ -40,6 +42,10 @@ def is_concrete(x: Any) -> bool:
     if BACKEND == "jax":
         return not isinstance(x, jax.core.Tracer)
     return not (BACKEND == "torch" and isinstance(x, torch.Tensor) and x.device.type == "meta")
+
+
+def on_jax_gpu() -> bool:
+    return BACKEND == "jax" and jax.default_backend() == "gpu"
 
 
 # === Exports ===
@@ -195,15 +201,15 @@ def at_positions(x: Any, positions: Any) -> Any:
 @keras.saving.register_keras_serializable("keras_bert")
 def gelu_tanh(x: Any) -> Any:
     """Google's GELU: `x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3)))`."""
-    if BACKEND != "tensorflow":
-        return ops.gelu(x, approximate=True)
-    return fast.gelu_tanh(x)
+    if BACKEND == "tensorflow":
+        return fast.gelu_tanh(x)
+    return gpu_kernels.gelu_tanh(x) if on_jax_gpu() else ops.gelu(x, approximate=True)
 
 
 @keras.saving.register_keras_serializable("keras_bert")
 def gelu_erf(x: Any) -> Any:
     """HuggingFace's GELU: `x/2 * (1 + erf(x / sqrt(2)))`."""
-    return ops.gelu(x, approximate=False)
+    return gpu_kernels.gelu_erf(x) if on_jax_gpu() else ops.gelu(x, approximate=False)
 
 
 # === Products in int8, on TensorFlow only ===
@@ -247,6 +253,8 @@ def layer_norm(x: Any, gamma: Any, beta: Any, epsilon: float) -> Any:
         wide = keras.backend.result_type(x.dtype, "float32")
         y, weight, bias = (ops.cast(t, wide) for t in (x, gamma, beta))
         return ops.cast(torch.nn.functional.layer_norm(y, tuple(gamma.shape), weight, bias, epsilon), x.dtype)
+    if on_jax_gpu():
+        return gpu_kernels.layer_norm(x, ops.convert_to_tensor(gamma), ops.convert_to_tensor(beta), epsilon)
     if BACKEND != "tensorflow":
         return ops.cast(ops.layer_normalization(x, gamma, beta, -1, epsilon), x.dtype)
     may_fuse = drops_padding() and not _portable.get()
@@ -322,7 +330,7 @@ def fused_attention() -> bool:
     """
     if _static.get():  # ONNX has no such op
         return False
-    return BACKEND == "torch" or (BACKEND == "jax" and jax.default_backend() == "gpu")
+    return BACKEND == "torch" or on_jax_gpu()
 
 
 def attention(query: Any, key: Any, value: Any, bias: Any) -> Any:

@@ -1,6 +1,7 @@
 """What the kernels guarantee: fused ops, one trace, cheap gradients, unbiased dropout."""
 
 import collections
+import dataclasses
 import re
 import types
 
@@ -291,6 +292,57 @@ def test_gradient_of_word_vectors():
 
     assert array(kernels.gradient(cubes, given)) == pytest.approx(3 * array(given) ** 2)
     assert np.array_equal(array(layer(np.array([1, 2]))), own)
+
+
+def test_gradients_of_tables_are_summed_in_float32():
+    """Each position's vector gets a gradient from 64 rows, and each type's from all 8192 tokens."""
+    rates = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    config = dataclasses.replace(CONFIG, max_position_embeddings=128, **rates)
+    rng = np.random.default_rng(0)
+    ids = rng.integers(0, config.vocab_size, (64, 128)).astype("int32")
+    inputs = {"input_word_ids": ids, "input_mask": np.ones_like(ids), "input_type_ids": np.zeros_like(ids)}
+    targets = rng.normal(1, 1, (*ids.shape, config.hidden_size)).astype("float32")
+    steps = []
+    for dtype in ("float32", "mixed_bfloat16"):
+        bert = randomize(Bert(config, dtype=dtype), scale=0.3)
+        before = [array(layer.embeddings) for layer in bert.layers if isinstance(layer, keras.layers.Embedding)]
+        model = keras.Model(bert.input, bert.output["sequence_output"])
+        model.compile(keras.optimizers.SGD(1.0), "mse")
+        model.fit(inputs, targets, batch_size=64, verbose=0)
+        after = [array(layer.embeddings) for layer in bert.layers if isinstance(layer, keras.layers.Embedding)]
+        steps.append([y - x for x, y in zip(before, after, strict=True)])
+    for step, expected in zip(steps[1], steps[0], strict=True):
+        assert np.linalg.norm(step - expected) <= 0.03 * np.linalg.norm(expected)
+
+
+# === A GPU on JAX ===
+
+
+@on_jax
+@pytest.mark.parametrize("activation", [kernels.gelu_tanh, kernels.gelu_erf])
+@pytest.mark.parametrize(("dtype", "error"), [("float32", 1e-5), ("bfloat16", 2e-2)])
+def test_gradient_of_gelu_on_a_gpu(activation, dtype, error, monkeypatch):
+    import jax
+
+    x = keras.ops.linspace(-8, 8, 1000)
+    gradient = jax.grad(lambda x: activation(x).astype("float32").sum())
+    expected = array(gradient(x))  # Keras's, in float32
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    assert np.abs(array(gradient(x.astype(dtype))) - expected).max() <= error
+
+
+@on_jax
+@pytest.mark.parametrize("hidden_act", ["gelu_tanh", "gelu_erf"])
+def test_bert_on_a_gpu(hidden_act, monkeypatch):
+    """What JAX runs on a GPU, run on the CPU."""
+    import jax
+
+    config = dataclasses.replace(CONFIG, hidden_act=hidden_act)
+    bert = randomize(Bert(config), scale=0.3)
+    inputs = ragged_batch(config, (3, 9))
+    expected = array(bert(inputs)["sequence_output"])
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    assert np.abs(array(bert(inputs)["sequence_output"]) - expected).max() <= 1e-5
 
 
 # === Backends ===
