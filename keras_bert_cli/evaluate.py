@@ -9,6 +9,7 @@ import typer
 
 from keras_bert_cli import options
 from keras_bert_cli.contents import command
+from keras_bert_cli.first_look import look_at_file
 from keras_bert_cli.without_the_package import without_the_package
 
 
@@ -80,21 +81,24 @@ def evaluate(
         raise FileNotFoundError(
             f"The path of --train does not exist. Name the file of the training rows. Received: {train}"
         )
-    if report:
-        with without_the_package():
-            from keras_bert.storage import check_new_folder
+    with without_the_package():
+        from keras_bert.storage import check_new_folder
+        from keras_bert.tasks.readers.reading import Reading
+        from keras_bert.tasks.run.plain_settings import MODEL
 
+        if report:
             check_new_folder(report)
-    from keras_bert.tasks.readers import Reading
-    from keras_bert.tasks.run.finetune import MODEL
-
+        of_reading = options.fields_of(Reading, context.params)
     if Path(data).is_file():
-        from keras_bert.tasks.run.finished_task import FinishedTask
-
         options.refuse(
             context, ["strategy", "seed", "damaged"], f"is for a folder of examples. Received: the file {data}"
         )
-        reading = options.given(options.fields_of(Reading, context.params))
+        reading = options.given(of_reading)
+        look_at_file(source, Path(data), reading)
+        if train:
+            look_at_file(source, train, reading, training=True)
+        from keras_bert.tasks.run.finished_task import FinishedTask
+
         loaded = FinishedTask.load(Path(source), **reading)
         finished = dataclasses.replace(loaded, task=options.asked_by(loaded.task, engine, dtype))
         scores, details = finished.report(Path(data), batch_size=batch_size, directory=report, train=train)
@@ -107,8 +111,7 @@ def evaluate(
         return
     if (Path(source) / MODEL).is_file():
         raise IsADirectoryError(f"--data must be a file of rows, since {source} is a task. Received: the folder {data}")
-    for_tasks = [*options.fields_of(Reading, context.params), "engine"]
-    options.refuse(context, for_tasks, f"is for a file of rows. Received: the folder {data}")
+    options.refuse(context, [*of_reading, "engine"], f"is for a file of rows. Received: the folder {data}")
     from keras_bert.pretraining.run.evaluation import evaluate
 
     found = evaluate(

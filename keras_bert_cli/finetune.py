@@ -25,9 +25,7 @@ def finetune(
     ] = None,
     split: Annotated[
         float | None,
-        typer.Option(
-            min=0, max=1, help="In place of --valid: the share of the training rows to hold out, such as 0.1."
-        ),
+        typer.Option(help="In place of --valid: the share of the training rows to hold out, such as 0.1."),
     ] = None,
     model: options.Model = "base",
     size: Annotated[
@@ -157,10 +155,10 @@ def finetune(
         typer.Option(min=0, max=1, help="Each block learns at this share of the rate of the block above it."),
     ] = 1.0,
     ema: Annotated[
-        float, typer.Option(min=0, max=1, help="Keep a moving average of the weights with this momentum, such as 0.99.")
+        float, typer.Option(help="Keep a moving average of the weights with this momentum below 1, such as 0.99.")
     ] = 0.0,
     label_smoothing: Annotated[
-        float, typer.Option(min=0, max=1, help="Spread this share of each label evenly over all labels.")
+        float, typer.Option(help="Spread this share of each label, such as 0.1, evenly over all labels.")
     ] = 0.0,
     accumulate: Annotated[int, typer.Option(min=1, max=options.MOST, help="Batches that make one step together.")] = 1,
     class_weight: Annotated[

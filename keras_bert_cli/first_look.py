@@ -5,9 +5,11 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
-from keras_bert_cli.finetune_tasks import TaskOptions
+from keras_bert_cli.finetune_tasks import TASKS, TaskOptions
+from keras_bert_cli.without_the_package import without_the_package
 
 
 def first_look(settings: Any, task: TaskOptions) -> None:
@@ -47,6 +49,33 @@ def first_look(settings: Any, task: TaskOptions) -> None:
             settings.check_labels(learned, train)
             if valid is not None:
                 check_known(row_labels(valid), valid, learned)
+
+
+def look_at_file(
+    source: str | Path, file: Path, given: dict[str, Any], *, training: bool = False, labels: bool = True
+) -> None:
+    """Raise the error of a file that the task in the folder of a run cannot read.
+
+    given: the fields of `Reading` that differ from training. training: whether the file may be one to train on.
+    labels: False for a file that is to be answered.
+    """
+    with without_the_package(), _quiet():
+        from keras_bert.tasks.run.plain_settings import MODEL, SETTINGS_FILE, PlainSettings
+
+        record = Path(source, SETTINGS_FILE)
+        if not (record.is_file() and Path(source, MODEL).is_file() and file.is_file()):
+            return
+        settings = PlainSettings.from_json(record)
+        task = TASKS.get(settings.kind)  # it may be the user's own
+        if task is None or file.stat().st_size > task.looked_at:
+            return
+        reading = settings.reading.of_another_file(settings.kind, task.options, given)
+        reading.check_format(settings.kind, task.formats)
+        read = _reader(task.read_training if training and task.read_training else task.read)
+        if training:
+            read(file, reading)
+        elif labels or not reading.is_plain(file, given.get("format") or given.get("delimiter")):
+            read(file, reading, labels=labels)
 
 
 def _reader(name: str) -> Any:

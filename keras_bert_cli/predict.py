@@ -9,6 +9,7 @@ import typer
 
 from keras_bert_cli import options
 from keras_bert_cli.contents import command
+from keras_bert_cli.first_look import look_at_file
 
 
 @command("predict", example="echo '다시 보고 싶은 영화' | keras-bert predict nsmc")
@@ -48,13 +49,14 @@ def predict(
     row.
     """
     options.check_input(file)
-    from keras_bert.tasks.run.finished_task import FinishedTask
-
     reading = {"format": format, "header": header, "delimiter": delimiter, "encoding": encoding}
     reading = options.given(reading | {"text": text, "choices": choices, "number": number, "category": category})
+    look_at_file(source, file, reading | {"skip_empty": skip_empty, "skip_bad": skip_bad}, labels=False)
+    from keras_bert.tasks.run.finished_task import FinishedTask
+
     finished = FinishedTask.load(source, **reading, skip_empty=skip_empty, skip_bad=skip_bad)
     finished = dataclasses.replace(finished, task=options.asked_by(finished.task, engine, dtype))
-    plain = str(file) == "-" or finished.is_plain(file, format or delimiter)
+    plain = str(file) == "-" or finished.reading.is_plain(file, format or delimiter)
     if plain and (skip_empty or skip_bad):
         raise ValueError(
             "--skip-empty and --skip-bad are for tables. Lines of plain text are all answered, also empty ones. Leave "

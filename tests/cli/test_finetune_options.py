@@ -4,6 +4,7 @@ import dataclasses
 import json
 import zipfile
 
+import numpy as np
 import pytest
 
 from keras_bert.config import BertConfig
@@ -11,6 +12,7 @@ from keras_bert.layers.windows import POOLS
 from keras_bert.tasks.distillation import Distillation
 from keras_bert.tasks.long_text_task import LONG
 from keras_bert.tasks.losses import LOSSES
+from keras_bert.tasks.metrics.classification import label_score_names, label_scores, multi_label_scores
 from keras_bert.tasks.rows.sentence_forms import FORMS, OF_LOSSES
 from keras_bert.tasks.run.plain_settings import CHOICES, STRATEGIES, PlainSettings
 from keras_bert.tasks.sentence_embedder import POOLING
@@ -49,6 +51,9 @@ REFUSED = {
     "--positive maybe": "`positive` (--positive) is 'maybe'",
     "--best-by fame": "--best-by must be one of accuracy, f1, f1_macro",
     "--best-by calibration_error": "--best-by must be one of accuracy",
+    "--best-by answered": "`best_by` must be one of accuracy, f1, f1_macro, matthews",
+    "--best-by f1 --separator +": "`best_by` must be one of f1_micro, f1_macro, accuracy",
+    "--teacher scores": "The teacher is of the task 'regress'",
     "--size large --vocab rows.tsv --layers 25": "`layers` (--layers) must be at most 24",
     "--size tiny --vocab rows.tsv --layers 3": "`layers` (--layers) must be at most 2",
     "--model folder --freeze-blocks 4": "`freeze` (--freeze-blocks) must be at most 3",
@@ -78,7 +83,9 @@ def test_options_that_are_refused_at_once(tmp_path):
     (tmp_path / "rows.tsv").write_text("text\tlabel\tempty\tsame\tfive\na b\tyes\ta\t1\t5\nc d\tno\t\t1\t1\n")
     (tmp_path / "other.tsv").write_text("text\tlabel\na b\tmaybe\n")
     (tmp_path / "folder").mkdir()
-    (tmp_path / "run").mkdir()
+    for name in ("run", "scores"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "scores/settings.json").write_text('{"kind": "regress"}')
     with zipfile.ZipFile(tmp_path / "run/model.keras", "w") as archive:
         config = dataclasses.asdict(BertConfig(num_hidden_layers=4))
         archive.writestr("config.json", json.dumps({"config": {"bert": {"config": config}}}))
@@ -122,6 +129,13 @@ def test_the_names_of_options():
     assert {name: loss.form for name, loss in LOSSES.items()} == FORMS
     for option, losses in OF_LOSSES.items():
         assert losses == tuple(name for name, loss in LOSSES.items() if option in loss().get_config())
+
+
+def test_the_names_of_scores():
+    for labels, positive in ((["a", "b"], "b"), (["a", "b", "c"], None)):
+        assert tuple(label_scores(labels, labels, labels)) == label_score_names(positive, several=False, abstains=False)
+    several = multi_label_scores(np.eye(3, dtype=int), np.eye(3, dtype=int))
+    assert tuple(several) == label_score_names(None, several=True, abstains=False)
 
 
 @pytest.mark.parametrize(

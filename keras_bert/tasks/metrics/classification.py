@@ -35,6 +35,15 @@ def label_scores(
     return {name: float(score) for name, score in scores.items()}
 
 
+def label_score_names(positive: str | None, *, several: bool, abstains: bool) -> tuple[str, ...]:
+    """The names of a classifier's scores. positive: the label that `f1` is of."""
+    if several:
+        return ("f1_micro", "f1_macro", "accuracy")
+    f1 = () if positive is None else ("f1",)
+    answered = ("answered", "accuracy_answered") if abstains else ()
+    return ("accuracy", *f1, "f1_macro", "matthews", *answered)
+
+
 def positive_label(labels: Sequence[str], positive: Any = None, *, several: bool = False) -> str | None:
     """The label that `f1` is of, if there is one. several: whether a text can have several labels."""
     if several and positive is not None:

@@ -3,6 +3,7 @@
 import dataclasses
 import math
 import os
+from collections.abc import Container
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,10 @@ from keras_bert.tasks.readers.bad_rows import BadRows
 from keras_bert.tasks.readers.delimited import checked_delimiter
 from keras_bert.tasks.readers.table import SUFFIXES, Column, Table, read_table
 from keras_bert.text_encoding import checked_encoding
+from keras_bert.wording import listed
 
 TABLES = ("tsv", "csv", "jsonl", "parquet", "label-text")
+COLUMNS = ("text", "choices", "number", "category")  # the fields that name several columns
 TABLE_FIELDS = ("format", "text", "label", "header", "delimiter", "encoding", "skip_empty", "skip_bad")
 
 
@@ -36,7 +39,7 @@ class Reading:
     skip_bad: bool = False  # drop rows that cannot be read or have no label
 
     def __post_init__(self) -> None:
-        for name in ("text", "choices", "number", "category"):  # JSON makes lists of them
+        for name in COLUMNS:  # JSON makes lists of them
             object.__setattr__(self, name, tuple(getattr(self, name)))
         if self.separator == "":
             raise ValueError(
@@ -50,6 +53,35 @@ class Reading:
         if self.delimiter is not None:
             object.__setattr__(self, "delimiter", checked_delimiter(self.delimiter))
         checked_encoding(self.encoding)
+
+    def of_another_file(self, command: str, fields: Container[str], given: dict[str, Any]) -> "Reading":
+        """How a trained task reads another file.
+
+        command, fields: the task, and its fields of `Reading`. given: those that differ from training.
+        """
+        if unused := [name for name, value in given.items() if value and name not in fields]:
+            raise ValueError(
+                f"The files of the task {command!r} are read without {listed(unused)}. Leave it out. Received: "
+                f"{', '.join(f'{name}={given[name]!r}' for name in unused)}"
+            )
+        for name in ("number", "category"):
+            learned, named = getattr(self, name), given.get(name, ())
+            if named and len(named) != len(learned):
+                raise ValueError(
+                    f"The task reads {len(learned)} columns as `{name}`, but {len(named)} were named. Name a column "
+                    f"for each: {', '.join(map(str, learned)) or 'none'}. Received: {name}={named!r}"
+                )
+        columns = [*(column for name in COLUMNS for column in given.get(name, ())), given.get("label")]
+        if any(isinstance(column, str) for column in columns):  # otherwise there is a header if there was in training
+            given = {"header": True, **given}
+        return dataclasses.replace(self, **given)
+
+    def is_plain(self, path: str | os.PathLike, asked: str | None) -> bool:
+        """Whether a file to be answered has plain lines of texts; no if a format or a delimiter was asked for.
+
+        Lines of a label and a text look the same, so the format of the training file does not decide.
+        """
+        return asked is None and (Path(path).suffix.lower() == ".txt" or self.format == "label-text")
 
     @property
     def texts(self) -> Column | tuple[Column, ...]:

@@ -11,12 +11,11 @@ from keras_bert.tasks.metrics.by_label import one_sided
 from keras_bert.tasks.readers import Reading, Rows
 from keras_bert.tasks.readers.rows import lines
 from keras_bert.tasks.rows.labels import check_known
-from keras_bert.tasks.run.finetune import MODEL
-from keras_bert.tasks.run.settings import SETTINGS_FILE, FinetuneSettings
+from keras_bert.tasks.run.plain_settings import MODEL, SETTINGS_FILE
+from keras_bert.tasks.run.settings import FinetuneSettings
 from keras_bert.tasks.task import Task
 from keras_bert.weights.keras_file import read_keras
 from keras_bert.weights.our_export import read_task
-from keras_bert.wording import listed
 
 logger = logging.getLogger("keras_bert")
 
@@ -58,15 +57,10 @@ class FinishedTask:
                 f"{path} holds a {type(task).__name__}, not a task. Name the folder of a run of "
                 f"`keras-bert finetune`, or the .keras file of a task. Received: {str(source)!r}"
             )
-        _check_reading(task, reading)
         of_run = record.is_file() and path == folder / MODEL  # another file may have other settings beside it
         settings = FinetuneSettings.from_json(record) if of_run else None
         learned = settings.reading if settings else task.default_reading
-        named = ("text", "choices", "number", "category")
-        columns = (*(column for name in named for column in reading.get(name, ())), reading.get("label"))
-        if any(isinstance(column, str) for column in columns):  # otherwise there is a header if there was in training
-            reading = {"header": True, **reading}
-        return cls(task, dataclasses.replace(learned, **reading))
+        return cls(task, learned.of_another_file(task.command, task.reading_fields, reading))
 
     def evaluate(self, path: Path, *, batch_size: int = 32) -> dict[str, float]:
         """The scores on the rows of a file."""
@@ -99,13 +93,6 @@ class FinishedTask:
             logger.warning("%s", sentence)
         return self.task.report_logits(rows.y, examples, logits, **options), details
 
-    def is_plain(self, path: Path, asked: str | None) -> bool:
-        """Whether a file that is to be answered has plain lines of texts; no if a format was asked for.
-
-        Lines of a label and a text look the same, so the format of the training file does not decide.
-        """
-        return asked is None and (path.suffix.lower() == ".txt" or self.reading.format == "label-text")
-
     def predict(self, path: Path, *, batch_size: int = 32, plain: bool = False) -> Iterator[dict[str, Any]]:
         """The answer to each row of a file as JSON; SQuAD's questions have their ids in it.
 
@@ -129,19 +116,3 @@ class FinishedTask:
         numbered = iter(lines)
         while chunk := list(itertools.islice(numbered, CHUNK)):
             yield from self.task.answers_as_json(self.task.read_lines(chunk, self.reading), batch_size)
-
-
-def _check_reading(task: Task, given: dict[str, Any]) -> None:
-    """Refuse options that the task would not use."""
-    if unused := [name for name, value in given.items() if value and name not in task.reading_fields]:
-        raise ValueError(
-            f"The files of the task {task.command!r} are read without {listed(unused)}. Leave it out. Received: "
-            f"{', '.join(f'{name}={given[name]!r}' for name in unused)}"
-        )
-    for name in ("number", "category"):
-        learned, named = getattr(task.default_reading, name), given.get(name, ())
-        if named and len(named) != len(learned):
-            raise ValueError(
-                f"The task reads {len(learned)} columns as `{name}`, but {len(named)} were named. Name a column for "
-                f"each: {', '.join(map(str, learned)) or 'none'}. Received: {name}={named!r}"
-            )

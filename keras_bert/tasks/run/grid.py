@@ -15,11 +15,12 @@ from typing import Any, NamedTuple
 
 from keras_bert.storage import check_new_folder, read_json, write_json
 from keras_bert.tasks.run.best_epoch import METRICS_FILE, begun
-from keras_bert.tasks.run.finetune import MODEL, finetune
+from keras_bert.tasks.run.finetune import finetune
 from keras_bert.tasks.run.model_card import write_card
+from keras_bert.tasks.run.plain_settings import MODEL, SETTINGS_FILE
 from keras_bert.tasks.run.said_once import SaidOnce
 from keras_bert.tasks.run.searched import GRID, Grid, combinations
-from keras_bert.tasks.run.settings import SETTINGS_FILE, FinetuneSettings
+from keras_bert.tasks.run.settings import FinetuneSettings
 from keras_bert.weights.load import read_source
 
 logger = logging.getLogger("keras_bert")

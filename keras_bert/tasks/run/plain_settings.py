@@ -5,13 +5,15 @@ The command line makes them before it imports Keras, which takes seconds, so tha
 
 import dataclasses
 from collections.abc import Iterable
-from typing import Any
+from pathlib import Path
+from typing import Any, Self
 
 from keras_bert.checks import check_at_least, check_choice, check_length
 from keras_bert.config import BertConfig
+from keras_bert.storage import read_json
 from keras_bert.tasks.finetune_recipe import FinetuneRecipe
 from keras_bert.tasks.metrics.calibration import check_calibration
-from keras_bert.tasks.metrics.classification import positive_label
+from keras_bert.tasks.metrics.classification import label_score_names, positive_label
 from keras_bert.tasks.readers.reading import Reading
 from keras_bert.tasks.readers.rows import Rows
 from keras_bert.tasks.rows.labels import check_weighted, sorted_labels
@@ -19,6 +21,7 @@ from keras_bert.tasks.rows.sentence_forms import FORMS, OF_LOSSES, cached_studen
 from keras_bert.tasks.run.import_callback import callback_path
 from keras_bert.weights.known_config import known_config
 
+MODEL, SETTINGS_FILE = "model.keras", "settings.json"  # in the folder of a run
 CHOICES = {
     "loss": tuple(FORMS),
     "pooling": ("mean", "cls", "max"),
@@ -150,6 +153,19 @@ class PlainSettings:
         self._check_teacher()
         self.recipe  # noqa: B018 - an error if its values are wrong
 
+    @classmethod
+    def from_json(cls, path: Path) -> Self:
+        """The settings in a run's folder."""
+        values = read_json(path)
+        values.pop("sha256", None)
+        try:
+            return cls(**values | {"reading": Reading(**values["reading"])})
+        except (KeyError, TypeError) as error:
+            raise ValueError(
+                f"{path} is not as keras-bert finetune wrote it. Copy the run's folder again, or train again. "
+                f"Received: {type(error).__name__}: {error}"
+            ) from None
+
     @property
     def known_config(self) -> BertConfig | None:
         """The config of the model, if it is known without its weights."""
@@ -171,6 +187,15 @@ class PlainSettings:
                     f"{name}={getattr(self, name)}"
                 )
 
+    def check_teacher(self) -> None:
+        """Refuse the run of another task as the teacher."""
+        kind = self.teacher and read_json(Path(self.teacher, SETTINGS_FILE)).get("kind")
+        if kind not in (None, self.kind):
+            raise ValueError(
+                f"The teacher is of the task {kind!r}, but its student is of {self.kind!r}. Use a teacher of the same "
+                f"task. Received: teacher={self.teacher!r}"
+            )
+
     def check_labels(self, labels: Iterable[str], rows: Rows) -> None:
         """Refuse settings that do not fit the labels of the training rows."""
         names = sorted_labels(labels)
@@ -178,7 +203,10 @@ class PlainSettings:
         check_calibration(names, several, 1.0, None, self.abstain_below or 0.0)
         if isinstance(self.class_weight, dict):
             check_weighted(self.class_weight, names)
-        positive_label(names, self.reading.positive, several=several)
+        positive = positive_label(names, self.reading.positive, several=several)
+        if self.kind == "classify" and self.best_by is not None:
+            scores = label_score_names(positive, several=several, abstains=bool(self.abstain_below))
+            check_choice("best_by", self.best_by, scores)
 
     def check_scale(self, *files: Rows) -> None:
         """Refuse a scale if no file has scores."""

@@ -14,9 +14,10 @@ from keras import ops
 
 from keras_bert.storage import check_new_folder, read_json, write_json
 from keras_bert.tasks.run.best_epoch import METRICS_FILE
-from keras_bert.tasks.run.finetune import MODEL, read_files
+from keras_bert.tasks.run.finetune import read_files
 from keras_bert.tasks.run.finished_task import FinishedTask
 from keras_bert.tasks.run.grid import each_run, finish
+from keras_bert.tasks.run.plain_settings import MODEL
 from keras_bert.tasks.run.searched import seeds_of
 from keras_bert.tasks.run.settings import FinetuneSettings
 

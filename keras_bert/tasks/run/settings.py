@@ -9,12 +9,9 @@ from keras_bert.checks import check_choice
 from keras_bert.policy import TRAINABLE_DTYPES
 from keras_bert.storage import read_json, sha256_of, write_json
 from keras_bert.tasks.distillation import Distillation
-from keras_bert.tasks.readers import Reading
 from keras_bert.tasks.run.plain_settings import PlainSettings
 from keras_bert.tasks.task import Task
 from keras_bert.weights.keras_file import keras_file
-
-SETTINGS_FILE = "settings.json"
 
 
 class FinetuneSettings(PlainSettings):
@@ -58,19 +55,6 @@ class FinetuneSettings(PlainSettings):
     def labelled_lines(self) -> bool:
         """Whether a .txt file holds lines of a label, a space and a text, as the training file does."""
         return "label-text" in self.task.formats and self.reading.has_labelled_lines(self.train)
-
-    @classmethod
-    def from_json(cls, path: Path) -> "FinetuneSettings":
-        """The settings in a run's folder."""
-        values = read_json(path)
-        values.pop("sha256", None)
-        try:
-            return cls(**values | {"reading": Reading(**values["reading"])})
-        except (KeyError, TypeError) as error:
-            raise ValueError(
-                f"{path} is not as keras-bert finetune wrote it. Copy the run's folder again, or train again. "
-                f"Received: {type(error).__name__}: {error}"
-            ) from None
 
     def to_json(self, path: Path) -> None:
         """Write the settings with the digests of its files, so that a run never resumes with other files."""
