@@ -108,7 +108,7 @@ def test_what_is_refused(bert, files, finished, tmp_path):
     with pytest.raises(ValueError, match="`distill` was given without `teacher`"):
         train(bert, "classify", *files, output, "--distill", "hidden=1")
     questions = squad(tmp_path / "qa.json", [("where", "anna is in paris", "paris")])
-    with pytest.raises(ValueError, match="is a TextClassifier, but its student is a QuestionAnswerer"):
+    with pytest.raises(ValueError, match="The teacher is of the task 'classify', but its student is of 'answer'"):
         train(bert, "answer", questions, questions, output, "--teacher", teacher)
     assert not list(tmp_path.glob("run*"))
     for option, message in (("--distill", "NAME=NUMBER"), ("--teacher", "does not exist"), ("--layers", "equal to 1")):
