@@ -66,8 +66,8 @@ def evaluate(
 
     With --dtype int8, the scores in the type of the model are printed beside those in int8.
 
-    The options from --format to --skip-bad, --engine, --report and --train are for tasks; --strategy, --seed and
-    --damaged are for weights.
+    --batch-size, --dtype and --json are for tasks and for weights. --strategy, --seed and --damaged are only for
+    weights, all other options only for tasks.
     """
     if "://" not in data and not Path(data).exists():
         raise FileNotFoundError(f"The path of --data does not exist. Name a file or a folder. Received: {data!r}")
@@ -78,10 +78,9 @@ def evaluate(
     if report and not Path(data).is_file():
         raise ValueError(f"--report is for a task and a file of rows. Name a file with --data. Received: --data {data}")
     if train and not train.is_file():
-        raise FileNotFoundError(
-            f"The path of --train does not exist. Name the file of the training rows. Received: {train}"
-        )
+        raise FileNotFoundError(f"There is no file at the path of --train. Name a file of rows. Received: {train}")
     with without_the_package():
+        from keras_bert.checks import check_choice
         from keras_bert.storage import check_new_folder
         from keras_bert.tasks.readers.reading import Reading
         from keras_bert.tasks.run.plain_settings import MODEL
@@ -94,6 +93,8 @@ def evaluate(
             context, ["strategy", "seed", "damaged"], f"is for a folder of examples. Received: the file {data}"
         )
         reading = options.given(of_reading)
+        if dtype is not None:
+            check_choice("dtype", dtype, ("float32", "bfloat16", "int8"))
         look_at_file(source, Path(data), reading)
         if train:
             look_at_file(source, train, reading, training=True)

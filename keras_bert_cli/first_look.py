@@ -1,5 +1,6 @@
 """A look at the rows of a run before Keras is imported, which takes many seconds: what the run itself would refuse."""
 
+import json
 import logging
 import os
 from collections.abc import Iterator
@@ -60,7 +61,10 @@ def look_at_file(
     labels: False for a file that is to be answered.
     """
     with without_the_package(), _quiet():
-        from keras_bert.tasks.run.plain_settings import MODEL, SETTINGS_FILE, PlainSettings
+        from keras_bert.tasks.metrics.classification import positive_label
+        from keras_bert.tasks.rows.labels import check_known, row_labels
+        from keras_bert.tasks.run.plain_settings import LABELS, MODEL, SETTINGS_FILE, PlainSettings
+        from keras_bert.wording import plural
 
         record = Path(source, SETTINGS_FILE)
         if not (record.is_file() and Path(source, MODEL).is_file() and file.is_file()):
@@ -72,10 +76,21 @@ def look_at_file(
         reading = settings.reading.of_another_file(settings.kind, task.options, given)
         reading.check_format(settings.kind, task.formats)
         read = _reader(task.read_training if training and task.read_training else task.read)
+        if settings.kind != "embed" and len(reading.text) != len(settings.reading.text):
+            raise ValueError(
+                f"`text` names {len(reading.text)} {plural('column', len(reading.text))}, but the task was trained on "
+                f"{len(settings.reading.text)}. Name as many. Received: text={reading.text}"
+            )
         if training:
             read(file, reading)
-        elif labels or not reading.is_plain(file, given.get("format") or given.get("delimiter")):
-            read(file, reading, labels=labels)
+            return
+        if labels or not reading.is_plain(file, given.get("format") or given.get("delimiter")):
+            rows = read(file, reading, labels=labels)
+        learned = Path(source, LABELS)
+        if labels and "class_weight" in task.options and learned.is_file():  # its labels are known by name
+            known = json.loads(learned.read_text("utf-8"))
+            check_known(row_labels(rows), rows, known)
+            positive_label(known, reading.positive, several=isinstance(rows.y[0], list))
 
 
 def _reader(name: str) -> Any:

@@ -35,19 +35,24 @@ def predict(
     delimiter: options.TrainedDelimiter = None,
     encoding: options.TrainedEncoding = None,
     skip_empty: options.SkipEmpty = False,
-    skip_bad: options.SkipBad = False,
+    skip_bad: Annotated[
+        bool, typer.Option("--skip-bad", help="Drop rows that cannot be read; their number is in the log.")
+    ] = False,
     batch_size: options.BatchSize = 32,
     engine: options.Engine = None,
     dtype: options.InferenceDtype = None,
 ) -> None:
     """Print a task's answers as JSON Lines, in the order of the rows.
 
-    In a .txt file and on standard input, tabs separate the texts of a row: both texts of a pair, a question and its
-    context, or a prompt and its choices. The numbers and then the categories of a row follow, if the task reads
-    any. What is left of a line belongs to its last column, tabs too. A line is never split into a label and a text
-    unless --format label-text is given. A row with an empty text is answered too, so that there is an answer for each
-    row.
+    In a .txt file and on standard input without --format, tabs separate the texts of a row: both texts of a pair, a
+    question and its context, or a prompt and its choices. The numbers and then the categories of a row follow, if the
+    task reads any. What is left of a line belongs to its last column, tabs too. A line is never split into a label
+    and a text unless --format label-text is given. A row with an empty text is answered too, so that there is an
+    answer for each row.
     """
+    asked = format or delimiter
+    if str(file) in ("-", "/dev/stdin"):  # as a file, if it is to be read as one
+        file = Path("/dev/stdin" if asked else "-")
     options.check_input(file)
     reading = {"format": format, "header": header, "delimiter": delimiter, "encoding": encoding}
     reading = options.given(reading | {"text": text, "choices": choices, "number": number, "category": category})
@@ -56,7 +61,7 @@ def predict(
 
     finished = FinishedTask.load(source, **reading, skip_empty=skip_empty, skip_bad=skip_bad)
     finished = dataclasses.replace(finished, task=options.asked_by(finished.task, engine, dtype))
-    plain = str(file) == "-" or finished.reading.is_plain(file, format or delimiter)
+    plain = str(file) == "-" or finished.reading.is_plain(file, asked)
     if plain and (skip_empty or skip_bad):
         raise ValueError(
             "--skip-empty and --skip-bad are for tables. Lines of plain text are all answered, also empty ones. Leave "

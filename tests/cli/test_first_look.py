@@ -4,7 +4,7 @@ import dataclasses
 import json
 
 from keras_bert.tasks.readers import Reading
-from keras_bert.tasks.run.plain_settings import MODEL, SETTINGS_FILE, PlainSettings
+from keras_bert.tasks.run.plain_settings import LABELS, MODEL, SETTINGS_FILE, PlainSettings
 from tests.subprocesses import python
 
 REFUSED = {
@@ -12,11 +12,16 @@ REFUSED = {
     "evaluate run --data rows.tsv --label empty": "rows.tsv, line 3: column 'empty' has no label",
     "evaluate run --data latin.tsv": "is not UTF-8",
     "evaluate run --data rows.tsv --choice text": "are read without choices",
-    "evaluate run --data rows.tsv --number label": "reads 0 columns as `number`, but 1 were named",
+    "evaluate run --data rows.tsv --number label": "`number` names 1 column, but the task reads 0",
     "evaluate run --data rows.tsv --format conll": "cannot be used for the task 'classify'",
     "evaluate run --data rows.tsv --report page --train latin.tsv": "is not UTF-8",
     "predict run rows.tsv --text wrong": "rows.tsv has no column 'wrong'",
     "predict run latin.tsv": "is not UTF-8",
+    "evaluate run --data rows.tsv --text text --text label": "`text` names 2 columns, but the task was trained on 1",
+    "evaluate run --data rows.tsv --label empty --skip-bad": "rows.tsv:2 has the label 'a', which is not one",
+    "evaluate run --data rows.tsv --positive maybe": "`positive` (--positive) is 'maybe'",
+    "evaluate run --data rows.tsv --dtype float16": "`dtype` must be one of float32, bfloat16, int8",
+    "evaluate run --data rows.tsv --report page --train .": "There is no file at the path of --train",
     "predict broken rows.tsv": "is not as keras-bert finetune wrote it",
 }
 
@@ -27,6 +32,7 @@ def test_files_that_are_refused_at_once(tmp_path):
     for name in ("run", "broken"):
         (tmp_path / name).mkdir()
         (tmp_path / name / MODEL).touch()
+        (tmp_path / name / LABELS).write_text('["no", "yes"]')
         settings = dataclasses.asdict(PlainSettings("classify", "rows.tsv", split=0.5, reading=Reading()))
         if name == "broken":
             del settings["reading"]

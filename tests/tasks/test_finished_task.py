@@ -3,6 +3,8 @@
 import json
 import re
 import shutil
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -36,7 +38,7 @@ def test_options_that_the_task_does_not_have(finished):
         with pytest.raises(ValueError, match=f"task 'classify' are read without {unused}.* Received: {unused}="):
             FinishedTask.load(finished[0], **given)
     with pytest.raises(
-        ValueError, match=r"reads 0 columns as `number`, but 1 were named.* Received: number=\('price',\)"
+        ValueError, match=r"`number` names 1 column, but the task reads 0.* Received: number=\('price',\)"
     ):
         FinishedTask.load(finished[0], number=("price",))
 
@@ -51,6 +53,14 @@ def test_evaluate_needs_a_file(finished, tmp_path):
         run("evaluate", finished[0], "--data", tmp_path / "nothing.tsv")
     with pytest.raises(IsADirectoryError, match="--data must be a file of rows"):
         run("evaluate", finished[0], "--data", tmp_path)
+
+
+@pytest.mark.long
+def test_predict_a_table_from_standard_input(finished, files):
+    command = [sys.executable, "-m", "keras_bert_cli", "predict", str(finished[0]), "-", "--format", "tsv"]
+    with open(files[1]) as table:
+        done = subprocess.run(command, stdin=table, capture_output=True, text=True, check=True)
+    assert done.stdout == run("predict", finished[0], files[1]).stdout
 
 
 def test_predict_lines(finished, tmp_path):

@@ -11,7 +11,7 @@ from keras_bert.tasks.readers.bad_rows import BadRows
 from keras_bert.tasks.readers.delimited import checked_delimiter
 from keras_bert.tasks.readers.table import SUFFIXES, Column, Table, read_table
 from keras_bert.text_encoding import checked_encoding
-from keras_bert.wording import listed
+from keras_bert.wording import listed, plural
 
 TABLES = ("tsv", "csv", "jsonl", "parquet", "label-text")
 COLUMNS = ("text", "choices", "number", "category")  # the fields that name several columns
@@ -68,8 +68,9 @@ class Reading:
             learned, named = getattr(self, name), given.get(name, ())
             if named and len(named) != len(learned):
                 raise ValueError(
-                    f"The task reads {len(learned)} columns as `{name}`, but {len(named)} were named. Name a column "
-                    f"for each: {', '.join(map(str, learned)) or 'none'}. Received: {name}={named!r}"
+                    f"`{name}` names {len(named)} {plural('column', len(named))}, but the task reads {len(learned)}. "
+                    + (f"Name one for each of {', '.join(map(str, learned))}. " if learned else "Leave it out. ")
+                    + f"Received: {name}={named!r}"
                 )
         columns = [*(column for name in COLUMNS for column in given.get(name, ())), given.get("label")]
         if any(isinstance(column, str) for column in columns):  # otherwise there is a header if there was in training

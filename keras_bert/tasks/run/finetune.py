@@ -22,7 +22,7 @@ from keras_bert.tasks.run.calibrated import calibrated
 from keras_bert.tasks.run.epoch_log import EpochLog
 from keras_bert.tasks.run.import_callback import callback_of
 from keras_bert.tasks.run.model_card import write_card, write_curve
-from keras_bert.tasks.run.plain_settings import MODEL, SETTINGS_FILE
+from keras_bert.tasks.run.plain_settings import LABELS, MODEL, SETTINGS_FILE
 from keras_bert.tasks.run.said_once import SaidOnce
 from keras_bert.tasks.run.saved_step import SavedStep
 from keras_bert.tasks.run.settings import FinetuneSettings
@@ -37,7 +37,6 @@ from keras_bert.wording import listed
 
 logger = logging.getLogger("keras_bert")
 
-LABELS = "labels.json"
 SAVE_EVERY = 1000  # steps, of a run that reads a stream
 
 

@@ -46,6 +46,11 @@ class FinishedTask:
             task = read_keras(path, compile=False) if path.suffix == ".keras" else None
         else:
             task = read_task(source)
+        if task is None and record.is_file():
+            raise FileNotFoundError(
+                f"The folder of the run has no {MODEL}. Copy it from where the run was, or train again. Received: "
+                f"{str(source)!r}"
+            )
         if task is None:
             raise FileNotFoundError(
                 "The model is neither a finished folder of `keras-bert finetune` nor the .keras file or the export of "

@@ -21,7 +21,7 @@ from keras_bert.tasks.rows.sentence_forms import FORMS, OF_LOSSES, cached_studen
 from keras_bert.tasks.run.import_callback import callback_path
 from keras_bert.weights.known_config import known_config
 
-MODEL, SETTINGS_FILE = "model.keras", "settings.json"  # in the folder of a run
+MODEL, LABELS, SETTINGS_FILE = "model.keras", "labels.json", "settings.json"  # in the folder of a run
 CHOICES = {
     "loss": tuple(FORMS),
     "pooling": ("mean", "cls", "max"),
@@ -206,7 +206,12 @@ class PlainSettings:
         positive = positive_label(names, self.reading.positive, several=several)
         if self.kind == "classify" and self.best_by is not None:
             scores = label_score_names(positive, several=several, abstains=bool(self.abstain_below))
-            check_choice("best_by", self.best_by, scores)
+            if self.best_by not in scores:
+                raise ValueError(
+                    "`best_by` (--best-by) is a score that these rows and options do not have. Use one of "
+                    f"{', '.join(scores)}. The score f1 needs two labels or --positive, f1_micro rows with several "
+                    f"labels, and the scores of the answered rows --abstain-below. Received: best_by={self.best_by!r}"
+                )
 
     def check_scale(self, *files: Rows) -> None:
         """Refuse a scale if no file has scores."""
