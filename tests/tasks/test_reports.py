@@ -308,7 +308,7 @@ def test_the_command(tmp_path, write):
     for words, said in (
         (["--train", train], "--train is for the page of --report"),
         (["--report", tmp_path / "report"], "new or empty folder"),
-        (["--report", tmp_path / "more", "--train", tmp_path / "none.tsv"], "--train does not exist"),
+        (["--report", tmp_path / "more", "--train", tmp_path / "none.tsv"], "no file at the path of --train"),
         (["--report", tmp_path / "more", "--train", write("other.tsv", "words\tlabel\na\tb\n")], r"no column.*'text'"),
     ):
         with pytest.raises((ValueError, OSError), match=said):
