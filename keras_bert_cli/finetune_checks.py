@@ -105,7 +105,7 @@ def check_settings(name: str, given: dict[str, Any]) -> tuple[Any, dict[str, tup
         raise typer.BadParameter(f"{name} does not have the option {unknown[0]}. Leave it out of the search.")
     reading = Reading(**options.fields_of(Reading, given))
     settings = PlainSettings(name, reading=reading, **options.fields_of(PlainSettings, given))
-    settings.check_teacher()
+    settings.check_kind_of_teacher()
     for _, one in combinations(settings, tried):
         if config := one.known_config:
             one.check_model(config)

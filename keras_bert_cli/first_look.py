@@ -48,6 +48,8 @@ def first_look(settings: Any, task: TaskOptions) -> None:
             if isinstance(train.y[0], str):
                 check_several(learned, train)
             settings.check_labels(learned, train)
+            if "positive" in task.options:  # its scores depend on the labels
+                settings.check_label_score(learned, train)
             if valid is not None:
                 check_known(row_labels(valid), valid, learned)
 
@@ -76,7 +78,8 @@ def look_at_file(
         reading = settings.reading.of_another_file(settings.kind, task.options, given)
         reading.check_format(settings.kind, task.formats)
         read = _reader(task.read_training if training and task.read_training else task.read)
-        if settings.kind != "embed" and len(reading.text) != len(settings.reading.text):
+        one_form = not task.read_training  # of rows
+        if one_form and len(reading.text) != len(settings.reading.text):
             raise ValueError(
                 f"`text` names {len(reading.text)} {plural('column', len(reading.text))}, but the task was trained on "
                 f"{len(settings.reading.text)}. Name as many. Received: text={reading.text}"

@@ -51,7 +51,7 @@ def predict(
     answer for each row.
     """
     asked = format or delimiter
-    if str(file) in ("-", "/dev/stdin"):  # as a file, if it is to be read as one
+    if str(file) in ("-", "/dev/stdin"):  # a table is read from a file
         file = Path("/dev/stdin" if asked else "-")
     options.check_input(file)
     reading = {"format": format, "header": header, "delimiter": delimiter, "encoding": encoding}

@@ -88,7 +88,7 @@ def test_best_by(bert, files, tmp_path):
     train(bert, "classify", *files, tmp_path / "run", "--epochs", 1, "--best-by", "f1_macro")
     assert json.loads((tmp_path / "run/metrics.json").read_text())["chosen_by"] == "f1_macro"
     settings = FinetuneSettings("classify", *map(str, files), str(bert), best_by="fame")
-    with pytest.raises(ValueError, match=r"Use one of accuracy, f1, f1_macro, matthews.*'fame'"):
+    with pytest.raises(ValueError, match=r"`best_by` must be one of accuracy, f1, f1_macro, matthews.*'fame'"):
         finetune(settings, tmp_path / "other")
     with pytest.raises(ValueError, match=r"--positive\) is 'maybe', which is not a label.*'no', 'yes'"):
         train(bert, "classify", *files, tmp_path / "other", "--positive", "maybe")

@@ -46,7 +46,7 @@ class FinishedTask:
             task = read_keras(path, compile=False) if path.suffix == ".keras" else None
         else:
             task = read_task(source)
-        if task is None and record.is_file():
+        if task is None and source.is_dir() and record.is_file():
             raise FileNotFoundError(
                 f"The folder of the run has no {MODEL}. Copy it from where the run was, or train again. Received: "
                 f"{str(source)!r}"

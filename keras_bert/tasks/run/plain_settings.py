@@ -187,7 +187,7 @@ class PlainSettings:
                     f"{name}={getattr(self, name)}"
                 )
 
-    def check_teacher(self) -> None:
+    def check_kind_of_teacher(self) -> None:
         """Refuse the run of another task as the teacher."""
         kind = self.teacher and read_json(Path(self.teacher, SETTINGS_FILE)).get("kind")
         if kind not in (None, self.kind):
@@ -203,15 +203,19 @@ class PlainSettings:
         check_calibration(names, several, 1.0, None, self.abstain_below or 0.0)
         if isinstance(self.class_weight, dict):
             check_weighted(self.class_weight, names)
-        positive = positive_label(names, self.reading.positive, several=several)
-        if self.kind == "classify" and self.best_by is not None:
-            scores = label_score_names(positive, several=several, abstains=bool(self.abstain_below))
-            if self.best_by not in scores:
-                raise ValueError(
-                    "`best_by` (--best-by) is a score that these rows and options do not have. Use one of "
-                    f"{', '.join(scores)}. The score f1 needs two labels or --positive, f1_micro rows with several "
-                    f"labels, and the scores of the answered rows --abstain-below. Received: best_by={self.best_by!r}"
-                )
+        positive_label(names, self.reading.positive, several=several)
+
+    def check_label_score(self, labels: Iterable[str], rows: Rows) -> None:
+        """Refuse a `best_by` that a classifier of these labels does not have."""
+        several = isinstance(rows.y[0], list)
+        positive = positive_label(sorted_labels(labels), self.reading.positive, several=several)
+        scores = label_score_names(positive, several=several, abstains=bool(self.abstain_below))
+        if self.best_by not in (None, *scores):
+            raise ValueError(
+                "`best_by` (--best-by) is a score that these rows and options do not have. Use one of "
+                f"{', '.join(scores)}. The score f1 needs two labels or --positive, f1_micro rows with several "
+                f"labels, and the scores of the answered rows --abstain-below. Received: best_by={self.best_by!r}"
+            )
 
     def check_scale(self, *files: Rows) -> None:
         """Refuse a scale if no file has scores."""
