@@ -30,20 +30,19 @@ def first_look(settings: Any, task: TaskOptions) -> None:
         return
     with _quiet():
         from keras_bert.tasks.columns.value_columns import check_cosines, number_column
-        from keras_bert.tasks.readers.only_texts import check_split
         from keras_bert.tasks.rows.labels import check_known, check_several, row_labels
         from keras_bert.tasks.rows.sentence_forms import check_sentences
+        from keras_bert.tasks.run.split_rows import split_rows
 
         train = _reader(task.read_training or task.read)(settings.train, settings.reading)
-        if settings.split is not None and task.read_training:
-            check_split(train, settings.split)
+        names_labels = "class_weight" in task.options  # labels that are known by name
         valid = None if settings.valid is None else _reader(task.read)(settings.valid, settings.reading)
         settings.check_scale(*filter(None, (train, valid)))
         if settings.kind == "embed":
             check_sentences(train, settings.loss)
         if settings.cosine:
             check_cosines(number_column(train.y, "number"), train.place)
-        if "class_weight" in task.options:  # its labels are known by name
+        if names_labels:
             learned = {label for _, label in row_labels(train)}
             if isinstance(train.y[0], str):
                 check_several(learned, train)
@@ -52,6 +51,8 @@ def first_look(settings: Any, task: TaskOptions) -> None:
                 settings.check_label_score(learned, train)
             if valid is not None:
                 check_known(row_labels(valid), valid, learned)
+        if settings.split is not None:
+            split_rows(train, settings.split, row_labels(train) if names_labels else ())
 
 
 def look_at_file(

@@ -165,6 +165,8 @@ def test_of_numerals_a_number_is_a_name():
     assert task.target_ids([1, "2", np.int64(3)]).tolist() == [0, 1, 2]
     with pytest.raises(ValueError, match=r"'0' at row 1 is not one of the task's labels: '1', '2', '3'.*Received: '0'"):
         task.target_ids([1, 0])
+    with pytest.raises(TypeError, match=r"label at row 1 is a list, .* multi_label=True. Received: \['1', '2'\]"):
+        task.target_ids(["1", ["1", "2"]])
 
 
 def test_labels_as_pandas_and_numpy_have_them():

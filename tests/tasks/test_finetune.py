@@ -175,7 +175,7 @@ def test_split(bert, tmp_path, caplog):
 )
 def test_split_rows(task, y):
     rows = Rows(([str(row) for row in range(61)], ["x"] * 61), y, "a.tsv", list(range(2, 63)))
-    kept, held_out = split_rows(Task.named(task), rows, 0.25)
+    kept, held_out = split_rows(rows, 0.25, Task.named(task).labels_of(rows))
     assert sorted([*kept.ids, *held_out.ids]) == rows.ids
     assert [int(text) + 2 for text in held_out.x[0]] == held_out.ids
     assert abs(len(held_out) - 61 / 4) < 2
@@ -187,7 +187,7 @@ def test_split_rows(task, y):
     if task == "regress":
         assert np.mean(held_out.y) == pytest.approx(np.mean(y), abs=0.3)
     with pytest.raises(ValueError, match=r"leaves no row of a.tsv to validate on"):
-        split_rows(Task.named(task), rows, 0.001)
+        split_rows(rows, 0.001, Task.named(task).labels_of(rows))
 
 
 @pytest.mark.parametrize("first", [("text", "label"), ("the film is good", "yes")])

@@ -207,7 +207,8 @@ def test_a_label_that_comes_late(write):
 def test_the_split_is_that_in_memory(write, task):
     labels = ["9", "10", "10", "9", "2"] * 12 + ["7"]
     path = write("a.csv", "text,label\n" + "".join(f"text {row},{label}\n" for row, label in enumerate(labels)))
-    parts = [split_rows(task, rows, 0.2) for rows in (task.read_rows(path, Reading()), task.stream_rows(path))]
+    both = task.read_rows(path, Reading()), task.stream_rows(path)
+    parts = [split_rows(rows, 0.2, task.labels_of(rows.sample)) for rows in both]
     (kept, held), (kept_stream, held_stream) = parts
     assert (held_stream.x, held_stream.y) == (held.x, held.y)
     assert kept_stream.read(range(len(kept_stream))).x == kept.x

@@ -212,7 +212,7 @@ def test_files_of_only_texts(write):
         assert [text.replace("\t", " ") for text in rows.x] == ["good film", "bad film"]
         assert rows.y == []
         with pytest.raises(ValueError, match=r"has only texts without labels\. .*Received: split=0.5"):
-            split_rows(SentenceEmbedder, rows, 0.5)
+            split_rows(rows, 0.5)
     lines = write("b.txt", "1 good film\n0 bad film\n")
     assert SentenceEmbedder.read_training_rows(lines, Reading()).y == ["1", "0"]
     with pytest.raises(ValueError, match="add --delimiter ';'"):

@@ -142,9 +142,11 @@ def test_the_error_names_the_remedy(write, name, data, message):
 
 def test_another_encoding_that_does_not_fit(write):
     path = write("a.tsv", "text\tlabel\n영화\t12\n")
-    for encoding, line in (("ascii", 2), ("cp949", 2), ("utf-16", 1)):
+    for encoding, line in (("ascii", 2), ("cp949", 2), ("utf-16-le", 1)):
         with pytest.raises(ValueError, match=rf"a.tsv, line {line}, is not {encoding.upper()}"):
             read_labels(path, encoding=encoding)
+    with pytest.raises(ValueError, match=r"a.tsv has no byte order mark, .* or name utf-16-le"):
+        read_labels(path, encoding="utf-16")
     for encoding in ("klingon", "hex", "a\0b"):
         with pytest.raises(ValueError, match="There is no encoding"):
             Reading(encoding=encoding)

@@ -1,5 +1,6 @@
 """Rows: the two columns that `fit` takes, and the place of each row in its file."""
 
+import codecs
 import dataclasses
 import io
 import os
@@ -9,6 +10,8 @@ from typing import Any
 
 from keras_bert.text_encoding import checked_encoding, wrong_encoding
 from keras_bert.wording import plural
+
+MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,6 +94,11 @@ def lines_of(file: Iterable[bytes], name: str, encoding: str = "utf-8") -> Itera
 
 
 def _as_utf8(data: bytes, name: str, encoding: str) -> io.BytesIO:
+    if data and encoding in ("utf-16", "utf-32") and not data.startswith(MARKS):
+        raise ValueError(
+            f"{name} has no byte order mark, with which a file in {encoding.upper()} begins. Leave out --encoding "
+            f"(encoding=...) if it is in UTF-8, or name {encoding}-le or {encoding}-be. Received: encoding={encoding!r}"
+        )
     try:
         return io.BytesIO(data.decode(encoding).encode())
     except UnicodeDecodeError as error:

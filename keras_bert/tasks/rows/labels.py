@@ -110,6 +110,11 @@ def _label_id(value: Any, ids: dict[str, int], row: int, where: str) -> int:
         return ids[value]
     if isinstance(value, float) and value.is_integer():  # pandas makes floats of a column with gaps
         value = int(value)
+    if isinstance(value, list | tuple | set):
+        raise TypeError(
+            f"The label at {place} is a list, but the task gives each text one label. Pass one name, and leave out "
+            f"--separator; for several labels, build the task with multi_label=True. Received: {value!r}"
+        )
     if is_missing(value) or not isinstance(value, bool | int | np.integer | np.bool_):
         raise TypeError(
             f"The label at {place} is neither a name nor a whole number. Write a name or an id from 0 to "

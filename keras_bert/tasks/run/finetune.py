@@ -84,7 +84,7 @@ def read_files(settings: FinetuneSettings) -> tuple[Rows | RowStream, Rows]:
     if isinstance(train, Rows):
         _warn_of_labels(train, [label for _, label in task.labels_of(train)])
     if settings.split is not None:
-        train, valid = split_rows(task, train, settings.split)
+        train, valid = split_rows(train, settings.split, task.labels_of(train.sample))
     else:
         file = str(settings.valid)
         valid = task.read_rows(file, settings.reading)

@@ -4,6 +4,7 @@ The command line makes them before it imports Keras, which takes seconds, so tha
 """
 
 import dataclasses
+import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Self
@@ -20,6 +21,7 @@ from keras_bert.tasks.rows.labels import check_weighted, sorted_labels
 from keras_bert.tasks.rows.sentence_forms import FORMS, OF_LOSSES, cached_student
 from keras_bert.tasks.run.import_callback import callback_path
 from keras_bert.weights.known_config import known_config
+from keras_bert.wording import listed
 
 MODEL, LABELS, SETTINGS_FILE = "model.keras", "labels.json", "settings.json"  # in the folder of a run
 CHOICES = {
@@ -204,6 +206,14 @@ class PlainSettings:
         if isinstance(self.class_weight, dict):
             check_weighted(self.class_weight, names)
         positive_label(names, self.reading.positive, several=several)
+        if self.teacher and (file := Path(self.teacher, LABELS)).is_file():
+            taught = json.loads(file.read_text("utf-8"))
+            if unknown := [name for name in names if name not in taught]:
+                raise ValueError(
+                    f"The teacher does not know the label {unknown[0]!r} of {rows.path}. Use a teacher that was "
+                    f"trained on the same labels. Its labels are {listed(list(map(repr, taught)), 8)}. Received: "
+                    f"teacher={self.teacher!r}"
+                )
 
     def check_label_score(self, labels: Iterable[str], rows: Rows) -> None:
         """Refuse a `best_by` that a classifier of these labels does not have."""

@@ -1,33 +1,37 @@
 """split_rows: training rows into rows to learn from and rows to validate on."""
 
 import logging
+from collections.abc import Iterable
 from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
 
-from keras_bert.tasks.file_task import FileTask
-from keras_bert.tasks.readers import Rows, RowStream
 from keras_bert.tasks.readers.only_texts import check_split
+from keras_bert.tasks.readers.row_stream import RowStream
+from keras_bert.tasks.readers.rows import Rows
 from keras_bert.wording import plural
 
 logger = logging.getLogger("keras_bert")
 
 
-def split_rows(task: type[FileTask], rows: Rows | RowStream, share: float) -> tuple[Rows | RowStream, Rows]:
+def split_rows(
+    rows: Rows | RowStream, share: float, labels: Iterable[tuple[int, str]] = ()
+) -> tuple[Rows | RowStream, Rows]:
     """Hold out a share of the rows, in which each label (or score) has nearly the same share.
 
     The same file and share give the same rows, with any seed of the run, so that runs can be compared. Of each label at
     least one row is left to learn from. Rows that are held out of a stream are read into memory.
+
+    labels: each label with the number of its row in `rows.sample`.
     """
-    if task.learns_texts:
-        check_split(rows.sample, share)
+    check_split(rows.sample, share)
     # Of shuffled rows that are then sorted by y, every (1 / share)-th row is held out.
     order = np.random.default_rng(0).permutation(len(rows))
     order = order[np.argsort(_strata(rows)[order], kind="stable")]
     held_out = np.zeros(len(rows), bool)
     held_out[order[np.diff(np.floor(np.arange(len(rows) + 1) * share + 0.5)) > 0]] = True
-    _keep_labels(task, rows, held_out)
+    _keep_labels(rows, held_out, labels)
     learned, held = rows.take(np.flatnonzero(~held_out)), rows.take(np.flatnonzero(held_out))
     if not (len(learned) and len(held)):
         missing = "validate on" if len(learned) else "learn from"
@@ -39,16 +43,16 @@ def split_rows(task: type[FileTask], rows: Rows | RowStream, share: float) -> tu
     return learned, held.read(np.arange(len(held))) if isinstance(held, RowStream) else held
 
 
-def _keep_labels(task: type[FileTask], rows: Rows | RowStream, held_out: np.ndarray) -> None:
+def _keep_labels(rows: Rows | RowStream, held_out: np.ndarray, labels: Iterable[tuple[int, str]]) -> None:
     """Do not hold out the first row of a label that no other row would teach."""
     codes = np.asarray(rows.codes)
-    labels: list[list[str]] = [[] for _ in range(len(rows.sample))]
-    for row, label in task.labels_of(rows.sample):
-        labels[row].append(label)
-    learned = {label for code in np.unique(codes[~held_out]) for label in labels[code]}
-    teaches = np.array([not learned.issuperset(of_row) for of_row in labels], bool)
+    by_row: list[list[str]] = [[] for _ in range(len(rows.sample))]
+    for row, label in labels:
+        by_row[row].append(label)
+    learned = {label for code in np.unique(codes[~held_out]) for label in by_row[code]}
+    teaches = np.array([not learned.issuperset(of_row) for of_row in by_row], bool)
     for number in np.flatnonzero(teaches[codes]):
-        of_row = labels[codes[number]]
+        of_row = by_row[codes[number]]
         held_out[number] &= learned.issuperset(of_row)
         if not held_out[number]:
             learned.update(of_row)
