@@ -228,6 +228,11 @@ def int8_product_by_row(x: Any, kernel: Any, scale: Any, bias: Any) -> Any:
     return fast.int8_product_by_row(x, kernel, scale, bias)
 
 
+def int8_weight_levels() -> int:
+    """The largest level of an int8 weight at which no sum saturates on this CPU: 127, or 64 without VNNI."""
+    return fast.int8_weight_levels()
+
+
 # === Gradients ===
 
 

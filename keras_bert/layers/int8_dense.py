@@ -13,7 +13,6 @@ from keras_bert import kernels
 from keras_bert.config import BertConfig
 from keras_bert.layers.dense import dense
 
-_LEVELS = 127  # of an int8 weight, to either side of 0
 _SHARE = 0.7  # how much of the difference between channels moves from the inputs to the kernel
 
 _int8: ContextVar[bool | None] = ContextVar("int8", default=None)
@@ -100,7 +99,7 @@ class Int8Dense(keras.layers.Layer):
             sizes = _smoothing(largest, kernel)  # [K]
             self.smoothing.assign(1 / sizes)
             kernel, largest = kernel * sizes[:, None], largest / sizes
-        levels, scale = quantized(kernel, axis=0)
+        levels, scale = quantized(kernel, axis=0, largest=kernels.int8_weight_levels())
         self.kernel.assign(levels)
         self.kernel_scale.assign(scale[0])
         self.bias.assign(bias)
@@ -139,14 +138,14 @@ def refuse_int8(layers: Iterable[Any]) -> None:
             )
 
 
-def quantized(array: np.ndarray, axis: int) -> tuple[np.ndarray, np.ndarray]:
-    """int8 numbers and their float32 scales, one for each slice along the other axis.
+def quantized(array: np.ndarray, axis: int, largest: int = 127) -> tuple[np.ndarray, np.ndarray]:
+    """int8 numbers from -largest to largest, and their float32 scales, one for each slice along the other axis.
 
     >>> levels, scale = quantized(np.array([[1.0, -4.0], [0.5, 2.0]], "float32"), axis=0)
     >>> levels.tolist()
     [[127, -127], [64, 64]]
     """
-    scale = np.abs(array).max(axis, keepdims=True) / np.float32(_LEVELS)
+    scale = np.abs(array).max(axis, keepdims=True) / np.float32(largest)
     scale = np.where(scale > 0, scale, np.float32(1))  # of a slice of zeros
     return np.rint(array / scale).astype("int8"), scale.astype("float32")
 

@@ -28,7 +28,7 @@ class OnnxRunner:
     model: keras.Model  # only of a runner that was made of one
 
     def __init__(self, graph: bytes | str) -> None:
-        self.session = _session(graph)
+        self.session = open_session(graph)
         self.inputs = {one.name: _TYPES[one.type] for one in self.session.get_inputs()}
         self.outputs = {one.name: one.shape for one in self.session.get_outputs()}
         self.several = list(self.outputs) != ["output"]
@@ -126,7 +126,8 @@ def _packed(rows: TokenizedRows, index: np.ndarray) -> dict[str, Any]:
         return TokenizedRows(segments, rows.packer, rows.rows_per_example).pack(index, width)
 
 
-def _session(graph: bytes | str) -> Any:
+def open_session(graph: bytes | str) -> Any:
+    """An ONNX Runtime session on the CPU, in which sums of int8 products do not saturate."""
     onnxruntime = need("onnxruntime", 'engine="onnxruntime"', "onnxruntime")
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3  # errors

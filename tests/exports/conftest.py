@@ -66,7 +66,7 @@ def exports(bert, exported, tmp_path_factory):
         "regressor": keras_bert.TextRegressor(bert, pairs="cosine"),
         "choice": keras_bert.MultipleChoice(bert, choices=3),
         "tagger": keras_bert.TokenTagger(bert, labels=("O", "I-PER", "S-PER", "E-PER"), unit="piece"),
-        "answerer": keras_bert.QuestionAnswerer(bert, null_threshold=0.0, stride=3),
+        "answerer": keras_bert.QuestionAnswerer(bert, null_threshold=-1.0, stride=3),
     }
     for name, task in tasks.items():
         folder = tmp_path_factory.mktemp(name)

@@ -56,7 +56,7 @@ def test_the_same_positive_is_no_negative():
         found = np.asarray(loss(np.array([0, 0, 1]), vectors))
         for row in (0, 1):
             without = np.asarray(loss(np.array([0, 1]), vectors[[row, 2]]))
-            assert found[row] == pytest.approx(without[0], rel=1e-5)
+            assert found[row] == pytest.approx(without[0], rel=1e-5, abs=2e-6)  # differences of numbers up to 20
 
 
 @pytest.mark.parametrize("loss", [MultipleNegativesRanking(), CosineMSE(), CoSENT(), BatchHardTriplet()])

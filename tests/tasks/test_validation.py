@@ -92,7 +92,10 @@ def test_an_epoch_is_validated_as_evaluate_does(kind):
 def many_rows(kind, count=40):
     """Rows of every length that differ from each other, so that ranks do not depend on the last bits of two scores."""
     rng = np.random.default_rng(0)
-    words = [list(rng.choice(["the", "film", "good", "bad", "rome", "lives"], 1 + i % 12)) for i in range(count)]
+    words: list[list[str]] = []
+    while len(words) < count:
+        row = rng.choice(["the", "film", "good", "bad", "rome", "lives"], 1 + len(words) % 12).tolist()
+        words += [] if row in words else [row]
     texts, others = [" ".join(row) for row in words], [" ".join(row[::-1]) + " anna" for row in words]
     numbers = rng.uniform(-1, 1, count).tolist()
     return {
