@@ -228,9 +228,9 @@ def int8_product_by_row(x: Any, kernel: Any, scale: Any, bias: Any) -> Any:
     return fast.int8_product_by_row(x, kernel, scale, bias)
 
 
-def int8_weight_levels() -> int:
-    """The largest level of an int8 weight at which no sum saturates on this CPU: 127, or 64 without VNNI."""
-    return fast.int8_weight_levels()
+def largest_int8_weight() -> int:
+    """The largest whole number for a weight with which no sum of products overflows on this CPU: 127 or 64."""
+    return fast.largest_int8_weight()
 
 
 # === Gradients ===

@@ -109,12 +109,8 @@ def int8_product_by_row(x: tf.Tensor, kernel: tf.Tensor, scale: tf.Tensor, bias:
 
 
 @functools.cache
-def int8_weight_levels() -> int:
-    """The largest level of an int8 weight at which no sum saturates on this CPU.
-
-    Without VNNI, a CPU adds products of an input of up to 255 in pairs, in 16 bits: 2 * 255 * 64 fits, 2 * 255 * 127
-    does not.
-    """
+def largest_int8_weight() -> int:
+    # Without VNNI, two products with inputs of up to 255 are added in 16 bits: 2 * 255 * 64 fits, 2 * 255 * 127 not.
     kernel = tf.fill([64, 1], tf.constant(127, tf.int8))
     y = int8_product(tf.ones([1, 64]), kernel, tf.constant([1 / 127]), tf.zeros([1]), tf.constant(1.0), None)
     return 127 if abs(float(y[0, 0]) - 64) < 0.01 else 64

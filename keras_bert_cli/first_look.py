@@ -1,6 +1,5 @@
 """A look at the rows of a run before Keras is imported, which takes many seconds: what the run itself would refuse."""
 
-import json
 import logging
 import os
 from collections.abc import Iterator
@@ -30,19 +29,20 @@ def first_look(settings: Any, task: TaskOptions) -> None:
         return
     with _quiet():
         from keras_bert.tasks.columns.value_columns import check_cosines, number_column
+        from keras_bert.tasks.readers.only_texts import check_split
         from keras_bert.tasks.rows.labels import check_known, check_several, row_labels
         from keras_bert.tasks.rows.sentence_forms import check_sentences
         from keras_bert.tasks.run.split_rows import split_rows
 
         train = _reader(task.read_training or task.read)(settings.train, settings.reading)
-        names_labels = "class_weight" in task.options  # labels that are known by name
+        has_labels = "class_weight" in task.options  # its labels are known by name
         valid = None if settings.valid is None else _reader(task.read)(settings.valid, settings.reading)
         settings.check_scale(*filter(None, (train, valid)))
         if settings.kind == "embed":
             check_sentences(train, settings.loss)
         if settings.cosine:
             check_cosines(number_column(train.y, "number"), train.place)
-        if names_labels:
+        if has_labels:
             learned = {label for _, label in row_labels(train)}
             if isinstance(train.y[0], str):
                 check_several(learned, train)
@@ -52,7 +52,9 @@ def first_look(settings: Any, task: TaskOptions) -> None:
             if valid is not None:
                 check_known(row_labels(valid), valid, learned)
         if settings.split is not None:
-            split_rows(train, settings.split, row_labels(train) if names_labels else ())
+            if task.read_training:
+                check_split(train, settings.split)
+            split_rows(train, settings.split, row_labels(train) if has_labels else ())
 
 
 def look_at_file(
@@ -66,7 +68,7 @@ def look_at_file(
     with without_the_package(), _quiet():
         from keras_bert.tasks.metrics.classification import positive_label
         from keras_bert.tasks.rows.labels import check_known, row_labels
-        from keras_bert.tasks.run.plain_settings import LABELS, MODEL, SETTINGS_FILE, PlainSettings
+        from keras_bert.tasks.run.plain_settings import MODEL, SETTINGS_FILE, PlainSettings, learned_labels
         from keras_bert.wording import plural
 
         record = Path(source, SETTINGS_FILE)
@@ -90,9 +92,8 @@ def look_at_file(
             return
         if labels or not reading.is_plain(file, given.get("format") or given.get("delimiter")):
             rows = read(file, reading, labels=labels)
-        learned = Path(source, LABELS)
-        if labels and "class_weight" in task.options and learned.is_file():  # its labels are known by name
-            known = json.loads(learned.read_text("utf-8"))
+        known = learned_labels(Path(source))
+        if labels and "class_weight" in task.options and known is not None:  # its labels are known by name
             check_known(row_labels(rows), rows, known)
             positive_label(known, reading.positive, several=isinstance(rows.y[0], list))
 

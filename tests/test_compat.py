@@ -6,7 +6,7 @@ import keras
 import numpy as np
 import pytest
 
-from keras_bert import compat
+from keras_bert import compat, kernels
 from keras_bert.model import Model
 from tests.parity.oracles import array
 
@@ -234,7 +234,8 @@ def test_a_quantized_product(in_graph):
 
     rng = np.random.default_rng(0)
     x = rng.integers(-127, 128, (4, 8)).astype("int8")
-    kernel = rng.integers(-64, 65, (8, 3)).astype("int8")  # on a CPU without VNNI, sums of larger numbers saturate
+    most = kernels.largest_int8_weight()
+    kernel = rng.integers(-most, most + 1, (8, 3)).astype("int8")
     limit, bias = np.array([1, 2, 4], "float32"), np.array([0, 1, 2], "float32")
 
     def product():

@@ -99,7 +99,7 @@ class Int8Dense(keras.layers.Layer):
             sizes = _smoothing(largest, kernel)  # [K]
             self.smoothing.assign(1 / sizes)
             kernel, largest = kernel * sizes[:, None], largest / sizes
-        levels, scale = quantized(kernel, axis=0, largest=kernels.int8_weight_levels())
+        levels, scale = quantized(kernel, axis=0, largest=kernels.largest_int8_weight())
         self.kernel.assign(levels)
         self.kernel_scale.assign(scale[0])
         self.bias.assign(bias)

@@ -12,6 +12,7 @@ import tensorflow as tf
 from typer.testing import CliRunner
 
 import keras_bert
+from keras_bert import kernels
 from keras_bert.compat import read_saved_model
 from keras_bert.int8_copy import int8_copy
 from keras_bert.layers.int8_dense import Int8Dense, block_dense, int8_blocks
@@ -44,6 +45,15 @@ def _in_numpy(layer, x):
     levels = np.clip(np.rint(x / top * 127), -127, 127)
     y = levels @ weights["kernel"] * (top / 127) * weights["kernel_scale"] + weights["bias"]
     return array(keras.ops.gelu(y, layer.activation == "gelu_tanh")) if layer.activation else y
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_the_largest_sums_are_exact(sign):
+    most = kernels.largest_int8_weight()
+    assert most in (64, 127)
+    kernel = tf.fill([768, 8], tf.constant(sign * most, tf.int8))
+    found = kernels.int8_product(tf.ones([4, 768]), kernel, tf.ones([8]), tf.zeros([8]), tf.constant(127.0), None)
+    np.testing.assert_allclose(found, sign * 768.0 * most, rtol=1e-6)
 
 
 @pytest.mark.parametrize("in_graph", [False, True])

@@ -12,11 +12,11 @@ from keras_bert import SentenceEmbedder
 from keras_bert.tasks.finetune_recipe import FinetuneRecipe
 from keras_bert.tasks.fitting import gradient_cache
 from keras_bert.tasks.readers import Reading, Rows
+from keras_bert.tasks.readers.only_texts import check_split
 from keras_bert.tasks.run.best_epoch import BestEpoch
 from keras_bert.tasks.run.finished_task import FinishedTask
 from keras_bert.tasks.run.searched import grid_of
 from keras_bert.tasks.run.settings import FinetuneSettings
-from keras_bert.tasks.run.split_rows import split_rows
 from tests.tasks.runs import record, run, stopped_in_the_second_epoch, train, write
 from tests.tasks.small import POSITIVES, QUERIES, small_bert
 
@@ -212,7 +212,7 @@ def test_files_of_only_texts(write):
         assert [text.replace("\t", " ") for text in rows.x] == ["good film", "bad film"]
         assert rows.y == []
         with pytest.raises(ValueError, match=r"has only texts without labels\. .*Received: split=0.5"):
-            split_rows(rows, 0.5)
+            check_split(rows, 0.5)
     lines = write("b.txt", "1 good film\n0 bad film\n")
     assert SentenceEmbedder.read_training_rows(lines, Reading()).y == ["1", "0"]
     with pytest.raises(ValueError, match="add --delimiter ';'"):

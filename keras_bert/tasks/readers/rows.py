@@ -11,7 +11,7 @@ from typing import Any
 from keras_bert.text_encoding import checked_encoding, wrong_encoding
 from keras_bert.wording import plural
 
-MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
+_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,9 +94,9 @@ def lines_of(file: Iterable[bytes], name: str, encoding: str = "utf-8") -> Itera
 
 
 def _as_utf8(data: bytes, name: str, encoding: str) -> io.BytesIO:
-    if data and encoding in ("utf-16", "utf-32") and not data.startswith(MARKS):
+    if data and encoding in ("utf-16", "utf-32") and not data.startswith(_MARKS):
         raise ValueError(
-            f"{name} has no byte order mark, with which a file in {encoding.upper()} begins. Leave out --encoding "
+            f"{name} has no byte order mark, but a file in {encoding.upper()} begins with one. Leave out --encoding "
             f"(encoding=...) if it is in UTF-8, or name {encoding}-le or {encoding}-be. Received: encoding={encoding!r}"
         )
     try:

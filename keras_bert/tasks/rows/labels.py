@@ -112,8 +112,8 @@ def _label_id(value: Any, ids: dict[str, int], row: int, where: str) -> int:
         value = int(value)
     if isinstance(value, list | tuple | set):
         raise TypeError(
-            f"The label at {place} is a list, but the task gives each text one label. Pass one name, and leave out "
-            f"--separator; for several labels, build the task with multi_label=True. Received: {value!r}"
+            f"The label at {place} is a list, but the task gives each text one label. Pass one name (on the "
+            f"command line, leave out --separator), or build the task with multi_label=True. Received: {value!r}"
         )
     if is_missing(value) or not isinstance(value, bool | int | np.integer | np.bool_):
         raise TypeError(

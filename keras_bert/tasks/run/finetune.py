@@ -16,6 +16,7 @@ from keras_bert.storage import check_new_folder, lock, write_json
 from keras_bert.tasks.metrics.by_label import one_sided
 from keras_bert.tasks.metrics.scores import LOWER_IS_BETTER, scores
 from keras_bert.tasks.readers import Rows, RowStream
+from keras_bert.tasks.readers.only_texts import check_split
 from keras_bert.tasks.rows.labels import check_known
 from keras_bert.tasks.run.best_epoch import METRICS_FILE, BestEpoch, begun
 from keras_bert.tasks.run.calibrated import calibrated
@@ -84,6 +85,8 @@ def read_files(settings: FinetuneSettings) -> tuple[Rows | RowStream, Rows]:
     if isinstance(train, Rows):
         _warn_of_labels(train, [label for _, label in task.labels_of(train)])
     if settings.split is not None:
+        if task.learns_texts:
+            check_split(train.sample, settings.split)
         train, valid = split_rows(train, settings.split, task.labels_of(train.sample))
     else:
         file = str(settings.valid)

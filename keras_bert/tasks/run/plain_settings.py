@@ -206,14 +206,13 @@ class PlainSettings:
         if isinstance(self.class_weight, dict):
             check_weighted(self.class_weight, names)
         positive_label(names, self.reading.positive, several=several)
-        if self.teacher and (file := Path(self.teacher, LABELS)).is_file():
-            taught = json.loads(file.read_text("utf-8"))
-            if unknown := [name for name in names if name not in taught]:
-                raise ValueError(
-                    f"The teacher does not know the label {unknown[0]!r} of {rows.path}. Use a teacher that was "
-                    f"trained on the same labels. Its labels are {listed(list(map(repr, taught)), 8)}. Received: "
-                    f"teacher={self.teacher!r}"
-                )
+        taught = learned_labels(Path(self.teacher)) if self.teacher else None
+        if taught is not None and (unknown := [name for name in names if name not in taught]):
+            raise ValueError(
+                f"The teacher does not know the label {unknown[0]!r} of {rows.path}. Use a teacher that was trained on "
+                f"the same labels. Its labels are {listed(list(map(repr, taught)), 8)}. Received: "
+                f"teacher={self.teacher!r}"
+            )
 
     def check_label_score(self, labels: Iterable[str], rows: Rows) -> None:
         """Refuse a `best_by` that a classifier of these labels does not have."""
@@ -288,3 +287,9 @@ class PlainSettings:
         """How the weights are trained."""
         fields = {field.name for field in dataclasses.fields(FinetuneRecipe)}
         return FinetuneRecipe(**{name: value for name, value in vars(self).items() if name in fields})
+
+
+def learned_labels(run: Path) -> list[str] | None:
+    """The labels in the folder of a run; None if there are none, as in an export."""
+    file = run / LABELS
+    return json.loads(file.read_text("utf-8")) if file.is_file() else None

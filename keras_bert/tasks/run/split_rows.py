@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from keras_bert.tasks.readers.only_texts import check_split
 from keras_bert.tasks.readers.row_stream import RowStream
 from keras_bert.tasks.readers.rows import Rows
 from keras_bert.wording import plural
@@ -25,7 +24,6 @@ def split_rows(
 
     labels: each label with the number of its row in `rows.sample`.
     """
-    check_split(rows.sample, share)
     # Of shuffled rows that are then sorted by y, every (1 / share)-th row is held out.
     order = np.random.default_rng(0).permutation(len(rows))
     order = order[np.argsort(_strata(rows)[order], kind="stable")]
