@@ -29,13 +29,21 @@ def json_object(content: bytes, path: str | os.PathLike) -> dict[str, Any]:
     >>> json_object(b'{"a": 1}', "settings.json")
     {'a': 1}
     """
+    return _parsed(content, path, dict, "one JSON object")
+
+
+def json_list(content: bytes, path: str | os.PathLike) -> list[Any]:
+    return _parsed(content, path, list, "a list in JSON")
+
+
+def _parsed(content: bytes, path: str | os.PathLike, kind: type, wanted: str) -> Any:
     name = os.path.basename(path)
     try:
         data = json.loads(content.decode("utf-8-sig"))  # Windows writes a byte order mark
     except (ValueError, RecursionError) as error:  # broken JSON or UTF-8, or a number of thousands of digits
         raise ValueError(f"{name} must be JSON. Write or download it again. Received: {path} ({error})") from None
-    if not isinstance(data, dict):
+    if not isinstance(data, kind):
         raise ValueError(
-            f"{name} must hold one JSON object. Write or download it again. Received: {type(data).__name__} in {path}"
+            f"{name} must hold {wanted}. Write or download it again. Received: {type(data).__name__} in {path}"
         )
     return data

@@ -54,11 +54,14 @@ def read_pooling(folder: Path, positions: int, left_out: dict[str, str]) -> Pool
     if not paths:
         return None
     reason = ""
-    settings = read_json(folder / paths.get("Pooling", "") / "config.json")
+    file = folder / paths.get("Pooling", "1_Pooling") / "config.json"
+    settings = read_json(file)
     chosen = [mode for key, mode in _POOLING.items() if settings.get(key)]
     chosen = chosen or [str(settings.get("pooling_mode"))]
     if others := sorted(set(paths) - {"Transformer", "Pooling", "Normalize"}):
         reason = f"keras_bert lacks its modules after BERT: {', '.join(others)}"
+    elif not settings:
+        reason = f"it lacks the settings of its pooling, {file.relative_to(folder)}"
     elif len(chosen) > 1 or chosen[0] not in ("mean", "cls", "max"):
         reason = f"keras_bert has no pooling by {' and '.join(chosen)}"
     elif prompt := read_json(folder / _PROMPTS).get("default_prompt_name"):

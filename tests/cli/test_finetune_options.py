@@ -54,6 +54,7 @@ REFUSED = {
     "--best-by answered": "Use one of accuracy, f1, f1_macro, matthews. The score f1",
     "--best-by f1 --separator +": "Use one of f1_micro, f1_macro, accuracy. The score f1",
     "--teacher scores": "The teacher is of the task 'regress'",
+    "--teacher damaged": "labels.json must be JSON. Write or download it again.",
     "--teacher others": "The teacher does not know the label 'yes' of rows.tsv",
     "--split 0.1": "split=0.1 leaves no row of rows.tsv to validate on",
     "--split 0.9 --label five": "leaves no row of rows.tsv to validate on",
@@ -88,9 +89,10 @@ def test_options_that_are_refused_at_once(tmp_path):
     (tmp_path / "rows.tsv").write_text("text\tlabel\tempty\tsame\tfive\na b\tyes\ta\t1\t5\nc d\tno\t\t1\t1\n")
     (tmp_path / "other.tsv").write_text("text\tlabel\na b\tmaybe\n")
     (tmp_path / "folder").mkdir()
-    for name in ("run", "scores", "others"):
+    for name in ("run", "scores", "others", "damaged"):
         (tmp_path / name).mkdir()
     (tmp_path / "others/labels.json").write_text('["maybe", "no"]')
+    (tmp_path / "damaged/labels.json").write_text('["maybe"')
     (tmp_path / "scores/settings.json").write_text('{"kind": "regress"}')
     with zipfile.ZipFile(tmp_path / "run/model.keras", "w") as archive:
         config = dataclasses.asdict(BertConfig(num_hidden_layers=4))

@@ -139,6 +139,9 @@ def test_sentence_transformers_settings(tmp_path, minilm, caplog):
     edit(folder / "config_sentence_transformers.json", default_prompt_name="query")
     assert read(folder).pooling is None
     assert "prompt 'query' in front of each text" in caplog.text
+    (folder / "1_Pooling" / "config.json").unlink()
+    assert read(folder).pooling is None
+    assert "it lacks the settings of its pooling, 1_Pooling/config.json" in caplog.text
 
 
 @pytest.mark.parametrize(

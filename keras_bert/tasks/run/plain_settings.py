@@ -4,14 +4,13 @@ The command line makes them before it imports Keras, which takes seconds, so tha
 """
 
 import dataclasses
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Self
 
 from keras_bert.checks import check_at_least, check_choice, check_length
 from keras_bert.config import BertConfig
-from keras_bert.storage import read_json
+from keras_bert.storage import json_list, read_json
 from keras_bert.tasks.finetune_recipe import FinetuneRecipe
 from keras_bert.tasks.metrics.calibration import check_calibration
 from keras_bert.tasks.metrics.classification import label_score_names, positive_label
@@ -292,4 +291,4 @@ class PlainSettings:
 def learned_labels(run: Path) -> list[str] | None:
     """The labels in the folder of a run; None if there are none, as in an export."""
     file = run / LABELS
-    return json.loads(file.read_text("utf-8")) if file.is_file() else None
+    return json_list(file.read_bytes(), file) if file.is_file() else None
