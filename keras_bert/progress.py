@@ -54,6 +54,9 @@ def bar(title: str, total: int | None) -> Iterator[Callable[[int], None]]:
         yield lambda step: shown.advance(task, step)
 
 
+EACH_TIME = {"each_time": True}  # `extra` of a log line that stays, even if the same was logged before
+
+
 class ProgressLog:
     """Log lines on work that takes minutes, for logs in which no bar can move.
 

@@ -4,6 +4,8 @@ import codecs
 
 LIKELY = {"cp949": "Korean", "cp1252": "Western European", "shift_jis": "Japanese", "gb18030": "Chinese"}
 
+_PACKED = {b"\x1f\x8b": "a gzip file", b"PK\x03\x04": "a ZIP archive or an Excel workbook"}  # by their first bytes
+
 
 def checked_encoding(encoding: str) -> str:
     """The name that Python uses for an encoding of text.
@@ -23,6 +25,8 @@ def checked_encoding(encoding: str) -> str:
 
 def wrong_encoding(name: str, number: int, line: bytes, encoding: str) -> ValueError:
     """The error for a line that is in another encoding, with those that it may be in."""
+    if packed := next((what for start, what in _PACKED.items() if number == 1 and line.startswith(start)), None):
+        return ValueError(f"{name} is not text, but {packed}. Unpack it, or save it as CSV. Received: {name}")
     if line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         likely = ["utf-16"]
     elif b"\0" in line:

@@ -281,7 +281,7 @@ def _print_result(metrics: dict[str, Any]) -> None:
         for one in runs:
             typer.echo(f"{_values(one)}\t{'failed' if one['score'] is None else format(one['score'], '.4f')}")
         kept = max((one for one in runs if one["score"] is not None), key=lambda one: one["score"])
-        typer.echo(f"The best of {len(runs)} runs: {_values(kept)}")
+        typer.echo(f"The best of {len(runs)} run{'s' * (len(runs) > 1)}: {_values(kept)}")
 
 
 def _values(run: dict[str, Any]) -> str:

@@ -85,7 +85,10 @@ def _vectors(loaded: Any, bert: Any, corpus: Path, texts: list[str], file: Path 
     some = unit(bert.embed([texts[row] for row in rows]))
     wrong = None
     if vectors.shape != (len(texts), some.shape[1]):
-        wrong = f"has an array of another shape than {(len(texts), some.shape[1])}"
+        wrong = (
+            f"is not of these texts and this model, of which the array would have the shape "
+            f"{(len(texts), some.shape[1])}"
+        )
     elif not is_of_model(file, loaded) or not ((unit(vectors[rows]) * some).sum(-1) > 0.998).all():
         wrong = "has vectors of other texts or of another model"
     elif not is_of(file, texts, corpus):

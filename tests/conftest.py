@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")  # `keras-bert` sets it, which processes that a test starts inherit
 os.environ.setdefault("TF_ONEDNN_ASSUME_FROZEN_WEIGHTS", "0")  # some commands set it, and other tests train
 os.environ.setdefault("JAX_PLATFORMS", "cpu")  # jax[tpu] is installed only for its compiler
 

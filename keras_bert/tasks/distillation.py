@@ -11,6 +11,11 @@ from keras import ops
 from keras_bert.tasks.losses.teacher_losses import attention_loss, hidden_loss, relation_loss
 from keras_bert.text.rules import TextRules
 
+_OPTIONS = {  # of the command line, by what a teacher and its student have in common
+    "multi_label": " (--separator)",
+    "other_columns": " (--number, --category)",
+}
+
 
 @dataclass(frozen=True)
 class Distillation:
@@ -112,14 +117,14 @@ def _check_answers(teacher: Any, student: Any) -> None:
         theirs, ours = getattr(teacher, name), getattr(student, name)
         if theirs != ours:
             raise ValueError(
-                f"The teacher and its student differ in `{name}`. Build both with the same {name}. "
-                f"Received: {theirs} of the teacher, {ours} of the student"
+                f"The teacher and its student differ in `{name}`. Build both with the same {name}"
+                f"{_OPTIONS.get(name, '')}. Received: {theirs} of the teacher, {ours} of the student"
             )
     theirs, ours = _shapes(teacher), _shapes(student)
     if theirs != ours:
         raise ValueError(
             "The teacher's inputs or logits have another shape than its student's. Build both with the same "
-            "settings, such as `long`; sentence embedders also need the same hidden size. "
+            "settings, such as `long` (--long); sentence embedders also need the same hidden size. "
             f"Received: {theirs} of the teacher, {ours} of the student"
         )
     if {*map(id, teacher.weights)} & {*map(id, student.weights)}:

@@ -102,7 +102,7 @@ class TextClassifier(LongTextTask):
     run_fields: tuple[str, ...] = (
         *LongTextTask.run_fields, "calibrate", "abstain_below", "class_weight", "label_smoothing",
     )  # fmt: skip
-    taught_fields: tuple[str, ...] = ("labels", "multi_label", "other_columns")
+    taught_fields: tuple[str, ...] = ("multi_label", "labels", "other_columns")
     own_fields: tuple[str, ...] = (*LongTextTask.own_fields, "temperature", "thresholds", "abstain_below")
     temperature: float = 1.0
     thresholds: tuple[float, ...] | None = None

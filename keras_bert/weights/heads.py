@@ -30,8 +30,8 @@ def load_head(
     checkpoint = read_source(source, cache_dir=cache_dir, local_only=local_only)
     if missing := [head for head in heads if head not in checkpoint.heads]:
         raise ValueError(
-            f"{checkpoint.source} has no head {', '.join(map(repr, missing))}. Use the task that fits one of the heads "
-            "listed below, or train a new head: pass keras_bert.load(source) to the class of your task. "
+            f"{checkpoint.source} has no head {', '.join(map(repr, missing))}. Load it with the class of the task that "
+            "it was trained on, or train a new head: pass keras_bert.load(source) to the class of your task. "
             f"Received: {_listed(checkpoint)}"
         )
     return checkpoint, build(checkpoint, dtype=dtype, seq_length=seq_length)

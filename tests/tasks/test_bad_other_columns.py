@@ -78,10 +78,10 @@ def test_unknown_categories_are_counted_once(caplog):
     task.predict(some(UNSEEN))
     said = [record.getMessage() for record in caplog.records if "unknown category" in record.getMessage()]
     assert said[0].startswith(
-        "3 of 7 rows have an unknown category in column 'brand', the first at row 1, counted from 0: 'none'."
+        "Column 'brand' has unknown categories in 3 of 7 rows, the first at row 1, counted from 0: 'none'."
     )
     assert said[1].startswith(
-        "1 of 7 rows have an unknown category in column 'kind', the first at row 1, counted from 0: '9'."
+        "Column 'kind' has unknown categories in 1 of 7 rows, the first at row 1, counted from 0: '9'."
     )
     assert len(said) == 2
 

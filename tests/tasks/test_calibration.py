@@ -189,7 +189,7 @@ def test_too_few_rows_are_reported(caplog):
     task = classifier()
     with caplog.at_level(logging.WARNING):
         assert task.calibrate(TEXTS, [0, 1, 2, 0]) == {"temperature": 1.0}
-    assert "The temperature stays 1 for these 4 rows: at least 20 rows are needed." in caplog.text
+    assert "The temperature stays 1 with 4 rows: at least 20 rows are needed." in caplog.text
     with pytest.raises(ValueError, match="There are no rows"):
         task.calibrate([], [])
     with pytest.raises(ValueError, match="y is missing"):

@@ -29,6 +29,18 @@ def test_goes_on_from_the_last_epoch(bert, files, finished, tmp_path, monkeypatc
     with pytest.raises(OSError, match="no power"):
         train(bert, "classify", *files, broken, "--epochs", 2)
     assert [path.name for path in tmp_path.iterdir()] == ["broken.partial"]
+    state, settings = tmp_path / "broken.partial/epoch-1.npz", tmp_path / "broken.partial/settings.json"
+    for file, said in ((state, "epoch-1.npz is damaged"), (settings, "settings.json is damaged")):
+        content = file.read_bytes()
+        file.write_bytes(content[:100])
+        with pytest.raises(ValueError, match=f"{said}, so the run cannot .*Delete the folder"):
+            train(bert, "classify", *files, broken, "--epochs", 2)
+        file.write_bytes(content)
+    content = settings.read_bytes()
+    settings.unlink()
+    with pytest.raises(ValueError, match=r"settings.json is missing, so .*Delete the folder"):
+        train(bert, "classify", *files, broken, "--epochs", 2)
+    settings.write_bytes(content)
     with pytest.raises(ValueError, match=r"other settings.*: a difference in batch_size \(.* then, 8 now\)"):
         train(bert, "classify", *files, broken, "--epochs", 2, "--batch-size", 8)
     train(bert, "classify", *files, broken, "--epochs", 2)
@@ -54,6 +66,13 @@ def test_half_precision_resumes_within_an_epoch(bert, files, tmp_path, monkeypat
     monkeypatch.setattr(SavedStep, "on_train_batch_end", batch_end)
     with pytest.raises(OSError, match="no power"):
         train(bert, "classify", *files, tmp_path / "broken", *options)
+    state = tmp_path / "broken.partial/step.npz"
+    content = state.read_bytes()
+    for damaged in (content[:5000], content[: len(content) // 2] + b"damage" + content[len(content) // 2 + 6 :]):
+        state.write_bytes(damaged)
+        with pytest.raises(ValueError, match=r"step.npz is damaged.*Delete this file to go on after the last complete"):
+            train(bert, "classify", *files, tmp_path / "broken", *options)
+    state.write_bytes(content)
     train(bert, "classify", *files, tmp_path / "broken", *options)
     assert len(seen) == 15 + 7
     whole, broken = tmp_path / "whole", tmp_path / "broken"

@@ -7,6 +7,7 @@ import keras
 import numpy as np
 import pytest
 
+from keras_bert.progress import EACH_TIME
 from keras_bert.storage import write_json
 from keras_bert.tasks.run import grid
 from keras_bert.tasks.run.finetune import finetune
@@ -171,6 +172,7 @@ def test_a_search_knows_the_names_of_the_command_line():
 def test_runs_have_folders_of_their_own_and_warn_once(files, tmp_path, monkeypatch, caplog):
     def run(*_):
         logger.warning("%d rows are cut", 2)
+        logger.warning("Epoch 1", extra=EACH_TIME)
         return {"chosen_by": "f1", "epochs": [{"scores": {"f1": 0.5}}]}
 
     logger = logging.getLogger("keras_bert")
@@ -178,9 +180,9 @@ def test_runs_have_folders_of_their_own_and_warn_once(files, tmp_path, monkeypat
     seeds = (20261121, 20261122, 20261123)
     runs = each_run(FinetuneSettings("classify", *map(str, files)), tmp_path, {"seed": seeds})
     assert [run.name for run, _, _ in runs] == ["seed=20261121", "seed=20261122", "seed=20261123"]
-    assert caplog.messages == ["2 rows are cut"]
+    assert caplog.messages == ["2 rows are cut", "Epoch 1", "Epoch 1", "Epoch 1"]
     logger.warning("%d rows are cut", 2)
-    assert len(caplog.messages) == 2
+    assert len(caplog.messages) == 5
 
 
 @pytest.fixture

@@ -148,6 +148,9 @@ BAD_TABLES = {
     "a JSON file": ("a.json", "[]", "The format of .*a.json is unknown.*Write the rows of a .json file as .jsonl"),
     "a list in JSONL": ("a.jsonl", "[\n", "Line 1 of .* is not valid JSON. Write one object on each line"),
     "another suffix": ("a.doc", "x", "The format of .*a.doc is unknown. Give the option .*label-text.*: format=None"),
+    "a workbook": ("a.xlsx", "x", "The format of .*a.xlsx is unknown.*Save the sheet of an Excel workbook as CSV"),
+    "a workbook by another name": ("a.csv", b"PK\x03\x04\xff\n", "a.csv is not text, but a ZIP archive or an Excel"),
+    "gzip": ("a.csv", b"\x1f\x8b\x08\x00\xff\n", "a.csv is not text, but a gzip file. Unpack it"),
     "a label alone": ("a.txt", "1 good\n1\n", "a.txt, line 2, is not a label, a space and a text.*Received: '1'"),
 }
 

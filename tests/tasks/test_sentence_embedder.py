@@ -12,6 +12,8 @@ from keras_bert import SentenceEmbedder
 from keras_bert.tasks.finetune_recipe import FinetuneRecipe
 from keras_bert.tasks.losses import BatchHardTriplet, CoSENT, CosineMSE, MultipleNegativesRanking
 from keras_bert.tasks.metrics.retrieval import neighbour_scores, retrieval_scores
+from keras_bert.tasks.readers import Rows
+from keras_bert.tasks.rows.sentence_forms import check_sentences
 from keras_bert.vectors import Pooling
 from keras_bert.weights.convert import convert
 from tests.parity.oracles import array
@@ -263,3 +265,9 @@ def test_exported(tmp_path):
     assert not found["truncated"].numpy().any()
     again = SentenceEmbedder.load(tmp_path / "texts")
     assert np.array_equal(again.embed(TEXTS), task.embed(TEXTS))
+
+
+def test_a_negative_that_is_the_positive_names_its_line():
+    rows = Rows((["a", "b"], ["c", "d"], ["e", "d"]), [], "pairs.tsv", [2, 3])
+    with pytest.raises(ValueError, match=r"pairs.tsv:3: the negative is the same text.*1 of 2 rows are like this.*'d'"):
+        check_sentences(rows, None)

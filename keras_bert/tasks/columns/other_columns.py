@@ -15,6 +15,7 @@ from keras_bert.layers.column_vector import ColumnVector
 from keras_bert.tasks.columns.tables import named_columns
 from keras_bert.tasks.columns.value_columns import category_column, number_column
 from keras_bert.text.tensors import tf
+from keras_bert.wording import plural
 
 logger = logging.getLogger("keras_bert")
 
@@ -178,9 +179,9 @@ def _ids(name: str, known: Sequence[str], start: int, values: Any) -> np.ndarray
     found = np.array([ids.get(category, start) for category in names], "int32")
     if len(unknown := np.flatnonzero(found == start)):
         logger.warning(
-            "%d of %d rows have an unknown category in column %r, the first at row %d, counted from 0: %r. "
+            "Column %r has unknown categories in %d of %d %s, the first at row %d, counted from 0: %r. "
             "The model does not distinguish unknown categories.",
-            len(unknown), len(names), name, unknown[0], names[unknown[0]],
+            name, len(unknown), len(names), plural("row", len(names)), unknown[0], names[unknown[0]],
         )  # fmt: skip
     return found
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from keras_bert.wording import listed
+from keras_bert.wording import listed, plural
 
 logger = logging.getLogger("keras_bert")
 
@@ -79,8 +79,9 @@ def temperature_by(logits: Any, labels: Any, before: float) -> float:
     """The best temperature, or the one before with a warning if it cannot be known."""
     found = best_temperature(logits, labels)
     if found is None:
+        rows = plural("row", len(labels))
         why = f"at least {LEAST} rows are needed" if len(labels) < LEAST else "all of them are answered right"
-        logger.warning("The temperature stays %g for these %d rows: %s.", before, len(labels), why)
+        logger.warning("The temperature stays %g with %d %s: %s.", before, len(labels), rows, why)
     elif not 1.01 / MOST < found < MOST / 1.01:
         logger.warning(
             "The best temperature for these %d rows is outside %g to %g, so it is set to %.4g. Check the labels and "

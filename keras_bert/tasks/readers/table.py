@@ -19,6 +19,11 @@ from keras_bert.wording import listed, plural
 Column = str | int
 Line = tuple[int, str]  # with its number
 Numbered = list[tuple[int, Any]]  # rows with the line that each begins on
+_ADVICE = {  # by the suffix of a file that cannot be read
+    ".json": " Write the rows of a .json file as .jsonl, one object on each line.",
+    ".xlsx": " Save the sheet of an Excel workbook as CSV.",
+    ".xls": " Save the sheet of an Excel workbook as CSV.",
+}
 SUFFIXES = {
     ".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".txt": "label-text", ".parquet": "parquet",
 }  # fmt: skip
@@ -118,11 +123,10 @@ class TableParser:
             if delimiter and format not in DELIMITERS:
                 format = "csv"
         if format is None or format not in SUFFIXES.values():
-            is_json = Path(path).suffix.lower() == ".json"
-            json = " Write the rows of a .json file as .jsonl, one object on each line." if is_json else ""
+            advice = _ADVICE.get(Path(path).suffix.lower(), "")
             raise ValueError(
-                f"The format of {path} is unknown. Give the option `format`: tsv, csv, jsonl, parquet or label-text."
-                f"{json} Received: format={format!r}"
+                f"The format of {path} is unknown. Give the option `format` (--format): tsv, csv, jsonl, parquet or "
+                f"label-text.{advice} Received: format={format!r}"
             )
         self.path = path
         self.format = format

@@ -4,6 +4,7 @@ from typing import Any
 
 from keras_bert.tasks.columns.value_columns import check_cosines, number_column
 from keras_bert.tasks.readers.rows import Rows
+from keras_bert.wording import plural
 
 FORMS = {"ranking": "pairs", "cosine": "scores", "cosent": "scores", "triplet": "labels"}  # of each loss
 OF_LOSSES = {"temperature": ("ranking", "cosent"), "symmetric": ("ranking",)}  # the losses that have an option
@@ -49,3 +50,17 @@ def check_sentences(rows: Rows, loss: str | None) -> None:
     check_form(name, FORMS[name], form)
     if name == "cosine":
         check_cosines(number_column(rows.y, "score"), rows.place, OTHER_LOSS)
+    if form == "labels" and len(rows) > 1 and len({*rows.y}) == len(rows):
+        raise ValueError(
+            f"Each text of {rows.path} has a label of its own, so no texts belong together. Give several texts the "
+            "same label, or name two columns of texts that belong together (--text twice). "
+            f"Received: {len(rows)} labels"
+        )
+    if form == "pairs" and isinstance(rows.x, tuple) and len(rows.x) == 3:
+        _, positives, negatives = rows.x
+        if same := [row for row, text in enumerate(negatives) if text == positives[row]]:
+            raise ValueError(
+                f"{rows.place(same[0])}: the negative is the same text as the positive. Give another text, or delete "
+                f"the row. {len(same)} of {len(rows)} {plural('row', len(rows))} are like this. "
+                f"Received: {negatives[same[0]]!r}"
+            )

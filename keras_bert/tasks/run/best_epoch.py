@@ -10,11 +10,12 @@ from typing import Any
 import keras
 import numpy as np
 
+from keras_bert.progress import EACH_TIME
 from keras_bert.storage import new_file, read_json, write_json
 from keras_bert.tasks.fitting.epoch_position import steps_in
 from keras_bert.tasks.fitting.validation import Validation
 from keras_bert.tasks.readers import Rows
-from keras_bert.tasks.run.saved_step import STEP_FILE, state_of
+from keras_bert.tasks.run.saved_step import STEP_FILE, read_state, state_of
 from keras_bert.training.averaged_weights import AveragedWeights
 from keras_bert.training.metrics_log import MetricsFiles
 
@@ -84,9 +85,9 @@ class BestEpoch(Validation):
     def on_train_begin(self, logs: Any = None) -> None:
         super().on_train_begin(logs)
         if self.done:
-            with np.load(self._state_file(self.done)) as stored:
-                for variable, name in zip(state_of(self.model), stored.files, strict=True):
-                    variable.assign(stored[name])
+            stored = read_state(self._state_file(self.done), f"the folder {str(self.folder)!r} to start again")
+            for variable, value in zip(state_of(self.model), stored.values(), strict=True):
+                variable.assign(value)
         self.files = MetricsFiles(str(self.folder), start=self.done * self.params["steps"])
 
     def on_train_end(self, logs: Any = None) -> None:
@@ -125,7 +126,7 @@ class BestEpoch(Validation):
         if not self.params["verbose"]:  # otherwise Keras's progress bar shows the same
             shown = ", ".join(f"{name} {value:.4f}" for name, value in {**losses, **scores}.items())
             best = ", the best so far" if self.record["best_epoch"] == self.done else ""
-            logger.info("Epoch %d: %s%s", self.done, shown, best)
+            logger.info("Epoch %d: %s%s", self.done, shown, best, extra=EACH_TIME)
         if self.stopped:
             self.model.stop_training = True
             why = ", because its best score is below the median of the earlier runs" if self.pruned else ""

@@ -12,6 +12,7 @@ import keras
 from keras_bert.bert import Bert
 from keras_bert.checks import check_choice
 from keras_bert.config import BertConfig
+from keras_bert.progress import EACH_TIME
 from keras_bert.storage import check_new_folder, lock, write_json
 from keras_bert.tasks.metrics.by_label import one_sided
 from keras_bert.tasks.metrics.scores import LOWER_IS_BETTER, scores
@@ -233,7 +234,7 @@ def _run(
             )  # fmt: skip
     by_label = (metrics.get("calibration") or metrics).get("labels", {})
     for sentence in one_sided(by_label, len(valid), weighted=settings.class_weight is not None):
-        logger.warning("%s", sentence)
+        logger.warning("%s", sentence, extra=EACH_TIME)
     write_json(folder / METRICS_FILE, metrics)
     write_json(folder / LABELS, list(task.labels))
     write_curve(folder / "curve.png", metrics)

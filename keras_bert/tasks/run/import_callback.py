@@ -43,7 +43,7 @@ def callback_of(given: str) -> Any:
     if not isinstance(callback, Callback):
         raise TypeError(
             f"{module}:{name} is not a subclass of keras.callbacks.Callback. Name one that is. Received: {given!r}, "
-            f"a {type(callback).__name__}"
+            f"which is of the type {type(callback).__name__}"
         )
     return callback
 

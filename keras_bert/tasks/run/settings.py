@@ -62,7 +62,16 @@ class FinetuneSettings(PlainSettings):
 
     def check_same(self, path: Path) -> None:
         """Refuse to resume a run that began with other settings or files."""
-        begun, now = read_json(path), json.loads(json.dumps(self._record()))
+        if not path.is_file():
+            raise ValueError(
+                f"{path} is missing, so the run cannot be resumed. Delete the folder to start again. Received: {path}"
+            )
+        try:
+            begun, now = read_json(path), json.loads(json.dumps(self._record()))
+        except ValueError as error:
+            raise ValueError(
+                f"{path} is damaged, so the run cannot be resumed. Delete the folder to start again. Received: {error}"
+            ) from None
         if other := [name for name in now if begun.get(name) != now[name]]:
             shown = {name: _difference(name, begun.get(name), now[name]) for name in other}
             differences = [shown[name] if name != "sha256" else "the files" for name in other]
