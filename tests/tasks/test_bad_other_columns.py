@@ -76,7 +76,7 @@ def test_bad_columns():
 def test_unknown_categories_are_counted_once(caplog):
     task = small()
     task.predict(some(UNSEEN))
-    said = [record.getMessage() for record in caplog.records if "unknown category" in record.getMessage()]
+    said = [record.getMessage() for record in caplog.records if "unknown categories" in record.getMessage()]
     assert said[0].startswith(
         "Column 'brand' has unknown categories in 3 of 7 rows, the first at row 1, counted from 0: 'none'."
     )

@@ -170,7 +170,7 @@ def test_callbacks_by_import_path():
     for wrong in ("nothing.here:Name", "keras.callbacks:Nothing", "keras", f"{CALLBACK}={{", f'{CALLBACK}={{"x": 1}}'):
         with pytest.raises(ValueError, match=r"cannot be made\. Name an importable class as package\.module:Name"):
             callback_of(wrong)
-    with pytest.raises(TypeError, match=r"is not a subclass of keras.callbacks.Callback.*a Counter"):
+    with pytest.raises(TypeError, match=r"is not a subclass of keras.callbacks.Callback.*of the type Counter"):
         callback_of("collections:Counter")
 
 
