@@ -70,7 +70,7 @@ class SavedStep(keras.callbacks.Callback):
         self.path.unlink(missing_ok=True)
 
     def _stored(self, *names: str) -> dict[str, np.ndarray]:
-        return read_state(self.path, "this file to go on after the last complete epoch", *names)
+        return read_state(self.path, "this file to resume after the last complete epoch", *names)
 
 
 def read_state(path: Path, deleted: str, *names: str) -> dict[str, np.ndarray]:
@@ -80,7 +80,7 @@ def read_state(path: Path, deleted: str, *names: str) -> dict[str, np.ndarray]:
             return {name: stored[name] for name in names or stored.files}
     except (zipfile.BadZipFile, zlib.error, EOFError, KeyError, ValueError, AttributeError) as error:
         raise ValueError(
-            f"{path} is damaged, so the run cannot go on from there. Delete {deleted}. Received: {first_line(error)}"
+            f"{path} is damaged, so the run cannot resume from there. Delete {deleted}. Received: {first_line(error)}"
         ) from None
 
 
