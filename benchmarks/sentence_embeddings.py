@@ -27,6 +27,7 @@ import finetuning_data
 from finetuning_peers import BATCH, CLIP, DECAY, EPSILON, WARMUP
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")  # as `keras-bert` does
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 

@@ -5,6 +5,7 @@ A command imports `keras_bert` only when it runs, so that help and completion ne
 
 import _thread
 import os
+import platform
 import re
 import shutil
 import sys
@@ -44,6 +45,8 @@ def main() -> None:
             os.environ.setdefault(name, str(size))
     if (columns := os.environ.get("COLUMNS", "")).isdecimal() and int(columns) < _NARROWEST:
         os.environ["COLUMNS"] = str(_NARROWEST)
+    if platform.machine() in ("x86_64", "AMD64"):  # on older of these CPUs, TensorFlow leaves oneDNN off otherwise
+        os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
     sys.unraisablehook = _again_after_a_callback
     if sys.stdout is not None:
         sys.stdout = _Output(sys.stdout)

@@ -44,10 +44,11 @@ def search(
 ) -> None:
     """Print the texts of a file that are nearest to each query, with the cosines of their vectors.
 
-    The search is exact: each query is compared with every text. Rows are counted from 0.
+    The search is exact: each query is compared with every text. Rows are counted from 0. Empty lines are
+    never an answer.
     """
-    if empty := [one for one in query if not one.strip()]:
-        raise ValueError(f"--query must have some text. Write what to look for. Received: {empty[0]!r}")
+    if not all(one.strip() for one in query):
+        raise ValueError("--query must have some text. Write what to look for. Received: an empty query")
     options.check_input(corpus)
     with without_the_package():
         options.check_new_file(vectors, "--vectors", (".npy",), [corpus])
@@ -61,10 +62,12 @@ def search(
     loaded = load(model, cache_dir=cache_dir, local_only=local_only)
     bert = options.asked_by(loaded, engine, dtype)
     found = _vectors(loaded, bert, corpus, texts, vectors)
-    for asked, rows, scores in zip(query, *nearest(np.asarray(bert.embed(query)), found, top), strict=True):
+    empty = {row for row, one in enumerate(texts) if not one.strip()}  # they have vectors, but are never an answer
+    nearest_rows, cosines = nearest(np.asarray(bert.embed(query)), found, top + len(empty))
+    for asked, rows, scores in zip(query, nearest_rows.tolist(), cosines.tolist(), strict=True):
         if not as_json:
             typer.echo(asked)
-        for row, score in zip(rows.tolist(), scores.tolist(), strict=True):
+        for row, score in [hit for hit in zip(rows, scores, strict=True) if hit[0] not in empty][:top]:
             hit = {"query": asked, "score": round(score, 4), "row": row, "text": texts[row]}
             typer.echo(json.dumps(hit, ensure_ascii=False) if as_json else f"{score:.4f}\t{row}\t{texts[row]}")
 

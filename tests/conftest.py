@@ -1,9 +1,12 @@
 import gc
 import os
+import platform
 from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+if platform.machine() in ("x86_64", "AMD64"):
+    os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")  # `keras-bert` sets it, and is compared with this process
 os.environ.setdefault("TF_ONEDNN_ASSUME_FROZEN_WEIGHTS", "0")  # some commands set it, and other tests train
 os.environ.setdefault("JAX_PLATFORMS", "cpu")  # jax[tpu] is installed only for its compiler
 

@@ -123,7 +123,12 @@ def _array(name: str, values: Any, spec: Any) -> np.ndarray:
     read = text_of if dtype.kind == "O" else _real(dtype) if dtype.kind == "f" else _number(dtype)
     flat: list[Any] = []
     wanted = (None,) if spec.shape.rank is None else tuple(spec.shape)
-    shape = _collect(name, values, read, flat, len(wanted))
+    try:
+        shape = _collect(name, values, read, flat, len(wanted))
+    except BadRequest as error:
+        if len(wanted) > 1 or not isinstance(values, list):
+            raise
+        raise BadRequest(f"Row {len(flat)}: {error}") from None
     if any(a is not None and a != b for a, b in zip(wanted, shape, strict=True)):
         shown = ", ".join("*" if size is None else str(size) for size in wanted)
         raise BadRequest(f"`{name}` must be of shape [{shown}], where * is any size. Received: shape {list(shape)}")

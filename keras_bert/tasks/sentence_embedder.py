@@ -28,6 +28,7 @@ from keras_bert.tasks.rows.sentence_forms import (
     OF_LOSSES,
     cached_student,
     check_form,
+    check_labels,
     check_sentences,
     form_of,
 )
@@ -172,12 +173,8 @@ class SentenceEmbedder(Task):
                     "Received: hidden_dropout_prob=0"
                 )
         rows: Any = super().labelled_examples((x, y, sample_weight), class_weight, held_out=held_out)
-        if rows.form == "labels" and rows.targets.max() == len(rows) - 1:
-            raise ValueError(
-                "y has a different label for each text, so no texts belong together. Give several texts the same "
-                f"label, or pass pairs: x=(queries, positives) and y=None. Received: {len(rows)} labels for "
-                f"{len(rows)} texts"
-            )
+        if rows.form == "labels":
+            check_labels(rows.targets.max() + 1, len(rows), "y")
         return rows
 
     # === Training ===

@@ -45,6 +45,19 @@ def test_a_bar_only_where_it_can_move(monkeypatch, term, moves):
     assert bool(sys.stderr.getvalue()) is moves
 
 
+@pytest.mark.parametrize(
+    ("machine", "given", "expected"),
+    [("x86_64", None, "1"), ("AMD64", None, "1"), ("x86_64", "0", "0"), ("aarch64", None, None)],
+)
+def test_onednn_is_on_where_it_helps(run, monkeypatch, machine, given, expected):
+    monkeypatch.setattr(cli.platform, "machine", lambda: machine)
+    monkeypatch.delenv("TF_ENABLE_ONEDNN_OPTS", raising=False)
+    if given is not None:
+        monkeypatch.setenv("TF_ENABLE_ONEDNN_OPTS", given)
+    run("--version")
+    assert os.environ.get("TF_ENABLE_ONEDNN_OPTS") == expected
+
+
 def test_wrong_usage(run):
     for words, said in (
         (["vocabulary"], "No such command"),

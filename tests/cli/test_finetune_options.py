@@ -53,7 +53,7 @@ REFUSED = {
     "--best-by calibration_error": "--best-by must be one of accuracy",
     "--best-by answered": "Use one of accuracy, f1, f1_macro, matthews. The score f1",
     "--best-by f1 --separator +": "Use one of f1_micro, f1_macro, accuracy. The score f1",
-    "embed --text text --label label": "Each text of rows.tsv has a label of its own",
+    "embed --text text --label label": "rows.tsv has a different label for each text",
     "--teacher scores": "The teacher is of the task 'regress'",
     "--teacher damaged": "labels.json must be JSON. Write or download it again.",
     "--teacher others": "The teacher does not know the label 'yes' of rows.tsv",

@@ -98,6 +98,14 @@ def test_search_reads_only_files_of_vectors(bert, tmp_path):
         run(*words, corpus)
 
 
+def test_empty_lines_are_no_answer(bert, tmp_path):
+    corpus = tmp_path / "corpus.txt"
+    corpus.write_text("anna ran\n\n \t \nthe film\n\n")
+    words = ["search", corpus, "--query", "anna", "--model", bert, "--json"]
+    assert sorted(json.loads(line)["row"] for line in run(*words).stdout.splitlines()) == [0, 3]
+    assert len(run(*words, "--top", 1).stdout.splitlines()) == 1
+
+
 @pytest.mark.parametrize("query", ["", " \t"])
 def test_an_empty_query_is_refused(bert, tmp_path, query):
     with pytest.raises(ValueError, match="--query must have some text"):

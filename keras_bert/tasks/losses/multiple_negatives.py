@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from keras_bert.tasks.losses.sentence_loss import SentenceLoss, by_row, real_rows, unit
+from keras_bert.tasks.rows.sentence_forms import check_negatives
 from keras_bert.tasks.rows.sentence_rows import SentenceRows
 from keras_bert.wording import plural
 
@@ -42,12 +43,7 @@ class MultipleNegativesRanking(SentenceLoss):
                 "All rows have the same positive, so there are no negatives. Give rows with different texts. "
                 f"Received: {positives[0]!r} in {len(positives)} {plural('row', len(positives))}"
             )
-        for column in negatives:
-            if same := [row for row, text in enumerate(column) if text == positives[row]]:
-                raise ValueError(
-                    f"The negative at row {same[0]} is the same text as the positive. Give another text, or drop the "
-                    f"row; {len(same)} of {len(column)} rows are like this. Received: {column[same[0]]!r}"
-                )
+        check_negatives(positives, *negatives, place="row {}".format)
 
     def call(self, targets: Any, vectors: Any, real: Any = True) -> Any:
         """The loss of each query [B]; targets: the number of its positive, the same for the same text."""

@@ -1,5 +1,6 @@
 """The forms of rows that a `SentenceEmbedder` learns from, and the losses for each form. Needs no Keras."""
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from keras_bert.tasks.columns.value_columns import check_cosines, number_column
@@ -50,17 +51,28 @@ def check_sentences(rows: Rows, loss: str | None) -> None:
     check_form(name, FORMS[name], form)
     if name == "cosine":
         check_cosines(number_column(rows.y, "score"), rows.place, OTHER_LOSS)
-    if form == "labels" and len(rows) > 1 and len({*rows.y}) == len(rows):
+    if form == "labels" and len(rows) > 1:
+        check_labels(len({*rows.y}), len(rows), rows.path)
+    if form == "pairs" and isinstance(rows.x, tuple):
+        check_negatives(*rows.x[1:], place=rows.place)
+
+
+def check_labels(labels: int, texts: int, where: str) -> None:
+    """Refuse labels of which no two are the same."""
+    if labels == texts:
         raise ValueError(
-            f"Each text of {rows.path} has a label of its own, so no texts belong together. Give several texts the "
-            "same label, or name two columns of texts that belong together (--text twice). "
-            f"Received: {len(rows)} labels"
+            f"{where} has a different label for each text, so no texts belong together. Give several texts the same "
+            "label, or pass pairs: x=(queries, positives) and y=None (on the command line, --text twice). "
+            f"Received: {labels} labels for {texts} texts"
         )
-    if form == "pairs" and isinstance(rows.x, tuple) and len(rows.x) == 3:
-        _, positives, negatives = rows.x
-        if same := [row for row, text in enumerate(negatives) if text == positives[row]]:
+
+
+def check_negatives(positives: Sequence[str], *negatives: Sequence[str], place: Callable[[int], str]) -> None:
+    """Refuse a negative that is its own row's positive. place: the name of a row."""
+    for column in negatives:
+        if same := [row for row, text in enumerate(column) if text == positives[row]]:
             raise ValueError(
-                f"{rows.place(same[0])}: the negative is the same text as the positive. Give another text, or delete "
-                f"the row. {len(same)} of {len(rows)} {plural('row', len(rows))} are like this. "
-                f"Received: {negatives[same[0]]!r}"
+                f"{place(same[0])}: the negative is the same text as the positive. Give another text, or drop the row. "
+                f"{len(same)} of {len(column)} {plural('row', len(column))} are like this. "
+                f"Received: {column[same[0]]!r}"
             )
