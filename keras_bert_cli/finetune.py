@@ -11,7 +11,7 @@ from keras_bert_cli.contents import group
 from keras_bert_cli.finetune_checks import check_combination, check_settings, class_weights, distillation, teacher_path
 from keras_bert_cli.finetune_tasks import TASKS, TaskCommand
 from keras_bert_cli.first_look import first_look
-from keras_bert_cli.without_the_package import without_the_package
+from keras_bert_cli.without_the_package import quiet, without_the_package
 
 logger = logging.getLogger("keras_bert")
 
@@ -239,7 +239,7 @@ def finetune(
         given["teacher"] = teacher_path(teacher)
         if size is None and not options.is_given(context, "model"):
             given["model"] = given["teacher"]
-    with without_the_package():
+    with without_the_package(), quiet():
         settings, tried = check_settings(name, given)
         first_look(settings, TASKS[name])
 

@@ -89,7 +89,7 @@ def check_combination(context: typer.Context) -> None:
 def check_settings(name: str, given: dict[str, Any]) -> tuple[Any, dict[str, tuple[Any, ...]]]:
     """Refuse settings that no run of the task can have; return them, and what --grid and --search try, by option.
 
-    It is called `without_the_package`.
+    It is called `without_the_package` and `quiet`.
     """
     task = TASKS[name]
     if given["best_by"] not in (None, *task.scores):

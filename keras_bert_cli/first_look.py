@@ -1,21 +1,18 @@
 """A look at the rows of a run before Keras is imported, which takes many seconds: what the run itself would refuse."""
 
-import logging
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from keras_bert_cli.finetune_tasks import TASKS, TaskOptions
-from keras_bert_cli.without_the_package import without_the_package
+from keras_bert_cli.without_the_package import quiet, without_the_package
 
 
 def first_look(settings: Any, task: TaskOptions) -> None:
     """Raise the error of a file that has other rows or labels than these `PlainSettings` of a task ask for.
 
-    It is called `without_the_package`, as is check_settings.
+    It is called `without_the_package` and `quiet`, as is check_settings.
     """
     settings.reading.check_format(settings.kind, task.formats)
     files = [path for path in (settings.train, settings.valid) if path is not None]
@@ -27,34 +24,33 @@ def first_look(settings: Any, task: TaskOptions) -> None:
             )
     if any(os.path.getsize(path) > task.looked_at for path in files):
         return
-    with _quiet():
-        from keras_bert.tasks.columns.value_columns import check_cosines, number_column
-        from keras_bert.tasks.readers.only_texts import check_split
-        from keras_bert.tasks.rows.labels import check_known, check_several, row_labels
-        from keras_bert.tasks.rows.sentence_forms import check_sentences
-        from keras_bert.tasks.run.split_rows import split_rows
+    from keras_bert.tasks.columns.value_columns import check_cosines, number_column
+    from keras_bert.tasks.readers.only_texts import check_split
+    from keras_bert.tasks.rows.labels import check_known, check_several, row_labels
+    from keras_bert.tasks.rows.sentence_forms import check_sentences
+    from keras_bert.tasks.run.split_rows import split_rows
 
-        train = _reader(task.read_training or task.read)(settings.train, settings.reading)
-        has_labels = "class_weight" in task.options  # its labels are known by name
-        valid = None if settings.valid is None else _reader(task.read)(settings.valid, settings.reading)
-        settings.check_scale(*filter(None, (train, valid)))
-        if settings.kind == "embed":
-            check_sentences(train, settings.loss)
-        if settings.cosine:
-            check_cosines(number_column(train.y, "number"), train.place)
-        if has_labels:
-            learned = {label for _, label in row_labels(train)}
-            if isinstance(train.y[0], str):
-                check_several(learned, train)
-            settings.check_labels(learned, train)
-            if "positive" in task.options:  # its scores depend on the labels
-                settings.check_label_score(learned, train)
-            if valid is not None:
-                check_known(row_labels(valid), valid, learned)
-        if settings.split is not None:
-            if task.read_training:
-                check_split(train, settings.split)
-            split_rows(train, settings.split, row_labels(train) if has_labels else ())
+    train = _reader(task.read_training or task.read)(settings.train, settings.reading)
+    has_labels = "class_weight" in task.options  # its labels are known by name
+    valid = None if settings.valid is None else _reader(task.read)(settings.valid, settings.reading)
+    settings.check_scale(*filter(None, (train, valid)))
+    if settings.kind == "embed":
+        check_sentences(train, settings.loss)
+    if settings.cosine:
+        check_cosines(number_column(train.y, "number"), train.place)
+    if has_labels:
+        learned = {label for _, label in row_labels(train)}
+        if isinstance(train.y[0], str):
+            check_several(learned, train)
+        settings.check_labels(learned, train)
+        if "positive" in task.options:  # its scores depend on the labels
+            settings.check_label_score(learned, train)
+        if valid is not None:
+            check_known(row_labels(valid), valid, learned)
+    if settings.split is not None:
+        if task.read_training:
+            check_split(train, settings.split)
+        split_rows(train, settings.split, row_labels(train) if has_labels else ())
 
 
 def look_at_file(
@@ -65,7 +61,7 @@ def look_at_file(
     given: the fields of `Reading` that differ from training. training: whether the file may be one to train on.
     labels: False for a file that is to be answered.
     """
-    with without_the_package(), _quiet():
+    with without_the_package(), quiet():
         from keras_bert.tasks.metrics.classification import positive_label
         from keras_bert.tasks.rows.labels import check_known, row_labels
         from keras_bert.tasks.run.plain_settings import MODEL, SETTINGS_FILE, PlainSettings, learned_labels
@@ -102,13 +98,3 @@ def _reader(name: str) -> Any:
     """A function of `keras_bert/tasks/readers`."""
     module, _, function = name.partition(".")
     return getattr(import_module(f"keras_bert.tasks.readers.{module}"), function)
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Without what the readers log, since the run reads the rows again, and logs it then."""
-    logging.disable(logging.ERROR)
-    try:
-        yield
-    finally:
-        logging.disable(logging.NOTSET)

@@ -1,5 +1,6 @@
 """without_the_package: import parts of `keras_bert` that need no Keras, which takes many seconds to import."""
 
+import logging
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,3 +28,13 @@ def without_the_package() -> Iterator[None]:
     finally:
         for name in [name for name in sys.modules if name.partition(".")[0] == "keras_bert"]:
             del sys.modules[name]
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Without what the package logs, since the command does the same again with Keras, and logs it then."""
+    logging.disable(logging.ERROR)
+    try:
+        yield
+    finally:
+        logging.disable(logging.NOTSET)
