@@ -202,6 +202,6 @@ def test_served():
         for name, value in (*bad.items(), ("price", float("nan")), ("price", 1e39), ("price", True)):
             status, answer = post({"instances": [rows[0] | {name: value}]})
             assert status == 400
-            assert answer["error"].startswith(f"`{name}` must hold")
+            assert answer["error"].startswith(f"Row 0: `{name}` must hold")
         assert "brand" in post({"instances": [{"text": "a"}]})[1]["error"]
     del root
