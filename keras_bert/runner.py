@@ -50,7 +50,7 @@ class Runner:
         if key not in self.graphs:
             ids = tf.RaggedTensorSpec([None, None], tf.int32, 1, tf.int64)
 
-            @tf.function(input_signature=[[ids] * columns, tf.TensorSpec([None], tf.int64)])
+            @tf.function(input_signature=[[ids] * columns, tf.TensorSpec([None], tf.int64)], autograph=False)
             def graph(segments: list[Any], index: Any) -> Any:
                 return self.model(TokenizedRows(segments, packer, count).pack(index), training=False)
 
