@@ -47,8 +47,8 @@ def search(
     The search is exact: each query is compared with every text. Rows are counted from 0. Empty lines are
     never an answer.
     """
-    if not all(one.strip() for one in query):
-        raise ValueError("--query must have some text. Write what to look for. Received: an empty query")
+    if blank := [one for one in query if not one.strip()]:
+        raise ValueError(f"--query must have some text. Write what to look for. Received: {blank[0]!r}")
     options.check_input(corpus)
     with without_the_package():
         options.check_new_file(vectors, "--vectors", (".npy",), [corpus])

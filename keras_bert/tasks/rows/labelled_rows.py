@@ -77,8 +77,8 @@ class LabelledRows(TokenizedRows):
         if not uses_tensorflow():
             return RowBatches(self, lambda epoch: index, len(index))
         with tf.device("CPU:0"):
-            dataset = tf.data.Dataset.from_tensor_slices(index).map(_plain(_without_filling))
-            return _mapped(dataset, self._as_tensors().batch).prefetch(tf.data.AUTOTUNE)
+            dataset = tf.data.Dataset.from_tensor_slices(index).map(_untranslated(_without_filling))
+            return _batched(dataset, self._as_tensors().batch).prefetch(tf.data.AUTOTUNE)
 
     def shuffled(self, batch_size: int, *, seed: int, epoch: Any, start: Any = 0, share: bool = True) -> Any:
         """One epoch's batches, whose order is a function of the seed and of the variable `epoch`; as `batches`.
@@ -102,8 +102,8 @@ class LabelledRows(TokenizedRows):
             return tf.data.Dataset.from_tensor_slices(tf.roll(order, -tf.cast(start, tf.int32), axis=0))
 
         with tf.device("CPU:0"):
-            dataset = tf.data.Dataset.range(1).flat_map(_plain(mixed))
-            dataset = _mapped(dataset.map(_plain(_without_filling)), self._as_tensors().batch)
+            dataset = tf.data.Dataset.range(1).flat_map(_untranslated(mixed))
+            dataset = _batched(dataset.map(_untranslated(_without_filling)), self._as_tensors().batch)
             return dataset.apply(tf.data.experimental.assert_cardinality(steps)).prefetch(tf.data.AUTOTUNE)
 
     def static(self, batch_size: int, part: tuple[int, int], *, seed: int | None = None, first_epoch: int = 0) -> Any:
@@ -122,13 +122,13 @@ class LabelledRows(TokenizedRows):
                 def mixed(epoch: Any) -> Any:
                     return tf.data.Dataset.from_tensor_slices(self._mixed(batch_size, seed, epoch, by_length=False))
 
-                dataset = epochs.flat_map(_plain(mixed))
+                dataset = epochs.flat_map(_untranslated(mixed))
 
             def batch(index: Any) -> Any:
                 found = examples.batch_to_split(index[part[0] * rows : (part[0] + 1) * rows], self.widest)
                 return tf.nest.map_structure(lambda x: tf.ensure_shape(x, (rows, *x.shape[1:])), found)
 
-            return _mapped(dataset, batch)
+            return _batched(dataset, batch)
 
     def _as_tensors(self) -> "LabelledRows":
         """The same rows for the graph of a tf.data. It would get a copy of numpy's arrays, and is limited to 2 GB."""
@@ -226,13 +226,16 @@ def mixed_batches(count: int, batch_size: int, seed: int, epoch: Any, lengths: A
     return index
 
 
-def _mapped(dataset: Any, batch: Callable) -> Any:
+def _batched(dataset: Any, batch: Callable) -> Any:
     """The batches of a tf.data of indices, several of which are made at a time."""
-    return dataset.map(_plain(batch), num_parallel_calls=tf.data.AUTOTUNE)
+    return dataset.map(_untranslated(batch), num_parallel_calls=tf.data.AUTOTUNE)
 
 
-def _plain(function: Callable) -> Callable:
-    """A function for a graph that AutoGraph need not translate, which takes seconds: it asks nothing of tensors."""
+def _untranslated(function: Callable) -> Callable:
+    """The function as it is, for a graph. AutoGraph would translate it, which takes seconds.
+
+    It must not branch or loop on the values of tensors.
+    """
     return tf.autograph.experimental.do_not_convert(function)
 
 
