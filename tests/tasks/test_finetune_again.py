@@ -1,6 +1,7 @@
 """What happens on the way: a run that is stopped or killed goes on, and one that cannot begin leaves nothing behind."""
 
 import os
+import shutil
 import signal
 
 import keras
@@ -72,13 +73,18 @@ def test_half_precision_resumes_within_an_epoch(bert, files, tmp_path, monkeypat
         state.write_bytes(damaged)
         with pytest.raises(ValueError, match=r"step.npz is damaged.*Delete this file to resume after the last"):
             train(bert, "classify", *files, tmp_path / "broken", *options)
+    state.unlink()
+    shutil.copytree(tmp_path / "broken.partial", tmp_path / "without_step.partial")
     state.write_bytes(content)
     train(bert, "classify", *files, tmp_path / "broken", *options)
     assert len(seen) == 15 + 7
-    whole, broken = tmp_path / "whole", tmp_path / "broken"
-    assert (broken / "metrics.json").read_text() == (whole / "metrics.json").read_text()
-    weights = [keras.models.load_model(folder / "model.keras").get_weights() for folder in (whole, broken)]
-    assert all(np.array_equal(*pair) for pair in zip(*weights, strict=True))
+    train(bert, "classify", *files, tmp_path / "without_step", *options)  # after the last epoch, as the error says
+    assert len(seen) == 15 + 7 + 10
+    whole = keras.models.load_model(tmp_path / "whole/model.keras").get_weights()
+    for resumed in (tmp_path / "broken", tmp_path / "without_step"):
+        assert (resumed / "metrics.json").read_text() == (tmp_path / "whole/metrics.json").read_text()
+        weights = keras.models.load_model(resumed / "model.keras").get_weights()
+        assert all(np.array_equal(*pair) for pair in zip(whole, weights, strict=True))
 
 
 def killed(arguments):
