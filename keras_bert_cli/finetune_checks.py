@@ -1,5 +1,6 @@
 """What `keras-bert finetune` checks before Keras is imported: options that no run can have."""
 
+import dataclasses
 import math
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,6 @@ import typer
 from keras_bert_cli import options
 from keras_bert_cli.finetune_tasks import OF_SOME, TASKS
 from keras_bert_cli.without_the_package import without_the_package
-
-DISTILLATION = ("temperature", "targets", "logits", "hidden", "attention", "relations")  # fields of `Distillation`
 
 
 def class_weights(given: list[str]) -> Any:
@@ -31,9 +30,12 @@ def class_weights(given: list[str]) -> Any:
 def distillation(given: list[str]) -> dict[str, float] | None:
     """What --distill says: fields of `Distillation`."""
     numbers = _numbers(given, "NAME=NUMBER as in temperature=4")
+    with without_the_package():
+        from keras_bert.tasks.distillation import Distillation
+    names = [field.name for field in dataclasses.fields(Distillation)]
     for name, number in numbers.items():
-        if name not in DISTILLATION:
-            raise typer.BadParameter(f"NAME must be one of {', '.join(DISTILLATION)}. Received: {name!r}")
+        if name not in names:
+            raise typer.BadParameter(f"NAME must be one of {', '.join(names)}. Received: {name!r}")
         if not 0 <= number < math.inf:  # refuses NaN too
             raise typer.BadParameter(f"NUMBER must be finite, and not below 0. Received: {name}={number}")
     return numbers or None
@@ -66,7 +68,8 @@ def check_combination(context: typer.Context) -> None:
             + (" Texts without labels cannot be evaluated, so for them give --valid." if learns_texts else "")
         )
     if given["steps"] is not None and (options.is_given(context, "epochs") or given["grid"]):
-        raise typer.BadParameter("--steps replaces the number of epochs. Leave out --steps, or --epochs and --grid.")
+        other = "--grid" if given["grid"] else "--epochs"
+        raise typer.BadParameter(f"--steps replaces the number of epochs. Leave out --steps or {other}.")
     if given["size"] is not None and options.is_given(context, "model"):
         raise typer.BadParameter("--size starts from random weights. Leave out --model, or --size and --vocab.")
     if (given["size"] is None) != (given["vocab"] is None):

@@ -148,7 +148,7 @@ _delimiter = partial(typer.Option, help="Character between the columns of a tsv 
 _encoding = partial(typer.Option, help="Encoding of the file, such as latin-1, cp949 or utf-16.")
 _header = partial(typer.Option, help="Whether the first row holds the names of the columns.")
 _EMPTY = "Drop rows with an empty text."
-_BAD = "Drop rows that cannot be read or have no label; their number is in the log."
+_BAD = "Drop rows that cannot be read, or have no text or label; their number is in the log."
 Format = Annotated[str | None, _format(show_default="by the name of the file")]
 Text = Annotated[list[str], _text()]
 Label = Annotated[str, _label()]

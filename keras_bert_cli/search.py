@@ -54,6 +54,13 @@ def search(
         options.check_new_file(vectors, "--vectors", (".npy",), [corpus])
         options.check_new_file(vectors and beside(vectors), "--vectors", inputs=[corpus])
         texts, _ = read_texts(context, corpus, text, header=header, delimiter=delimiter, encoding=encoding)
+    if not any(one.strip() for one in texts):
+        raise ValueError(f"{corpus} has only empty texts. Name another file or column. Received: {len(texts)} texts")
+    stored = None
+    if vectors is not None and vectors.exists():
+        stored = read_vectors(vectors)
+        if len(stored) != len(texts):
+            raise _others(f"has {len(stored)} vectors for {len(texts)} texts", vectors, stored, corpus)
     import numpy as np
 
     from keras_bert.nearest import nearest
@@ -61,7 +68,11 @@ def search(
 
     loaded = load(model, cache_dir=cache_dir, local_only=local_only)
     bert = options.asked_by(loaded, engine, dtype)
-    found = _vectors(loaded, bert, corpus, texts, vectors)
+    found = bert.embed(texts) if stored is None else stored
+    if vectors is not None and stored is None:
+        write_vectors(vectors, found, texts, loaded)
+    elif vectors is not None:
+        _check_vectors(vectors, stored, texts, corpus, loaded, bert)
     empty = {row for row, one in enumerate(texts) if not one.strip()}  # they have vectors, but are never an answer
     nearest_rows, cosines = nearest(np.asarray(bert.embed(query)), found, top + len(empty))
     for asked, rows, scores in zip(query, nearest_rows.tolist(), cosines.tolist(), strict=True):
@@ -72,33 +83,30 @@ def search(
             typer.echo(json.dumps(hit, ensure_ascii=False) if as_json else f"{score:.4f}\t{row}\t{texts[row]}")
 
 
-def _vectors(loaded: Any, bert: Any, corpus: Path, texts: list[str], file: Path | None) -> Any:
-    """The vectors of the texts, from a file if they are there. bert: the loaded model, or its copy that computes."""
+def _check_vectors(file: Path, stored: Any, texts: list[str], corpus: Path, loaded: Any, bert: Any) -> None:
+    """Raises an error if the vectors in a file are not those of the corpus by this model.
+
+    bert: the loaded model, or its copy that computes.
+    """
     import numpy as np
 
     from keras_bert.nearest import unit
 
-    if file is None or not file.exists():
-        vectors = bert.embed(texts)
-        if file is not None:
-            write_vectors(file, vectors, texts, loaded)
-        return vectors
-    vectors = read_vectors(file)
     rows = np.unique(np.linspace(0, len(texts) - 1, COMPARED).astype(int))
     some = unit(bert.embed([texts[row] for row in rows]))
     wrong = None
-    if vectors.shape != (len(texts), some.shape[1]):
-        wrong = (
-            f"is not of these texts and this model, of which the array would have the shape "
-            f"{(len(texts), some.shape[1])}"
-        )
-    elif not is_of_model(file, loaded) or not ((unit(vectors[rows]) * some).sum(-1) > 0.998).all():
+    if stored.shape != (len(texts), some.shape[1]):
+        wrong = f"has no vectors of this model, which are {some.shape[1]} wide"
+    elif not is_of_model(file, loaded) or not ((unit(stored[rows]) * some).sum(-1) > 0.998).all():
         wrong = "has vectors of other texts or of another model"
     elif not is_of(file, texts, corpus):
         wrong = f"is older than {corpus}, or has vectors of other texts"
     if wrong:
-        raise ValueError(
-            f"{file} {wrong}. Delete it, or name another file. Received: an array of shape {vectors.shape} for "
-            f"{len(texts)} texts of {corpus}"
-        )
-    return vectors
+        raise _others(wrong, file, stored, corpus)
+
+
+def _others(wrong: str, file: Path, stored: Any, corpus: Path) -> ValueError:
+    """The error for vectors that are not those of the corpus."""
+    return ValueError(
+        f"{file} {wrong}. Delete it, or name another file. Received: an array of shape {stored.shape} for {corpus}"
+    )

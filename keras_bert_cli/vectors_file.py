@@ -70,7 +70,7 @@ def read_vectors(file: Path) -> Any:
 
     try:
         vectors = open_memmap(file, mode="r")
-        readable = vectors.dtype.kind == "f"
+        readable = vectors.dtype.kind == "f" and vectors.ndim == 2
     except (ValueError, SyntaxError, OverflowError, TokenError):  # what numpy raises for a damaged file
         readable = False
     if not readable:

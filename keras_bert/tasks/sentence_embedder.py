@@ -10,11 +10,12 @@ from keras import ops
 
 from keras_bert.bert import Bert
 from keras_bert.checks import check_choice, check_flag, count_of
+from keras_bert.tasks.columns.tables import is_table, named_columns
 from keras_bert.tasks.columns.text_columns import check_lengths, column
 from keras_bert.tasks.columns.value_columns import number_column, weight_column
 from keras_bert.tasks.fitting.continued import cannot_change, loss_settings
 from keras_bert.tasks.heads import check_bert
-from keras_bert.tasks.losses import LOSSES, SentenceLoss
+from keras_bert.tasks.losses import LOSSES, SentenceLoss, name_of
 from keras_bert.tasks.losses.sentence_loss import by_row
 from keras_bert.tasks.metrics.classification import number_scores
 from keras_bert.tasks.metrics.retrieval import neighbour_scores, retrieval_scores
@@ -237,7 +238,7 @@ class SentenceEmbedder(Task):
         self.form = examples.form
         loss = self.loss if self.compiled and self.recipe is None else self.default_loss()
         if isinstance(loss, SentenceLoss):
-            check_form(type(loss).__name__, loss.form, examples.form)
+            check_form(name_of(loss), loss.form, examples.form)
             loss.check(examples)
         elif self.is_distributed:
             raise ValueError(
@@ -325,8 +326,11 @@ class SentenceEmbedder(Task):
     def embed(self, texts: Any, batch_tokens: int = 4096) -> np.ndarray:
         """A vector for each text, float32 [n, H].
 
+        texts: a list, an array, a column, or a table with the column `text`.
         batch_tokens: how many pieces, with padding, a batch may have.
         """
+        if is_table(texts):
+            texts = named_columns(texts, ("text",))[0]
         texts = column([texts] if isinstance(texts, str) else texts)
         options: Any = {"pooling": self.pooling, "normalize": self.normalize, "batch_tokens": batch_tokens}
         return self.bert.embed(texts, max_length=packer_of(self.bert).max_length, **options)

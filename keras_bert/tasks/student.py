@@ -12,7 +12,8 @@ from keras_bert.compat import set_untracked
 from keras_bert.layers.dense import blank_weights
 from keras_bert.layers.states import recorded_states
 from keras_bert.named_weights import Weight, named_weights
-from keras_bert.tasks.distillation import Distillation, check_teacher, state_losses
+from keras_bert.tasks.distillation import Distillation
+from keras_bert.tasks.teacher import check_teacher, state_losses
 from keras_bert.tasks.text_predictor import TextPredictor
 
 Lesson = tuple[Any, Distillation]  # a teacher, and what is learned from it

@@ -9,7 +9,6 @@ import pytest
 
 from keras_bert.config import BertConfig
 from keras_bert.layers.windows import POOLS
-from keras_bert.tasks.distillation import Distillation
 from keras_bert.tasks.long_text_task import LONG
 from keras_bert.tasks.losses import LOSSES
 from keras_bert.tasks.metrics.classification import label_score_names, label_scores, multi_label_scores
@@ -17,7 +16,6 @@ from keras_bert.tasks.rows.sentence_forms import FORMS, OF_LOSSES
 from keras_bert.tasks.run.plain_settings import CHOICES, STRATEGIES, PlainSettings
 from keras_bert.tasks.sentence_embedder import POOLING
 from keras_bert.training.strategy import NAMES
-from keras_bert_cli.finetune_checks import DISTILLATION
 from tests.subprocesses import python
 
 REFUSED = {
@@ -27,6 +25,8 @@ REFUSED = {
     "--pool max": "Add --long windows, or leave both out",
     "--distill hidden=1": "Give --teacher too, or leave --distill out",
     "--distill colour=1": "NAME must be one of temperature, targets",
+    "--teacher run --distill temperature=0": "`temperature` must be above 0",
+    "--teacher run --distill logits=0": "Nothing would be learned from the teacher",
     "--freeze --lora 2": "`freeze` and `lora` were both given",
     "--text text --text text": "A column is named twice",
     "--strategy mirrored --steps 2": "Use --strategy one, or leave them out",
@@ -51,8 +51,8 @@ REFUSED = {
     "--positive maybe": "`positive` (--positive) is 'maybe'",
     "--best-by fame": "--best-by must be one of accuracy, f1, f1_macro",
     "--best-by calibration_error": "--best-by must be one of accuracy",
-    "--best-by answered": "Use one of accuracy, f1, f1_macro, matthews. The score f1",
-    "--best-by f1 --separator +": "Use one of f1_micro, f1_macro, accuracy. The score f1",
+    "--best-by answered": "Use one of accuracy, f1, f1_macro, matthews. (f1 needs",
+    "--best-by f1 --separator +": "Use one of f1_micro, f1_macro, accuracy. (f1 needs",
     "embed --text text --label label": "rows.tsv has a different label for each text",
     "--teacher scores": "The teacher is of the task 'regress'",
     "--teacher damaged": "labels.json must be JSON. Write or download it again.",
@@ -132,7 +132,6 @@ def test_a_size_of_more_blocks_than_the_default_model():
 
 def test_the_names_of_options():
     """Those that are written again where Keras is not imported."""
-    assert {*DISTILLATION} == {field.name for field in dataclasses.fields(Distillation)}
     assert {"loss": tuple(LOSSES), "pooling": POOLING, "long": LONG, "pool": POOLS} == CHOICES
     assert NAMES == STRATEGIES
     assert {name: loss.form for name, loss in LOSSES.items()} == FORMS

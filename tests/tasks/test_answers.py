@@ -50,3 +50,10 @@ def test_a_table_of_numbers():
     assert task.score(table).tolist() == task.score(["good", "bad"]).tolist()
     with pytest.raises(ValueError, match=r"The table lacks the column 'text'\."):
         task.score(table[["label"]])
+
+
+def test_a_table_of_texts_to_embed():
+    task, table = small_task("embedder"), pd.DataFrame({"text": ["good", "bad"], "label": ["a", "b"]})
+    np.testing.assert_array_equal(task.embed(table), task.embed(["good", "bad"]))
+    with pytest.raises(ValueError, match="For pairs of texts, x is a tuple of two such columns"):
+        task.fit(table.rename(columns={"label": "positive"}), verbose=0)

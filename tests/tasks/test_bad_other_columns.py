@@ -42,10 +42,12 @@ def test_bad_columns():
         TextRegressor(small_bert(), pairs="cosine", other_columns=learned())
     with pytest.raises(TypeError, match=r"must be an OtherColumns.*Received: other_columns=\['price'\]"):
         TextRegressor(small_bert(), other_columns=["price"])
-    for names in ({"numbers": ["text"]}, {"numbers": ["a b"], "categories": ["a_b"]}, {}):
+    for names in ({"numbers": ["text"]}, {"numbers": ["a b"], "categories": ["a_b"]}):
         rows = {name: [1, 2] for name in ("text", "a b", "a_b")}
         with pytest.raises(ValueError, match="no two names may be the same"):
             OtherColumns.learn(rows, **names)
+    with pytest.raises(ValueError, match="needs at least one column"):
+        OtherColumns()
     for unit in (1e-9, 1e30):
         with pytest.raises(ValueError, match=r"'a' of the table are too small or too large for float32.*deviation of"):
             OtherColumns.learn({"a": [unit, 2 * unit]}, numbers=["a"])

@@ -187,7 +187,7 @@ def test_bad_options():
     with pytest.raises(ValueError, match="compiled with another"):
         task.fit((QUERIES, POSITIVES), loss="ranking", verbose=0)
     task.bert.unfreeze()
-    with pytest.raises(ValueError, match="CoSENT learns from scores"):
+    with pytest.raises(ValueError, match="The loss cosent learns from scores"):
         task.fit((QUERIES, POSITIVES), verbose=0)
 
 

@@ -162,7 +162,7 @@ def test_a_search_of_losses():
 def test_losses_that_do_not_fit_the_rows_of_a_search(bert, scored, tmp_path):
     """They are found before the first run."""
     columns = ("--text", "a", "--text", "b", "--label", "score", "--search", "loss=cosine,ranking")
-    with pytest.raises(ValueError, match=r"ranking learns from pairs, but scores were passed"):
+    with pytest.raises(ValueError, match=r"The loss ranking learns from pairs, but scores were passed"):
         train(bert, "embed", scored, scored, tmp_path / "run", *columns)
     assert not list(tmp_path.glob("run*"))
 

@@ -44,11 +44,15 @@ class OtherColumns:
         for name in ("numbers", "categories"):  # JSON makes lists of tuples
             object.__setattr__(self, name, {one: tuple(values) for one, values in getattr(self, name).items()})
         names = names_of(self)
-        if not names or len({*TEXTS, *fields_of(self)}) < len(TEXTS) + len(names):
+        if not names:
             raise ValueError(
-                "OtherColumns needs at least one column. An export turns all but the letters and digits of a name "
-                "into _; after that, no two names may be the same, nor text or text_pair. Rename or add a column. "
-                f"Received: {', '.join(map(repr, names)) or 'no columns'}"
+                "OtherColumns needs at least one column. Name some in `numbers` or `categories`. Received: no columns"
+            )
+        if len({*TEXTS, *fields_of(self)}) < len(TEXTS) + len(names):
+            raise ValueError(
+                "An export turns all but the letters and digits of a column's name into _. After that, no two names "
+                "may be the same, and none may be text or text_pair. Rename a column. "
+                f"Received: {', '.join(map(repr, names))}"
             )
 
     @classmethod

@@ -36,7 +36,8 @@ def named_columns(table: Any, names: Sequence[str]) -> list[list[Any]]:
             )
         raise ValueError(
             f"The table lacks the {plural('column', len(missing))} {', '.join(map(repr, missing))}. Rename its "
-            f"columns, or pass table[name] for x and for y. Received: columns {', '.join(map(repr, known))}"
+            "columns, or pass table[name] for x and for y. For pairs of texts, x is a tuple of two such columns. "
+            f"Received: columns {', '.join(map(repr, known))}"
         )
     if isinstance(table, list):
         return [[row.get(name) for row in table] for name in names]

@@ -74,7 +74,7 @@ def rows_of(values: Any, what: str) -> list[Any]:
         )
     if rank == 2 and hasattr(values, "columns"):  # a DataFrame gives its columns' names
         raise TypeError(
-            f"A whole table was passed, but each {what} must be a value of one column. Pass table[name]. "
+            f"A whole table was passed in place of one column. Pass the column with each {what}, as in table[name]. "
             f"Received: {type(values).__name__}"
         )
     values = values.numpy() if hasattr(values, "numpy") else values

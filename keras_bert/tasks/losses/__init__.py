@@ -11,3 +11,8 @@ LOSSES: dict[str, type[SentenceLoss]] = {
     "cosent": CoSENT,
     "triplet": BatchHardTriplet,
 }
+
+
+def name_of(loss: SentenceLoss) -> str:
+    """The word for a loss; for one that has none, its class."""
+    return next((name for name, kind in LOSSES.items() if type(loss) is kind), type(loss).__name__)

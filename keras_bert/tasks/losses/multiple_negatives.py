@@ -6,9 +6,8 @@ import keras
 from keras import ops
 
 from keras_bert.tasks.losses.sentence_loss import SentenceLoss, by_row, real_rows, unit
-from keras_bert.tasks.rows.sentence_forms import check_negatives
+from keras_bert.tasks.rows.sentence_forms import check_ranked
 from keras_bert.tasks.rows.sentence_rows import SentenceRows
-from keras_bert.wording import plural
 
 HIDDEN = -1e9  # a score whose exponential is 0
 
@@ -38,12 +37,7 @@ class MultipleNegativesRanking(SentenceLoss):
 
     def check(self, rows: SentenceRows) -> None:
         _, positives, *negatives = rows.decoding
-        if len(set(positives)) < 2:
-            raise ValueError(
-                "All rows have the same positive, so there are no negatives. Give rows with different texts. "
-                f"Received: {positives[0]!r} in {len(positives)} {plural('row', len(positives))}"
-            )
-        check_negatives(positives, *negatives, place="row {}".format)
+        check_ranked(positives, *negatives, place="row {}".format)
 
     def call(self, targets: Any, vectors: Any, real: Any = True) -> Any:
         """The loss of each query [B]; targets: the number of its positive, the same for the same text."""

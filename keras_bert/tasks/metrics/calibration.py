@@ -134,6 +134,8 @@ def check_calibration(
         rule = f"`thresholds` needs multi_label=True and one number for each of the {len(labels)} labels"
     elif abstain_below and multi_label:
         rule = "`abstain_below` works only without multi_label, where each text has one label. Leave it out"
+    elif isinstance(abstain_below, str):
+        rule = "`abstain_below` must be a number"
     elif not 0 < temperature < float("inf"):  # refuses NaN too
         rule = "`temperature` must be above 0 and finite"
     elif not all(0 <= value <= 1 for value in (*(thresholds or ()), abstain_below)):

@@ -35,11 +35,12 @@ def read_labels(
     Args:
         text: a column, by name or number, or two columns for pairs.
         label: the column of the label; None to read only texts, to be answered. Empty texts are then rows too.
-        separator: separates the labels of one text. `y` then holds lists, as it does where a JSONL file has lists.
+        separator: separates the labels of one text. `y` then holds lists, as it does where a JSONL file has lists. A
+            cell with only the separator has none of the labels.
         number, category: columns that a model reads beside the texts; `x` has them after the texts.
         options: of every reader of tables: `format` ("tsv", "csv", "jsonl" or "label-text"; by default from the
             suffix), `header` (by default True if a column is given by name), `delimiter`, `encoding`, `skip_empty`
-            (drop rows with an empty text) and `skip_bad` (drop rows that cannot be read or have no label).
+            (drop rows with an empty text) and `skip_bad` (drop rows that cannot be read, or have no text or label).
 
     >>> examples = read_labels("train.tsv", ("premise", "hypothesis"), "gold_label")    # doctest: +SKIP
     """
@@ -212,13 +213,15 @@ def _labels(value: Any, place: str, separator: str | None, lists: str) -> Any:
             )
         return [_label(name, place) for name in value]
     if separator is not None:
-        return [name.strip() for name in _label(value, place).split(separator) if name.strip()]
+        none = f", or write only {separator!r} if the text has none of the labels" if separator.strip() else ""
+        return [name.strip() for name in _label(value, place, none).split(separator) if name.strip()]
     return _label(value, place)
 
 
-def _label(value: Any, place: str) -> str:
+def _label(value: Any, place: str, none: str = "") -> str:
+    """The label in a cell. none: how an error says that a text has no label."""
     if value is None or not str(value).strip() or value != value:  # NaN
-        raise ValueError(f"{place} has no label. Fill it in, or {DROP}. Received: {value!r}")
+        raise ValueError(f"{place} has no label. Fill it in{none}, or {DROP}. Received: {value!r}")
     if not isinstance(value, str | int) or DECIMAL.fullmatch(str(value)):
         raise ValueError(
             f"{place} has a label that is neither a name nor a whole number. Write 1 in place of 1.0, for example. "

@@ -36,7 +36,7 @@ class Reading:
     encoding: str = "utf-8"
     lines: bool = False  # each line of the training file is a text without a label
     skip_empty: bool = False  # drop rows with an empty text
-    skip_bad: bool = False  # drop rows that cannot be read or have no label
+    skip_bad: bool = False  # drop rows that cannot be read, or have no text or label
 
     def __post_init__(self) -> None:
         for name in COLUMNS:  # JSON makes lists of them

@@ -31,7 +31,7 @@ def check_form(loss: str, of_loss: str, form: str) -> None:
     """Refuse a loss that does not learn from rows of this form, but of another."""
     if of_loss != form:
         raise ValueError(
-            f"{loss} learns from {of_loss}, but {form} were passed. Use the loss {BY_FORM[form]!r} (--loss "
+            f"The loss {loss} learns from {of_loss}, but {form} were passed. Use the loss {BY_FORM[form]!r} (--loss "
             f"{BY_FORM[form]}), or pass other columns. Received: {loss}"
         )
 
@@ -54,7 +54,7 @@ def check_sentences(rows: Rows, loss: str | None) -> None:
     if form == "labels" and len(rows) > 1:
         check_labels(len({*rows.y}), len(rows), rows.path)
     if form == "pairs" and isinstance(rows.x, tuple):
-        check_negatives(*rows.x[1:], place=rows.place)
+        check_ranked(*rows.x[1:], place=rows.place)
 
 
 def check_labels(labels: int, texts: int, where: str) -> None:
@@ -67,8 +67,13 @@ def check_labels(labels: int, texts: int, where: str) -> None:
         )
 
 
-def check_negatives(positives: Sequence[str], *negatives: Sequence[str], place: Callable[[int], str]) -> None:
-    """Refuse a negative that is its own row's positive. place: the name of a row."""
+def check_ranked(positives: Sequence[str], *negatives: Sequence[str], place: Callable[[int], str]) -> None:
+    """Refuse rows that all have one positive, and a negative that is its own row's. place: the name of a row."""
+    if len(set(positives)) < 2:
+        raise ValueError(
+            "All rows have the same positive, so there are no negatives. Give rows with different texts. "
+            f"Received: {positives[0]!r} in {len(positives)} {plural('row', len(positives))}"
+        )
     for column in negatives:
         if same := [row for row, text in enumerate(column) if text == positives[row]]:
             raise ValueError(

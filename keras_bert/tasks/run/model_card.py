@@ -165,7 +165,7 @@ def _calibration(metrics: dict[str, Any]) -> str:
     return f"""
 ## Calibration
 
-These were set on the validation file after training, so other examples may score lower.
+These were set on the validation rows after training, so other examples may score lower.
 
 {_table((heading, "value"), [(name, f"{value:.4f}") for name, value in values.items()])}
 

@@ -11,6 +11,7 @@ from typing import Any, Self
 from keras_bert.checks import check_at_least, check_choice, check_length
 from keras_bert.config import BertConfig
 from keras_bert.storage import json_list, read_json
+from keras_bert.tasks.distillation import Distillation
 from keras_bert.tasks.finetune_recipe import FinetuneRecipe
 from keras_bert.tasks.metrics.calibration import check_calibration
 from keras_bert.tasks.metrics.classification import label_score_names, positive_label
@@ -221,8 +222,8 @@ class PlainSettings:
         if self.best_by not in (None, *scores):
             raise ValueError(
                 "`best_by` (--best-by) is a score that these rows and options do not have. Use one of "
-                f"{', '.join(scores)}. The score f1 needs two labels or --positive, f1_micro rows with several "
-                f"labels, and the scores of the answered rows --abstain-below. Received: best_by={self.best_by!r}"
+                f"{', '.join(scores)}. (f1 needs two labels or --positive; f1_micro needs rows with several labels; "
+                f"answered and accuracy_answered need --abstain-below.) Received: best_by={self.best_by!r}"
             )
 
     def check_scale(self, *files: Rows) -> None:
@@ -280,6 +281,14 @@ class PlainSettings:
                 "A student is trained on one device. Use --strategy one, or leave --teacher out. "
                 f"Received: strategy={self.strategy!r}, teacher={self.teacher!r}"
             )
+        for name in self.distill or ():
+            check_choice("distill", name, tuple(field.name for field in dataclasses.fields(Distillation)))
+        self.distillation  # noqa: B018 - an error if its values are wrong
+
+    @property
+    def distillation(self) -> Distillation | None:
+        """What is learned from the teacher, if there is one."""
+        return None if self.teacher is None else Distillation(**(self.distill or {}))
 
     @property
     def recipe(self) -> FinetuneRecipe:

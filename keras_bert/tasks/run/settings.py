@@ -8,7 +8,6 @@ from typing import Any
 from keras_bert.checks import check_choice
 from keras_bert.policy import TRAINABLE_DTYPES
 from keras_bert.storage import read_json, sha256_of, write_json
-from keras_bert.tasks.distillation import Distillation
 from keras_bert.tasks.run.plain_settings import PlainSettings
 from keras_bert.tasks.task import Task
 from keras_bert.weights.keras_file import keras_file
@@ -26,9 +25,6 @@ class FinetuneSettings(PlainSettings):
                     f"`{name}` was given, but the task {self.kind!r} does not have it. Leave it out. Received: "
                     f"{name}={getattr(self, name)!r}"
                 )
-        for name in self.distill or ():
-            check_choice("distill", name, tuple(field.name for field in dataclasses.fields(Distillation)))
-        self.distillation  # noqa: B018 - an error if its values are wrong
         self.task.check_settings(self)
 
     @property
@@ -45,11 +41,6 @@ class FinetuneSettings(PlainSettings):
     def length(self) -> int:
         """The most pieces in a row."""
         return self.seq_length or self.task.default_seq_length
-
-    @property
-    def distillation(self) -> Distillation | None:
-        """What is learned from the teacher, if there is one."""
-        return None if self.teacher is None else Distillation(**(self.distill or {}))
 
     @property
     def labelled_lines(self) -> bool:
