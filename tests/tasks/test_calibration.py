@@ -204,6 +204,7 @@ def test_too_few_rows_are_reported(caplog):
         ({"thresholds": (0.1, 0.2, 3.0), "multi_label": True}, "between 0 and 1"),
         ({"abstain_below": 0.5, "multi_label": True}, "`abstain_below` works only without multi_label, where"),
         ({"abstain_below": 50}, "between 0 and 1"),
+        ({"abstain_below": "0.5"}, "`abstain_below` must be a number"),
         ({"temperature": 0}, "`temperature` must be above 0"),
         ({"multi_label": "no"}, "`multi_label` must be True or False. Received: multi_label='no'"),
     ],

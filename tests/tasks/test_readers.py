@@ -52,6 +52,8 @@ def test_long_field(write):
 
 def test_many_labels_of_a_text(write):
     assert read_labels(write("a.tsv", "x\ta,b\ny\t,\n"), 0, 1, separator=",").y == [["a", "b"], []]
+    with pytest.raises(ValueError, match=r"line 2: column 1 has no label\. Fill it in, or write only ',' if"):
+        read_labels(write("empty.tsv", "x\ta,b\ny\t\n"), 0, 1, separator=",")
     lists = write("a.jsonl", '{"text": "x", "label": ["a", 2]}\n{"text": "y", "label": []}\n')
     assert read_labels(lists).y == [["a", "2"], []]
     for other, message in (

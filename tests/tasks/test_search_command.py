@@ -92,6 +92,10 @@ def test_search_reads_only_files_of_vectors(bert, tmp_path):
         said = rf"vectors\.npy is not a file of vectors .*Received: {len(content)} bytes"
         with pytest.raises(ValueError, match=said):
             run(*words, file)
+    file.write_bytes(whole)
+    corpus.write_text("anna ran\nanna\n")
+    with pytest.raises(ValueError, match=r"vectors\.npy has 1 vectors for 2 texts"):
+        run(*words, file)
     with pytest.raises(ValueError, match=r"--vectors must end in \.npy"):
         run(*words, tmp_path / "task.keras")
     with pytest.raises(FileExistsError, match="--vectors must not be a file that the command reads"):
@@ -104,6 +108,9 @@ def test_empty_lines_are_no_answer(bert, tmp_path):
     words = ["search", corpus, "--query", "anna", "--model", bert, "--json"]
     assert sorted(json.loads(line)["row"] for line in run(*words).stdout.splitlines()) == [0, 3]
     assert len(run(*words, "--top", 1).stdout.splitlines()) == 1
+    corpus.write_text("\n \t \n")
+    with pytest.raises(ValueError, match=r"corpus.txt has only empty texts"):
+        run(*words)
 
 
 @pytest.mark.parametrize("query", ["", " \t"])

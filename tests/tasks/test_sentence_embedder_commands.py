@@ -13,6 +13,7 @@ from keras_bert.tasks.finetune_recipe import FinetuneRecipe
 from keras_bert.tasks.fitting import gradient_cache
 from keras_bert.tasks.readers import Reading, Rows
 from keras_bert.tasks.readers.only_texts import check_split
+from keras_bert.tasks.rows.sentence_forms import check_sentences
 from keras_bert.tasks.run.best_epoch import BestEpoch
 from keras_bert.tasks.run.finished_task import FinishedTask
 from keras_bert.tasks.run.searched import grid_of
@@ -165,6 +166,13 @@ def test_losses_that_do_not_fit_the_rows_of_a_search(bert, scored, tmp_path):
     with pytest.raises(ValueError, match=r"The loss ranking learns from pairs, but scores were passed"):
         train(bert, "embed", scored, scored, tmp_path / "run", *columns)
     assert not list(tmp_path.glob("run*"))
+
+
+def test_rows_of_one_positive():
+    """They are found before Keras is imported."""
+    check_sentences(Rows((["a", "b"], ["c", "d"]), [], "pairs.tsv"), None)
+    with pytest.raises(ValueError, match="All rows have the same positive.*'c' in 2 rows"):
+        check_sentences(Rows((["a", "b"], ["c", "c"]), [], "pairs.tsv"), None)
 
 
 def test_a_score_of_a_file_that_is_no_cosine(bert, tmp_path):
