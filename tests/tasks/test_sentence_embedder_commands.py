@@ -170,9 +170,9 @@ def test_losses_that_do_not_fit_the_rows_of_a_search(bert, scored, tmp_path):
 
 def test_rows_of_one_positive():
     """They are found before Keras is imported."""
-    check_sentences(Rows((["a", "b"], ["c", "d"]), [], "pairs.tsv"), None)
-    with pytest.raises(ValueError, match="All rows have the same positive.*'c' in 2 rows"):
-        check_sentences(Rows((["a", "b"], ["c", "c"]), [], "pairs.tsv"), None)
+    check_sentences(Rows((["a", "b"], ["c", "d"]), [], "pairs.tsv", [1, 2]), None)
+    with pytest.raises(ValueError, match=r"All rows have the same positive.*'c' in 2 rows"):
+        check_sentences(Rows((["a", "b"], ["c", "c"]), [], "pairs.tsv", [1, 2]), None)
 
 
 def test_a_score_of_a_file_that_is_no_cosine(bert, tmp_path):
