@@ -60,7 +60,9 @@ def search(
     if vectors is not None and vectors.exists():
         stored = read_vectors(vectors)
         if len(stored) != len(texts):
-            raise _others(f"has {len(stored)} vectors for {len(texts)} texts", vectors, stored, corpus)
+            raise _other_vectors(
+                f"is not of these texts, which are {len(texts)} and not {len(stored)}", vectors, stored, corpus
+            )
     import numpy as np
 
     from keras_bert.nearest import nearest
@@ -95,17 +97,17 @@ def _check_vectors(file: Path, stored: Any, texts: list[str], corpus: Path, load
     rows = np.unique(np.linspace(0, len(texts) - 1, COMPARED).astype(int))
     some = unit(bert.embed([texts[row] for row in rows]))
     wrong = None
-    if stored.shape != (len(texts), some.shape[1]):
+    if stored.shape[1] != some.shape[1]:
         wrong = f"has no vectors of this model, which are {some.shape[1]} wide"
     elif not is_of_model(file, loaded) or not ((unit(stored[rows]) * some).sum(-1) > 0.998).all():
         wrong = "has vectors of other texts or of another model"
     elif not is_of(file, texts, corpus):
         wrong = f"is older than {corpus}, or has vectors of other texts"
     if wrong:
-        raise _others(wrong, file, stored, corpus)
+        raise _other_vectors(wrong, file, stored, corpus)
 
 
-def _others(wrong: str, file: Path, stored: Any, corpus: Path) -> ValueError:
+def _other_vectors(wrong: str, file: Path, stored: Any, corpus: Path) -> ValueError:
     """The error for vectors that are not those of the corpus."""
     return ValueError(
         f"{file} {wrong}. Delete it, or name another file. Received: an array of shape {stored.shape} for {corpus}"

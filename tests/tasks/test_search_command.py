@@ -29,7 +29,7 @@ def test_search(bert, tmp_path):
     hits = [json.loads(line) for line in run(*words, "--vectors", kept, "--json").stdout.splitlines()]
     assert [hit["text"] for hit in hits[:2]] == [line.split("\t")[2] for line in plain[1:3]]
     corpus.write_text("\n".join([*texts, "more"]) + "\n")
-    with pytest.raises(ValueError, match=r"has 4 vectors for 5 texts\. .*shape \(4, 16\)"):
+    with pytest.raises(ValueError, match=r"of these texts, which are 5 and not 4\. .*shape \(4, 16\)"):
         run(*words, "--vectors", kept)
 
 
@@ -94,7 +94,7 @@ def test_search_reads_only_files_of_vectors(bert, tmp_path):
             run(*words, file)
     file.write_bytes(whole)
     corpus.write_text("anna ran\nanna\n")
-    with pytest.raises(ValueError, match=r"vectors\.npy has 1 vectors for 2 texts"):
+    with pytest.raises(ValueError, match=r"vectors\.npy is not of these texts, which are 2 and not 1"):
         run(*words, file)
     with pytest.raises(ValueError, match=r"--vectors must end in \.npy"):
         run(*words, tmp_path / "task.keras")

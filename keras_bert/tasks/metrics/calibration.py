@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -130,12 +131,12 @@ def check_calibration(
     abstain_below: float,
 ) -> None:
     """Refuse values that a classifier of these labels cannot have."""
-    if thresholds is not None and not (multi_label and len(thresholds) == len(labels)):
+    if not all(isinstance(value, Real) for value in (temperature, *(thresholds or ()), abstain_below)):
+        rule = "`temperature`, `thresholds` and `abstain_below` must be numbers"
+    elif thresholds is not None and not (multi_label and len(thresholds) == len(labels)):
         rule = f"`thresholds` needs multi_label=True and one number for each of the {len(labels)} labels"
     elif abstain_below and multi_label:
         rule = "`abstain_below` works only without multi_label, where each text has one label. Leave it out"
-    elif isinstance(abstain_below, str):
-        rule = "`abstain_below` must be a number"
     elif not 0 < temperature < float("inf"):  # refuses NaN too
         rule = "`temperature` must be above 0 and finite"
     elif not all(0 <= value <= 1 for value in (*(thresholds or ()), abstain_below)):
