@@ -30,7 +30,7 @@ from keras_bert.tasks.readers import Reading
 from keras_bert.tasks.run.finetune import finetune
 from keras_bert.tasks.run.finished_task import FinishedTask
 from keras_bert.tasks.run.grid import finetune_grid
-from keras_bert.tasks.run.plain_settings import SETTINGS_FILE
+from keras_bert.tasks.run.run_folder import SETTINGS_FILE
 from keras_bert.tasks.run.settings import FinetuneSettings
 
 

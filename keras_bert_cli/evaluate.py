@@ -83,7 +83,7 @@ def evaluate(
         from keras_bert.checks import check_choice
         from keras_bert.storage import check_new_folder
         from keras_bert.tasks.readers.reading import Reading
-        from keras_bert.tasks.run.plain_settings import MODEL
+        from keras_bert.tasks.run.run_folder import MODEL
 
         if report:
             check_new_folder(report)

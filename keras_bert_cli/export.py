@@ -120,7 +120,7 @@ def _calibration_texts(file: Path | None, force: bool, dtype: str | None, format
 def _metrics(source: str) -> dict[str, Any] | None:
     """The scores of the best epoch, after calibration if there was one, if the source is a finetune run."""
     from keras_bert.storage import read_json
-    from keras_bert.tasks.run.best_epoch import METRICS_FILE
+    from keras_bert.tasks.run.run_folder import METRICS_FILE
     from keras_bert.weights import zoo
 
     run = zoo.path_of(source)

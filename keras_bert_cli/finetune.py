@@ -8,7 +8,14 @@ import typer
 
 from keras_bert_cli import options
 from keras_bert_cli.contents import group
-from keras_bert_cli.finetune_checks import check_combination, check_settings, class_weights, distillation, teacher_path
+from keras_bert_cli.finetune_checks import (
+    check_combination,
+    check_output,
+    check_settings,
+    class_weights,
+    distillation,
+    teacher_path,
+)
 from keras_bert_cli.finetune_tasks import TASKS, TaskCommand
 from keras_bert_cli.first_look import first_look
 from keras_bert_cli.without_the_package import quiet, without_the_package
@@ -227,10 +234,6 @@ def finetune(
     ] = [],  # noqa: B006
 ) -> None:
     check_combination(context)
-    if output.exists() and not (output.is_dir() and not any(output.iterdir())):  # now, and not after the imports
-        raise FileExistsError(
-            f"--output must be a new or empty folder. Choose another path, or empty the folder. Received: {output}"
-        )
     name = context.command.name or ""
     given = context.params | {"freeze": -1 if freeze else freeze_blocks}
     paths = {"train": train, "valid": valid, "vocab": vocab}
@@ -240,8 +243,9 @@ def finetune(
         if size is None and not options.is_given(context, "model"):
             given["model"] = given["teacher"]
     with without_the_package(), quiet():
-        settings, tried = check_settings(name, given)
-        first_look(settings, TASKS[name])
+        tried, runs = check_settings(name, given)
+        check_output(output, runs)
+        first_look([settings for _, settings in runs], TASKS[name])
 
     from keras_bert.tasks.readers import Reading
     from keras_bert.tasks.run.finetune import finetune as run

@@ -89,10 +89,11 @@ def check_combination(context: typer.Context) -> None:
         raise typer.BadParameter("--prune needs --grid or --search. Add one, or leave out --prune.")
 
 
-def check_settings(name: str, given: dict[str, Any]) -> tuple[Any, dict[str, tuple[Any, ...]]]:
-    """Refuse settings that no run of the task can have; return them, and what --grid and --search try, by option.
+def check_settings(name: str, given: dict[str, Any]) -> tuple[dict[str, tuple[Any, ...]], list[tuple[Any, Any]]]:
+    """Refuse settings that no run of the task can have.
 
-    It is called `without_the_package` and `quiet`.
+    It returns what --grid and --search try, by option, and for each run what it tries and its `PlainSettings`. It is
+    called `without_the_package` and `quiet`.
     """
     task = TASKS[name]
     if given["best_by"] not in (None, *task.scores):
@@ -101,20 +102,32 @@ def check_settings(name: str, given: dict[str, Any]) -> tuple[Any, dict[str, tup
         )
     from keras_bert.tasks.readers.reading import Reading
     from keras_bert.tasks.run.plain_settings import PlainSettings
-    from keras_bert.tasks.run.searched import GRID, combinations, grid_of, seeds_of
+    from keras_bert.tasks.run.searched import GRID, combinations, grid_of, seeded
 
     tried = (GRID if given["grid"] else {}) | grid_of(given["search"])
     if unknown := [option for option in tried if option in OF_SOME and option not in task.options]:
         raise typer.BadParameter(f"{name} does not have the option {unknown[0]}. Leave it out of the search.")
+    given = given | {"batch_size": given["batch_size"] or task.batch_size}
     reading = Reading(**options.fields_of(Reading, given))
     settings = PlainSettings(name, reading=reading, **options.fields_of(PlainSettings, given))
-    settings.check_kind_of_teacher()
-    for _, one in combinations(settings, tried):
+    several = seeded(settings, given["seeds"], given["average"]) if given["seeds"] else (settings, tried)
+    runs = combinations(*several)
+    for _, one in runs:
+        one.check_teacher()
         if config := one.known_config:
             one.check_model(config)
-    if given["seeds"]:
-        seeds_of(settings, given["seeds"], given["average"])
-    return settings, tried
+    return tried, runs
+
+
+def check_output(output: Path, runs: list[tuple[Any, Any]]) -> None:
+    """Refuse an output that is there already, or whose interrupted run began with other settings.
+
+    runs: as check_settings returns them. It is called `without_the_package`.
+    """
+    from keras_bert.storage import check_new_folder
+    from keras_bert.tasks.run.run_folder import check_resumed
+
+    check_resumed(check_new_folder(output), [(values, dataclasses.asdict(one)) for values, one in runs])
 
 
 def teacher_path(teacher: Path) -> str:

@@ -28,6 +28,7 @@ class TaskOptions:
     looked_at: int = 100_000_000  # bytes of a file that is also read before Keras is imported, in a few seconds
     batch_size: int = 16  # this and the next are the task's defaults
     seq_length: int = 128
+    windows: bool = False  # whether a long row becomes several rows of a batch
 
 
 TASKS = {  # by the `command` of the task
@@ -67,6 +68,7 @@ TASKS = {  # by the `command` of the task
         read="conll.tagged_rows",
         looked_at=20_000_000,
         scores=("entity_f1", "entity_precision", "entity_recall", "accuracy"),
+        windows=True,
     ),
     "answer": TaskOptions(
         "Answer questions from a context.",
@@ -76,6 +78,7 @@ TASKS = {  # by the `command` of the task
         read="squad.question_rows",
         scores=("f1", "exact_match"),
         seq_length=384,
+        windows=True,
     ),
     "choose": TaskOptions(
         "Choose among answers to a prompt.",

@@ -1,6 +1,7 @@
 """A look at the rows of a run before Keras is imported, which takes many seconds: what the run itself would refuse."""
 
 import os
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -9,11 +10,12 @@ from keras_bert_cli.finetune_tasks import TASKS, TaskOptions
 from keras_bert_cli.without_the_package import quiet, without_the_package
 
 
-def first_look(settings: Any, task: TaskOptions) -> None:
-    """Raise the error of a file that has other rows or labels than these `PlainSettings` of a task ask for.
+def first_look(runs: Sequence[Any], task: TaskOptions) -> None:
+    """Raise the error of a file that has other rows or labels than the `PlainSettings` of some runs of a task ask for.
 
-    It is called `without_the_package` and `quiet`, as is check_settings.
+    The runs of a search read the same files. It is called `without_the_package` and `quiet`, as is check_settings.
     """
+    settings = runs[0]
     settings.reading.check_format(settings.kind, task.formats)
     files = [path for path in (settings.train, settings.valid) if path is not None]
     for path in files:
@@ -24,18 +26,19 @@ def first_look(settings: Any, task: TaskOptions) -> None:
             )
     if any(os.path.getsize(path) > task.looked_at for path in files):
         return
-    from keras_bert.tasks.columns.value_columns import check_cosines, number_column
+    from keras_bert.tasks.columns.value_columns import check_cosines, mean_and_deviation, number_column
     from keras_bert.tasks.readers.only_texts import check_split
     from keras_bert.tasks.rows.labels import check_known, check_several, row_labels
-    from keras_bert.tasks.rows.sentence_forms import check_sentences
+    from keras_bert.tasks.rows.sentence_forms import check_score, check_sentences
     from keras_bert.tasks.run.split_rows import split_rows
 
     train = _reader(task.read_training or task.read)(settings.train, settings.reading)
     has_labels = "class_weight" in task.options  # its labels are known by name
-    valid = None if settings.valid is None else _reader(task.read)(settings.valid, settings.reading)
+    valid: Any = None if settings.valid is None else _reader(task.read)(settings.valid, settings.reading)
     settings.check_scale(*filter(None, (train, valid)))
     if settings.kind == "embed":
-        check_sentences(train, settings.loss)
+        for one in runs:
+            check_sentences(train, one.loss)
     if settings.cosine:
         check_cosines(number_column(train.y, "number"), train.place)
     if has_labels:
@@ -50,7 +53,15 @@ def first_look(settings: Any, task: TaskOptions) -> None:
     if settings.split is not None:
         if task.read_training:
             check_split(train, settings.split)
-        split_rows(train, settings.split, row_labels(train) if has_labels else ())
+        train, valid = split_rows(train, settings.split, row_labels(train) if has_labels else ())
+    if settings.kind == "embed":
+        check_score(settings.best_by, valid)
+    if names := settings.reading.others:
+        for name, column in zip(settings.reading.number, train.x[-len(names) :], strict=False):
+            mean_and_deviation(str(name), column, train.path)
+    for one in runs:
+        if one.steps or not task.windows:
+            one.recipe.updates(one.steps or one.epochs * -(-len(train) // one.batch_size))
 
 
 def look_at_file(
@@ -64,7 +75,8 @@ def look_at_file(
     with without_the_package(), quiet():
         from keras_bert.tasks.metrics.classification import positive_label
         from keras_bert.tasks.rows.labels import check_known, row_labels
-        from keras_bert.tasks.run.plain_settings import MODEL, SETTINGS_FILE, PlainSettings, learned_labels
+        from keras_bert.tasks.run.plain_settings import PlainSettings
+        from keras_bert.tasks.run.run_folder import MODEL, SETTINGS_FILE, learned_labels
         from keras_bert.wording import plural
 
         record = Path(source, SETTINGS_FILE)

@@ -8,6 +8,8 @@ import math
 from dataclasses import dataclass
 from numbers import Real
 
+from keras_bert.text.vocabulary import Vocabulary
+
 
 @dataclass(frozen=True)
 class Distillation:
@@ -49,3 +51,19 @@ class Distillation:
                 "Nothing would be learned from the teacher, since the weights `logits`, `hidden`, `attention` and "
                 f"`relations` are all 0. Raise one of them. Received: {dataclasses.asdict(self)}"
             )
+
+
+def check_vocabulary(theirs: Vocabulary, ours: Vocabulary) -> None:
+    """Refuse a teacher whose pieces are not those of its student."""
+    if theirs.tokens != ours.tokens:
+        raise other_pieces(
+            f"different vocabularies, of {len(theirs)} pieces (teacher) and {len(ours)} pieces (student)"
+        )
+
+
+def other_pieces(received: str) -> ValueError:
+    """The error for a teacher and a student that split text differently."""
+    return ValueError(
+        "The teacher and its student must have the same vocabulary and the same settings for case and accents, so that "
+        f"both read the same pieces. Start the student from the teacher, or use another teacher. Received: {received}"
+    )

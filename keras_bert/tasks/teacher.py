@@ -5,7 +5,7 @@ from typing import Any
 
 from keras import ops
 
-from keras_bert.tasks.distillation import Distillation
+from keras_bert.tasks.distillation import Distillation, check_vocabulary, other_pieces
 from keras_bert.tasks.losses.teacher_losses import attention_loss, hidden_loss, relation_loss
 from keras_bert.text.rules import TextRules
 
@@ -93,18 +93,9 @@ def _check_answers(teacher: Any, student: Any) -> None:
 
 def _check_inputs(teacher: Any, student: Any) -> None:
     theirs, ours = teacher.bert.preprocessor, student.bert.preprocessor
-    received = None
-    if theirs.vocabulary.tokens != ours.vocabulary.tokens:
-        sizes = f"{len(theirs.vocabulary)} pieces (teacher) and {len(ours.vocabulary)} pieces (student)"
-        received = f"different vocabularies, of {sizes}"
-    elif TextRules.of(theirs) != TextRules.of(ours):
-        received = f"{TextRules.of(theirs)} (teacher) and {TextRules.of(ours)} (student)"
-    if received:
-        raise ValueError(
-            "The teacher and its student must have the same vocabulary and the same settings for case and accents, so "
-            "that both read the same pieces. Start the student from the teacher, or use another teacher. Received: "
-            f"{received}"
-        )
+    check_vocabulary(theirs.vocabulary, ours.vocabulary)
+    if TextRules.of(theirs) != TextRules.of(ours):
+        raise other_pieces(f"{TextRules.of(theirs)} (teacher) and {TextRules.of(ours)} (student)")
     longest, most = student.packer.max_length, teacher.bert.config.max_position_embeddings
     if longest > most:
         raise ValueError(

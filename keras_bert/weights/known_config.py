@@ -22,6 +22,14 @@ def known_config(source: str) -> BertConfig | None:
     for file in (path / "bert_config.json", path / "config.json"):
         if file.is_file() and "num_hidden_layers" in (data := read_json(file)):
             return BertConfig.from_dict(data, str(file))
+    try:
+        return next(bert_configs(keras_config(path)), None)
+    except (TypeError, ValueError):
+        return None  # the loader says what is wrong with the file
+
+
+def keras_config(path: Path) -> Any:
+    """The config in a .keras file, or in the only one in a folder; None where there is none that can be read."""
     model = only_file(path, "*.keras") if path.is_dir() else path
     if model is None or not zipfile.is_zipfile(model):
         return None
@@ -29,15 +37,21 @@ def known_config(source: str) -> BertConfig | None:
         with zipfile.ZipFile(model) as archive:
             if "config.json" not in archive.namelist() or archive.getinfo("config.json").file_size > _LARGEST:
                 return None
-            return next(bert_configs(json.loads(archive.read("config.json"))), None)
+            return json.loads(archive.read("config.json"))
     except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, TypeError, ValueError):
         return None  # the loader says what is wrong with the file
 
 
 def bert_configs(value: Any) -> Iterator[BertConfig]:
     """The configs of encoders that are anywhere in a model's config."""
-    if isinstance(value, dict) and value.keys() >= {"vocab_size", "hidden_size", "num_hidden_layers"}:
-        yield BertConfig(**value)
+    for found in dicts_with(value, "vocab_size", "hidden_size", "num_hidden_layers"):
+        yield BertConfig(**found)
+
+
+def dicts_with(value: Any, *names: str) -> Iterator[dict[str, Any]]:
+    """The dicts that have these keys, anywhere in a model's config."""
+    if isinstance(value, dict) and value.keys() >= {*names}:
+        yield value
     elif isinstance(value, dict | list):
         for part in value.values() if isinstance(value, dict) else value:
-            yield from bert_configs(part)
+            yield from dicts_with(part, *names)

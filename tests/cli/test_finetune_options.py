@@ -11,11 +11,15 @@ from keras_bert.config import BertConfig
 from keras_bert.layers.windows import POOLS
 from keras_bert.tasks.long_text_task import LONG
 from keras_bert.tasks.losses import LOSSES
-from keras_bert.tasks.metrics.classification import label_score_names, label_scores, multi_label_scores
-from keras_bert.tasks.rows.sentence_forms import FORMS, OF_LOSSES
+from keras_bert.tasks.metrics.classification import label_score_names, label_scores, multi_label_scores, number_scores
+from keras_bert.tasks.metrics.retrieval import neighbour_scores, retrieval_scores
+from keras_bert.tasks.rows.sentence_forms import FORMS, OF_LOSSES, SCORES
 from keras_bert.tasks.run.plain_settings import CHOICES, STRATEGIES, PlainSettings
+from keras_bert.tasks.run.run_folder import METRICS_FILE, SETTINGS_FILE, partial
 from keras_bert.tasks.sentence_embedder import POOLING
+from keras_bert.text.vocabulary import REQUIRED
 from keras_bert.training.strategy import NAMES
+from keras_bert_cli.finetune_tasks import TASKS
 from tests.subprocesses import python
 
 REFUSED = {
@@ -82,6 +86,24 @@ REFUSED = {
     "--callback .nothere:Mine": "The callback .nothere:Mine cannot be made",
     "--callback nothere:Mine": "The callback nothere:Mine cannot be made",
     "--prune": "--prune needs --grid or --search. Add one",
+    "--teacher run --model folder": "different vocabularies, of 6 pieces (teacher) and 5 pieces (student)",
+    "--teacher run --size tiny --vocab folder/vocab.txt": "different vocabularies",
+    "--accumulate 4 --valid rows.tsv": "`accumulate` is 4, but the training has only 3 batches",
+    "--accumulate 3 --steps 2 --valid rows.tsv": "`accumulate` is 3, but the training has only 2 batches",
+    "--search accumulate=1,9 --valid rows.tsv": "`accumulate` is 9, but the training has only 3 batches",
+    "embed --train pairs.tsv --text q --text a --best-by pearson": "`best_by` must be one of mrr, recall@1, recall@5",
+    "embed --text text --text five --label same --best-by mrr": "`best_by` must be one of spearman, pearson",
+    "embed --text text --label same --best-by mrr": "`best_by` must be one of neighbour_accuracy",
+    "embed --train pairs.tsv --text q --text a --search loss=ranking,cosine": "cosine learns from scores, but pairs",
+    "--number same --valid rows.tsv": "All rows of rows.tsv have the same number in column 'same'",
+    "--output begun": "a difference in epochs (2 then, 3 now)",
+    "--output begun --epochs 2 --text five": "a difference in text (['text'] then, ['five'] now)",
+    "--output begun --search epochs=1,2": "has a single run that was interrupted, not the runs of a search",
+    "--output searched": "has the runs of a search that was interrupted",
+    "--output searched --search lr=1e-4,1e-5": "a difference in epochs (2 then, 3 now)",
+    "--output searched --seeds 2 --average": "a difference in epochs (2 then, 3 now), head_seed (None then, 0 now)",
+    "--output .": "The output cannot be the folder in which the command runs",
+    "--output folder": "The output must be a new or empty folder",
     "--search epochs=1,2 --steps 10": "Leave out --steps, or the search of epochs",
 }
 
@@ -89,6 +111,7 @@ REFUSED = {
 def test_options_that_are_refused_at_once(tmp_path):
     (tmp_path / "rows.tsv").write_text("text\tlabel\tempty\tsame\tfive\na b\tyes\ta\t1\t5\nc d\tno\t\t1\t1\n")
     (tmp_path / "other.tsv").write_text("text\tlabel\na b\tmaybe\n")
+    (tmp_path / "pairs.tsv").write_text("q\ta\nb\tc\nd\te\n")
     (tmp_path / "folder").mkdir()
     for name in ("run", "scores", "others", "damaged"):
         (tmp_path / name).mkdir()
@@ -97,8 +120,14 @@ def test_options_that_are_refused_at_once(tmp_path):
     (tmp_path / "scores/settings.json").write_text('{"kind": "regress"}')
     with zipfile.ZipFile(tmp_path / "run/model.keras", "w") as archive:
         config = dataclasses.asdict(BertConfig(num_hidden_layers=4))
-        archive.writestr("config.json", json.dumps({"config": {"bert": {"config": config}}}))
+        preprocessor = {"lowercase": True, "vocabulary": [*REQUIRED, "a", "b"]}
+        archive.writestr("config.json", json.dumps({"bert": {"config": config, "preprocessor": preprocessor}}))
     BertConfig.from_size("tiny", num_hidden_layers=3).to_json(tmp_path / "folder/config.json")
+    (tmp_path / "folder/vocab.txt").write_text("\n".join([*REQUIRED, "a"]))
+    begun = PlainSettings("classify", "rows.tsv", split=0.5, batch_size=16, epochs=2)
+    _interrupt(tmp_path / "begun", begun)
+    _interrupt(tmp_path / "searched.partial/learning_rate=0.0001", dataclasses.replace(begun, learning_rate=1e-4))
+    _interrupt(tmp_path / "searched.partial/seed=0", begun)
     said = python(
         """
         import os, sys
@@ -114,7 +143,7 @@ def test_options_that_are_refused_at_once(tmp_path):
             command = ["finetune", task, "--train", "rows.tsv", "--output", "new", *words]
             result = CliRunner().invoke(app, command)
             assert result.exit_code, options
-            print(repr(str(result.exception) if isinstance(result.exception, ValueError) else result.output))
+            print(repr(str(result.exception) if isinstance(result.exception, ValueError | OSError) else result.output))
         assert "keras" not in sys.modules
         """,
         str(tmp_path),
@@ -122,6 +151,14 @@ def test_options_that_are_refused_at_once(tmp_path):
     )
     for (options, expected), line in zip(REFUSED.items(), said.splitlines(), strict=True):
         assert expected in line, options
+
+
+def _interrupt(output, settings):
+    """Leave what a run of these settings leaves after its first epoch."""
+    folder = partial(output)
+    folder.mkdir(parents=True)
+    (folder / METRICS_FILE).write_text("{}")
+    (folder / SETTINGS_FILE).write_text(json.dumps(dataclasses.asdict(settings)))
 
 
 def test_a_size_of_more_blocks_than_the_default_model():
@@ -137,6 +174,17 @@ def test_the_names_of_options():
     assert {name: loss.form for name, loss in LOSSES.items()} == FORMS
     for option, losses in OF_LOSSES.items():
         assert losses == tuple(name for name, loss in LOSSES.items() if option in loss().get_config())
+
+
+def test_the_scores_of_vectors():
+    vectors = np.eye(3)[[[0, 0], [1, 2]]]
+    found = {
+        "pairs": retrieval_scores([["a", "b"], ["c", "d"]], vectors),
+        "scores": number_scores([0.0, 1.0], [0.0, 1.0]),
+        "labels": neighbour_scores(np.array([0, 1]), vectors[:, 0]),
+    }
+    assert {form: {*scores} for form, scores in found.items()} == {form: {*names} for form, names in SCORES.items()}
+    assert sum(SCORES.values(), ()) == TASKS["embed"].scores
 
 
 def test_the_names_of_scores():

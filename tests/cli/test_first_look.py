@@ -4,7 +4,8 @@ import dataclasses
 import json
 
 from keras_bert.tasks.readers import Reading
-from keras_bert.tasks.run.plain_settings import LABELS, MODEL, SETTINGS_FILE, PlainSettings
+from keras_bert.tasks.run.plain_settings import PlainSettings
+from keras_bert.tasks.run.run_folder import LABELS, MODEL, SETTINGS_FILE
 from tests.subprocesses import python
 
 REFUSED = {

@@ -10,7 +10,8 @@ import pytest
 
 from keras_bert.tasks.readers import Rows
 from keras_bert.tasks.run import best_epoch
-from keras_bert.tasks.run.best_epoch import BestEpoch, begun
+from keras_bert.tasks.run.best_epoch import BestEpoch
+from keras_bert.tasks.run.run_folder import begun
 from keras_bert.tasks.run.saved_step import SavedStep
 from tests.subprocesses import FORKS
 from tests.tasks.runs import run, train, write

@@ -9,8 +9,9 @@ import pytest
 import keras_bert
 from keras_bert.model import with_dtype
 from keras_bert.tasks.readers import Rows
-from keras_bert.tasks.run.best_epoch import BestEpoch, begun
+from keras_bert.tasks.run.best_epoch import BestEpoch
 from keras_bert.tasks.run.finished_task import FinishedTask
+from keras_bert.tasks.run.run_folder import begun
 from keras_bert.tasks.text_classifier import TextClassifier
 from keras_bert.weights.our_export import read_task
 from tests.tasks.small import TEXTS, small_bert

@@ -13,14 +13,13 @@ import numpy as np
 
 from keras_bert.layers.column_vector import ColumnVector
 from keras_bert.tasks.columns.tables import named_columns
-from keras_bert.tasks.columns.value_columns import category_column, number_column
+from keras_bert.tasks.columns.value_columns import category_column, mean_and_deviation, number_column
 from keras_bert.text.tensors import tf
 from keras_bert.wording import plural
 
 logger = logging.getLogger("keras_bert")
 
 MOST = 1000  # known categories of a column, each of which has weights of its own
-DEVIATIONS = (1e-6, 1e18)  # standard deviations by which Keras's Normalization can divide in float32
 BLANKS = "[" + "".join(blank for blank in map(chr, range(0x3001)) if blank.isspace()) + "]+"  # as `str.strip`
 TEXTS = ("text", "text_pair")  # what the texts of a row are called in tables and in requests
 
@@ -73,7 +72,7 @@ class OtherColumns:
         if not all(columns):
             raise ValueError(f"There are no rows in {place}. Pass at least two. Received: an empty column")
         return cls(
-            {name: _mean_and_deviation(name, one, place) for name, one in zip(names, columns, strict=False)},
+            {name: mean_and_deviation(name, one, place) for name, one in zip(names, columns, strict=False)},
             {name: _known(name, one) for name, one in zip(others, columns[len(names) :], strict=True)},
         )
 
@@ -108,22 +107,6 @@ def checked_columns(given: Any) -> OtherColumns | None:
 
 
 # === What is learned ===
-
-
-def _mean_and_deviation(name: str, values: Any, place: str) -> tuple[float, float]:
-    found = number_column(values, f"number in column {name!r}").astype("float64")  # as exact as the model reads them
-    deviation = float(found.std()) if found.min() < found.max() else 0.0
-    if not deviation:
-        raise ValueError(
-            f"All rows of {place} have the same number in column {name!r}, so nothing can be learned from it. Leave "
-            f"the column out. Received: {found[0]:g}"
-        )
-    if not DEVIATIONS[0] <= deviation <= DEVIATIONS[1]:
-        raise ValueError(
-            f"The numbers in column {name!r} of {place} are too small or too large for float32. Use another unit. "
-            f"Received: a standard deviation of {deviation:g}"
-        )
-    return float(found.mean()), deviation
 
 
 def _known(name: str, values: Any) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ import numpy as np
 from keras_bert.tasks.columns.text_columns import check_lengths, is_missing, rows_of
 
 LARGEST = float(np.finfo("float32").max)
+DEVIATIONS = (1e-6, 1e18)  # standard deviations by which Keras's Normalization can divide in float32
 
 
 def number_column(values: Any, what: str) -> np.ndarray:
@@ -31,6 +32,23 @@ def _as_float(value: Any) -> float:
         return float(value)
     except (TypeError, ValueError, OverflowError):
         return math.nan
+
+
+def mean_and_deviation(name: str, values: Any, place: str) -> tuple[float, float]:
+    """Those of a column of numbers that a task reads beside the text. name, place: what errors call it and its file."""
+    found = number_column(values, f"number in column {name!r}").astype("float64")  # as exact as the model reads them
+    deviation = float(found.std()) if found.min() < found.max() else 0.0
+    if not deviation:
+        raise ValueError(
+            f"All rows of {place} have the same number in column {name!r}, so nothing can be learned from it. Leave "
+            f"the column out. Received: {found[0]:g}"
+        )
+    if not DEVIATIONS[0] <= deviation <= DEVIATIONS[1]:
+        raise ValueError(
+            f"The numbers in column {name!r} of {place} are too small or too large for float32. Use another unit. "
+            f"Received: a standard deviation of {deviation:g}"
+        )
+    return float(found.mean()), deviation
 
 
 def category_of(value: Any) -> str | None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from keras_bert.checks import check_choice
 from keras_bert.tasks.columns.value_columns import check_cosines, number_column
 from keras_bert.tasks.readers.rows import Rows
 from keras_bert.wording import plural
@@ -10,6 +11,11 @@ from keras_bert.wording import plural
 FORMS = {"ranking": "pairs", "cosine": "scores", "cosent": "scores", "triplet": "labels"}  # of each loss
 OF_LOSSES = {"temperature": ("ranking", "cosent"), "symmetric": ("ranking",)}  # the losses that have an option
 BY_FORM = {"pairs": "ranking", "scores": "cosine", "labels": "triplet"}  # the default loss of each form
+SCORES = {  # of held-out rows of each form
+    "pairs": ("mrr", "recall@1", "recall@5", "recall@10"),
+    "scores": ("spearman", "pearson"),
+    "labels": ("neighbour_accuracy",),
+}
 OTHER_LOSS = ', or use loss="cosent" (--loss cosent)'  # what else an error about the range of scores advises
 
 
@@ -46,7 +52,7 @@ def cached_student(cache_batch: int) -> ValueError:
 
 def check_sentences(rows: Rows, loss: str | None) -> None:
     """Refuse training rows from which a loss, by default that of their form, cannot learn."""
-    form = form_of(list(rows.x) if isinstance(rows.x, tuple) else [rows.x], rows.y)
+    form = _form_of_rows(rows)
     name = loss or BY_FORM[form]
     check_form(name, FORMS[name], form)
     if name == "cosine":
@@ -55,6 +61,12 @@ def check_sentences(rows: Rows, loss: str | None) -> None:
         check_labels(len({*rows.y}), len(rows), rows.path)
     if form == "pairs" and isinstance(rows.x, tuple):
         check_ranked(*rows.x[1:], place=rows.place)
+
+
+def check_score(best_by: str | None, rows: Rows) -> None:
+    """Refuse a score by which these held-out rows cannot be judged."""
+    if best_by is not None:
+        check_choice("best_by", best_by, SCORES[_form_of_rows(rows)])
 
 
 def check_labels(labels: int, texts: int, where: str) -> None:
@@ -81,3 +93,7 @@ def check_ranked(positives: Sequence[str], *negatives: Sequence[str], place: Cal
                 f"{len(same)} of {len(column)} {plural('row', len(column))} are like this. "
                 f"Received: {column[same[0]]!r}"
             )
+
+
+def _form_of_rows(rows: Rows) -> str:
+    return form_of(list(rows.x) if isinstance(rows.x, tuple) else [rows.x], rows.y)

@@ -15,13 +15,12 @@ from keras_bert.storage import new_file, read_json, write_json
 from keras_bert.tasks.fitting.epoch_position import steps_in
 from keras_bert.tasks.fitting.validation import Validation
 from keras_bert.tasks.readers import Rows
-from keras_bert.tasks.run.saved_step import STEP_FILE, read_state, state_of
+from keras_bert.tasks.run.run_folder import METRICS_FILE, STEP_FILE
+from keras_bert.tasks.run.saved_step import read_state, state_of
 from keras_bert.training.averaged_weights import AveragedWeights
 from keras_bert.training.metrics_log import MetricsFiles
 
 logger = logging.getLogger("keras_bert")
-
-METRICS_FILE = "metrics.json"
 
 
 class BestEpoch(Validation):
@@ -186,11 +185,6 @@ class BestEpoch(Validation):
 
     def _state_file(self, epoch: int) -> Path:
         return self.folder / f"epoch-{epoch}.npz"
-
-
-def begun(folder: Path) -> bool:
-    """Whether a run has an epoch, or a step of one, to resume from."""
-    return (folder / METRICS_FILE).exists() or (folder / STEP_FILE).exists()
 
 
 def _check_finite(losses: dict[str, float], epoch: int) -> None:

@@ -19,12 +19,20 @@ from keras_bert.tasks.metrics.scores import LOWER_IS_BETTER, scores
 from keras_bert.tasks.readers import Rows, RowStream
 from keras_bert.tasks.readers.only_texts import check_split
 from keras_bert.tasks.rows.labels import check_known
-from keras_bert.tasks.run.best_epoch import METRICS_FILE, BestEpoch, begun
+from keras_bert.tasks.run.best_epoch import BestEpoch
 from keras_bert.tasks.run.calibrated import calibrated
 from keras_bert.tasks.run.epoch_log import EpochLog
 from keras_bert.tasks.run.import_callback import callback_of
 from keras_bert.tasks.run.model_card import write_card, write_curve
-from keras_bert.tasks.run.plain_settings import LABELS, MODEL, SETTINGS_FILE
+from keras_bert.tasks.run.run_folder import (
+    LABELS,
+    METRICS_FILE,
+    MODEL,
+    SETTINGS_FILE,
+    begun,
+    check_no_search,
+    partial,
+)
 from keras_bert.tasks.run.said_once import SaidOnce
 from keras_bert.tasks.run.saved_step import SavedStep
 from keras_bert.tasks.run.settings import FinetuneSettings
@@ -66,7 +74,7 @@ def finetune(settings: FinetuneSettings, output: Path, *, floors: Sequence[float
         )
     output = check_new_folder(output)
     callbacks = [callback_of(path) for path in settings.callbacks]
-    folder = output.with_name(output.name + ".partial")
+    folder = partial(output)
     with SaidOnce().while_running():
         train, valid = read_files(settings)
         with _locked(folder, settings):
@@ -258,11 +266,7 @@ def _scopes(name: str) -> tuple[Any, Any]:
 def _locked(folder: Path, settings: FinetuneSettings) -> Iterator[None]:
     """Keep other processes out of a run's folder; delete it if the run fails before its first epoch is complete."""
     record, lock_file = folder / SETTINGS_FILE, folder / "lock"
-    if runs := sorted(folder.glob(f"*/{SETTINGS_FILE}")):
-        raise ValueError(
-            f"{folder} has the runs of a search that was interrupted. Repeat its command, use another --output, or "
-            f"delete the folder. Received: {len(runs)} runs, such as {runs[0].parent.name}"
-        )
+    check_no_search(folder)
     if begun(folder):
         settings.check_same(record)
     folder.mkdir(parents=True, exist_ok=True)

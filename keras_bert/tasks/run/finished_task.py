@@ -11,7 +11,7 @@ from keras_bert.tasks.metrics.by_label import one_sided
 from keras_bert.tasks.readers import Reading, Rows
 from keras_bert.tasks.readers.rows import lines
 from keras_bert.tasks.rows.labels import check_known
-from keras_bert.tasks.run.plain_settings import MODEL, SETTINGS_FILE
+from keras_bert.tasks.run.run_folder import MODEL, SETTINGS_FILE
 from keras_bert.tasks.run.settings import FinetuneSettings
 from keras_bert.tasks.task import Task
 from keras_bert.weights.keras_file import read_keras

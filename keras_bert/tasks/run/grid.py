@@ -14,10 +14,9 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from keras_bert.storage import check_new_folder, read_json, write_json
-from keras_bert.tasks.run.best_epoch import METRICS_FILE, begun
 from keras_bert.tasks.run.finetune import finetune
 from keras_bert.tasks.run.model_card import write_card
-from keras_bert.tasks.run.plain_settings import MODEL, SETTINGS_FILE
+from keras_bert.tasks.run.run_folder import METRICS_FILE, MODEL, SETTINGS_FILE, check_no_run, partial, trial_name
 from keras_bert.tasks.run.said_once import SaidOnce
 from keras_bert.tasks.run.searched import GRID, Grid, combinations
 from keras_bert.tasks.run.settings import FinetuneSettings
@@ -39,7 +38,7 @@ def finetune_grid(
         if there are four of them (the median stopping rule of Golovin et al. 2017).
     """
     output = check_new_folder(output)
-    folder = output.with_name(output.name + ".partial")
+    folder = partial(output)
     best, runs = folder, list[dict[str, Any]]()
     for trial in each_run(settings, folder, grid, prune=prune):
         earlier = [done["score"] for done in runs if done["score"] is not None]
@@ -75,18 +74,14 @@ def each_run(settings: FinetuneSettings, folder: Path, grid: Grid, *, prune: boo
 
     A run whose loss is not finite has no score. If all runs fail, that is an error.
     """
-    if begun(folder):
-        raise ValueError(
-            f"{folder} has a single run that was interrupted, not the runs of a search. Repeat its command, or delete "
-            f"the folder. Received: {', '.join(grid)} to try"
-        )
+    check_no_run(folder, grid)
     tried = combinations(settings, grid)
     _check(settings, grid, [one for _, one in tried])
     failed: list[Path] = []
     once = SaidOnce()
     histories: dict[Any, list[list[float]]] = {}  # the best score so far in each epoch, by what is as long an epoch
     for number, (values, one) in enumerate(tried, 1):
-        run = folder / "-".join(f"{name}={_word(value)}" for name, value in values.items())
+        run = folder / trial_name(values)
         logger.info("Run %d of %d: %s", number, len(tried), run.name)
         earlier = histories.setdefault((one.epochs, one.steps and one.rows_per_batch), [])
         floors = _medians(earlier) if prune else []
@@ -170,7 +165,7 @@ def _record_failure(settings: FinetuneSettings, run: Path, error: Exception) -> 
     settings.to_json(temporary / SETTINGS_FILE)
     write_json(temporary / METRICS_FILE, metrics)
     temporary.rename(run)
-    shutil.rmtree(run.with_name(run.name + ".partial"), ignore_errors=True)
+    shutil.rmtree(partial(run), ignore_errors=True)
     return metrics
 
 
@@ -178,8 +173,3 @@ def _medians(histories: list[list[float]]) -> list[float]:
     """The median in each epoch that enough runs have reached."""
     of_epochs = ([scores for scores in column if scores is not None] for column in itertools.zip_longest(*histories))
     return [median(column) for column in itertools.takewhile(lambda column: len(column) >= COMPARED, of_epochs)]
-
-
-def _word(value: Any) -> str:
-    """A value in the name of a folder."""
-    return str(value).replace("/", "_")

@@ -10,8 +10,8 @@ from typing import Any, Self
 
 from keras_bert.checks import check_at_least, check_choice, check_length
 from keras_bert.config import BertConfig
-from keras_bert.storage import json_list, read_json
-from keras_bert.tasks.distillation import Distillation
+from keras_bert.storage import read_json
+from keras_bert.tasks.distillation import Distillation, check_vocabulary
 from keras_bert.tasks.finetune_recipe import FinetuneRecipe
 from keras_bert.tasks.metrics.calibration import check_calibration
 from keras_bert.tasks.metrics.classification import label_score_names, positive_label
@@ -20,10 +20,12 @@ from keras_bert.tasks.readers.rows import Rows
 from keras_bert.tasks.rows.labels import check_weighted, sorted_labels
 from keras_bert.tasks.rows.sentence_forms import FORMS, OF_LOSSES, cached_student
 from keras_bert.tasks.run.import_callback import callback_path
+from keras_bert.tasks.run.run_folder import SETTINGS_FILE, learned_labels
+from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.weights.known_config import known_config
+from keras_bert.weights.known_vocabulary import known_vocabulary
 from keras_bert.wording import listed
 
-MODEL, LABELS, SETTINGS_FILE = "model.keras", "labels.json", "settings.json"  # in the folder of a run
 CHOICES = {
     "loss": tuple(FORMS),
     "pooling": ("mean", "cls", "max"),
@@ -189,14 +191,20 @@ class PlainSettings:
                     f"{name}={getattr(self, name)}"
                 )
 
-    def check_kind_of_teacher(self) -> None:
-        """Refuse the run of another task as the teacher."""
-        kind = self.teacher and read_json(Path(self.teacher, SETTINGS_FILE)).get("kind")
+    def check_teacher(self) -> None:
+        """Refuse a teacher that was trained on another task, or that has another vocabulary."""
+        if self.teacher is None:
+            return
+        kind = read_json(Path(self.teacher, SETTINGS_FILE)).get("kind")
         if kind not in (None, self.kind):
             raise ValueError(
                 f"The teacher is of the task {kind!r}, but its student is of {self.kind!r}. Use a teacher of the same "
                 f"task. Received: teacher={self.teacher!r}"
             )
+        ours = Vocabulary.from_file(self.vocab) if self.vocab else known_vocabulary(self.model)
+        theirs = known_vocabulary(self.teacher)
+        if theirs and ours:
+            check_vocabulary(theirs, ours)
 
     def check_labels(self, labels: Iterable[str], rows: Rows) -> None:
         """Refuse settings that do not fit the labels of the training rows."""
@@ -295,9 +303,3 @@ class PlainSettings:
         """How the weights are trained."""
         fields = {field.name for field in dataclasses.fields(FinetuneRecipe)}
         return FinetuneRecipe(**{name: value for name, value in vars(self).items() if name in fields})
-
-
-def learned_labels(run: Path) -> list[str] | None:
-    """The labels in the folder of a run; None if there are none, as in an export."""
-    file = run / LABELS
-    return json_list(file.read_bytes(), file) if file.is_file() else None

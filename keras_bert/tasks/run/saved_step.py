@@ -11,9 +11,8 @@ from keras import ops
 
 from keras_bert.storage import new_file
 from keras_bert.tasks.fitting.epoch_position import steps_in
+from keras_bert.tasks.run.run_folder import STEP_FILE
 from keras_bert.wording import first_line
-
-STEP_FILE = "step.npz"
 
 
 class SavedStep(keras.callbacks.Callback):

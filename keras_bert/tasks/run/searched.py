@@ -93,8 +93,8 @@ def combinations(settings: SomeSettings, grid: Grid) -> list[tuple[dict[str, Any
     return [(values, dataclasses.replace(settings, **values)) for values in each]
 
 
-def seeds_of(settings: PlainSettings, count: int, average: bool) -> tuple[int, ...]:
-    """The seeds of `count` runs; average: the weights of these runs will be averaged."""
+def seeded(settings: SomeSettings, count: int, average: bool) -> tuple[SomeSettings, Grid]:
+    """The settings and the grid of `count` runs with several seeds; average: their weights will be averaged."""
     if count < 2:
         raise ValueError(f"The number of seeds must be at least 2. Use a larger number. Received: seeds={count}")
     if average and settings.lora is not None:
@@ -109,7 +109,7 @@ def seeds_of(settings: PlainSettings, count: int, average: bool) -> tuple[int, .
         )
     seeds = tuple(range(settings.seed, settings.seed + count))
     dataclasses.replace(settings, seed=seeds[-1])  # an error if it is too large
-    return seeds
+    return dataclasses.replace(settings, head_seed=settings.seed) if average else settings, {"seed": seeds}
 
 
 def _value(word: str) -> Any:

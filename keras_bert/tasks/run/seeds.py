@@ -1,6 +1,5 @@
 """Runs with several seeds: their mean and spread, and the best of them or the average of their weights."""
 
-import dataclasses
 import logging
 import shutil
 from collections.abc import Sequence
@@ -13,12 +12,11 @@ import numpy as np
 from keras import ops
 
 from keras_bert.storage import check_new_folder, read_json, write_json
-from keras_bert.tasks.run.best_epoch import METRICS_FILE
 from keras_bert.tasks.run.finetune import read_files
 from keras_bert.tasks.run.finished_task import FinishedTask
 from keras_bert.tasks.run.grid import each_run, finish
-from keras_bert.tasks.run.plain_settings import MODEL
-from keras_bert.tasks.run.searched import seeds_of
+from keras_bert.tasks.run.run_folder import METRICS_FILE, MODEL, partial
+from keras_bert.tasks.run.searched import seeded
 from keras_bert.tasks.run.settings import FinetuneSettings
 
 logger = logging.getLogger("keras_bert")
@@ -35,11 +33,8 @@ def finetune_seeds(settings: FinetuneSettings, output: Path, count: int, *, aver
         log has both scores.
     """
     output = check_new_folder(output)
-    seeds = seeds_of(settings, count, average)  # an error before the first run
-    if average:
-        settings = dataclasses.replace(settings, head_seed=settings.seed)
-    folder = output.with_name(output.name + ".partial")
-    tried = list(each_run(settings, folder, {"seed": seeds}))
+    settings, grid = seeded(settings, count, average)  # an error before the first run
+    tried = list(each_run(settings, partial(output), grid))
     runs = [{**trial.values, "score": trial.score} for trial in tried]
     done = [trial for trial in tried if trial.score is not None]
     valid = [trial.scores for trial in done]

@@ -1,14 +1,14 @@
 """FinetuneSettings: everything that decides a fine-tuning run, with its task and its record."""
 
 import dataclasses
-import json
 from pathlib import Path
 from typing import Any
 
 from keras_bert.checks import check_choice
 from keras_bert.policy import TRAINABLE_DTYPES
-from keras_bert.storage import read_json, sha256_of, write_json
+from keras_bert.storage import sha256_of, write_json
 from keras_bert.tasks.run.plain_settings import PlainSettings
+from keras_bert.tasks.run.run_folder import check_same
 from keras_bert.tasks.task import Task
 from keras_bert.weights.keras_file import keras_file
 
@@ -53,23 +53,7 @@ class FinetuneSettings(PlainSettings):
 
     def check_same(self, path: Path) -> None:
         """Refuse to resume a run that began with other settings or files."""
-        if not path.is_file():
-            raise ValueError(
-                f"{path} is missing, so the run cannot be resumed. Delete the folder to start again. Received: {path}"
-            )
-        try:
-            begun, now = read_json(path), json.loads(json.dumps(self._record()))
-        except ValueError as error:
-            raise ValueError(
-                f"{path} is damaged, so the run cannot be resumed. Delete the folder to start again. Received: {error}"
-            ) from None
-        if other := [name for name in now if begun.get(name) != now[name]]:
-            shown = {name: _difference(name, begun.get(name), now[name]) for name in other}
-            differences = [shown[name] if name != "sha256" else "the files" for name in other]
-            raise ValueError(
-                f"The run in {str(path.parent)!r} began with other settings or files. Resume it with those, or "
-                f"delete the folder to start again. Received: a difference in {', '.join(differences)}"
-            )
+        check_same(path, self._record())
 
     def _record(self) -> dict[str, Any]:
         files: list[Any] = [file for file in (self.train, self.valid, self.vocab) if file is not None]
@@ -79,10 +63,3 @@ class FinetuneSettings(PlainSettings):
             files += export if (file := keras_file(teacher)) is None else [file]
         digests = [sha256_of(file) for file in files]
         return dataclasses.asdict(self) | {"batch_size": self.rows_per_batch, "sha256": digests}
-
-
-def _difference(name: str, then: Any, now: Any) -> str:
-    """What an error says of a setting that differs; of `reading`, only what differs inside."""
-    if isinstance(then, dict) and isinstance(now, dict):
-        return ", ".join(_difference(one, then.get(one), now.get(one)) for one in now if then.get(one) != now.get(one))
-    return f"{name} ({then} then, {now} now)"
