@@ -12,7 +12,7 @@ from keras_bert import SentenceEmbedder
 from keras_bert.tasks.finetune_recipe import FinetuneRecipe
 from keras_bert.tasks.losses import BatchHardTriplet, CoSENT, CosineMSE, MultipleNegativesRanking
 from keras_bert.tasks.metrics.retrieval import neighbour_scores, retrieval_scores
-from keras_bert.tasks.readers import Rows
+from keras_bert.tasks.readers import Reading, Rows
 from keras_bert.tasks.rows.sentence_forms import check_sentences
 from keras_bert.vectors import Pooling
 from keras_bert.weights.convert import convert
@@ -270,4 +270,16 @@ def test_exported(tmp_path):
 def test_a_negative_that_is_the_positive_names_its_line():
     rows = Rows((["a", "b"], ["c", "d"], ["e", "d"]), [], "pairs.tsv", [2, 3])
     with pytest.raises(ValueError, match=r"pairs.tsv:3: the negative is the same text.*1 of 2 rows are like this.*'d'"):
+        check_sentences(rows, None)
+
+
+def test_skipped_negatives_that_are_the_positive(tmp_path, caplog):
+    (tmp_path / "pairs.tsv").write_text("q\tp\tn\na\tb\tb\nc\td\te\nf\tg\tg\n")
+    reading = Reading(text=("q", "p", "n"), skip_bad=True)
+    rows = SentenceEmbedder.read_training_rows(tmp_path / "pairs.tsv", reading)
+    assert (rows.x, rows.ids) == ((["c"], ["d"], ["e"]), [3])
+    assert "Dropped 2 rows of" in caplog.text
+    (tmp_path / "pairs.tsv").write_text("q\tp\tn\na\tb\tb\nc\td\td\n")
+    rows = SentenceEmbedder.read_training_rows(tmp_path / "pairs.tsv", reading)
+    with pytest.raises(ValueError, match="2 of 2 rows are like this"):  # and not an empty file
         check_sentences(rows, None)

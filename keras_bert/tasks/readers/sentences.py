@@ -7,6 +7,7 @@ from keras_bert.tasks.readers.columns import read_labels, read_scores, read_text
 from keras_bert.tasks.readers.only_texts import has_only_texts
 from keras_bert.tasks.readers.reading import Reading
 from keras_bert.tasks.readers.rows import Rows
+from keras_bert.wording import plural
 
 logger = logging.getLogger("keras_bert")
 
@@ -42,13 +43,27 @@ def read_training_sentences(path: str | os.PathLike, reading: Reading) -> Rows:
                 "%s: the first word of each line is its label. If the lines are texts without labels, add --lines.",
                 path,
             )
-        return read_sentences(path, reading)
+        return _without_same(read_sentences(path, reading)) if reading.skip_bad else read_sentences(path, reading)
     logger.info(
         "%s has only texts, without labels. Each text is learned as a match of itself under another dropout "
         "(SimCSE). --text and --label name the columns of the validation file.",
         path,
     )
     return read_texts(path, reading)
+
+
+def _without_same(rows: Rows) -> Rows:
+    """The rows without those whose negative is their positive."""
+    if not isinstance(rows.x, tuple) or len(rows.x) < 3:
+        return rows
+    kept = [row for row in range(len(rows)) if rows.x[1][row] != rows.x[2][row]]
+    if kept and (dropped := len(rows) - len(kept)):
+        logger.warning(
+            "Dropped %d %s of %s whose negative is the same text as the positive.",
+            dropped, plural("row", dropped), rows.path,
+        )  # fmt: skip
+        return rows.take(kept)
+    return rows
 
 
 def _has_column(path: str | os.PathLike, reading: Reading, name: str) -> bool:

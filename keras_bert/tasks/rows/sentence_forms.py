@@ -5,6 +5,7 @@ from typing import Any
 
 from keras_bert.checks import check_choice
 from keras_bert.tasks.columns.value_columns import check_cosines, number_column
+from keras_bert.tasks.readers.bad_rows import DROP
 from keras_bert.tasks.readers.rows import Rows
 from keras_bert.wording import plural
 
@@ -89,7 +90,7 @@ def check_ranked(positives: Sequence[str], *negatives: Sequence[str], place: Cal
     for column in negatives:
         if same := [row for row, text in enumerate(column) if text == positives[row]]:
             raise ValueError(
-                f"{place(same[0])}: the negative is the same text as the positive. Give another text, or drop the row. "
+                f"{place(same[0])}: the negative is the same text as the positive. Give another text, or {DROP}. "
                 f"{len(same)} of {len(column)} {plural('row', len(column))} are like this. "
                 f"Received: {column[same[0]]!r}"
             )
