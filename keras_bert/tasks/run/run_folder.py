@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_bert.storage import json_list, read_json
+from keras_bert.wording import plural
 
 MODEL, LABELS, SETTINGS_FILE, METRICS_FILE = "model.keras", "labels.json", "settings.json", "metrics.json"
 STEP_FILE = "step.npz"  # the state within an epoch
@@ -44,7 +45,7 @@ def check_no_search(folder: Path) -> None:
     if runs := sorted(folder.glob(f"*/{SETTINGS_FILE}")):
         raise ValueError(
             f"{folder} has the runs of a search that was interrupted. Repeat its command, use another --output, or "
-            f"delete the folder. Received: {len(runs)} runs, such as {runs[0].parent.name}"
+            f"delete the folder. Received: {len(runs)} {plural('run', len(runs))}, such as {runs[0].parent.name}"
         )
 
 
