@@ -137,7 +137,7 @@ def test_a_search_of_epochs_in_so_many_steps(files, tmp_path):
 def test_a_search_and_a_single_run_do_not_share_a_folder(files, tmp_path):
     settings, folder = FinetuneSettings("classify", *map(str, files)), tmp_path / "run.partial"
     settings.to_json(new_folder(folder / "seed=1") / "settings.json")
-    with pytest.raises(ValueError, match=r"has the runs of a search .* Received: 1 runs, such as seed=1"):
+    with pytest.raises(ValueError, match=r"has the runs of a search .* Received: 1 run, such as seed=1"):
         finetune(settings, tmp_path / "run")
     (folder / "metrics.json").write_text("{}")
     with pytest.raises(ValueError, match=r"has a single run that was interrupted.* Received: seed to try"):
