@@ -8,7 +8,6 @@ from keras import KerasTensor, ops
 from keras_bert import kernels
 from keras_bert.layers.plain import Plain
 
-POOLS = ("mean", "max", "attention")
 _NOWHERE = -1e9
 
 

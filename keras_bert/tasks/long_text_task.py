@@ -10,8 +10,9 @@ from keras import ops
 
 from keras_bert.bert import Bert
 from keras_bert.checks import check_choice, count_of
+from keras_bert.choices import LONG, POOLS
 from keras_bert.layers.padding import Padding
-from keras_bert.layers.windows import POOLS, RealWindows, WindowPooling
+from keras_bert.layers.windows import RealWindows, WindowPooling
 from keras_bert.tasks.column_task import ColumnTask
 from keras_bert.tasks.columns.other_columns import checked_columns, column_specs, columns_in_graph
 from keras_bert.tasks.columns.text_columns import column
@@ -28,7 +29,6 @@ from keras_bert.text.windows import text_windows
 
 logger = logging.getLogger("keras_bert")
 
-LONG = ("truncate", "head-tail", "windows")
 CHUNK = 64  # texts whose windows have vectors at a time
 ADVICE = 'With long="head-tail" (--long head-tail) the end of a text is read too, and with "windows" all of it.'
 

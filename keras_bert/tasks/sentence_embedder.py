@@ -10,6 +10,7 @@ from keras import ops
 
 from keras_bert.bert import Bert
 from keras_bert.checks import check_choice, check_flag, count_of
+from keras_bert.choices import POOLING
 from keras_bert.tasks.columns.tables import is_table, named_columns
 from keras_bert.tasks.columns.text_columns import check_lengths, column
 from keras_bert.tasks.columns.value_columns import number_column, weight_column
@@ -41,7 +42,6 @@ from keras_bert.training.all_replicas import of_all_replicas
 from keras_bert.training.measure import Measure
 from keras_bert.vectors import Pooling, features
 
-POOLING = ("mean", "cls", "max")
 BEST = {"pairs": "mrr", "scores": "spearman", "labels": "neighbour_accuracy"}
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import keras
 
+from keras_bert.choices import STRATEGIES
 from keras_bert.installation import need_tensorflow
 from keras_bert.lazy import tf
 from keras_bert.progress import reported_if_slow
@@ -17,8 +18,6 @@ from keras_bert.training.workers import SECONDS_UNTIL_NAMED, addresses, starting
 from keras_bert.wording import first_line
 
 logger = logging.getLogger("keras_bert")
-
-NAMES = ("auto", "tpu", "tpu:NAME", "multi_worker", "mirrored", "one")
 
 
 def strategy(name: str = "auto") -> Any:
@@ -37,8 +36,8 @@ def strategy(name: str = "auto") -> Any:
     1
     """
     kind, _, tpu_name = name.partition(":")
-    if kind not in NAMES or (tpu_name and kind != "tpu"):
-        raise ValueError(f"`strategy` must be one of {', '.join(NAMES)}. Received: {name!r}")
+    if kind not in STRATEGIES or (tpu_name and kind != "tpu"):
+        raise ValueError(f"`strategy` must be one of {', '.join(STRATEGIES)}. Received: {name!r}")
     if keras.backend.backend() == "jax":
         return _jax_strategy(name)
     if keras.backend.backend() != "tensorflow" and name != "one":

@@ -8,17 +8,13 @@ import numpy as np
 import pytest
 
 from keras_bert.config import BertConfig
-from keras_bert.layers.windows import POOLS
-from keras_bert.tasks.long_text_task import LONG
 from keras_bert.tasks.losses import LOSSES
 from keras_bert.tasks.metrics.classification import label_score_names, label_scores, multi_label_scores, number_scores
 from keras_bert.tasks.metrics.retrieval import neighbour_scores, retrieval_scores
 from keras_bert.tasks.rows.sentence_forms import FORMS, OF_LOSSES, SCORES
-from keras_bert.tasks.run.plain_settings import CHOICES, STRATEGIES, PlainSettings
+from keras_bert.tasks.run.plain_settings import PlainSettings
 from keras_bert.tasks.run.run_folder import METRICS_FILE, SETTINGS_FILE, partial
-from keras_bert.tasks.sentence_embedder import POOLING
 from keras_bert.text.vocabulary import REQUIRED
-from keras_bert.training.strategy import NAMES
 from keras_bert_cli.finetune_tasks import TASKS
 from tests.subprocesses import python
 
@@ -167,10 +163,8 @@ def test_a_size_of_more_blocks_than_the_default_model():
     settings.check_model(settings.known_config)
 
 
-def test_the_names_of_options():
-    """Those that are written again where Keras is not imported."""
-    assert {"loss": tuple(LOSSES), "pooling": POOLING, "long": LONG, "pool": POOLS} == CHOICES
-    assert NAMES == STRATEGIES
+def test_the_names_of_losses():
+    """They are written again where Keras is not imported."""
     assert {name: loss.form for name, loss in LOSSES.items()} == FORMS
     for option, losses in OF_LOSSES.items():
         assert losses == tuple(name for name, loss in LOSSES.items() if option in loss().get_config())

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from keras_bert.checks import check_at_least, check_choice, check_length
+from keras_bert.choices import LONG, POOLING, POOLS, STRATEGIES
 from keras_bert.config import BertConfig
 from keras_bert.storage import read_json
 from keras_bert.tasks.distillation import Distillation, check_vocabulary
@@ -26,13 +27,7 @@ from keras_bert.weights.known_config import known_config
 from keras_bert.weights.known_vocabulary import known_vocabulary
 from keras_bert.wording import listed
 
-CHOICES = {
-    "loss": tuple(FORMS),
-    "pooling": ("mean", "cls", "max"),
-    "long": ("truncate", "head-tail", "windows"),
-    "pool": ("mean", "max", "attention"),
-}
-STRATEGIES = ("auto", "tpu", "tpu:NAME", "multi_worker", "mirrored", "one")
+CHOICES = {"loss": tuple(FORMS), "pooling": POOLING, "long": LONG, "pool": POOLS}
 
 
 @dataclasses.dataclass(frozen=True)
