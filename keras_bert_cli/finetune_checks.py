@@ -103,6 +103,7 @@ def check_settings(name: str, given: dict[str, Any]) -> tuple[dict[str, tuple[An
     from keras_bert.tasks.readers.reading import Reading
     from keras_bert.tasks.run.plain_settings import PlainSettings
     from keras_bert.tasks.run.searched import GRID, combinations, grid_of, seeded
+    from keras_bert.text.vocabulary import Vocabulary
 
     tried = (GRID if given["grid"] else {}) | grid_of(given["search"])
     if unknown := [option for option in tried if option in OF_SOME and option not in task.options]:
@@ -116,6 +117,8 @@ def check_settings(name: str, given: dict[str, Any]) -> tuple[dict[str, tuple[An
         one.check_teacher()
         if config := one.known_config:
             one.check_model(config)
+    if settings.vocab:
+        Vocabulary.from_file(settings.vocab)  # an error if it is none
     return tried, runs
 
 
@@ -127,7 +130,7 @@ def check_output(output: Path, runs: list[tuple[Any, Any]]) -> None:
     from keras_bert.storage import check_new_folder
     from keras_bert.tasks.run.run_folder import check_resumed
 
-    check_resumed(check_new_folder(output), [(values, dataclasses.asdict(one)) for values, one in runs])
+    check_resumed(check_new_folder(output), runs)
 
 
 def teacher_path(teacher: Path) -> str:

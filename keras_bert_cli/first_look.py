@@ -24,6 +24,10 @@ def first_look(runs: Sequence[Any], task: TaskOptions) -> None:
                 f"{path} is a pipe or a device, but it must be read more than once. Write the rows to a file. "
                 f"Received: {path}"
             )
+    from keras_bert.tasks.readers.row_stream import check_stream
+
+    if settings.stream:
+        check_stream(settings.train, settings.reading)
     if any(os.path.getsize(path) > task.looked_at for path in files):
         return
     from keras_bert.tasks.columns.value_columns import check_cosines, mean_and_deviation, number_column

@@ -10,6 +10,7 @@ import numpy as np
 from keras_bert.bert import Bert
 from keras_bert.tasks.readers import TABLE_FIELDS, TABLES, Reading, Rows, RowStream, tab_columns
 from keras_bert.tasks.readers.columns import labelled_rows
+from keras_bert.tasks.readers.row_stream import check_stream
 from keras_bert.tasks.rows.labels import check_several
 from keras_bert.tasks.text_trainer import TextTrainer
 
@@ -73,11 +74,7 @@ class FileTask(TextTrainer):
                 f"use read_rows. Received: {path}"
             )
         reading = reading or Reading()
-        if reading.others:
-            raise ValueError(
-                "Columns beside the text cannot be streamed, because their scaling depends on all rows. Leave out "
-                f"--stream (in Python, use read_rows), or the columns. Received: {', '.join(map(repr, reading.others))}"
-            )
+        check_stream(path, reading)
         return RowStream(path, reading, cls.read_rows)
 
     @classmethod

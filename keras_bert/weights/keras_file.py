@@ -14,20 +14,13 @@ from typing import Any
 import keras
 
 from keras_bert.bert import Bert
-from keras_bert.storage import most_unpacked, only_file
+from keras_bert.storage import most_unpacked
 from keras_bert.weights.checkpoint import Checkpoint
-from keras_bert.weights.known_config import bert_configs
+from keras_bert.weights.known_config import bert_configs, keras_file
 from keras_bert.weights.tables import encoder_shapes, finite
 from keras_bert.weights.weights_h5 import WEIGHTS, unpacked_size
 
 _DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, AttributeError, IndexError, RuntimeError, TypeError, ValueError)
-
-
-def keras_file(path: Path) -> Path | None:
-    """The .keras file that a path is, or that is the only one in it; None for a folder with our weights."""
-    if path.is_dir():
-        return None if (path / WEIGHTS).is_file() else only_file(path, "*.keras")
-    return path if path.suffix == ".keras" and path.is_file() else None
 
 
 def read_checkpoint(path: Path) -> Checkpoint | None:

@@ -10,6 +10,7 @@ from typing import Any
 from keras_bert.config import BertConfig
 from keras_bert.storage import only_file, read_json
 from keras_bert.weights import zoo
+from keras_bert.weights.weights_h5 import WEIGHTS
 
 _LARGEST = 10_000_000  # bytes of a config in a .keras file, which may unpack to any size
 
@@ -26,6 +27,13 @@ def known_config(source: str) -> BertConfig | None:
         return next(bert_configs(keras_config(path)), None)
     except (TypeError, ValueError):
         return None  # the loader says what is wrong with the file
+
+
+def keras_file(path: Path) -> Path | None:
+    """The .keras file that a path is, or that is the only one in it; None for a folder with our weights."""
+    if path.is_dir():
+        return None if (path / WEIGHTS).is_file() else only_file(path, "*.keras")
+    return path if path.suffix == ".keras" and path.is_file() else None
 
 
 def keras_config(path: Path) -> Any:

@@ -91,6 +91,15 @@ REFUSED = {
     "embed --text text --text five --label same --best-by mrr": "`best_by` must be one of spearman, pearson",
     "embed --text text --label same --best-by mrr": "`best_by` must be one of neighbour_accuracy",
     "embed --train pairs.tsv --text q --text a --search loss=ranking,cosine": "cosine learns from scores, but pairs",
+    "--size tiny --vocab rows.tsv": "A vocabulary must have the pieces [PAD]",
+    "--class-weight yes=0 --class-weight no=0": "class_weight is 0 for every label",
+    "--abstain-below 0.5": "The most likely of 2 labels never has a probability below 0.5",
+    "embed --train pairs.tsv --text q --text a --cache-batch 64": "a batch has only 64. Use a smaller number",
+    "--number five --stream": "Columns beside the text cannot be streamed",
+    "--encoding utf-16-le --stream": "rows.tsv cannot be streamed",
+    "--teacher windows": "Use another --long, or another teacher",
+    "--teacher windows --long windows --number five": "Use the same --number, or another teacher",
+    "--output changed": "a difference in the content of rows.tsv",
     "--number same --valid rows.tsv": "All rows of rows.tsv have the same number in column 'same'",
     "--output begun": "a difference in epochs (2 then, 3 now)",
     "--output begun --epochs 2 --text five": "a difference in text (['text'] then, ['five'] now)",
@@ -109,17 +118,19 @@ def test_options_that_are_refused_at_once(tmp_path):
     (tmp_path / "other.tsv").write_text("text\tlabel\na b\tmaybe\n")
     (tmp_path / "pairs.tsv").write_text("q\ta\nb\tc\nd\te\n")
     (tmp_path / "folder").mkdir()
-    for name in ("run", "scores", "others", "damaged"):
+    for name in ("run", "scores", "others", "damaged", "windows"):
         (tmp_path / name).mkdir()
     (tmp_path / "others/labels.json").write_text('["maybe", "no"]')
     (tmp_path / "damaged/labels.json").write_text('["maybe"')
     (tmp_path / "scores/settings.json").write_text('{"kind": "regress"}')
+    (tmp_path / "windows/settings.json").write_text('{"kind": "classify", "long": "windows"}')
     with zipfile.ZipFile(tmp_path / "run/model.keras", "w") as archive:
         config = dataclasses.asdict(BertConfig(num_hidden_layers=4))
         preprocessor = {"lowercase": True, "vocabulary": [*REQUIRED, "a", "b"]}
         archive.writestr("config.json", json.dumps({"bert": {"config": config, "preprocessor": preprocessor}}))
     BertConfig.from_size("tiny", num_hidden_layers=3).to_json(tmp_path / "folder/config.json")
     (tmp_path / "folder/vocab.txt").write_text("\n".join([*REQUIRED, "a"]))
+    _interrupt(tmp_path / "changed", PlainSettings("classify", "rows.tsv", split=0.5, batch_size=16))
     begun = PlainSettings("classify", "rows.tsv", split=0.5, batch_size=16, epochs=2)
     _interrupt(tmp_path / "begun", begun)
     _interrupt(tmp_path / "searched.partial/learning_rate=0.0001", dataclasses.replace(begun, learning_rate=1e-4))
@@ -154,7 +165,7 @@ def _interrupt(output, settings):
     folder = partial(output)
     folder.mkdir(parents=True)
     (folder / METRICS_FILE).write_text("{}")
-    (folder / SETTINGS_FILE).write_text(json.dumps(dataclasses.asdict(settings)))
+    (folder / SETTINGS_FILE).write_text(json.dumps(dataclasses.asdict(settings) | {"sha256": ["of other rows"]}))
 
 
 def test_a_size_of_more_blocks_than_the_default_model():

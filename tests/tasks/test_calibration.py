@@ -249,13 +249,13 @@ def test_command_line(bert, tmp_path):
     valid = [[text, label if rng.random() < 0.8 else "no"] for text, label in reviews(64, 1)]
     head = [["text", "label"]]
     files = write(tmp_path / "a.tsv", [*head, *reviews(96, 0)]), write(tmp_path / "b.tsv", [*head, *valid])
-    options = "--calibrate", "--abstain-below", 0.5, "--positive", "no"
+    options = "--calibrate", "--abstain-below", 0.6, "--positive", "no"
     said = train(bert, "classify", *files, tmp_path / "run", "--epochs", 1, *options)
     metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())
     temperature = metrics["calibration"]["set"]["temperature"]
     assert f"temperature\t{temperature:.4f}\n" in said
     loaded = keras.models.load_model(tmp_path / "run" / "model.keras")
-    assert (loaded.temperature, loaded.abstain_below) == (temperature, 0.5)
+    assert (loaded.temperature, loaded.abstain_below) == (temperature, 0.6)
     after = metrics["calibration"]["valid"]
     evaluated = json.loads(run("evaluate", tmp_path / "run", "--data", files[1], "--json").stdout)
     assert {name: evaluated[name] for name in after} == pytest.approx(after)

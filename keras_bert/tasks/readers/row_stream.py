@@ -9,6 +9,7 @@ import time
 from array import array
 from collections.abc import Callable, Hashable, Sequence
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,16 +18,27 @@ from keras_bert.progress import bar
 from keras_bert.tasks.readers.bad_rows import BadRows
 from keras_bert.tasks.readers.columns import NoTextError
 from keras_bert.tasks.readers.delimited import LONGEST
-from keras_bert.tasks.readers.line_file import LineFile
+from keras_bert.tasks.readers.line_file import LineFile, check_lines
 from keras_bert.tasks.readers.parquet import parquet_lines
 from keras_bert.tasks.readers.reading import Reading
 from keras_bert.tasks.readers.rows import Rows
-from keras_bert.tasks.readers.table import NoColumnError, Table, TableParser
+from keras_bert.tasks.readers.table import SUFFIXES, NoColumnError, Table, TableParser
 from keras_bert.wording import plural
 
 logger = logging.getLogger("keras_bert")
 
 CHUNK = 1024  # rows that are looked at together while the file is read for the first time
+
+
+def check_stream(path: str | os.PathLike, reading: Reading) -> None:
+    """Refuse a reading of a file that only all rows together, or other bytes at the ends of lines, would allow."""
+    if reading.others:
+        raise ValueError(
+            "Columns beside the text cannot be streamed, because their scaling depends on all rows. Leave out --stream "
+            f"(in Python, use read_rows), or the columns. Received: {', '.join(map(repr, reading.others))}"
+        )
+    if (reading.format or SUFFIXES.get(Path(path).suffix.lower())) != "parquet":
+        check_lines(path, reading.encoding)
 
 
 class RowStream:

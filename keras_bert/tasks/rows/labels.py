@@ -188,7 +188,7 @@ def _named_weights(class_weight: Any, labels: tuple[str, ...]) -> np.ndarray:
 
 
 def check_weighted(class_weight: Any, labels: Sequence[str]) -> None:
-    """Refuse weights that are no dict, or that are of a label that there is not."""
+    """Refuse weights that are no dict, that are of a label that there is not, or with which no label counts."""
     if not isinstance(class_weight, dict):
         raise TypeError(
             f"class_weight must be a dict or 'balanced'. Write it as in {{{labels[0]!r}: 2.0}}. Received: "
@@ -198,6 +198,11 @@ def check_weighted(class_weight: Any, labels: Sequence[str]) -> None:
         raise ValueError(
             f"class_weight names the label {unknown[0]!r}, which the task does not have. Use one of "
             f"{listed(list(map(repr, labels)), 8)}. Received: class_weight={class_weight!r}"
+        )
+    if all(class_weight.get(name, class_weight.get(id, 1)) == 0 for id, name in enumerate(labels)):
+        raise ValueError(
+            "class_weight is 0 for every label, so nothing would be learned. Give at least one label a weight above 0. "
+            f"Received: class_weight={class_weight!r}"
         )
 
 

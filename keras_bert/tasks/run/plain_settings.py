@@ -11,7 +11,7 @@ from typing import Any, Self
 from keras_bert.checks import check_at_least, check_choice, check_length
 from keras_bert.choices import LONG, POOLING, POOLS, STRATEGIES
 from keras_bert.config import BertConfig
-from keras_bert.storage import read_json
+from keras_bert.storage import read_json, sha256_of, write_json
 from keras_bert.tasks.distillation import Distillation, check_vocabulary
 from keras_bert.tasks.finetune_recipe import FinetuneRecipe
 from keras_bert.tasks.metrics.calibration import check_calibration
@@ -21,9 +21,9 @@ from keras_bert.tasks.readers.rows import Rows
 from keras_bert.tasks.rows.labels import check_weighted, sorted_labels
 from keras_bert.tasks.rows.sentence_forms import FORMS, OF_LOSSES, cached_student
 from keras_bert.tasks.run.import_callback import callback_path
-from keras_bert.tasks.run.run_folder import SETTINGS_FILE, learned_labels
+from keras_bert.tasks.run.run_folder import SETTINGS_FILE, check_same, learned_labels
 from keras_bert.text.vocabulary import Vocabulary
-from keras_bert.weights.known_config import known_config
+from keras_bert.weights.known_config import keras_file, known_config
 from keras_bert.weights.known_vocabulary import known_vocabulary
 from keras_bert.wording import listed
 
@@ -166,6 +166,33 @@ class PlainSettings:
             ) from None
 
     @property
+    def rows_per_batch(self) -> int | None:
+        """The rows in a batch of training."""
+        return self.batch_size
+
+    def to_json(self, path: Path) -> None:
+        """Write the settings with the digests of its files, so that a run never resumes with other files."""
+        digests = [sha256_of(file) for file in self._files]
+        write_json(path, self._record | {"sha256": digests})
+
+    def check_same(self, path: Path) -> None:
+        """Refuse to resume a run that began with other settings or files."""
+        check_same(path, self._record, self._files)
+
+    @property
+    def _record(self) -> dict[str, Any]:
+        return dataclasses.asdict(self) | {"batch_size": self.rows_per_batch}
+
+    @property
+    def _files(self) -> list[str | Path]:
+        files: list[str | Path] = [file for file in (self.train, self.valid, self.vocab) if file is not None]
+        if self.teacher is not None:
+            teacher = Path(self.teacher)
+            export = sorted(path for path in teacher.rglob("*") if path.is_file())
+            files += export if (file := keras_file(teacher)) is None else [file]
+        return files
+
+    @property
     def known_config(self) -> BertConfig | None:
         """The config of the model, if it is known without its weights."""
         return known_config(self.model) if self.size is None else BertConfig.from_size(self.size)
@@ -190,16 +217,35 @@ class PlainSettings:
         """Refuse a teacher that was trained on another task, or that has another vocabulary."""
         if self.teacher is None:
             return
-        kind = read_json(Path(self.teacher, SETTINGS_FILE)).get("kind")
+        of_run = read_json(Path(self.teacher, SETTINGS_FILE))  # empty if it is no run
+        kind = of_run.get("kind")
         if kind not in (None, self.kind):
             raise ValueError(
                 f"The teacher is of the task {kind!r}, but its student is of {self.kind!r}. Use a teacher of the same "
                 f"task. Received: teacher={self.teacher!r}"
             )
+        if of_run:
+            self._check_inputs_of_teacher(of_run)
         ours = Vocabulary.from_file(self.vocab) if self.vocab else known_vocabulary(self.model)
         theirs = known_vocabulary(self.teacher)
         if theirs and ours:
             check_vocabulary(theirs, ours)
+
+    def _check_inputs_of_teacher(self, of_run: dict[str, Any]) -> None:
+        """Refuse a teacher that reads other inputs. of_run: what is in its settings.json."""
+        theirs = of_run.get("long")
+        if (theirs == "windows") != (self.long == "windows"):
+            raise ValueError(
+                "A student must read long texts in windows if its teacher does, and only then. Use another --long, or "
+                f"another teacher. Received: long={theirs!r} of the teacher, long={self.long!r} of the student"
+            )
+        for name in ("number", "category"):
+            theirs, ours = tuple(of_run.get("reading", {}).get(name, ())), getattr(self.reading, name)
+            if theirs != ours:
+                raise ValueError(
+                    f"A student must read the same numbers and categories as its teacher. Use the same --{name}, or "
+                    f"another teacher. Received: {name}={theirs} of the teacher, {name}={ours} of the student"
+                )
 
     def check_labels(self, labels: Iterable[str], rows: Rows) -> None:
         """Refuse settings that do not fit the labels of the training rows."""
@@ -208,6 +254,12 @@ class PlainSettings:
         check_calibration(names, several, 1.0, None, self.abstain_below or 0.0)
         if isinstance(self.class_weight, dict):
             check_weighted(self.class_weight, names)
+        if 0 < (self.abstain_below or 0) <= 1 / len(names):
+            raise ValueError(
+                f"The most likely of {len(names)} labels never has a probability below {1 / len(names):.3g}, so every "
+                f"text would be answered. Use a larger `abstain_below` (--abstain-below), or leave it out. Received: "
+                f"abstain_below={self.abstain_below}"
+            )
         positive_label(names, self.reading.positive, several=several)
         taught = learned_labels(Path(self.teacher)) if self.teacher else None
         if taught is not None and (unknown := [name for name in names if name not in taught]):
@@ -270,6 +322,12 @@ class PlainSettings:
                     f"`{name}` is an option of the loss {' or '.join(losses)}. Add --loss {losses[0]}, or leave out "
                     f"--{name}. Received: loss={self.loss!r}, {name}={getattr(self, name)}"
                 )
+        texts = max(2, len(self.reading.text)) * (self.batch_size or 0)
+        if texts and self.cache_batch is not None and self.cache_batch >= texts:
+            raise ValueError(
+                f"`cache_batch` (--cache-batch) is how many texts are computed at a time, but a batch has only "
+                f"{texts}. Use a smaller number, or leave it out. Received: cache_batch={self.cache_batch}"
+            )
         if self.cache_batch is not None and self.teacher is not None:
             raise cached_student(self.cache_batch)
 

@@ -1,11 +1,11 @@
 """The folder of a run: the names of its files, and what an interrupted run has left there. Needs no Keras."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from keras_bert.storage import json_list, read_json
+from keras_bert.storage import json_list, read_json, sha256_of
 from keras_bert.wording import plural
 
 MODEL, LABELS, SETTINGS_FILE, METRICS_FILE = "model.keras", "labels.json", "settings.json", "metrics.json"
@@ -58,9 +58,9 @@ def check_no_run(folder: Path, tried: Iterable[str]) -> None:
         )
 
 
-def check_resumed(output: Path, runs: Iterable[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> None:
+def check_resumed(output: Path, runs: Iterable[tuple[Mapping[str, Any], Any]]) -> None:
     """Refuse an output that was begun with other settings. runs: what each run of a search tries, and its settings."""
-    for values, now in runs:
+    for values, settings in runs:
         folder = partial(output)
         places = [folder]
         if values:
@@ -71,11 +71,11 @@ def check_resumed(output: Path, runs: Iterable[tuple[Mapping[str, Any], Mapping[
             check_no_search(folder)
         for place in places:
             if begun(place):
-                check_same(place / SETTINGS_FILE, now)
+                settings.check_same(place / SETTINGS_FILE)
 
 
-def check_same(path: Path, now: Mapping[str, Any]) -> None:
-    """Refuse to resume a run whose settings.json, at `path`, has other values than these."""
+def check_same(path: Path, settings: Mapping[str, Any], files: Sequence[str | Path]) -> None:
+    """Refuse to resume a run whose settings.json, at `path`, has other settings, or digests of other files."""
     if not path.is_file():
         raise ValueError(
             f"{path} is missing, so the run cannot be resumed. Delete the folder to start again. Received: {path}"
@@ -86,10 +86,14 @@ def check_same(path: Path, now: Mapping[str, Any]) -> None:
         raise ValueError(
             f"{path} is damaged, so the run cannot be resumed. Delete the folder to start again. Received: {error}"
         ) from None
-    now = json.loads(json.dumps(now))
-    if other := [name for name in now if then.get(name) != now[name]]:
-        shown = {name: _difference(name, then.get(name), now[name]) for name in other}
-        differences = [shown[name] if name != "sha256" else "the files" for name in other]
+    now = json.loads(json.dumps(settings))
+    differences = [_difference(name, then.get(name), now[name]) for name in now if then.get(name) != now[name]]
+    known = then.get("sha256", [])
+    if not differences and (digests := [sha256_of(file) for file in files]) != known:
+        of_each = zip(files, known, digests, strict=True) if len(known) == len(files) else ()
+        changed = [str(file) for file, before, after in of_each if before != after]
+        differences = [f"the content of {', '.join(changed)}" if changed else "the number of files"]
+    if differences:
         raise ValueError(
             f"The run in {str(path.parent)!r} began with other settings or files. Resume it with those, or "
             f"delete the folder to start again. Received: a difference in {', '.join(differences)}"

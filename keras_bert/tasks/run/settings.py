@@ -1,16 +1,9 @@
 """FinetuneSettings: everything that decides a fine-tuning run, with its task and its record."""
 
-import dataclasses
-from pathlib import Path
-from typing import Any
-
 from keras_bert.checks import check_choice
 from keras_bert.policy import TRAINABLE_DTYPES
-from keras_bert.storage import sha256_of, write_json
 from keras_bert.tasks.run.plain_settings import PlainSettings
-from keras_bert.tasks.run.run_folder import check_same
 from keras_bert.tasks.task import Task
-from keras_bert.weights.keras_file import keras_file
 
 
 class FinetuneSettings(PlainSettings):
@@ -46,20 +39,3 @@ class FinetuneSettings(PlainSettings):
     def labelled_lines(self) -> bool:
         """Whether a .txt file holds lines of a label, a space and a text, as the training file does."""
         return "label-text" in self.task.formats and self.reading.has_labelled_lines(self.train)
-
-    def to_json(self, path: Path) -> None:
-        """Write the settings with the digests of its files, so that a run never resumes with other files."""
-        write_json(path, self._record())
-
-    def check_same(self, path: Path) -> None:
-        """Refuse to resume a run that began with other settings or files."""
-        check_same(path, self._record())
-
-    def _record(self) -> dict[str, Any]:
-        files: list[Any] = [file for file in (self.train, self.valid, self.vocab) if file is not None]
-        if self.teacher is not None:
-            teacher = Path(self.teacher)
-            export = sorted(path for path in teacher.rglob("*") if path.is_file())
-            files += export if (file := keras_file(teacher)) is None else [file]
-        digests = [sha256_of(file) for file in files]
-        return dataclasses.asdict(self) | {"batch_size": self.rows_per_batch, "sha256": digests}
