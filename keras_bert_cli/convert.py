@@ -9,6 +9,7 @@ import typer
 
 from keras_bert_cli.contents import command
 from keras_bert_cli.options import MODEL, CacheDir, LocalOnly, known_model, refuse
+from keras_bert_cli.without_the_package import without_the_package
 
 _NO_VOCABULARY = "none: the result reads ids, not text. Put vocab.txt beside the source, and convert it again"
 
@@ -40,6 +41,11 @@ def convert(
         raise typer.BadParameter("DIRECTORY is missing. Name a new folder. Received: none")
     if push is None:
         refuse(context, ["language", "private"], "is for --push. Add --push ORG/NAME, or leave it out.")
+    if directory is not None:
+        with without_the_package():
+            from keras_bert.storage import check_new_folder
+
+            check_new_folder(directory)
     from keras_bert.weights.convert import convert
     from keras_bert.weights.share import check_can_push
 

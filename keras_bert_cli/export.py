@@ -64,11 +64,17 @@ def export(
             f"Only --format savedmodel can have {' and '.join(given)}. Change the format or the other options. "
             f"Received: --format {format}"
         )
+    directory = f"{output.rstrip('/')}/{name}"
+    if "://" not in output:
+        with without_the_package():
+            from keras_bert.exports.new_version import PARTS, check_free
+
+            parts = PARTS if format == "savedmodel" else (format,)
+            check_free(version, [Path(directory, part, str(version)) for part in parts], overwrite)
     from keras_bert.exports.export import export
     from keras_bert.serving.write_kit import write_kit
 
     model = load_any(source, cache_dir=cache_dir, local_only=local_only)
-    directory = f"{output.rstrip('/')}/{name}"
     if format != "savedmodel":
         from keras_bert.exports.runtime_folder import write_runtime_folder
 

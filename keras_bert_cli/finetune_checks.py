@@ -118,7 +118,7 @@ def check_settings(name: str, given: dict[str, Any]) -> tuple[dict[str, tuple[An
         if config := one.known_config:
             one.check_model(config)
     if settings.vocab:
-        Vocabulary.from_file(settings.vocab)  # an error if it is none
+        Vocabulary.from_file(settings.vocab)  # an error if the file is no vocabulary
     return tried, runs
 
 
@@ -137,5 +137,7 @@ def teacher_path(teacher: Path) -> str:
     """The path of a teacher, so that it is not taken for a released model of the same name."""
     with without_the_package():
         from keras_bert.weights import zoo
+        from keras_bert.weights.source_names import check_files
 
+        check_files(teacher)
         return f"./{teacher}" if zoo.find(str(teacher)) else str(teacher)

@@ -31,7 +31,7 @@ def first_look(runs: Sequence[Any], task: TaskOptions) -> None:
     if any(os.path.getsize(path) > task.looked_at for path in files):
         return
     from keras_bert.tasks.columns.value_columns import check_cosines, mean_and_deviation, number_column
-    from keras_bert.tasks.readers.only_texts import check_split
+    from keras_bert.tasks.readers.only_texts import check_held_out
     from keras_bert.tasks.rows.labels import check_known, check_several, row_labels
     from keras_bert.tasks.rows.sentence_forms import check_score, check_sentences
     from keras_bert.tasks.run.split_rows import split_rows
@@ -54,9 +54,9 @@ def first_look(runs: Sequence[Any], task: TaskOptions) -> None:
             settings.check_label_score(learned, train)
         if valid is not None:
             check_known(row_labels(valid), valid, learned)
+    if task.read_training:
+        check_held_out(train, settings.split, settings.valid)
     if settings.split is not None:
-        if task.read_training:
-            check_split(train, settings.split)
         train, valid = split_rows(train, settings.split, row_labels(train) if has_labels else ())
     if settings.kind == "embed":
         check_score(settings.best_by, valid)
@@ -81,8 +81,10 @@ def look_at_file(
         from keras_bert.tasks.rows.labels import check_known, row_labels
         from keras_bert.tasks.run.plain_settings import PlainSettings
         from keras_bert.tasks.run.run_folder import MODEL, SETTINGS_FILE, learned_labels
+        from keras_bert.weights.source_names import check_files
         from keras_bert.wording import plural
 
+        check_files(source)
         record = Path(source, SETTINGS_FILE)
         if not (record.is_file() and Path(source, MODEL).is_file() and file.is_file()):
             return
@@ -102,12 +104,23 @@ def look_at_file(
         if training:
             read(file, reading)
             return
-        if labels or not reading.is_plain(file, given.get("format") or given.get("delimiter")):
+        if not labels and reading.is_plain(file, given.get("format") or given.get("delimiter")):
+            refuse_to_skip(file, reading.skip_empty or reading.skip_bad)
+        else:
             rows = read(file, reading, labels=labels)
         known = learned_labels(Path(source))
         if labels and "class_weight" in task.options and known is not None:  # its labels are known by name
             check_known(row_labels(rows), rows, known)
             positive_label(known, reading.positive, several=isinstance(rows.y[0], list))
+
+
+def refuse_to_skip(file: Path, skips: bool) -> None:
+    """Refuse to drop lines of plain text that are to be answered."""
+    if skips:
+        raise ValueError(
+            "--skip-empty and --skip-bad are for tables. Lines of plain text are all answered, also empty ones. Leave "
+            f"them out, or name the file's --format. Received: {'standard input' if str(file) == '-' else file}"
+        )
 
 
 def _reader(name: str) -> Any:

@@ -34,7 +34,7 @@ Model = Annotated[str, typer.Option("--model", "-m", callback=known_model, help=
 CacheDir = Annotated[str | None, typer.Option(help="Folder for downloads.")]
 LocalOnly = Annotated[bool, typer.Option("--local-only", help="Never use the network.")]
 SeqLength = Annotated[
-    int | None, typer.Option(help="Number of pieces to truncate texts to.", show_default="the model's")
+    int | None, typer.Option(min=1, max=MOST, help="Number of pieces to truncate texts to.", show_default="the model's")
 ]
 
 # === Running ===

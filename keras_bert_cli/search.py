@@ -63,6 +63,10 @@ def search(
             raise _other_vectors(
                 f"is not of these texts, which are {len(texts)} and not {len(stored)}", vectors, stored, corpus
             )
+        with without_the_package():
+            is_of_corpus = is_of(vectors, texts, corpus)
+        if not is_of_corpus:
+            raise _other_vectors(f"is older than {corpus}, or has vectors of other texts", vectors, stored, corpus)
     import numpy as np
 
     from keras_bert.nearest import nearest
@@ -99,10 +103,10 @@ def _check_vectors(file: Path, stored: Any, texts: list[str], corpus: Path, load
     wrong = None
     if stored.shape[1] != some.shape[1]:
         wrong = f"has no vectors of this model, which are {some.shape[1]} wide"
-    elif not is_of_model(file, loaded) or not ((unit(stored[rows]) * some).sum(-1) > 0.998).all():
+    elif not is_of_model(file, loaded):
+        wrong = "has vectors of another model than --model"
+    elif not ((unit(stored[rows]) * some).sum(-1) > 0.998).all():
         wrong = "has vectors of other texts or of another model"
-    elif not is_of(file, texts, corpus):
-        wrong = f"is older than {corpus}, or has vectors of other texts"
     if wrong:
         raise _other_vectors(wrong, file, stored, corpus)
 

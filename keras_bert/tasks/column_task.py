@@ -69,7 +69,7 @@ class ColumnTask(Task):
         columns: list[Any] = tab_columns(lines, len(reading.text) + len(names_of(self.other_columns)))
         for place, name in enumerate(self.other_columns.numbers, len(reading.text)):
             columns[place] = [
-                number_of(value, f"Line {line}: the number for {name!r}")
+                number_of(value, f"Line {line}: the number for {name!r}", remedy="Correct it")
                 for (line, _), value in zip(lines, columns[place], strict=True)
             ]
         return tuple(columns)

@@ -26,7 +26,7 @@ from keras_bert.weights import (
 )
 from keras_bert.weights.checkpoint import Checkpoint
 from keras_bert.weights.hugging_face_download import snapshot
-from keras_bert.weights.source_names import HUGGING_FACE, nothing_at
+from keras_bert.weights.source_names import HUGGING_FACE, nothing_at, unknown_format
 from keras_bert.weights.tables import encoder_shapes
 from keras_bert.weights.tensor_bundle import prefix_at
 from keras_bert.weights.weight_files import WHOLE
@@ -142,12 +142,7 @@ def read(path: Path) -> Checkpoint:
         )
     if path.name in ("config.json", "bert_config.json", "vocab.txt"):
         raise ValueError(f"{path} is one file of a model. Pass the folder that it is in. Received: {path.name}")
-    files = sorted(entry.name for entry in path.iterdir())[:6] if path.is_dir() else [path.name]
-    raise ValueError(
-        f"{path} is not a BERT in a known format. Use a HuggingFace folder, a Google or Model Garden checkpoint, a "
-        "KerasHub preset, a SavedModel, a .keras file or a folder that keras_bert wrote. "
-        f"Received: {', '.join(files) or 'an empty folder'}"
-    )
+    raise unknown_format(path)
 
 
 def _read_release(release: zoo.Release, root: Path, local_only: bool) -> Checkpoint:

@@ -8,6 +8,9 @@ from keras_bert.weights import zoo
 
 HUGGING_FACE = "hf://"
 _PAGE = re.compile(r"https?://(?:www\.)?huggingface\.co/([\w.-]+/[\w.-]+)")
+_OF_MODEL = re.compile(r"\.(keras|h5|json|safetensors|bin|msgpack|index|pb|zip|onnx)$|\.data-\d+-of-|^vocab\.txt$")
+_DEPTHS = ("*", "*/*", "*/*/*", "*/*/*/*")  # at which folders of known formats have such a file
+_LOOKED_AT = 10_000  # files of a folder; with more, the loader decides
 _SHOWN = 300  # characters of a source in an error
 
 
@@ -22,6 +25,30 @@ def check_name(source: str) -> None:
     here = os.path.exists(source) or os.path.isfile(f"{source}.index")  # the prefix of a checkpoint
     if _PAGE.match(source) or not ("://" in source or zoo.find(source) or here):
         raise nothing_at(source)
+    if not zoo.find(source):
+        check_files(source)
+
+
+def check_files(source: str | os.PathLike) -> None:
+    """Refuse a path where no file can be of a model, by the endings of their names."""
+    path = Path(source)
+    if not os.path.exists(path):  # Path.exists fails on a name that is too long
+        return
+    names = (path.name,) if path.is_file() else (file.name for depth in _DEPTHS for file in path.glob(depth))
+    for number, name in enumerate(names):
+        if number == _LOOKED_AT or _OF_MODEL.search(name):
+            return
+    raise unknown_format(path)
+
+
+def unknown_format(path: Path) -> ValueError:
+    """The error for a path where there is no model."""
+    files = sorted(entry.name for entry in path.iterdir())[:6] if path.is_dir() else [path.name]
+    return ValueError(
+        f"{path} is not a BERT in a known format. Use a HuggingFace folder, a Google or Model Garden checkpoint, a "
+        "KerasHub preset, a SavedModel, a .keras file or a folder that keras_bert wrote. "
+        f"Received: {', '.join(files) or 'an empty folder'}"
+    )
 
 
 def nothing_at(source: str) -> ValueError:

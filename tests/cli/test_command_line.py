@@ -145,6 +145,7 @@ def test_standard_input_is_closed(run, monkeypatch):
 def test_evaluate_refuses_options_that_it_would_not_use(run, tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "400")
     (tmp_path / "rows.tsv").write_text("text\tlabel\n")
+    (tmp_path / "config.json").write_text("{}")
     for data, option, value in (("rows.tsv", "--strategy", "one"), (".", "--engine", "auto"), (".", "--text", "a")):
         code, _, err = run("evaluate", tmp_path, "--data", tmp_path / data, option, value)
         assert code == 2

@@ -58,7 +58,7 @@ def test_what_was_not_compared_has_no_name(tmp_path, monkeypatch):
     with pytest.raises(TypeError, match=r"Name a new folder\. Received: directory=None"):
         convert(tmp_path / "ours", "hf", None)
     (tmp_path / "file").write_text("")
-    with pytest.raises(OSError, match=r"Could not create .*file/new: Not a directory\. .*choose another path"):
+    with pytest.raises(OSError, match=r"file is a file, so nothing can be in it\. .*file/new"):
         convert(tmp_path / "ours", "hf", tmp_path / "file" / "new" / "theirs")
 
 

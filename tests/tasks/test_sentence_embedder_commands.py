@@ -12,7 +12,7 @@ from keras_bert import SentenceEmbedder
 from keras_bert.tasks.finetune_recipe import FinetuneRecipe
 from keras_bert.tasks.fitting import gradient_cache
 from keras_bert.tasks.readers import Reading, Rows
-from keras_bert.tasks.readers.only_texts import check_split
+from keras_bert.tasks.readers.only_texts import check_held_out
 from keras_bert.tasks.rows.sentence_forms import check_sentences
 from keras_bert.tasks.run.best_epoch import BestEpoch
 from keras_bert.tasks.run.finished_task import FinishedTask
@@ -220,7 +220,9 @@ def test_files_of_only_texts(write):
         assert [text.replace("\t", " ") for text in rows.x] == ["good film", "bad film"]
         assert rows.y == []
         with pytest.raises(ValueError, match=r"has only texts without labels\. .*Received: split=0.5"):
-            check_split(rows, 0.5)
+            check_held_out(rows, 0.5, None)
+        with pytest.raises(ValueError, match=r"has only texts without labels\. .*Name another validation file"):
+            check_held_out(rows, None, str(path))
     lines = write("b.txt", "1 good film\n0 bad film\n")
     assert SentenceEmbedder.read_training_rows(lines, Reading()).y == ["1", "0"]
     with pytest.raises(ValueError, match="add --delimiter ';'"):

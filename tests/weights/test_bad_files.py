@@ -12,6 +12,7 @@ import pytest
 
 from keras_bert.bert import Bert
 from keras_bert.weights.load import build, read
+from keras_bert.weights.source_names import check_files
 from tests.weights import small
 from tests.weights.old_files import unpacked
 
@@ -167,6 +168,17 @@ def test_pickled_models_are_refused(tmp_path, name):
     (tmp_path / name).write_bytes(pickle.dumps(Harmful()))
     _assert_refused(tmp_path / name, "is not a BERT in a known format")
     assert not (tmp_path / "was run").exists()
+
+
+def test_folders_without_a_file_of_a_model(tmp_path):
+    (tmp_path / "[a]/text/1").mkdir(parents=True)
+    (tmp_path / "[a]/text/1/notes.txt").touch()
+    for path in (tmp_path, tmp_path / "[a]", tmp_path / "[a]/text/1/notes.txt"):
+        with pytest.raises(ValueError, match="is not a BERT in a known format"):
+            check_files(path)
+    (tmp_path / "[a]/text/1/saved_model.pb").touch()
+    check_files(tmp_path / "[a]")
+    check_files(tmp_path / "nothing")  # not here, or the prefix of a checkpoint
 
 
 @FLAX

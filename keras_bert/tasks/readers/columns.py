@@ -231,14 +231,14 @@ def _label(value: Any, place: str, none: str = "") -> str:
     return str(value).strip()
 
 
-def number_of(value: Any, place: str, scale: float = 1.0) -> float:
+def number_of(value: Any, place: str, scale: float = 1.0, remedy: str = f"Correct it, or {DROP}") -> float:
     """The number in a cell, divided by `scale`."""
     try:
         number = math.nan if "_" in str(value) else float(value) / scale  # Python reads 1_000 as a number
     except (TypeError, ValueError, OverflowError):  # the last: a whole number of 400 digits
         number = math.nan
     if not abs(number) <= LARGEST:  # nor NaN
-        raise ValueError(f"{place} is not a finite float32 number. Correct it, or {DROP}. Received: {value!r}")
+        raise ValueError(f"{place} is not a finite float32 number. {remedy}. Received: {value!r}")
     return number
 
 

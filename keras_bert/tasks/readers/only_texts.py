@@ -22,11 +22,18 @@ def has_only_texts(path: str | os.PathLike, reading: Reading) -> bool:
     return len(table.rows[0] if table.names is None else table.names) == 1 and not table.hint
 
 
-def check_split(rows: Rows, split: float) -> None:
-    """Refuse to hold out rows of such a file."""
-    if not rows.y and not isinstance(rows.x, tuple):
+def check_held_out(rows: Rows, split: float | None, valid: str | None) -> None:
+    """Refuse to hold out rows of such a file, or to validate on it."""
+    if rows.y or isinstance(rows.x, tuple):
+        return
+    if split is not None:
         raise ValueError(
             f"{rows.path} has only texts without labels. They can be trained on, but not evaluated, so none can be "
             "held out. In place of `split`, name a validation file (--valid) of pairs, scores or labels. "
             f"Received: split={split:g}"
+        )
+    if Path(str(valid)).samefile(rows.path):
+        raise ValueError(
+            f"{rows.path} has only texts without labels. They can be trained on, but not evaluated. Name another "
+            f"validation file (--valid), of pairs, scores or labels. Received: valid={valid!r}"
         )

@@ -1,5 +1,6 @@
 """Rows of a `SentenceEmbedder` from a file: one to three columns of texts, with labels, scores or neither."""
 
+import dataclasses
 import logging
 import os
 
@@ -15,6 +16,11 @@ logger = logging.getLogger("keras_bert")
 def read_sentences(path: str | os.PathLike, reading: Reading, *, labels: bool = True) -> Rows:
     """One column of texts has labels, three have none; two have scores if the file has the label's column."""
     count, label = len(reading.text), reading.label if labels else None
+    if labels and dataclasses.replace(reading, lines=False).has_labelled_lines(path):
+        advice = "With --lines only those of the training file are texts without labels."
+        if not reading.lines:
+            advice = "If the lines are texts without labels, add --lines."
+        logger.info("%s: the first word of each line is its label. %s", path, advice)
     if count == 1:
         return read_labels(path, reading.text[0], label, **reading.table_options)
     if count == 3 and label not in (None, "label"):
@@ -38,11 +44,6 @@ def read_sentences(path: str | os.PathLike, reading: Reading, *, labels: bool = 
 def read_training_sentences(path: str | os.PathLike, reading: Reading) -> Rows:
     """The same of a training file; a file that has only texts, see `has_only_texts`, is read without labels."""
     if not has_only_texts(path, reading):
-        if reading.has_labelled_lines(path):
-            logger.info(
-                "%s: the first word of each line is its label. If the lines are texts without labels, add --lines.",
-                path,
-            )
         return _without_same(read_sentences(path, reading)) if reading.skip_bad else read_sentences(path, reading)
     logger.info(
         "%s has only texts, without labels. Each text is learned as a match of itself under another dropout "

@@ -17,7 +17,7 @@ from keras_bert.storage import check_new_folder, lock, write_json
 from keras_bert.tasks.metrics.by_label import one_sided
 from keras_bert.tasks.metrics.scores import LOWER_IS_BETTER, scores
 from keras_bert.tasks.readers import Rows, RowStream
-from keras_bert.tasks.readers.only_texts import check_split
+from keras_bert.tasks.readers.only_texts import check_held_out
 from keras_bert.tasks.rows.labels import check_known
 from keras_bert.tasks.run.best_epoch import BestEpoch
 from keras_bert.tasks.run.calibrated import calibrated
@@ -93,9 +93,9 @@ def read_files(settings: FinetuneSettings) -> tuple[Rows | RowStream, Rows]:
     task.check_run(train.sample, settings)
     if isinstance(train, Rows):
         _warn_of_labels(train, [label for _, label in task.labels_of(train)])
+    if task.learns_texts:
+        check_held_out(train.sample, settings.split, settings.valid)
     if settings.split is not None:
-        if task.learns_texts:
-            check_split(train.sample, settings.split)
         train, valid = split_rows(train, settings.split, task.labels_of(train.sample))
     else:
         file = str(settings.valid)

@@ -105,8 +105,8 @@ class FinishedTask:
         """
         if plain:
             logger.info(
-                "Each line of %s is one row of texts, separated by tabs. If the file has another form, name it: "
-                "--format %s.",
+                "Each line of %s is one row of texts; if a row has several, tabs separate them. If the file has "
+                "another form, name it: --format %s.",
                 path,
                 " or ".join(self.task.formats),
             )
