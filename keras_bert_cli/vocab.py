@@ -8,6 +8,7 @@ import typer
 
 from keras_bert_cli import options
 from keras_bert_cli.contents import command
+from keras_bert_cli.without_the_package import without_the_package
 
 
 @command("vocab", example="keras-bert vocab books/*.md --size 30000 --output vocab.txt")
@@ -38,14 +39,15 @@ def vocab(
     seed: Annotated[int, options.seed("the sample of a corpus over 128 MB")] = 0,
 ) -> None:
     """Learn a WordPiece vocabulary from a corpus. The same files and options give the same vocabulary."""
+    with without_the_package():
+        from keras_bert.corpus.files import find_files
+
+        files = find_files(corpus)
+        options.check_new_file(output, "--output", inputs=files)
     from keras_bert.corpus.documents import read_texts
-    from keras_bert.corpus.files import find_files
     from keras_bert.progress import bar
     from keras_bert.storage import size_of
     from keras_bert.text.vocabulary import Vocabulary
-
-    files = find_files(corpus)
-    options.check_new_file(output, "--output", inputs=files)
 
     def texts() -> Iterator[str]:
         with bar("Reading", sum(map(size_of, files))) as advance:

@@ -139,8 +139,10 @@ def check_calibration(
         rule = "`abstain_below` works only without multi_label, where each text has one label. Leave it out"
     elif not 0 < temperature < float("inf"):  # refuses NaN too
         rule = "`temperature` must be above 0 and finite"
-    elif not all(0 <= value <= 1 for value in (*(thresholds or ()), abstain_below)):
-        rule = "`thresholds` and `abstain_below` must be between 0 and 1"
+    elif not all(0 <= value <= 1 for value in thresholds or ()):
+        rule = "`thresholds` must be between 0 and 1"
+    elif not 0 <= abstain_below <= 1:
+        rule = "`abstain_below` must be between 0 and 1"
     else:
         return
     values = {"temperature": temperature, "thresholds": thresholds, "abstain_below": abstain_below}

@@ -60,7 +60,8 @@ class LineFile:
         if self._status is not None and (status := _status(self.path)) != self._status:
             before, now = self._status[0], status[0]
             raise ValueError(
-                f"{self.path} was changed while it was read as a stream. Start again, with a file that stays as it is. "
+                f"{self.path} was changed while it was read as a stream. Start again with a file that stays as it is, "
+                "and delete what the run has left (a folder whose name ends in .partial). "
                 f"Received: {f'{before:,} bytes before, {now:,} now' if before != now else 'a later time of change'}"
             )
 
