@@ -217,14 +217,14 @@ class PlainSettings:
         """Refuse a teacher that was trained on another task, or that has another vocabulary."""
         if self.teacher is None:
             return
-        of_run = read_json(Path(self.teacher, SETTINGS_FILE))  # empty if it is no run
+        of_run = read_json(Path(self.teacher, SETTINGS_FILE))  # empty, or something else, if it is no run
         kind = of_run.get("kind")
         if kind not in (None, self.kind):
             raise ValueError(
                 f"The teacher is of the task {kind!r}, but its student is of {self.kind!r}. Use a teacher of the same "
                 f"task. Received: teacher={self.teacher!r}"
             )
-        if of_run:
+        if kind is not None:
             self._check_inputs_of_teacher(of_run)
         ours = Vocabulary.from_file(self.vocab) if self.vocab else known_vocabulary(self.model)
         theirs = known_vocabulary(self.teacher)
@@ -257,7 +257,7 @@ class PlainSettings:
         if 0 < (self.abstain_below or 0) <= 1 / len(names):
             raise ValueError(
                 f"The most likely of {len(names)} labels never has a probability below {1 / len(names):.3g}, so every "
-                f"text would be answered. Use a larger `abstain_below` (--abstain-below), or leave it out. Received: "
+                "text would be answered. Use a larger `abstain_below` (--abstain-below), or leave it out. Received: "
                 f"abstain_below={self.abstain_below}"
             )
         positive_label(names, self.reading.positive, several=several)
