@@ -80,13 +80,14 @@ def look_at_file(
         from keras_bert.tasks.metrics.classification import positive_label
         from keras_bert.tasks.rows.labels import check_known, row_labels
         from keras_bert.tasks.run.plain_settings import PlainSettings
-        from keras_bert.tasks.run.run_folder import MODEL, SETTINGS_FILE, learned_labels
+        from keras_bert.tasks.run.run_folder import MODEL, SETTINGS_FILE, folder_of, learned_labels
         from keras_bert.weights.source_names import check_files
         from keras_bert.wording import plural
 
         check_files(source)
-        record = Path(source, SETTINGS_FILE)
-        if not (record.is_file() and Path(source, MODEL).is_file() and file.is_file()):
+        folder = folder_of(source)
+        record = folder / SETTINGS_FILE
+        if not (record.is_file() and (folder / MODEL).is_file() and file.is_file()):
             return
         settings = PlainSettings.from_json(record)
         task = TASKS.get(settings.kind)  # it may be the user's own
@@ -108,7 +109,7 @@ def look_at_file(
             refuse_to_skip(file, reading.skip_empty or reading.skip_bad)
         else:
             rows = read(file, reading, labels=labels)
-        known = learned_labels(Path(source))
+        known = learned_labels(source)
         if labels and "class_weight" in task.options and known is not None:  # its labels are known by name
             check_known(row_labels(rows), rows, known)
             positive_label(known, reading.positive, several=isinstance(rows.y[0], list))

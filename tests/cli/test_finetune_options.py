@@ -55,6 +55,8 @@ REFUSED = {
     "--best-by f1 --separator +": "Use one of f1_micro, f1_macro, accuracy. (f1 needs",
     "embed --text text --label label": "rows.tsv has a different label for each text",
     "--teacher scores": "The teacher is of the task 'regress'",
+    "--teacher scores/model.keras": "The teacher is of the task 'regress'",
+    "--teacher empty": "empty is not a BERT in a known format",
     "--teacher damaged": "labels.json must be JSON. Write or download it again.",
     "--teacher others": "The teacher does not know the label 'yes' of rows.tsv",
     "--split 0.1": "split=0.1 leaves no row of rows.tsv to validate on",
@@ -122,6 +124,8 @@ def test_options_that_are_refused_at_once(tmp_path):
         (tmp_path / name).mkdir()
     (tmp_path / "others/labels.json").write_text('["maybe", "no"]')
     (tmp_path / "damaged/labels.json").write_text('["maybe"')
+    (tmp_path / "scores/model.keras").touch()
+    (tmp_path / "empty").mkdir()
     (tmp_path / "scores/settings.json").write_text('{"kind": "regress"}')
     (tmp_path / "windows/settings.json").write_text('{"kind": "classify", "long": "windows"}')
     with zipfile.ZipFile(tmp_path / "run/model.keras", "w") as archive:

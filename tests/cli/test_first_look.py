@@ -16,6 +16,9 @@ REFUSED = {
     "evaluate run --data rows.tsv --number label": "`number` names 1 column, but the task reads 0",
     "evaluate run --data rows.tsv --format conll": "cannot be used for the task 'classify'",
     "evaluate run --data rows.tsv --report page --train latin.tsv": "is not UTF-8",
+    "evaluate run/model.keras --data rows.tsv --label wrong": "rows.tsv has no column 'wrong'",
+    "predict run lines.txt --skip-bad": "--skip-empty and --skip-bad are for tables",
+    "predict texts rows.tsv": "texts is not a BERT in a known format",
     "predict run rows.tsv --text wrong": "rows.tsv has no column 'wrong'",
     "predict run latin.tsv": "is not UTF-8",
     "evaluate run --data rows.tsv --text text --text label": "`text` names 2 columns, but the task was trained on 1",
@@ -30,6 +33,8 @@ REFUSED = {
 def test_files_that_are_refused_at_once(tmp_path):
     (tmp_path / "rows.tsv").write_text("text\tlabel\tempty\na b\tyes\ta\nc d\tno\t\n")
     (tmp_path / "latin.tsv").write_bytes("text\tlabel\nà b\tyes\n".encode("latin-1"))
+    (tmp_path / "lines.txt").write_text("a b\n")
+    (tmp_path / "texts").mkdir()
     for name in ("run", "broken"):
         (tmp_path / name).mkdir()
         (tmp_path / name / MODEL).touch()

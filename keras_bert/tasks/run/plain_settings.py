@@ -21,7 +21,7 @@ from keras_bert.tasks.readers.rows import Rows
 from keras_bert.tasks.rows.labels import check_weighted, sorted_labels
 from keras_bert.tasks.rows.sentence_forms import FORMS, OF_LOSSES, cached_student
 from keras_bert.tasks.run.import_callback import callback_path
-from keras_bert.tasks.run.run_folder import SETTINGS_FILE, check_same, learned_labels
+from keras_bert.tasks.run.run_folder import SETTINGS_FILE, check_same, folder_of, learned_labels
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.weights.known_config import keras_file, known_config
 from keras_bert.weights.known_vocabulary import known_vocabulary
@@ -217,7 +217,7 @@ class PlainSettings:
         """Refuse a teacher that was trained on another task, or that has another vocabulary."""
         if self.teacher is None:
             return
-        of_run = read_json(Path(self.teacher, SETTINGS_FILE))  # empty, or something else, if it is no run
+        of_run = read_json(folder_of(self.teacher) / SETTINGS_FILE)  # empty, or something else, if it is no run
         kind = of_run.get("kind")
         if kind not in (None, self.kind):
             raise ValueError(
@@ -261,7 +261,7 @@ class PlainSettings:
                 f"abstain_below={self.abstain_below}"
             )
         positive_label(names, self.reading.positive, several=several)
-        taught = learned_labels(Path(self.teacher)) if self.teacher else None
+        taught = learned_labels(self.teacher) if self.teacher else None
         if taught is not None and (unknown := [name for name in names if name not in taught]):
             raise ValueError(
                 f"The teacher does not know the label {unknown[0]!r} of {rows.path}. Use a teacher that was trained on "

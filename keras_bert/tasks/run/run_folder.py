@@ -26,9 +26,15 @@ def trial_name(values: Mapping[str, Any]) -> str:
     return "-".join(f"{name}={value}".replace("/", "_") for name, value in values.items())
 
 
-def learned_labels(run: Path) -> list[str] | None:
-    """The labels in the folder of a run; None if there are none, as in an export."""
-    file = run / LABELS
+def folder_of(source: str | Path) -> Path:
+    """The folder of a run, which may also be named by the model in it."""
+    path = Path(source)
+    return path.parent if path.name == MODEL and path.is_file() else path
+
+
+def learned_labels(source: str | Path) -> list[str] | None:
+    """The labels of a run; None if there are none, as in an export."""
+    file = folder_of(source) / LABELS
     return json_list(file.read_bytes(), file) if file.is_file() else None
 
 
