@@ -137,7 +137,5 @@ def teacher_path(teacher: Path) -> str:
     """The path of a teacher, so that it is not taken for a released model of the same name."""
     with without_the_package():
         from keras_bert.weights import zoo
-        from keras_bert.weights.source_names import check_files
 
-        check_files(teacher)
         return f"./{teacher}" if zoo.find(str(teacher)) else str(teacher)

@@ -80,11 +80,12 @@ def look_at_file(
         from keras_bert.tasks.metrics.classification import positive_label
         from keras_bert.tasks.rows.labels import check_known, row_labels
         from keras_bert.tasks.run.plain_settings import PlainSettings
-        from keras_bert.tasks.run.run_folder import MODEL, SETTINGS_FILE, folder_of, learned_labels
-        from keras_bert.weights.source_names import check_files
+        from keras_bert.tasks.run.run_folder import MODEL, SETTINGS_FILE, folder_of, learned_labels, no_task
+        from keras_bert.weights.source_names import may_be_model
         from keras_bert.wording import plural
 
-        check_files(source)
+        if not may_be_model(source):
+            raise no_task(source)
         folder = folder_of(source)
         record = folder / SETTINGS_FILE
         if not (record.is_file() and (folder / MODEL).is_file() and file.is_file()):

@@ -67,3 +67,11 @@ def other_pieces(received: str) -> ValueError:
         "The teacher and its student must have the same vocabulary and the same settings for case and accents, so that "
         f"both read the same pieces. Start the student from the teacher, or use another teacher. Received: {received}"
     )
+
+
+def no_teacher(source: str) -> ValueError:
+    """The error for a source that holds no task."""
+    return ValueError(
+        f"{source!r} holds no task that could be a teacher. Name the folder of a run of `keras-bert finetune`, or a "
+        f".keras file or an export of a task. Received: teacher={source!r}"
+    )

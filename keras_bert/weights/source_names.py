@@ -25,20 +25,17 @@ def check_name(source: str) -> None:
     here = os.path.exists(source) or os.path.isfile(f"{source}.index")  # the prefix of a checkpoint
     if _PAGE.match(source) or not ("://" in source or zoo.find(source) or here):
         raise nothing_at(source)
-    if not zoo.find(source):
-        check_files(source)
+    if not (zoo.find(source) or may_be_model(source)):
+        raise unknown_format(Path(source))
 
 
-def check_files(source: str | os.PathLike) -> None:
-    """Refuse a path where no file can be of a model, by the endings of their names."""
+def may_be_model(source: str | os.PathLike) -> bool:
+    """Whether a file at a path can be of a model, by the ending of its name; also if nothing is there."""
     path = Path(source)
     if not os.path.exists(path):  # Path.exists fails on a name that is too long
-        return
+        return True
     names = (path.name,) if path.is_file() else (file.name for depth in _DEPTHS for file in path.glob(depth))
-    for number, name in enumerate(names):
-        if number == _LOOKED_AT or _OF_MODEL.search(name):
-            return
-    raise unknown_format(path)
+    return any(number == _LOOKED_AT or _OF_MODEL.search(name) for number, name in enumerate(names))
 
 
 def unknown_format(path: Path) -> ValueError:

@@ -56,7 +56,7 @@ REFUSED = {
     "embed --text text --label label": "rows.tsv has a different label for each text",
     "--teacher scores": "The teacher is of the task 'regress'",
     "--teacher scores/model.keras": "The teacher is of the task 'regress'",
-    "--teacher empty": "empty is not a BERT in a known format",
+    "--teacher empty": "holds no task that could be a teacher",
     "--teacher damaged": "labels.json must be JSON. Write or download it again.",
     "--teacher others": "The teacher does not know the label 'yes' of rows.tsv",
     "--split 0.1": "split=0.1 leaves no row of rows.tsv to validate on",

@@ -18,7 +18,7 @@ REFUSED = {
     "evaluate run --data rows.tsv --report page --train latin.tsv": "is not UTF-8",
     "evaluate run/model.keras --data rows.tsv --label wrong": "rows.tsv has no column 'wrong'",
     "predict run lines.txt --skip-bad": "--skip-empty and --skip-bad are for tables",
-    "predict texts rows.tsv": "texts is not a BERT in a known format",
+    "predict texts rows.tsv": "The model is neither a finished folder",
     "predict run rows.tsv --text wrong": "rows.tsv has no column 'wrong'",
     "predict run latin.tsv": "is not UTF-8",
     "evaluate run --data rows.tsv --text text --text label": "`text` names 2 columns, but the task was trained on 1",

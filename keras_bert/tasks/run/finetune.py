@@ -14,6 +14,7 @@ from keras_bert.checks import check_choice
 from keras_bert.config import BertConfig
 from keras_bert.progress import EACH_TIME
 from keras_bert.storage import check_new_folder, lock, write_json
+from keras_bert.tasks.distillation import no_teacher
 from keras_bert.tasks.metrics.by_label import one_sided
 from keras_bert.tasks.metrics.scores import LOWER_IS_BETTER, scores
 from keras_bert.tasks.readers import Rows, RowStream
@@ -159,10 +160,7 @@ def load_teacher(settings: FinetuneSettings) -> Task | None:
         return None
     teacher = read_saved(settings.teacher, compile=False)
     if not isinstance(teacher, Task):
-        raise ValueError(
-            f"{settings.teacher!r} holds no task that could be a teacher. Name the folder of a run of `keras-bert "
-            f"finetune`, or a .keras file or an export of a task. Received: teacher={settings.teacher!r}"
-        )
+        raise no_teacher(settings.teacher)
     return teacher
 
 

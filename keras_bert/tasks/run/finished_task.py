@@ -11,7 +11,7 @@ from keras_bert.tasks.metrics.by_label import one_sided
 from keras_bert.tasks.readers import Reading, Rows
 from keras_bert.tasks.readers.rows import lines
 from keras_bert.tasks.rows.labels import check_known
-from keras_bert.tasks.run.run_folder import MODEL, SETTINGS_FILE
+from keras_bert.tasks.run.run_folder import MODEL, SETTINGS_FILE, no_task
 from keras_bert.tasks.run.settings import FinetuneSettings
 from keras_bert.tasks.task import Task
 from keras_bert.weights.keras_file import read_keras
@@ -52,11 +52,7 @@ class FinishedTask:
                 f"{str(source)!r}"
             )
         if task is None:
-            raise FileNotFoundError(
-                "The model is neither a finished folder of `keras-bert finetune` nor the .keras file or the export of "
-                "a task. For a task in another format, load it in Python and save it: "
-                f'TextClassifier.load(source).save("task.keras"). Received: {str(source)!r}'
-            )
+            raise no_task(source)
         if not isinstance(task, Task):
             raise ValueError(
                 f"{path} holds a {type(task).__name__}, not a task. Name the folder of a run of "

@@ -12,7 +12,7 @@ from keras_bert.checks import check_at_least, check_choice, check_length
 from keras_bert.choices import LONG, POOLING, POOLS, STRATEGIES
 from keras_bert.config import BertConfig
 from keras_bert.storage import read_json, sha256_of, write_json
-from keras_bert.tasks.distillation import Distillation, check_vocabulary
+from keras_bert.tasks.distillation import Distillation, check_vocabulary, no_teacher
 from keras_bert.tasks.finetune_recipe import FinetuneRecipe
 from keras_bert.tasks.metrics.calibration import check_calibration
 from keras_bert.tasks.metrics.classification import label_score_names, positive_label
@@ -25,6 +25,7 @@ from keras_bert.tasks.run.run_folder import SETTINGS_FILE, check_same, folder_of
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.weights.known_config import keras_file, known_config
 from keras_bert.weights.known_vocabulary import known_vocabulary
+from keras_bert.weights.source_names import may_be_model
 from keras_bert.wording import listed
 
 CHOICES = {"loss": tuple(FORMS), "pooling": POOLING, "long": LONG, "pool": POOLS}
@@ -217,6 +218,8 @@ class PlainSettings:
         """Refuse a teacher that was trained on another task, or that has another vocabulary."""
         if self.teacher is None:
             return
+        if not may_be_model(self.teacher):
+            raise no_teacher(self.teacher)
         of_run = read_json(folder_of(self.teacher) / SETTINGS_FILE)  # empty, or something else, if it is no run
         kind = of_run.get("kind")
         if kind not in (None, self.kind):

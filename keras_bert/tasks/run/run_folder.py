@@ -38,6 +38,15 @@ def learned_labels(source: str | Path) -> list[str] | None:
     return json_list(file.read_bytes(), file) if file.is_file() else None
 
 
+def no_task(source: str | Path) -> FileNotFoundError:
+    """The error for a source that should have a task, but has none."""
+    return FileNotFoundError(
+        "The model is neither a finished folder of `keras-bert finetune` nor the .keras file or the export of a task. "
+        'For a task in another format, load it in Python and save it: TextClassifier.load(source).save("task.keras"). '
+        f"Received: {str(source)!r}"
+    )
+
+
 # === An interrupted run ===
 
 
