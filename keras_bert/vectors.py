@@ -8,6 +8,7 @@ import numpy as np
 from keras import ops
 
 from keras_bert.checks import check_choice
+from keras_bert.choices import POOLING
 from keras_bert.model import Model
 from keras_bert.progress import progress
 from keras_bert.text.packing import check_seq_length
@@ -15,7 +16,7 @@ from keras_bert.text.preprocessor import text_columns
 from keras_bert.text.tokenized_rows import TokenizedRows, pieces, tokenize
 
 COMBINE = ("concat", "sum", "mean")
-POOLING = ("mean", "cls", "max", "pooled", None)
+POOLINGS = (*POOLING, "pooled", None)  # the last: none
 
 
 @dataclass(frozen=True)
@@ -122,8 +123,8 @@ def embed(
 
 def _check_options(blocks: int, layers: tuple[int, ...], combine: str, pooling: str | None) -> None:
     check_choice("combine", combine, COMBINE)
-    if pooling not in POOLING:
-        raise ValueError(f"`pooling` must be one of {POOLING}. Received: pooling={pooling!r}")
+    if pooling not in POOLINGS:
+        raise ValueError(f"`pooling` must be one of {POOLINGS}. Received: pooling={pooling!r}")
     numbers = all(hasattr(layer, "__index__") for layer in layers)
     if not layers or not numbers or not all(-blocks <= layer < blocks for layer in layers):
         raise ValueError(f"`layers` must be encoder blocks from {-blocks} to {blocks - 1}. Received: layers={layers}")

@@ -101,6 +101,7 @@ def check_settings(name: str, given: dict[str, Any]) -> tuple[dict[str, tuple[An
             f"--best-by must be one of {', '.join(task.scores)}. Received: --best-by {given['best_by']}"
         )
     from keras_bert.tasks.readers.reading import Reading
+    from keras_bert.tasks.run.known_teacher import check_known_teacher
     from keras_bert.tasks.run.plain_settings import PlainSettings
     from keras_bert.tasks.run.searched import GRID, combinations, grid_of, seeded
     from keras_bert.text.vocabulary import Vocabulary
@@ -114,7 +115,7 @@ def check_settings(name: str, given: dict[str, Any]) -> tuple[dict[str, tuple[An
     several = seeded(settings, given["seeds"], given["average"]) if given["seeds"] else (settings, tried)
     runs = combinations(*several)
     for _, one in runs:
-        one.check_teacher()
+        check_known_teacher(one)
         if config := one.known_config:
             one.check_model(config)
     if settings.vocab:

@@ -33,16 +33,19 @@ def first_look(runs: Sequence[Any], task: TaskOptions) -> None:
     from keras_bert.tasks.columns.value_columns import check_cosines, mean_and_deviation, number_column
     from keras_bert.tasks.readers.only_texts import check_held_out
     from keras_bert.tasks.rows.labels import check_known, check_several, row_labels
-    from keras_bert.tasks.rows.sentence_forms import check_score, check_sentences
+    from keras_bert.tasks.rows.sentence_forms import check_cached, check_score, check_sentences
     from keras_bert.tasks.run.split_rows import split_rows
 
     train = _reader(task.read_training or task.read)(settings.train, settings.reading)
     has_labels = "class_weight" in task.options  # its labels are known by name
-    valid: Any = None if settings.valid is None else _reader(task.read)(settings.valid, settings.reading)
+    valid = None if settings.valid is None else _reader(task.read)(settings.valid, settings.reading)
     settings.check_scale(*filter(None, (train, valid)))
     if settings.kind == "embed":
         for one in runs:
             check_sentences(train, one.loss)
+            check_cached(train, one.cache_batch, one.batch_size)
+        check_held_out(train, settings.split, settings.valid)
+        check_score(settings.best_by, train if valid is None else valid)
     if settings.cosine:
         check_cosines(number_column(train.y, "number"), train.place)
     if has_labels:
@@ -54,12 +57,8 @@ def first_look(runs: Sequence[Any], task: TaskOptions) -> None:
             settings.check_label_score(learned, train)
         if valid is not None:
             check_known(row_labels(valid), valid, learned)
-    if task.read_training:
-        check_held_out(train, settings.split, settings.valid)
     if settings.split is not None:
-        train, valid = split_rows(train, settings.split, row_labels(train) if has_labels else ())
-    if settings.kind == "embed":
-        check_score(settings.best_by, valid)
+        train, _ = split_rows(train, settings.split, row_labels(train) if has_labels else ())
     if names := settings.reading.others:
         for name, column in zip(settings.reading.number, train.x[-len(names) :], strict=False):
             mean_and_deviation(str(name), column, train.path)

@@ -54,7 +54,7 @@ def check_new_folder(path: str | os.PathLike) -> Path:
         raise FileExistsError(
             f"The output must be a new or empty folder. Choose another path, or empty the folder. Received: {path}"
         )
-    above = next((folder for folder in path.absolute().parents if folder.exists()), path)
+    above = next(folder for folder in path.absolute().parents if folder.exists())
     if above.is_file():
         raise NotADirectoryError(f"{above} is a file, so nothing can be in it. Choose another path. Received: {path}")
     real = Path(os.path.realpath(path))  # a link to an empty folder stays a link

@@ -10,7 +10,6 @@ import numpy as np
 from keras_bert.bert import Bert
 from keras_bert.tasks.readers import TABLE_FIELDS, TABLES, Reading, Rows, RowStream, tab_columns
 from keras_bert.tasks.readers.columns import labelled_rows
-from keras_bert.tasks.readers.row_stream import check_stream
 from keras_bert.tasks.rows.labels import check_several
 from keras_bert.tasks.text_trainer import TextTrainer
 
@@ -73,9 +72,7 @@ class FileTask(TextTrainer):
                 f"The task {cls.command or cls.__name__!r} needs all rows in memory. Leave --stream out; in Python, "
                 f"use read_rows. Received: {path}"
             )
-        reading = reading or Reading()
-        check_stream(path, reading)
-        return RowStream(path, reading, cls.read_rows)
+        return RowStream(path, reading or Reading(), cls.read_rows)
 
     @classmethod
     def labels_of(cls, rows: Rows) -> Iterable[tuple[int, str]]:

@@ -8,7 +8,7 @@ from keras_bert.layers.int8_dense import refuse_int8
 from keras_bert.model import with_dtype
 from keras_bert.named_weights import by_layer, named_weights
 from keras_bert.saving import restore_layers
-from keras_bert.weights import keras_file, known_config, our_export, zoo
+from keras_bert.weights import keras_archive, keras_file, our_export, zoo
 from keras_bert.weights.checkpoint import Checkpoint
 from keras_bert.weights.load import build, check_dtype, read_source
 
@@ -76,7 +76,7 @@ def read_saved(source: Any, compile: bool = True) -> Any:
     path = zoo.path_of(source)
     if path is None:
         return None
-    file = known_config.keras_file(path)
+    file = keras_archive.keras_file(path)
     return our_export.read_task(path) if file is None else keras_file.read_keras(file, compile)
 
 

@@ -16,7 +16,8 @@ import keras
 from keras_bert.bert import Bert
 from keras_bert.storage import most_unpacked
 from keras_bert.weights.checkpoint import Checkpoint
-from keras_bert.weights.known_config import bert_configs, keras_file
+from keras_bert.weights.keras_archive import keras_file
+from keras_bert.weights.known_config import bert_configs
 from keras_bert.weights.tables import encoder_shapes, finite
 from keras_bert.weights.weights_h5 import WEIGHTS, unpacked_size
 

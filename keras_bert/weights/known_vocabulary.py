@@ -4,7 +4,7 @@ from pathlib import Path
 
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.weights import download, zoo
-from keras_bert.weights.known_config import dicts_with, keras_config
+from keras_bert.weights.keras_archive import dicts_with, keras_config
 from keras_bert.weights.tokenizer_files import VOCABULARY
 
 

@@ -13,7 +13,7 @@ from keras_bert.tasks.metrics.classification import label_score_names, label_sco
 from keras_bert.tasks.metrics.retrieval import neighbour_scores, retrieval_scores
 from keras_bert.tasks.rows.sentence_forms import FORMS, OF_LOSSES, SCORES
 from keras_bert.tasks.run.plain_settings import PlainSettings
-from keras_bert.tasks.run.run_folder import METRICS_FILE, SETTINGS_FILE, partial
+from keras_bert.tasks.run.run_folder import METRICS_FILE, SETTINGS_FILE, working_folder
 from keras_bert.text.vocabulary import REQUIRED
 from keras_bert_cli.finetune_tasks import TASKS
 from tests.subprocesses import python
@@ -166,7 +166,7 @@ def test_options_that_are_refused_at_once(tmp_path):
 
 def _interrupt(output, settings):
     """Leave what a run of these settings leaves after its first epoch."""
-    folder = partial(output)
+    folder = working_folder(output)
     folder.mkdir(parents=True)
     (folder / METRICS_FILE).write_text("{}")
     (folder / SETTINGS_FILE).write_text(json.dumps(dataclasses.asdict(settings) | {"sha256": ["of other rows"]}))
@@ -176,6 +176,12 @@ def test_a_size_of_more_blocks_than_the_default_model():
     settings = PlainSettings("classify", "train.tsv", split=0.1, size="large", vocab="vocab.txt", layers=20)
     assert settings.known_config.num_hidden_layers == 24
     settings.check_model(settings.known_config)
+
+
+def test_a_finished_run_that_would_be_refused_today_still_loads(tmp_path):
+    settings = PlainSettings("embed", "train.tsv", split=0.1, batch_size=16, cache_batch=64, abstain_below=0.1)
+    (tmp_path / "settings.json").write_text(json.dumps(dataclasses.asdict(settings)))
+    assert PlainSettings.from_json(tmp_path / "settings.json") == settings
 
 
 def test_the_names_of_losses():

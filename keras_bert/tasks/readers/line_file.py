@@ -22,7 +22,6 @@ class LineFile:
     def __init__(self, path: str, encoding: str, lines: Iterator[Line] | None = None) -> None:
         self.path = path
         self.encoding = "utf-8" if lines else checked_encoding(encoding)
-        check_lines(path, self.encoding)
         self._status = None if lines else _status(path)
         opened = tempfile.TemporaryFile(prefix="keras-bert-") if lines else open(path, "rb")  # noqa: SIM115
         self._file: Any = opened
@@ -64,15 +63,6 @@ class LineFile:
                 "and delete what the run has left (a folder whose name ends in .partial). "
                 f"Received: {f'{before:,} bytes before, {now:,} now' if before != now else 'a later time of change'}"
             )
-
-
-def check_lines(path: str | os.PathLike, encoding: str) -> None:
-    """Refuse to stream a file in an encoding in which its lines cannot be found."""
-    if not finds_lines(encoding):
-        raise ValueError(
-            f"{path} cannot be streamed, since the end of a line in {encoding} is not the byte of a newline. "
-            f"Convert the file, as in: iconv -f {encoding} -t utf-8. Received: encoding={encoding!r}"
-        )
 
 
 def finds_lines(encoding: str) -> bool:

@@ -120,9 +120,13 @@ class Reading:
             bad=BadRows(path, self.skip_bad),
         )
 
+    def format_of(self, path: str | os.PathLike) -> str | None:
+        """The format of a file; None if its name does not tell."""
+        return self.format or SUFFIXES.get(Path(path).suffix.lower())
+
     def has_labelled_lines(self, path: str | os.PathLike) -> bool:
         """Whether a file holds lines of a label, a space and a text."""
-        return (self.format or SUFFIXES.get(Path(path).suffix.lower())) == "label-text" and not self.lines
+        return self.format_of(path) == "label-text" and not self.lines
 
     @property
     def table_options(self) -> dict[str, Any]:

@@ -9,7 +9,6 @@ import time
 from array import array
 from collections.abc import Callable, Hashable, Sequence
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,11 +17,11 @@ from keras_bert.progress import bar
 from keras_bert.tasks.readers.bad_rows import BadRows
 from keras_bert.tasks.readers.columns import NoTextError
 from keras_bert.tasks.readers.delimited import LONGEST
-from keras_bert.tasks.readers.line_file import LineFile, check_lines
+from keras_bert.tasks.readers.line_file import LineFile, finds_lines
 from keras_bert.tasks.readers.parquet import parquet_lines
 from keras_bert.tasks.readers.reading import Reading
 from keras_bert.tasks.readers.rows import Rows
-from keras_bert.tasks.readers.table import SUFFIXES, NoColumnError, Table, TableParser
+from keras_bert.tasks.readers.table import NoColumnError, Table, TableParser
 from keras_bert.wording import plural
 
 logger = logging.getLogger("keras_bert")
@@ -31,14 +30,17 @@ CHUNK = 1024  # rows that are looked at together while the file is read for the 
 
 
 def check_stream(path: str | os.PathLike, reading: Reading) -> None:
-    """Refuse a reading of a file that only all rows together, or other bytes at the ends of lines, would allow."""
+    """Refuse to stream columns that need all rows, and a file in an encoding in which its lines cannot be found."""
     if reading.others:
         raise ValueError(
             "Columns beside the text cannot be streamed, because their scaling depends on all rows. Leave out --stream "
             f"(in Python, use read_rows), or the columns. Received: {', '.join(map(repr, reading.others))}"
         )
-    if (reading.format or SUFFIXES.get(Path(path).suffix.lower())) != "parquet":
-        check_lines(path, reading.encoding)
+    if reading.format_of(path) != "parquet" and not finds_lines(reading.encoding):
+        raise ValueError(
+            f"{path} cannot be streamed, since the end of a line in {reading.encoding} is not the byte of a newline. "
+            f"Convert the file, as in: iconv -f {reading.encoding} -t utf-8. Received: encoding={reading.encoding!r}"
+        )
 
 
 class RowStream:
@@ -58,6 +60,7 @@ class RowStream:
     """
 
     def __init__(self, path: str | os.PathLike, reading: Reading, read_rows: Callable[[Any, Reading], Rows]) -> None:
+        check_stream(path, reading)
         self.path = os.fspath(path)
         self._parser = TableParser(
             path,

@@ -1,6 +1,5 @@
 """Rows of a `SentenceEmbedder` from a file: one to three columns of texts, with labels, scores or neither."""
 
-import dataclasses
 import logging
 import os
 
@@ -16,7 +15,7 @@ logger = logging.getLogger("keras_bert")
 def read_sentences(path: str | os.PathLike, reading: Reading, *, labels: bool = True) -> Rows:
     """One column of texts has labels, three have none; two have scores if the file has the label's column."""
     count, label = len(reading.text), reading.label if labels else None
-    if labels and dataclasses.replace(reading, lines=False).has_labelled_lines(path):
+    if labels and reading.format_of(path) == "label-text":
         advice = "With --lines only those of the training file are texts without labels."
         if not reading.lines:
             advice = "If the lines are texts without labels, add --lines."
@@ -44,7 +43,8 @@ def read_sentences(path: str | os.PathLike, reading: Reading, *, labels: bool = 
 def read_training_sentences(path: str | os.PathLike, reading: Reading) -> Rows:
     """The same of a training file; a file that has only texts, see `has_only_texts`, is read without labels."""
     if not has_only_texts(path, reading):
-        return _without_same(read_sentences(path, reading)) if reading.skip_bad else read_sentences(path, reading)
+        rows = read_sentences(path, reading)
+        return _without_same(rows) if reading.skip_bad else rows
     logger.info(
         "%s has only texts, without labels. Each text is learned as a match of itself under another dropout "
         "(SimCSE). --text and --label name the columns of the validation file.",

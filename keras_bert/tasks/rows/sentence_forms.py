@@ -64,6 +64,16 @@ def check_sentences(rows: Rows, loss: str | None) -> None:
         check_ranked(*rows.x[1:], place=rows.place)
 
 
+def check_cached(rows: Rows, cache_batch: int | None, batch_size: int) -> None:
+    """Refuse to compute as many texts at a time as a batch of these training rows has."""
+    columns = len(rows.x) if isinstance(rows.x, tuple) else 1 if rows.y else 2  # only texts are pairs of themselves
+    if cache_batch is not None and cache_batch >= columns * batch_size:
+        raise ValueError(
+            "`cache_batch` (--cache-batch) is how many texts are computed at a time, but a batch has only "
+            f"{columns * batch_size}. Use a smaller number, or leave it out. Received: cache_batch={cache_batch}"
+        )
+
+
 def check_score(best_by: str | None, rows: Rows) -> None:
     """Refuse a score by which these held-out rows cannot be judged."""
     if best_by is not None:

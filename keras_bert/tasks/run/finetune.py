@@ -32,7 +32,7 @@ from keras_bert.tasks.run.run_folder import (
     SETTINGS_FILE,
     begun,
     check_no_search,
-    partial,
+    working_folder,
 )
 from keras_bert.tasks.run.said_once import SaidOnce
 from keras_bert.tasks.run.saved_step import SavedStep
@@ -75,7 +75,7 @@ def finetune(settings: FinetuneSettings, output: Path, *, floors: Sequence[float
         )
     output = check_new_folder(output)
     callbacks = [callback_of(path) for path in settings.callbacks]
-    folder = partial(output)
+    folder = working_folder(output)
     with SaidOnce().while_running():
         train, valid = read_files(settings)
         with _locked(folder, settings):

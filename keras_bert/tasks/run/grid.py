@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from keras_bert.storage import check_new_folder, read_json, write_json
 from keras_bert.tasks.run.finetune import finetune
 from keras_bert.tasks.run.model_card import write_card
-from keras_bert.tasks.run.run_folder import METRICS_FILE, MODEL, SETTINGS_FILE, check_no_run, partial, trial_name
+from keras_bert.tasks.run.run_folder import METRICS_FILE, MODEL, SETTINGS_FILE, check_no_run, trial_name, working_folder
 from keras_bert.tasks.run.said_once import SaidOnce
 from keras_bert.tasks.run.searched import GRID, Grid, combinations
 from keras_bert.tasks.run.settings import FinetuneSettings
@@ -38,7 +38,7 @@ def finetune_grid(
         if there are four of them (the median stopping rule of Golovin et al. 2017).
     """
     output = check_new_folder(output)
-    folder = partial(output)
+    folder = working_folder(output)
     best, runs = folder, list[dict[str, Any]]()
     for trial in each_run(settings, folder, grid, prune=prune):
         earlier = [done["score"] for done in runs if done["score"] is not None]
@@ -165,7 +165,7 @@ def _record_failure(settings: FinetuneSettings, run: Path, error: Exception) -> 
     settings.to_json(temporary / SETTINGS_FILE)
     write_json(temporary / METRICS_FILE, metrics)
     temporary.rename(run)
-    shutil.rmtree(partial(run), ignore_errors=True)
+    shutil.rmtree(working_folder(run), ignore_errors=True)
     return metrics
 
 

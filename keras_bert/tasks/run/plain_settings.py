@@ -12,7 +12,7 @@ from keras_bert.checks import check_at_least, check_choice, check_length
 from keras_bert.choices import LONG, POOLING, POOLS, STRATEGIES
 from keras_bert.config import BertConfig
 from keras_bert.storage import read_json, sha256_of, write_json
-from keras_bert.tasks.distillation import Distillation, check_vocabulary, no_teacher
+from keras_bert.tasks.distillation import Distillation
 from keras_bert.tasks.finetune_recipe import FinetuneRecipe
 from keras_bert.tasks.metrics.calibration import check_calibration
 from keras_bert.tasks.metrics.classification import label_score_names, positive_label
@@ -21,11 +21,9 @@ from keras_bert.tasks.readers.rows import Rows
 from keras_bert.tasks.rows.labels import check_weighted, sorted_labels
 from keras_bert.tasks.rows.sentence_forms import FORMS, OF_LOSSES, cached_student
 from keras_bert.tasks.run.import_callback import callback_path
-from keras_bert.tasks.run.run_folder import SETTINGS_FILE, check_same, folder_of, learned_labels
-from keras_bert.text.vocabulary import Vocabulary
-from keras_bert.weights.known_config import keras_file, known_config
-from keras_bert.weights.known_vocabulary import known_vocabulary
-from keras_bert.weights.source_names import may_be_model
+from keras_bert.tasks.run.run_folder import check_same, learned_labels
+from keras_bert.weights.keras_archive import keras_file
+from keras_bert.weights.known_config import known_config
 from keras_bert.wording import listed
 
 CHOICES = {"loss": tuple(FORMS), "pooling": POOLING, "long": LONG, "pool": POOLS}
@@ -214,42 +212,6 @@ class PlainSettings:
                     f"{name}={getattr(self, name)}"
                 )
 
-    def check_teacher(self) -> None:
-        """Refuse a teacher that was trained on another task, or that has another vocabulary."""
-        if self.teacher is None:
-            return
-        if not may_be_model(self.teacher):
-            raise no_teacher(self.teacher)
-        of_run = read_json(folder_of(self.teacher) / SETTINGS_FILE)  # empty, or something else, if it is no run
-        kind = of_run.get("kind")
-        if kind not in (None, self.kind):
-            raise ValueError(
-                f"The teacher is of the task {kind!r}, but its student is of {self.kind!r}. Use a teacher of the same "
-                f"task. Received: teacher={self.teacher!r}"
-            )
-        if kind is not None:
-            self._check_inputs_of_teacher(of_run)
-        ours = Vocabulary.from_file(self.vocab) if self.vocab else known_vocabulary(self.model)
-        theirs = known_vocabulary(self.teacher)
-        if theirs and ours:
-            check_vocabulary(theirs, ours)
-
-    def _check_inputs_of_teacher(self, of_run: dict[str, Any]) -> None:
-        """Refuse a teacher that reads other inputs. of_run: what is in its settings.json."""
-        theirs = of_run.get("long")
-        if (theirs == "windows") != (self.long == "windows"):
-            raise ValueError(
-                "A student must read long texts in windows if its teacher does, and only then. Use another --long, or "
-                f"another teacher. Received: long={theirs!r} of the teacher, long={self.long!r} of the student"
-            )
-        for name in ("number", "category"):
-            theirs, ours = tuple(of_run.get("reading", {}).get(name, ())), getattr(self.reading, name)
-            if theirs != ours:
-                raise ValueError(
-                    f"A student must read the same numbers and categories as its teacher. Use the same --{name}, or "
-                    f"another teacher. Received: {name}={theirs} of the teacher, {name}={ours} of the student"
-                )
-
     def check_labels(self, labels: Iterable[str], rows: Rows) -> None:
         """Refuse settings that do not fit the labels of the training rows."""
         names = sorted_labels(labels)
@@ -325,12 +287,6 @@ class PlainSettings:
                     f"`{name}` is an option of the loss {' or '.join(losses)}. Add --loss {losses[0]}, or leave out "
                     f"--{name}. Received: loss={self.loss!r}, {name}={getattr(self, name)}"
                 )
-        texts = max(2, len(self.reading.text)) * (self.batch_size or 0)
-        if texts and self.cache_batch is not None and self.cache_batch >= texts:
-            raise ValueError(
-                f"`cache_batch` (--cache-batch) is how many texts are computed at a time, but a batch has only "
-                f"{texts}. Use a smaller number, or leave it out. Received: cache_batch={self.cache_batch}"
-            )
         if self.cache_batch is not None and self.teacher is not None:
             raise cached_student(self.cache_batch)
 

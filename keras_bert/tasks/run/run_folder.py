@@ -12,7 +12,7 @@ MODEL, LABELS, SETTINGS_FILE, METRICS_FILE = "model.keras", "labels.json", "sett
 STEP_FILE = "step.npz"  # the state within an epoch
 
 
-def partial(output: Path) -> Path:
+def working_folder(output: Path) -> Path:
     """The folder in which a run works until it is complete."""
     return output.with_name(output.name + ".partial")
 
@@ -76,12 +76,12 @@ def check_no_run(folder: Path, tried: Iterable[str]) -> None:
 def check_resumed(output: Path, runs: Iterable[tuple[Mapping[str, Any], Any]]) -> None:
     """Refuse an output that was begun with other settings. runs: what each run of a search tries, and its settings."""
     for values, settings in runs:
-        folder = partial(output)
+        folder = working_folder(output)
         places = [folder]
         if values:
             check_no_run(folder, values)
             trial = folder / trial_name(values)
-            places = [trial, partial(trial)]
+            places = [trial, working_folder(trial)]
         else:
             check_no_search(folder)
         for place in places:

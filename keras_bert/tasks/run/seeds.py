@@ -15,7 +15,7 @@ from keras_bert.storage import check_new_folder, read_json, write_json
 from keras_bert.tasks.run.finetune import read_files
 from keras_bert.tasks.run.finished_task import FinishedTask
 from keras_bert.tasks.run.grid import each_run, finish
-from keras_bert.tasks.run.run_folder import METRICS_FILE, MODEL, partial
+from keras_bert.tasks.run.run_folder import METRICS_FILE, MODEL, working_folder
 from keras_bert.tasks.run.searched import seeded
 from keras_bert.tasks.run.settings import FinetuneSettings
 
@@ -34,7 +34,7 @@ def finetune_seeds(settings: FinetuneSettings, output: Path, count: int, *, aver
     """
     output = check_new_folder(output)
     settings, grid = seeded(settings, count, average)  # an error before the first run
-    tried = list(each_run(settings, partial(output), grid))
+    tried = list(each_run(settings, working_folder(output), grid))
     runs = [{**trial.values, "score": trial.score} for trial in tried]
     done = [trial for trial in tried if trial.score is not None]
     valid = [trial.scores for trial in done]
