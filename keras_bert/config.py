@@ -9,6 +9,7 @@ from keras_bert.storage import json_object, write_json
 
 logger = logging.getLogger("keras_bert")
 
+CONFIG = "bert_config.json"  # Google's name, in our folders and exports too
 UNCASED_VOCAB, CASED_VOCAB = 30522, 28996
 
 

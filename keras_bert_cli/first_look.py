@@ -6,7 +6,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from keras_bert_cli.finetune_tasks import TASKS, TaskOptions
+from keras_bert_cli.finetune_tasks import OTHER_OPTIONS, TASKS, TaskOptions
 from keras_bert_cli.without_the_package import quiet, without_the_package
 
 
@@ -70,37 +70,43 @@ def first_look(runs: Sequence[Any], task: TaskOptions) -> None:
 def look_at_file(
     source: str | Path, file: Path, given: dict[str, Any], *, training: bool = False, labels: bool = True
 ) -> None:
-    """Raise the error of a file that the task in the folder of a run cannot read.
+    """Raise the error of a file that a finished task cannot read: that of a run, of a .keras file or of an export.
 
     given: the fields of `Reading` that differ from training. training: whether the file may be one to train on.
     labels: False for a file that is to be answered.
     """
     with without_the_package(), quiet():
         from keras_bert.tasks.metrics.classification import positive_label
+        from keras_bert.tasks.readers.reading import Reading
         from keras_bert.tasks.rows.labels import check_known, row_labels
+        from keras_bert.tasks.run.known_task import known_command, known_labels
         from keras_bert.tasks.run.plain_settings import PlainSettings
-        from keras_bert.tasks.run.run_folder import MODEL, SETTINGS_FILE, folder_of, learned_labels, no_task
+        from keras_bert.tasks.run.run_folder import MODEL, SETTINGS_FILE, folder_of, no_task
         from keras_bert.weights.source_names import may_be_model
         from keras_bert.wording import plural
 
         if not may_be_model(source):
             raise no_task(source)
-        folder = folder_of(source)
-        record = folder / SETTINGS_FILE
-        if not (record.is_file() and (folder / MODEL).is_file() and file.is_file()):
+        folder, command = folder_of(source), known_command(source) or ""
+        of_run = (folder / SETTINGS_FILE).is_file()
+        task = TASKS.get(command)  # it may be the user's own
+        if task is None or (of_run and not (folder / MODEL).is_file()):
             return
-        settings = PlainSettings.from_json(record)
-        task = TASKS.get(settings.kind)  # it may be the user's own
-        if task is None or file.stat().st_size > task.looked_at:
+        if not file.is_file() or file.stat().st_size > task.looked_at:
             return
-        reading = settings.reading.of_another_file(settings.kind, task.options, given)
-        reading.check_format(settings.kind, task.formats)
+        if of_run:
+            learned = PlainSettings.from_json(folder / SETTINGS_FILE).reading
+        else:  # which numbers and categories it reads is known when it is loaded
+            learned = Reading()
+            given = {name: value for name, value in given.items() if name not in OTHER_OPTIONS}
+        reading = learned.of_another_file(command, task.options, given)
+        reading.check_format(command, task.formats)
         read = _reader(task.read_training if training and task.read_training else task.read)
-        one_form = not task.read_training  # of rows
-        if one_form and len(reading.text) != len(settings.reading.text):
+        one_form = of_run and not task.read_training  # of rows
+        if one_form and len(reading.text) != len(learned.text):
             raise ValueError(
                 f"`text` names {len(reading.text)} {plural('column', len(reading.text))}, but the task was trained on "
-                f"{len(settings.reading.text)}. Name as many. Received: text={reading.text}"
+                f"{len(learned.text)}. Name as many. Received: text={reading.text}"
             )
         if training:
             read(file, reading)
@@ -109,7 +115,7 @@ def look_at_file(
             refuse_to_skip(file, reading.skip_empty or reading.skip_bad)
         else:
             rows = read(file, reading, labels=labels)
-        known = learned_labels(source)
+        known = known_labels(source)
         if labels and "class_weight" in task.options and known is not None:  # its labels are known by name
             check_known(row_labels(rows), rows, known)
             positive_label(known, reading.positive, several=isinstance(rows.y[0], list))

@@ -24,7 +24,8 @@ from keras_bert.layers.int8_dense import Int8Dense
 from keras_bert.lazy import tf
 from keras_bert.model import with_dtype
 from keras_bert.tasks.task import Task
-from keras_bert.weights.our_export import EXTRA, write_settings
+from keras_bert.weights.export_folder import EXTRA
+from keras_bert.weights.our_export import write_settings
 from keras_bert.weights.tokenizer_files import VOCABULARY
 
 

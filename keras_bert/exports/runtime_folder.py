@@ -9,7 +9,8 @@ from keras_bert.exports.new_version import check_free, check_version, folder_to_
 from keras_bert.lazy import tf
 from keras_bert.onnx_graph.convert import plain_model, to_onnx
 from keras_bert.storage import errors_about
-from keras_bert.weights.our_export import EXTRA, write_settings
+from keras_bert.weights.export_folder import EXTRA
+from keras_bert.weights.our_export import write_settings
 from keras_bert.weights.tokenizer_files import VOCABULARY
 
 FILES = {"onnx": "model.onnx", "litert": "model.tflite"}

@@ -3,7 +3,7 @@
 import dataclasses
 from pathlib import Path
 
-from keras_bert.config import BertConfig
+from keras_bert.config import CONFIG, BertConfig
 from keras_bert.storage import new_folder, read_json, write_json
 from keras_bert.weights import tensor_bundle
 from keras_bert.weights.checkpoint import Checkpoint, Head, refuse_lost_heads
@@ -45,7 +45,7 @@ HEADS: dict[str, Table] = {
     "classifier": _output("", "classifier"),  # run_classifier.py
     "qa": _output("cls/squad/", "qa"),  # run_squad.py
 }
-PREFIX, CONFIG = "bert_model.ckpt", "bert_config.json"
+PREFIX = "bert_model.ckpt"
 _STEPS = ("global_step", "beta1_power", "beta2_power")
 _SLOTS = ("/adam_m", "/adam_v", "/Adam", "/Adam_1", "/LAMB", "/LAMB_1")
 

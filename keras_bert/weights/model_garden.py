@@ -5,12 +5,11 @@ Both hold an object graph that keeps each variable's name; the names are what th
 
 from pathlib import Path
 
-from keras_bert.config import BertConfig
+from keras_bert.config import CONFIG, BertConfig
 from keras_bert.text.rules import TextRules
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.weights import tensor_bundle
 from keras_bert.weights.checkpoint import Checkpoint, Head
-from keras_bert.weights.google import CONFIG
 from keras_bert.weights.keras_variables import Variables, sizes
 from keras_bert.weights.tables import Naming, Row, Table, read_all
 from keras_bert.weights.tokenizer_files import read_tokenizer, rules_of

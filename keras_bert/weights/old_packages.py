@@ -5,11 +5,10 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any
 
-from keras_bert.config import BertConfig
+from keras_bert.config import CONFIG, BertConfig
 from keras_bert.storage import read_json
 from keras_bert.weights import google
 from keras_bert.weights.checkpoint import Checkpoint, Head
-from keras_bert.weights.google import CONFIG
 from keras_bert.weights.keras_variables import Variables, sizes
 from keras_bert.weights.tables import Naming, Row, Table, numbered, read_all
 from keras_bert.weights.tokenizer_files import read_tokenizer

@@ -9,7 +9,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from keras_bert.config import BertConfig
+from keras_bert.config import CONFIG, BertConfig
 from keras_bert.layers.dense import blank_weights
 from keras_bert.layers.int8_dense import int8_blocks
 from keras_bert.named_weights import by_layer
@@ -25,31 +25,12 @@ from keras_bert.weights.checkpoint import (
     changed_text_settings,
     text_settings_of,
 )
-from keras_bert.weights.google import CONFIG
+from keras_bert.weights.export_folder import EXTRA, TASK, find
 from keras_bert.weights.keras_file import rebuilding
 from keras_bert.weights.our_folder import read_pooling, write_pooling
 from keras_bert.weights.tables import HEADS, Row, Shape, Stored, Table, encoder_shapes, finite, head_shapes, read_all
 from keras_bert.weights.tokenizer_files import TOKENIZER, VOCABULARY, rules_in, tokenizer_config
 from keras_bert.wording import listed
-
-EXTRA = "assets.extra"
-TASK = "task.json"
-_PARTS = ("encoder", "text")  # of an export; either holds the weights
-
-
-def find(path: Path) -> Path | None:
-    """The SavedModel at a path: the path itself, the newest version in it, or the newest of its encoder or text."""
-    versions = [version for folder in (path, *(path / part for part in _PARTS)) for version in _versions(folder)]
-    newest = max((int(version.name) for version in versions), default=0)
-    for folder in (path, *(version for version in versions if int(version.name) == newest)):
-        if (folder / "saved_model.pb").is_file() and (folder / EXTRA / CONFIG).is_file():
-            return folder
-    return None
-
-
-def _versions(path: Path) -> list[Path]:
-    return [folder for folder in path.iterdir() if folder.name.isdecimal()] if path.is_dir() else []
-
 
 # === A task with all its settings ===
 

@@ -5,12 +5,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from keras_bert.config import BertConfig
+from keras_bert.config import CONFIG, BertConfig
 from keras_bert.storage import new_file, new_folder, read_json, write_json
 from keras_bert.vectors import Pooling
 from keras_bert.weights import weights_h5
 from keras_bert.weights.checkpoint import Checkpoint, Head, changed_text_settings, refuse_lost_heads
-from keras_bert.weights.google import CONFIG
 from keras_bert.weights.tables import HEADS, Row, Stored, Table, encoder_shapes, head_shapes, read_all
 from keras_bert.weights.tokenizer_files import TOKENIZER, read_tokenizer
 from keras_bert.weights.weights_h5 import WEIGHTS

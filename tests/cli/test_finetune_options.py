@@ -4,14 +4,18 @@ import dataclasses
 import json
 import zipfile
 
+import keras
 import numpy as np
 import pytest
 
 from keras_bert.config import BertConfig
+from keras_bert.storage import sha256_of
+from keras_bert.tasks.file_task import FileTask
 from keras_bert.tasks.losses import LOSSES
 from keras_bert.tasks.metrics.classification import label_score_names, label_scores, multi_label_scores, number_scores
 from keras_bert.tasks.metrics.retrieval import neighbour_scores, retrieval_scores
 from keras_bert.tasks.rows.sentence_forms import FORMS, OF_LOSSES, SCORES
+from keras_bert.tasks.run.known_task import COMMANDS
 from keras_bert.tasks.run.plain_settings import PlainSettings
 from keras_bert.tasks.run.run_folder import METRICS_FILE, SETTINGS_FILE, working_folder
 from keras_bert.text.vocabulary import REQUIRED
@@ -56,6 +60,8 @@ REFUSED = {
     "embed --text text --label label": "rows.tsv has a different label for each text",
     "--teacher scores": "The teacher is of the task 'regress'",
     "--teacher scores/model.keras": "The teacher is of the task 'regress'",
+    "--teacher tagger": "The teacher is of the task 'tag'",
+    "--teacher yes.keras": "The teacher does not know the label 'no' of rows.tsv",
     "--teacher empty": "holds no task that could be a teacher",
     "--teacher damaged": "labels.json must be JSON. Write or download it again.",
     "--teacher others": "The teacher does not know the label 'yes' of rows.tsv",
@@ -106,6 +112,7 @@ REFUSED = {
     "--output begun": "a difference in epochs (2 then, 3 now)",
     "--output begun --epochs 2 --text five": "a difference in text (['text'] then, ['five'] now)",
     "--output begun --search epochs=1,2": "has a single run that was interrupted, not the runs of a search",
+    "--output cut": "step.npz is damaged",
     "--output searched": "has the runs of a search that was interrupted",
     "--output searched --search lr=1e-4,1e-5": "a difference in epochs (2 then, 3 now)",
     "--output searched --seeds 2 --average": "a difference in epochs (2 then, 3 now), head_seed (None then, 0 now)",
@@ -132,6 +139,14 @@ def test_options_that_are_refused_at_once(tmp_path):
         config = dataclasses.asdict(BertConfig(num_hidden_layers=4))
         preprocessor = {"lowercase": True, "vocabulary": [*REQUIRED, "a", "b"]}
         archive.writestr("config.json", json.dumps({"bert": {"config": config, "preprocessor": preprocessor}}))
+    with zipfile.ZipFile(tmp_path / "yes.keras", "w") as archive:
+        classifier = {"registered_name": "keras_bert>TextClassifier", "config": {"labels": ["yes"]}}
+        archive.writestr("config.json", json.dumps(classifier))
+    tagger = tmp_path / "tagger/text/1"
+    (tagger / "assets.extra").mkdir(parents=True)
+    (tagger / "saved_model.pb").touch()
+    (tagger / "assets.extra/bert_config.json").touch()
+    (tagger / "assets.extra/task.json").write_text('{"registered_name": "keras_bert>TokenTagger"}')
     BertConfig.from_size("tiny", num_hidden_layers=3).to_json(tmp_path / "folder/config.json")
     (tmp_path / "folder/vocab.txt").write_text("\n".join([*REQUIRED, "a"]))
     _interrupt(tmp_path / "changed", PlainSettings("classify", "rows.tsv", split=0.5, batch_size=16))
@@ -139,6 +154,8 @@ def test_options_that_are_refused_at_once(tmp_path):
     _interrupt(tmp_path / "begun", begun)
     _interrupt(tmp_path / "searched.partial/learning_rate=0.0001", dataclasses.replace(begun, learning_rate=1e-4))
     _interrupt(tmp_path / "searched.partial/seed=0", begun)
+    _interrupt(tmp_path / "cut", dataclasses.replace(begun, epochs=3), sha256_of(tmp_path / "rows.tsv"))
+    (tmp_path / "cut.partial/step.npz").write_bytes(b"PK")
     said = python(
         """
         import os, sys
@@ -164,12 +181,12 @@ def test_options_that_are_refused_at_once(tmp_path):
         assert expected in line, options
 
 
-def _interrupt(output, settings):
+def _interrupt(output, settings, digest="of other rows"):
     """Leave what a run of these settings leaves after its first epoch."""
     folder = working_folder(output)
     folder.mkdir(parents=True)
     (folder / METRICS_FILE).write_text("{}")
-    (folder / SETTINGS_FILE).write_text(json.dumps(dataclasses.asdict(settings) | {"sha256": ["of other rows"]}))
+    (folder / SETTINGS_FILE).write_text(json.dumps(dataclasses.asdict(settings) | {"sha256": [digest]}))
 
 
 def test_a_size_of_more_blocks_than_the_default_model():
@@ -182,6 +199,12 @@ def test_a_finished_run_that_would_be_refused_today_still_loads(tmp_path):
     settings = PlainSettings("embed", "train.tsv", split=0.1, batch_size=16, cache_batch=64, abstain_below=0.1)
     (tmp_path / "settings.json").write_text(json.dumps(dataclasses.asdict(settings)))
     assert PlainSettings.from_json(tmp_path / "settings.json") == settings
+
+
+def test_the_commands_of_saved_tasks():
+    """They are written again where Keras is not imported."""
+    ours = {name: task for name, task in FileTask.commands().items() if task.__module__.startswith("keras_bert.")}
+    assert {keras.saving.get_registered_name(task): name for name, task in ours.items()} == COMMANDS
 
 
 def test_the_names_of_losses():

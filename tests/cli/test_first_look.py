@@ -2,10 +2,13 @@
 
 import dataclasses
 import json
+import zipfile
 
+from keras_bert.config import CONFIG
 from keras_bert.tasks.readers import Reading
 from keras_bert.tasks.run.plain_settings import PlainSettings
 from keras_bert.tasks.run.run_folder import LABELS, MODEL, SETTINGS_FILE
+from keras_bert.weights.export_folder import EXTRA, TASK
 from tests.subprocesses import python
 
 REFUSED = {
@@ -26,6 +29,12 @@ REFUSED = {
     "evaluate run --data rows.tsv --positive maybe": "`positive` (--positive) is 'maybe'",
     "evaluate run --data rows.tsv --dtype float16": "`dtype` must be one of float32, bfloat16, int8",
     "evaluate run --data rows.tsv --report page --train .": "There is no file at the path of --train",
+    "evaluate task.keras --data rows.tsv --label wrong": "rows.tsv has no column 'wrong'",
+    "evaluate task.keras --data other.tsv": "other.tsv:2 has the label 'maybe', which is not one",
+    "evaluate task.keras --data rows.tsv --format conll": "cannot be used for the task 'classify'",
+    "predict task.keras latin.tsv --number label": "is not UTF-8",
+    "evaluate export --data rows.tsv --label empty": "rows.tsv, line 3: column 'empty' has no label",
+    "predict export rows.tsv --text wrong": "rows.tsv has no column 'wrong'",
     "predict broken rows.tsv": "is not as keras-bert finetune wrote it",
 }
 
@@ -35,6 +44,14 @@ def test_files_that_are_refused_at_once(tmp_path):
     (tmp_path / "latin.tsv").write_bytes("text\tlabel\nà b\tyes\n".encode("latin-1"))
     (tmp_path / "lines.txt").write_text("a b\n")
     (tmp_path / "texts").mkdir()
+    (tmp_path / "other.tsv").write_text("text\tlabel\na b\tmaybe\n")
+    task = json.dumps({"registered_name": "keras_bert>TextClassifier", "config": {"labels": ["no", "yes"]}})
+    with zipfile.ZipFile(tmp_path / "task.keras", "w") as archive:
+        archive.writestr("config.json", task)
+    (tmp_path / "export/1" / EXTRA).mkdir(parents=True)
+    (tmp_path / "export/1/saved_model.pb").touch()
+    (tmp_path / "export/1" / EXTRA / CONFIG).touch()
+    (tmp_path / "export/1" / EXTRA / TASK).write_text(task)
     for name in ("run", "broken"):
         (tmp_path / name).mkdir()
         (tmp_path / name / MODEL).touch()

@@ -11,7 +11,7 @@ import tensorflow as tf
 import keras_bert
 from keras_bert.exports import new_version as placing
 from keras_bert.exports.new_version import new_version
-from keras_bert.weights import our_export
+from keras_bert.weights import export_folder
 from tests.exports.conftest import PARTS
 from tests.subprocesses import FORKS
 
@@ -192,6 +192,6 @@ def test_the_newest_version_of_any_part_is_loaded(tmp_path):
             (tmp_path / part / version / "saved_model.pb").touch()
             if part != "preprocess":
                 (tmp_path / part / version / "assets.extra" / "bert_config.json").touch()
-    assert our_export.find(tmp_path) == tmp_path / "text" / "2"
+    assert export_folder.find(tmp_path) == tmp_path / "text" / "2"
     (tmp_path / "text" / "2" / "saved_model.pb").unlink()
-    assert our_export.find(tmp_path) is None
+    assert export_folder.find(tmp_path) is None

@@ -15,8 +15,8 @@ from keras_bert.storage import new_file, read_json, write_json
 from keras_bert.tasks.fitting.epoch_position import steps_in
 from keras_bert.tasks.fitting.validation import Validation
 from keras_bert.tasks.readers import Rows
-from keras_bert.tasks.run.run_folder import METRICS_FILE, STEP_FILE
-from keras_bert.tasks.run.saved_step import read_state, state_of
+from keras_bert.tasks.run.run_folder import METRICS_FILE, STEP_FILE, read_state
+from keras_bert.tasks.run.saved_step import state_of
 from keras_bert.training.averaged_weights import AveragedWeights
 from keras_bert.training.metrics_log import MetricsFiles
 

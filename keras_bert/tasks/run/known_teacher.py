@@ -4,6 +4,7 @@ from typing import Any
 
 from keras_bert.storage import read_json
 from keras_bert.tasks.distillation import check_vocabulary, no_teacher
+from keras_bert.tasks.run.known_task import known_command
 from keras_bert.tasks.run.plain_settings import PlainSettings
 from keras_bert.tasks.run.run_folder import SETTINGS_FILE, folder_of
 from keras_bert.text.vocabulary import Vocabulary
@@ -18,14 +19,15 @@ def check_known_teacher(student: PlainSettings) -> None:
         return
     if not may_be_model(teacher):
         raise no_teacher(teacher)
-    of_teacher = read_json(folder_of(teacher) / SETTINGS_FILE)  # empty, or something else, if it is no run
-    if (kind := of_teacher.get("kind")) is not None:
-        if kind != student.kind:
-            raise ValueError(
-                f"The teacher is of the task {kind!r}, but its student is of {student.kind!r}. Use a teacher of the "
-                f"same task. Received: teacher={teacher!r}"
-            )
-        _check_inputs(of_teacher, student)
+    kind = known_command(teacher)
+    if kind not in (None, student.kind):
+        raise ValueError(
+            f"The teacher is of the task {kind!r}, but its student is of {student.kind!r}. Use a teacher of the "
+            f"same task. Received: teacher={teacher!r}"
+        )
+    of_run = read_json(folder_of(teacher) / SETTINGS_FILE)  # empty, or something else, if it is no run
+    if "kind" in of_run:
+        _check_inputs(of_run, student)
     ours = Vocabulary.from_file(student.vocab) if student.vocab else known_vocabulary(student.model)
     theirs = known_vocabulary(teacher)
     if theirs and ours:

@@ -21,7 +21,8 @@ from keras_bert.tasks.readers.rows import Rows
 from keras_bert.tasks.rows.labels import check_weighted, sorted_labels
 from keras_bert.tasks.rows.sentence_forms import FORMS, OF_LOSSES, cached_student
 from keras_bert.tasks.run.import_callback import callback_path
-from keras_bert.tasks.run.run_folder import check_same, learned_labels
+from keras_bert.tasks.run.known_task import known_labels
+from keras_bert.tasks.run.run_folder import check_same
 from keras_bert.weights.keras_archive import keras_file
 from keras_bert.weights.known_config import known_config
 from keras_bert.wording import listed
@@ -226,7 +227,7 @@ class PlainSettings:
                 f"abstain_below={self.abstain_below}"
             )
         positive_label(names, self.reading.positive, several=several)
-        taught = learned_labels(self.teacher) if self.teacher else None
+        taught = known_labels(self.teacher) if self.teacher else None
         if taught is not None and (unknown := [name for name in names if name not in taught]):
             raise ValueError(
                 f"The teacher does not know the label {unknown[0]!r} of {rows.path}. Use a teacher that was trained on "

@@ -1,12 +1,16 @@
 """The folder of a run: the names of its files, and what an interrupted run has left there. Needs no Keras."""
 
 import json
+import zipfile
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from keras_bert.storage import json_list, read_json, sha256_of
-from keras_bert.wording import plural
+import numpy as np
+
+from keras_bert.storage import read_json, sha256_of
+from keras_bert.wording import first_line, plural
 
 MODEL, LABELS, SETTINGS_FILE, METRICS_FILE = "model.keras", "labels.json", "settings.json", "metrics.json"
 STEP_FILE = "step.npz"  # the state within an epoch
@@ -30,12 +34,6 @@ def folder_of(source: str | Path) -> Path:
     """The folder of a run, which may also be named by the model in it."""
     path = Path(source)
     return path.parent if path.name == MODEL and path.is_file() else path
-
-
-def learned_labels(source: str | Path) -> list[str] | None:
-    """The labels of a run; None if there are none, as in an export."""
-    file = folder_of(source) / LABELS
-    return json_list(file.read_bytes(), file) if file.is_file() else None
 
 
 def no_task(source: str | Path) -> FileNotFoundError:
@@ -74,7 +72,10 @@ def check_no_run(folder: Path, tried: Iterable[str]) -> None:
 
 
 def check_resumed(output: Path, runs: Iterable[tuple[Mapping[str, Any], Any]]) -> None:
-    """Refuse an output that was begun with other settings. runs: what each run of a search tries, and its settings."""
+    """Refuse an output that was begun with other settings, or that is damaged.
+
+    runs: what each run of a search tries, and its settings.
+    """
     for values, settings in runs:
         folder = working_folder(output)
         places = [folder]
@@ -87,6 +88,24 @@ def check_resumed(output: Path, runs: Iterable[tuple[Mapping[str, Any], Any]]) -
         for place in places:
             if begun(place):
                 settings.check_same(place / SETTINGS_FILE)
+            if (place / STEP_FILE).exists():
+                read_step(place / STEP_FILE, "place")  # an error if it is damaged
+
+
+def read_step(path: Path, *names: str) -> dict[str, np.ndarray]:
+    """The state within an epoch, or only the arrays of these names."""
+    return read_state(path, "this file to resume after the last complete epoch", *names)
+
+
+def read_state(path: Path, deleted: str, *names: str) -> dict[str, np.ndarray]:
+    """The arrays of a state that was saved, or only those of these names. deleted: what to delete if it is damaged."""
+    try:
+        with path.open("rb") as file, np.load(file) as stored:  # numpy would leave a damaged file open
+            return {name: stored[name] for name in names or stored.files}
+    except (zipfile.BadZipFile, zlib.error, EOFError, KeyError, ValueError, AttributeError) as error:
+        raise ValueError(
+            f"{path} is damaged, so the run cannot resume from there. Delete {deleted}. Received: {first_line(error)}"
+        ) from None
 
 
 def check_same(path: Path, settings: Mapping[str, Any], files: Sequence[str | Path]) -> None:

@@ -1,7 +1,5 @@
 """SavedStep: the state of a run within an epoch, from which it resumes with the same bits."""
 
-import zipfile
-import zlib
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +9,7 @@ from keras import ops
 
 from keras_bert.storage import new_file
 from keras_bert.tasks.fitting.epoch_position import steps_in
-from keras_bert.tasks.run.run_folder import STEP_FILE
-from keras_bert.wording import first_line
+from keras_bert.tasks.run.run_folder import STEP_FILE, read_step
 
 
 class SavedStep(keras.callbacks.Callback):
@@ -36,14 +33,14 @@ class SavedStep(keras.callbacks.Callback):
         self._epoch = epochs
         self._sums: list[np.ndarray] = []  # of the metrics of the steps before that one
         if self.path.exists():
-            epoch, step = self._stored("place")["place"].tolist()
+            epoch, step = read_step(self.path, "place")["place"].tolist()
             self.step = step if epoch == epochs else 0  # otherwise the run was killed before it could be deleted
 
     def on_train_begin(self, logs: Any = None) -> None:
         if not self.step:
             return
         variables = state_of(self.model)
-        stored = self._stored()
+        stored = read_step(self.path)
         for number, variable in enumerate(variables):
             variable.assign(stored[f"arr_{number}"])
         self._sums = [stored[f"arr_{number}"] for number in range(len(variables), len(stored) - 1)]
@@ -67,20 +64,6 @@ class SavedStep(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         self.path.unlink(missing_ok=True)
-
-    def _stored(self, *names: str) -> dict[str, np.ndarray]:
-        return read_state(self.path, "this file to resume after the last complete epoch", *names)
-
-
-def read_state(path: Path, deleted: str, *names: str) -> dict[str, np.ndarray]:
-    """The arrays of a state that was saved, or only those of these names. deleted: what to delete if it is damaged."""
-    try:
-        with path.open("rb") as file, np.load(file) as stored:  # numpy would leave a damaged file open
-            return {name: stored[name] for name in names or stored.files}
-    except (zipfile.BadZipFile, zlib.error, EOFError, KeyError, ValueError, AttributeError) as error:
-        raise ValueError(
-            f"{path} is damaged, so the run cannot resume from there. Delete {deleted}. Received: {first_line(error)}"
-        ) from None
 
 
 def state_of(model: keras.Model) -> list[Any]:
