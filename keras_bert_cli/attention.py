@@ -7,6 +7,7 @@ import typer
 
 from keras_bert_cli.contents import command
 from keras_bert_cli.options import MOST, CacheDir, LocalOnly, Model, check_new_file
+from keras_bert_cli.without_the_package import without_the_package
 
 
 @command("attention", example='keras-bert attention "The cat sat, for it was tired." --model base --output cat.html')
@@ -26,12 +27,13 @@ def attention(
 
     The page works offline.
     """
+    with without_the_package():
+        check_new_file(output, "--output", (".html",))
     from keras_bert.inputs import check_length
     from keras_bert.pictures import attention_page
     from keras_bert.storage import write_text
     from keras_bert.weights.load import load
 
-    check_new_file(output, "--output", (".html",))
     bert = load(model, seq_length=seq_length or "longest", cache_dir=cache_dir, local_only=local_only)
     check_length(seq_length, bert.config.max_position_embeddings)
     name = Path(model).name if Path(model).exists() else model
