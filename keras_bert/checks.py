@@ -23,7 +23,9 @@ def check_share(options: Any, *names: str) -> None:
     """Raise an error for an option that is not between 0 and 1."""
     for name in names:
         if not 0 <= getattr(options, name) <= 1:
-            raise ValueError(f"`{name}` must be between 0 and 1. Received: {name}={getattr(options, name)}")
+            raise ValueError(
+                f"`{name}` must be between 0 and 1. Use another value. Received: {name}={getattr(options, name)}"
+            )
 
 
 def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:

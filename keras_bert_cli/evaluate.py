@@ -10,6 +10,7 @@ import typer
 from keras_bert_cli import options
 from keras_bert_cli.contents import command
 from keras_bert_cli.first_look import look_at_file
+from keras_bert_cli.serve import unwound_by_sigterm
 from keras_bert_cli.without_the_package import without_the_package
 
 
@@ -102,7 +103,8 @@ def evaluate(
 
         loaded = FinishedTask.load(Path(source), **reading)
         finished = dataclasses.replace(loaded, task=options.asked_by(loaded.task, engine, dtype))
-        scores, details = finished.report(Path(data), batch_size=batch_size, directory=report, train=train)
+        with unwound_by_sigterm():  # nothing half-written stays of the page
+            scores, details = finished.report(Path(data), batch_size=batch_size, directory=report, train=train)
         own = loaded.task.dtype_policy.name
         beside = {own: loaded.evaluate(Path(data), batch_size=batch_size)} if dtype == "int8" else {}
         if as_json:

@@ -78,10 +78,11 @@ def look_at_file(
     with without_the_package(), quiet():
         from keras_bert.tasks.metrics.classification import positive_label
         from keras_bert.tasks.readers.reading import Reading
+        from keras_bert.tasks.readers.rows import lines, naming, tab_columns
         from keras_bert.tasks.rows.labels import check_known, row_labels
         from keras_bert.tasks.run.known_task import known_command, known_labels
         from keras_bert.tasks.run.plain_settings import PlainSettings
-        from keras_bert.tasks.run.run_folder import MODEL, SETTINGS_FILE, folder_of, no_task
+        from keras_bert.tasks.run.run_folder import MODEL, SETTINGS_FILE, folder_of, no_model, no_task
         from keras_bert.weights.source_names import may_be_model
         from keras_bert.wording import plural
 
@@ -90,8 +91,10 @@ def look_at_file(
         folder, command = folder_of(source), known_command(source) or ""
         of_run = (folder / SETTINGS_FILE).is_file()
         task = TASKS.get(command)  # it may be the user's own
-        if task is None or (of_run and not (folder / MODEL).is_file()):
+        if task is None:
             return
+        if of_run and not (folder / MODEL).is_file():
+            raise no_model(folder)
         if not file.is_file() or file.stat().st_size > task.looked_at:
             return
         if of_run:
@@ -113,6 +116,10 @@ def look_at_file(
             return
         if not labels and reading.is_plain(file, given.get("format") or given.get("delimiter")):
             refuse_to_skip(file, reading.skip_empty or reading.skip_bad)
+            numbered = list(lines(file, reading.encoding))
+            if of_run and "number" in task.options:  # each line of the others is one text
+                with naming(str(file)):
+                    tab_columns(numbered, len(reading.text) + len(reading.others))
         else:
             rows = read(file, reading, labels=labels)
         known = known_labels(source)

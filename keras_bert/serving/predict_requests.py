@@ -112,7 +112,9 @@ def _columns_of_rows(rows: Any, specs: Mapping[str, Any]) -> dict[str, list[Any]
             row = {only: row}
         if not isinstance(row, dict) or set(row) != set(specs):
             received = sorted(row) if isinstance(row, dict) else type(row).__name__
-            raise BadRequest(f"Every row must have the columns {sorted(specs)}. Received: {received} in row {number}")
+            raise BadRequest(
+                f"Every row must have exactly the columns {sorted(specs)}. Received: {received} in row {number}"
+            )
         for name, value in row.items():
             columns[name].append(value)
     return columns

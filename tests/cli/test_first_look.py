@@ -21,6 +21,10 @@ REFUSED = {
     "evaluate run --data rows.tsv --report page --train latin.tsv": "is not UTF-8",
     "evaluate run/model.keras --data rows.tsv --label wrong": "rows.tsv has no column 'wrong'",
     "predict run lines.txt --skip-bad": "--skip-empty and --skip-bad are for tables",
+    "predict run latin.txt": "is not UTF-8",
+    "predict run empty.txt": "empty.txt is empty",
+    "predict priced lines.txt": "lines.txt: Line 1 has 1 column instead of 2",
+    "predict killed.partial rows.tsv": "The run is not finished. Repeat its command, which resumes it",
     "predict texts rows.tsv": "The model is neither a finished folder",
     "predict run rows.tsv --text wrong": "rows.tsv has no column 'wrong'",
     "predict run latin.tsv": "is not UTF-8",
@@ -42,7 +46,9 @@ REFUSED = {
 def test_files_that_are_refused_at_once(tmp_path):
     (tmp_path / "rows.tsv").write_text("text\tlabel\tempty\na b\tyes\ta\nc d\tno\t\n")
     (tmp_path / "latin.tsv").write_bytes("text\tlabel\nà b\tyes\n".encode("latin-1"))
+    (tmp_path / "latin.txt").write_bytes((tmp_path / "latin.tsv").read_bytes())
     (tmp_path / "lines.txt").write_text("a b\n")
+    (tmp_path / "empty.txt").touch()
     (tmp_path / "texts").mkdir()
     (tmp_path / "other.tsv").write_text("text\tlabel\na b\tmaybe\n")
     task = json.dumps({"registered_name": "keras_bert>TextClassifier", "config": {"labels": ["no", "yes"]}})
@@ -52,11 +58,13 @@ def test_files_that_are_refused_at_once(tmp_path):
     (tmp_path / "export/1/saved_model.pb").touch()
     (tmp_path / "export/1" / EXTRA / CONFIG).touch()
     (tmp_path / "export/1" / EXTRA / TASK).write_text(task)
-    for name in ("run", "broken"):
+    for name in ("run", "broken", "priced", "killed.partial"):
         (tmp_path / name).mkdir()
-        (tmp_path / name / MODEL).touch()
+        if name != "killed.partial":
+            (tmp_path / name / MODEL).touch()
         (tmp_path / name / LABELS).write_text('["no", "yes"]')
-        settings = dataclasses.asdict(PlainSettings("classify", "rows.tsv", split=0.5, reading=Reading()))
+        reading = Reading(number=("price",) if name == "priced" else ())
+        settings = dataclasses.asdict(PlainSettings("classify", "rows.tsv", split=0.5, reading=reading))
         if name == "broken":
             del settings["reading"]
         (tmp_path / name / SETTINGS_FILE).write_text(json.dumps(settings))

@@ -205,6 +205,17 @@ def test_labels_that_are_numbers_and_words(tmp_path, caplog):
     assert f"The labels of {path} are numbers and words: '0', '1', 'bad', 'good'. If two of them" in caplog.text
 
 
+@pytest.mark.parametrize("options", [{}, {"separator": ","}])
+def test_labels_that_several_may_stand_in(tmp_path, caplog, options):
+    path, names = tmp_path / "a.tsv", tmp_path / "b.tsv"
+    write(path, [["text", "label"], ["a", "short,good"], ["b", "short"], ["c", "good"]])
+    write(names, [["text", "label"], ["a", "Paris, France"], ["b", "Rome, Italy"]])
+    for file in (path, names):
+        read_files(FinetuneSettings("classify", str(file), str(file), reading=Reading(**options)))
+    said = "are read as 3 different ones, such as 'short,good'. If ',' separates several labels of one text, add"
+    assert caplog.text.count(said) == caplog.text.count("--separator") == (not options)
+
+
 def test_a_scale_without_scores(bert, tmp_path):
     pairs = write(tmp_path / "pairs.tsv", [["a", "b"], ["good", "bad"], ["anna", "paul"]])
     with pytest.raises(ValueError, match=r"`scale` divides scores, but no scores were read.* Received: scale=5"):

@@ -164,6 +164,11 @@ def test_bad_tables(write, case):
         read_labels(write(name, text))
 
 
+def test_a_file_that_is_not_there():
+    with pytest.raises(FileNotFoundError, match=r"There is no file at nothing\.tsv\. Correct the path"):
+        read_labels("nothing.tsv")
+
+
 def test_another_column_of_labelled_lines(write):
     with pytest.raises(ValueError, match=r"no column 'name'.*Each of its lines is read as a label, a space and a text"):
         read_labels(write("a.txt", "so good\n"), "name")

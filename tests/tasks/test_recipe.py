@@ -113,8 +113,13 @@ def weights_of(task, x, y, class_weight):
 
 
 def test_a_class_weight_below_0_is_named():
-    with pytest.raises(ValueError, match=r"A class weight of 'good' is below 0\. .*Received: -1"):
+    with pytest.raises(
+        ValueError, match=r"The weight of 'good' in class_weight must be .* not below 0\. .*Received: -1"
+    ):
         class_weights({"bad": 2.0, "good": -1.0}, ("bad", "good"))
+    for weight in (float("nan"), 1e39, "2"):
+        with pytest.raises(ValueError, match="weight of 'bad' in class_weight must be finite"):
+            class_weights({"bad": weight}, ("bad", "good"))
     assert class_weights({}, ("bad", "good")).tolist() == [1, 1]
 
 

@@ -155,7 +155,7 @@ def test_neighbour_scores():
     ("x", "y", "options", "message"),
     [
         ((QUERIES, ["good"] * 4), None, {}, r"same positive, .*'good' in 4 rows"),
-        ((QUERIES, POSITIVES, POSITIVES), None, {}, r"row 0: the negative is the same text .*4 of 4 rows"),
+        ((QUERIES, POSITIVES, POSITIVES), None, {}, r"row 0: the negative is .*, or drop the row\. 4 of 4 rows"),
         ((QUERIES, POSITIVES, NEGATIVES), [0.5] * 4, {}, r"queries, positives and negatives"),
         ((QUERIES, POSITIVES, NEGATIVES, QUERIES), None, {}, r"Received: 4 columns"),
         ((QUERIES, POSITIVES[:3]), None, {}, r"differ in length"),

@@ -45,7 +45,7 @@ BAD_SQUAD = {
     ),
     "none of the answers": (
         _squad(_entry("Busan")),
-        r"None of the answers in .*a.json is in its context.*'Busan' as the answer to the first question, q7",
+        r"None of the answers in .*a.json is in its context.*'Busan' as the answer to the first question, .*id is q7",
     ),
     "a start that is true": (
         _squad(_entry(start=True)),

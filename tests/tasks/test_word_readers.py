@@ -5,7 +5,7 @@ import re
 import pytest
 
 from keras_bert import TokenTagger
-from keras_bert.tasks.readers import Rows, read_conll, read_conllu, read_klue_ner
+from keras_bert.tasks.readers import Reading, Rows, read_conll, read_conllu, read_klue_ner
 
 
 def test_conll(write):
@@ -39,6 +39,15 @@ def test_conll_without_a_word(write):
 def test_bad_conll(write, text, message):
     with pytest.raises(ValueError, match=message):
         read_conll(write("a.conll", text))
+
+
+def test_a_table_of_texts_is_no_sentence(write):
+    table = write("a.tsv", "text\tlabel\na good film\tyes\na bad film\tno\n")
+    with pytest.raises(ValueError, match=r"a.tsv looks like a table of texts.*Received: 'a good film' as a word"):
+        TokenTagger.read_rows(table, Reading())
+    assert TokenTagger.read_rows(table, Reading(format="conll")).x == [["text", "a good film", "a bad film"]]
+    words = write("b.tsv", "New York\tB-LOC\nis\tO\nbig\tO\n")
+    assert TokenTagger.read_rows(words, Reading()).x == [["New York", "is", "big"]]
 
 
 def test_conll_tags_of_one_scheme(write):

@@ -35,8 +35,9 @@ def named_columns(table: Any, names: Sequence[str]) -> list[list[Any]]:
                 f"Received: {', '.join(known)}"
             )
         raise ValueError(
-            f"The table lacks the {plural('column', len(missing))} {', '.join(map(repr, missing))}. Rename its "
-            "columns, or pass table[name] for x and for y. For pairs of texts, x is a tuple of two such columns. "
+            f"The table lacks the {plural('column', len(missing))} {', '.join(map(repr, missing))}. Add or "
+            "rename columns, or pass table[name] for x and for y. For pairs of texts, x is a tuple of two such "
+            "columns. "
             f"Received: columns {', '.join(map(repr, known))}"
         )
     if isinstance(table, list):

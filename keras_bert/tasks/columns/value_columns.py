@@ -83,16 +83,10 @@ def weight_column(sample_weight: Any, count: int) -> np.ndarray:
     """The weight of each example, float32 [n]; 1 if none is given."""
     if sample_weight is None:
         return np.ones(count, "float32")
-    found = not_negative(sample_weight, "sample weight")
-    check_lengths(examples=range(count), weights=found)
-    return found
-
-
-def not_negative(values: Any, what: str) -> np.ndarray:
-    """A column of finite numbers of 0 or more, float32 [n]."""
-    found = number_column(values, what)
+    found = number_column(sample_weight, "sample weight")
     if (found < 0).any():
-        raise ValueError(f"A {what} is below 0. To leave an example out, give it 0. Received: {found.min()}")
+        raise ValueError(f"A sample weight is below 0. To leave an example out, give it 0. Received: {found.min()}")
+    check_lengths(examples=range(count), weights=found)
     return found
 
 

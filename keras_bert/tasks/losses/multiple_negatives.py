@@ -37,7 +37,7 @@ class MultipleNegativesRanking(SentenceLoss):
 
     def check(self, rows: SentenceRows) -> None:
         _, positives, *negatives = rows.decoding
-        check_ranked(positives, *negatives, place="row {}".format)
+        check_ranked(positives, *negatives, place="row {}".format, drop="drop the row")
 
     def call(self, targets: Any, vectors: Any, real: Any = True) -> Any:
         """The loss of each query [B]; targets: the number of its positive, the same for the same text."""

@@ -70,7 +70,21 @@ def tagged_rows(path: str | os.PathLike, reading: Reading, *, labels: bool = Tru
         return read_klue_ner(path, encoding=reading.encoding)
     if reading.format == "conllu" or (reading.format is None and Path(path).suffix.lower() == ".conllu"):
         return read_conllu(path, tag="upos" if labels else None, encoding=reading.encoding)
-    return read_conll(path, tag=-1 if labels else None, encoding=reading.encoding)
+    rows = read_conll(path, tag=-1 if labels else None, encoding=reading.encoding)
+    if reading.format is None and len(rows) == 1:
+        _refuse_texts(rows)
+    return rows
+
+
+def _refuse_texts(rows: Rows) -> None:
+    """Refuse a table of texts, which would be read as one sentence whose words are the texts."""
+    texts = [word for word in rows.x[0] if " " in word]
+    if 2 * len(texts) > len(rows.x[0]):
+        raise ValueError(
+            f"{rows.path} looks like a table of texts: it has no blank line after a sentence, and its words have "
+            "spaces. Put one word on each line, or train `finetune classify`. If it has one word on each line, add "
+            f"--format conll. Received: {texts[0][:80]!r} as a word"
+        )
 
 
 def _lines(path: str | os.PathLike, encoding: str, comment: str | None = None) -> Iterator[Line]:

@@ -5,6 +5,7 @@ import dataclasses
 import io
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,8 @@ class Rows:
 
 def lines(path: str | os.PathLike, encoding: str = "utf-8") -> Iterator[tuple[int, str]]:
     """The lines of a text file, numbered from 1, without a byte order mark and without LF or CRLF at the end."""
+    if not os.path.exists(path):
+        raise FileNotFoundError(f"There is no file at {path}. Correct the path. Received: {str(path)!r}")
     with Path(path).open("rb") as file:
         yield from lines_of(file, str(path), encoding)
 
@@ -104,6 +107,15 @@ def _as_utf8(data: bytes, name: str, encoding: str) -> io.BytesIO:
     except UnicodeDecodeError as error:
         number = data[: error.start].decode(encoding, "ignore").count("\n") + 1
         raise wrong_encoding(name, number, data[error.start : error.end], encoding) from None
+
+
+@contextmanager
+def naming(file: str) -> Iterator[None]:
+    """A block in which errors about a line begin with the name of its file."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{file}: {error}") from None
 
 
 def tab_columns(lines: Sequence[tuple[int, str]], width: int) -> list[list[str]]:

@@ -46,7 +46,7 @@ def read_squad(path: str | os.PathLike, *, answers: bool = True) -> Rows:
     if not any(first in context for first, context in zip(firsts, contexts, strict=True)):
         raise ValueError(
             f"None of the answers in {path} is in its context. Correct the file. "
-            f"Received: {firsts[0]!r} as the answer to the first question, {ids[0]}"
+            f"Received: {firsts[0]!r} as the answer to the first question, whose id is {ids[0]}"
         )
     odd = [
         (text, ids[row])

@@ -4,11 +4,13 @@ import json
 import logging
 import os
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from keras_bert.pictures.report_page import report_page
+from keras_bert.progress import ProgressLog
 from keras_bert.storage import new_folder, write_text
 from keras_bert.tasks.columns.other_columns import names_of
 from keras_bert.tasks.metrics.by_label import one_sided
@@ -105,6 +107,7 @@ def _worst(task: Any, findings: Findings, examples: Any, places: Sequence[Any]) 
     number = int((findings.badness > 0).sum())
     order = np.argsort(-findings.badness, kind="stable")[: min(number, SHOWN)].tolist()
     rows: list[dict[str, Any]] = []
+    log = ProgressLog("The pieces that mattered", min(len(order), EXPLAINED))
     for row in order:
         shown = findings.show(row)
         texts = [_excerpt(*text) for text in shown.texts]
@@ -115,6 +118,7 @@ def _worst(task: Any, findings: Findings, examples: Any, places: Sequence[Any]) 
             found = integrated_gradients(task, examples.inputs(np.array([row])), findings.explain(row))
             pieces, added = found or ([], [])
             one |= {"pieces": pieces, "added": [round(float(value), 6) for value in added]}
+            log.at(len(rows) + 1, partial(str, f"row {places[row]}"))
         rows.append(one)
     return {"title": findings.worst, "number": number, "rows": rows}
 

@@ -1,15 +1,17 @@
 """Labels by name or id, and how much each weighs."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from keras_bert.tasks.columns.text_columns import is_missing, rows_of
-from keras_bert.tasks.columns.value_columns import not_negative
 from keras_bert.tasks.readers.rows import Rows
 from keras_bert.text.texts import utf8
 from keras_bert.wording import listed
+
+MOST = float(np.finfo("float32").max)  # of a weight
 
 
 def check_labels(labels: Any, least: int = 2) -> tuple[str, ...]:
@@ -182,8 +184,7 @@ def _named_weights(class_weight: Any, labels: tuple[str, ...]) -> np.ndarray:
     if class_weight is None:
         return found
     check_weighted(class_weight, labels)
-    weights = [not_negative([weight], f"class weight of {name!r}")[0] for name, weight in class_weight.items()]
-    found[label_ids(list(class_weight), labels)] = weights
+    found[label_ids(list(class_weight), labels)] = list(class_weight.values())
     return found
 
 
@@ -199,6 +200,12 @@ def check_weighted(class_weight: Any, labels: Sequence[str]) -> None:
             f"class_weight names the label {unknown[0]!r}, which the task does not have. Use one of "
             f"{listed(list(map(repr, labels)), 8)}. Received: class_weight={class_weight!r}"
         )
+    for name, weight in class_weight.items():
+        if not isinstance(weight, Real) or not 0 <= float(weight) <= MOST:  # refuses NaN too
+            raise ValueError(
+                f"The weight of {name!r} in class_weight must be finite, and not below 0. Correct it; to leave a label "
+                f"out, give it 0. Received: {weight!r}"
+            )
     if all(class_weight.get(name, class_weight.get(id, 1)) == 0 for id, name in enumerate(labels)):
         raise ValueError(
             "class_weight is 0 for every label, so nothing would be learned. Give at least one label a weight above 0. "

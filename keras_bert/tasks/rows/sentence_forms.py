@@ -90,8 +90,13 @@ def check_labels(labels: int, texts: int, where: str) -> None:
         )
 
 
-def check_ranked(positives: Sequence[str], *negatives: Sequence[str], place: Callable[[int], str]) -> None:
-    """Refuse rows that all have one positive, and a negative that is its own row's. place: the name of a row."""
+def check_ranked(
+    positives: Sequence[str], *negatives: Sequence[str], place: Callable[[int], str], drop: str = DROP
+) -> None:
+    """Refuse rows that all have one positive, and a negative that is its own row's.
+
+    place: the name of a row. drop: how to drop such rows.
+    """
     if len(set(positives)) < 2:
         raise ValueError(
             "All rows have the same positive, so there are no negatives. Give rows with different texts. "
@@ -100,7 +105,7 @@ def check_ranked(positives: Sequence[str], *negatives: Sequence[str], place: Cal
     for column in negatives:
         if same := [row for row, text in enumerate(column) if text == positives[row]]:
             raise ValueError(
-                f"{place(same[0])}: the negative is the same text as the positive. Give another text, or {DROP}. "
+                f"{place(same[0])}: the negative is the same text as the positive. Give another text, or {drop}. "
                 f"{len(same)} of {len(column)} {plural('row', len(column))} are like this. "
                 f"Received: {column[same[0]]!r}"
             )

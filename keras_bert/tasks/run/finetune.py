@@ -2,6 +2,7 @@
 
 import contextlib
 import logging
+import shlex
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -49,6 +50,7 @@ from keras_bert.wording import listed
 logger = logging.getLogger("keras_bert")
 
 SAVE_EVERY = 1000  # steps, of a run that reads a stream
+SEPARATORS = (",", ";", "|")  # of several labels of one text, as many files have them
 
 
 def finetune(settings: FinetuneSettings, output: Path, *, floors: Sequence[float] = ()) -> dict[str, Any]:
@@ -93,7 +95,7 @@ def read_files(settings: FinetuneSettings) -> tuple[Rows | RowStream, Rows]:
     task.check_rows(train.sample)
     task.check_run(train.sample, settings)
     if isinstance(train, Rows):
-        _warn_of_labels(train, [label for _, label in task.labels_of(train)])
+        _warn_of_labels(train, [label for _, label in task.labels_of(train)], settings.reading.separator)
     if task.learns_texts:
         check_held_out(train.sample, settings.split, settings.valid)
     if settings.split is not None:
@@ -113,8 +115,8 @@ def read_files(settings: FinetuneSettings) -> tuple[Rows | RowStream, Rows]:
     return train, valid
 
 
-def _warn_of_labels(rows: Rows, labels: list[str]) -> None:
-    """Say that a label may be the name of its column, or that two labels may mean the same."""
+def _warn_of_labels(rows: Rows, labels: list[str], separator: str | None) -> None:
+    """Say that a label may be the name of its column, or several labels, or mean the same as another."""
     is_first_line = Path(rows.path).suffix.lower() in (".tsv", ".csv") and rows.ids[0] == 1
     if is_first_line and len(labels) == len(rows) > 2 and labels.count(labels[0]) == 1:
         logger.warning(
@@ -122,6 +124,14 @@ def _warn_of_labels(rows: Rows, labels: list[str]) -> None:
             "--header.", rows.path, labels[0],
         )  # fmt: skip
     known = sorted({*labels})
+    for mark in () if separator else SEPARATORS:
+        names = {name.strip() for label in known for name in label.split(mark)}
+        if len(names) < len(known):  # so that a comma inside a name does not count
+            logger.warning(
+                "The labels of %s are read as %d different ones, such as %r. If %r separates several labels of one "
+                "text, add --separator %s.",
+                rows.path, len(known), next(label for label in known if mark in label), mark, shlex.quote(mark),
+            )  # fmt: skip
     if 0 < sum(map(str.isdecimal, known)) < len(known):
         logger.warning(
             "The labels of %s are numbers and words: %s. If two of them mean the same, write them alike.",

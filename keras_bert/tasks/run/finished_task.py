@@ -9,9 +9,9 @@ from typing import Any
 
 from keras_bert.tasks.metrics.by_label import one_sided
 from keras_bert.tasks.readers import Reading, Rows
-from keras_bert.tasks.readers.rows import lines
+from keras_bert.tasks.readers.rows import lines, naming
 from keras_bert.tasks.rows.labels import check_known
-from keras_bert.tasks.run.run_folder import MODEL, SETTINGS_FILE, no_task
+from keras_bert.tasks.run.run_folder import MODEL, SETTINGS_FILE, no_model, no_task
 from keras_bert.tasks.run.settings import FinetuneSettings
 from keras_bert.tasks.task import Task
 from keras_bert.weights.keras_file import read_keras
@@ -47,10 +47,7 @@ class FinishedTask:
         else:
             task = read_task(source)
         if task is None and source.is_dir() and record.is_file():
-            raise FileNotFoundError(
-                f"The folder of the run has no {MODEL}. Copy it from where the run was, or train again. Received: "
-                f"{str(source)!r}"
-            )
+            raise no_model(source)
         if task is None:
             raise no_task(source)
         if not isinstance(task, Task):
@@ -106,14 +103,19 @@ class FinishedTask:
                 path,
                 " or ".join(self.task.formats),
             )
-            yield from self.predict_lines(lines(path, self.reading.encoding), batch_size=batch_size)
+            numbered = lines(path, self.reading.encoding)
+            yield from self.predict_lines(numbered, batch_size=batch_size, name=str(path))
             return
         rows = self.task.read_rows(path, self.reading, labels=False)
         for id, answer in zip(rows.ids, self.task.answers_as_json(rows.x, batch_size), strict=True):
             yield {"id": id, **answer} if isinstance(id, str) else answer
 
-    def predict_lines(self, lines: Iterable[tuple[int, str]], *, batch_size: int = 32) -> Iterator[dict[str, Any]]:
-        """The answers to numbered lines, as they come. Tabs separate the texts of a row."""
+    def predict_lines(
+        self, lines: Iterable[tuple[int, str]], *, batch_size: int = 32, name: str = "standard input"
+    ) -> Iterator[dict[str, Any]]:
+        """The answers to numbered lines, as they come. Tabs separate the texts of a row. name: of their file."""
         numbered = iter(lines)
         while chunk := list(itertools.islice(numbered, CHUNK)):
-            yield from self.task.answers_as_json(self.task.read_lines(chunk, self.reading), batch_size)
+            with naming(name):
+                x = self.task.read_lines(chunk, self.reading)
+            yield from self.task.answers_as_json(x, batch_size)

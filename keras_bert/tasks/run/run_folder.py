@@ -45,6 +45,15 @@ def no_task(source: str | Path) -> FileNotFoundError:
     )
 
 
+def no_model(folder: Path) -> FileNotFoundError:
+    """The error for the folder of a run without its model."""
+    if folder == working_folder(folder.with_suffix("")):
+        advice = "The run is not finished. Repeat its command, which resumes it."
+    else:
+        advice = f"The folder of the run has no {MODEL}. Copy it from where the run was, or train again."
+    return FileNotFoundError(f"{advice} Received: {str(folder)!r}")
+
+
 # === An interrupted run ===
 
 
