@@ -25,6 +25,7 @@ REFUSED = {
     "predict run empty.txt": "empty.txt is empty",
     "predict priced lines.txt": "lines.txt: Line 1 has 1 column instead of 2",
     "predict killed.partial rows.tsv": "The run is not finished. Repeat its command, which resumes it",
+    "predict lost rows.tsv": "The folder of the run has no model.keras",
     "predict texts rows.tsv": "The model is neither a finished folder",
     "predict run rows.tsv --text wrong": "rows.tsv has no column 'wrong'",
     "predict run latin.tsv": "is not UTF-8",
@@ -58,9 +59,9 @@ def test_files_that_are_refused_at_once(tmp_path):
     (tmp_path / "export/1/saved_model.pb").touch()
     (tmp_path / "export/1" / EXTRA / CONFIG).touch()
     (tmp_path / "export/1" / EXTRA / TASK).write_text(task)
-    for name in ("run", "broken", "priced", "killed.partial"):
+    for name in ("run", "broken", "priced", "lost", "killed.partial"):
         (tmp_path / name).mkdir()
-        if name != "killed.partial":
+        if name not in ("lost", "killed.partial"):
             (tmp_path / name / MODEL).touch()
         (tmp_path / name / LABELS).write_text('["no", "yes"]')
         reading = Reading(number=("price",) if name == "priced" else ())

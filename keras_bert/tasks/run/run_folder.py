@@ -14,11 +14,12 @@ from keras_bert.wording import first_line, plural
 
 MODEL, LABELS, SETTINGS_FILE, METRICS_FILE = "model.keras", "labels.json", "settings.json", "metrics.json"
 STEP_FILE = "step.npz"  # the state within an epoch
+UNFINISHED = ".partial"  # the ending of the folder in which a run works
 
 
 def working_folder(output: Path) -> Path:
     """The folder in which a run works until it is complete."""
-    return output.with_name(output.name + ".partial")
+    return output.with_name(output.name + UNFINISHED)
 
 
 def trial_name(values: Mapping[str, Any]) -> str:
@@ -47,7 +48,7 @@ def no_task(source: str | Path) -> FileNotFoundError:
 
 def no_model(folder: Path) -> FileNotFoundError:
     """The error for the folder of a run without its model."""
-    if folder == working_folder(folder.with_suffix("")):
+    if folder.resolve().suffix == UNFINISHED:
         advice = "The run is not finished. Repeat its command, which resumes it."
     else:
         advice = f"The folder of the run has no {MODEL}. Copy it from where the run was, or train again."
