@@ -78,7 +78,7 @@ class LabelledRows(TokenizedRows):
             return RowBatches(self, lambda epoch: index, len(index))
         with tf.device("CPU:0"):
             dataset = tf.data.Dataset.from_tensor_slices(index).map(_untranslated(_without_filling))
-            return _batched(dataset, self._as_tensors().batch).prefetch(tf.data.AUTOTUNE)
+            return prefetched(_batched(dataset, self._as_tensors().batch))
 
     def shuffled(self, batch_size: int, *, seed: int, epoch: Any, start: Any = 0, share: bool = True) -> Any:
         """One epoch's batches, whose order is a function of the seed and of the variable `epoch`; as `batches`.
@@ -104,7 +104,7 @@ class LabelledRows(TokenizedRows):
         with tf.device("CPU:0"):
             dataset = tf.data.Dataset.range(1).flat_map(_untranslated(mixed))
             dataset = _batched(dataset.map(_untranslated(_without_filling)), self._as_tensors().batch)
-            return dataset.apply(tf.data.experimental.assert_cardinality(steps)).prefetch(tf.data.AUTOTUNE)
+            return prefetched(dataset.apply(tf.data.experimental.assert_cardinality(steps)))
 
     def static(self, batch_size: int, part: tuple[int, int], *, seed: int | None = None, first_epoch: int = 0) -> Any:
         """A tf.data of batches of one shape, of which `part` (i, n) is the i-th of n equal parts.
@@ -229,6 +229,13 @@ def mixed_batches(count: int, batch_size: int, seed: int, epoch: Any, lengths: A
 def _batched(dataset: Any, batch: Callable) -> Any:
     """The batches of a tf.data of indices, several of which are made at a time."""
     return dataset.map(_untranslated(batch), num_parallel_calls=tf.data.AUTOTUNE)
+
+
+def prefetched(dataset: Any) -> Any:
+    """The batches of a tf.data, which are made ahead."""
+    options = tf.data.Options()
+    options.autotune.enabled = False  # with it, the end of an epoch often waits for 10 or 20 seconds
+    return dataset.prefetch(tf.data.AUTOTUNE).with_options(options)
 
 
 def _untranslated(function: Callable) -> Callable:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from keras_bert.tasks.readers import RowStream
-from keras_bert.tasks.rows.labelled_rows import LabelledRows, RowBatches, filled, mixed_batches
+from keras_bert.tasks.rows.labelled_rows import LabelledRows, RowBatches, filled, mixed_batches, prefetched
 from keras_bert.tasks.rows.labels import BALANCED, class_weights, label_weights
 from keras_bert.text.tensors import tf, uses_tensorflow
 
@@ -83,7 +83,7 @@ class StreamedRows:
         with tf.device("CPU:0"):
             dataset = tf.data.Dataset.from_generator(batches, output_signature=(x, *targets))
             dataset = dataset.take(steps).apply(tf.data.experimental.assert_cardinality(steps))
-            return dataset.prefetch(tf.data.AUTOTUNE)
+            return prefetched(dataset)
 
     def _shape(self, of_sample: Any) -> list[int | None]:
         """The shape of the inputs of any rows. Only the number of rows of an example is the same for all."""
