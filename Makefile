@@ -25,7 +25,7 @@ demo: .venv/demo
 
 # The core tests run on every backend, the whole suite on TensorFlow.
 CORE = tests/test_config.py tests/test_bert.py tests/test_bert_keras.py tests/test_bert_text.py tests/test_kernels.py \
-	tests/test_gpu_kernels.py \
+	tests/test_dropout.py tests/test_gpu_kernels.py \
 	tests/parity/test_encoder.py tests/parity/test_training.py tests/parity/test_pretrainer.py tests/training/test_jax_engine.py \
 	tests/pretraining/test_pretrainer.py::test_fit tests/pretraining/test_fill_mask.py::test_fill_mask \
 	tests/tasks/test_backends.py 'tests/tasks/test_distillation.py::test_training_changes_only_the_student[classifier]' \

@@ -88,7 +88,7 @@ class Model(keras.Model):
                 return super().save(filepath, overwrite=overwrite, **options)
         except EOFError:
             raise FileExistsError(
-                "The file exists, and nobody can be asked whether to replace it. Choose another path, or pass "
+                "The file exists, and there is no terminal to ask whether to replace it. Choose another path, or pass "
                 f"overwrite=True. Received: {path}"
             ) from None
 

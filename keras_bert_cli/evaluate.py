@@ -10,7 +10,7 @@ import typer
 from keras_bert_cli import options
 from keras_bert_cli.contents import command
 from keras_bert_cli.first_look import look_at_file
-from keras_bert_cli.serve import unwound_by_sigterm
+from keras_bert_cli.sigterm import unwound_by_sigterm
 from keras_bert_cli.without_the_package import without_the_package
 
 

@@ -36,7 +36,7 @@ def first_look(runs: Sequence[Any], task: TaskOptions) -> None:
     from keras_bert.tasks.rows.sentence_forms import check_cached, check_score, check_sentences
     from keras_bert.tasks.run.split_rows import split_rows
 
-    train = _reader(task.read_training or task.read)(settings.train, settings.reading)
+    train = _training_reader(task)(settings.train, settings.reading)
     has_labels = "class_weight" in task.options  # its labels are known by name
     valid = None if settings.valid is None else _reader(task.read)(settings.valid, settings.reading)
     settings.check_scale(*filter(None, (train, valid)))
@@ -76,56 +76,74 @@ def look_at_file(
     labels: False for a file that is to be answered.
     """
     with without_the_package(), quiet():
-        from keras_bert.tasks.metrics.classification import positive_label
-        from keras_bert.tasks.readers.reading import Reading
-        from keras_bert.tasks.readers.rows import lines, naming, tab_columns
-        from keras_bert.tasks.rows.labels import check_known, row_labels
-        from keras_bert.tasks.run.known_task import known_command, known_labels
+        from keras_bert.tasks.run.known_task import known_command
         from keras_bert.tasks.run.plain_settings import PlainSettings
         from keras_bert.tasks.run.run_folder import MODEL, SETTINGS_FILE, folder_of, no_model, no_task
         from keras_bert.weights.source_names import may_be_model
-        from keras_bert.wording import plural
 
         if not may_be_model(source):
             raise no_task(source)
         folder, command = folder_of(source), known_command(source) or ""
-        of_run = (folder / SETTINGS_FILE).is_file()
-        task = TASKS.get(command)  # it may be the user's own
-        if task is None:
+        settings_file = folder / SETTINGS_FILE
+        of_run = settings_file.is_file()
+        if command not in TASKS:  # it may be the user's own
             return
         if of_run and not (folder / MODEL).is_file():
             raise no_model(folder)
-        if not file.is_file() or file.stat().st_size > task.looked_at:
+        if not file.is_file() or file.stat().st_size > TASKS[command].looked_at:
             return
-        if of_run:
-            learned = PlainSettings.from_json(folder / SETTINGS_FILE).reading
-        else:  # which numbers and categories it reads is known when it is loaded
-            learned = Reading()
-            given = {name: value for name, value in given.items() if name not in OTHER_OPTIONS}
-        reading = learned.of_another_file(command, task.options, given)
-        reading.check_format(command, task.formats)
-        read = _reader(task.read_training if training and task.read_training else task.read)
-        one_form = of_run and not task.read_training  # of rows
-        if one_form and len(reading.text) != len(learned.text):
-            raise ValueError(
-                f"`text` names {len(reading.text)} {plural('column', len(reading.text))}, but the task was trained on "
-                f"{len(learned.text)}. Name as many. Received: text={reading.text}"
-            )
+        learned = PlainSettings.from_json(settings_file).reading if of_run else None
+        reading = _reading(command, learned, given)
         if training:
-            read(file, reading)
-            return
-        if not labels and reading.is_plain(file, given.get("format") or given.get("delimiter")):
-            refuse_to_skip(file, reading.skip_empty or reading.skip_bad)
-            numbered = list(lines(file, reading.encoding))
-            if of_run and "number" in task.options:  # each line of the others is one text
-                with naming(str(file)):
-                    tab_columns(numbered, len(reading.text) + len(reading.others))
+            _training_reader(TASKS[command])(file, reading)
+        elif not labels and reading.is_plain(file, given.get("format") or given.get("delimiter")):
+            _check_lines(command, file, reading, of_run=of_run)
         else:
-            rows = read(file, reading, labels=labels)
-        known = known_labels(source)
-        if labels and "class_weight" in task.options and known is not None:  # its labels are known by name
-            check_known(row_labels(rows), rows, known)
-            positive_label(known, reading.positive, several=isinstance(rows.y[0], list))
+            _check_rows(source, command, file, reading, labels=labels)
+
+
+def _reading(command: str, learned: Any, given: dict[str, Any]) -> Any:
+    """How a file is read; learned: the `Reading` of the training, which only a run keeps."""
+    from keras_bert.tasks.readers.reading import Reading
+    from keras_bert.wording import plural
+
+    task = TASKS[command]
+    if learned is None:  # which numbers and categories the task reads is known when it is loaded
+        given = {name: value for name, value in given.items() if name not in OTHER_OPTIONS}
+    reading = (learned or Reading()).of_another_file(command, task.options, given)
+    reading.check_format(command, task.formats)
+    one_form = learned is not None and not task.read_training  # of rows
+    if one_form and len(reading.text) != len(learned.text):
+        raise ValueError(
+            f"`text` names {len(reading.text)} {plural('column', len(reading.text))}, but the task was trained on "
+            f"{len(learned.text)}. Name as many. Received: text={reading.text}"
+        )
+    return reading
+
+
+def _check_lines(command: str, file: Path, reading: Any, *, of_run: bool) -> None:
+    """Refuse lines of plain text that cannot be answered."""
+    from keras_bert.tasks.readers.rows import lines, naming, tab_columns
+
+    refuse_to_skip(file, reading.skip_empty or reading.skip_bad)
+    numbered = list(lines(file, reading.encoding))
+    if of_run and "number" in TASKS[command].options:  # each line of the others is one text
+        with naming(str(file)):
+            tab_columns(numbered, len(reading.text) + len(reading.others))
+
+
+def _check_rows(source: str | Path, command: str, file: Path, reading: Any, *, labels: bool) -> None:
+    """Refuse rows that cannot be read, and labels that the task has not learned."""
+    from keras_bert.tasks.metrics.classification import positive_label
+    from keras_bert.tasks.rows.labels import check_known, row_labels
+    from keras_bert.tasks.run.known_task import known_labels
+
+    task = TASKS[command]
+    rows = _reader(task.read)(file, reading, labels=labels)
+    known = known_labels(source)
+    if labels and "class_weight" in task.options and known is not None:  # its labels are known by name
+        check_known(row_labels(rows), rows, known)
+        positive_label(known, reading.positive, several=isinstance(rows.y[0], list))
 
 
 def refuse_to_skip(file: Path, skips: bool) -> None:
@@ -135,6 +153,10 @@ def refuse_to_skip(file: Path, skips: bool) -> None:
             "--skip-empty and --skip-bad are for tables. Lines of plain text are all answered, also empty ones. Leave "
             f"them out, or name the file's --format. Received: {'standard input' if str(file) == '-' else file}"
         )
+
+
+def _training_reader(task: TaskOptions) -> Any:
+    return _reader(task.read_training or task.read)
 
 
 def _reader(name: str) -> Any:

@@ -11,7 +11,8 @@ import typer
 from keras_bert_cli.contents import command
 from keras_bert_cli.export import load_any
 from keras_bert_cli.options import MODEL, CacheDir, LocalOnly, SeqLength, known_model
-from keras_bert_cli.serve import Host, Port, bound, run_server, unwound_by_sigterm
+from keras_bert_cli.serve import Host, Port, bound, run_server
+from keras_bert_cli.sigterm import unwound_by_sigterm
 
 
 @command("play", example="keras-bert play runs/sentiment")

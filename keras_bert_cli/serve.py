@@ -2,19 +2,19 @@
 
 import errno
 import os
-import signal
 import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 from urllib.parse import quote
 
 import typer
 
 from keras_bert_cli.contents import command
+from keras_bert_cli.sigterm import unwound_by_sigterm
 
 Port = Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 picks a free one.")]
 MAX_PIECES = 262_144  # 512 rows of 512
@@ -104,24 +104,6 @@ def _cannot_listen(error: OSError, host: str, port: int) -> OSError:
         f"The server could not listen: {error.strerror}. Give another port, or 0 for a free one; --host must be an "
         f"address of this machine. Received: --host {host} --port {port}"
     )
-
-
-@contextmanager
-def unwound_by_sigterm() -> Iterator[None]:
-    """SIGTERM ends the program through the end of every `with`, so that folders and processes are removed."""
-    before = signal.getsignal(signal.SIGTERM)
-    if before is not _stop:  # otherwise a `with` around this one does the same
-        signal.signal(signal.SIGTERM, _stop)
-    try:
-        yield
-    finally:
-        if before is not _stop:
-            signal.signal(signal.SIGTERM, before)
-
-
-def _stop(*_: Any) -> None:
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second one does not interrupt the removal
-    sys.exit(128 + signal.SIGTERM)
 
 
 def run_server(

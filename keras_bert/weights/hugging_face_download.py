@@ -66,8 +66,8 @@ def _wanted(repository: str, cache: Path, revision: str | None, sizes: dict[str,
         if (size := sum(sizes[name] for name in chosen)) > MOST_BYTES:
             raise ValueError(
                 f"The files of hf://{repository} are larger than those of any BERT, and nothing was downloaded. Check "
-                f"its name; if it is right, run: hf download {repository} --cache-dir {cache}, and load it with "
-                f"local_only=True (--local-only). Received: {size} bytes, where {MOST_BYTES} is the limit"
+                f"the name of the repository. If it is right, run: hf download {repository} --cache-dir {cache}, and "
+                f"load it with local_only=True (--local-only). Received: {size} bytes, where {MOST_BYTES} is the limit"
             )
         return Path(
             snapshot_download(

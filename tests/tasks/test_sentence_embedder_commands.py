@@ -134,9 +134,9 @@ def test_the_loss_of_a_run(given, expected):
     [
         ({"loss": "mse"}, r"`loss` must be one of ranking, cosine, cosent, triplet. Received: loss='mse'"),
         ({"pooling": "middle"}, r"`pooling` must be one of mean, cls, max"),
-        ({"temperature": 0.1}, r"`temperature` is an option of the loss ranking or cosent. Add --loss ranking, or"),
+        ({"temperature": 0.1}, r"`temperature` is an option of the loss ranking or cosent. Give --loss ranking, or"),
         ({"temperature": 0.1, "loss": "cosine"}, r"leave out --temperature. Received: loss='cosine', temperature=0.1"),
-        ({"symmetric": True, "loss": "cosent"}, r"`symmetric` is an option of the loss ranking. Add --loss ranking, "),
+        ({"symmetric": True, "loss": "cosent"}, r"`symmetric` is an option of the loss ranking. Give --loss ranking, "),
         ({"temperature": 0.0, "loss": "ranking"}, r"`temperature` must be above 0"),
         ({"batch_size": 1}, r"one row is too few. Use a larger --batch-size.*Received: batch_size=1"),
         ({"cache_batch": 0}, r"`cache_batch` must be at least 1"),

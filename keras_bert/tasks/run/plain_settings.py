@@ -285,7 +285,7 @@ class PlainSettings:
         for name, losses in OF_LOSSES.items():
             if getattr(self, name) and self.loss not in losses:
                 raise ValueError(
-                    f"`{name}` is an option of the loss {' or '.join(losses)}. Add --loss {losses[0]}, or leave out "
+                    f"`{name}` is an option of the loss {' or '.join(losses)}. Give --loss {losses[0]}, or leave out "
                     f"--{name}. Received: loss={self.loss!r}, {name}={getattr(self, name)}"
                 )
         if self.cache_batch is not None and self.teacher is not None:
