@@ -8,7 +8,7 @@ from typing import Any
 import typer
 
 from keras_bert_cli import options
-from keras_bert_cli.finetune_tasks import OF_SOME, TASKS
+from keras_bert_cli.finetune_tasks import OF_SOME, TASKS, known_command
 from keras_bert_cli.without_the_package import without_the_package
 
 
@@ -115,7 +115,7 @@ def check_settings(name: str, given: dict[str, Any]) -> tuple[dict[str, tuple[An
     several = seeded(settings, given["seeds"], given["average"]) if given["seeds"] else (settings, tried)
     runs = combinations(*several)
     for _, one in runs:
-        check_known_teacher(one)
+        check_known_teacher(one, known_command(one.teacher) if one.teacher else None)
         if config := one.known_config:
             one.check_model(config)
     if settings.vocab:

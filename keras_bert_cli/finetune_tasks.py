@@ -1,6 +1,7 @@
 """What `keras-bert finetune TASK` offers for each task: its help, its forms of files and its options."""
 
 import dataclasses
+from pathlib import Path
 from typing import Any
 
 from keras_bert_cli.contents import Command
@@ -18,6 +19,7 @@ class TaskOptions:
     """What the help of a task says, without importing the task."""
 
     help: str
+    saved_as: str  # the name under which Keras saves the class
     formats: tuple[str, ...]
     options: tuple[str, ...]  # those of only some tasks: its `reading_fields` and `run_fields`, and `cosine`
     example: str  # of the options
@@ -34,6 +36,7 @@ class TaskOptions:
 TASKS = {  # by the `command` of the task
     "classify": TaskOptions(
         "Label texts or text pairs.",
+        "keras_bert>TextClassifier",
         TABLES,
         (
             *TABLE_OPTIONS,
@@ -53,6 +56,7 @@ TASKS = {  # by the `command` of the task
     ),
     "regress": TaskOptions(
         "Score texts or text pairs with numbers.",
+        "keras_bert>TextRegressor",
         TABLES,
         (*TABLE_OPTIONS, *OTHER_OPTIONS, "scale", "cosine", *LONG_OPTIONS),
         "--train train.csv --split 0.1 --text sentence1 --text sentence2 --label score --output similarity",
@@ -62,6 +66,7 @@ TASKS = {  # by the `command` of the task
     ),
     "tag": TaskOptions(
         "Tag words: names, parts of speech.",
+        "keras_bert>TokenTagger",
         ("conll", "conllu", "klue-ner"),
         ("format", "encoding", *LABEL_OPTIONS),
         "--train train.conll --valid valid.conll --output names",
@@ -72,6 +77,7 @@ TASKS = {  # by the `command` of the task
     ),
     "answer": TaskOptions(
         "Answer questions from a context.",
+        "keras_bert>QuestionAnswerer",
         ("squad", "korquad"),
         ("format",),
         "--train train-v1.1.json --valid dev-v1.1.json --output squad",
@@ -82,6 +88,7 @@ TASKS = {  # by the `command` of the task
     ),
     "choose": TaskOptions(
         "Choose among answers to a prompt.",
+        "keras_bert>MultipleChoice",
         TABLES,
         (*TABLE_OPTIONS, "choices", "stream", "label_smoothing"),
         "--train train.csv --valid valid.csv --text start --choice end0 --choice end1 --output endings",
@@ -91,6 +98,7 @@ TASKS = {  # by the `command` of the task
     ),
     "embed": TaskOptions(
         "Train vectors of texts on pairs, on pairs with scores or negatives, on labels, or on only texts.",
+        "keras_bert>SentenceEmbedder",
         TABLES,
         (*TABLE_OPTIONS, "scale", "lines", "loss", "temperature", "symmetric", "pooling", "cache_batch"),
         "--train pairs.tsv --valid valid.tsv --text query --text answer --model minilm --output faq",
@@ -101,7 +109,17 @@ TASKS = {  # by the `command` of the task
         batch_size=32,
     ),
 }
+COMMANDS = {task.saved_as: name for name, task in TASKS.items()}
 OF_SOME = {option for task in TASKS.values() for option in task.options}
+
+
+def known_command(source: str | Path) -> str | None:
+    """The command of the task that a path holds; None where only the loader finds it. Called `without_the_package`."""
+    from keras_bert.storage import read_json
+    from keras_bert.tasks.run.known_task import known_class
+    from keras_bert.tasks.run.run_folder import SETTINGS_FILE, folder_of
+
+    return read_json(folder_of(source) / SETTINGS_FILE).get("kind") or COMMANDS.get(known_class(source) or "")
 
 
 class TaskCommand(Command):

@@ -6,7 +6,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from keras_bert_cli.finetune_tasks import OTHER_OPTIONS, TASKS, TaskOptions
+from keras_bert_cli.finetune_tasks import OTHER_OPTIONS, TASKS, TaskOptions, known_command
 from keras_bert_cli.without_the_package import quiet, without_the_package
 
 
@@ -76,7 +76,6 @@ def look_at_file(
     labels: False for a file that is to be answered.
     """
     with without_the_package(), quiet():
-        from keras_bert.tasks.run.known_task import known_command
         from keras_bert.tasks.run.plain_settings import PlainSettings
         from keras_bert.tasks.run.run_folder import MODEL, SETTINGS_FILE, folder_of, no_model, no_task
         from keras_bert.weights.source_names import may_be_model

@@ -237,13 +237,19 @@ class TextTrainer(Student):
 
     def _check_resumable(self, x: Any, packed: bool, shuffle: bool, initial_step: int, max_steps: int | None) -> None:
         count_of("max_steps", max_steps, 1)
-        if packed or self.is_distributed or (initial_step and not shuffle):
+        given = f"Received: initial_step={initial_step}, max_steps={max_steps}, x={type(x).__name__}"
+        if packed:
             raise ValueError(
-                "A stream of rows, initial_step and max_steps work only on one device, and only if x has rows of text; "
-                "initial_step also needs shuffle=True. Leave all three out, or change x, `shuffle` or the devices. "
-                "Received: "
-                f"x={type(x).__name__}, initial_step={initial_step}, max_steps={max_steps}, shuffle={shuffle}"
+                "initial_step and max_steps work only if x has texts, but it has the ids that a preprocessor makes of "
+                f"them. Pass the texts, or leave both out. {given}"
             )
+        if self.is_distributed:
+            raise ValueError(
+                "A stream of rows, initial_step and max_steps work only on one device, but this task was built in a "
+                f"strategy for several. Build the task outside of the strategy, or leave all three out. {given}"
+            )
+        if initial_step and not shuffle:
+            raise ValueError(f"initial_step needs shuffle=True. Leave `shuffle` or initial_step out. {given}")
 
     def _validation(
         self, data: Any, batch_size: int, callbacks: list[Any], *, steps: int | None, frequency: Any, scored: bool

@@ -15,11 +15,10 @@ from keras_bert.tasks.losses import LOSSES
 from keras_bert.tasks.metrics.classification import label_score_names, label_scores, multi_label_scores, number_scores
 from keras_bert.tasks.metrics.retrieval import neighbour_scores, retrieval_scores
 from keras_bert.tasks.rows.sentence_forms import FORMS, OF_LOSSES, SCORES
-from keras_bert.tasks.run.known_task import COMMANDS
 from keras_bert.tasks.run.plain_settings import PlainSettings
 from keras_bert.tasks.run.run_folder import METRICS_FILE, SETTINGS_FILE, working_folder
 from keras_bert.text.vocabulary import REQUIRED
-from keras_bert_cli.finetune_tasks import TASKS
+from keras_bert_cli.finetune_tasks import COMMANDS, TASKS
 from tests.subprocesses import python
 
 REFUSED = {

@@ -109,8 +109,6 @@ def test_steps(path, eager):
     assert len(history.epoch) == 2
     assert int(task.optimizer.iterations) == 8
     assert float(task.optimizer.learning_rate) == 0
-    with pytest.raises(ValueError, match="work only on one device"):
-        task.fit(rows, initial_step=1, shuffle=False)
     for step in (-1, 6):
         with pytest.raises(
             ValueError, match=f"from 0 to 5, the last batch of an epoch.* Received: initial_step={step}"
@@ -120,6 +118,17 @@ def test_steps(path, eager):
         task.fit(rows, max_steps=0)
     with pytest.raises(ValueError, match="validation_split was passed with a stream"):
         task.fit(rows, validation_split=0.5)
+
+
+def test_what_cannot_begin_within_an_epoch(path, monkeypatch):
+    task = small_task("classifier")
+    with pytest.raises(ValueError, match="initial_step needs shuffle=True"):
+        task.fit(task.stream_rows(path), initial_step=1, shuffle=False)
+    with pytest.raises(ValueError, match=r"has the ids that a preprocessor makes of them.* max_steps=2, x=dict"):
+        task.fit(task.bert.preprocessor(TEXTS[:3]), ["negative", "positive", "negative"], max_steps=2)
+    monkeypatch.setattr(type(task), "is_distributed", True)
+    with pytest.raises(ValueError, match=r"only on one device.* initial_step=0, max_steps=None, x=RowStream"):
+        task.fit(task.stream_rows(path))
 
 
 def test_rows_that_are_cut_are_told_once(path, eager, monkeypatch, caplog):

@@ -4,26 +4,15 @@ from pathlib import Path
 from typing import Any
 
 from keras_bert.storage import json_list, read_json
-from keras_bert.tasks.run.run_folder import LABELS, SETTINGS_FILE, folder_of
+from keras_bert.tasks.run.run_folder import LABELS, folder_of
 from keras_bert.weights.export_folder import EXTRA, TASK, find
 from keras_bert.weights.keras_archive import dicts_with, keras_config
 
-COMMANDS = {  # by the name under which Keras saves the class
-    "keras_bert>TextClassifier": "classify",
-    "keras_bert>TextRegressor": "regress",
-    "keras_bert>TokenTagger": "tag",
-    "keras_bert>QuestionAnswerer": "answer",
-    "keras_bert>MultipleChoice": "choose",
-    "keras_bert>SentenceEmbedder": "embed",
-}
 
-
-def known_command(source: str | Path) -> str | None:
-    """The word of the task on the command line; None where only the loader finds it."""
-    if kind := read_json(folder_of(source) / SETTINGS_FILE).get("kind"):
-        return kind
-    saved = next(dicts_with(_saved(source), "registered_name"), {})
-    return COMMANDS.get(str(saved.get("registered_name")))
+def known_class(source: str | Path) -> str | None:
+    """The name under which Keras saves the class of the task; None where only the loader finds it."""
+    name = next(dicts_with(_saved(source), "registered_name"), {}).get("registered_name")
+    return name if isinstance(name, str) else None
 
 
 def known_labels(source: str | Path) -> list[str] | None:

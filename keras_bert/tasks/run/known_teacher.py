@@ -4,7 +4,6 @@ from typing import Any
 
 from keras_bert.storage import read_json
 from keras_bert.tasks.distillation import check_vocabulary, no_teacher
-from keras_bert.tasks.run.known_task import known_command
 from keras_bert.tasks.run.plain_settings import PlainSettings
 from keras_bert.tasks.run.run_folder import SETTINGS_FILE, folder_of
 from keras_bert.text.vocabulary import Vocabulary
@@ -12,14 +11,16 @@ from keras_bert.weights.known_vocabulary import known_vocabulary
 from keras_bert.weights.source_names import may_be_model
 
 
-def check_known_teacher(student: PlainSettings) -> None:
-    """Refuse the teacher of a run if it has another task, other inputs or another vocabulary than its student."""
+def check_known_teacher(student: PlainSettings, kind: str | None) -> None:
+    """Refuse the teacher of a run if it has another task, other inputs or another vocabulary than its student.
+
+    kind: the task of the teacher; None if only the loader finds it.
+    """
     teacher = student.teacher
     if teacher is None:
         return
     if not may_be_model(teacher):
         raise no_teacher(teacher)
-    kind = known_command(teacher)
     if kind not in (None, student.kind):
         raise ValueError(
             f"The teacher is of the task {kind!r}, but its student is of {student.kind!r}. Use a teacher of the "
