@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import os
 from pathlib import Path
 from typing import Any
 
@@ -101,10 +102,12 @@ def check_settings(name: str, given: dict[str, Any]) -> tuple[dict[str, tuple[An
             f"--best-by must be one of {', '.join(task.scores)}. Received: --best-by {given['best_by']}"
         )
     from keras_bert.tasks.readers.reading import Reading
+    from keras_bert.tasks.run.import_callback import check_callback
     from keras_bert.tasks.run.known_teacher import check_known_teacher
     from keras_bert.tasks.run.plain_settings import PlainSettings
     from keras_bert.tasks.run.searched import GRID, combinations, grid_of, seeded
     from keras_bert.text.vocabulary import Vocabulary
+    from keras_bert.training.tf_config import check_workers
 
     tried = (GRID if given["grid"] else {}) | grid_of(given["search"])
     if unknown := [option for option in tried if option in OF_SOME and option not in task.options]:
@@ -118,6 +121,10 @@ def check_settings(name: str, given: dict[str, Any]) -> tuple[dict[str, tuple[An
         check_known_teacher(one, known_command(one.teacher) if one.teacher else None)
         if config := one.known_config:
             one.check_model(config)
+    for callback in settings.callbacks:
+        check_callback(callback)
+    if settings.strategy == "multi_worker" and os.environ.get("KERAS_BACKEND", "tensorflow") == "tensorflow":
+        check_workers()
     if settings.vocab:
         Vocabulary.from_file(settings.vocab)  # an error if the file is no vocabulary
     return tried, runs

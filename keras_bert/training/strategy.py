@@ -14,7 +14,8 @@ from keras_bert.installation import need_tensorflow
 from keras_bert.lazy import tf
 from keras_bert.progress import reported_if_slow
 from keras_bert.training.processes import meet
-from keras_bert.training.workers import SECONDS_UNTIL_NAMED, addresses, starting_with_workers
+from keras_bert.training.tf_config import addresses, check_workers
+from keras_bert.training.workers import SECONDS_UNTIL_NAMED, starting_with_workers
 from keras_bert.wording import first_line
 
 logger = logging.getLogger("keras_bert")
@@ -223,12 +224,7 @@ def _tpu_strategy(name: str | None) -> Any:
 
 
 def _multi_worker_strategy() -> Any:
-    workers = addresses()
-    if not workers:
-        raise ValueError(
-            "The strategy 'multi_worker' needs a list of workers, but TF_CONFIG is not set or lists none. Set "
-            f"TF_CONFIG on each worker. Received: TF_CONFIG={os.environ.get('TF_CONFIG')!r}"
-        )
+    check_workers()
     _check_one_kind(_kinds_of_gpus())
     try:
         with starting_with_workers():
@@ -241,7 +237,7 @@ def _multi_worker_strategy() -> Any:
     resolver = chosen.cluster_resolver
     logger.info(
         "Running on the %d workers in TF_CONFIG, of which this is %s %d: %d replicas.",
-        len(workers),
+        len(addresses()),
         resolver.task_type,
         resolver.task_id,
         chosen.num_replicas_in_sync,

@@ -18,25 +18,11 @@ from keras_bert.lazy import tf
 from keras_bert.progress import reported_if_slow
 from keras_bert.training import watcher
 from keras_bert.training.processes import other_processes
+from keras_bert.training.tf_config import addresses
 from keras_bert.training.watcher import silent, waiting_for
 
 SECONDS_UNTIL_NAMED = 10
 _TASK = re.compile(r"/job:(\w+)/replica:\d+/task:(\d+)")
-
-
-def addresses() -> dict[tuple[str, int], str]:
-    """The addresses of the workers that TF_CONFIG lists, the chief first; none if it is not set."""
-    if not os.environ.get("TF_CONFIG"):
-        return {}
-    try:
-        cluster = json.loads(os.environ["TF_CONFIG"]).get("cluster", {})
-        return {(job, index): each for job in ("chief", "worker") for index, each in enumerate(cluster.get(job, []))}
-    except (ValueError, AttributeError) as error:
-        raise ValueError(
-            'The environment variable TF_CONFIG must be JSON such as {"cluster": {"worker": ["host:port", ...]}, '
-            f'"task": {{"type": "worker", "index": 0}}}}. Fix or unset it. Received: {os.environ["TF_CONFIG"]!r} '
-            f"({error})"
-        ) from None
 
 
 @contextmanager

@@ -2,7 +2,10 @@
 
 import importlib
 import json
+import re
 import sys
+from importlib.abc import InspectLoader
+from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import find_spec
 from typing import Any
 
@@ -46,6 +49,26 @@ def callback_of(given: str) -> Any:
             f"which is of the type {type(callback).__name__}"
         )
     return callback
+
+
+def check_callback(given: str) -> None:
+    """Refuse a class that its module does not have, as far as the sources tell. It imports nothing."""
+    module, name, _ = callback_path(given)
+    package, *parts = module.split(".")
+    spec = None if package in sys.modules else find_spec(package)
+    for part in (*parts, name):
+        if spec is None:
+            return
+        inner = PathFinder.find_spec(f"{spec.name}.{part}", spec.submodule_search_locations or [])
+        if inner is None and not _may_define(spec, part):
+            raise _cannot_be_made(given, f"{spec.name} has no {part!r}")
+        spec = inner
+
+
+def _may_define(spec: ModuleSpec, name: str) -> bool:
+    """Whether the source of a module has a name, or ways to define others."""
+    source = spec.loader.get_source(spec.name) if isinstance(spec.loader, InspectLoader) else None
+    return source is None or bool(re.search(rf"import \*|\b(?:__getattr__|globals|setattr|exec|{re.escape(name)})\b", source))
 
 
 def _cannot_be_made(given: str, why: str) -> ValueError:
