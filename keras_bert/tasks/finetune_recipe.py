@@ -31,7 +31,7 @@ class FinetuneRecipe:
         ema: the momentum of a moving average of the weights, such as 0.99, whose values are validated and saved (Polyak
             and Juditsky 1992); 0 keeps the weights of the last step.
         label_smoothing: the share of each target that is spread evenly over all labels (Szegedy et al. 2016).
-        accumulate: how many batches make one step, by the mean of their gradients (Ott et al. 2018).
+        accumulate: the weights change once for so many batches, by the mean of their gradients (Ott et al. 2018).
         class_weight: how much each label weighs, by name; labels that are not named weigh 1. "balanced" gives all
             labels of the training rows the same total (King and Zeng 2001). With `multi_label` it is the weight of
             the texts that have the label.
