@@ -167,7 +167,9 @@ def finetune(
     label_smoothing: Annotated[
         float, typer.Option(help="Spread this share of each label, such as 0.1, evenly over all labels.")
     ] = 0.0,
-    accumulate: Annotated[int, typer.Option(min=1, max=options.MOST, help="The weights change once for so many batches.")] = 1,
+    accumulate: Annotated[
+        int, typer.Option(min=1, max=options.MOST, help="The weights change once for so many batches.")
+    ] = 1,
     class_weight: Annotated[
         list[str],
         typer.Option(

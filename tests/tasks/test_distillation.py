@@ -103,6 +103,18 @@ def test_training_changes_only_the_student(kind, tmp_path, monkeypatch):
     assert student.call(saved.bert.preprocessor(TEXTS), training=True).shape[0] == 4  # logits again, not a dict
 
 
+@pytest.mark.parametrize("kind", TASKS)
+def test_every_task_learns_from_a_teacher(kind):
+    """From its answers and its states, without the labels."""
+    teacher, lesson = teacher_of(kind, **NO_DROPOUT), Distillation(targets=0, hidden=1, attention=1, relations=1)
+    student = teacher.with_layers(1)
+    before, recipe = teacher.get_weights(), keras_bert.FinetuneRecipe(learning_rate=0.01, epochs=8, batch_size=2)
+    x, y = columns(kind)
+    losses = student.fit(x, y, recipe=recipe, teacher=teacher, distillation=lesson, verbose=0).history["loss"]
+    assert losses[-1] < losses[0]
+    assert all(np.array_equal(*pair) for pair in zip(before, teacher.get_weights(), strict=True))
+
+
 def test_a_teacher_makes_no_difference_to_later_training():
     """`fit` without a teacher, on a task that the user compiled, computes its own loss again."""
     x, y = columns("classifier")

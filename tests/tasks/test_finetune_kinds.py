@@ -53,6 +53,9 @@ def test_several_labels(bert, tmp_path):
     train(bert, "classify", path, path, tmp_path / "calibrated", "--calibrate", "--epochs", 1)
     found = json.loads((tmp_path / "calibrated/metrics.json").read_text())["calibration"]
     assert np.mean([one["f1"] for one in found["labels"].values()]) == pytest.approx(found["valid"]["f1_macro"])
+    card = (tmp_path / "calibrated/README.md").read_text()
+    assert found["set"]["thresholds"].keys() == {"film", "good"}
+    assert all(f"| {label} | {threshold:.4f} |" in card for label, threshold in found["set"]["thresholds"].items())
     path.write_text('{"text": "good film", "label": []}\n')
     with pytest.raises(ValueError, match=r"No row of .*a.jsonl has a label"):
         train(bert, "classify", path, path, tmp_path / "other")

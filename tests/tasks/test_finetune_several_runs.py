@@ -89,6 +89,16 @@ def test_a_search(bert, files, tmp_path):
     assert FinishedTask.load(tmp_path / "run").evaluate(files[1]) == pytest.approx(metrics["valid"])
 
 
+@pytest.mark.long
+def test_a_search_that_prunes(bert, files, tmp_path, caplog):
+    """The fifth run learns nothing, and ends after its first epoch."""
+    caplog.set_level("INFO", "keras_bert")
+    rates = "--search", "learning-rate=0.02,0.021,0.022,0.023,1e-9"
+    train(bert, "classify", *files, tmp_path / "run", "--epochs", 2, *rates, "--prune")
+    assert caplog.text.count("Epoch 2: ") == 4
+    assert [done["learning_rate"] for done in record(tmp_path / "run")["grid"]][-1] == 1e-9
+
+
 def test_what_a_search_refuses():
     for words, said in (
         (["colour=red"], "The search .*NAME is one of batch_size, .*freeze_blocks, .* Received: "),

@@ -15,6 +15,21 @@ from keras_bert.tasks.rows.labelled_rows import LabelledRows
 from tests.tasks.small import TEXTS, small_task
 
 
+@pytest.mark.long
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="only TensorFlow warns")
+def test_a_loop_of_tasks_causes_no_warning(caplog):
+    """As in a tuner. The log names the class, not a model such as text_classifier_7."""
+    caplog.set_level("INFO")
+    data = TEXTS, ["positive", "negative"] * 2
+    for _ in range(6):  # TensorFlow warns of the fifth
+        task = small_task("classifier")
+        task.fit(*data, epochs=1, validation_data=data, verbose=0)
+        task.evaluate(*data, verbose=0)
+    assert caplog.text.count("TextClassifier") == 6
+    assert "text_classifier" not in caplog.text
+    assert "retracing" not in caplog.text
+
+
 def test_the_order_depends_on_the_seed_and_the_epoch_alone():
     examples = small_task("classifier").examples(
         [f"{'good ' * (i % 9)}" for i in range(50)], [i % 2 for i in range(50)]

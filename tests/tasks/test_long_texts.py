@@ -13,7 +13,7 @@ from keras_bert.tasks.run.settings import FinetuneSettings
 from tests.parity.oracles import array, randomize
 from tests.subprocesses import fork
 from tests.tasks.runs import run, train, write
-from tests.tasks.small import NO_DROPOUT, TEXTS, small_bert
+from tests.tasks.small import NO_DROPOUT, TEXTS, small_bert, small_task
 from tests.text.test_text_windows import expected_windows
 
 LENGTH = 8
@@ -205,6 +205,43 @@ def test_very_long_texts_take_bounded_memory():
     assert some != nothing
     assert first < 150
     assert second < 600
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["classifier", "head-tail", "regressor", "cosine", "embedder", "choice"])
+def test_a_text_of_5_000_000_characters_is_truncated(kind):
+    """The answer is that to its beginning; with head-tail, this text ends as its beginning does."""
+    task = classifier(None, "head-tail") if kind == "head-tail" else small_task(kind)
+    long, short = [["the film was good " * times] for times in (278_000, 20)]
+    if kind in ("regressor", "cosine"):
+        assert task.score((long, short)) == pytest.approx(task.score((short, short)))
+    elif kind == "embedder":
+        np.testing.assert_allclose(task.embed(long), task.embed(short), atol=1e-6)
+    elif kind == "choice":
+        assert task.choose(long, [TEXTS[:3]])[0].scores == pytest.approx(task.choose(short, [TEXTS[:3]])[0].scores)
+    else:
+        assert task.classify(long)[0].scores == pytest.approx(task.classify(short)[0].scores)
+
+
+def memory_of_an_export(vocabulary):
+    """How much more memory an export needs for 100,000 words than for 400."""
+    import tensorflow as tf
+
+    from keras_bert.exports.text_part import answers_to_texts
+
+    task, peaks = classifier(), []
+    task.bert.preprocessor.vocabulary.save(vocabulary)
+    _root, signatures = answers_to_texts(task, LENGTH, vocabulary)  # the root holds the variables
+    for times in (100, 25_000):
+        signatures["serving_default"](text=tf.constant(["the film was good " * times]))
+        peaks.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+    return peaks[1] - peaks[0]
+
+
+@pytest.mark.long
+@tensorflow_only
+def test_an_export_takes_bounded_memory(tmp_path):
+    assert fork(memory_of_an_export, tmp_path / "vocab.txt") < 150
 
 
 @pytest.mark.long

@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from keras_bert import SentenceEmbedder, TextClassifier
+from keras_bert import FinetuneRecipe, SentenceEmbedder, TextClassifier
 from tests.parity.oracles import randomize
 from tests.tasks.small import NO_DROPOUT, small_bert, small_task
 from tests.tasks.test_other_columns_saved import served
@@ -34,9 +34,19 @@ def student():
     return task
 
 
+def by_options():
+    """A classifier of windows that learned with all options of the recipe, and may give no label."""
+    bert = small_bert(LENGTH, **NO_DROPOUT)
+    windows = {"long": "windows", "pool": "attention", "abstain_below": 0.55}
+    task = randomize(TextClassifier(bert, ("bad", "good"), **windows), scale=0.3)
+    options = {"layer_decay": 0.9, "ema": 0.5, "label_smoothing": 0.1, "accumulate": 2, "class_weight": "balanced"}
+    task.fit(TEXTS, ["good", "bad"] * 3, recipe=FinetuneRecipe(1e-3, epochs=2, batch_size=2, **options), verbose=0)
+    return task
+
+
 @pytest.mark.network
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="SavedModels are TensorFlow's")
-@pytest.mark.parametrize("make", [embedder, classifier, student])
+@pytest.mark.parametrize("make", [embedder, classifier, student, by_options])
 def test_served(make, tmp_path):
     from keras_bert.exports.export import _save
     from keras_bert.serving.served_version import ServedVersion
@@ -50,13 +60,14 @@ def test_served(make, tmp_path):
         status, answer = post({"inputs": TEXTS})
     assert status == 200
     found = answer["outputs"]
-    assert found["truncated"] == CUT
+    assert found["truncated"] == ([False] * 6 if make is by_options else CUT)
     if make is embedder:
         np.testing.assert_allclose(found["embedding"], task.embed(TEXTS), atol=1e-5)
         return
     answers = task.classify(TEXTS)
     np.testing.assert_allclose(found["scores"], [list(one.scores.values()) for one in answers], atol=1e-5)
-    assert found["label"] == [one.label for one in answers]
+    assert found["label"] == [one.label or "" for one in answers]
+    assert (None in {one.label for one in answers}) == (make is by_options)
     if make is student:
         above = [tuple(np.array(task.labels)[row]) for row in found["above"]]
         assert above == [one.above() for one in answers]

@@ -1,6 +1,7 @@
 """Reports: their numbers against scikit-learn, every task, and the rows and folders that are wrong."""
 
 import json
+import re
 
 import keras
 import numpy as np
@@ -124,6 +125,8 @@ def test_every_task(kind, tmp_path):
     if kind in ("classifier", "windows", "choice"):
         mean = sum(group["rows"] * group["mean"] for group in groups) / len(y)
         assert mean == pytest.approx(report["scores"]["accuracy"])
+    for label, one in report["details"].get("labels", {}).items():
+        assert re.search(rf">{label}<.*>{one['support']}<.*>{one['predicted']}<", page, re.DOTALL)
     explained = kind in ("classifier", "several", "windows", "choice", "regressor", "cosine")
     assert report["worst"]["rows"]
     for row in report["worst"]["rows"]:

@@ -10,7 +10,7 @@ from sklearn.neighbors import NearestNeighbors
 import keras_bert
 from keras_bert import SentenceEmbedder
 from keras_bert.tasks.finetune_recipe import FinetuneRecipe
-from keras_bert.tasks.losses import BatchHardTriplet, CoSENT, CosineMSE, MultipleNegativesRanking
+from keras_bert.tasks.losses import LOSSES, BatchHardTriplet, CoSENT, CosineMSE, MultipleNegativesRanking
 from keras_bert.tasks.metrics.retrieval import neighbour_scores, retrieval_scores
 from keras_bert.tasks.readers import Reading, Rows
 from keras_bert.tasks.rows.sentence_forms import check_sentences
@@ -78,6 +78,19 @@ def test_learns(x, y, options):
     assert after[score] >= before[score]
     assert after[score] == pytest.approx(history[f"val_{score}"][-1])
     assert after["loss"] == pytest.approx(history["val_loss"][-1], abs=1e-5)
+
+
+@pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize("loss", ["ranking", "cosine", "cosent"])
+def test_a_batch_of_the_same_pair(loss):
+    """Nothing can be learned from it, but the weights stay finite."""
+    task = SentenceEmbedder(small_bert())
+    x = ["good"] * 4 + ["bad", "rome", "film", "who"], ["good"] * 4 + ["the film", "in rome", "was", "where"]
+    task.compile("sgd", task.default_loss() if loss == "ranking" else LOSSES[loss]())
+    y = None if loss == "ranking" else [0.5] * 4 + [0.1, 0.2, 0.3, 0.4]
+    history = task.fit(x, y, batch_size=4, shuffle=False, verbose=0).history
+    assert np.isfinite(history["loss"]).all()
+    assert all(np.isfinite(weight).all() for weight in task.get_weights())
 
 
 @pytest.mark.usefixtures("eager")

@@ -17,7 +17,6 @@ from keras_bert.tasks.rows.streamed_rows import StreamedRows
 from keras_bert.tasks.run import saved_step, training_rows
 from keras_bert.tasks.run.saved_step import SavedStep
 from keras_bert.tasks.run.settings import FinetuneSettings
-from tests.soak import IN_SOAK
 from tests.subprocesses import FORKS
 from tests.tasks.runs import reviews, run, train
 from tests.tasks.small import TEXTS, WORDS, small_task
@@ -213,10 +212,10 @@ def killed(arguments):
     train(*arguments)
 
 
-@IN_SOAK
+@pytest.mark.long
 def test_killed_while_the_state_is_written(bert, data, in_memory, tmp_path):
     """The state before it is complete, and what was left of the file is removed."""
-    arguments = [bert, "classify", *data, tmp_path / "run", *OPTIONS]
+    arguments = [bert, "classify", *data, tmp_path / "run", *OPTIONS, "--stream"]
     process = FORKS.Process(target=killed, args=(arguments,))
     process.start()
     process.join()

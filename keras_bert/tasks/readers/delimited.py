@@ -1,4 +1,7 @@
-"""Rows of TSV and CSV files: cells separated by a character, with quotes or without."""
+"""Rows of TSV and CSV files: cells separated by a character, with quotes or without.
+
+Python's csv reads them, also where pandas is installed: an error can name the line, and large files are read in parts.
+"""
 
 import csv
 import os

@@ -68,7 +68,8 @@ def check_callback(given: str) -> None:
 def _may_define(spec: ModuleSpec, name: str) -> bool:
     """Whether the source of a module has a name, or ways to define others."""
     source = spec.loader.get_source(spec.name) if isinstance(spec.loader, InspectLoader) else None
-    return source is None or bool(re.search(rf"import \*|\b(?:__getattr__|globals|setattr|exec|{re.escape(name)})\b", source))
+    ways = rf"import \*|\b(?:__getattr__|globals|setattr|exec|{re.escape(name)})\b"
+    return source is None or re.search(ways, source) is not None
 
 
 def _cannot_be_made(given: str, why: str) -> ValueError:
