@@ -103,6 +103,7 @@ def test_training_changes_only_the_student(kind, tmp_path, monkeypatch):
     assert student.call(saved.bert.preprocessor(TEXTS), training=True).shape[0] == 4  # logits again, not a dict
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", TASKS)
 def test_every_task_learns_from_a_teacher(kind):
     """From its answers and its states, without the labels."""

@@ -37,10 +37,10 @@ def student():
 def by_options():
     """A classifier of windows that learned with all options of the recipe, and may give no label."""
     bert = small_bert(LENGTH, **NO_DROPOUT)
-    windows = {"long": "windows", "pool": "attention", "abstain_below": 0.55}
-    task = randomize(TextClassifier(bert, ("bad", "good"), **windows), scale=0.3)
+    task = randomize(TextClassifier(bert, ("bad", "good"), long="windows", pool="attention"), scale=0.3)
     options = {"layer_decay": 0.9, "ema": 0.5, "label_smoothing": 0.1, "accumulate": 2, "class_weight": "balanced"}
     task.fit(TEXTS, ["good", "bad"] * 3, recipe=FinetuneRecipe(1e-3, epochs=2, batch_size=2, **options), verbose=0)
+    task.abstain_below = float(np.median([answer.score for answer in task.classify(TEXTS)]))
     return task
 
 
