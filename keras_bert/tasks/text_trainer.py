@@ -17,7 +17,7 @@ from keras_bert.tasks.distillation import Distillation
 from keras_bert.tasks.finetune_recipe import FinetuneRecipe
 from keras_bert.tasks.fitting.callback_order import in_order
 from keras_bert.tasks.fitting.chosen_recipe import KERAS_BATCH_SIZE, ChosenRecipe
-from keras_bert.tasks.fitting.epoch_position import EpochPosition
+from keras_bert.tasks.fitting.epoch_position import EpochPosition, check_initial_step, check_resumable
 from keras_bert.tasks.fitting.validation import Validation
 from keras_bert.tasks.metrics.scores import Scores
 from keras_bert.tasks.readers import RowStream
@@ -133,7 +133,7 @@ class TextTrainer(Student):
         given_size, batch_size = batch_size, count_of("batch_size", batch_size, own_size)
         packed, x, validation_data = is_packed(x), packed_batches(x), self._with_target_ids(validation_data)
         if isinstance(x, RowStream) or initial_step or max_steps is not None:
-            self._check_resumable(x, packed, shuffle, initial_step, max_steps)
+            check_resumable(x, packed, self.is_distributed, shuffle, initial_step, max_steps)
         steps: int | None = options.get("steps_per_epoch")
         callbacks = in_order(callbacks)
         options |= {"epochs": epochs, "verbose": verbose, "initial_epoch": initial_epoch}
@@ -162,11 +162,7 @@ class TextTrainer(Student):
         chosen.check_targets(self, examples.targets, class_weight)
         check_fit_on_jax(len(examples), batch_size, self.variables)
         per_epoch = steps or -(-len(examples) // batch_size)
-        if not 0 <= initial_step < per_epoch:
-            raise ValueError(
-                f"`initial_step` must be from 0 to {per_epoch - 1}, the last batch of an epoch. To begin with a later "
-                f"epoch, pass initial_epoch. Received: initial_step={initial_step!r}"
-            )
+        check_initial_step(initial_step, per_epoch)
         if max_steps is not None:
             options["epochs"] = epochs = -(-max_steps // per_epoch)
         if validation_data is not None and not is_packed(validation_data):
@@ -234,22 +230,6 @@ class TextTrainer(Student):
                 f"not split. Leave them out. To validate, pass validation_data. Received: the stream of {stream.path}"
             )
         return StreamedRows(self, stream, class_weight)
-
-    def _check_resumable(self, x: Any, packed: bool, shuffle: bool, initial_step: int, max_steps: int | None) -> None:
-        count_of("max_steps", max_steps, 1)
-        given = f"Received: initial_step={initial_step}, max_steps={max_steps}, x={type(x).__name__}"
-        if packed:
-            raise ValueError(
-                "initial_step and max_steps work only if x has texts, but it has the ids that a preprocessor makes of "
-                f"them. Pass the texts, or leave both out. {given}"
-            )
-        if self.is_distributed:
-            raise ValueError(
-                "A stream of rows, initial_step and max_steps work only on one device, but this task was built in a "
-                f"strategy for several. Build the task outside of the strategy, or leave all three out. {given}"
-            )
-        if initial_step and not shuffle:
-            raise ValueError(f"initial_step needs shuffle=True. Leave `shuffle` or initial_step out. {given}")
 
     def _validation(
         self, data: Any, batch_size: int, callbacks: list[Any], *, steps: int | None, frequency: Any, scored: bool

@@ -4,6 +4,7 @@ from typing import Any
 
 import keras
 
+from keras_bert.checks import count_of
 from keras_bert.text.tensors import tf
 
 
@@ -47,3 +48,32 @@ def steps_in(epoch: int, steps: int, max_steps: int | None) -> int:
     [100, 100, 50]
     """
     return steps if max_steps is None else min(steps, max_steps - epoch * steps)
+
+
+def check_initial_step(step: int, steps: int) -> None:
+    """Refuse a step that an epoch of so many steps does not have."""
+    if not 0 <= step < steps:
+        raise ValueError(
+            f"`initial_step` must be from 0 to {steps - 1}, the last batch of an epoch. To begin with a later "
+            f"epoch, pass initial_epoch. Received: initial_step={step!r}"
+        )
+
+
+def check_resumable(
+    x: Any, packed: bool, distributed: bool, shuffle: bool, initial_step: int, max_steps: int | None
+) -> None:
+    """Refuse rows, devices and an order that cannot begin or end within an epoch."""
+    count_of("max_steps", max_steps, 1)
+    given = f"Received: initial_step={initial_step}, max_steps={max_steps}, x={type(x).__name__}"
+    if packed:
+        raise ValueError(
+            "initial_step and max_steps work only if x has texts, but it has the ids that a preprocessor makes of "
+            f"them. Pass the texts, or leave both out. {given}"
+        )
+    if distributed:
+        raise ValueError(
+            "A stream of rows, initial_step and max_steps work only on one device, but this task was built in a "
+            f"strategy for several. Build the task outside of the strategy, or leave all three out. {given}"
+        )
+    if initial_step and not shuffle:
+        raise ValueError(f"initial_step needs shuffle=True. Leave `shuffle` or initial_step out. {given}")
