@@ -292,7 +292,9 @@ def _print_result(metrics: dict[str, Any]) -> None:
 
 def _values(run: dict[str, Any]) -> str:
     """What was tried in a run of a search."""
-    return ", ".join(f"{option}={value}" for option, value in run.items() if option != "score")
+    from keras_bert.tasks.run.run_folder import as_word
+
+    return ", ".join(f"{option}={as_word(value)}" for option, value in run.items() if option != "score")
 
 
 _commands = group(

@@ -52,7 +52,8 @@ def first_look(runs: Sequence[Any], task: TaskOptions) -> None:
         learned = {label for _, label in row_labels(train)}
         if isinstance(train.y[0], str):
             check_several(learned, train)
-        settings.check_labels(learned, train)
+        for one in runs:
+            one.check_labels(learned, train)
         if "positive" in task.options:  # its scores depend on the labels
             settings.check_label_score(learned, train)
         if valid is not None:

@@ -51,6 +51,8 @@ REFUSED = {
     "--callback keras.callbacks": "The callback keras.callbacks cannot be made",
     "--class-weight no=2 --class-weight no=3": "no is given twice",
     "--class-weight maybe=2": "class_weight names the label 'maybe'",
+    "--search class_weight=none,maybe=2": "class_weight names the label 'maybe'",
+    "--search class_weight=none,yes=-1": "The weight of 'yes' in class_weight must be finite, and not below 0",
     "--positive maybe": "`positive` (--positive) is 'maybe'",
     "--best-by fame": "--best-by must be one of accuracy, f1, f1_macro",
     "--best-by calibration_error": "--best-by must be one of accuracy",

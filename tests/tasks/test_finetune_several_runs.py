@@ -115,9 +115,21 @@ def test_what_a_search_refuses():
         grid_of(["freeze=true,false"])
     with pytest.raises(ValueError, match=r"learning_rate cannot be 'none'\. .*lora"):
         grid_of(["lr=none"])
-    for words in (["class_weight=balanced,yes=2"], ['class_weight={"yes":2}'], ["class_weight=much"]):
-        with pytest.raises(ValueError, match=r"Received: .*class_weight"):
-            grid_of(words)
+    for values, value in (('{"yes":2}', '{"yes":2}'), ("much", "much"), ("yes=2,no=", "no="), ("3", "3")):
+        with pytest.raises(
+            ValueError, match=rf"The value '?{value}'? of class_weight in --search is not .* Received: '"
+        ):
+            grid_of([f"class_weight={values}"])
+
+
+@pytest.mark.long
+def test_a_search_of_the_weight_of_a_label(bert, files, tmp_path):
+    options = ("--epochs", 1, "--search", "class_weight=none,balanced,yes=2,yes=0")
+    said = train(bert, "classify", *files, tmp_path / "run", *options)
+    weights = [None, "balanced", {"yes": 2.0}, {"yes": 0.0}]
+    assert [done["class_weight"] for done in record(tmp_path / "run")["grid"]] == weights
+    assert "\nclass_weight=yes=2.0\t" in said
+    assert "| yes 2 | " in (tmp_path / "run/README.md").read_text()
 
 
 def test_a_search_of_models_for_random_weights(files, tmp_path):

@@ -65,6 +65,11 @@ def our_rows(path, **options):
         ("korean.tsv", KOREAN, TAB | {"encoding": "cp949"}, {"encoding": "cp949"}, TAB | {"encoding": "cp949"}),
         ("excel.tsv", KOREAN, TAB | {"encoding": "utf-16"}, {"encoding": "utf-16"}, TAB | {"encoding": "utf-16"}),
         ("semicolons.csv", FRAME, {"sep": ";"}, {"delimiter": ";"}, {"sep": ";"}),
+        ("found.csv", FRAME.iloc[1:], {"sep": ";"}, {}, {"sep": None, "engine": "python"}),
+        ("quoted-found.csv", KOREAN, {"sep": ";", "quoting": csv.QUOTE_ALL}, {}, {"sep": ";"}),
+        ("tabs.csv", KOREAN, TAB, {}, TAB),
+        ("commas.tsv", FRAME, {}, {}, {}),
+        ("bars.csv", KOREAN, {"sep": "|"}, {}, {"sep": "|"}),
         ("bars.dat", FRAME, {"sep": "|"}, {"delimiter": "|"}, {"sep": "|"}),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
@@ -113,11 +118,6 @@ def test_labelled_lines_with_a_tab(write):
 @pytest.mark.parametrize(
     ("name", "data", "message"),
     [
-        ("a.csv", "text;label\nx, y;1\n", r"a.csv, line 2: .*separated by ';' and not by ',': add --delimiter ';'"),
-        ("a.csv", "text;label\nx;1\n", r"no column 'text'.*separated by ';' and not by ',': add --delimiter ';'"),
-        ("a.csv", '"text";"label"\n"x, y";"1"\n', r"line 1: .*wrong quotes.*add --delimiter ';'"),
-        ("a.csv", "text\tlabel\nx\t1\n", r"separated by '\\t' and not by ',': add --delimiter 'tab'"),
-        ("a.tsv", "text,label\nx,1\n", r"separated by ',' and not by '\\t': add --delimiter ','"),
         (
             "a.csv",
             "a film that I liked a lot,1\nx,0\n",
@@ -138,6 +138,30 @@ def test_labelled_lines_with_a_tab(write):
 def test_the_error_names_the_remedy(write, name, data, message):
     with pytest.raises(ValueError, match=re.compile(message, re.DOTALL)):
         read_labels(write(name, data))
+
+
+def test_what_separates_the_columns(write, caplog):
+    """The first row shows it if it names the columns. A delimiter that is given, or a file without names, is kept."""
+    caplog.set_level("INFO")
+    path = write("a.csv", "text;label\nx, y;1\nso; so;0\n")
+    with pytest.raises(ValueError, match=r"a.csv, line 3: the row has 3 columns, but the first row has 2"):
+        read_labels(path)
+    assert read_labels(path, skip_bad=True).x == ["x, y"]
+    assert "a.csv are separated by ';', as its first row shows. If this is wrong, add --delimiter ','." in caplog.text
+    for data, asked, message in (
+        (
+            "text;label\nx;1\n",
+            {"delimiter": ","},
+            r"no column 'text'.*separated by ';' and not by ',': add --del.* ';'",
+        ),
+        ('"text";"label"\n"x, y";"1"\n', {"delimiter": ","}, r"line 1: .*wrong quotes.*add --delimiter ';'"),
+        ("x\t1\ny\t0\n", {"header": False}, r"no column 1.*separated by '\\t' and not by ',': add --delimiter 'tab'"),
+    ):
+        columns = (0, 1) if "header" in asked else ("text", "label")
+        with pytest.raises(ValueError, match=message):
+            read_labels(write("b.csv", data), *columns, **asked)
+    one_column = write("c.tsv", "text\nWell, yes\nNo, never\n")
+    assert read_table(one_column, header=True).column("text") == ["Well, yes", "No, never"]
 
 
 def test_another_encoding_that_does_not_fit(write):

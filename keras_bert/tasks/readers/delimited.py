@@ -85,13 +85,21 @@ def _with_closed_quotes(lines: Iterable[str], widths: set[int], delimiter: str) 
 
 
 def other_delimiter(lines: Iterable[str], delimiter: str) -> str:
-    """A sentence that names the delimiter which a file seems to have instead; empty if it seems to have this one."""
-    first = list(islice((line for line in lines if line), 5))
+    """The delimiter that a file seems to have in place of this one; empty if it seems to have this one.
+
+    >>> other_delimiter(["text;label", "so, so;1"], ",")
+    ';'
+    """
+    first = list(islice((text for text in _with_closed_quotes(lines, set(), delimiter) if text), 5))
     for other in OTHERS if first else ():
         if delimiter not in first[0] and all(0 < first[0].count(other) <= line.count(other) for line in first):
-            name = "tab" if other == "\t" else other
-            return f" Its columns seem to be separated by {other!r} and not by {delimiter!r}: add --delimiter '{name}'."
+            return other
     return ""
+
+
+def name_of(delimiter: str) -> str:
+    """The name of a delimiter for `--delimiter`."""
+    return "tab" if delimiter == "\t" else delimiter
 
 
 def quoted_rows(
@@ -141,9 +149,8 @@ def _wrong_quotes(path: str | os.PathLike, line: int, delimiter: str, hint: str,
             f"{path}, line {line}: the row that begins here has a carriage return outside of quotes. Put quotes around "
             f"the field, or replace the character. Received: {error}"
         )
-    name = "tab" if delimiter == "\t" else delimiter
     advice = hint.strip() or (
         "Close them, and double those inside a field; or, if quotes are ordinary characters in this file, add --format "
-        f"tsv --delimiter '{name}'."
+        f"tsv --delimiter '{name_of(delimiter)}'."
     )
     return ValueError(f"{path}, line {line}: the row that begins here has wrong quotes. {advice} Received: {error}")

@@ -1,6 +1,7 @@
 """Rows of TSV, CSV, JSONL, Parquet and `label text` files, with columns by name or number."""
 
 import dataclasses
+import logging
 import os
 import re
 import sys
@@ -11,10 +12,12 @@ from typing import Any
 
 from keras_bert.jsonl import parse_line
 from keras_bert.tasks.readers.bad_rows import DROP, BadRows
-from keras_bert.tasks.readers.delimited import DELIMITERS, is_quoted, other_delimiter, quoted_rows
+from keras_bert.tasks.readers.delimited import DELIMITERS, is_quoted, name_of, other_delimiter, quoted_rows
 from keras_bert.tasks.readers.parquet import parquet_lines
 from keras_bert.tasks.readers.rows import lines
 from keras_bert.wording import listed, plural
+
+logger = logging.getLogger("keras_bert")
 
 Column = str | int
 Line = tuple[int, str]  # with its number
@@ -102,8 +105,8 @@ class TableParser:
             object on a line), "parquet", or "label-text" (a label, a space or tab, and the text on a line; the columns
             are "label" and "text"). By default the suffix decides.
         header: whether the first row of a TSV or CSV file names the columns.
-        delimiter: between the cells of a TSV or CSV file, if it is another character. A .txt file with a delimiter is
-            read as CSV.
+        delimiter: between the cells of a TSV or CSV file. If it is not given, and the first row names the columns, that
+            row decides. A .txt file with a delimiter is read as CSV.
         bad: what happens to rows that cannot be read; by default they are an error.
         longest: the most characters of a quoted cell.
     """
@@ -131,6 +134,7 @@ class TableParser:
         self.path = path
         self.format = format
         self.delimiter = delimiter or DELIMITERS.get(format, "")
+        self.finds_delimiter = header and delimiter is None
         self.bad = bad or BadRows(path)
         self.longest = longest
         self.header = header
@@ -141,10 +145,25 @@ class TableParser:
         self.names = {"label": 0, "text": 1} if format == "label-text" else {}  # of other formats, by column
 
     def look(self, lines: Iterable[str]) -> None:
-        """Find out from the lines of a TSV or CSV file whether its quotes are around cells."""
+        """Find out from the lines of a TSV or CSV file what separates its cells, and whether quotes are around them.
+
+        Without names of columns, a text with commas could look like cells, so that the delimiter is only a guess.
+        """
         lines = iter(lines)
         first = list(islice(lines, 100))
-        self.hint = other_delimiter(first, self.delimiter)
+        if other := other_delimiter(first, self.delimiter):
+            if self.finds_delimiter:
+                logger.info(
+                    "The columns of %s are separated by %r, as its first row shows. If this is wrong, add --delimiter "
+                    "'%s'.",
+                    self.path, other, name_of(self.delimiter),
+                )  # fmt: skip
+                self.delimiter = other
+            else:
+                self.hint = (
+                    f" Its columns seem to be separated by {other!r} and not by {self.delimiter!r}: add --delimiter "
+                    f"'{name_of(other)}'."
+                )
         self.quoted = self.format == "csv" or is_quoted(chain(first, lines), self.delimiter)
 
     def rows(self, lines: Iterator[Line]) -> Iterator[tuple[int, Any]]:

@@ -28,7 +28,16 @@ def trial_name(values: Mapping[str, Any]) -> str:
     >>> trial_name({"learning_rate": 3e-05, "model": "hf://klue/bert-base"})
     'learning_rate=3e-05-model=hf:__klue_bert-base'
     """
-    return "-".join(f"{name}={value}".replace("/", "_") for name, value in values.items())
+    return "-".join(f"{name}={as_word(value)}".replace("/", "_") for name, value in values.items())
+
+
+def as_word(value: Any) -> str:
+    """A value that a search tries, as --search has it.
+
+    >>> as_word({"spam": 3.0})
+    'spam=3.0'
+    """
+    return ",".join(f"{label}={weight}" for label, weight in value.items()) if isinstance(value, dict) else str(value)
 
 
 def folder_of(source: str | Path) -> Path:

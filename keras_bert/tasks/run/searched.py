@@ -33,6 +33,8 @@ def grid_of(given: Iterable[str]) -> dict[str, tuple[Any, ...]]:
 
     >>> grid_of(["learning_rate=2e-5,5e-5", "class-weight=none,balanced"])
     {'learning_rate': (2e-05, 5e-05), 'class_weight': (None, 'balanced')}
+    >>> grid_of(["class_weight=none,spam=3"])
+    {'class_weight': (None, {'spam': 3.0})}
     >>> grid_of(["lr=1e-4,0.0001"])
     {'learning_rate': (0.0001,)}
     """
@@ -41,7 +43,7 @@ def grid_of(given: Iterable[str]) -> dict[str, tuple[Any, ...]]:
         name, _, values = word.partition("=")
         name = name.replace("-", "_")
         name = OTHER_NAMES.get(name, name)
-        found = tuple(map(_value, values.split(",")))
+        found = list(map(_weight if name == "class_weight" else _value, values.split(",")))
         if name not in SEARCHED:
             known = ["freeze_blocks" if one == "freeze" else one for one in SEARCHED if one not in OF_EMBED]
             raise ValueError(
@@ -54,24 +56,21 @@ def grid_of(given: Iterable[str]) -> dict[str, tuple[Any, ...]]:
             )
         if not values:
             raise ValueError(f"The search of {name} has no values. Write them as in epochs=2,3. Received: {word!r}")
-        kinds: list[type] = [str] if name in WORDS else [int, float]
+        kinds: list[type] = [str, dict] if name in WORDS else [int, float]
         kinds += [type(None), *([bool] if name == "symmetric" else [])]
-        if wrong := [value for value in found if type(value) not in kinds]:
-            needed = "a name" if name in WORDS else "true or false" if name == "symmetric" else "a number"
+        strange = [
+            value for value in found if name == "class_weight" and isinstance(value, str) and value != "balanced"
+        ]
+        if wrong := strange or [value for value in found if type(value) not in kinds]:
             raise ValueError(
-                f"The value {wrong[0]!r} of {name} in --search is not {needed}. Correct it. Received: {word!r}"
-            )
-        if name == "class_weight" and not {*found} <= {None, "balanced"}:
-            raise ValueError(
-                "Only the weights none and balanced can be searched. For weights of single labels, start a run for "
-                f"each with --class-weight. Received: {word!r}"
+                f"The value {wrong[0]!r} of {name} in --search is not {_needed(name)}. Correct it. Received: {word!r}"
             )
         if None in found and name not in OPTIONAL:
             raise ValueError(
                 f"{name} cannot be 'none'. Give it other values; only {', '.join(OPTIONAL)} can be 'none'. "
                 f"Received: {word!r}"
             )
-        grid[name] = tuple(dict.fromkeys(found))  # each value once
+        grid[name] = tuple(value for place, value in enumerate(found) if value not in found[:place])  # each value once
     return grid
 
 
@@ -110,6 +109,22 @@ def seeded(settings: SomeSettings, count: int, average: bool) -> tuple[SomeSetti
     seeds = tuple(range(settings.seed, settings.seed + count))
     dataclasses.replace(settings, seed=seeds[-1])  # an error if it is too large
     return dataclasses.replace(settings, head_seed=settings.seed) if average else settings, {"seed": seeds}
+
+
+def _needed(name: str) -> str:
+    """What the values of an option must be."""
+    if name == "class_weight":
+        return "none, balanced, or a label with its weight, as in spam=3"
+    return "a name" if name in WORDS else "true or false" if name == "symmetric" else "a number"
+
+
+def _weight(word: str) -> dict[str, float] | str | None:
+    """The weight of a label, such as spam=3, None for "none", or else the word."""
+    label, _, weight = word.rpartition("=")
+    try:
+        return {label: float(weight)} if label else None if word == "none" else word
+    except ValueError:
+        return word
 
 
 def _value(word: str) -> Any:
