@@ -28,7 +28,7 @@ def report_page(report: dict[str, Any]) -> str:
         warnings = tag("ul", *(tag("li", warning) for warning in report["warnings"]))
         sections.insert(0, _section("Warnings", warnings, class_="warning"))
     if report["details"].get("labels"):
-        sections.append(_section("Scores by label", _labels(report["details"]["labels"])))
+        sections.append(_section("Scores by label", _labels(report["details"])))
     for part in report["parts"].values():
         note = [tag("p", part["note"], class_="hint")] if part["note"] else []
         sections.append(_section(part["title"], *note, _PARTS[part["kind"]](part)))
@@ -72,10 +72,13 @@ def _share(share: float) -> Html:
     return tag("td", f"{share:.4f}", bar(share))
 
 
-def _labels(labels: dict[str, dict[str, Any]]) -> Html:
+def _labels(details: dict[str, Any]) -> Html:
     shares = ("precision", "recall", "f1")
-    rows = ([name, *(_share(one[x]) for x in shares), one["support"], one["predicted"]] for name, one in labels.items())
-    return _table(["label", "precision", "recall", "F1", "rows", "predicted"], rows)
+    rows = (
+        [name, *(_share(one[share]) for share in shares), one["support"], one["predicted"]]
+        for name, one in details["labels"].items()
+    )
+    return _table(["label", "precision", "recall", "F1", details.get("labels_of", "rows"), "predicted"], rows)
 
 
 def _lengths(measure: str, groups: list[dict[str, Any]]) -> Html:

@@ -1,6 +1,7 @@
 """Task: what all tasks share. A head on a `Bert`, trained on text and asked in text."""
 
 import dataclasses
+import logging
 import os
 from typing import Any
 
@@ -12,6 +13,7 @@ from keras_bert.tasks.columns.value_columns import weight_column
 from keras_bert.tasks.file_task import FileTask
 from keras_bert.tasks.losses.label_losses import SmoothedCrossentropy
 from keras_bert.tasks.losses.teacher_losses import SOFT_LOSSES, squares
+from keras_bert.tasks.metrics.by_label import one_sided
 from keras_bert.tasks.readers import Reading, Rows
 from keras_bert.tasks.reports.findings import Findings, plain_findings
 from keras_bert.tasks.reports.write_report import write_report
@@ -20,6 +22,8 @@ from keras_bert.tasks.rows.targets import checked_targets
 from keras_bert.tasks.signature import Logits, Signature, pack_texts, text_signatures
 from keras_bert.text.packing import Packer
 from keras_bert.text.tokenized_rows import pieces
+
+logger = logging.getLogger("keras_bert")
 
 
 class Task(FileTask):
@@ -64,6 +68,8 @@ class Task(FileTask):
     ...     report = task.write_report(f"{folder}/report", ["good", "bad"], ["positive", "negative"])
     >>> report["rows"]
     2
+    >>> task.scores_by_label(["good", "bad"], ["positive", "negative"])["positive"]["support"]
+    1
     >>> task.compile(keras_bert.AdamW(2e-5), task.default_loss(), weighted_metrics=task.default_metrics())
     """
 
@@ -191,8 +197,29 @@ class Task(FileTask):
         return found
 
     def details(self, y: Any, examples: LabelledRows, logits: list[np.ndarray], **options: Any) -> dict[str, Any]:
-        """What else is known of the answers in these logits, as JSON can hold it, such as the scores of each label."""
+        """What else is known of the answers in these logits, as JSON can hold it.
+
+        "labels" are the scores of each label, and "labels_of" is what they count, if not rows.
+        """
         return {}
+
+    def scores_by_label(self, x: Any, y: Any = None, *, batch_size: int = 32) -> dict[str, dict[str, float]]:
+        """Precision, recall and F1 of each label, how many rows have it (support), and how many are predicted to.
+
+        A tagger has them of each type of entity, or of each tag of words, and counts entities or words. The log warns
+        if all rows get one label, or none gets a label that some have. `x` and `y` are as in `evaluate`.
+        """
+        x, y, _ = self._columns(x, y)
+        examples = self.labelled_examples((x, y, None), held_out=True)
+        details = self.details(y, examples, self.logits(examples, batch_size))
+        if "labels" not in details:
+            raise ValueError(
+                f"{type(self).__name__} has no labels to score. Call `evaluate` for its other scores. Received: "
+                f"{type(self).__name__}.scores_by_label"
+            )
+        for sentence in one_sided(details, len(examples)):
+            logger.warning("%s", sentence)
+        return details["labels"]
 
     def findings(self, x: Any, y: Any, examples: LabelledRows, logits: list[np.ndarray], **options: Any) -> Findings:
         """What `write_report` shows of rows beside their scores; by default the rows with the highest loss."""

@@ -15,13 +15,14 @@ from keras_bert.layers.norm import Dropout
 from keras_bert.tasks.columns.text_columns import check_lengths, rows_of
 from keras_bert.tasks.columns.value_columns import weight_column
 from keras_bert.tasks.decoding.decode_entities import decode_entities, entity_decoder, find_runs, scheme_of, types_of
-from keras_bert.tasks.decoding.entities import Entity, Run, encode, has_entities, span_of, stray_label
+from keras_bert.tasks.decoding.entities import Entity, Run, encode, has_entities, stray_label
 from keras_bert.tasks.decoding.entity_table import entity_table
 from keras_bert.tasks.decoding.in_batches import in_batches
 from keras_bert.tasks.decoding.units import Units, split_rows, units_of
 from keras_bert.tasks.decoding.whole_words import continues
 from keras_bert.tasks.heads import check_bert, head_layer
 from keras_bert.tasks.metrics import TokenAccuracy, span_scores, tag_scores
+from keras_bert.tasks.metrics.tagging import Tags, scores_by_tag, tags_of_spans
 from keras_bert.tasks.readers import Reading, Rows, tab_columns
 from keras_bert.tasks.readers.conll import tagged_rows
 from keras_bert.tasks.reports.findings import Findings
@@ -151,18 +152,25 @@ class TokenTagger(Task):
         return "entity_f1" if has_entities(self.labels) else "accuracy"
 
     def report(self, y: Any, answers: list[list[Entity]]) -> dict[str, float]:
-        true = [[span_of(entity) for entity in entities] for entities in rows_of(y, "list of entities")]
-        return span_scores(true, [[span_of(entity) for entity in entities] for entities in answers])
+        return span_scores(rows_of(y, "list of entities"), answers)
 
     def report_logits(
         self, y: Any, examples: LabelledRows, logits: list[np.ndarray], **options: Any
     ) -> dict[str, float]:
         if not examples.decoding.given_words:
             return super().report_logits(y, examples, logits, **options)
-        true = [
-            [self.labels[number] for number in label_ids(tags, self.labels)] for tags in rows_of(y, "list of labels")
-        ]
-        return tag_scores(true, self.decode_words(examples, logits), labels=self.labels)
+        return tag_scores(*self._tags(y, examples, logits), labels=self.labels)
+
+    def details(self, y: Any, examples: LabelledRows, logits: list[np.ndarray], **options: Any) -> dict[str, Any]:
+        """The scores of each type of entity, or of each tag of words."""
+        return scores_by_tag(*self._tags(y, examples, logits), labels=self.labels)
+
+    def _tags(self, y: Any, examples: LabelledRows, logits: list[np.ndarray]) -> tuple[Tags, Tags]:
+        """The true and the answered tags of all words, or of all characters where `y` has entities."""
+        if not examples.decoding.given_words:
+            return tags_of_spans(rows_of(y, "list of entities"), self.decode(examples, logits))
+        true = (label_ids(tags, self.labels) for tags in rows_of(y, "list of labels"))
+        return [[self.labels[number] for number in ids] for ids in true], self.decode_words(examples, logits)
 
     def findings(self, x: Any, y: Any, examples: LabelledRows, logits: list[np.ndarray], **options: Any) -> Findings:
         return entity_findings(self, rows_of(y, "list of labels"), examples, logits)

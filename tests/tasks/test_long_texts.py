@@ -223,6 +223,30 @@ def test_a_text_of_5_000_000_characters_is_truncated(kind):
         assert task.classify(long)[0].scores == pytest.approx(task.classify(short)[0].scores)
 
 
+def memory_of_text_in_parts(kind):
+    """How much more memory a text of 5,000,000 characters needs than one of 400, and the answers to both."""
+    task = small_task(kind)
+    found, peaks = [], []
+    for times in (20, 278_000):
+        text = ["the film was good " * times]
+        found.append(task.answer((["where lives anna?"], text)) if kind == "answerer" else task.tag(text)[0])
+        peaks.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+    return found, peaks[1] - peaks[0]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["tagger", "answerer"])
+def test_a_text_of_5_000_000_characters_is_read_in_parts(kind):
+    """All of it is read, and an answer is where it says that it is."""
+    (short, long), megabytes = fork(memory_of_text_in_parts, kind)
+    text = "the film was good " * 278_000
+    assert all(text[one.start : one.end] == one.text for one in long)
+    if kind == "tagger":  # the last window of the short text ends elsewhere
+        assert long[: len(short) // 2] == short[: len(short) // 2]
+        assert long[-1].end > 4_999_000
+    assert megabytes < 2_000
+
+
 def memory_of_an_export(vocabulary):
     """How much more memory an export needs for 100,000 words than for 400."""
     import tensorflow as tf

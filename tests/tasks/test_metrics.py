@@ -9,6 +9,7 @@ import pytest
 from keras_bert.tasks import metrics
 from keras_bert.tasks.metrics.by_label import one_sided, scores_by_label
 from keras_bert.tasks.metrics.scores import scores
+from keras_bert.tasks.metrics.tagging import scores_by_tag
 from tests.tasks.small import small_task
 
 dice = random.Random(0)
@@ -56,16 +57,51 @@ def test_scores_by_label():
 
 def test_a_label_that_is_always_or_never_predicted():
     always = scores_by_label(np.eye(2)[[0, 0, 1] * 7], np.eye(2)[[0] * 21], ["no", "yes"])
-    (said,) = one_sided(always, 21)
+    (said,) = one_sided({"labels": always}, 21)
     assert said.startswith("Every row is predicted as 'no', although 7 of 21 do not have this label. ")
     assert "more rows or a weight (--class-weight balanced). " in said
-    assert "Rare labels need more rows. " in one_sided(always, 21, weighted=True)[0]
+    assert "Rare labels need more rows. " in one_sided({"labels": always}, 21, weighted=True)[0]
     never = scores_by_label(np.eye(3)[[0, 1, 2] * 7], np.eye(3)[[0, 1, 0] * 7], ["a", "b", "c"])
-    assert one_sided(never, 21)[0].startswith("No row is predicted as 'c', although")
+    assert one_sided({"labels": never}, 21)[0].startswith("No row is predicted as 'c', although")
     right = scores_by_label(np.eye(3)[[0, 1] * 10], np.eye(3)[[0, 1] * 10], ["a", "b", "c"])
-    assert not one_sided(right, 20)
+    assert not one_sided({"labels": right}, 20)
     few = scores_by_label(np.eye(2)[[0, 1]], np.eye(2)[[0, 0]], ["no", "yes"])
-    assert not one_sided(few, 2)
+    assert not one_sided({"labels": few}, 2)
+    assert not one_sided({"labels": always, "labels_of": "words"}, 21)
+
+
+@pytest.mark.parametrize("scheme", ["BIO", "BIOES", "IO", "BILOU"])
+def test_scores_by_tag(scheme):
+    """Against the report of seqeval for entities, and against scikit-learn for tags of words."""
+    from seqeval.metrics import classification_report
+    from sklearn.metrics import classification_report as report_of_words
+
+    rng = np.random.default_rng(0)
+    names = [
+        "O",
+        "O",
+        *(f"{letter}-{kind}" for letter in scheme.replace("O", "") for kind in ("PER", "LOC", "weighted")),
+    ]
+    true, predicted = (rng.choice(names, (50, 8)).tolist() for _ in range(2))
+    true = [[*row[:4], *(["O"] * 4)] for row in true]
+    found = scores_by_tag(true, predicted)
+    letters = {"L": "E", "U": "S"}
+    bioes = ([[letters.get(tag[0], tag[0]) + tag[1:] for tag in row] for row in side] for side in (true, predicted))
+    expected = classification_report(*bioes, output_dict=True, zero_division=0)
+    assert found["labels_of"] == "entities"
+    assert [*found["labels"]] == ["LOC", "PER", "weighted"]
+    for kind, one in found["labels"].items():
+        assert one["f1"] == pytest.approx(expected[kind]["f1-score"])
+        assert [one[name] for name in ("precision", "recall", "support")] == pytest.approx(
+            [expected[kind][name] for name in ("precision", "recall", "support")]
+        )
+    words = [[[tag[-1] for tag in row] for row in side] for side in (true, predicted)]
+    found = scores_by_tag(*words)
+    flat = ([tag for row in side for tag in row] for side in words)
+    expected = report_of_words(*flat, output_dict=True, zero_division=0)
+    assert found["labels_of"] == "words"
+    for tag, one in found["labels"].items():
+        assert (one["f1"], one["support"]) == pytest.approx((expected[tag]["f1-score"], expected[tag]["support"]))
 
 
 def test_label_scores_of_one_label_alone():
@@ -168,6 +204,34 @@ def test_scores_of_tags_by_number():
     found = task.tag_words(x)
     ids = [[task.labels.index(tag) for tag in tags] for tags in found]
     assert scores(task, x, ids)["accuracy"] == scores(task, x, found)["accuracy"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("kind", "x", "y", "counts"),
+    [
+        ("classifier", ["good"] * 20, ["positive", "negative"] * 10, {"negative": 10, "positive": 10}),
+        ("several", ["a film", "bad film"], [["film"], ["film", "bad"]], {"film": 2, "good": 0, "bad": 1}),
+        ("tagger", [["Anna", "lives"]], [["B-PER", "O"]], {"PER": 1}),
+        ("tagger", ["Anna lives in Rome"], [[(0, 4, "PER"), (14, 18, "LOC")]], {"LOC": 1, "PER": 1}),
+    ],
+)
+def test_scores_by_label_of_a_task(kind, x, y, counts, caplog):
+    """As the command line prints them, and from the same answers."""
+    task = small_task(kind)
+    found = task.scores_by_label(x, y)
+    assert {label: one["support"] for label, one in found.items() if one["support"] or label in counts} == counts
+    assert ("Every row is predicted as" in caplog.text) == (kind == "classifier")  # all rows have the same text
+    if kind == "classifier":
+        assert sum(one["f1"] for one in found.values()) / 2 == pytest.approx(scores(task, x, y)["f1_macro"])
+        assert task.scores_by_label({"text": x, "label": y}) == found
+    if kind == "tagger":
+        hits = sum(one["recall"] * one["support"] for one in found.values())
+        assert hits / sum(counts.values()) == pytest.approx(scores(task, x, y)["entity_recall"])
+
+
+def test_a_task_without_labels_has_no_scores_by_label():
+    with pytest.raises(ValueError, match=r"TextRegressor has no labels to score\. Call `evaluate`.* Received: "):
+        small_task("regressor").scores_by_label(["good"], [1.0])
 
 
 # === Answers ===

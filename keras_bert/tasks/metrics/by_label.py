@@ -9,8 +9,6 @@ from keras_bert.wording import listed, one_line
 
 LEAST = 20  # rows, below which it can be chance that all get one label
 
-ByLabel = Mapping[str, Mapping[str, float]]
-
 
 def scores_by_label(true: Any, predicted: Any, labels: Sequence[str]) -> dict[str, dict[str, float]]:
     """Precision, recall and F1 of each label, how many rows have it (support) and how many are predicted to have it.
@@ -22,24 +20,27 @@ def scores_by_label(true: Any, predicted: Any, labels: Sequence[str]) -> dict[st
     """
     true, predicted = np.asarray(true, bool), np.asarray(predicted, bool)
     counts = zip(labels, (true & predicted).sum(0), true.sum(0), predicted.sum(0), strict=True)
+    return {label: scores_of_counts(*found) for label, *found in counts}
+
+
+def scores_of_counts(hits: int, wanted: int, found: int) -> dict[str, float]:
+    """The scores of a label that `wanted` rows have, `found` are predicted to have, and `hits` both."""
     return {
-        label: {
-            "precision": float(hits / max(found, 1)),
-            "recall": float(hits / max(wanted, 1)),
-            "f1": float(2 * hits / max(wanted + found, 1)),
-            "support": int(wanted),
-            "predicted": int(found),
-        }
-        for label, hits, wanted, found in counts
+        "precision": float(hits / max(found, 1)),
+        "recall": float(hits / max(wanted, 1)),
+        "f1": float(2 * hits / max(wanted + found, 1)),
+        "support": int(wanted),
+        "predicted": int(found),
     }
 
 
-def one_sided(by_label: ByLabel, rows: int, *, weighted: bool = False) -> list[str]:
+def one_sided(details: Mapping[str, Any], rows: int, *, weighted: bool = False) -> list[str]:
     """What to know if a label is predicted for all rows, or for none although rows have it.
 
-    weighted: the labels had weights in training.
+    details: of a task, see `Task.details`. weighted: the labels had weights in training.
     """
-    if rows < LEAST:
+    by_label = details.get("labels", {})
+    if rows < LEAST or "labels_of" in details:  # these count something else than rows
         return []
     said = [
         f"Every row is predicted as {label!r}, although {rows - found['support']} of {rows} do not have this label."

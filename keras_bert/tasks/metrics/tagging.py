@@ -1,6 +1,7 @@
 """Tags against tags: entities by seqeval's rules, and plain accuracy."""
 
 import itertools
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -8,7 +9,8 @@ import keras
 from keras import ops
 
 from keras_bert.tasks.columns.text_columns import check_scored
-from keras_bert.tasks.decoding.entities import has_entities
+from keras_bert.tasks.decoding.entities import has_entities, span_of
+from keras_bert.tasks.metrics.by_label import scores_of_counts
 
 Tags = Sequence[Sequence[str]]  # of each sentence, a tag per word
 BILOU = {"L-": "E-", "U-": "S-"}  # seqeval detects only the letters of BIOES
@@ -45,12 +47,39 @@ def span_scores(true: Sequence[Sequence[Span]], predicted: Sequence[Sequence[Spa
     >>> span_scores([[(0, 4, "LOC")]], [[(0, 4, "LOC"), (9, 11, "PER")]])["entity_precision"]
     0.5
     """
-    rows = list(zip(true, predicted, strict=True))
+    return _entity_scores(*tags_of_spans(true, predicted))
+
+
+def tags_of_spans(true: Iterable[Iterable[Any]], predicted: Iterable[Iterable[Any]]) -> tuple[Tags, Tags]:
+    """Tags of characters for the true and the predicted entities of each text.
+
+    >>> tags_of_spans([[(0, 2, "LOC")]], [[]])
+    ([['B-LOC', 'I-LOC']], [['O', 'O']])
+    """
+    rows = [(list(map(span_of, a)), list(map(span_of, b))) for a, b in zip(true, predicted, strict=True)]
     lengths = [max((end for _, end, _ in (*a, *b)), default=1) for a, b in rows]
-    return _entity_scores(
+    return (
         [_tags(a, length) for (a, _), length in zip(rows, lengths, strict=True)],
         [_tags(b, length) for (_, b), length in zip(rows, lengths, strict=True)],
     )
+
+
+def scores_by_tag(true: Tags, predicted: Tags, *, labels: Iterable[str] = ()) -> dict[str, Any]:
+    """The scores of each type of entity, or else of each tag, and what is counted, as `Task.details` has them.
+
+    >>> scores_by_tag([["B-PER", "O"]], [["B-PER", "B-LOC"]])["labels"]["LOC"]
+    {'precision': 0.0, 'recall': 0.0, 'f1': 0.0, 'support': 0, 'predicted': 1}
+    """
+    from seqeval.metrics.sequence_labeling import get_entities
+
+    are_entities = has_entities({*labels, *itertools.chain(*true)})
+    a, b = (  # (type, start, end) of entities, (tag, place) of words
+        set(get_entities(side) if are_entities else zip(itertools.chain(*side), itertools.count()))
+        for side in (_as_bioes(true), _as_bioes(predicted))
+    )
+    hits, wanted, found = (Counter(kind for kind, *_ in side) for side in (a & b, a, b))
+    by_label = {kind: scores_of_counts(hits[kind], wanted[kind], found[kind]) for kind in sorted({*wanted, *found})}
+    return {"labels": by_label, "labels_of": "entities" if are_entities else "words"}
 
 
 def _tags(spans: Sequence[Span], length: int) -> list[str]:
@@ -63,11 +92,13 @@ def _tags(spans: Sequence[Span], length: int) -> list[str]:
 def _entity_scores(true: Tags, predicted: Tags) -> dict[str, float]:
     from seqeval.metrics import f1_score, precision_score, recall_score
 
-    true, predicted = (
-        [[BILOU.get(tag[:2], tag[:2]) + tag[2:] for tag in tags] for tags in side] for side in (true, predicted)
-    )
+    true, predicted = _as_bioes(true), _as_bioes(predicted)
     scores = {"entity_precision": precision_score, "entity_recall": recall_score, "entity_f1": f1_score}
     return {name: float(score(true, predicted, zero_division=0)) for name, score in scores.items()}
+
+
+def _as_bioes(rows: Tags) -> list[list[str]]:
+    return [[BILOU.get(tag[:2], tag[:2]) + tag[2:] for tag in tags] for tags in rows]
 
 
 @keras.saving.register_keras_serializable("keras_bert")

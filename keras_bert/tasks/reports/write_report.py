@@ -45,7 +45,7 @@ def write_report(
         findings = task.findings(x, y, examples, logits, **options)
         count = len(next(iter(findings.columns.values())))
         texts = _texts(task, findings)
-        warnings = one_sided(details.get("labels", {}), count)
+        warnings = one_sided(details, count)
         duplicates = None
         if training is not None:
             of_training = text_columns(training, tuple(findings.columns))

@@ -248,8 +248,8 @@ def _run(
                 "The temperature lowers the loss of the validation rows, but it raised their calibration error from "
                 "%.4f to %.4f. Train without --calibrate, or with more rows or epochs.", *errors
             )  # fmt: skip
-    by_label = (metrics.get("calibration") or metrics).get("labels", {})
-    for sentence in one_sided(by_label, len(valid), weighted=settings.class_weight is not None):
+    details = metrics.get("calibration") or metrics
+    for sentence in one_sided(details, len(valid), weighted=settings.class_weight is not None):
         logger.warning("%s", sentence, extra=EACH_TIME)
     write_json(folder / METRICS_FILE, metrics)
     write_json(folder / LABELS, list(task.labels))

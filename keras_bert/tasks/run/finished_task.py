@@ -87,7 +87,7 @@ class FinishedTask:
         examples.warn_of_cuts()
         logits, options = self.task.logits(examples, batch_size), self.task.report_options(self.reading)
         details = self.task.details(rows.y, examples, logits, **options)
-        for sentence in one_sided(details.get("labels", {}), len(rows)):
+        for sentence in one_sided(details, len(rows)):
             logger.warning("%s", sentence)
         return self.task.report_logits(rows.y, examples, logits, **options), details
 

@@ -182,7 +182,7 @@ def _labels(details: dict[str, Any]) -> str:
         (f"`{label}`", *(f"{found[name]:.4f}" for name in names), f"{found['support']:,}")
         for label, found in details["labels"].items()
     ]
-    return f"\n{_table(('label', *names, 'rows'), rows)}\n"
+    return f"\n{_table(('label', *names, details.get('labels_of', 'rows')), rows)}\n"
 
 
 def _origin(metrics: dict[str, Any]) -> str:
