@@ -51,19 +51,19 @@ def main() -> None:
             for seed in range(arguments.seeds):  # the trainers take turns, so that both meet slow minutes
                 for name in contestants[seed > 0 :]:  # the start has no seed
                     run = {"task": task, "name": name, "seed": seed, **settings}
-                    measure = partial(_in_process, {**run, "start": start})
+                    measure = partial(in_process, "sentence_embeddings", {**run, "start": start})
                     runs[name].append(finetuning.stored(run, arguments.results, measure))
-                    print(f"    seed {seed} {name:8} {_summary(runs[name][-1:])}", flush=True)
+                    print(f"    seed {seed} {name:8} {summary(runs[name][-1:])}", flush=True)
             for name in contestants:
-                print(f"  {name:8} {_summary(runs[name])}", flush=True)
+                print(f"  {name:8} {summary(runs[name])}", flush=True)
             if task == "stsb" and not any("missing" in run for run in runs["theirs"]):
                 ratios = [b["seconds"] / a["seconds"] for a, b in zip(runs["ours"], runs["theirs"], strict=True)]
                 print(f"  seconds of theirs, divided by ours: {', '.join(f'{ratio:.2f}' for ratio in ratios)}")
 
 
-def _in_process(run: dict[str, Any]) -> dict[str, Any]:
-    """The score and the seconds of a training in a new process, or why it is missing."""
-    worker = [sys.executable, "-W", "ignore", "-c", "import sentence_embeddings as s; s.worker()", json.dumps(run)]
+def in_process(script: str, run: dict[str, Any]) -> dict[str, Any]:
+    """What the `worker` of a script prints of a run in a new process, or why it is missing."""
+    worker = [sys.executable, "-W", "ignore", "-c", f"import {script} as s; s.worker()", json.dumps(run)]
     environment = {**os.environ, "KERAS_BACKEND": "tensorflow", "PYTHONPATH": os.path.dirname(__file__)}
     environment["PYTHONPATH"] += os.pathsep + os.environ.get("PYTHONPATH", "")
     done = subprocess.run(worker, stdout=subprocess.PIPE, text=True, env=environment)
@@ -71,7 +71,8 @@ def _in_process(run: dict[str, Any]) -> dict[str, Any]:
     return json.loads(output[-1]) if output else {"missing": "failed"}
 
 
-def _summary(runs: list[dict[str, Any]]) -> str:
+def summary(runs: list[dict[str, Any]]) -> str:
+    """The mean and the spread of the scores, and the median of the seconds."""
     if missing := [run["missing"] for run in runs if "missing" in run]:
         return f"left out: {missing[0]}"
     scores = [100 * run["score"] for run in runs]
@@ -105,7 +106,7 @@ def _ours(run: dict[str, Any], train: Any) -> tuple[Any, float]:
 
     keras.utils.set_random_seed(run["seed"])
     task = keras_bert.SentenceEmbedder(keras_bert.load(run["start"]))
-    x, y = (train.x, train.y) if run["task"] == "stsb" else (_entailments(run["limit"]), None)
+    x, y = (train.x, train.y) if run["task"] == "stsb" else (entailments(run["limit"]), None)
     began = time.perf_counter()
     if run["name"] == "ours":
         recipe = FinetuneRecipe(learning_rate=run["learning_rate"], epochs=run["epochs"], batch_size=BATCH)
@@ -113,7 +114,7 @@ def _ours(run: dict[str, Any], train: Any) -> tuple[Any, float]:
     return task.embed, time.perf_counter() - began
 
 
-def _entailments(limit: int | None) -> tuple[list[str], list[str]]:
+def entailments(limit: int | None) -> tuple[list[str], list[str]]:
     """Premises and what they entail, of both KorNLI files."""
     parts = finetuning_data.DATASETS["kornli"].read()
     rows = [row for part in parts for row in zip(*part.x, part.y, strict=True) if row[2] == "entailment"]

@@ -1,0 +1,116 @@
+"""What a SentenceEmbedder learns from each kind of rows, and with each loss.
+
+    python benchmarks/sentence_losses.py                           an hour
+    python benchmarks/sentence_losses.py --limit 64 --seeds 1      minutes, to see that everything runs
+
+Korean rows start from a random BERT-mini at 5e-4, and the score is Spearman's correlation on KorSTS's development file:
+the scored pairs of KorSTS's training file; KorNLI's entailments as queries and positives, and its contradictions as
+their negatives; and the sentences of KorNLI as texts without labels, for one epoch (SimCSE). The labels are those of
+the first 2,000 rows of SST-2, from MiniLM at 5e-5; the score is the share of the rows of its development file whose
+nearest neighbour has the same label. Four epochs, and batches of 32. Each training runs in a process of its own. Needs
+../shared/data. With --results FILE, each training is stored, and the same command does not repeat it.
+"""
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+import time
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import finetuning
+import finetuning_data
+from sentence_embeddings import BATCH, entailments, in_process, summary
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")  # as `keras-bert` does
+
+RATES = {"korsts": 5e-4, "sst2": 5e-5}
+ROWS = {  # the data, the rows, and the loss
+    "scored pairs, cosine": ("korsts", "scores", "cosine"),
+    "scored pairs, cosent": ("korsts", "scores", "cosent"),
+    "pairs": ("korsts", "pairs", "ranking"),
+    "pairs, symmetric": ("korsts", "pairs", "symmetric"),
+    "pairs that have negatives": ("korsts", "half", "ranking"),
+    "the same, with the negatives": ("korsts", "negatives", "ranking"),
+    "texts (SimCSE)": ("korsts", "texts", "ranking"),
+    "labels, triplet": ("sst2", "labels", "triplet"),
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="+", default=list(ROWS), choices=ROWS, metavar="ROWS")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--limit", type=int, help="train on this many rows")
+    parser.add_argument("--results", type=Path, help="a JSONL file of results, with which the same command resumes")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        for name in arguments.only:
+            data, kind, loss = ROWS[name]
+            start = finetuning_data.start(data, None, folder)
+            runs: dict[str, list[dict[str, Any]]] = {"start": [], name: []}
+            for one, found in runs.items():
+                for seed in range(arguments.seeds if one == name else 1):  # the start has no seed
+                    run = {"data": data, "rows": kind, "loss": loss, "seed": seed, "limit": arguments.limit}
+                    run["epochs"] = 0 if one == "start" else 1 if kind == "texts" else 4
+                    measure = partial(in_process, "sentence_losses", {**run, "start": start})
+                    found.append(finetuning.stored(run, arguments.results, measure))
+            print(f"{name:30} from {summary(runs['start'])[:6]} to {summary(runs[name])}", flush=True)
+
+
+def worker() -> None:
+    """Train and score as the argument says, and print the result as JSON."""
+    run = json.loads(sys.argv[-1])
+    import keras
+
+    import keras_bert
+    from keras_bert.tasks.losses import MultipleNegativesRanking
+    from keras_bert.tasks.metrics import number_scores
+
+    keras.utils.set_random_seed(run["seed"])
+    task = keras_bert.SentenceEmbedder(keras_bert.load(run["start"]))
+    x, y = _columns(run["data"], run["rows"], run["limit"])
+    loss = MultipleNegativesRanking(symmetric=True) if run["loss"] == "symmetric" else run["loss"]
+    recipe = keras_bert.FinetuneRecipe(learning_rate=RATES[run["data"]], epochs=run["epochs"] or 1, batch_size=BATCH)
+    began = time.perf_counter()
+    if run["epochs"]:
+        task.fit(x, y, loss=loss, recipe=recipe, seed=run["seed"], verbose=0)
+    seconds = time.perf_counter() - began
+    dev = finetuning_data.read(run["data"], None)[1]
+    if run["rows"] == "labels":
+        score = task.evaluate(dev.x, dev.y, return_dict=True, verbose=0)["neighbour_accuracy"]
+    else:
+        first, second = map(task.embed, dev.x)
+        score = number_scores(dev.y, (first * second).sum(-1))["spearman"]
+    print(json.dumps({"score": float(score), "seconds": seconds}), flush=True)
+
+
+def _columns(data: str, rows: str, limit: int | None) -> tuple[Any, Any]:
+    """The columns to train on."""
+    if rows in ("scores", "labels"):
+        train, _ = finetuning_data.read(data, limit or (2000 if rows == "labels" else None))
+        return train.x, train.y
+    if rows == "pairs":
+        return entailments(limit), None
+    found: dict[str, dict[str, str]] = {}  # by premise, what it entails and what contradicts it
+    for part in finetuning_data.DATASETS["kornli"].read():
+        for premise, other, label in zip(*part.x, part.y, strict=True):
+            found.setdefault(premise, {})[label] = other
+    if rows == "texts":
+        texts = [*found, *(text for others in found.values() for text in others.values())]
+        return list(dict.fromkeys(texts))[:limit], None
+    both = [
+        (premise, others["entailment"], others["contradiction"])
+        for premise, others in found.items()
+        if {"entailment", "contradiction"} <= {*others}
+    ]
+    columns = tuple(map(list, zip(*both[:limit], strict=True)))
+    return columns if rows == "negatives" else columns[:2], None
+
+
+if __name__ == "__main__":
+    main()
