@@ -23,11 +23,12 @@ from keras_bert.tasks.fitting.gradient_cache import cached_gradients
 LOSS = MultipleNegativesRanking()
 
 
-def test_gradients_of_512_pairs():
+@pytest.mark.parametrize("pairs", [512, 1024])
+def test_gradients_of_many_pairs(pairs):
     """Also where the last part is smaller than the others."""
     model = SentenceEmbedder(small_bert(**NO_DROPOUT))
-    x = ragged_batch(model.bert.config, tuple(3 + i % 9 for i in range(1024)))
-    targets = np.arange(512)
+    x = ragged_batch(model.bert.config, tuple(3 + i % 9 for i in range(2 * pairs)))
+    targets = np.arange(pairs)
     with tf.GradientTape() as tape:
         vectors = model(x, training=True)
         loss = LOSS(targets, vectors)
@@ -38,8 +39,9 @@ def test_gradients_of_512_pairs():
     assert np.abs(found - vectors).max() <= 1e-6
     largest = max(float(tf.reduce_max(tf.abs(gradient))) for gradient in expected)
     assert largest > 1e-3
+    bound = 1e-5 if pairs == 512 else 1e-5 * largest  # gradients of 8 are rounded to 1e-6
     for ours, theirs in zip(gradients, expected, strict=True):
-        assert np.abs(ours - theirs).max() <= 1e-5
+        assert np.abs(ours - theirs).max() <= bound
 
 
 def test_dropout_is_the_same_in_both_passes():
@@ -77,8 +79,8 @@ def test_fit_with_and_without():
         assert np.abs(one - other).max() <= 1e-4
 
 
-def step_memory(cache_batch):
-    """By how many bytes a step with 512 pairs raises the peak of this process."""
+def step_memory(pairs, cache_batch):
+    """By how many bytes a step with so many pairs raises the peak of this process."""
     from tests.text.test_memory import status
 
     config = BertConfig(
@@ -88,18 +90,19 @@ def step_memory(cache_batch):
     model = SentenceEmbedder(randomize(Bert(config)))
     model.compile("sgd", LOSS)
     model.cache_batch = cache_batch
-    small, large = (ragged_batch(config, (32,) * 2 * pairs) for pairs in (2, 512))
+    small, large = (ragged_batch(config, (32,) * 2 * count) for count in (2, pairs))
     model.train_on_batch(small, np.arange(2))
     with open("/proc/self/clear_refs", "w") as file:
         file.write("5")  # resets the peak
     before = status("VmRSS")
-    model.train_on_batch(large, np.arange(512))
+    model.train_on_batch(large, np.arange(pairs))
     return status("VmHWM") - before
 
 
 @IN_SOAK
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the peak is read from /proc")
-def test_memory_of_512_pairs():
-    direct, cached = (fork(step_memory, cache_batch) for cache_batch in (None, 16))
-    print(f"peak of a step with 512 pairs: direct {direct / 2**20:.0f} MB, cached {cached / 2**20:.0f} MB")  # noqa: T201
+@pytest.mark.parametrize("pairs", [512, 1024])
+def test_memory_of_many_pairs(pairs):
+    direct, cached = (fork(step_memory, pairs, cache_batch) for cache_batch in (None, 16))
+    print(f"peak of a step with {pairs} pairs: direct {direct / 2**20:.0f} MB, cached {cached / 2**20:.0f} MB")  # noqa: T201
     assert cached <= direct / 4
