@@ -1,4 +1,4 @@
-"""Cached gradients against those of the whole batch, with and without dropout; how much memory they need."""
+"""Cached gradients against those of the whole batch, with and without dropout; the memory of large batches."""
 
 import sys
 
@@ -6,7 +6,7 @@ import keras
 import numpy as np
 import pytest
 
-from keras_bert import Bert, BertConfig, SentenceEmbedder
+from keras_bert import Bert, BertConfig, FinetuneRecipe, SentenceEmbedder, TextClassifier
 from keras_bert.tasks.losses import MultipleNegativesRanking
 from tests.parity.oracles import ragged_batch, randomize
 from tests.soak import IN_SOAK
@@ -79,23 +79,37 @@ def test_fit_with_and_without():
         assert np.abs(one - other).max() <= 1e-4
 
 
+CONFIG = BertConfig(
+    vocab_size=100, hidden_size=64, num_hidden_layers=4, num_attention_heads=2, intermediate_size=256,
+    max_position_embeddings=64,
+)  # fmt: skip
+
+
 def step_memory(pairs, cache_batch):
     """By how many bytes a step with so many pairs raises the peak of this process."""
-    from tests.text.test_memory import status
-
-    config = BertConfig(
-        vocab_size=100, hidden_size=64, num_hidden_layers=4, num_attention_heads=2, intermediate_size=256,
-        max_position_embeddings=64,
-    )  # fmt: skip
-    model = SentenceEmbedder(randomize(Bert(config)))
+    model = SentenceEmbedder(randomize(Bert(CONFIG)))
     model.compile("sgd", LOSS)
     model.cache_batch = cache_batch
-    small, large = (ragged_batch(config, (32,) * 2 * count) for count in (2, pairs))
-    model.train_on_batch(small, np.arange(2))
+    return peak_of_steps(model, 2 * pairs, np.arange(pairs))
+
+
+def accumulated_memory(rows, accumulate):
+    """The same of a classifier with batches of so many rows, of which several are accumulated."""
+    model = TextClassifier(randomize(Bert(CONFIG)), labels=("negative", "positive"))
+    model.compile(FinetuneRecipe(accumulate=accumulate).optimizer(steps=9 * accumulate), model.default_loss())
+    return peak_of_steps(model, rows, np.arange(rows) % 2, accumulate)
+
+
+def peak_of_steps(model, texts, targets, steps=1):
+    """By how many bytes steps with so many texts of 32 pieces raise the peak, after a first small step."""
+    from tests.text.test_memory import status
+
+    model.train_on_batch(ragged_batch(CONFIG, (32,) * 4), targets[: 4 * len(targets) // texts])
     with open("/proc/self/clear_refs", "w") as file:
         file.write("5")  # resets the peak
     before = status("VmRSS")
-    model.train_on_batch(large, np.arange(pairs))
+    for _ in range(steps):
+        model.train_on_batch(ragged_batch(CONFIG, (32,) * texts), targets)
     return status("VmHWM") - before
 
 
@@ -106,3 +120,11 @@ def test_memory_of_many_pairs(pairs):
     direct, cached = (fork(step_memory, pairs, cache_batch) for cache_batch in (None, 16))
     print(f"peak of a step with {pairs} pairs: direct {direct / 2**20:.0f} MB, cached {cached / 2**20:.0f} MB")  # noqa: T201
     assert cached <= direct / 4
+
+
+@IN_SOAK
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the peak is read from /proc")
+def test_memory_of_accumulated_batches():
+    direct, accumulated = (fork(accumulated_memory, *how) for how in ((1024, 1), (128, 8)))
+    print(f"peak of 1024 rows: one batch {direct / 2**20:.0f} MB, 8 of 128 {accumulated / 2**20:.0f} MB")  # noqa: T201
+    assert accumulated <= direct / 4
