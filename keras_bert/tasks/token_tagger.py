@@ -1,6 +1,5 @@
 """TokenTagger: entities in a text, or a tag for each of its words."""
 
-import logging
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
@@ -12,9 +11,9 @@ import numpy as np
 from keras_bert.bert import Bert
 from keras_bert.checks import check_choice
 from keras_bert.layers.norm import Dropout
-from keras_bert.tasks.columns.text_columns import check_lengths, rows_of
+from keras_bert.tasks.columns.text_columns import rows_of
 from keras_bert.tasks.columns.value_columns import weight_column
-from keras_bert.tasks.decoding.decode_entities import decode_entities, entity_decoder, find_runs, scheme_of, types_of
+from keras_bert.tasks.decoding.decode_entities import decode_entities, entity_decoder, scheme_of, types_of
 from keras_bert.tasks.decoding.entities import Entity, Run, encode, has_entities, stray_label
 from keras_bert.tasks.decoding.entity_table import entity_table
 from keras_bert.tasks.decoding.in_batches import in_batches
@@ -36,13 +35,13 @@ from keras_bert.tasks.rows.labels import (
     sorted_labels,
     stored_labels,
 )
+from keras_bert.tasks.rows.tag_targets import tag_targets
 from keras_bert.tasks.signature import Logits, Signature, strings
 from keras_bert.tasks.task import Task
 from keras_bert.text.row_ids import row_ids
 from keras_bert.text.tensors import tf
 
 UNITS = ("word", "piece")
-logger = logging.getLogger("keras_bert")
 
 
 @keras.saving.register_keras_serializable("keras_bert")
@@ -183,7 +182,7 @@ class TokenTagger(Task):
         rows = units.rows(packer.max_length - 2)
         if y is None:
             return LabelledRows([rows], packer, decoding=units)
-        targets = self._targets(units, rows_of(y, "list of labels"))
+        targets = tag_targets(units, rows_of(y, "list of labels"), self.labels, self.unit)
         weight = np.repeat(weight_column(sample_weight, len(units)), np.diff(units.splits))
         weight *= class_weights(class_weight, self.labels, targets[targets >= 0])[targets] * (targets >= 0)
         return LabelledRows(
@@ -210,55 +209,6 @@ class TokenTagger(Task):
                 f"another label. Received: only {[self.labels[number] for number in learned]}"
             )
         self.whole_words = self.whole_words or examples.decoding.given_words
-
-    def _targets(self, units: Units, y: list[Any]) -> np.ndarray:
-        """The label of each piece, -1 where it weighs nothing, int32 [all pieces]."""
-        check_lengths(texts=range(len(units)), labels=y)
-        found = np.full(units.splits[-1], -1, "int32")
-        of_words: list[np.ndarray] = [np.zeros(0, "int32")]  # the labels of the words of each text
-        cuts: list[int] = []  # the row of each entity that lost a unit
-        for number, given in enumerate(y):
-            if units.given_words:
-                if isinstance(given, str) or len(given) != units.words[number]:
-                    raise ValueError(
-                        f"Row {number} has {units.words[number]} words, but a different number of labels. Give each "
-                        f"word a label. Received: {given!r}"
-                    )
-                of_words.append(label_ids(given, self.labels, where=f"row {number}"))
-            else:
-                pieces = units.firsts(number)  # where the units of this text begin
-                runs, cut = units.runs(number, given)
-                cuts += [number] * cut
-                names = encode(runs, len(pieces), self.labels)
-                found[pieces] = label_ids(names, self.labels, where=f"row {number}")
-        if units.given_words:
-            ids = np.concatenate(of_words)
-            found[units.first] = ids if self.unit == "word" else self._of_pieces(units, ids)
-        if cuts:
-            logger.warning(
-                "%d of %d entities begin in a %s that has the label of the preceding entity%s. Rows: %s",
-                len(cuts),
-                sum(map(len, y)),
-                self.unit,
-                " (with unit='piece', fewer entities do so)" if self.unit == "word" else "",
-                ", ".join(map(str, cuts[:5])) + (", ..." if len(cuts) > 5 else ""),
-            )
-        return found
-
-    def _of_pieces(self, units: Units, ids: np.ndarray) -> np.ndarray:
-        """The labels of all pieces from the labels of all words."""
-        if not has_entities(self.labels):
-            return ids[units.tag_group]
-        row = np.repeat(np.arange(len(units)), units.words)
-        begins, entity = map(np.asarray, find_runs(scheme_of(self.labels), ids, row))
-        types = types_of(self.labels)
-        kinds = [types[number] for number in ids[begins]]
-        entity = entity[units.tag_group]  # of each piece
-        inside = np.flatnonzero(entity >= 0)
-        first = inside[np.flatnonzero(np.diff(entity[inside], prepend=-1))]
-        last = inside[np.flatnonzero(np.diff(entity[inside], append=-1))]
-        runs = map(Run, kinds, first.tolist(), (last + 1).tolist())
-        return label_ids(encode(runs, len(entity), self.labels), self.labels)
 
     # === Answers ===
 
