@@ -23,10 +23,11 @@ class TaskOptions:
     formats: tuple[str, ...]
     options: tuple[str, ...]  # those of only some tasks: its `reading_fields` and `run_fields`, and `cosine`
     example: str  # of the options
-    read: str  # the function of keras_bert/tasks/readers that reads its files
+    read: str  # the function of keras_bert/tasks that reads its files
     scores: tuple[str, ...]  # those that --best-by can name
     label: str = ""  # what the column of the label holds
     read_training: str = ""  # the same for the training file, if that may have only texts
+    check: str = ""  # the function that refuses rows, by the settings of a run, its training and its validation rows
     looked_at: int = 100_000_000  # bytes of a file that is also read before Keras is imported, in a few seconds
     batch_size: int = 16  # this and the next are the task's defaults
     seq_length: int = 128
@@ -50,7 +51,7 @@ TASKS = {  # by the `command` of the task
         ),
         "--train nsmc-train.tsv --valid nsmc-test.tsv --text document --skip-empty --model hf://klue/bert-base "
         "--output nsmc",
-        read="columns.labelled_rows",
+        read="readers.columns.labelled_rows",
         scores=("accuracy", "f1", "f1_macro", "f1_micro", "matthews", "answered", "accuracy_answered"),
         label="label",
     ),
@@ -60,7 +61,8 @@ TASKS = {  # by the `command` of the task
         TABLES,
         (*TABLE_OPTIONS, *OTHER_OPTIONS, "scale", "cosine", *LONG_OPTIONS),
         "--train train.csv --split 0.1 --text sentence1 --text sentence2 --label score --output similarity",
-        read="columns.scored_rows",
+        read="readers.columns.scored_rows",
+        check="columns.value_columns.check_cosine_run",
         scores=NUMBER_SCORES,
         label="score",
     ),
@@ -70,7 +72,7 @@ TASKS = {  # by the `command` of the task
         ("conll", "conllu", "klue-ner"),
         ("format", "encoding", *LABEL_OPTIONS),
         "--train train.conll --valid valid.conll --output names",
-        read="conll.tagged_rows",
+        read="readers.conll.tagged_rows",
         looked_at=20_000_000,
         scores=("entity_f1", "entity_precision", "entity_recall", "accuracy"),
         windows=True,
@@ -81,7 +83,7 @@ TASKS = {  # by the `command` of the task
         ("squad", "korquad"),
         ("format",),
         "--train train-v1.1.json --valid dev-v1.1.json --output squad",
-        read="squad.question_rows",
+        read="readers.squad.question_rows",
         scores=("f1", "exact_match"),
         seq_length=384,
         windows=True,
@@ -92,7 +94,7 @@ TASKS = {  # by the `command` of the task
         TABLES,
         (*TABLE_OPTIONS, "choices", "stream", "label_smoothing"),
         "--train train.csv --valid valid.csv --text start --choice end0 --choice end1 --output endings",
-        read="columns.choice_rows",
+        read="readers.columns.choice_rows",
         scores=("accuracy",),
         label="number of the right choice, from 0",
     ),
@@ -102,8 +104,9 @@ TASKS = {  # by the `command` of the task
         TABLES,
         (*TABLE_OPTIONS, "scale", "lines", "loss", "temperature", "symmetric", "pooling", "cache_batch"),
         "--train pairs.tsv --valid valid.tsv --text query --text answer --model minilm --output faq",
-        read="sentences.read_sentences",
-        read_training="sentences.read_training_sentences",
+        read="readers.sentences.read_sentences",
+        read_training="readers.sentences.read_training_sentences",
+        check="rows.sentence_forms.check_sentence_run",
         scores=("mrr", "recall@1", "recall@5", "recall@10", *NUMBER_SCORES, "neighbour_accuracy"),
         label="score or label",
         batch_size=32,

@@ -30,24 +30,16 @@ def first_look(runs: Sequence[Any], task: TaskOptions) -> None:
         check_stream(settings.train, settings.reading)
     if any(os.path.getsize(path) > task.looked_at for path in files):
         return
-    from keras_bert.tasks.columns.value_columns import check_cosines, mean_and_deviation, number_column
-    from keras_bert.tasks.readers.only_texts import check_held_out
+    from keras_bert.tasks.columns.value_columns import mean_and_deviation
     from keras_bert.tasks.rows.labels import check_known, check_several, row_labels
-    from keras_bert.tasks.rows.sentence_forms import check_cached, check_score, check_sentences
     from keras_bert.tasks.run.split_rows import split_rows
 
     train = _training_reader(task)(settings.train, settings.reading)
     has_labels = "class_weight" in task.options  # its labels are known by name
-    valid = None if settings.valid is None else _reader(task.read)(settings.valid, settings.reading)
+    valid = None if settings.valid is None else _function(task.read)(settings.valid, settings.reading)
     settings.check_scale(*filter(None, (train, valid)))
-    if settings.kind == "embed":
-        for one in runs:
-            check_sentences(train, one.loss)
-            check_cached(train, one.cache_batch, one.batch_size)
-        check_held_out(train, settings.split, settings.valid)
-        check_score(settings.best_by, train if valid is None else valid)
-    if settings.cosine:
-        check_cosines(number_column(train.y, "number"), train.place)
+    for one in runs if task.check else ():
+        _function(task.check)(one, train, valid)
     if has_labels:
         learned = {label for _, label in row_labels(train)}
         if isinstance(train.y[0], str):
@@ -139,7 +131,7 @@ def _check_rows(source: str | Path, command: str, file: Path, reading: Any, *, l
     from keras_bert.tasks.run.known_task import known_labels
 
     task = TASKS[command]
-    rows = _reader(task.read)(file, reading, labels=labels)
+    rows = _function(task.read)(file, reading, labels=labels)
     known = known_labels(source)
     if labels and "class_weight" in task.options and known is not None:  # its labels are known by name
         check_known(row_labels(rows), rows, known)
@@ -156,10 +148,10 @@ def refuse_to_skip(file: Path, skips: bool) -> None:
 
 
 def _training_reader(task: TaskOptions) -> Any:
-    return _reader(task.read_training or task.read)
+    return _function(task.read_training or task.read)
 
 
-def _reader(name: str) -> Any:
-    """A function of `keras_bert/tasks/readers`."""
-    module, _, function = name.partition(".")
-    return getattr(import_module(f"keras_bert.tasks.readers.{module}"), function)
+def _function(name: str) -> Any:
+    """A function of `keras_bert/tasks`."""
+    module, _, function = name.rpartition(".")
+    return getattr(import_module(f"keras_bert.tasks.{module}"), function)

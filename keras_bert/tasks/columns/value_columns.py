@@ -90,6 +90,12 @@ def weight_column(sample_weight: Any, count: int) -> np.ndarray:
     return found
 
 
+def check_cosine_run(settings: Any, train: Any, valid: Any) -> None:
+    """Refuse training rows whose scores no cosine can be, if the settings of a run ask for cosines."""
+    if settings.cosine:
+        check_cosines(number_column(train.y, "number"), train.place)
+
+
 def check_cosines(scores: np.ndarray, place: Callable[[int], str] = "row {}".format, other: str = "") -> None:
     """Refuse scores [n] that no cosine can be. place: what the error calls a row. other: what else it advises."""
     if np.abs(scores).max(initial=0) > 1:

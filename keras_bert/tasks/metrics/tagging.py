@@ -41,7 +41,7 @@ def tag_scores(true: Tags, predicted: Tags, *, labels: Iterable[str] = ()) -> di
     return scores
 
 
-def span_scores(true: Sequence[Sequence[Span]], predicted: Sequence[Sequence[Span]]) -> dict[str, float]:
+def span_scores(true: Sequence[Iterable[Any]], predicted: Sequence[Iterable[Any]]) -> dict[str, float]:
     """Precision, recall and F1 over entities of texts. An entity is right if its start, end and type are.
 
     >>> span_scores([[(0, 4, "LOC")]], [[(0, 4, "LOC"), (9, 11, "PER")]])["entity_precision"]
@@ -50,7 +50,7 @@ def span_scores(true: Sequence[Sequence[Span]], predicted: Sequence[Sequence[Spa
     return _entity_scores(*tags_of_spans(true, predicted))
 
 
-def tags_of_spans(true: Iterable[Iterable[Any]], predicted: Iterable[Iterable[Any]]) -> tuple[Tags, Tags]:
+def tags_of_spans(true: Sequence[Iterable[Any]], predicted: Sequence[Iterable[Any]]) -> tuple[Tags, Tags]:
     """Tags of characters for the true and the predicted entities of each text.
 
     >>> tags_of_spans([[(0, 2, "LOC")]], [[]])

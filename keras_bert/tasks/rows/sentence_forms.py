@@ -6,6 +6,7 @@ from typing import Any
 from keras_bert.checks import check_choice
 from keras_bert.tasks.columns.value_columns import check_cosines, number_column
 from keras_bert.tasks.readers.bad_rows import DROP
+from keras_bert.tasks.readers.only_texts import check_held_out
 from keras_bert.tasks.readers.rows import Rows
 from keras_bert.wording import plural
 
@@ -62,6 +63,14 @@ def check_sentences(rows: Rows, loss: str | None) -> None:
         check_labels(len({*rows.y}), len(rows), rows.path)
     if form == "pairs" and isinstance(rows.x, tuple):
         check_ranked(*rows.x[1:], place=rows.place)
+
+
+def check_sentence_run(settings: Any, train: Rows, valid: Rows | None) -> None:
+    """Refuse training and validation rows that do not go with the settings of a run."""
+    check_sentences(train, settings.loss)
+    check_cached(train, settings.cache_batch, settings.batch_size)
+    check_held_out(train, settings.split, settings.valid)
+    check_score(settings.best_by, train if valid is None else valid)
 
 
 def check_cached(rows: Rows, cache_batch: int | None, batch_size: int) -> None:
