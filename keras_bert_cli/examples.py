@@ -7,6 +7,7 @@ import typer
 
 from keras_bert_cli import options
 from keras_bert_cli.contents import command
+from keras_bert_cli.without_the_package import without_the_package
 
 
 @command(
@@ -95,11 +96,6 @@ def examples(
     runner: Annotated[str, typer.Option(help="local, beam, or the name of a Beam runner.")] = "local",
 ) -> None:
     """Write pretraining examples. If it is interrupted, the same command keeps the finished shards and resumes."""
-    from keras_bert.pretraining.examples.example_settings import ExampleSettings
-    from keras_bert.pretraining.examples.masking import Masking
-    from keras_bert.pretraining.examples.write_examples import write_examples
-    from keras_bert.pretraining.run.pretrain_recipe import find_recipe
-
     first = next((index for index, word in enumerate(corpus) if word.startswith("-")), len(corpus))
     corpus, of_beam = corpus[:first], corpus[first:]
     if of_beam and runner == "local":
@@ -112,6 +108,18 @@ def examples(
             )
     if not corpus:
         raise typer.BadParameter("CORPUS is missing. Name its files first, then the options of the Beam runner.")
+    if not any("://" in str(path) for path in (*corpus, vocab)):
+        with without_the_package():
+            from keras_bert.corpus.files import find_files
+            from keras_bert.text.vocabulary import Vocabulary
+
+            find_files(corpus)  # this and the next are an error if there is nothing to read
+            Vocabulary.from_file(vocab)
+    from keras_bert.pretraining.examples.example_settings import ExampleSettings
+    from keras_bert.pretraining.examples.masking import Masking
+    from keras_bert.pretraining.examples.write_examples import write_examples
+    from keras_bert.pretraining.run.pretrain_recipe import find_recipe
+
     beam = None if runner == "local" else [*([] if runner == "beam" else [f"--runner={runner}"]), *of_beam]
     values = dict(context.params)
     if recipe is not None:

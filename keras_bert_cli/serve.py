@@ -15,6 +15,7 @@ import typer
 
 from keras_bert_cli.contents import command
 from keras_bert_cli.sigterm import unwound_by_sigterm
+from keras_bert_cli.without_the_package import without_the_package
 
 Port = Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 picks a free one.")]
 MAX_PIECES = 262_144  # 512 rows of 512
@@ -60,9 +61,12 @@ def serve(
                 "--engine onnxruntime needs the package jax, which Keras's numpy backend imports. "
                 "Run: pip install 'keras3-bert[onnxruntime]'. Received: no module 'jax'"
             )
-    from keras_bert.serving.memory_limit import read_size
+    with without_the_package():
+        from keras_bert.serving.memory_limit import read_size
+        from keras_bert.serving.version_folders import version_folders
 
-    limit = None if memory_limit is None else read_size(memory_limit)
+        limit = None if memory_limit is None else read_size(memory_limit)
+        version_folders(directory)  # an error if there is nothing to serve
     with bound(host, port) as place:  # before loading the models, which takes a while
         run_server(
             directory,

@@ -7,13 +7,12 @@ from typing import Any
 
 import keras
 
+from keras_bert.exports.new_version import MANIFEST
 from keras_bert.int8_copy import Change
 from keras_bert.lazy import tf
 from keras_bert.storage import sha256_of, write_json
 from keras_bert.version import __version__
 from keras_bert.weights import zoo
-
-MANIFEST = os.path.join("assets.extra", "manifest.json")
 
 
 def write_manifest(folder: Path, facts: dict[str, Any]) -> None:

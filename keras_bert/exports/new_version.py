@@ -13,6 +13,7 @@ from keras_bert.lazy import tf
 from keras_bert.storage import errors_about, exists, in_use_error, is_remote, locked_folder, new_parents
 
 PARTS = ("preprocess", "encoder", "text")  # the folders of one export, each with numbered versions
+MANIFEST = os.path.join("assets.extra", "manifest.json")  # in each version
 
 # Beside them, the folder of a version that is being written, and its name while the parts of a version that did not
 # exist are placed. A process holds a lock on it. The names are not numbers, so TF Serving ignores them.

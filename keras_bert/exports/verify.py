@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from keras_bert.exports.manifest import MANIFEST
-from keras_bert.exports.new_version import PARTS
+from keras_bert.exports.new_version import MANIFEST, PARTS
 from keras_bert.storage import read_json, sha256_of
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import keras
 
 from keras_bert.compat import read_saved_model
-from keras_bert.exports.manifest import MANIFEST
+from keras_bert.exports.new_version import MANIFEST
 from keras_bert.exports.text_part import signatures_of, text_model
 from keras_bert.lazy import tf
 from keras_bert.onnx_graph.convert import to_onnx

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import keras
 import numpy as np
 
-from keras_bert.exports.manifest import MANIFEST
+from keras_bert.exports.new_version import MANIFEST
 from keras_bert.exports.preprocess_part import preprocess_signatures
 from keras_bert.exports.text_part import signatures_of
 from keras_bert.exports.text_reader import TextReader

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from keras_bert.exports.manifest import MANIFEST
-from keras_bert.exports.new_version import PARTS, served_name
+from keras_bert.exports.new_version import MANIFEST, PARTS, served_name
 from keras_bert.lazy import tf
 from keras_bert.serving.batcher import MAX_WAITING_BYTES, Batcher, BatchThreads, Columns, Overloaded, Run
 from keras_bert.serving.predict_requests import BadRequest, ModelRequest
+from keras_bert.serving.version_folders import no_export, version_folders
 from keras_bert.serving.work_limit import TooMuchWork, most_pieces, refusal
 from keras_bert.storage import literal_path, read_json
 from keras_bert.text.numpy_examples import InvalidArgumentError
@@ -28,25 +28,17 @@ def find_models(directory: Path, *, onnx: bool = False, int8: bool = False) -> "
 
     onnx: ONNX Runtime computes `text`, in int8 if asked for, and numpy the rest; `encoder` is not served.
     """
-    if directory.is_file():
-        raise NotADirectoryError(
-            f"{directory} is a file, but the server needs the folder of an export. Make one with keras-bert export "
-            f"{directory}. Received: {directory}"
-        )
-    if not directory.is_dir():
-        raise FileNotFoundError(
-            f"The folder {directory} does not exist. Name the folder of an export. Received: {directory}"
-        )
+    folders = version_folders(directory)
     models: dict[str, dict[int, ServedVersion]] = {}
     tokenizers: dict[int, Any] = {}  # of each version's `preprocess`, the first part
-    exports = _onnx_exports(directory, int8) if onnx else {}
+    exports = _onnx_exports(folders.get("text", {}), int8) if onnx else {}
     threads = BatchThreads()
     for part in (part for part in PARTS if not (onnx and part == "encoder")):
         versions = {
             number: OnnxVersion(folder, exports[number], threads)
             if number in exports
             else ServedVersion(folder, threads)
-            for number, folder in _versions(directory / part).items()
+            for number, folder in folders.get(part, {}).items()
         }
         for number, version in versions.items():
             tokenizers.setdefault(number, getattr(version.loaded, "tokenize", None))
@@ -54,34 +46,14 @@ def find_models(directory: Path, *, onnx: bool = False, int8: bool = False) -> "
         if versions:
             models[served_name(directory.resolve().name, part)] = versions
     if not models:
-        inside = sorted(found.parts[-4] for found in directory.glob("*/*/*/saved_model.pb"))
-        advice = f"Name one of the exports in it: {', '.join(dict.fromkeys(inside))}" if inside else ""
-        raise FileNotFoundError(
-            f"{directory} is not an export: it has no version of text/, encoder/ or preprocess/. "
-            f"{advice or 'Make one with keras-bert export'}. Received: {directory}"
-        )
+        raise no_export(directory)
     return models
 
 
-def _versions(part: Path) -> dict[int, Path]:
-    """The versions of a part and their folders."""
-    found = {}
-    for folder in sorted(path for path in part.glob("*") if path.name.isdecimal() and path.is_dir()):
-        inside = sorted(path.name for path in folder.iterdir())
-        if inside and "saved_model.pb" not in inside:
-            raise ValueError(
-                f"{folder} could not be loaded, because its saved_model.pb is missing. If copying the folder was "
-                f"interrupted, copy it again; otherwise, export the model again. Received: {', '.join(inside)}"
-            )
-        if inside:
-            found[int(folder.name)] = folder
-    return found
-
-
-def _onnx_exports(directory: Path, int8: bool) -> dict[int, Any]:
+def _onnx_exports(folders: dict[int, Path], int8: bool) -> dict[int, Any]:
     from keras_bert.serving.onnx_signatures import OnnxExport  # needs Keras, which the rest does without
 
-    return {number: OnnxExport(folder, int8=int8) for number, folder in _versions(directory / "text").items()}
+    return {number: OnnxExport(folder, int8=int8) for number, folder in folders.items()}
 
 
 class ServedVersion:

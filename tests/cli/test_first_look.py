@@ -1,4 +1,4 @@
-"""`evaluate` and `predict` refuse a file that the finished task cannot read before Keras is imported."""
+"""Commands refuse files and folders that they cannot read before Keras is imported."""
 
 import dataclasses
 import json
@@ -41,6 +41,13 @@ REFUSED = {
     "evaluate export --data rows.tsv --label empty": "rows.tsv, line 3: column 'empty' has no label",
     "predict export rows.tsv --text wrong": "rows.tsv has no column 'wrong'",
     "predict broken rows.tsv": "is not as keras-bert finetune wrote it",
+    "serve nowhere": "The folder nowhere does not exist",
+    "serve texts": "texts is not an export",
+    "serve cut": "cut/text/1 could not be loaded, because its saved_model.pb is missing",
+    "serve texts --memory-limit much": "--memory-limit must be a size",
+    "verify texts": "texts is not an export",
+    "examples nowhere.md --vocab rows.tsv --output o": "No corpus file was found at 'nowhere.md'",
+    "examples lines.txt --vocab nowhere.txt --output o": "No such file",
 }
 
 
@@ -51,6 +58,7 @@ def test_files_that_are_refused_at_once(tmp_path):
     (tmp_path / "lines.txt").write_text("a b\n")
     (tmp_path / "empty.txt").touch()
     (tmp_path / "texts").mkdir()
+    (tmp_path / "cut/text/1/variables").mkdir(parents=True)
     (tmp_path / "other.tsv").write_text("text\tlabel\na b\tmaybe\n")
     task = json.dumps({"registered_name": "keras_bert>TextClassifier", "config": {"labels": ["no", "yes"]}})
     with zipfile.ZipFile(tmp_path / "task.keras", "w") as archive:

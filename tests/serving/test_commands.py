@@ -51,15 +51,21 @@ def test_attention_without_a_page(kit, monkeypatch):
 def test_a_signal_while_the_models_are_loaded(tmp_path, monkeypatch):
     """What has been made by then is removed."""
 
+    export, work = tmp_path / "export", tmp_path / "work"
+    version = export / "text" / "1"
+    version.mkdir(parents=True)
+    (version / "saved_model.pb").touch()
+    work.mkdir()
+
     def terminated(*_, **__):
-        with tempfile.TemporaryDirectory(dir=tmp_path):
+        with tempfile.TemporaryDirectory(dir=work):
             signal.raise_signal(signal.SIGTERM)
 
     monkeypatch.setattr(served_version, "find_models", terminated)
     before = signal.getsignal(signal.SIGTERM)
-    done = CliRunner().invoke(app, ["serve", str(tmp_path), "--port", "0"])
+    done = CliRunner().invoke(app, ["serve", str(export), "--port", "0"])
     assert done.exit_code == 128 + signal.SIGTERM
-    assert not any(tmp_path.iterdir())
+    assert not any(work.iterdir())
     assert signal.getsignal(signal.SIGTERM) is before
 
 

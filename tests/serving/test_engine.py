@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 import keras_bert
-from keras_bert.exports.manifest import MANIFEST
+from keras_bert.exports.new_version import MANIFEST
 from keras_bert.storage import write_json
 from keras_bert_cli import app
 from tests.serving.by_onnx import check_equal, same_process  # noqa: F401 - a fixture

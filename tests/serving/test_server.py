@@ -301,7 +301,9 @@ def test_clients_that_leave(server):
 
 
 def test_busy_port(tmp_path):
-    """Refused before models are looked for, and before anything is set that other tests' processes would inherit."""
+    """Refused before models are loaded, and before anything is set that other tests' processes would inherit."""
+    (tmp_path / "text" / "1").mkdir(parents=True)
+    (tmp_path / "text" / "1" / "saved_model.pb").touch()
     environment = dict(os.environ)
     with socket.create_server(("127.0.0.1", 0)) as other, pytest.raises(OSError, match=r"in use.*Give another port"):
         CliRunner().invoke(app, ["serve", str(tmp_path), "--port", str(other.getsockname()[1])], catch_exceptions=False)

@@ -1,0 +1,47 @@
+"""The folders of an export that a server loads: each version of each part. Needs no Keras."""
+
+from pathlib import Path
+
+from keras_bert.exports.new_version import PARTS
+
+
+def version_folders(directory: Path) -> dict[str, dict[int, Path]]:
+    """The versions of each part of an export that has any, and their folders."""
+    if directory.is_file():
+        raise NotADirectoryError(
+            f"{directory} is a file, but the server needs the folder of an export. Make one with keras-bert export "
+            f"{directory}. Received: {directory}"
+        )
+    if not directory.is_dir():
+        raise FileNotFoundError(
+            f"The folder {directory} does not exist. Name the folder of an export. Received: {directory}"
+        )
+    folders = {part: found for part in PARTS if (found := _versions(directory / part))}
+    if not folders:
+        raise no_export(directory)
+    return folders
+
+
+def no_export(directory: Path) -> FileNotFoundError:
+    """The error for a folder that has no version to serve."""
+    inside = sorted(found.parts[-4] for found in directory.glob("*/*/*/saved_model.pb"))
+    advice = f"Name one of the exports in it: {', '.join(dict.fromkeys(inside))}" if inside else ""
+    return FileNotFoundError(
+        f"{directory} is not an export: it has no version of text/, encoder/ or preprocess/. "
+        f"{advice or 'Make one with keras-bert export'}. Received: {directory}"
+    )
+
+
+def _versions(part: Path) -> dict[int, Path]:
+    """The versions of a part and their folders."""
+    found = {}
+    for folder in sorted(path for path in part.glob("*") if path.name.isdecimal() and path.is_dir()):
+        inside = sorted(path.name for path in folder.iterdir())
+        if inside and "saved_model.pb" not in inside:
+            raise ValueError(
+                f"{folder} could not be loaded, because its saved_model.pb is missing. If copying the folder was "
+                f"interrupted, copy it again; otherwise, export the model again. Received: {', '.join(inside)}"
+            )
+        if inside:
+            found[int(folder.name)] = folder
+    return found
