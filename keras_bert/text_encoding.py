@@ -7,6 +7,12 @@ LIKELY = {"cp949": "Korean", "cp1252": "Western European", "shift_jis": "Japanes
 _PACKED = {b"\x1f\x8b": "a gzip file", b"PK\x03\x04": "a ZIP archive or an Excel workbook"}  # by their first bytes
 
 
+class UndecodedLine(str):
+    """A line that is in another encoding, as far as it could be read, with the error for it."""
+
+    error: ValueError
+
+
 def checked_encoding(encoding: str) -> str:
     """The name that Python uses for an encoding of text.
 

@@ -209,17 +209,17 @@ class Task(FileTask):
         A tagger has them of each type of entity, or of each tag of words, and counts entities or words. The log warns
         if all rows get one label, or none gets a label that some have. `x` and `y` are as in `evaluate`.
         """
-        x, y, _ = self._columns(x, y)
-        examples = self.labelled_examples((x, y, None), held_out=True)
-        details = self.details(y, examples, self.logits(examples, batch_size))
-        if "labels" not in details:
+        if self._keeps("details"):
             raise ValueError(
                 f"{type(self).__name__} has no labels to score. Call `evaluate` for its other scores. Received: "
                 f"{type(self).__name__}.scores_by_label"
             )
+        x, y, _ = self._columns(x, y)
+        examples = self.labelled_examples((x, y, None), held_out=True)
+        details = self.details(y, examples, self.logits(examples, batch_size))
         for sentence in one_sided(details, len(examples)):
             logger.warning("%s", sentence)
-        return details["labels"]
+        return details.get("labels", {})
 
     def findings(self, x: Any, y: Any, examples: LabelledRows, logits: list[np.ndarray], **options: Any) -> Findings:
         """What `write_report` shows of rows beside their scores; by default the rows with the highest loss."""

@@ -32,6 +32,7 @@ from keras_bert.tasks.rows.labels import (
     several_labels,
     sorted_labels,
     stored_labels,
+    warn_of_missing,
 )
 from keras_bert.tasks.signature import Logits, Signature, classify_signatures
 from keras_bert.text.tensors import arrays, tf
@@ -233,6 +234,7 @@ class TextClassifier(LongTextTask):
                 "All rows have the same label, and two different labels are needed to learn anything. Add rows of "
                 f"another label. Received: only {self.labels[examples.targets[0]]!r}"
             )
+        warn_of_missing(self.labels, examples.targets)
 
     def default_loss(self) -> keras.losses.Loss:
         if self.multi_label:

@@ -12,7 +12,12 @@ from keras_bert.checks import check_choice
 from keras_bert.layers.norm import Dropout
 from keras_bert.tasks.columns.other_columns import OtherColumns, with_columns
 from keras_bert.tasks.columns.text_columns import as_batch, check_lengths, column, two_columns
-from keras_bert.tasks.columns.value_columns import check_cosines, number_column
+from keras_bert.tasks.columns.value_columns import (
+    check_cosine_run,
+    check_cosines,
+    number_column,
+    warn_of_one_score,
+)
 from keras_bert.tasks.heads import check_bert, encode_rows, head_layer
 from keras_bert.tasks.long_text_task import LongTextTask, text_vectors
 from keras_bert.tasks.metrics import number_scores
@@ -112,8 +117,7 @@ class TextRegressor(LongTextTask):
 
     @classmethod
     def check_run(cls, rows: Rows, settings: Any) -> None:
-        if settings.cosine:
-            check_cosines(number_column(rows.y, "number"), rows.place)
+        check_cosine_run(settings, rows)
 
     @classmethod
     def from_rows(cls, bert: Bert, rows: Rows, settings: Any) -> "TextRegressor":
@@ -134,6 +138,9 @@ class TextRegressor(LongTextTask):
         return number_findings(text_columns(x, self._names(x)), self.target_ids(y), answers)
 
     # === Training ===
+
+    def check_learnable(self, examples: LabelledRows) -> None:
+        warn_of_one_score(examples.targets)
 
     def examples(self, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None) -> LabelledRows:
         if self.pairs == "together":

@@ -50,6 +50,8 @@ REFUSED = {
     "--separator , --abstain-below 0.5": "Leave out --abstain-below or --separator",
     "--callback keras.callbacks": "The callback keras.callbacks cannot be made",
     "--class-weight no=2 --class-weight no=3": "no is given twice",
+    "--teacher rows.tsv": "holds no task that could be a teacher",
+    "embed --train alike.tsv": "alike.tsv has the same label for each text, so no texts are apart",
     "--class-weight maybe=2": "class_weight names the label 'maybe'",
     "--search class_weight=none,maybe=2": "class_weight names the label 'maybe'",
     "--search class_weight=none,yes=-1": "The weight of 'yes' in class_weight must be finite, and not below 0",
@@ -101,7 +103,7 @@ REFUSED = {
     "--search accumulate=1,9 --valid rows.tsv": "`accumulate` is 9, but the training has only 3 batches",
     "embed --train pairs.tsv --text q --text a --best-by pearson": "`best_by` must be one of mrr, recall@1, recall@5",
     "embed --text text --text five --label same --best-by mrr": "`best_by` must be one of spearman, pearson",
-    "embed --text text --label same --best-by mrr": "`best_by` must be one of neighbour_accuracy",
+    "embed --train grouped.tsv --best-by mrr": "`best_by` must be one of neighbour_accuracy",
     "embed --train pairs.tsv --text q --text a --search loss=ranking,cosine": "cosine learns from scores, but pairs",
     "--size tiny --vocab rows.tsv": "A vocabulary must have the pieces [PAD]",
     "--class-weight yes=0 --class-weight no=0": "class_weight is 0 for every label",
@@ -129,6 +131,8 @@ REFUSED = {
 def test_options_that_are_refused_at_once(tmp_path):
     (tmp_path / "rows.tsv").write_text("text\tlabel\tempty\tsame\tfive\na b\tyes\ta\t1\t5\nc d\tno\t\t1\t1\n")
     (tmp_path / "other.tsv").write_text("text\tlabel\na b\tmaybe\n")
+    (tmp_path / "grouped.tsv").write_text("text\tlabel\na\tyes\nb\tyes\nc\tno\nd\tno\n")
+    (tmp_path / "alike.tsv").write_text("text\tlabel\na\tyes\nb\tyes\n")
     (tmp_path / "pairs.tsv").write_text("q\ta\nb\tc\nd\te\n")
     (tmp_path / "folder").mkdir()
     for name in ("run", "scores", "others", "damaged", "windows"):

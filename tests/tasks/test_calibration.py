@@ -203,7 +203,7 @@ def test_too_few_rows_are_reported(caplog):
         ({"thresholds": (0.1,), "multi_label": True}, "for each of the 3 labels"),
         ({"thresholds": (0.1, 0.2, 3.0), "multi_label": True}, "between 0 and 1"),
         ({"abstain_below": 0.5, "multi_label": True}, "`abstain_below` works only without multi_label, where"),
-        ({"abstain_below": 50}, "between 0 and 1"),
+        ({"abstain_below": 50}, "must be a probability, from 0 to 1"),
         ({"abstain_below": "0.5"}, "`abstain_below` must be numbers"),
         ({"temperature": "1"}, "`abstain_below` must be numbers"),
         ({"thresholds": (0.1, None, 0.3), "multi_label": True}, "`abstain_below` must be numbers"),

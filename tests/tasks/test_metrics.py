@@ -59,7 +59,7 @@ def test_a_label_that_is_always_or_never_predicted():
     always = scores_by_label(np.eye(2)[[0, 0, 1] * 7], np.eye(2)[[0] * 21], ["no", "yes"])
     (said,) = one_sided({"labels": always}, 21)
     assert said.startswith("Every row is predicted as 'no', although 7 of 21 do not have this label. ")
-    assert "more rows or a weight (--class-weight balanced). " in said
+    assert 'more rows or a weight (class_weight="balanced", --class-weight balanced). ' in said
     assert "Rare labels need more rows. " in one_sided({"labels": always}, 21, weighted=True)[0]
     never = scores_by_label(np.eye(3)[[0, 1, 2] * 7], np.eye(3)[[0, 1, 0] * 7], ["a", "b", "c"])
     assert one_sided({"labels": never}, 21)[0].startswith("No row is predicted as 'c', although")
@@ -67,7 +67,11 @@ def test_a_label_that_is_always_or_never_predicted():
     assert not one_sided({"labels": right}, 20)
     few = scores_by_label(np.eye(2)[[0, 1]], np.eye(2)[[0, 0]], ["no", "yes"])
     assert not one_sided({"labels": few}, 2)
-    assert not one_sided({"labels": always, "labels_of": "words"}, 21)
+    (said,) = one_sided({"labels": always, "labels_of": "words"}, 2)
+    assert said.startswith("Every word is predicted as 'no', although 7 of 21 do not have this label. Accuracy hides")
+    assert "the scores of each label show it. Rare labels need more rows. " in said
+    (said,) = one_sided({"labels": always, "labels_of": "entities"}, 2)  # not "every", since others may be missed
+    assert said.startswith("No entity is predicted as 'yes', although some entities have that label. ")
 
 
 @pytest.mark.parametrize("scheme", ["BIO", "BIOES", "IO", "BILOU"])

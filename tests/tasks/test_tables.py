@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from keras_bert.tasks.readers import Reading, read_choices, read_labels, read_scores
 from keras_bert.tasks.readers.delimited import is_quoted
+from keras_bert.tasks.readers.row_stream import RowStream
 from keras_bert.tasks.readers.table import read_table
 from keras_bert.wording import plural
 from tests.tasks.runs import reviews, run, train
@@ -155,11 +156,18 @@ def test_what_separates_the_columns(write, caplog):
             r"no column 'text'.*separated by ';' and not by ',': add --del.* ';'",
         ),
         ('"text";"label"\n"x, y";"1"\n', {"delimiter": ","}, r"line 1: .*wrong quotes.*add --delimiter ';'"),
+        (
+            "so, so;1\na film;0\n",
+            {"header": False},
+            r"line 2: the row has 1 column, .*separated by ';' and.* --del.* ';'",
+        ),
         ("x\t1\ny\t0\n", {"header": False}, r"no column 1.*separated by '\\t' and not by ',': add --delimiter 'tab'"),
     ):
         columns = (0, 1) if "header" in asked else ("text", "label")
         with pytest.raises(ValueError, match=message):
             read_labels(write("b.csv", data), *columns, **asked)
+    with pytest.raises(ValueError, match=r"first line of .*d.csv is not a row, .*Delete this line.*'sep=;'"):
+        read_labels(write("d.csv", "sep=;\ntext;label\nx;1\n"))
     one_column = write("c.tsv", "text\nWell, yes\nNo, never\n")
     assert read_table(one_column, header=True).column("text") == ["Well, yes", "No, never"]
 
@@ -206,6 +214,32 @@ def test_bad_rows_are_counted(write, caplog, name, data, ids, first):
 def test_bad_scores_and_choices_are_counted(write):
     assert read_scores(write("a.csv", "text,score\nx,high\ny,1\n"), skip_bad=True).y == [1.0]
     assert read_choices(write("b.csv", "p,a,b,label\nx,y,z,2\nx,y,z,1\n"), "p", ("a", "b"), skip_bad=True).y == [1]
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.jsonl", "a.txt"])
+def test_a_line_in_another_encoding(write, caplog, name):
+    """It is dropped with the whole row that it is a part of, and only if that is asked for."""
+    rows = {
+        "a.csv": ["text,label", '"x\ny",1', '"x\n\xe9\ny",1', "\xe9,0", "z,0"],
+        "a.tsv": ["text\tlabel", "x\t1", "\xe9\t0", "z\t0"],
+        "a.jsonl": ['{"text": "x", "label": "1"}', '{"text": "\xe9", "label": "1"}', '{"text": "z", "label": "0"}'],
+        "a.txt": ["1 x", "1 \xe9", "0 z"],
+    }[name]
+    data = "\n".join(rows).encode("latin-1") + b"\n"
+    line = 1 + data[: data.index(b"\xe9")].count(b"\n")
+    path = write(name, data)
+    with pytest.raises(ValueError, match=rf"{name}, line {line}, is not UTF-8"):
+        read_labels(path)
+    found = read_labels(path, skip_bad=True)
+    assert [text[0] for text in found.x] == ["x", "z"]
+    dropped = 2 if name == "a.csv" else 1
+    assert (
+        f"Dropped {dropped} {plural('row', dropped)} of {path} that cannot be read. The first: {path}," in caplog.text
+    )
+    stream = RowStream(path, Reading(skip_bad=True), lambda table, reading: read_labels(table, *reading.columns))
+    assert stream.read([0, 1]).x == found.x
+    with pytest.raises(ValueError, match=rf"{name}, line 1, is not UTF-8"):  # the whole file may be in that encoding
+        read_labels(write(name, "\xe9".encode("latin-1") + data), skip_bad=True)
 
 
 def test_nothing_is_left(write):

@@ -146,7 +146,7 @@ def test_bad_examples():
         "Row 0 has 2 words, but a different number of labels": ([["Anna", "ran"]], [["O"]]),
         "'B-ORG'.*position 1 of row 0": ([["Anna", "ran"]], [["O", "B-ORG"]]),
         "must not overlap.*row 0": (["Anna lives"], [[(2, 10, "LOC"), (0, 4, "PER")]]),
-        "outside of its text of 4 characters": (["Anna"], [[(0, 5, "PER")]]),
+        "not a part of its text of 4 characters": (["Anna"], [[(0, 5, "PER")]]),
         "entity at row 0 does not hold a word": (["Anna  lives"], [[(4, 5, "PER")]]),
         "'B-ORG'": (["Anna"], [[(0, 4, "ORG")]]),
         "All words have the same label.*'O'": ([["Anna", "ran"]], [["O", "O"]]),

@@ -1,5 +1,6 @@
 """The columns of numbers, weights and categories that users pass, in one type. Errors name the row."""
 
+import logging
 import math
 from collections.abc import Callable
 from typing import Any
@@ -7,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from keras_bert.tasks.columns.text_columns import check_lengths, is_missing, rows_of
+
+logger = logging.getLogger("keras_bert")
 
 LARGEST = float(np.finfo("float32").max)
 DEVIATIONS = (1e-6, 1e18)  # standard deviations by which Keras's Normalization can divide in float32
@@ -90,7 +93,16 @@ def weight_column(sample_weight: Any, count: int) -> np.ndarray:
     return found
 
 
-def check_cosine_run(settings: Any, train: Any, valid: Any) -> None:
+def warn_of_one_score(scores: np.ndarray) -> None:
+    """Say that nothing but one number can be learned from scores that are all the same."""
+    if len(scores) > 1 and np.ptp(scores) == 0:
+        logger.warning(
+            "All training rows have the score %g, so only this number is learned. If the scores of the validation rows "
+            "are all the same too, their correlations are undefined, and shown as 0.", scores.flat[0]
+        )  # fmt: skip
+
+
+def check_cosine_run(settings: Any, train: Any, valid: Any = None) -> None:
     """Refuse training rows whose scores no cosine can be, if the settings of a run ask for cosines."""
     if settings.cosine:
         check_cosines(number_column(train.y, "number"), train.place)

@@ -101,8 +101,9 @@ class Units:
                     )
             if not 0 <= start < end <= len(self.texts[number]):
                 raise ValueError(
-                    f"An entity at row {number} is outside of its text of {len(self.texts[number])} characters. "
-                    f"Correct its start and end. Received: {entity!r} at row {number}"
+                    f"An entity at row {number} is not a part of its text of {len(self.texts[number])} characters. Its "
+                    "start must be at least 0 and below its end, and its end at most the length of the text. Received: "
+                    f"{entity!r} at row {number}"
                 )
             yield int(start), int(end), kind
 

@@ -6,7 +6,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_bert.tasks.columns.value_columns import check_cosines
+from keras_bert.tasks.columns.value_columns import check_cosines, warn_of_one_score
 from keras_bert.tasks.losses.sentence_loss import SentenceLoss, by_row, real_rows, unit
 from keras_bert.tasks.rows.sentence_forms import OTHER_LOSS
 from keras_bert.tasks.rows.sentence_rows import SentenceRows
@@ -20,6 +20,7 @@ class CosineMSE(SentenceLoss):
 
     def check(self, rows: SentenceRows) -> None:
         check_cosines(rows.targets, other=OTHER_LOSS)
+        warn_of_one_score(rows.targets)
 
     def call(self, scores: Any, vectors: Any, real: Any = True) -> Any:
         return ops.square(_cosines(vectors, scores) - scores)  # [B]

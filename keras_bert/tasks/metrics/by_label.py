@@ -35,25 +35,29 @@ def scores_of_counts(hits: int, wanted: int, found: int) -> dict[str, float]:
 
 
 def one_sided(details: Mapping[str, Any], rows: int, *, weighted: bool = False) -> list[str]:
-    """What to know if a label is predicted for all rows, or for none although rows have it.
+    """What to know if a label is predicted for all rows, or for none although rows have it; also of words and entities.
 
     details: of a task, see `Task.details`. weighted: the labels had weights in training.
     """
-    by_label = details.get("labels", {})
-    if rows < LEAST or "labels_of" in details:  # these count something else than rows
+    by_label, plural = details.get("labels", {}), details.get("labels_of", "rows")
+    unit = {"rows": "row", "words": "word", "entities": "entity"}[plural]
+    count = rows if unit == "row" else sum(found["support"] for found in by_label.values())
+    if count < LEAST:
         return []
     said = [
-        f"Every row is predicted as {label!r}, although {rows - found['support']} of {rows} do not have this label."
-        for label, found in by_label.items()
-        if found["predicted"] == rows > found["support"]
+        f"Every {unit} is predicted as {label!r}, although {count - one['support']} of {count} do not have this label."
+        for label, one in by_label.items()
+        if unit != "entity" and one["predicted"] == count > one["support"]
     ]
     never = [repr(label) for label, found in by_label.items() if found["support"] and not found["predicted"]]
     if never and not said:
-        said = [f"No row is predicted as {listed(never)}, although some rows have that label."]
-    weight = "" if weighted else " or a weight (--class-weight balanced)"
+        said = [f"No {unit} is predicted as {listed(never)}, although some {plural} have that label."]
+    # Weights would also count the words that have no entity.
+    weight = "" if weighted or unit != "row" else ' or a weight (class_weight="balanced", --class-weight balanced)'
+    shown = "f1_macro shows it" if unit == "row" else "the scores of each label show it"
     advice = (
-        f"Accuracy hides this; f1_macro shows it. Rare labels need more rows{weight}. If no label is rare, use more "
-        "epochs, smaller batches or a higher learning rate."
+        f"Accuracy hides this; {shown}. Rare labels need more rows{weight}. If no label is rare, use more epochs, "
+        "smaller batches or a higher learning rate."
     )
     return [f"{one} {advice}" for one in said]
 

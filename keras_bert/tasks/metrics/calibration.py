@@ -138,11 +138,11 @@ def check_calibration(
     elif abstain_below and multi_label:
         rule = "`abstain_below` works only without multi_label, where each text has one label. Leave it out"
     elif not 0 < temperature < float("inf"):  # refuses NaN too
-        rule = "`temperature` must be above 0 and finite"
+        rule = "`temperature` must be above 0 and finite. Use 1 to leave the probabilities as they are"
     elif not all(0 <= value <= 1 for value in thresholds or ()):
-        rule = "`thresholds` must be between 0 and 1"
+        rule = "`thresholds` must be between 0 and 1. Use 0.5 for a label without a threshold of its own"
     elif not 0 <= abstain_below <= 1:
-        rule = "`abstain_below` must be between 0 and 1"
+        rule = "`abstain_below` must be a probability, from 0 to 1. Use 0 to answer every text"
     else:
         return
     values = {"temperature": temperature, "thresholds": thresholds, "abstain_below": abstain_below}

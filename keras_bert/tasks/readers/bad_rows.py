@@ -2,7 +2,9 @@
 
 import logging
 import os
+from collections.abc import Iterable, Iterator
 
+from keras_bert.text_encoding import UndecodedLine
 from keras_bert.wording import plural
 
 logger = logging.getLogger("keras_bert")
@@ -26,6 +28,14 @@ class BadRows:
         self.count += 1
         if self._first is None or line < self._first[0]:
             self._first = line, str(error).partition(". ")[0]
+
+    def without(self, lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+        """Count the lines that are in another encoding, and leave them out."""
+        for number, line in lines:
+            if isinstance(line, UndecodedLine):
+                self.add(number, line.error)
+            else:
+                yield number, line
 
     def report(self, kept: int) -> None:
         """Log what was dropped; an error if nothing is left."""

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from keras_bert.tasks.readers.bad_rows import BadRows
+from keras_bert.text_encoding import UndecodedLine
 
 DELIMITERS = {"tsv": "\t", "csv": ","}
 OTHERS = (";", "\t", ",", "|")  # that a file may have instead
@@ -87,12 +88,19 @@ def _with_closed_quotes(lines: Iterable[str], widths: set[int], delimiter: str) 
 def other_delimiter(lines: Iterable[str], delimiter: str) -> str:
     """The delimiter that a file seems to have in place of this one; empty if it seems to have this one.
 
-    >>> other_delimiter(["text;label", "so, so;1"], ",")
-    ';'
+    Either the first row lacks this one, and no row has fewer of the other than the first. Or the rows have different
+    numbers of this one, but all have the same number of the other.
+
+    >>> other_delimiter(["text;label", "so, so;1"], ","), other_delimiter(["so, so;1", "a film;0"], ",")
+    (';', ';')
     """
-    first = list(islice((text for text in _with_closed_quotes(lines, set(), delimiter) if text), 5))
-    for other in OTHERS if first else ():
-        if delimiter not in first[0] and all(0 < first[0].count(other) <= line.count(other) for line in first):
+    first = list(islice((text for text in _with_closed_quotes(lines, set(), delimiter) if text), 20))
+    if not first:
+        return ""
+    lacking, uneven = delimiter not in first[0], len({line.count(delimiter) for line in first}) > 1
+    for other in OTHERS:
+        counts = [line.count(other) for line in first]
+        if counts[0] and ((lacking and counts[0] == min(counts)) or (uneven and len({*counts}) == 1)):
             return other
     return ""
 
@@ -131,8 +139,11 @@ def quoted_rows(
             try:
                 for row in reader:
                     begin = held[0][0]
+                    undecoded = next((line for _, line in held if isinstance(line, UndecodedLine)), None)
                     held.clear()
-                    if row:
+                    if undecoded is not None:
+                        bad.add(begin, undecoded.error)
+                    elif row:
                         yield begin, row
                 return
             except csv.Error as error:

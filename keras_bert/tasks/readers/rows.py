@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from keras_bert.text_encoding import checked_encoding, wrong_encoding
+from keras_bert.text_encoding import UndecodedLine, checked_encoding, wrong_encoding
 from keras_bert.wording import plural
 
 _MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
@@ -58,15 +58,20 @@ class Rows:
         return f"{self.path}:{self.ids[row]}"
 
 
-def lines(path: str | os.PathLike, encoding: str = "utf-8") -> Iterator[tuple[int, str]]:
-    """The lines of a text file, numbered from 1, without a byte order mark and without LF or CRLF at the end."""
+def lines(path: str | os.PathLike, encoding: str = "utf-8", *, marks: bool = False) -> Iterator[tuple[int, str]]:
+    """The lines of a text file, numbered from 1, without a byte order mark and without LF or CRLF at the end.
+
+    marks: make an `UndecodedLine` of a line that is in another encoding, unless it is the first, and not an error.
+    """
     if not os.path.exists(path):
         raise FileNotFoundError(f"There is no file at {path}. Correct the path. Received: {str(path)!r}")
     with Path(path).open("rb") as file:
-        yield from lines_of(file, str(path), encoding)
+        yield from lines_of(file, str(path), encoding, marks=marks)
 
 
-def lines_of(file: Iterable[bytes], name: str, encoding: str = "utf-8") -> Iterator[tuple[int, str]]:
+def lines_of(
+    file: Iterable[bytes], name: str, encoding: str = "utf-8", *, marks: bool = False
+) -> Iterator[tuple[int, str]]:
     """The same for an open file or a pipe, which errors call `name`."""
     encoding = checked_encoding(encoding)
     if "\n".encode(encoding) != b"\n":  # UTF-16, for example, where the byte of LF is a part of other characters too
@@ -74,10 +79,13 @@ def lines_of(file: Iterable[bytes], name: str, encoding: str = "utf-8") -> Itera
     number = 0
     for number, line in enumerate(file, 1):
         try:
-            text = line.decode(encoding)
+            text = line.decode(encoding).removesuffix("\n").removesuffix("\r")
         except UnicodeDecodeError:
-            raise wrong_encoding(name, number, line, encoding) from None
-        text = text.removesuffix("\n").removesuffix("\r")
+            error = wrong_encoding(name, number, line, encoding)
+            if not marks or number == 1:
+                raise error from None
+            text = UndecodedLine(line.decode(encoding, "replace").removesuffix("\n").removesuffix("\r"))
+            text.error = error
         if number == 1:
             text = text.removeprefix("\ufeff")
             if "\r" in text:  # otherwise the whole of such a file would be one line

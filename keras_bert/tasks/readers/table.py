@@ -151,8 +151,13 @@ class TableParser:
         """
         lines = iter(lines)
         first = list(islice(lines, 100))
+        if first and re.fullmatch("sep=.", first[0]):
+            raise ValueError(
+                f"The first line of {self.path} is not a row, but tells Excel the delimiter. Delete this line, and add "
+                f"--delimiter '{name_of(first[0][-1])}'. Received: {first[0]!r}"
+            )
         if other := other_delimiter(first, self.delimiter):
-            if self.finds_delimiter:
+            if self.finds_delimiter and self.delimiter not in next(filter(None, first)):
                 logger.info(
                     "The columns of %s are separated by %r, as its first row shows. If this is wrong, add --delimiter "
                     "'%s'.",
@@ -192,10 +197,10 @@ class TableParser:
         if self.quoted:
             yield from quoted_rows(self.path, lines, self.delimiter, self.bad, hint=self.hint, longest=self.longest)
         elif self.is_delimited:
-            yield from ((number, line.split(self.delimiter)) for number, line in lines if line)
+            yield from ((number, line.split(self.delimiter)) for number, line in self.bad.without(lines) if line)
         else:
             row_of = self._label_and_text if self.format == "label-text" else self._object
-            for number, line in lines:
+            for number, line in self.bad.without(lines):
                 if line.strip():
                     try:
                         yield number, row_of(number, line)
@@ -253,7 +258,7 @@ def read_table(
     if isinstance(path, Table):
         return path
     parser = TableParser(path, format=format, header=header, delimiter=delimiter, bad=bad)
-    found = parquet_lines(path) if parser.format == "parquet" else lines(path, encoding)
+    found = parquet_lines(path) if parser.format == "parquet" else lines(path, encoding, marks=parser.bad.skip)
     if parser.is_delimited:
         numbered = list(found)
         parser.look(line for _, line in numbered)

@@ -1,5 +1,6 @@
 """Labels by name or id, and how much each weighs."""
 
+import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from numbers import Real
 from typing import Any
@@ -10,6 +11,8 @@ from keras_bert.tasks.columns.text_columns import is_missing, rows_of
 from keras_bert.tasks.readers.rows import Rows
 from keras_bert.text.texts import utf8
 from keras_bert.wording import listed
+
+logger = logging.getLogger("keras_bert")
 
 MOST = float(np.finfo("float32").max)  # of a weight
 
@@ -132,6 +135,13 @@ def _label_id(value: Any, ids: dict[str, int], row: int, where: str) -> int:
 
 
 BALANCED = "balanced"
+
+
+def warn_of_missing(labels: Sequence[str], targets: np.ndarray) -> None:
+    """Log the labels that no row has. targets: ids [n], or 0 and 1 of each label [n, C]."""
+    counts = targets.sum(0) if targets.ndim == 2 else np.bincount(targets, minlength=len(labels))
+    if missing := [repr(label) for label, count in zip(labels, counts, strict=True) if not count]:
+        logger.warning("No training row has the label %s, so it is not learned.", listed(missing, 8))
 
 
 def class_weights(

@@ -129,7 +129,8 @@ class BestEpoch(Validation):
         if self.stopped:
             self.model.stop_training = True
             why = ", because its best score is below the median of the earlier runs" if self.pruned else ""
-            logger.info("Stopped after epoch %d%s; the best is epoch %d.", self.done, why, self.record["best_epoch"])
+            found = self.done, why, self.record["best_epoch"]
+            logger.info("Stopped after epoch %d%s; the best is epoch %d.", *found, extra=EACH_TIME)
 
     def save_state(self) -> None:
         """Write the state after the last epoch of the record."""

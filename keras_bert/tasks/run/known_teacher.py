@@ -1,5 +1,6 @@
 """check_known_teacher: whether a teacher fits its student, as far as its files tell without Keras."""
 
+from pathlib import Path
 from typing import Any
 
 from keras_bert.storage import read_json
@@ -19,7 +20,7 @@ def check_known_teacher(student: PlainSettings, kind: str | None) -> None:
     teacher = student.teacher
     if teacher is None:
         return
-    if not may_be_model(teacher):
+    if not may_be_model(teacher) or (Path(teacher).is_file() and not teacher.endswith(".keras")):
         raise no_teacher(teacher)
     if kind not in (None, student.kind):
         raise ValueError(

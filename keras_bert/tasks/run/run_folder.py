@@ -28,16 +28,19 @@ def trial_name(values: Mapping[str, Any]) -> str:
     >>> trial_name({"learning_rate": 3e-05, "model": "hf://klue/bert-base"})
     'learning_rate=3e-05-model=hf:__klue_bert-base'
     """
-    return "-".join(f"{name}={as_word(value)}".replace("/", "_") for name, value in values.items())
+    words = {name: as_word(value) if isinstance(value, dict) else value for name, value in values.items()}
+    return "-".join(f"{name}={word}".replace("/", "_") for name, word in words.items())
 
 
 def as_word(value: Any) -> str:
     """A value that a search tries, as --search has it.
 
-    >>> as_word({"spam": 3.0})
-    'spam=3.0'
+    >>> as_word({"spam": 3.0}), as_word(None)
+    ('spam=3', 'none')
     """
-    return ",".join(f"{label}={weight}" for label, weight in value.items()) if isinstance(value, dict) else str(value)
+    if isinstance(value, dict):
+        return ",".join(f"{label}={weight:g}" for label, weight in value.items())
+    return "none" if value is None else str(value)
 
 
 def folder_of(source: str | Path) -> Path:
