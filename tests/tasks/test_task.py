@@ -209,3 +209,17 @@ def test_a_task_of_the_user_s_has_its_word():
 def test_arguments_of_a_wrong_type(call, message):
     with pytest.raises((TypeError, ValueError, FileNotFoundError), match=message):
         call(small_bert())
+
+
+def test_what_no_row_teaches_is_logged(caplog):
+    for kind, x, y, said in (
+        ("classifier", ["good", "bad"], [1, 0], ""),
+        ("several", ["good", "bad"], [["good"], ["bad"]], "No training row has the label 'film', so it is not"),
+        ("regressor", ["good", "bad"], [1.5, 1.5], "All training rows have the score 1.5, so only this"),
+        ("regressor", ["good", "bad"], [1.5, 1.0], ""),
+    ):
+        caplog.clear()
+        task = small_task(kind)
+        task.check_learnable(task.examples(x, y))
+        assert said in caplog.text
+        assert bool(said) == bool(caplog.text)
