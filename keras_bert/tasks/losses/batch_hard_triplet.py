@@ -3,11 +3,9 @@
 from typing import Any
 
 import keras
-import numpy as np
 from keras import ops
 
 from keras_bert.tasks.losses.sentence_loss import SentenceLoss, real_rows
-from keras_bert.tasks.rows.sentence_rows import SentenceRows
 
 FAR = 1e9  # a distance beyond any
 
@@ -31,14 +29,6 @@ class BatchHardTriplet(SentenceLoss):
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "margin": self.margin}
-
-    def check(self, rows: SentenceRows) -> None:
-        counts = np.bincount(rows.targets)
-        if len(counts) < 2 or counts.max() < 2:
-            raise ValueError(
-                "A triplet needs two texts of one label and a text of another label. Give more labels, or more texts "
-                f"of a label. Received: number of labels {len(counts)}, texts of the most frequent label {counts.max()}"
-            )
 
     def call(self, labels: Any, vectors: Any, real: Any = True) -> Any:
         vectors = ops.reshape(vectors, (-1, vectors.shape[-1]))  # [B, H]

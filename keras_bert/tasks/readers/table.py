@@ -153,7 +153,7 @@ class TableParser:
         first = list(islice(lines, 100))
         if first and re.fullmatch("sep=.", first[0]):
             raise ValueError(
-                f"The first line of {self.path} is not a row, but tells Excel the delimiter. Delete this line, and add "
+                f"The first line of {self.path} is not a row, but names the delimiter for Excel. Delete this line, and add "
                 f"--delimiter '{name_of(first[0][-1])}'. Received: {first[0]!r}"
             )
         if other := other_delimiter(first, self.delimiter):
