@@ -153,8 +153,8 @@ class TableParser:
         first = list(islice(lines, 100))
         if first and re.fullmatch("sep=.", first[0]):
             raise ValueError(
-                f"The first line of {self.path} is not a row, but names the delimiter for Excel. Delete this line, and add "
-                f"--delimiter '{name_of(first[0][-1])}'. Received: {first[0]!r}"
+                f"The first line of {self.path} is not a row, but names the delimiter for Excel. Delete this line, and "
+                f"add --delimiter '{name_of(first[0][-1])}'. Received: {first[0]!r}"
             )
         if other := other_delimiter(first, self.delimiter):
             if self.finds_delimiter and self.delimiter not in next(filter(None, first)):
