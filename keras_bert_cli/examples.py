@@ -108,12 +108,12 @@ def examples(
             )
     if not corpus:
         raise typer.BadParameter("CORPUS is missing. Name its files first, then the options of the Beam runner.")
-    if not any("://" in str(path) for path in (*corpus, vocab)):
+    if not any("://" in path for path in corpus):
         with without_the_package():
             from keras_bert.corpus.files import find_files
             from keras_bert.text.vocabulary import Vocabulary
 
-            find_files(corpus)  # this and the next are an error if there is nothing to read
+            find_files(corpus)  # both raise an error if there is nothing to read
             Vocabulary.from_file(vocab)
     from keras_bert.pretraining.examples.example_settings import ExampleSettings
     from keras_bert.pretraining.examples.masking import Masking

@@ -63,10 +63,10 @@ def serve(
             )
     with without_the_package():
         from keras_bert.serving.memory_limit import read_size
-        from keras_bert.serving.version_folders import version_folders
+        from keras_bert.serving.version_folders import PARTS, WITHOUT_ENCODER, version_folders
 
         limit = None if memory_limit is None else read_size(memory_limit)
-        version_folders(directory)  # an error if there is nothing to serve
+        version_folders(directory, PARTS if engine == "tensorflow" else WITHOUT_ENCODER)  # an error if there are none
     with bound(host, port) as place:  # before loading the models, which takes a while
         run_server(
             directory,

@@ -13,7 +13,7 @@ from keras_bert.exports.new_version import MANIFEST, PARTS, served_name
 from keras_bert.lazy import tf
 from keras_bert.serving.batcher import MAX_WAITING_BYTES, Batcher, BatchThreads, Columns, Overloaded, Run
 from keras_bert.serving.predict_requests import BadRequest, ModelRequest
-from keras_bert.serving.version_folders import no_export, version_folders
+from keras_bert.serving.version_folders import WITHOUT_ENCODER, version_folders
 from keras_bert.serving.work_limit import TooMuchWork, most_pieces, refusal
 from keras_bert.storage import literal_path, read_json
 from keras_bert.text.numpy_examples import InvalidArgumentError
@@ -28,25 +28,22 @@ def find_models(directory: Path, *, onnx: bool = False, int8: bool = False) -> "
 
     onnx: ONNX Runtime computes `text`, in int8 if asked for, and numpy the rest; `encoder` is not served.
     """
-    folders = version_folders(directory)
+    folders = version_folders(directory, WITHOUT_ENCODER if onnx else PARTS)
     models: dict[str, dict[int, ServedVersion]] = {}
     tokenizers: dict[int, Any] = {}  # of each version's `preprocess`, the first part
     exports = _onnx_exports(folders.get("text", {}), int8) if onnx else {}
     threads = BatchThreads()
-    for part in (part for part in PARTS if not (onnx and part == "encoder")):
+    for part, numbered in folders.items():
         versions = {
             number: OnnxVersion(folder, exports[number], threads)
             if number in exports
             else ServedVersion(folder, threads)
-            for number, folder in folders.get(part, {}).items()
+            for number, folder in numbered.items()
         }
         for number, version in versions.items():
             tokenizers.setdefault(number, getattr(version.loaded, "tokenize", None))
             version.tokenize = version.tokenize or tokenizers[number]
-        if versions:
-            models[served_name(directory.resolve().name, part)] = versions
-    if not models:
-        raise no_export(directory)
+        models[served_name(directory.resolve().name, part)] = versions
     return models
 
 

@@ -1,12 +1,15 @@
 """The folders of an export that a server loads: each version of each part. Needs no Keras."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from keras_bert.exports.new_version import PARTS
 
+WITHOUT_ENCODER = tuple(part for part in PARTS if part != "encoder")  # those that ONNX Runtime answers
 
-def version_folders(directory: Path) -> dict[str, dict[int, Path]]:
-    """The versions of each part of an export that has any, and their folders."""
+
+def version_folders(directory: Path, parts: Sequence[str] = PARTS) -> dict[str, dict[int, Path]]:
+    """The versions of each of these parts that an export has, and their folders."""
     if directory.is_file():
         raise NotADirectoryError(
             f"{directory} is a file, but the server needs the folder of an export. Make one with keras-bert export "
@@ -16,20 +19,15 @@ def version_folders(directory: Path) -> dict[str, dict[int, Path]]:
         raise FileNotFoundError(
             f"The folder {directory} does not exist. Name the folder of an export. Received: {directory}"
         )
-    folders = {part: found for part in PARTS if (found := _versions(directory / part))}
+    folders = {part: found for part in parts if (found := _versions(directory / part))}
     if not folders:
-        raise no_export(directory)
+        inside = sorted(found.parts[-4] for found in directory.glob("*/*/*/saved_model.pb"))
+        advice = f"Name one of the exports in it: {', '.join(dict.fromkeys(inside))}" if inside else ""
+        raise FileNotFoundError(
+            f"{directory} is not an export: it has no version of {'/, '.join(parts[:0:-1])}/ or {parts[0]}/. "
+            f"{advice or 'Make one with keras-bert export'}. Received: {directory}"
+        )
     return folders
-
-
-def no_export(directory: Path) -> FileNotFoundError:
-    """The error for a folder that has no version to serve."""
-    inside = sorted(found.parts[-4] for found in directory.glob("*/*/*/saved_model.pb"))
-    advice = f"Name one of the exports in it: {', '.join(dict.fromkeys(inside))}" if inside else ""
-    return FileNotFoundError(
-        f"{directory} is not an export: it has no version of text/, encoder/ or preprocess/. "
-        f"{advice or 'Make one with keras-bert export'}. Received: {directory}"
-    )
 
 
 def _versions(part: Path) -> dict[int, Path]:

@@ -206,8 +206,8 @@ class Task(FileTask):
     def scores_by_label(self, x: Any, y: Any = None, *, batch_size: int = 32) -> dict[str, dict[str, float]]:
         """Precision, recall and F1 of each label, how many rows have it (support), and how many are predicted to.
 
-        A tagger has them of each type of entity, or of each tag of words, and counts entities or words. The log warns
-        if all rows get one label, or none gets a label that some have. `x` and `y` are as in `evaluate`.
+        For a tagger, these are of each type of entity or each tag, and count entities or words. The log warns if one
+        label is predicted for all rows, or a label that rows have is never predicted. `x` and `y` are as in `evaluate`.
         """
         if self._keeps("details"):
             raise ValueError(

@@ -116,7 +116,14 @@ def test_what_a_search_refuses():
         grid_of(["freeze=true,false"])
     with pytest.raises(ValueError, match=r"learning_rate cannot be 'none'\. .*lora"):
         grid_of(["lr=none"])
-    for values, value in (('{"yes":2}', '{"yes":2}'), ("much", "much"), ("yes=2,no=", "no="), ("3", "3")):
+    for values, value in (
+        ('{"yes":2}', '{"yes":2}'),
+        ("much", "much"),
+        ("yes=2,no=", "no="),
+        ("3", "3"),
+        ("yes=nan", "yes=nan"),
+        ("no=-1", "no=-1"),
+    ):
         with pytest.raises(
             ValueError, match=rf"The value '?{value}'? of class_weight in --search is not .* Received: '"
         ):
@@ -129,7 +136,7 @@ def test_a_search_of_the_weight_of_a_label(bert, files, tmp_path):
     said = train(bert, "classify", *files, tmp_path / "run", *options)
     weights = [None, "balanced", {"yes": 2.0}, {"yes": 0.0}]
     assert [done["class_weight"] for done in record(tmp_path / "run")["grid"]] == weights
-    assert "\nclass_weight=yes=2\t" in said
+    assert "\nclass_weight=yes=2.0\t" in said
     assert "| yes 2 | " in (tmp_path / "run/README.md").read_text()
 
 

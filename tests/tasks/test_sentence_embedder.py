@@ -179,7 +179,7 @@ def test_neighbour_scores():
         ((QUERIES, POSITIVES), None, {"loss": "cosine"}, r"learns from scores, but pairs were passed.*'ranking'"),
         ((QUERIES, POSITIVES), None, {"loss": "softmax"}, r"loss='softmax'"),
         (QUERIES, POSITIVES, {}, r"a different label for each text.*4 labels for 4 texts"),
-        (QUERIES, ["a"] * 4, {}, r"so no texts are apart.*Received: 1 label for 4 texts"),
+        (QUERIES, ["a"] * 4, {}, r"so there are no texts to tell apart.*Received: 1 label for 4 texts"),
         (QUERIES, ["a", None, "a", "b"], {}, r"Row 1 has no label"),
         (QUERIES, ["a", "a", "b", "b"], {"class_weight": {"a": 2}}, r"class_weight"),
         ((QUERIES, [*POSITIVES[:3], None]), None, {}, r"text at index 3 is missing"),

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from keras_bert.tasks.readers import Reading, read_choices, read_labels, read_scores
 from keras_bert.tasks.readers.delimited import is_quoted
 from keras_bert.tasks.readers.row_stream import RowStream
-from keras_bert.tasks.readers.table import read_table
+from keras_bert.tasks.readers.table import TableParser, read_table
 from keras_bert.wording import plural
 from tests.tasks.runs import reviews, run, train
 
@@ -166,8 +166,21 @@ def test_what_separates_the_columns(write, caplog):
         columns = (0, 1) if "header" in asked else ("text", "label")
         with pytest.raises(ValueError, match=message):
             read_labels(write("b.csv", data), *columns, **asked)
-    with pytest.raises(ValueError, match=r"first line of .*d.csv is not a row, .*Delete this line.*'sep=;'"):
+    with pytest.raises(
+        ValueError, match=r"first line of .*d.csv is an instruction for Excel.*Delete this line.*'sep=;'"
+    ):
         read_labels(write("d.csv", "sep=;\ntext;label\nx;1\n"))
+    for data, texts in (
+        ("text;label\n" + "a;1\n" * 8 + "broken\n" + "b;0\n" * 9, ["a"] * 8 + ["b"] * 9),
+        ("text;label\n" + ('"' + "so, so\n" * 30 + '";1\n') * 9, ["so, so\n" * 30] * 9),  # the 100th line is in a cell
+        ('"text";"label"\n"a, b";1\n', ["a, b"]),
+    ):
+        assert read_labels(write("e.csv", data), skip_bad=True).x == texts
+    name = "Review (title, body)"
+    assert read_table(write("c.tsv", f"{name}\ngood, film\nbad, film\n"), header=True).column(name)[0] == "good, film"
+    parser = TableParser("a.csv", header=False)
+    parser.look(['"a, b; c",1', '"d; e",0'])
+    assert not parser.hint
     one_column = write("c.tsv", "text\nWell, yes\nNo, never\n")
     assert read_table(one_column, header=True).column("text") == ["Well, yes", "No, never"]
 

@@ -214,7 +214,7 @@ def test_arguments_of_a_wrong_type(call, message):
 def test_what_no_row_teaches_is_logged(caplog):
     for kind, x, y, said in (
         ("classifier", ["good", "bad"], [1, 0], ""),
-        ("several", ["good", "bad"], [["good"], ["bad"]], "No training row has the label 'film', so it is not"),
+        ("several", ["good", "bad"], [["good"], ["bad"]], "in no training row, so no row teaches them: 'film'"),
         ("regressor", ["good", "bad"], [1.5, 1.5], "All training rows have the score 1.5, so only this"),
         ("regressor", ["good", "bad"], [1.5, 1.0], ""),
     ):

@@ -97,13 +97,13 @@ def warn_of_one_score(scores: np.ndarray) -> None:
     """Say that nothing but one number can be learned from scores that are all the same."""
     if len(scores) > 1 and np.ptp(scores) == 0:
         logger.warning(
-            "All training rows have the score %g, so only this number is learned. If the scores of the validation rows "
-            "are all the same too, their correlations are undefined, and shown as 0.", scores.flat[0]
+            "All training rows have the score %g, so only this number is learned. Where all scores are the same, the "
+            "correlations are undefined, and are shown as 0.", scores.flat[0]
         )  # fmt: skip
 
 
 def check_cosine_run(settings: Any, train: Any, valid: Any = None) -> None:
-    """Refuse training rows whose scores no cosine can be, if the settings of a run ask for cosines."""
+    """Refuse training rows with scores that are not from -1 to 1, if the settings of a run ask for cosines."""
     if settings.cosine:
         check_cosines(number_column(train.y, "number"), train.place)
 

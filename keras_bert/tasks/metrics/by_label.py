@@ -24,7 +24,7 @@ def scores_by_label(true: Any, predicted: Any, labels: Sequence[str]) -> dict[st
 
 
 def scores_of_counts(hits: int, wanted: int, found: int) -> dict[str, float]:
-    """The scores of a label that `wanted` rows have, `found` are predicted to have, and `hits` both."""
+    """The scores of a label. wanted: the rows that have it; found: those predicted to have it; hits: those of both."""
     return {
         "precision": float(hits / max(found, 1)),
         "recall": float(hits / max(wanted, 1)),
@@ -35,7 +35,9 @@ def scores_of_counts(hits: int, wanted: int, found: int) -> dict[str, float]:
 
 
 def one_sided(details: Mapping[str, Any], rows: int, *, weighted: bool = False) -> list[str]:
-    """What to know if a label is predicted for all rows, or for none although rows have it; also of words and entities.
+    """Warnings about labels that are predicted for all rows, or for none although rows have them.
+
+    A tagger has words or entities in place of rows.
 
     details: of a task, see `Task.details`. weighted: the labels had weights in training.
     """
@@ -54,10 +56,10 @@ def one_sided(details: Mapping[str, Any], rows: int, *, weighted: bool = False) 
         said = [f"No {unit} is predicted as {listed(never)}, although some {plural} have that label."]
     # Weights would also count the words that have no entity.
     weight = "" if weighted or unit != "row" else ' or a weight (class_weight="balanced", --class-weight balanced)'
-    shown = "f1_macro shows it" if unit == "row" else "the scores of each label show it"
+    hidden = {"row": "Accuracy hides this; f1_macro shows it. ", "word": "Accuracy hides this. ", "entity": ""}[unit]
     advice = (
-        f"Accuracy hides this; {shown}. Rare labels need more rows{weight}. If no label is rare, use more epochs, "
-        "smaller batches or a higher learning rate."
+        f"{hidden}Rare labels need more rows{weight}. If no label is rare, use more epochs, smaller batches or a "
+        "higher learning rate."
     )
     return [f"{one} {advice}" for one in said]
 

@@ -74,8 +74,8 @@ def scores_by_tag(true: Tags, predicted: Tags, *, labels: Iterable[str] = ()) ->
 
     are_entities = has_entities({*labels, *itertools.chain(*true)})
     a, b = (  # (type, start, end) of entities, (tag, place) of words
-        set(get_entities(side) if are_entities else zip(itertools.chain(*side), itertools.count()))
-        for side in (_as_bioes(true), _as_bioes(predicted))
+        set(get_entities(_as_bioes(side)) if are_entities else zip(itertools.chain(*side), itertools.count()))
+        for side in (true, predicted)
     )
     hits, wanted, found = (Counter(kind for kind, *_ in side) for side in (a & b, a, b))
     by_label = {kind: scores_of_counts(hits[kind], wanted[kind], found[kind]) for kind in sorted({*wanted, *found})}

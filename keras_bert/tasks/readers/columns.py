@@ -113,7 +113,10 @@ def read_texts(path: str | os.PathLike, reading: Reading) -> Rows:
     """The texts of a training file that has nothing else, see `only_texts`. Blank lines are no texts."""
     source = path
     if reading.lines:
-        numbered = [(number, line) for number, line in lines(path, reading.encoding) if line.strip()]
+        bad = BadRows(path, reading.skip_bad)
+        found = bad.without(lines(path, reading.encoding, keeps=reading.skip_bad))
+        numbered = [(number, line) for number, line in found if line.strip()]
+        bad.report(len(numbered))
         source = Table(str(path), ["text"], [[line] for _, line in numbered], [number for number, _ in numbered])
     options = reading.table_options | {"header": reading.has_header}
     return read_labels(source, 0, None, needs_text=True, **options)

@@ -16,7 +16,9 @@ from keras_bert.text_encoding import UndecodedLine
 
 DELIMITERS = {"tsv": "\t", "csv": ","}
 OTHERS = (";", "\t", ",", "|")  # that a file may have instead
+NEARLY_ALL = 0.8
 LONGEST = 1 << 24  # characters of a quoted cell, where it matters that a quote may never be closed
+_QUOTED = re.compile('"(?:[^"]|"")*"')
 
 Row = tuple[int, list[str]]  # the number of the line that it begins on, and its cells
 
@@ -88,21 +90,30 @@ def _with_closed_quotes(lines: Iterable[str], widths: set[int], delimiter: str) 
 def other_delimiter(lines: Iterable[str], delimiter: str) -> str:
     """The delimiter that a file seems to have in place of this one; empty if it seems to have this one.
 
-    Either the first row lacks this one, and no row has fewer of the other than the first. Or the rows have different
-    numbers of this one, but all have the same number of the other.
+    A delimiter fits if the first row has it, and nearly all rows have it at least as often, outside of quotes.
 
-    >>> other_delimiter(["text;label", "so, so;1"], ","), other_delimiter(["so, so;1", "a film;0"], ",")
-    (';', ';')
+    >>> other_delimiter(["text;label", "so, so;1"], ","), other_delimiter(["text;label,1", "so;so,1"], ",")
+    (';', '')
     """
-    first = list(islice((text for text in _with_closed_quotes(lines, set(), delimiter) if text), 20))
-    if not first:
-        return ""
-    lacking, uneven = delimiter not in first[0], len({line.count(delimiter) for line in first}) > 1
-    for other in OTHERS:
-        counts = [line.count(other) for line in first]
-        if counts[0] and ((lacking and counts[0] == min(counts)) or (uneven and len({*counts}) == 1)):
-            return other
-    return ""
+    rows = list(islice((text for text in _with_closed_quotes(lines, set(), delimiter) if text.strip()), 21))
+    whole = rows[:-1] if len(rows) > 1 and rows[-1].count('"') % 2 else rows[:20]  # the last may be cut off
+    plain = [_QUOTED.sub("", row) for row in whole]
+
+    def fits(one: str) -> bool:
+        least = plain[0].count(one)
+        return least > 0 and sum(row.count(one) >= least for row in plain) >= NEARLY_ALL * len(plain)
+
+    return "" if not plain or fits(delimiter) else next(filter(fits, OTHERS), "")
+
+
+def names_in(line: str, delimiter: str) -> list[str]:
+    """The names in the first row of a file; empty if they look like parts of a sentence.
+
+    >>> names_in("text;label", ";"), names_in("Review (title, body)", ",")
+    (['text', 'label'], [])
+    """
+    names = next(csv.reader([line], delimiter=delimiter))
+    return names if all(name and name == name.strip() for name in names) else []
 
 
 def name_of(delimiter: str) -> str:

@@ -17,12 +17,12 @@ class LineFile:
 
     lines: in place of those of the file, for a file that has none; they are copied into a temporary file, which is
         deleted in the end, however the process ends.
-    marks: as of `lines_of`.
+    keeps: as in `lines`.
     """
 
-    def __init__(self, path: str, encoding: str, lines: Iterator[Line] | None = None, *, marks: bool = False) -> None:
+    def __init__(self, path: str, encoding: str, lines: Iterator[Line] | None = None, *, keeps: bool = False) -> None:
         self.path = path
-        self.marks = marks
+        self.keeps = keeps
         self.encoding = "utf-8" if lines else checked_encoding(encoding)
         self._status = None if lines else _status(path)
         opened = tempfile.TemporaryFile(prefix="keras-bert-") if lines else open(path, "rb")  # noqa: SIM115
@@ -47,7 +47,7 @@ class LineFile:
                 yield line
 
         self._file.seek(0)
-        return lines_of(lines(), self.path, self.encoding, marks=self.marks)
+        return lines_of(lines(), self.path, self.encoding, keeps=self.keeps)
 
     def at(self, begin: int) -> Iterator[Line]:
         """The lines from this byte on, numbered from 0."""

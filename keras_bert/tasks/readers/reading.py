@@ -32,7 +32,7 @@ class Reading:
     scale: float = 1.0  # scores are divided by it
     positive: str | None = None  # the label that the score f1 is of; None: the second of two
     header: bool | None = None  # whether the first row names the columns; None: it does if a column is given by name
-    delimiter: str | None = None  # between the cells of a TSV or CSV file; None: that of the first row, if it has names
+    delimiter: str | None = None  # between the cells of a TSV or CSV file; None: found if there is a header
     encoding: str = "utf-8"
     lines: bool = False  # each line of the training file is a text without a label
     skip_empty: bool = False  # drop rows with an empty text

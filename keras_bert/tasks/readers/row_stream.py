@@ -74,7 +74,7 @@ class RowStream:
         self._read_rows = read_rows
         self._lock = threading.Lock()  # of the place in the file
         lines = parquet_lines(path) if self._parser.format == "parquet" else None
-        self._file = LineFile(self.path, reading.encoding, lines, marks=reading.skip_bad)
+        self._file = LineFile(self.path, reading.encoding, lines, keeps=reading.skip_bad)
         self._index(reading.skip_empty)
 
     def __len__(self) -> int:

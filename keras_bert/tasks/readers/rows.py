@@ -58,31 +58,31 @@ class Rows:
         return f"{self.path}:{self.ids[row]}"
 
 
-def lines(path: str | os.PathLike, encoding: str = "utf-8", *, marks: bool = False) -> Iterator[tuple[int, str]]:
+def lines(path: str | os.PathLike, encoding: str = "utf-8", *, keeps: bool = False) -> Iterator[tuple[int, str]]:
     """The lines of a text file, numbered from 1, without a byte order mark and without LF or CRLF at the end.
 
-    marks: make an `UndecodedLine` of a line that is in another encoding, unless it is the first, and not an error.
+    keeps: a line in another encoding becomes an `UndecodedLine` and is no error, unless all lines before it are blank.
     """
     if not os.path.exists(path):
         raise FileNotFoundError(f"There is no file at {path}. Correct the path. Received: {str(path)!r}")
     with Path(path).open("rb") as file:
-        yield from lines_of(file, str(path), encoding, marks=marks)
+        yield from lines_of(file, str(path), encoding, keeps=keeps)
 
 
 def lines_of(
-    file: Iterable[bytes], name: str, encoding: str = "utf-8", *, marks: bool = False
+    file: Iterable[bytes], name: str, encoding: str = "utf-8", *, keeps: bool = False
 ) -> Iterator[tuple[int, str]]:
     """The same for an open file or a pipe, which errors call `name`."""
     encoding = checked_encoding(encoding)
     if "\n".encode(encoding) != b"\n":  # UTF-16, for example, where the byte of LF is a part of other characters too
         file, encoding = _as_utf8(b"".join(file), name, encoding), "utf-8"
-    number = 0
+    number, begun = 0, False
     for number, line in enumerate(file, 1):
         try:
             text = line.decode(encoding).removesuffix("\n").removesuffix("\r")
         except UnicodeDecodeError:
             error = wrong_encoding(name, number, line, encoding)
-            if not marks or number == 1:
+            if not keeps or not begun:
                 raise error from None
             text = UndecodedLine(line.decode(encoding, "replace").removesuffix("\n").removesuffix("\r"))
             text.error = error
@@ -99,6 +99,7 @@ def lines_of(
                     "the file as UTF-8, or name its encoding with --encoding (encoding=...), often utf-16-le. "
                     f"Received: {name}:1"
                 )
+        begun = begun or bool(text.strip())
         yield number, text
     if not number:
         raise ValueError(f"{name} is empty. Give a file with at least one line. Received: {name}")

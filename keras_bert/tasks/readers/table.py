@@ -12,7 +12,7 @@ from typing import Any
 
 from keras_bert.jsonl import parse_line
 from keras_bert.tasks.readers.bad_rows import DROP, BadRows
-from keras_bert.tasks.readers.delimited import DELIMITERS, is_quoted, name_of, other_delimiter, quoted_rows
+from keras_bert.tasks.readers.delimited import DELIMITERS, is_quoted, name_of, names_in, other_delimiter, quoted_rows
 from keras_bert.tasks.readers.parquet import parquet_lines
 from keras_bert.tasks.readers.rows import lines
 from keras_bert.wording import listed, plural
@@ -147,17 +147,17 @@ class TableParser:
     def look(self, lines: Iterable[str]) -> None:
         """Find out from the lines of a TSV or CSV file what separates its cells, and whether quotes are around them.
 
-        Without names of columns, a text with commas could look like cells, so that the delimiter is only a guess.
+        Without names of columns, a text with commas could look like cells, so another delimiter is only suggested.
         """
         lines = iter(lines)
         first = list(islice(lines, 100))
-        if first and re.fullmatch("sep=.", first[0]):
+        if first and (mark := re.fullmatch('"?sep=(.)"?', first[0])):
             raise ValueError(
-                f"The first line of {self.path} is not a row, but names the delimiter for Excel. Delete this line, and "
-                f"add --delimiter '{name_of(first[0][-1])}'. Received: {first[0]!r}"
+                f"The first line of {self.path} is an instruction for Excel and not a row. Delete this line, and add "
+                f"--delimiter '{name_of(mark[1])}'. Received: {first[0]!r}"
             )
         if other := other_delimiter(first, self.delimiter):
-            if self.finds_delimiter and self.delimiter not in next(filter(None, first)):
+            if self.finds_delimiter and names_in(next(filter(None, first)), other):
                 logger.info(
                     "The columns of %s are separated by %r, as its first row shows. If this is wrong, add --delimiter "
                     "'%s'.",
@@ -258,7 +258,7 @@ def read_table(
     if isinstance(path, Table):
         return path
     parser = TableParser(path, format=format, header=header, delimiter=delimiter, bad=bad)
-    found = parquet_lines(path) if parser.format == "parquet" else lines(path, encoding, marks=parser.bad.skip)
+    found = parquet_lines(path) if parser.format == "parquet" else lines(path, encoding, keeps=parser.bad.skip)
     if parser.is_delimited:
         numbered = list(found)
         parser.look(line for _, line in numbered)

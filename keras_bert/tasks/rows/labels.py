@@ -141,7 +141,7 @@ def warn_of_missing(labels: Sequence[str], targets: np.ndarray) -> None:
     """Log the labels that no row has. targets: ids [n], or 0 and 1 of each label [n, C]."""
     counts = targets.sum(0) if targets.ndim == 2 else np.bincount(targets, minlength=len(labels))
     if missing := [repr(label) for label, count in zip(labels, counts, strict=True) if not count]:
-        logger.warning("No training row has the label %s, so it is not learned.", listed(missing, 8))
+        logger.warning("These labels are in no training row, so no row teaches them: %s", listed(missing, 8))
 
 
 def class_weights(

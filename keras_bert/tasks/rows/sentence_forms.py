@@ -91,17 +91,17 @@ def check_score(best_by: str | None, rows: Rows) -> None:
 
 def check_labels(labels: int, texts: int, where: str) -> None:
     """Refuse labels that are all the same, or of which no two are."""
-    if labels == 1:
-        raise ValueError(
-            f"{where} has the same label for each text, so no texts are apart. Add texts of another label, or pass "
-            f"pairs: x=(queries, positives) and y=None (on the command line, --text twice). Received: 1 label for "
-            f"{texts} texts"
-        )
     if labels == texts:
         raise ValueError(
             f"{where} has a different label for each text, so no texts belong together. Give several texts the same "
             "label, or pass pairs: x=(queries, positives) and y=None (on the command line, --text twice). "
             f"Received: {labels} labels for {texts} texts"
+        )
+    if labels == 1:
+        raise ValueError(
+            f"{where} has the same label for each text, so there are no texts to tell apart. Add texts of another "
+            "label, or pass pairs: x=(queries, positives) and y=None (on the command line, --text twice). "
+            f"Received: 1 label for {texts} texts"
         )
 
 

@@ -15,7 +15,7 @@ logger = logging.getLogger("keras_bert")
 
 
 def tag_targets(units: Units, y: list[Any], labels: tuple[str, ...], unit: str) -> np.ndarray:
-    """The label of each piece, -1 where it weighs nothing, int32 [all pieces].
+    """The label of each piece, -1 for pieces without weight, int32 [all pieces].
 
     y: for words, the label of each; for texts, entities. unit: "word" or "piece".
     """

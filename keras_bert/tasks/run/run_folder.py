@@ -36,10 +36,10 @@ def as_word(value: Any) -> str:
     """A value that a search tries, as --search has it.
 
     >>> as_word({"spam": 3.0}), as_word(None)
-    ('spam=3', 'none')
+    ('spam=3.0', 'none')
     """
     if isinstance(value, dict):
-        return ",".join(f"{label}={weight:g}" for label, weight in value.items())
+        return ",".join(f"{label}={weight}" for label, weight in value.items())
     return "none" if value is None else str(value)
 
 

@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 import json
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
@@ -56,11 +57,9 @@ def grid_of(given: Iterable[str]) -> dict[str, tuple[Any, ...]]:
             )
         if not values:
             raise ValueError(f"The search of {name} has no values. Write them as in epochs=2,3. Received: {word!r}")
-        kinds: list[type] = [str, dict] if name in WORDS else [int, float]
-        kinds += [type(None), *([bool] if name == "symmetric" else [])]
-        strange = [
-            value for value in found if name == "class_weight" and isinstance(value, str) and value != "balanced"
-        ]
+        kinds: list[type] = [str] if name in WORDS else [int, float]
+        kinds += [type(None), *([bool] if name == "symmetric" else [dict] if name == "class_weight" else [])]
+        strange = [one for one in found if name == "class_weight" and isinstance(one, str) and one != "balanced"]
         if wrong := strange or [value for value in found if type(value) not in kinds]:
             raise ValueError(
                 f"The value {wrong[0]!r} of {name} in --search is not {_needed(name)}. Correct it. Received: {word!r}"
@@ -119,12 +118,13 @@ def _needed(name: str) -> str:
 
 
 def _weight(word: str) -> dict[str, float] | str | None:
-    """The weight of a label, such as spam=3, None for "none", or else the word."""
+    """The weight of a label, such as spam=3, None for "none", or else the word; also for spam=-1 and spam=nan."""
     label, _, weight = word.rpartition("=")
     try:
-        return {label: float(weight)} if label else None if word == "none" else word
+        found = float(weight)
     except ValueError:
-        return word
+        return None if word == "none" else word
+    return {label: found} if label and 0 <= found < math.inf else word
 
 
 def _value(word: str) -> Any:
