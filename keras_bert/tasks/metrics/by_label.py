@@ -42,9 +42,9 @@ def one_sided(details: Mapping[str, Any], rows: int, *, weighted: bool = False) 
     details: of a task, see `Task.details`. weighted: the labels had weights in training.
     """
     by_label, plural = details.get("labels", {}), details.get("labels_of", "rows")
-    unit = {"rows": "row", "words": "word", "entities": "entity"}[plural]
+    unit = {"rows": "row", "words": "word", "entities": "entity"}.get(plural, "")
     count = rows if unit == "row" else sum(found["support"] for found in by_label.values())
-    if count < LEAST:
+    if count < LEAST or not unit:  # the labels of a user's own task may be of something else
         return []
     said = [
         f"Every {unit} is predicted as {label!r}, although {count - one['support']} of {count} do not have this label."
