@@ -66,8 +66,8 @@ def serve(
         from keras_bert.serving.version_folders import PARTS, WITHOUT_ENCODER, version_folders
 
         limit = None if memory_limit is None else read_size(memory_limit)
-        version_folders(directory, PARTS if engine == "tensorflow" else WITHOUT_ENCODER)  # an error if there are none
     with bound(host, port) as place:  # before loading the models, which takes a while
+        version_folders(directory, PARTS if engine == "tensorflow" else WITHOUT_ENCODER)  # an error if there are none
         run_server(
             directory,
             place,
@@ -84,9 +84,10 @@ def bound(host: str, port: int) -> Iterator[socket.socket]:
     """A socket that is bound to the port but does not listen yet, for a server whose packages are there."""
     if not host.strip():  # which a socket takes for all addresses
         raise ValueError("--host is empty. Give an address, or 0.0.0.0 to accept other machines. Received: --host ''")
-    from keras_bert.installation import need
+    with without_the_package():
+        from keras_bert.installation import need
 
-    need("uvicorn", "The server", "serving")
+        need("uvicorn", "The server", "serving")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # asyncio sets TCP_NODELAY, which sends answers at once, only if the protocol is named.
     with socket.socket(family, proto=socket.IPPROTO_TCP) as place:
