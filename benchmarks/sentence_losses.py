@@ -51,15 +51,17 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for name in arguments.only:
             data, kind, loss = ROWS[name]
-            start = finetuning_data.start(data, None, folder)
-            runs: dict[str, list[dict[str, Any]]] = {"start": [], name: []}
-            for one, found in runs.items():
-                for seed in range(arguments.seeds if one == name else 1):  # the start has no seed
-                    run = {"data": data, "rows": kind, "loss": loss, "seed": seed, "limit": arguments.limit}
-                    run["epochs"] = 0 if one == "start" else 1 if kind == "texts" else 4
-                    measure = partial(in_process, "sentence_losses", {**run, "start": start})
-                    found.append(finetuning.stored(run, arguments.results, measure))
-            print(f"{name:30} from {summary(runs['start'])[:6]} to {summary(runs[name])}", flush=True)
+            run = {"data": data, "rows": kind, "loss": loss, "limit": arguments.limit}
+            trained = partial(_trained, run, finetuning_data.start(data, None, folder), arguments.results)
+            before = trained(0, 0)["score"]
+            after = [trained(seed, 1 if kind == "texts" else 4) for seed in range(arguments.seeds)]
+            print(f"{name:30} from {100 * before:6.2f} to {summary(after)}", flush=True)
+
+
+def _trained(run: dict[str, Any], start: str, results: Path | None, seed: int, epochs: int) -> dict[str, Any]:
+    """The score after so many epochs, stored or measured in a new process."""
+    run = {**run, "seed": seed, "epochs": epochs}
+    return finetuning.stored(run, results, partial(in_process, "sentence_losses", {**run, "start": start}))
 
 
 def worker() -> None:
