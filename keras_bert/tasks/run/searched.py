@@ -57,10 +57,7 @@ def grid_of(given: Iterable[str]) -> dict[str, tuple[Any, ...]]:
             )
         if not values:
             raise ValueError(f"The search of {name} has no values. Write them as in epochs=2,3. Received: {word!r}")
-        kinds: list[type] = [str] if name in WORDS else [int, float]
-        kinds += [type(None), *([bool] if name == "symmetric" else [dict] if name == "class_weight" else [])]
-        strange = [one for one in found if name == "class_weight" and isinstance(one, str) and one != "balanced"]
-        if wrong := strange or [value for value in found if type(value) not in kinds]:
+        if wrong := [value for value in found if not _is_right(name, value)]:
             raise ValueError(
                 f"The value {wrong[0]!r} of {name} in --search is not {_needed(name)}. Correct it. Received: {word!r}"
             )
@@ -108,6 +105,17 @@ def seeded(settings: SomeSettings, count: int, average: bool) -> tuple[SomeSetti
     seeds = tuple(range(settings.seed, settings.seed + count))
     dataclasses.replace(settings, seed=seeds[-1])  # an error if it is too large
     return dataclasses.replace(settings, head_seed=settings.seed) if average else settings, {"seed": seeds}
+
+
+def _is_right(name: str, value: Any) -> bool:
+    """Whether a value is of the kind that an option has; whether it can be None is another matter."""
+    if value is None:
+        return True
+    if name == "class_weight":
+        return isinstance(value, dict) or value == "balanced"
+    if name in WORDS:
+        return isinstance(value, str)
+    return type(value) in (int, float) or (name == "symmetric" and isinstance(value, bool))
 
 
 def _needed(name: str) -> str:
