@@ -69,7 +69,7 @@ def finetune(
     ] = None,
     learning_rate: Annotated[
         float, typer.Option("--learning-rate", "--lr", help="Learning rate of AdamW after the warm-up.")
-    ] = 3e-5,
+    ] = 5e-5,
     seq_length: Annotated[
         int | None,
         typer.Option(min=8, max=options.MOST, help="Maximum number of pieces."),
@@ -284,17 +284,19 @@ def _print_result(metrics: dict[str, Any]) -> None:
     for score, (mean, spread) in metrics.get("spread", {}).items():
         typer.echo(f"{score} of {len(scored)} seeds\t{mean:.4f} +- {spread:.4f}")
     if runs := metrics.get("grid"):
+        from keras_bert.tasks.run.run_folder import outcome_of
+
         for one in runs:
-            typer.echo(f"{_values(one)}\t{'failed' if one['score'] is None else format(one['score'], '.4f')}")
+            typer.echo(f"{_values(one)}\t{outcome_of(one)}")
         kept = max((one for one in runs if one["score"] is not None), key=lambda one: one["score"])
         typer.echo(f"The best of {len(runs)} run{'s' * (len(runs) > 1)}: {_values(kept)}")
 
 
 def _values(run: dict[str, Any]) -> str:
     """What was tried in a run of a search."""
-    from keras_bert.tasks.run.run_folder import as_word
+    from keras_bert.tasks.run.run_folder import OUTCOME, as_word
 
-    return ", ".join(f"{option}={as_word(value)}" for option, value in run.items() if option != "score")
+    return ", ".join(f"{option}={as_word(value)}" for option, value in run.items() if option not in OUTCOME)
 
 
 _commands = group(

@@ -44,7 +44,7 @@ class FinetuneRecipe:
     'TextClassifier trains with this recipe: AdamW, ... norm 1, layer_decay 0.9. To change this, ...'
     """
 
-    learning_rate: float = 3e-5
+    learning_rate: float = 5e-5
     epochs: int = 3
     batch_size: int | None = None
     warmup: float = 0.1

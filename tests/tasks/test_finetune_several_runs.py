@@ -94,10 +94,15 @@ def test_a_search_that_prunes(bert, files, tmp_path, caplog):
     """The fifth run learns nothing, and ends after its first epoch."""
     caplog.set_level("INFO", "keras_bert")
     rates = "--search", "learning-rate=0.02,0.021,0.022,0.023,1e-9"
-    train(bert, "classify", *files, tmp_path / "run", "--epochs", 2, *rates, "--prune")
+    said = train(bert, "classify", *files, tmp_path / "run", "--epochs", 2, *rates, "--prune")
     assert caplog.text.count("Epoch 2: ") == 4
     assert caplog.text.count("because its best score is below the median of the earlier runs; the best is epoch") == 1
-    assert [done["learning_rate"] for done in record(tmp_path / "run")["grid"]][-1] == 1e-9
+    *others, pruned = record(tmp_path / "run")["grid"]
+    assert (pruned["learning_rate"], pruned["pruned_after"]) == (1e-9, 1)
+    assert not any("pruned_after" in other for other in others)
+    ending = f"{pruned['score']:.4f}, ended after epoch 1 by --prune"
+    assert f"learning_rate=1e-09\t{ending}\n" in said
+    assert f"| 1e-09 | {ending} |" in (tmp_path / "run/README.md").read_text()
 
 
 def test_what_a_search_refuses():

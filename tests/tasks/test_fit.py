@@ -93,7 +93,7 @@ def test_the_end_of_an_epoch_does_not_wait():
 def test_the_recipe_is_the_papers_and_is_told(caplog):
     task = small_task("classifier")
     task.fit(TEXTS, [0, 1, 0, 1], verbose=0, batch_size=2)
-    assert "learning rate 3e-05" in caplog.text
+    assert "learning rate 5e-05" in caplog.text
     schedule = task.optimizer._learning_rate
     assert (schedule.steps, schedule.warmup_steps, task.optimizer.global_clipnorm) == (6, 0, 1.0)
     assert int(task.optimizer.iterations) == 6

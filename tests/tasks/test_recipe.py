@@ -32,7 +32,7 @@ def same(one, other):
 @pytest.mark.long
 def test_without_options_the_bits_are_those_of_the_paper_s_recipe():
     """And of a compile by hand with the recipe's optimizer."""
-    schedule = WarmupLinearDecay(3e-5, warmup_steps=0, steps=6)
+    schedule = WarmupLinearDecay(5e-5, warmup_steps=0, steps=6)
     paper = AdamW(schedule, weight_decay=0.01, epsilon=1e-8, global_clipnorm=1.0)
     by_hand, expected = task_and_weights(compiled=paper)
     assert by_hand.optimizer is paper

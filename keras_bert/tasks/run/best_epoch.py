@@ -118,6 +118,8 @@ class BestEpoch(Validation):
         self.save_state()
         self.averages.put_in()
         self._write_metrics(trained, seconds, means | scores)
+        if self.pruned:
+            self.record["pruned"] = True
         write_json(self.folder / METRICS_FILE, self.record)
         self._state_file(self.done - 1).unlink(missing_ok=True)
         if before is not None and before != self._best_model():

@@ -42,7 +42,7 @@ def finetune_grid(
     best, runs = folder, list[dict[str, Any]]()
     for trial in each_run(settings, folder, grid, prune=prune):
         earlier = [done["score"] for done in runs if done["score"] is not None]
-        runs.append({**trial.values, "score": trial.score})
+        runs.append(trial.values | trial.outcome)
         if trial.score is not None and trial.score > max(earlier, default=float("-inf")):
             (best / MODEL).unlink(missing_ok=True)
             best = trial.folder
@@ -67,6 +67,12 @@ class Trial(NamedTuple):
     def score(self) -> float | None:
         """The score by which a run is chosen; None if the run failed."""
         return None if "failed" in self.metrics else self.scores[self.metrics["chosen_by"]]
+
+    @property
+    def outcome(self) -> dict[str, Any]:
+        """What the table of a search says of this run, beside its values."""
+        pruned = {"pruned_after": len(self.metrics["epochs"])} if "pruned" in self.metrics else {}
+        return {"score": self.score, **pruned}
 
 
 def each_run(settings: FinetuneSettings, folder: Path, grid: Grid, *, prune: bool = False) -> Iterator[Trial]:

@@ -9,6 +9,7 @@ from keras_bert.storage import new_file, write_text
 from keras_bert.tasks.columns.other_columns import TEXTS
 from keras_bert.tasks.finetune_recipe import OPTIONS
 from keras_bert.tasks.readers import Reading
+from keras_bert.tasks.run.run_folder import OUTCOME, outcome_of
 from keras_bert.tasks.run.settings import FinetuneSettings
 from keras_bert.version import __version__
 from keras_bert.wording import one_line
@@ -204,8 +205,8 @@ def _runs(metrics: dict[str, Any]) -> str:
     if title is None:
         return ""
     runs = sorted(metrics[title], key=lambda run: float("inf") if run["score"] is None else -run["score"])
-    names = [name for name in runs[0] if name != "score"]
-    scores = ["failed" if run["score"] is None else f"{run['score']:.4f}" for run in runs]
+    names = [name for name in runs[0] if name not in OUTCOME]
+    scores = [outcome_of(run) for run in runs]
     if "averaged" not in metrics:
         scores[0] += " (kept)"
     rows = [(*(_as_text(run[name]) for name in names), score) for run, score in zip(runs, scores, strict=True)]

@@ -41,7 +41,7 @@ class PlainSettings:
     reading: Reading = dataclasses.field(default_factory=Reading)
     epochs: int = 3
     batch_size: int | None = None  # None: the task's own
-    learning_rate: float = 3e-5
+    learning_rate: float = 5e-5
     seq_length: int | None = None  # None: the task's own
     seed: int = 0
     dtype: str = "float32"

@@ -15,6 +15,7 @@ from keras_bert.wording import first_line, plural
 MODEL, LABELS, SETTINGS_FILE, METRICS_FILE = "model.keras", "labels.json", "settings.json", "metrics.json"
 STEP_FILE = "step.npz"  # the state within an epoch
 UNFINISHED = ".partial"  # the ending of the folder in which a run works
+OUTCOME = ("score", "pruned_after")  # what a search says of a run, beside the values that it tried
 
 
 def working_folder(output: Path) -> Path:
@@ -41,6 +42,20 @@ def as_word(value: Any) -> str:
     if isinstance(value, dict):
         return ",".join(f"{label}={weight}" for label, weight in value.items())
     return "none" if value is None else str(value)
+
+
+def outcome_of(run: Mapping[str, Any]) -> str:
+    """How a run of a search ended.
+
+    >>> outcome_of({"epochs": 3, "score": 0.9}), outcome_of({"epochs": 3, "score": None})
+    ('0.9000', 'failed')
+    >>> outcome_of({"epochs": 3, "score": 0.5, "pruned_after": 1})
+    '0.5000, ended after epoch 1 by --prune'
+    """
+    if run["score"] is None:
+        return "failed"
+    pruned = f", ended after epoch {run['pruned_after']} by --prune" if "pruned_after" in run else ""
+    return f"{run['score']:.4f}{pruned}"
 
 
 def folder_of(source: str | Path) -> Path:
