@@ -6,11 +6,11 @@
 Korean rows start from a random BERT-mini at 5e-4, and the score is Spearman's correlation on KorSTS's development file:
 the scored pairs of KorSTS's training file; KorNLI's entailments as queries and positives, and its contradictions as
 their negatives; and the sentences of KorNLI as texts without labels, for one epoch (SimCSE). "which is entailed" learns
-from KorNLI's test file and scores its development file: the share of premises that are nearer to what they entail than
-to what contradicts them. The labels are those of
-the first 2,000 rows of SST-2, from MiniLM at 5e-5; the score is the share of the rows of its development file whose
-nearest neighbour has the same label. Four epochs, and batches of 32. Each training runs in a process of its own. Needs
-../shared/data. With --results FILE, each training is stored, and the same command does not repeat it.
+from the same pairs of KorNLI's test file; the score is the share of the premises of its development file that are
+nearer to what they entail than to what contradicts them. The labels are those of the first 2,000 rows of SST-2, from
+MiniLM at 5e-5; the score is the share of the rows of its development file whose nearest neighbour has the same label.
+Four epochs, and batches of 32. Each training runs in a process of its own. Needs ../shared/data. With --results FILE,
+each training is stored, and the same command does not repeat it.
 """
 
 import argparse
