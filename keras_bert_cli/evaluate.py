@@ -59,7 +59,10 @@ def evaluate(
     ] = None,
     train: Annotated[
         Path | None,
-        typer.Option(help="With --report: the file of the training rows. The page lists those that --data has too."),
+        typer.Option(
+            help="With --report: the file of the training rows. The page lists those that --data has too.",
+            show_default="that of the run, if it has not changed",
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:

@@ -259,7 +259,7 @@ def finetune(
     settings = FinetuneSettings(kind=name, **options.fields_of(FinetuneSettings, given))
     if tried:
         for option in tried:
-            if options.is_given(context, option):
+            if options.is_given(context, "freeze_blocks" if option == "freeze" and not freeze else option):
                 logger.warning("%s=%s is not used, because the search tries other values.", option, given[option])
         metrics = finetune_grid(settings, output, tried, prune=prune)
     elif seeds:

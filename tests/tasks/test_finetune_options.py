@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from keras_bert.tasks.finetune_recipe import OPTIONS
 from keras_bert.tasks.readers import Rows
@@ -70,11 +71,18 @@ def test_the_files_of_metrics_are_those_of_pretraining(finished):
     folder, metrics = finished[0], record(finished[0])
     records = read_metrics(f"{folder}/metrics.jsonl")
     assert [one["step"] for one in records] == [10, 10, 20, 20]
-    assert set(records[0]) == {"step", "loss", "accuracy", "seconds_per_step"}
+    assert set(records[0]) == {"step", "loss", "accuracy", "learning_rate", "seconds_per_step"}
+    assert 0.03 > records[0]["learning_rate"] > records[2]["learning_rate"] == 0
     assert [one["loss"] for one in records[::2]] == [epoch["loss"] for epoch in metrics["epochs"]]
     assert [one["validation_loss"] for one in records[1::2]] == [epoch["val_loss"] for epoch in metrics["epochs"]]
     assert records[1]["validation_matthews"] == metrics["epochs"][0]["scores"]["matthews"]
-    assert list((folder / "tensorboard").glob("events.*"))
+    (events,) = (folder / "tensorboard").glob("events.*")
+    drawn = {}
+    for event in tf.compat.v1.train.summary_iterator(str(events)):
+        for value in event.summary.value:
+            drawn.setdefault(value.tag, {})[event.step] = float(tf.make_ndarray(value.tensor))
+    for name in {*records[0], *records[1]} - {"step"}:
+        assert drawn[name] == pytest.approx({one["step"]: one[name] for one in records if name in one})
 
 
 def test_the_seconds_of_a_step_on_several_devices(tmp_path):
@@ -86,8 +94,9 @@ def test_the_seconds_of_a_step_on_several_devices(tmp_path):
     watch.on_epoch_begin(0)
     for batch in (9, 15):
         watch.on_train_batch_end(batch)
+    watch.set_model(SimpleNamespace(optimizer=SimpleNamespace(learning_rate=0.25)))
     watch._write_metrics({}, 8.0, {})
-    assert written[0] == {"step": 16, "seconds_per_step": 0.5}
+    assert written[0] == {"step": 16, "learning_rate": 0.25, "seconds_per_step": 0.5}
 
 
 def epochs(*scores):

@@ -136,13 +136,15 @@ def test_what_a_search_refuses():
 
 
 @pytest.mark.long
-def test_a_search_of_the_weight_of_a_label(bert, files, tmp_path):
+def test_a_search_of_the_weight_of_a_label(bert, files, tmp_path, caplog):
     options = ("--epochs", 1, "--search", "class_weight=none,balanced,yes=2,yes=0")
+    options += ("--freeze-blocks", 0, "--search", "freeze_blocks=1")
     said = train(bert, "classify", *files, tmp_path / "run", *options)
+    assert "freeze=0 is not used, because the search tries other values." in caplog.text
     weights = [None, "balanced", {"yes": 2.0}, {"yes": 0.0}]
     assert [done["class_weight"] for done in record(tmp_path / "run")["grid"]] == weights
-    assert "\nclass_weight=yes=2.0\t" in said
-    assert "| yes 2 | " in (tmp_path / "run/README.md").read_text()
+    assert "\nclass_weight=yes=2.0, freeze=1\t" in said
+    assert "| yes 2 | 1 | " in (tmp_path / "run/README.md").read_text()
 
 
 def test_a_search_of_models_for_random_weights(files, tmp_path):

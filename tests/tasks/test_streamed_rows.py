@@ -17,6 +17,7 @@ from keras_bert.tasks.rows.streamed_rows import StreamedRows
 from keras_bert.tasks.run import saved_step, training_rows
 from keras_bert.tasks.run.saved_step import SavedStep
 from keras_bert.tasks.run.settings import FinetuneSettings
+from keras_bert.training.metrics_log import read_metrics
 from tests.subprocesses import FORKS
 from tests.tasks.runs import reviews, run, train
 from tests.tasks.small import TEXTS, WORDS, small_task
@@ -166,6 +167,8 @@ def same(one, other):
     weights = [keras.models.load_model(folder / "model.keras").get_weights() for folder in (one, other)]
     assert all(np.array_equal(*pair) for pair in zip(*weights, strict=True))
     assert (one / "metrics.json").read_text() == (other / "metrics.json").read_text()
+    records = [[one | {"seconds_per_step": 0} for one in read_metrics(f"{run}/metrics.jsonl")] for run in (one, other)]
+    assert records[0] == records[1]
 
 
 @pytest.mark.long
@@ -178,8 +181,9 @@ def test_a_run(bert, data, in_memory, tmp_path, caplog):
     assert "| steps | 12 |" in card
     assert "| training file read as a stream | yes |" in card
     assert "epochs" not in card.partition("## How it was trained")[2]
-    last = (tmp_path / "run/metrics.jsonl").read_text().splitlines()[-1]
-    assert json.loads(last)["step"] == 12
+    records = read_metrics(f"{tmp_path}/run/metrics.jsonl")
+    assert [one["step"] for one in records] == [3, 6, 7, 7, 10, 12, 12]  # with each saved state, and after each epoch
+    assert {*records[0]} == {"step", "loss", "accuracy", "learning_rate"}
 
 
 @pytest.mark.long

@@ -16,7 +16,6 @@ from keras_bert.tasks.fitting.epoch_position import steps_in
 from keras_bert.tasks.fitting.validation import Validation
 from keras_bert.tasks.readers import Rows
 from keras_bert.tasks.run.run_folder import METRICS_FILE, STEP_FILE, read_state
-from keras_bert.tasks.run.saved_step import state_of
 from keras_bert.training.averaged_weights import AveragedWeights
 from keras_bert.training.metrics_log import MetricsFiles
 
@@ -58,6 +57,7 @@ class BestEpoch(Validation):
         self.max_steps = max_steps
         self.averages = AveragedWeights()  # comes before this callback
         self.files: Any = None
+        self.begun = 0  # steps of the epoch with which the run resumes
         self._began, self._batches = 0.0, 0
         self.record: dict[str, Any] = read_json(folder / METRICS_FILE) or {"epochs": []}
 
@@ -87,7 +87,7 @@ class BestEpoch(Validation):
             stored = read_state(self._state_file(self.done), f"the folder {str(self.folder)!r} to start again")
             for variable, value in zip(state_of(self.model), stored.values(), strict=True):
                 variable.assign(value)
-        self.files = MetricsFiles(str(self.folder), start=self.done * self.params["steps"])
+        self.files = MetricsFiles(str(self.folder), start=self.done * self.params["steps"] + self.begun)
 
     def on_train_end(self, logs: Any = None) -> None:
         self.files.close()
@@ -176,11 +176,16 @@ class BestEpoch(Validation):
             "epochs": epochs,
         }
 
+    def write_trained(self, epoch: int, steps: int, trained: dict[str, float], **more: float) -> int:
+        """Write what an epoch's steps so far have measured, as a record of the step with which they end."""
+        step = epoch * self.params["steps"] + steps
+        rate = float(keras.ops.convert_to_numpy(self.model.optimizer.learning_rate))
+        self.files.write({"step": step, **trained, "learning_rate": rate, **more})
+        return step
+
     def _write_metrics(self, trained: dict[str, float], seconds: float, validated: dict[str, float]) -> None:
-        before = (self.done - 1) * self.params["steps"]
         steps = steps_in(self.done - 1, self.params["steps"], self.max_steps)
-        step = before + steps
-        self.files.write({"step": step, **trained, "seconds_per_step": seconds / self._batches})
+        step = self.write_trained(self.done - 1, steps, trained, seconds_per_step=seconds / self._batches)
         self.files.write({"step": step, **{f"validation_{name}": value for name, value in validated.items()}})
 
     def _best_model(self) -> Path:
@@ -196,3 +201,10 @@ def _check_finite(losses: dict[str, float], epoch: int) -> None:
             f"The loss of epoch {epoch + 1} is not a finite number. Lower the learning rate. In float16, use "
             f"mixed_bfloat16 instead. The epochs before it are kept, if there are any. Received: {losses}"
         )
+
+
+def state_of(model: keras.Model) -> list[Any]:
+    """The weights, the states of dropout's random generators, and the optimizer's variables."""
+    if not model.optimizer.built:  # building again would give a LossScaleOptimizer two more variables
+        model.optimizer.build(model.trainable_variables)
+    return [*model.variables, *model.optimizer.variables]

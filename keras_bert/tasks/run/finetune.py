@@ -215,7 +215,7 @@ def _run(
     options = scored_by | {"best_by": settings.best_by, "batch_size": batch_size, "max_steps": settings.steps}
     best = BestEpoch(folder, valid, patience=settings.patience, floors=floors, **options)
     every = SAVE_EVERY if settings.save_every is None and isinstance(train, RowStream) else settings.save_every
-    saved = SavedStep(folder, best.done, every=every, max_steps=settings.steps)
+    saved = SavedStep(folder, best, every=every, max_steps=settings.steps)
     epochs = settings.epochs
     if settings.steps is not None:
         epochs = -(-settings.steps // -(-len(train) // batch_size))

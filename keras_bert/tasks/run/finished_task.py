@@ -11,7 +11,7 @@ from keras_bert.tasks.metrics.by_label import one_sided
 from keras_bert.tasks.readers import Reading, Rows
 from keras_bert.tasks.readers.rows import lines, naming
 from keras_bert.tasks.rows.labels import check_known
-from keras_bert.tasks.run.run_folder import MODEL, SETTINGS_FILE, no_model, no_task
+from keras_bert.tasks.run.run_folder import MODEL, SETTINGS_FILE, no_model, no_task, training_file
 from keras_bert.tasks.run.settings import FinetuneSettings
 from keras_bert.tasks.task import Task
 from keras_bert.weights.keras_file import read_keras
@@ -24,10 +24,11 @@ CHUNK = 256  # lines that are read before the first of them is answered
 
 @dataclasses.dataclass(frozen=True)
 class FinishedTask:
-    """A task, and how its training files were read."""
+    """A task, how its training files were read, and the settings.json of its run if it has one."""
 
     task: Task
     reading: Reading
+    record: Path | None = None
 
     @classmethod
     def load(cls, source: Path, **reading: Any) -> "FinishedTask":
@@ -58,7 +59,8 @@ class FinishedTask:
         of_run = record.is_file() and path == folder / MODEL  # another file may have other settings beside it
         settings = FinetuneSettings.from_json(record) if of_run else None
         learned = settings.reading if settings else task.default_reading
-        return cls(task, learned.of_another_file(task.command, task.reading_fields, reading))
+        learned = learned.of_another_file(task.command, task.reading_fields, reading)
+        return cls(task, learned, record if of_run else None)
 
     def evaluate(self, path: Path, *, batch_size: int = 32) -> dict[str, float]:
         """The scores on the rows of a file."""
@@ -69,16 +71,28 @@ class FinishedTask:
     ) -> tuple[dict[str, float], dict[str, Any]]:
         """The scores on the rows of a file, and the details that the task has of them, such as those of each label.
 
-        directory: where to write a report of the rows. train: a file of training rows, which the report looks for.
+        directory: where to write a report of the rows. train: a file of training rows, which the report looks for; by
+            default that of the run, if it has not changed.
         """
         rows = self.task.read_rows(path, self.reading)
         if directory is None:
             return self.report_rows(rows, batch_size=batch_size)
         check_known(self.task.labels_of(rows), rows, self.task.labels)
-        training = train and self.task.read_training_rows(train, self.reading)
+        training = self.task.read_training_rows(train, self.reading) if train else self._training_rows(rows)
         options = self.task.report_options(self.reading)
         found = self.task.write_report(directory, rows, train=training, batch_size=batch_size, **options)
         return found["scores"], found["details"]
+
+    def _training_rows(self, rows: Rows) -> Rows | None:
+        """The training rows of the run, if they have as many columns as these."""
+        if self.record is None or (file := training_file(self.record)) is None:
+            return None
+        training = self.task.read_training_rows(file, FinetuneSettings.from_json(self.record).reading)
+        widths = {len(one.x) if isinstance(one.x, tuple) else 1 for one in (training, rows)}
+        if len(widths) > 1:  # an embedder may learn from other rows than those that it is scored on
+            return None
+        logger.info("The page also shows which rows are in %s, from which the model learned.", file)
+        return training
 
     def report_rows(self, rows: Rows, *, batch_size: int = 32) -> tuple[dict[str, float], dict[str, Any]]:
         """The same of rows."""

@@ -14,6 +14,7 @@ from keras_bert.wording import first_line, plural
 
 MODEL, LABELS, SETTINGS_FILE, METRICS_FILE = "model.keras", "labels.json", "settings.json", "metrics.json"
 STEP_FILE = "step.npz"  # the state within an epoch
+LARGE = 1_000_000_000  # bytes; a larger training file is read as a stream, unless the settings say otherwise
 UNFINISHED = ".partial"  # the ending of the folder in which a run works
 OUTCOME = ("score", "pruned_after")  # what a search says of a run, beside the values that it tried
 
@@ -62,6 +63,14 @@ def folder_of(source: str | Path) -> Path:
     """The folder of a run, which may also be named by the model in it."""
     path = Path(source)
     return path.parent if path.name == MODEL and path.is_file() else path
+
+
+def training_file(settings: Path) -> Path | None:
+    """The file that a run learned from, unless it has changed or is large; settings: the settings.json of the run."""
+    then = read_json(settings)
+    path = Path(then["train"])
+    same = path.is_file() and path.stat().st_size <= LARGE and [sha256_of(path)] == then.get("sha256", [])[:1]
+    return path if same else None
 
 
 def no_task(source: str | Path) -> FileNotFoundError:

@@ -9,32 +9,35 @@ from keras import ops
 
 from keras_bert.storage import new_file
 from keras_bert.tasks.fitting.epoch_position import steps_in
+from keras_bert.tasks.run.best_epoch import BestEpoch, state_of
 from keras_bert.tasks.run.run_folder import STEP_FILE, read_step
 
 
 class SavedStep(keras.callbacks.Callback):
     """Saves the state of a run every so many steps, and puts it back if the run was killed in this epoch.
 
-    It comes after `BestEpoch`, which puts back the state after the last complete epoch.
+    It also adds the means of the epoch so far to metrics.jsonl.
 
     Args:
+        best: the callback before this one, which puts back the state after the last complete epoch.
         every: steps; None: never.
         max_steps: as in `fit`.
-        epochs: the number of complete epochs.
     """
 
-    def __init__(self, folder: Path, epochs: int, *, every: int | None, max_steps: int | None) -> None:
+    def __init__(self, folder: Path, best: BestEpoch, *, every: int | None, max_steps: int | None) -> None:
         super().__init__()
+        self.best = best
         self.path = folder / STEP_FILE
         self.every = every
         self.max_steps = max_steps
         self.step = 0  # of the epoch, with which it began
         self.end = 0  # the steps of the epoch
-        self._epoch = epochs
+        self._epoch = best.done
         self._sums: list[np.ndarray] = []  # of the metrics of the steps before that one
         if self.path.exists():
             epoch, step = read_step(self.path, "place")["place"].tolist()
-            self.step = step if epoch == epochs else 0  # otherwise the run was killed before it could be deleted
+            self.step = step if epoch == best.done else 0  # otherwise the run was killed before it could be deleted
+        best.begun = self.step
 
     def on_train_begin(self, logs: Any = None) -> None:
         if not self.step:
@@ -58,16 +61,11 @@ class SavedStep(keras.callbacks.Callback):
             self._sums = []
         done = self.step + batch + 1
         if self.every and done % self.every == 0 and done < self.end:
+            means = {name: float(mean) for name, mean in self.model.get_metrics_result().items()}
+            self.best.write_trained(self._epoch, done, means)  # a resumed run drops records after its state
             state = [*state_of(self.model), *self.model.metrics_variables]
             with new_file(self.path) as temporary, open(temporary, "wb") as file:
                 np.savez(file, *map(ops.convert_to_numpy, state), place=[self._epoch, done])
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         self.path.unlink(missing_ok=True)
-
-
-def state_of(model: keras.Model) -> list[Any]:
-    """The weights, the states of dropout's random generators, and the optimizer's variables."""
-    if not model.optimizer.built:  # building again would give a LossScaleOptimizer two more variables
-        model.optimizer.build(model.trainable_variables)
-    return [*model.variables, *model.optimizer.variables]

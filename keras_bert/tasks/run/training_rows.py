@@ -5,11 +5,10 @@ import os
 
 from keras_bert.tasks.readers import Rows, RowStream
 from keras_bert.tasks.readers.line_file import finds_lines
+from keras_bert.tasks.run.run_folder import LARGE
 from keras_bert.tasks.run.settings import FinetuneSettings
 
 logger = logging.getLogger("keras_bert")
-
-LARGE = 1_000_000_000  # bytes; a larger file is read as a stream, unless the settings say otherwise
 
 
 def training_rows(settings: FinetuneSettings) -> Rows | RowStream:
