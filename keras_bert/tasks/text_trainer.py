@@ -262,8 +262,9 @@ class TextTrainer(Student):
     ) -> Any:
         """As Keras's, on text. With `return_dict` also the scores that the task reports: F1, Spearman, exact match...
 
-        The values do not depend on the batch size. Sample weights weigh only the loss and the metrics. Where a metric
-        and a score have the same name, the value is the metric's.
+        The values of texts do not depend on the batch size. Those of packed ids do a little, because Keras weighs each
+        batch by its rows: the mean loss of a tagger is of words. Sample weights weigh only the loss and the metrics.
+        Where a metric and a score have the same name, the value is the metric's.
         """
         if not self.compiled:
             self._compile_by(FinetuneRecipe(), steps=1, level=logging.DEBUG)  # so that a later fit compiles again

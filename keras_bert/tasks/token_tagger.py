@@ -34,6 +34,7 @@ from keras_bert.tasks.rows.labels import (
     row_labels,
     sorted_labels,
     stored_labels,
+    warn_of_missing,
 )
 from keras_bert.tasks.rows.tag_targets import tag_targets
 from keras_bert.tasks.signature import Logits, Signature, strings
@@ -208,6 +209,7 @@ class TokenTagger(Task):
                 "All words have the same label, and two different labels are needed to learn anything. Add rows with "
                 f"another label. Received: only {[self.labels[number] for number in learned]}"
             )
+        warn_of_missing(self.labels, np.asarray(examples.targets.flat_values))
         self.whole_words = self.whole_words or examples.decoding.given_words
 
     # === Answers ===

@@ -261,6 +261,7 @@ def test_command_line(bert, tmp_path):
     assert {name: evaluated[name] for name in after} == pytest.approx(after)
     card = (tmp_path / "run" / "README.md").read_text()
     assert f"| temperature | {temperature:.4f} |" in card
+    assert "| abstain below | 0.6 |" in card
     errors = [scores["calibration_error"] for scores in (metrics["valid"], after)]
     assert f"| calibration_error | {errors[1]:.4f} |\n" in card.partition("## Calibration")[0]
     assert "The scores are those after calibration." in card

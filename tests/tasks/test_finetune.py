@@ -14,6 +14,7 @@ from keras_bert.progress import ProgressLog
 from keras_bert.tasks.readers import Reading, Rows
 from keras_bert.tasks.run import epoch_log
 from keras_bert.tasks.run import finetune as finetune_module
+from keras_bert.tasks.run.best_epoch import BestEpoch
 from keras_bert.tasks.run.finetune import finetune, load_encoder, read_files
 from keras_bert.tasks.run.finished_task import FinishedTask
 from keras_bert.tasks.run.settings import FinetuneSettings
@@ -92,6 +93,17 @@ def test_best_by(bert, files, tmp_path):
         finetune(settings, tmp_path / "other")
     with pytest.raises(ValueError, match=r"--positive\) is 'maybe', which is not a label.*'no', 'yes'"):
         train(bert, "classify", *files, tmp_path / "other", "--positive", "maybe")
+
+
+@pytest.mark.parametrize(("score", "chosen"), [("accuracy", 1), ("f1_macro", 2)])
+def test_best_by_chooses_the_epoch(tmp_path, score, chosen):
+    best = BestEpoch(tmp_path, Rows([], [], "valid.tsv", []), best_by=score)
+    best.details = {}
+    for epoch, (accuracy, f1) in enumerate([(0.9, 0.4), (0.8, 0.6), (0.7, 0.5)], 1):
+        scores = {"accuracy": accuracy, "f1_macro": f1}
+        best._append({"epoch": epoch, "loss": 1.0, "val_loss": 1.0, "scores": scores})
+    assert (best.record["best_epoch"], best.record["chosen_by"]) == (chosen, score)
+    assert best.record["valid"] == best.record["epochs"][chosen - 1]["scores"]
 
 
 @pytest.mark.parametrize(("backend", "strategy"), [("jax", "multi_worker"), ("torch", "mirrored")])

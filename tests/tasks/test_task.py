@@ -215,6 +215,12 @@ def test_what_no_row_teaches_is_logged(caplog):
     for kind, x, y, said in (
         ("classifier", ["good", "bad"], [1, 0], ""),
         ("several", ["good", "bad"], [["good"], ["bad"]], "in no training row, so no row teaches them: 'film'"),
+        (
+            "tagger",
+            [["Anna", "lives", "in", "Rome"]],
+            [["B-PER", "O", "O", "O"]],
+            "teaches them: 'I-PER', 'B-LOC', 'I-LOC'",
+        ),
         ("regressor", ["good", "bad"], [1.5, 1.5], "All training rows have the score 1.5, so only this"),
         ("regressor", ["good", "bad"], [1.5, 1.0], ""),
     ):
