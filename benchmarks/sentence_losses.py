@@ -93,8 +93,8 @@ def _score(task: Any, run: dict[str, Any]) -> float:
     """The score that the documentation of this script describes, on rows that were not trained on."""
     from keras_bert.tasks.metrics import number_scores
 
-    held_out, _ = finetuning_data.DATASETS["kornli"].read()
     if run["data"] == "kornli":
+        held_out, _ = finetuning_data.DATASETS["kornli"].read()
         premises, entailed, contrary = map(task.embed, _triples([held_out]))
         return ((premises * entailed).sum(-1) > (premises * contrary).sum(-1)).mean()
     dev = finetuning_data.read(run["data"], None)[1]
