@@ -259,7 +259,7 @@ def finetune(
     settings = FinetuneSettings(kind=name, **options.fields_of(FinetuneSettings, given))
     if tried:
         for option in tried:
-            if options.is_given(context, "freeze_blocks" if option == "freeze" and not freeze else option):
+            if options.is_given(context, option) or (option == "freeze" and freeze_blocks is not None):
                 logger.warning("%s=%s is not used, because the search tries other values.", option, given[option])
         metrics = finetune_grid(settings, output, tried, prune=prune)
     elif seeds:
@@ -284,19 +284,12 @@ def _print_result(metrics: dict[str, Any]) -> None:
     for score, (mean, spread) in metrics.get("spread", {}).items():
         typer.echo(f"{score} of {len(scored)} seeds\t{mean:.4f} +- {spread:.4f}")
     if runs := metrics.get("grid"):
-        from keras_bert.tasks.run.run_folder import outcome_of
+        from keras_bert.tasks.run.run_folder import outcome_of, tried_in
 
         for one in runs:
-            typer.echo(f"{_values(one)}\t{outcome_of(one)}")
+            typer.echo(f"{tried_in(one)}\t{outcome_of(one)}")
         kept = max((one for one in runs if one["score"] is not None), key=lambda one: one["score"])
-        typer.echo(f"The best of {len(runs)} run{'s' * (len(runs) > 1)}: {_values(kept)}")
-
-
-def _values(run: dict[str, Any]) -> str:
-    """What was tried in a run of a search."""
-    from keras_bert.tasks.run.run_folder import OUTCOME, as_word
-
-    return ", ".join(f"{option}={as_word(value)}" for option, value in run.items() if option not in OUTCOME)
+        typer.echo(f"The best of {len(runs)} run{'s' * (len(runs) > 1)}: {tried_in(kept)}")
 
 
 _commands = group(

@@ -262,8 +262,8 @@ class TextTrainer(Student):
     ) -> Any:
         """As Keras's, on text. With `return_dict` also the scores that the task reports: F1, Spearman, exact match...
 
-        The values of texts do not depend on the batch size. Those of packed ids do a little, because Keras weighs each
-        batch by its rows: the mean loss of a tagger is of words. Sample weights weigh only the loss and the metrics.
+        On text, the values do not depend on the batch size. On packed ids the loss of a tagger does a little: Keras
+        weighs the batches by their rows, and not by their words. Sample weights weigh only the loss and the metrics.
         Where a metric and a score have the same name, the value is the metric's.
         """
         if not self.compiled:

@@ -12,6 +12,7 @@ import pytest
 from keras_bert.tasks.run.finished_task import FinishedTask
 from keras_bert.tasks.run.settings import FinetuneSettings
 from tests.tasks.runs import reviews, run, train, write
+from tests.tasks.small import TEXTS, small_task
 
 
 def test_evaluate(finished, files):
@@ -24,6 +25,31 @@ def test_evaluate(finished, files):
     other = write(files[1].with_name("other.tsv"), [["x", "y"], ["the film is good", "maybe"]])
     with pytest.raises(ValueError, match=r"other.tsv:2 has the label 'maybe'.*'no', 'yes'. Received: 'maybe'"):
         run("evaluate", output, "--data", other, "--text", "x", "--label", "y")
+
+
+@pytest.mark.usefixtures("eager")
+def test_a_report_looks_for_the_training_rows_of_the_run(tmp_path, caplog):
+    """Unless the training file has changed, or is missing."""
+    head = ["text", "label"]
+    learned = write(tmp_path / "train.tsv", [head, [TEXTS[2], "positive"], ["another film", "negative"]])
+    test = write(tmp_path / "test.tsv", [head, *([text, "positive"] for text in TEXTS)])
+    output = tmp_path / "run"
+    output.mkdir()
+    small_task("classifier").save(output / "model.keras")
+    FinetuneSettings("classify", str(learned), str(test)).to_json(output / "settings.json")
+
+    def duplicates(name):
+        run("evaluate", output, "--data", test, "--report", tmp_path / name)
+        return json.loads((tmp_path / name / "report.json").read_text())["duplicates"]
+
+    with caplog.at_level("INFO", "keras_bert"):
+        (found,) = duplicates("report")["rows"]
+    assert (found["row"], found["training_row"], found["equal"]) == (4, 2, True)  # lines of the files
+    assert f"The page also shows which rows are in {learned}" in caplog.text
+    write(learned, [head, ["bad", "positive"]])
+    assert duplicates("changed") is None
+    learned.unlink()
+    assert duplicates("missing") is None
 
 
 def test_settings_beside_another_file(finished, tmp_path):

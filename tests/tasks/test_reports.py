@@ -11,11 +11,9 @@ from sklearn.metrics import confusion_matrix, multilabel_confusion_matrix
 
 from keras_bert.tasks.columns.other_columns import OtherColumns
 from keras_bert.tasks.decoding.entities import Entity
-from keras_bert.tasks.readers import Reading
 from keras_bert.tasks.reports.label_findings import label_findings, several_labels_findings
 from keras_bert.tasks.reports.number_findings import cosine_findings, pair_findings
 from keras_bert.tasks.reports.write_report import write_report
-from keras_bert.tasks.run.settings import FinetuneSettings
 from keras_bert.tasks.text_regressor import TextRegressor
 from tests.tasks.runs import run
 from tests.tasks.small import KINDS, PAIRS, TEXTS, columns, small_bert, small_task
@@ -319,29 +317,6 @@ def test_the_command(tmp_path, write):
         with pytest.raises((ValueError, OSError), match=said):
             run(*command, *words)
     assert not (tmp_path / "more").exists()
-
-
-@pytest.mark.usefixtures("eager")
-def test_the_training_file_of_a_run(tmp_path, write, caplog):
-    """The page looks for its rows, unless it has changed or is missing."""
-    train = write("train.tsv", f"text\tlabel\n{TEXTS[2]}\tpositive\nanother film\tnegative\n")
-    test = write("test.tsv", "text\tlabel\n" + "".join(f"{text}\tpositive\n" for text in TEXTS))
-    folder = tmp_path / "run"
-    folder.mkdir()
-    small_task("classifier").save(folder / "model.keras")
-    reading = Reading(text=("text",), label="label")
-    FinetuneSettings("classify", str(train), str(test), reading=reading).to_json(folder / "settings.json")
-    command = ["evaluate", folder, "--data", test, "--report"]
-    with caplog.at_level("INFO", "keras_bert"):
-        run(*command, tmp_path / "report")
-    (found,) = read(tmp_path / "report")[0]["duplicates"]["rows"]
-    assert (found["row"], found["training_row"], found["equal"]) == (4, 2, True)
-    assert f"The page also shows which rows are in {train}" in caplog.text
-    train.write_text("text\tlabel\nbad\tpositive\n")
-    run(*command, tmp_path / "changed")
-    train.unlink()
-    run(*command, tmp_path / "missing")
-    assert [read(tmp_path / name)[0]["duplicates"] for name in ("changed", "missing")] == [None, None]
 
 
 @pytest.mark.usefixtures("eager")

@@ -45,6 +45,15 @@ def as_word(value: Any) -> str:
     return "none" if value is None else str(value)
 
 
+def tried_in(run: Mapping[str, Any]) -> str:
+    """What was tried in a run of a search.
+
+    >>> tried_in({"epochs": 3, "class_weight": None, "score": 0.9})
+    'epochs=3, class_weight=none'
+    """
+    return ", ".join(f"{option}={as_word(value)}" for option, value in run.items() if option not in OUTCOME)
+
+
 def outcome_of(run: Mapping[str, Any]) -> str:
     """How a run of a search ended.
 

@@ -35,7 +35,7 @@ def finetune_seeds(settings: FinetuneSettings, output: Path, count: int, *, aver
     output = check_new_folder(output)
     settings, grid = seeded(settings, count, average)  # an error before the first run
     tried = list(each_run(settings, working_folder(output), grid))
-    runs = [{**trial.values, "score": trial.score} for trial in tried]
+    runs = [trial.values | trial.outcome for trial in tried]
     done = [trial for trial in tried if trial.score is not None]
     valid = [trial.scores for trial in done]
     by_name = {name: [one[name] for one in valid] for name in valid[0]}
