@@ -102,7 +102,7 @@ TASKS = {  # by the `command` of the task
         "Train vectors of texts on pairs, on pairs with scores or negatives, on labels, or on only texts.",
         "keras_bert>SentenceEmbedder",
         TABLES,
-        (*TABLE_OPTIONS, "scale", "lines", "loss", "temperature", "symmetric", "pooling", "cache_batch"),
+        (*TABLE_OPTIONS, "scale", "lines", "loss", "temperature", "symmetric", "pooling", "cache_batch", "stream"),
         "--train pairs.tsv --valid valid.tsv --text query --text answer --model minilm --output faq",
         read="readers.sentences.read_sentences",
         read_training="readers.sentences.read_training_sentences",

@@ -89,7 +89,7 @@ class FileTask(TextTrainer):
         check_several({label for _, label in cls.labels_of(rows)}, rows)
 
     @classmethod
-    def check_run(cls, rows: Rows, settings: Any) -> None:
+    def check_run(cls, rows: Rows | RowStream, settings: Any) -> None:
         """Refuse training rows that do not fit the `FinetuneSettings`; the errors name file and row."""
 
     @classmethod

@@ -1,5 +1,6 @@
 """SentenceEmbedder: a vector for each text, trained so that texts that belong together are close to each other."""
 
+import dataclasses
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -20,8 +21,8 @@ from keras_bert.tasks.losses import LOSSES, SentenceLoss, name_of
 from keras_bert.tasks.losses.sentence_loss import by_row
 from keras_bert.tasks.metrics.classification import number_scores
 from keras_bert.tasks.metrics.retrieval import neighbour_scores, retrieval_scores
-from keras_bert.tasks.readers import TABLE_FIELDS, Reading, Rows
-from keras_bert.tasks.readers.sentences import read_sentences, read_training_sentences
+from keras_bert.tasks.readers import TABLE_FIELDS, Reading, Rows, RowStream
+from keras_bert.tasks.readers.sentences import read_sentences, read_training_sentences, stream_sentences
 from keras_bert.tasks.reports.findings import Findings, text_columns
 from keras_bert.tasks.reports.number_findings import sentence_findings
 from keras_bert.tasks.rows.labelled_rows import LabelledRows, packer_of
@@ -78,7 +79,7 @@ class SentenceEmbedder(Task):
     command: str = "embed"
     default_batch_size: int = 32  # the ranking compares each text with all others of its batch
     reading_fields: tuple[str, ...] = (*TABLE_FIELDS, "scale", "lines")
-    run_fields: tuple[str, ...] = ("loss", "temperature", "symmetric", "pooling", "cache_batch")
+    run_fields: tuple[str, ...] = ("loss", "temperature", "symmetric", "pooling", "cache_batch", "stream")
     learns_texts: bool = True
     compares_rows: bool = True
     usage: str = 'task.embed(["some text"])'
@@ -117,7 +118,13 @@ class SentenceEmbedder(Task):
         return read_training_sentences(path, reading)
 
     @classmethod
-    def check_run(cls, rows: Rows, settings: Any) -> None:
+    def stream_rows(cls, path: str | os.PathLike, reading: Reading | None = None) -> RowStream:
+        reading = reading or Reading()
+        reading.check_format(cls.command, cls.formats)
+        return stream_sentences(path, reading)
+
+    @classmethod
+    def check_run(cls, rows: Rows | RowStream, settings: Any) -> None:
         check_sentences(rows, settings.loss)
 
     @classmethod
@@ -148,6 +155,8 @@ class SentenceEmbedder(Task):
         check_lengths(**dict(zip(("texts", "second_texts", "third_texts"), columns, strict=False)))
         self.class_weight_ids(class_weight)  # an error if it is given
         form = form_of(columns, y)
+        if form == "pairs" and len(columns) == 1:  # each text is a match of itself
+            columns *= 2
         targets = weight = None
         if form:
             targets = make_targets(form, columns, y)
@@ -160,21 +169,13 @@ class SentenceEmbedder(Task):
     def labelled_examples(self, columns: Any, class_weight: Any = None, *, held_out: bool = False) -> SentenceRows:
         x, y, sample_weight = columns
         y = [] if y is None else y
-        if not len(y) and not (isinstance(x, tuple) and len(x) > 1):
-            x = (*x, *x) if isinstance(x, tuple) else (x, x)
-            if held_out:
-                raise ValueError(
-                    "Texts without labels can be trained on, but not evaluated. To evaluate, pass pairs, scores or "
-                    "labels. Received: one column of texts, without y"
-                )
-            if not self.bert.config.hidden_dropout_prob:
-                raise ValueError(
-                    "To train on texts without labels, the Bert needs dropout, which gives each text two different "
-                    "vectors to compare. Make the Bert with a hidden_dropout_prob, or pass pairs, scores or labels. "
-                    "Received: hidden_dropout_prob=0"
-                )
+        if held_out and not len(y) and not (isinstance(x, tuple) and len(x) > 1):
+            raise ValueError(
+                "Texts without labels can be trained on, but not evaluated. To evaluate, pass pairs, scores or "
+                "labels. Received: one column of texts, without y"
+            )
         rows: Any = super().labelled_examples((x, y, sample_weight), class_weight, held_out=held_out)
-        if rows.form == "labels" and not (held_out and rows.targets.max() == 0):
+        if rows.form == "labels" and held_out and rows.targets.max():
             check_labels(rows.targets.max() + 1, len(rows), "y")
         return rows
 
@@ -235,11 +236,20 @@ class SentenceEmbedder(Task):
                 "There is nothing to train: the encoder is frozen, and a SentenceEmbedder has no other weights. "
                 "Unfreeze some blocks, or use bert.embed. Received: no trainable weights"
             )
-        self.form = examples.form
+        sample = examples.sample
+        self.form = sample.form
+        if sample.is_own_match and not self.bert.config.hidden_dropout_prob:
+            raise ValueError(
+                "To train on texts without labels, the Bert needs dropout, which gives each text two different "
+                "vectors to compare. Make the Bert with a hidden_dropout_prob, or pass pairs, scores or labels. "
+                "Received: hidden_dropout_prob=0"
+            )
+        if sample.form == "labels":
+            check_labels(sample.targets.max() + 1, len(examples), "y")
         loss = self.loss if self.compiled and self.recipe is None else self.default_loss()
         if isinstance(loss, SentenceLoss):
-            check_form(name_of(loss), loss.form, examples.form)
-            loss.check(examples)
+            check_form(name_of(loss), loss.form, sample.form)
+            loss.check(dataclasses.replace(sample, targets=examples.targets))
         elif self.is_distributed:
             raise ValueError(
                 "On several devices, a SentenceEmbedder learns only with the losses of keras_bert.tasks.losses. "

@@ -21,7 +21,7 @@ from keras_bert.tasks.columns.value_columns import (
 from keras_bert.tasks.heads import check_bert, encode_rows, head_layer
 from keras_bert.tasks.long_text_task import LongTextTask, text_vectors
 from keras_bert.tasks.metrics import number_scores
-from keras_bert.tasks.readers import TABLE_FIELDS, Reading, Rows
+from keras_bert.tasks.readers import TABLE_FIELDS, Reading, Rows, RowStream
 from keras_bert.tasks.readers.columns import scored_rows
 from keras_bert.tasks.reports.findings import Findings, text_columns
 from keras_bert.tasks.reports.number_findings import number_findings
@@ -116,8 +116,8 @@ class TextRegressor(LongTextTask):
         return scored_rows(path, reading, labels=labels)
 
     @classmethod
-    def check_run(cls, rows: Rows, settings: Any) -> None:
-        check_cosine_run(settings, rows)
+    def check_run(cls, rows: Rows | RowStream, settings: Any) -> None:
+        check_cosine_run(settings, rows.sample)
 
     @classmethod
     def from_rows(cls, bert: Bert, rows: Rows, settings: Any) -> "TextRegressor":

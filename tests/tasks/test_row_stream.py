@@ -1,5 +1,6 @@
 """A stream of rows has the rows, the targets and the errors of the reader that has all rows in memory."""
 
+import dataclasses
 import json
 import re
 import sys
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from keras_bert.tasks.multiple_choice import MultipleChoice
 from keras_bert.tasks.readers import Reading, row_stream
 from keras_bert.tasks.run.split_rows import split_rows
+from keras_bert.tasks.sentence_embedder import SentenceEmbedder
 from keras_bert.tasks.text_classifier import TextClassifier
 from keras_bert.tasks.text_regressor import TextRegressor
 from keras_bert.tasks.token_tagger import TokenTagger
@@ -53,13 +55,15 @@ def chunk(request, monkeypatch):
 
 def check_same(task, path, reading):
     """Both ways to read a file have the same rows, in any order."""
-    expected, stream = task.read_rows(path, reading), task.stream_rows(path, reading)
+    expected, stream = task.read_training_rows(path, reading), task.stream_rows(path, reading)
     assert len(stream) == len(expected)
     order = np.random.default_rng(0).permutation(len(stream))
     for numbers in (np.arange(len(stream)), order):
         rows, wanted = stream.read(numbers), expected.take(numbers)
         assert (rows.x, rows.y) == (wanted.x, wanted.y)
-    if stream.numbers is None:
+    if not expected.y:
+        assert (stream.codes.tolist(), stream.sample.y) == ([0] * len(stream), [])
+    elif stream.numbers is None:
         assert [stream.sample.y[code] for code in stream.codes] == expected.y
         assert sorted(map(str, stream.sample.y)) == sorted(set(map(str, expected.y)))
     else:
@@ -79,7 +83,7 @@ def test_scores_pairs_and_choices(write):
     scores = write("a.csv", "one,two,score\nx,y,1\nz,,2\nv,w,3.5\n")
     reading = Reading(text=("one", "two"), label="score", scale=5, skip_empty=True)
     stream = check_same(TextRegressor, scores, reading)
-    assert (len(stream.sample), stream.codes.tolist()) == (1, [0, 0])
+    assert (stream.sample.y, stream.codes.tolist()) == ([0.2, 0.7], [0, 0])
     choices = write("b.csv", "text,a,b,label\np,q,r,1\ns,t,u,0\n")
     check_same(MultipleChoice, choices, Reading(choices=("a", "b")))
 
@@ -97,6 +101,73 @@ def test_parquet(tmp_path):
     in_bytes.assign(text=b"\xff").to_parquet(tmp_path / "d.parquet")
     with pytest.raises(ValueError, match=r"d\.parquet, row 1: a column of bytes is not text"):
         TextClassifier.stream_rows(tmp_path / "d.parquet", Reading())
+
+
+SENTENCES = {  # of which those without labels are pairs, with negatives or not, or only texts
+    "labels.csv": ("text,label\nx,a\ny,a\nz,b\n", {}),
+    "labels.txt": ("a x\nb y\n", {}),
+    "scores.tsv": ("one\ttwo\tscore\nx\ty\t5\nz\tw\t1\nv\tu\t3\n", {"label": "score", "scale": 5}),
+    "scores.csv": ("one,two,label\nx,y,0.5\nz,w,1\nv,u,-1\n", {}),
+    "pairs.jsonl": ('{"one": "x", "two": "y"}\n' * 3 + '{"one": "x", "two": "z", "more": 1}\n', {}),
+    "negatives.csv": ("one,two,three\nx,y,z\nz,y,y\nv,u,y\n", {"skip_bad": True}),
+    "texts.txt": ("\ufeffgood film\r\n \n1 bad\tfilm\n\nso", {"lines": True}),
+    "texts.dat": ("good film\n\nbad film\xff\nso\n".encode("latin-1"), {"lines": True, "skip_bad": True}),
+    "texts.tsv": ("sentence\ngood film\nbad film\n", {}),
+    "unnamed.csv": ('"good, film"\n"bad film"\n', {"header": False}),
+    "texts.jsonl": ('{"text": "good film"}\n{"text": " "}\n{"text": "bad film"}\n', {"skip_empty": True}),
+}
+COLUMNS = {"labels": ("text",), "negatives": ("one", "two", "three")}
+
+
+@pytest.mark.parametrize("name", SENTENCES)
+def test_rows_of_a_sentence_embedder(write, caplog, name):
+    caplog.set_level("INFO", "keras_bert")
+    data, options = SENTENCES[name]
+    stem, suffix = name.split(".")
+    reading = Reading(text=COLUMNS.get(stem, ("one", "two")), **options)
+    stream = check_same(SentenceEmbedder, write(name, data), reading)
+    sample = stream.sample
+    expected = {"pairs": (["x", "x"], ["y", "z"]), "negatives": (["x", "v"], ["y", "u"], ["z", "y"])}
+    assert sample.x == expected.get(stem, sample.x)
+    if stem == "scores":
+        assert sample.y == ([0.2, 1.0] if suffix == "tsv" else [-1.0, 1.0])
+    if stem in ("texts", "unnamed"):
+        assert len(sample) == 2
+    messages = [record.getMessage() for record in caplog.records]
+    assert sum("each text is learned as a match of itself" in message.lower() for message in messages) in (0, 2)
+    assert sum("so the two texts of each pair count as a match" in message for message in messages) in (0, 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "data", "message"),
+    [
+        ("one two", '{"one": "x", "two": "y", "label": 0}\n', r"line 1025: the row has a column that .*'label'$"),
+        ("text", '{"text": "x", "label": "a"}\n', r"line 1025: .* Give all rows the same columns,.*'text', 'label'$"),
+    ],
+)
+def test_rows_that_are_unlike_the_first(write, text, data, message):
+    """Whether they have labels was decided before; later rows that have some are an error, or are dropped."""
+    first = json.dumps(dict.fromkeys(text.split(), "good")) + "\n"
+    path, reading = write("a.jsonl", first * 1024 + data + first * 2), Reading(text=tuple(text.split()))
+    with pytest.raises(ValueError, match=message):
+        SentenceEmbedder.stream_rows(path, reading)
+    stream = SentenceEmbedder.stream_rows(path, dataclasses.replace(reading, skip_bad=True))
+    assert len(stream) == len(stream.read(range(1026))) == 1026
+
+
+def test_sentences_that_cannot_be_streamed(write):
+    path = write("a.csv", "one,two,three\nx,y,z\nz,y,y\n")
+    three = Reading(text=("one", "two", "three"))
+    with pytest.raises(ValueError, match=r"a.csv:3: the negative is the same text.* --skip-bad.*\. Received: 'y'$"):
+        SentenceEmbedder.stream_rows(path, three)
+    with pytest.raises(ValueError, match=r"pairs with negatives have no label.* Received: label='three'"):
+        SentenceEmbedder.stream_rows(path, dataclasses.replace(three, label="three", skip_bad=True))
+    with pytest.raises(ValueError, match=r"each line of a file is a text, but .* is a table \(csv\) by its name"):
+        SentenceEmbedder.stream_rows(path, Reading(lines=True, skip_bad=True))
+    with pytest.raises(ValueError, match="is empty"):
+        SentenceEmbedder.stream_rows(write("a.txt", ""), Reading(lines=True))
+    with pytest.raises(ValueError, match="has no rows"):
+        SentenceEmbedder.stream_rows(write("a.txt", " \n\n"), Reading(lines=True))
 
 
 LETTERS = st.text(st.sampled_from('a"\n\r\t,;{}[]: 1é\ufeff'), max_size=30)

@@ -167,7 +167,7 @@ def test_neighbour_scores():
 @pytest.mark.parametrize(
     ("x", "y", "options", "message"),
     [
-        ((QUERIES, ["good"] * 4), None, {}, r"same positive, .*'good' in 4 rows"),
+        ((QUERIES, ["good"] * 4), None, {}, r"same positive, .*only 'good'"),
         ((QUERIES, POSITIVES, POSITIVES), None, {}, r"row 0: the negative is .*, or drop the row\. 4 of 4 rows"),
         ((QUERIES, POSITIVES, NEGATIVES), [0.5] * 4, {}, r"queries, positives and negatives"),
         ((QUERIES, POSITIVES, NEGATIVES, QUERIES), None, {}, r"Received: 4 columns"),

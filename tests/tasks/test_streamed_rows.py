@@ -20,7 +20,7 @@ from keras_bert.tasks.run.settings import FinetuneSettings
 from keras_bert.training.metrics_log import read_metrics
 from tests.subprocesses import FORKS
 from tests.tasks.runs import reviews, run, train
-from tests.tasks.small import TEXTS, WORDS, small_task
+from tests.tasks.small import QUERIES, TEXTS, WORDS, small_task
 
 LABELS = ("positive", "negative", "negative", "positive", "negative")
 
@@ -99,6 +99,64 @@ def test_the_weights_are_those_of_rows_in_memory(tmp_path, kind, eager):
         history = task.fit(rows, recipe=recipe, validation_data=(TEXTS[:3], labels), verbose=0)
         weights.append([*task.get_weights(), np.array(list(history.history.values()))])
     assert all(np.array_equal(*pair) for pair in zip(*weights, strict=True))
+
+
+LINES = [*TEXTS, *QUERIES]
+SENTENCES = {  # rows, and options of `Reading`
+    "pairs": ({"one": LINES, "two": LINES[::-1]}, {"text": ("one", "two")}),
+    "negatives": (
+        {"one": LINES, "two": LINES[::-1], "three": LINES[1:] + LINES[:1]},
+        {"text": ("one", "two", "three"), "skip_bad": True},
+    ),
+    "scores": (
+        {"one": LINES, "two": LINES[::-1], "score": [1, 5, 3, 2, 5, 1, 4, 2]},
+        {"text": ("one", "two"), "label": "score", "scale": 5},
+    ),
+    "labels": ({"text": LINES, "label": [1, 0, 1, 2, 0, 2, 1, 0]}, {}),
+    "texts": ({"text": LINES}, {}),
+}
+
+
+@pytest.mark.parametrize("form", SENTENCES)
+def test_a_sentence_embedder_learns_the_same_from_a_stream(tmp_path, form, eager, monkeypatch):
+    """Texts of all rows are compared with one another, but only within a batch, so a stream needs no other rows."""
+    monkeypatch.setattr(streamed_rows, "AHEAD", 4)
+    columns, reading = SENTENCES[form]
+    path = tmp_path / "a.jsonl"
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    weights = []
+    for read in ("read_training_rows", "stream_rows"):
+        keras.utils.set_random_seed(3)
+        task = small_task("embedder")
+        rows = getattr(task, read)(path, Reading(**reading))
+        history = task.fit(rows, recipe=FinetuneRecipe(1e-2, epochs=2, batch_size=4), verbose=0)
+        assert task.form == {"negatives": "pairs", "texts": "pairs"}.get(form, form)
+        weights.append([*task.get_weights(), np.array(history.history["loss"])])
+    assert all(np.array_equal(*pair) for pair in zip(*weights, strict=True))
+    assert weights[0][-1][0] > 0
+
+
+def test_what_a_sentence_embedder_cannot_learn_from_a_stream(tmp_path):
+    task = small_task("embedder")
+
+    def fit(*rows, loss=None, **reading):
+        path = tmp_path / "a.jsonl"
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        task.fit(task.stream_rows(path, Reading(**reading)), loss=loss)
+
+    with pytest.raises(ValueError, match=r"has the same label for each text.* 1 label for 3 texts"):
+        fit(*[{"text": "good", "label": "a"}] * 3)
+    with pytest.raises(ValueError, match=r"has a different label for each text.* 2 labels for 2 texts"):
+        fit(*({"text": "good", "label": label} for label in "ab"))
+    pair = {"one": "good", "two": "film"}
+    with pytest.raises(ValueError, match=r"All rows have the same positive.* only 'film'"):
+        fit(*[pair] * 3, text=("one", "two"))
+    scored = [pair | {"label": label} for label in (1, 1, 5, 1)]
+    with pytest.raises(ValueError, match=r"The score at row 2 is not between -1 and 1.* Received: 5"):
+        fit(*scored, text=("one", "two"))
+    with pytest.raises(ValueError, match=r"All scores are the same, but CoSENT .* Received: 1.0 in 2 rows"):
+        fit(*scored[:2], text=("one", "two"), loss="cosent")
 
 
 def test_steps(path, eager):
@@ -228,6 +286,38 @@ def test_killed_while_the_state_is_written(bert, data, in_memory, tmp_path):
         assert stored["place"].tolist() == [0, 3]
     train(*arguments)
     same(tmp_path / "run", in_memory)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("form", ["pairs", "lines"])
+def test_a_run_of_sentences(bert, tmp_path, form, caplog):
+    """Also one that is killed within an epoch, and resumed."""
+    caplog.set_level("INFO", "keras_bert")
+    texts = [text for text, _ in reviews(60, 0)]
+    scored = tmp_path / "scored.tsv"
+    scored.write_text(
+        "one\ttwo\tscore\n" + "".join(f"{text}\t{texts[i // 2]}\t{i % 5}\n" for i, text in enumerate(texts))
+    )
+    path = tmp_path / "train.txt"
+    lines = texts if form == "lines" else ["one\ttwo", *(f"{text}\t{texts[-i]}" for i, text in enumerate(texts))]
+    path = path.with_suffix(".txt" if form == "lines" else ".tsv")
+    path.write_text("\n".join(lines) + "\n")
+    columns = ["--text", "one", "--text", "two", "--label", "score"]
+    columns += ["--lines"] if form == "lines" else []
+    if form == "pairs":
+        columns[-1] = "label"
+        scored.write_text(scored.read_text().replace("score", "label"))
+    options = [*columns, "--scale", 5, "--batch-size", 8, "--steps", 10, "--save-every", 3]
+    train(bert, "embed", path, scored, tmp_path / "memory", *options, "--no-stream")
+    train(bert, "embed", path, scored, tmp_path / "stream", *options, "--stream")
+    same(tmp_path / "stream", tmp_path / "memory")
+    arguments = [bert, "embed", path, scored, tmp_path / "killed", *options, "--stream"]
+    process = FORKS.Process(target=killed, args=(arguments,))
+    process.start()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
+    train(*arguments)
+    same(tmp_path / "killed", tmp_path / "memory")
 
 
 def test_large_files_are_streamed(data, monkeypatch, caplog):

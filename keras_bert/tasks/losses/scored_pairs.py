@@ -49,7 +49,7 @@ class CoSENT(SentenceLoss):
         if np.ptp(rows.targets) == 0:
             raise ValueError(
                 "All scores are the same, but CoSENT learns from their order. Give pairs with different scores. "
-                f"Received: {rows.targets[0]} in {len(rows)} rows"
+                f"Received: {rows.targets[0]} in {len(rows.targets)} rows"
             )
         if np.ptp(rows.weights):
             raise ValueError(

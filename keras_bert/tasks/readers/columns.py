@@ -10,8 +10,8 @@ from typing import Any
 from keras_bert.tasks.columns.value_columns import LARGEST, category_of
 from keras_bert.tasks.readers.bad_rows import DROP, BadRows
 from keras_bert.tasks.readers.reading import Reading
-from keras_bert.tasks.readers.rows import Rows, lines
-from keras_bert.tasks.readers.table import Column, Table, read_table
+from keras_bert.tasks.readers.rows import Rows
+from keras_bert.tasks.readers.table import LINES, Column, Table, read_table
 from keras_bert.wording import plural
 
 logger = logging.getLogger("keras_bert")
@@ -111,15 +111,10 @@ def choice_rows(path: str | os.PathLike, reading: Reading, *, labels: bool = Tru
 
 def read_texts(path: str | os.PathLike, reading: Reading) -> Rows:
     """The texts of a training file that has nothing else, see `only_texts`. Blank lines are no texts."""
-    source = path
-    if reading.lines:
-        bad = BadRows(path, reading.skip_bad)
-        found = bad.without(lines(path, reading.encoding, keeps=reading.skip_bad))
-        numbered = [(number, line) for number, line in found if line.strip()]
-        bad.report(len(numbered))
-        source = Table(str(path), ["text"], [[line] for _, line in numbered], [number for number, _ in numbered])
     options = reading.table_options | {"header": reading.has_header}
-    return read_labels(source, 0, None, needs_text=True, **options)
+    if reading.lines:
+        options["format"] = LINES
+    return read_labels(path, 0, None, needs_text=True, **options)
 
 
 def _read(

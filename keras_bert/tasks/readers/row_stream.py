@@ -21,7 +21,7 @@ from keras_bert.tasks.readers.line_file import LineFile, finds_lines
 from keras_bert.tasks.readers.parquet import parquet_lines
 from keras_bert.tasks.readers.reading import Reading
 from keras_bert.tasks.readers.rows import Rows
-from keras_bert.tasks.readers.table import NoColumnError, Table, TableParser
+from keras_bert.tasks.readers.table import LINES, NoColumnError, Table, TableParser
 from keras_bert.wording import plural
 
 logger = logging.getLogger("keras_bert")
@@ -54,8 +54,9 @@ class RowStream:
         read_rows: makes `Rows` of a path, or of a `Table`, as the `read_rows` of a task does.
 
     Attributes:
-        sample: a row for each different target, so that it has every label of the file; one row if targets are scores.
-        codes: the number of the row's target in `sample`, [n]; for scores 0.
+        sample: a row for each different target, so that it has every label of the file; for scores, the rows with the
+            lowest and the highest. Without targets, the first row and another, see `_different`.
+        codes: the number of the row's target in `sample`, [n]; 0 for scores and without targets.
         numbers: the scores, [n]; otherwise None.
     """
 
@@ -64,7 +65,7 @@ class RowStream:
         self.path = os.fspath(path)
         self._parser = TableParser(
             path,
-            format=reading.format,
+            format=LINES if reading.lines else reading.format,
             header=reading.has_header,
             delimiter=reading.delimiter,
             bad=BadRows(path, reading.skip_bad),
@@ -119,7 +120,10 @@ class RowStream:
         self.codes = np.frombuffer(found.codes, "int32")
         self.numbers = np.frombuffer(found.numbers) if found.numbers else None
         seconds = time.monotonic() - started
-        logger.info("%s has %d rows, found in %.0f seconds. They are read as a stream.", self.path, len(self), seconds)
+        logger.info(
+            "%s has %d %s, found in %.0f seconds. It is read as a stream.",
+            self.path, len(self), plural("row", len(self)), seconds,
+        )  # fmt: skip
 
 
 class _Found:
@@ -133,14 +137,14 @@ class _Found:
         self._bad = parser.bad
         self._has_all_columns = parser.is_delimited  # in JSON lines, a column may come later
         self._skip_empty = skip_empty
-        self._code: dict[Hashable, int] = {}  # of each target
+        self._code: dict[Hashable, int] = {}  # of each label
         self._sample: list[Rows] = []  # each of one row
 
     def add(self, table: Table, begins: list[int]) -> None:
         """Add the rows of a table that can be used."""
         try:
             rows = self._rows_of(table)
-            targets = self._targets(rows, table)
+            labels = self._labels(rows, table)
         except ValueError as error:
             if isinstance(error, NoColumnError) and self._has_all_columns:
                 raise
@@ -154,27 +158,29 @@ class _Found:
             else:
                 self._bad.add(table.lines[0], error)
             return
-        for row, (target, y) in enumerate(zip(targets, rows.y, strict=True)):
-            if target not in self._code:
-                self._code[target] = len(self._code)
-                self._sample.append(rows[row : row + 1])
-            self.codes.append(self._code[target])
-            if target is None:
-                self.numbers.append(y)
         self.begins.extend(begins)
+        for row, label in enumerate(labels):
+            if label not in self._code:
+                self._code[label] = len(self._code)
+                self._sample.append(rows[row : row + 1])
+            self.codes.append(self._code[label])
+        if not labels:
+            self.codes.extend([0] * len(rows))
+            self._sample = _extremes(self._sample, rows) if rows.y else _different(self._sample, rows)
+            self.numbers.extend(rows.y)
 
-    def _targets(self, rows: Rows, table: Table) -> list[Hashable]:
-        """What stands for the target of each row: None for a score, a tuple for a list of labels."""
-        targets = [None if isinstance(y, float) else tuple(y) if isinstance(y, list) else y for y in rows.y]
-        first = next(iter(self._code), targets[0])
-        for row, target in enumerate(targets):
-            if isinstance(target, tuple) != isinstance(first, tuple):
-                kind = "a" if isinstance(target, tuple) else "no"
+    def _labels(self, rows: Rows, table: Table) -> list[Hashable]:
+        """The label of each row, a tuple for a list of labels; none if the rows have scores or no targets."""
+        labels = [tuple(y) if isinstance(y, list) else y for y in rows.y if not isinstance(y, float)]
+        first = next(iter(self._code), labels[0] if labels else None)
+        for row, label in enumerate(labels):
+            if isinstance(label, tuple) != isinstance(first, tuple):
+                kind = "a" if isinstance(label, tuple) else "no"
                 raise ValueError(
                     f"{table.place(row)}: the row has {kind} list of labels, unlike the rows before it. Write a list "
                     f"in each row, or in none. Received: {rows.y[row]!r}"
                 )
-        return targets
+        return labels
 
     def report(self, path: str) -> None:
         """Log the rows that are dropped; an error if none is left."""
@@ -188,9 +194,28 @@ class _Found:
             )
 
     def sample(self) -> Rows:
-        """A row for each different target."""
+        """The rows that were kept."""
         columns = [part.x if isinstance(part.x, tuple) else (part.x,) for part in self._sample]
         x = tuple([one for (one,) in column] for column in zip(*columns, strict=True))
         first = self._sample[0]
-        y, ids = [part.y[0] for part in self._sample], [part.ids[0] for part in self._sample]
+        y, ids = [one for part in self._sample for one in part.y], [part.ids[0] for part in self._sample]
         return Rows(x if isinstance(first.x, tuple) else x[0], y, first.path, ids)
+
+
+def _extremes(sample: list[Rows], rows: Rows) -> list[Rows]:
+    """The rows with the lowest and the highest score."""
+    found = [*sample, *(rows[row : row + 1] for row in (int(np.argmin(rows.y)), int(np.argmax(rows.y))))]
+    found.sort(key=lambda one: one.y[0])
+    return [found[0], found[-1]]
+
+
+def _different(sample: list[Rows], rows: Rows) -> list[Rows]:
+    """The first row, and the first one with another text to be found, which is the second of a row or the only one."""
+    for row, text in enumerate(_found(rows)):
+        if not sample or (len(sample) == 1 and text != _found(sample[0])[0]):
+            sample = [*sample, rows[row : row + 1]]
+    return sample
+
+
+def _found(rows: Rows) -> list[str]:
+    return rows.x[1] if isinstance(rows.x, tuple) else rows.x

@@ -2,11 +2,15 @@
 
 import logging
 import os
+from collections.abc import Callable, Iterable, Sequence
 
+from keras_bert.tasks.readers.bad_rows import DROP
 from keras_bert.tasks.readers.columns import read_labels, read_scores, read_texts
-from keras_bert.tasks.readers.only_texts import has_only_texts
+from keras_bert.tasks.readers.only_texts import check_lines, has_only_texts
 from keras_bert.tasks.readers.reading import Reading
+from keras_bert.tasks.readers.row_stream import RowStream
 from keras_bert.tasks.readers.rows import Rows
+from keras_bert.tasks.readers.table import Column, Table
 from keras_bert.wording import plural
 
 logger = logging.getLogger("keras_bert")
@@ -14,43 +18,119 @@ logger = logging.getLogger("keras_bert")
 
 def read_sentences(path: str | os.PathLike, reading: Reading, *, labels: bool = True) -> Rows:
     """One column of texts has labels, three have none; two have scores if the file has the label's column."""
-    count, label = len(reading.text), reading.label if labels else None
-    if labels and reading.format_of(path) == "label-text":
+    label = _label_column(path, reading) if labels else None
+    return _read(path, reading, label, needs_text=labels)
+
+
+def read_training_sentences(path: str | os.PathLike, reading: Reading) -> Rows:
+    """The same of a training file; a file that has only texts, see `has_only_texts`, is read without labels."""
+    if not _learns_texts(path, reading):
+        rows = read_sentences(path, reading)
+        return _without_same(rows) if reading.skip_bad else rows
+    return read_texts(path, reading)
+
+
+def stream_sentences(path: str | os.PathLike, reading: Reading) -> RowStream:
+    """The rows of a training file as a stream. Its first rows decide whether it has labels."""
+    if reading.lines:
+        check_lines(path)
+    if len(reading.text) == 3:
+        _label_column(path, reading)  # an error now, which does not depend on the rows
+    return RowStream(path, reading, _StreamReader())
+
+
+def check_negatives(
+    positives: Sequence[str], negatives: Sequence[str], place: Callable[[int], str], drop: str = DROP
+) -> None:
+    """Refuse a negative that is the positive of its own row.
+
+    place: the name of a row. drop: how to drop such rows.
+    """
+    if same := [row for row, text in enumerate(negatives) if text == positives[row]]:
+        count = f"{len(same)} of {len(negatives)} rows are like this. " if len(negatives) > 1 else ""
+        raise ValueError(
+            f"{place(same[0])}: the negative is the same text as the positive. Give another text, or {drop}. {count}"
+            f"Received: {negatives[same[0]]!r}"
+        )
+
+
+class _StreamReader:
+    """Reads tables that are parts of one file, all of them as the first one."""
+
+    def __init__(self) -> None:
+        self._decided = False
+        self._learns_texts = False
+        self._label: Column | None = None
+
+    def __call__(self, table: Table, reading: Reading) -> Rows:
+        if not self._decided:
+            self._learns_texts = _learns_texts(table, reading)
+            self._label = None if self._learns_texts else _label_column(table, reading)
+            self._decided = True
+        if self._learns_texts:
+            _refuse_more(table, (len(row) > 1 for row in table.rows))
+            return read_texts(table, reading)
+        if self._label is None and len(reading.text) == 2 and "label" in (table.names or ()):
+            _refuse_more(table, (label is not None for label in table.column("label")))
+        rows = _read(table, reading, self._label, needs_text=True)
+        if len(reading.text) == 3:
+            _, positives, negatives = rows.x
+            check_negatives(positives, negatives, rows.place)
+        return rows
+
+
+def _refuse_more(table: Table, more: Iterable[bool]) -> None:
+    """Refuse rows that have a column more than the first ones."""
+    if (row := next((row for row, has_more in enumerate(more) if has_more), None)) is not None:
+        raise ValueError(
+            f"{table.place(row)}: the row has a column that the first rows of the file do not have, and these decide "
+            f"what is learned. Give all rows the same columns, or {DROP}. "
+            f"Received: {', '.join(repr(table.names[column]) for column in table.rows[row])}"  # type: ignore[index]
+        )
+
+
+def _label_column(path: str | os.PathLike, reading: Reading) -> Column | None:
+    """The column of the labels or scores; None if pairs have none."""
+    count, label = len(reading.text), reading.label
+    if reading.format_of(path) == "label-text":
         advice = "With --lines only those of the training file are texts without labels."
         if not reading.lines:
             advice = "If the lines are texts without labels, add --lines."
         logger.info("%s: the first word of each line is its label. %s", path, advice)
-    if count == 1:
-        return read_labels(path, reading.text[0], label, **reading.table_options)
-    if count == 3 and label not in (None, "label"):
+    if count == 3 and label != "label":
         raise ValueError(
             "`label` was given, but pairs with negatives have no label. Leave out --label, or the third column of "
             f"texts. Received: label={label!r}, text={reading.text}"
         )
     if count == 3:
-        label = None
-    elif label == "label" and not _has_column(path, reading, "label"):
+        return None
+    if count == 2 and label == "label" and not _has_column(path, reading, "label"):
         logger.info(
             "%s has no column 'label', so the two texts of each pair count as a match. If a column has scores, "
             "name it: --label score.",
             path,
         )
-        label = None
-    options = reading.table_options | {"needs_text": labels}
+        return None
+    return label
+
+
+def _read(path: str | os.PathLike, reading: Reading, label: Column | None, *, needs_text: bool) -> Rows:
+    if len(reading.text) == 1:
+        return read_labels(path, reading.text[0], label, **reading.table_options)
+    options = reading.table_options | {"needs_text": needs_text}
     return read_scores(path, reading.text, label, scale=reading.scale, **options)
 
 
-def read_training_sentences(path: str | os.PathLike, reading: Reading) -> Rows:
-    """The same of a training file; a file that has only texts, see `has_only_texts`, is read without labels."""
+def _learns_texts(path: str | os.PathLike, reading: Reading) -> bool:
+    """Whether each text is learned as a match of itself, because a file has only texts."""
     if not has_only_texts(path, reading):
-        rows = read_sentences(path, reading)
-        return _without_same(rows) if reading.skip_bad else rows
+        return False
     logger.info(
         "%s has only texts, without labels. Each text is learned as a match of itself under another dropout "
         "(SimCSE). --text and --label name the columns of the validation file.",
         path,
     )
-    return read_texts(path, reading)
+    return True
 
 
 def _without_same(rows: Rows) -> Rows:

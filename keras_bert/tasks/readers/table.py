@@ -31,6 +31,7 @@ SUFFIXES = {
     ".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".txt": "label-text", ".parquet": "parquet",
 }  # fmt: skip
 
+LINES = "lines"  # the format of a file whose lines are texts; no suffix and no option names it
 LABELLED_LINES = (
     " Each of its lines is read as a label, a space and a text. If they are only texts, `finetune embed` has --lines."
 )
@@ -102,8 +103,8 @@ class TableParser:
 
     Args:
         format: "tsv" (quotes only if they are around cells throughout), "csv" (quotes as in RFC 4180), "jsonl" (one
-            object on a line), "parquet", or "label-text" (a label, a space or tab, and the text on a line; the columns
-            are "label" and "text"). By default the suffix decides.
+            object on a line), "parquet", "label-text" (a label, a space or tab, and the text on a line; the columns
+            are "label" and "text"), or "lines" (of a text each, the column "text"). By default the suffix decides.
         header: whether the first row of a TSV or CSV file names the columns.
         delimiter: between the cells of a TSV or CSV file. If it is not given, and the first row names the columns, that
             row decides. A .txt file with a delimiter is read as CSV.
@@ -125,7 +126,7 @@ class TableParser:
             format = SUFFIXES.get(Path(path).suffix.lower())
             if delimiter and format not in DELIMITERS:
                 format = "csv"
-        if format is None or format not in SUFFIXES.values():
+        if format is None or format not in (*SUFFIXES.values(), LINES):
             advice = _ADVICE.get(Path(path).suffix.lower(), "")
             raise ValueError(
                 f"The format of {path} is unknown. Give the option `format` (--format): tsv, csv, jsonl, parquet or "
@@ -142,7 +143,8 @@ class TableParser:
         self.quoted = format == "csv"
         self.hint = LABELLED_LINES if format == "label-text" else ""
         self.header_names: list[str] | None = None  # of TSV and CSV, where a name may come twice
-        self.names = {"label": 0, "text": 1} if format == "label-text" else {}  # of other formats, by column
+        self.names = {"label-text": {"label": 0, "text": 1}, LINES: {"text": 0}}.get(format, {})  # of other formats
+        self._row_of = {"label-text": self._label_and_text, LINES: lambda _, line: [line]}.get(format, self._object)
 
     def look(self, lines: Iterable[str]) -> None:
         """Find out from the lines of a TSV or CSV file what separates its cells, and whether quotes are around them.
@@ -199,11 +201,10 @@ class TableParser:
         elif self.is_delimited:
             yield from ((number, line.split(self.delimiter)) for number, line in self.bad.without(lines) if line)
         else:
-            row_of = self._label_and_text if self.format == "label-text" else self._object
             for number, line in self.bad.without(lines):
                 if line.strip():
                     try:
-                        yield number, row_of(number, line)
+                        yield number, self._row_of(number, line)
                     except ValueError as error:
                         self.bad.add(number, error)
 

@@ -37,6 +37,11 @@ class LabelledRows(TokenizedRows):
     advice: str = ""
     others: dict[str, np.ndarray] = field(default_factory=dict)
 
+    @property
+    def sample(self) -> "LabelledRows":
+        """Rows that have every target; those of a stream are fewer."""
+        return self
+
     def warn_of_cuts(self, rows: str = "rows", limit: str = "the preprocessor's seq_length", advice: str = "") -> None:
         if self.rows_per_example > 1:
             rows = rows.replace("rows", "texts")

@@ -7,8 +7,9 @@ from keras_bert.checks import check_choice
 from keras_bert.tasks.columns.value_columns import check_cosines, number_column
 from keras_bert.tasks.readers.bad_rows import DROP
 from keras_bert.tasks.readers.only_texts import check_held_out
+from keras_bert.tasks.readers.row_stream import RowStream
 from keras_bert.tasks.readers.rows import Rows
-from keras_bert.wording import plural
+from keras_bert.tasks.readers.sentences import check_negatives
 
 FORMS = {"ranking": "pairs", "cosine": "scores", "cosent": "scores", "triplet": "labels"}  # of each loss
 OF_LOSSES = {"temperature": ("ranking", "cosent"), "symmetric": ("ranking",)}  # the losses that have an option
@@ -52,17 +53,18 @@ def cached_student(cache_batch: int) -> ValueError:
     )
 
 
-def check_sentences(rows: Rows, loss: str | None) -> None:
+def check_sentences(rows: Rows | RowStream, loss: str | None) -> None:
     """Refuse training rows from which a loss, by default that of their form, cannot learn."""
-    form = _form_of_rows(rows)
+    sample = rows.sample
+    form = _form_of_rows(sample)
     name = loss or BY_FORM[form]
     check_form(name, FORMS[name], form)
     if name == "cosine":
-        check_cosines(number_column(rows.y, "score"), rows.place, OTHER_LOSS)
+        check_cosines(number_column(sample.y, "score"), sample.place, OTHER_LOSS)
     if form == "labels" and len(rows) > 1:
-        check_labels(len({*rows.y}), len(rows), rows.path)
-    if form == "pairs" and isinstance(rows.x, tuple):
-        check_ranked(*rows.x[1:], place=rows.place)
+        check_labels(len({*sample.y}), len(rows), rows.path)
+    if form == "pairs" and isinstance(sample.x, tuple):
+        check_ranked(*sample.x[1:], place=sample.place)
 
 
 def check_sentence_run(settings: Any, train: Rows, valid: Rows | None) -> None:
@@ -108,22 +110,14 @@ def check_labels(labels: int, texts: int, where: str) -> None:
 def check_ranked(
     positives: Sequence[str], *negatives: Sequence[str], place: Callable[[int], str], drop: str = DROP
 ) -> None:
-    """Refuse rows that all have one positive, and a negative that is its own row's.
-
-    place: the name of a row. drop: how to drop such rows.
-    """
+    """Refuse rows that all have one positive, and what `check_negatives` refuses, with the same arguments."""
     if len(set(positives)) < 2:
         raise ValueError(
             "All rows have the same positive, so there are no negatives. Give rows with different texts. "
-            f"Received: {positives[0]!r} in {len(positives)} {plural('row', len(positives))}"
+            f"Received: only {positives[0]!r}"
         )
     for column in negatives:
-        if same := [row for row, text in enumerate(column) if text == positives[row]]:
-            raise ValueError(
-                f"{place(same[0])}: the negative is the same text as the positive. Give another text, or {drop}. "
-                f"{len(same)} of {len(column)} {plural('row', len(column))} are like this. "
-                f"Received: {column[same[0]]!r}"
-            )
+        check_negatives(positives, column, place, drop)
 
 
 def _form_of_rows(rows: Rows) -> str:

@@ -23,9 +23,13 @@ class SentenceRows(LabelledRows):
 
     form: str = ""
 
+    @property
+    def is_own_match(self) -> bool:
+        """Whether the second text of each row is the first one again."""
+        return len(self.decoding) == 2 and self.decoding[0] is self.decoding[1]
+
     def warn_of_cuts(self, rows: str = "rows", limit: str = "the preprocessor's seq_length", advice: str = "") -> None:
-        twice = len(self.decoding) == 2 and self.decoding[0] == self.decoding[1]  # as a match of itself
-        super().warn_of_cuts("texts, each counted twice," if twice else rows, limit, advice)
+        super().warn_of_cuts("texts, each counted twice," if self.is_own_match else rows, limit, advice)
 
     def text_inputs(self, index: Any, width: int | str) -> dict[str, Any]:
         x = self.pack(index, width)

@@ -41,8 +41,8 @@ class StreamedRows:
 
     @property
     def targets(self) -> Any:
-        """Each target that occurs, once."""
-        return self.sample.targets
+        """All scores, or each other target that occurs, once."""
+        return self.sample.targets if self._stream.numbers is None else self._stream.numbers
 
     @property
     def widest(self) -> int:

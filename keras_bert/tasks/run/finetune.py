@@ -93,7 +93,7 @@ def read_files(settings: FinetuneSettings) -> tuple[Rows | RowStream, Rows]:
     task = settings.task
     train = training_rows(settings)
     task.check_rows(train.sample)
-    task.check_run(train.sample, settings)
+    task.check_run(train, settings)
     if isinstance(train, Rows):
         _warn_of_labels(train, [label for _, label in task.labels_of(train)], settings.reading.separator)
     if task.learns_texts:

@@ -20,6 +20,7 @@ from keras_bert.tasks.run.run_folder import METRICS_FILE, MODEL, SETTINGS_FILE, 
 from keras_bert.tasks.run.said_once import SaidOnce
 from keras_bert.tasks.run.searched import GRID, Grid, combinations
 from keras_bert.tasks.run.settings import FinetuneSettings
+from keras_bert.tasks.run.training_rows import training_rows
 from keras_bert.weights.load import read_source
 
 logger = logging.getLogger("keras_bert")
@@ -133,7 +134,7 @@ def _check(settings: FinetuneSettings, grid: Grid, chosen: list[FinetuneSettings
         for one in chosen:
             one.check_model(configs[one.model])
     if "loss" in grid:
-        rows = settings.task.read_training_rows(settings.train, settings.reading)
+        rows = training_rows(settings)
         for one in chosen:
             one.task.check_run(rows, one)
 
