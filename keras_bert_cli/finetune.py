@@ -99,7 +99,11 @@ def finetune(
     ] = None,
     cache_batch: Annotated[
         int | None,
-        typer.Option(min=1, max=options.MOST, help="Compute only so many texts of a batch at a time, to save memory."),
+        typer.Option(
+            min=1,
+            max=options.MOST,
+            help="Compute only so many texts (or windows) of a batch at a time, to save memory.",
+        ),
     ] = None,
     long: Annotated[
         Literal["truncate", "head-tail", "windows"] | None,

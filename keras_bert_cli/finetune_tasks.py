@@ -9,7 +9,7 @@ from keras_bert_cli.contents import Command
 TABLES = ("tsv", "csv", "jsonl", "parquet", "label-text")
 TABLE_OPTIONS = ("format", "text", "label", "header", "delimiter", "encoding", "skip_empty", "skip_bad")
 OTHER_OPTIONS = ("number", "category")  # columns beside the text
-LONG_OPTIONS = ("long", "pool", "max_windows", "stream")
+LONG_OPTIONS = ("long", "pool", "max_windows", "cache_batch", "stream")
 LABEL_OPTIONS = ("label_smoothing", "class_weight")
 NUMBER_SCORES = ("spearman", "pearson")
 

@@ -59,7 +59,7 @@ def test_code_runs(page, tmp_path, monkeypatch):
 HOOKS = {
     "examples", "labelled_examples", "held_out_examples", "with_targets", "target_ids", "class_weight_ids", "settings",
     "check_learnable", "check_rows", "check_run", "check_settings", "objective", "measures", "measures_of",
-    "is_distributed", "text_runner", "held_out_measures",
+    "is_distributed", "text_runner", "held_out_measures", "parts",
     "logits", "runners", "stack_logits", "target_scores", "report_logits", "report_options", "decode_words",
     "recipe_loss", "weighs_labels_in_loss", "has_preprocessor", "held_out_loss", "packer", "own_settings",
     "best_score_of", "findings", "default_reading", "table_texts", "soft_loss", "lesson", "taught", "copy_head",

@@ -1,6 +1,7 @@
 """LongTextTask: what a task does with a text that is too long for a row: cut it, keep both ends, or read windows."""
 
 import logging
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -10,9 +11,10 @@ from keras import ops
 
 from keras_bert.bert import Bert
 from keras_bert.checks import check_choice, count_of
-from keras_bert.choices import LONG, POOLS
+from keras_bert.choices import LONG, MAX_WINDOWS, POOLS
 from keras_bert.layers.padding import Padding
 from keras_bert.layers.windows import RealWindows, WindowPooling
+from keras_bert.tasks.cached_task import CachedTask
 from keras_bert.tasks.column_task import ColumnTask
 from keras_bert.tasks.columns.other_columns import checked_columns, column_specs, columns_in_graph
 from keras_bert.tasks.columns.text_columns import column
@@ -46,7 +48,7 @@ def text_vectors(bert: Bert, long: str, pool: str) -> tuple[dict[str, Any], Any]
     return inputs, pooling(pooled_encoder(bert)(windows), padding)  # [B, H]
 
 
-class LongTextTask(ColumnTask):
+class LongTextTask(CachedTask, ColumnTask):
     """What `TextClassifier` and `TextRegressor` share: the three ways to read a text that is too long.
 
     long: "truncate" reads the first pieces. "head-tail" reads the first quarter and the last three quarters of what
@@ -55,8 +57,8 @@ class LongTextTask(ColumnTask):
     """
 
     pool: str = "mean"
-    max_windows: int = 8
-    run_fields: tuple[str, ...] = ("long", "pool", "max_windows", "stream")
+    max_windows: int = MAX_WINDOWS
+    run_fields: tuple[str, ...] = ("long", "pool", "max_windows", "cache_batch", "stream")
     own_fields: tuple[str, ...] = ("long", "other_columns")  # that `own_settings` compares with their defaults
     taught_fields: tuple[str, ...] = ("labels", "other_columns")
 
@@ -79,6 +81,10 @@ class LongTextTask(ColumnTask):
         given = {name: getattr(settings, name) for name in ("long", "pool", "max_windows")}
         given["other_columns"] = cls._learned(rows, settings.reading)
         return {name: value for name, value in given.items() if value is not None}
+
+    @classmethod
+    def fit_options(cls, settings: Any) -> dict[str, Any]:
+        return {"cache_batch": settings.cache_batch}
 
     @property
     def own_settings(self) -> tuple[str, ...]:
@@ -113,6 +119,30 @@ class LongTextTask(ColumnTask):
     def held_out_examples(self, x: Any, y: Any, sample_weight: Any = None) -> LabelledRows:
         rows = super().held_out_examples(x, y, sample_weight)
         return replace(rows, max_windows=None) if isinstance(rows, WindowedRows) else rows
+
+    # === Training ===
+
+    def _check_cached(self, cache_batch: int, teacher: Any) -> None:
+        if self.long != "windows":
+            raise ValueError(
+                "`cache_batch` is how many windows are computed at a time, but this task reads no windows. Build it "
+                'with long="windows". For short texts, use smaller batches and FinetuneRecipe(accumulate=...). '
+                f"Received: cache_batch={cache_batch}, long={self.long!r}"
+            )
+        super()._check_cached(cache_batch, teacher)
+
+    def parts(self, x: dict[str, Any]) -> tuple[Any, dict[str, Any], Callable[[Any], Any]]:
+        """The encoder, the windows [W, S] that it reads for a batch, and the logits [B, C] of its vectors [W, H]."""
+        padding = self.get_layer("window_padding")(ops.max(x["input_mask"], axis=-1))
+        windows = {name: self.get_layer(f"{name}_windows")(x[name], padding) for name in self.bert.input}  # [W, S]
+        pooling = self.get_layer("window_pooling")
+        others = [name for name in self.input if name not in windows]
+        head = keras.Model([pooling.output, *(self.input[name] for name in others)], self.output)
+
+        def logits(vectors: Any) -> Any:
+            return head([pooling(vectors, padding), *(x[name] for name in others)], training=True)
+
+        return self.get_layer("encoder"), windows, logits
 
     # === Logits ===
 

@@ -10,8 +10,9 @@ import numpy as np
 from keras import ops
 
 from keras_bert.bert import Bert
-from keras_bert.checks import check_choice, check_flag, count_of
+from keras_bert.checks import check_choice, check_flag
 from keras_bert.choices import POOLING
+from keras_bert.tasks.cached_task import CachedTask
 from keras_bert.tasks.columns.tables import is_table, named_columns
 from keras_bert.tasks.columns.text_columns import check_lengths, column
 from keras_bert.tasks.columns.value_columns import number_column, weight_column
@@ -29,7 +30,6 @@ from keras_bert.tasks.rows.labelled_rows import LabelledRows, packer_of
 from keras_bert.tasks.rows.sentence_forms import (
     BY_FORM,
     OF_LOSSES,
-    cached_student,
     check_form,
     check_labels,
     check_sentences,
@@ -37,7 +37,6 @@ from keras_bert.tasks.rows.sentence_forms import (
 )
 from keras_bert.tasks.rows.sentence_rows import SentenceRows, make_targets
 from keras_bert.tasks.signature import Logits, Signature
-from keras_bert.tasks.task import Task
 from keras_bert.text.tokenized_rows import pieces
 from keras_bert.training.all_replicas import of_all_replicas
 from keras_bert.training.measure import Measure
@@ -47,7 +46,7 @@ BEST = {"pairs": "mrr", "scores": "spearman", "labels": "neighbour_accuracy"}
 
 
 @keras.saving.register_keras_serializable("keras_bert")
-class SentenceEmbedder(Task):
+class SentenceEmbedder(CachedTask):
     """A vector [B, H] for each text, as `bert.embed` returns it, trained on pairs, scores, labels or plain texts.
 
     The arguments of `fit` decide what is learned:
@@ -85,7 +84,6 @@ class SentenceEmbedder(Task):
     usage: str = 'task.embed(["some text"])'
     form: str = "pairs"  # of the rows that it was last trained on
     chosen_loss: SentenceLoss | None = None
-    cache_batch: int | None = None
 
     def __init__(
         self, bert: Bert, pooling: str | None = None, *, normalize: bool = True, name: str | None = None
@@ -187,16 +185,13 @@ class SentenceEmbedder(Task):
         y: Any = None,
         *arguments: Any,
         loss: SentenceLoss | str | None = None,
-        cache_batch: int | None = None,
         **options: Any,
     ) -> keras.callbacks.History:
-        """As that of other tasks.
+        """As that of other tasks, also with `cache_batch`: compute so many texts at a time, see `CachedTask.fit`.
 
         Args:
             loss: "ranking", "cosine", "cosent" or "triplet", or a loss of `keras_bert.tasks.losses` with its options.
                 By default the ranking for pairs, the cosine for scores and the triplet for labels.
-            cache_batch: compute this many texts at a time, and all of them twice, so that a large batch fits into
-                little memory (GradCache). The gradients are those of the whole batch. One device of TensorFlow only.
         """
         if isinstance(loss, str):
             check_choice("loss", loss, tuple(LOSSES))
@@ -210,24 +205,7 @@ class SentenceEmbedder(Task):
             if loss is not None and loss_settings(loss) != loss_settings(self.loss):
                 raise cannot_change("loss", type(loss).__name__)
             loss = self.loss
-        if cache_batch is not None and keras.backend.backend() != "tensorflow":
-            raise ValueError(
-                "cache_batch needs the TensorFlow backend. Leave it out, or set KERAS_BACKEND=tensorflow. "
-                f"Received: backend {keras.backend.backend()!r}"
-            )
-        if cache_batch is not None and self.is_distributed:
-            raise ValueError(
-                "`cache_batch` was passed to `fit`, but it works only on one device, and this SentenceEmbedder was "
-                "built in a strategy for several. Leave it out, or build the task outside of the strategy. "
-                f"Received: cache_batch={cache_batch}"
-            )
-        if cache_batch is not None and options.get("teacher") is not None:
-            raise cached_student(cache_batch)
-        if cache_batch is not None:
-            cache_batch = count_of("cache_batch", cache_batch, 1)
-        if cache_batch != self.cache_batch and self.compiled:
-            self.train_function = None  # it was traced with the other step
-        self.chosen_loss, self.cache_batch = loss, cache_batch
+        self.chosen_loss = loss
         return super().fit(x, y, *arguments, **options)
 
     def check_learnable(self, examples: Any) -> None:
@@ -255,25 +233,6 @@ class SentenceEmbedder(Task):
                 "On several devices, a SentenceEmbedder learns only with the losses of keras_bert.tasks.losses. "
                 f"Compile it with one of them, or build it outside of the strategy. Received: {loss!r}"
             )
-
-    def train_step(self, *arguments: Any) -> Any:
-        if self.cache_batch is None:
-            return super().train_step(*arguments)
-        from keras_bert.tasks.fitting.gradient_cache import cached_gradients
-
-        x, y, weight = keras.utils.unpack_x_y_sample_weight(*arguments)
-
-        def loss(vectors: Any) -> Any:
-            return self.compute_loss(x, y, vectors, weight, training=True)
-
-        vectors, gradients = cached_gradients(
-            self, x, self.cache_batch, lambda vectors: self.optimizer.scale_loss(loss(vectors))
-        )
-        self.optimizer.apply(gradients, self.trainable_variables)
-        for metric in self.metrics:
-            if metric.name == "loss":
-                metric.update_state(loss(vectors), sample_weight=ops.shape(vectors)[0])
-        return self.compute_metrics(x, y, vectors, sample_weight=weight)
 
     # === Loss and scores ===
 

@@ -6,7 +6,15 @@ import keras
 import numpy as np
 import pytest
 
-from keras_bert import Bert, BertConfig, FinetuneRecipe, SentenceEmbedder, TextClassifier
+from keras_bert import (
+    Bert,
+    BertConfig,
+    FinetuneRecipe,
+    OtherColumns,
+    SentenceEmbedder,
+    TextClassifier,
+    TextRegressor,
+)
 from keras_bert.tasks.losses import MultipleNegativesRanking
 from tests.parity.oracles import ragged_batch, randomize
 from tests.soak import IN_SOAK
@@ -34,9 +42,11 @@ def test_gradients_of_many_pairs(pairs):
         loss = LOSS(targets, vectors)
     variables = [variable.value for variable in model.trainable_variables]
     expected = tape.gradient(loss, variables)
-    cached = tf.function(lambda x: cached_gradients(model, x, 100, lambda found: LOSS(targets, found)))
-    found, gradients = cached({name: tf.constant(values) for name, values in x.items()})
+    model.compile("sgd", LOSS)
+    cached = tf.function(lambda x: cached_gradients(model, *model.parts(x), 100, lambda found: LOSS(targets, found)))
+    found, cached_loss, gradients = cached({name: tf.constant(values) for name, values in x.items()})
     assert np.abs(found - vectors).max() <= 1e-6
+    assert float(cached_loss) == pytest.approx(float(loss), rel=1e-6)
     largest = max(float(tf.reduce_max(tf.abs(gradient))) for gradient in expected)
     assert largest > 1e-3
     bound = 1e-5 if pairs == 512 else 1e-5 * largest  # gradients of 8 are rounded to 1e-6
@@ -49,7 +59,8 @@ def test_dropout_is_the_same_in_both_passes():
     model = SentenceEmbedder(small_bert(hidden_dropout_prob=0.3))
     x = {name: tf.constant(values) for name, values in ragged_batch(model.bert.config, (5, 9, 3, 7, 8, 4)).items()}
     before = [np.array(variable) for variable in model.variables]
-    found, gradients = cached_gradients(model, x, 2, lambda found: LOSS(np.arange(3), found))
+    model.compile("sgd", LOSS)
+    found, _, gradients = cached_gradients(model, *model.parts(x), 2, lambda found: LOSS(np.arange(3), found))
     for variable, value in zip(model.variables, before, strict=True):
         variable.assign(value)
     with tf.GradientTape() as tape:
@@ -79,6 +90,76 @@ def test_fit_with_and_without():
         assert np.abs(one - other).max() <= 1e-4
 
 
+def windowed(pool="mean", **options):
+    """A task whose texts have up to 12 windows, and its rows; also with other columns."""
+    kind, bert = (TextRegressor, TextClassifier)["labels" in options], small_bert(seq_length=8, **NO_DROPOUT)
+    task = randomize(kind(bert, long="windows", pool=pool, max_windows=12, **options), scale=0.3)
+    texts = [" ".join(["film", *TEXTS[i % 4].split()] * (1 + 2 * i)) for i in range(6)]
+    return task, texts
+
+
+@pytest.mark.parametrize("pool", ["mean", "max", "attention"])
+def test_gradients_through_all_windows(pool):
+    """Of the encoder, of the pool and of the head, with weights of rows."""
+    task, texts = windowed(pool, labels=("bad", "good"))
+    task.compile("sgd", task.default_loss())
+    x, y, weight = next(iter(task.examples(texts, ["good", "bad"] * 3, [1, 2, 3, 4, 5, 0]).batches(6)))
+    assert x["input_mask"].shape[1] > 8
+    with tf.GradientTape() as tape:
+        logits = task(x, training=True)
+        loss = task.compute_loss(x, y, logits, weight)
+    expected = tape.gradient(loss, [variable.value for variable in task.trainable_variables])
+    cached = tf.function(
+        lambda x: cached_gradients(task, *task.parts(x), 3, lambda found: task.compute_loss(x, y, found, weight))
+    )
+    found, cached_loss, gradients = cached(x)
+    assert np.abs(found - logits).max() <= 1e-6
+    assert float(cached_loss) == pytest.approx(float(loss), rel=1e-6)
+    assert max(float(tf.reduce_max(tf.abs(gradient))) for gradient in expected) > 1e-3
+    assert len(gradients) == len(expected) == len(task.trainable_variables)
+    for ours, theirs, variable in zip(gradients, expected, task.trainable_variables, strict=True):
+        assert np.abs(ours - theirs).max() <= 1e-5, variable.path
+    assert pool != "attention" or any("query" in variable.path for variable in task.trainable_variables)
+
+
+@pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize("how", ["plain", "columns", "frozen", "bfloat16", "accumulated"])
+def test_windows_with_and_without(how):
+    """The same weights after a few steps, and the same losses."""
+    weights, losses = [], []
+    columns = OtherColumns({"price": (0.0, 1.0)}, {}) if how == "columns" else None
+    for cache_batch in (None, 5):
+        keras.utils.set_random_seed(0)
+        task, texts = windowed(other_columns=columns)
+        if how == "bfloat16":
+            bert = small_bert(seq_length=8, dtype="mixed_bfloat16", **NO_DROPOUT)
+            task = randomize(TextRegressor(bert, long="windows", max_windows=12), scale=0.3)
+        if how == "frozen":
+            task.bert.freeze(1)
+        x = (texts, [0.5, 1, -1, 0, 2, 1]) if columns else texts
+        recipe = FinetuneRecipe(1e-3, batch_size=3, epochs=2, accumulate=2 if how == "accumulated" else 1)
+        history = task.fit(x, [0.0, 1, 2, 3, 4, 5], recipe=recipe, cache_batch=cache_batch, verbose=0).history
+        weights.append(task.get_weights())
+        losses.append(history["loss"])
+        assert history["mean_absolute_error"][0] > 0
+    bound = 3e-3 if how == "bfloat16" else 1e-4
+    assert losses[0] == pytest.approx(losses[1], rel=0.02 if how == "bfloat16" else 1e-4)
+    assert losses[0][0] > losses[0][-1]
+    for one, other in zip(*weights, strict=True):
+        assert np.abs(one.astype("float32") - other).max() <= bound
+
+
+def test_cached_windows_that_are_refused():
+    task, texts = windowed()
+    with pytest.raises(ValueError, match="`cache_batch` must be at least 1"):
+        task.fit(texts, [0.0] * 6, cache_batch=0)
+    with pytest.raises(ValueError, match="cached batches cannot learn from a teacher"):
+        task.fit(texts, [0.0] * 6, cache_batch=2, teacher=windowed()[0])
+    short = TextRegressor(small_bert())
+    with pytest.raises(ValueError, match=r"this task reads no windows\. .*long='truncate'"):
+        short.fit(TEXTS, [0.0] * 4, cache_batch=2)
+
+
 CONFIG = BertConfig(
     vocab_size=100, hidden_size=64, num_hidden_layers=4, num_attention_heads=2, intermediate_size=256,
     max_position_embeddings=64,
@@ -100,16 +181,23 @@ def accumulated_memory(rows, accumulate):
     return peak_of_steps(model, rows, np.arange(rows) % 2, accumulate)
 
 
-def peak_of_steps(model, texts, targets, steps=1):
-    """By how many bytes steps with so many texts of 32 pieces raise the peak, after a first small step."""
+def peak_of_steps(model, texts, targets, steps=1, windows=None):
+    """By how many bytes steps with so many rows of 32 pieces raise the peak, after a first small step."""
     from tests.text.test_memory import status
 
-    model.train_on_batch(ragged_batch(CONFIG, (32,) * 4), targets[: 4 * len(targets) // texts])
+    def batch(rows):
+        x = ragged_batch(CONFIG, (32,) * rows)
+        return x if windows is None else {name: one.reshape(-1, windows, 32) for name, one in x.items()}
+
+    if windows is None:
+        model.train_on_batch(batch(4), targets[: 4 * len(targets) // texts])
+    else:
+        model.train_on_batch({name: one[:, :1] for name, one in batch(texts).items()}, targets)
     with open("/proc/self/clear_refs", "w") as file:
         file.write("5")  # resets the peak
     before = status("VmRSS")
     for _ in range(steps):
-        model.train_on_batch(ragged_batch(CONFIG, (32,) * texts), targets)
+        model.train_on_batch(batch(texts), targets)
     return status("VmHWM") - before
 
 
@@ -119,6 +207,23 @@ def peak_of_steps(model, texts, targets, steps=1):
 def test_memory_of_many_pairs(pairs):
     direct, cached = (fork(step_memory, pairs, cache_batch) for cache_batch in (None, 16))
     print(f"peak of a step with {pairs} pairs: direct {direct / 2**20:.0f} MB, cached {cached / 2**20:.0f} MB")  # noqa: T201
+    assert cached <= direct / 4
+
+
+def windows_memory(windows, cache_batch):
+    """The same of a classifier with four texts of so many windows."""
+    task = TextClassifier(randomize(Bert(CONFIG)), labels=("negative", "positive"), long="windows")
+    task.compile("sgd", task.default_loss())
+    task.cache_batch = cache_batch
+    return peak_of_steps(task, 4 * windows, np.arange(4) % 2, windows=windows)
+
+
+@IN_SOAK
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the peak is read from /proc")
+@pytest.mark.parametrize("windows", [256, 512])
+def test_memory_of_many_windows(windows):
+    direct, cached = (fork(windows_memory, windows, cache_batch) for cache_batch in (None, 16))
+    print(f"peak of 4 texts of {windows} windows: direct {direct / 2**20:.0f} MB, cached {cached / 2**20:.0f} MB")  # noqa: T201
     assert cached <= direct / 4
 
 

@@ -241,6 +241,8 @@ def test_command_line(bert, tmp_path):
         rows.append([f"{noise} {'good' if number % 2 else 'bad'}", ("no", "yes")[number % 2]])
     path = write(tmp_path / "a.tsv", rows)
     options = ["--long", "windows", "--pool", "max", "--max-windows", 2, "--epochs", 1]
+    cached = keras.backend.backend() == "tensorflow"
+    options += ["--cache-batch", 5] if cached else []
     said = train(bert, "classify", path, path, tmp_path / "windows", *options)
     assert "accuracy" in said
     settings = json.loads((tmp_path / "windows" / "settings.json").read_text())
@@ -248,7 +250,9 @@ def test_command_line(bert, tmp_path):
     text = " ".join(TEXTS * 40)
     answer = json.loads(run("predict", tmp_path / "windows", input=f"{text}\n").stdout)
     assert answer["label"] in ("no", "yes")
-    assert "| long | `windows` |" in (tmp_path / "windows" / "README.md").read_text()
+    card = (tmp_path / "windows" / "README.md").read_text()
+    assert "| long | `windows` |" in card
+    assert ("| texts or windows computed at a time | 5 |" in card) == cached
 
 
 @tensorflow_only

@@ -8,12 +8,14 @@ import tracemalloc
 
 import numpy as np
 import pandas
+import pyarrow
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keras_bert.tasks.multiple_choice import MultipleChoice
 from keras_bert.tasks.readers import Reading, row_stream
+from keras_bert.tasks.readers.parquet import parquet_lines
 from keras_bert.tasks.run.split_rows import split_rows
 from keras_bert.tasks.sentence_embedder import SentenceEmbedder
 from keras_bert.tasks.text_classifier import TextClassifier
@@ -243,6 +245,16 @@ def test_a_file_that_changes(write):
     path.write_text(JSONL + JSONL)
     with pytest.raises(ValueError, match=r"a.jsonl was changed while it was read as a stream. Start again"):
         stream.read([1, 2])
+
+
+@pytest.mark.parametrize("rows_together", [1_000, 20_000])
+def test_parquet_is_read_in_parts(tmp_path, rows_together):
+    pandas.DataFrame({"text": ["x" * 1000] * 20_000}).to_parquet(
+        tmp_path / "a.parquet", row_group_size=rows_together, compression=None, use_dictionary=False
+    )
+    before = pyarrow.total_allocated_bytes()
+    most = max(pyarrow.total_allocated_bytes() for _ in parquet_lines(tmp_path / "a.parquet"))
+    assert most - before < 5e6 < (tmp_path / "a.parquet").stat().st_size
 
 
 def test_parquet_that_cannot_be_read(tmp_path, monkeypatch):

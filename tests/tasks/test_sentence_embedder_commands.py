@@ -83,10 +83,10 @@ def test_loss_pooling_and_cached_batches(bert, tmp_path, monkeypatch):
     """They reach the training, are kept with the run, and cannot change when it resumes."""
     losses, sizes = [], []
 
-    def spied(model, x, size, loss_of, cached_gradients=gradient_cache.cached_gradients):
+    def spied(model, *parts, size, cached_gradients=gradient_cache.cached_gradients, **options):
         losses.append(model.loss)
         sizes.append(size)
-        return cached_gradients(model, x, size, loss_of)
+        return cached_gradients(model, *parts, size=size, **options)
 
     monkeypatch.setattr(gradient_cache, "cached_gradients", spied)
     rows = [[f"the film {word}", f"{word} ran"] for word in ("good", "bad", "anna", "paul", "seoul", "paris")]
@@ -108,7 +108,7 @@ def test_loss_pooling_and_cached_batches(bert, tmp_path, monkeypatch):
     card = (tmp_path / "run/README.md").read_text()
     for row in (
         "| loss | `ranking` |", "| temperature of the loss | 0.2 |", "| symmetric loss | yes |", "| pooling | `cls` |",
-        "| texts computed at a time | 4 |",
+        "| texts or windows computed at a time | 4 |",
     ):  # fmt: skip
         assert row in card
 

@@ -8,6 +8,7 @@ from typing import Any
 from keras_bert.installation import need
 
 BATCH = 1024  # rows
+BUFFER = 1 << 20  # bytes that are read at a time
 
 
 def parquet_lines(path: str | os.PathLike) -> Iterator[tuple[int, str]]:
@@ -16,7 +17,8 @@ def parquet_lines(path: str | os.PathLike) -> Iterator[tuple[int, str]]:
     number = 0
     os.stat(path)  # without a file, the system's error is the right one
     try:
-        with parquet.ParquetFile(path) as file:
+        # Without these two, Arrow keeps all that it has read.
+        with parquet.ParquetFile(path, pre_buffer=False, buffer_size=BUFFER) as file:
             for batch in file.iter_batches(BATCH):
                 for row in batch.to_pylist():
                     number += 1

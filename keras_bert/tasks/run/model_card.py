@@ -34,7 +34,7 @@ NAMES = {  # of settings whose field has another name
     "distill": "distillation",
     "layers": "encoder blocks",
     "stream": "training file read as a stream",
-    "cache_batch": "texts computed at a time",
+    "cache_batch": "texts or windows computed at a time",
     "temperature": "temperature of the loss",
     "symmetric": "symmetric loss",
 }

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from keras_bert.checks import check_at_least, check_choice, check_length
-from keras_bert.choices import LONG, POOLING, POOLS, STRATEGIES
+from keras_bert.choices import LONG, MAX_WINDOWS, POOLING, POOLS, STRATEGIES
 from keras_bert.config import BertConfig
 from keras_bert.storage import read_json, sha256_of, write_json
 from keras_bert.tasks.distillation import Distillation
@@ -142,11 +142,6 @@ class PlainSettings:
                 "--lora, or --freeze or --freeze-blocks. "
                 f"Received: freeze={self.freeze}, lora={self.lora}"
             )
-        if self.long != "windows" and (self.pool or self.max_windows):
-            raise ValueError(
-                "`pool` and `max_windows` are for texts that are read in windows. Add --long windows, or leave both "
-                f"out. Received: long={self.long!r}, pool={self.pool!r}, max_windows={self.max_windows}"
-            )
         self._check_cosine_and_windows()
         self._check_sentences()
         self._check_teacher()
@@ -263,6 +258,19 @@ class PlainSettings:
                 "`cosine` is only for scores of two texts. Use it with the task 'regress' and two text columns. "
                 f"Received: task {self.kind!r} with text={texts}"
             )
+        of_windows = ("pool", "max_windows") if self.kind == "embed" else ("pool", "max_windows", "cache_batch")
+        given = [f"{name}={getattr(self, name)!r}" for name in of_windows if getattr(self, name)]
+        if self.long != "windows" and given:
+            raise ValueError(
+                "Options of windows were given, but texts are not read in windows. Add --long windows, or leave them "
+                f"out. Received: long={self.long!r}, {', '.join(given)}"
+            )
+        most = (self.rows_per_batch or 0) * (self.max_windows or MAX_WINDOWS)
+        if self.long == "windows" and most and (self.cache_batch or 0) >= most:
+            raise ValueError(
+                "`cache_batch` (--cache-batch) is how many windows are computed at a time, but a batch has at most "
+                f"{most}. Use a smaller number, or leave it out. Received: cache_batch={self.cache_batch}"
+            )
         if self.long == "windows" and len(texts) > 1:
             raise ValueError(
                 "Windows are parts of single texts, but `text` names two columns. Use --long head-tail, or name one "
@@ -288,10 +296,10 @@ class PlainSettings:
                     f"`{name}` is an option of the loss {' or '.join(losses)}. Give --loss {losses[0]}, or leave out "
                     f"--{name}. Received: loss={self.loss!r}, {name}={getattr(self, name)}"
                 )
-        if self.cache_batch is not None and self.teacher is not None:
-            raise cached_student(self.cache_batch)
 
     def _check_teacher(self) -> None:
+        if self.cache_batch is not None and self.teacher is not None:
+            raise cached_student(self.cache_batch)
         if self.distill is not None and self.teacher is None:
             raise ValueError(
                 "`distill` was given without `teacher`. Give --teacher too, or leave --distill out. "
