@@ -159,7 +159,7 @@ def _text(text: dict[str, Any]) -> Html:
 
 
 def _pieces(row: dict[str, Any]) -> list[Html]:
-    """The pieces, colored by what each adds to the answer, and the most important ones in words."""
+    """The pieces, colored by what each adds, and the most important ones in words."""
     if not row["pieces"]:
         return [tag("p", "The row is too long to find the pieces that mattered.", class_="hint")]
     pairs = list(zip(row["pieces"], row["added"], strict=True))
@@ -167,7 +167,7 @@ def _pieces(row: dict[str, Any]) -> list[Html]:
     spans = [tag("span", piece, class_=_shade("for" if x > 0 else "against", abs(x) / largest)) for piece, x in pairs]
     best = sorted(pairs, key=lambda pair: -abs(pair[1]))[:NAMED]
     named = ", ".join(f"“{piece}” {'+' if x > 0 else '−'}{abs(x):.2f}" for piece, x in best if x)
-    said = f"Pieces for (+) and against (−) this answer: {named}" if named else "No piece mattered."
+    said = f"Pieces for (+) and against (−) {row['for']}: {named}" if named else "No piece mattered."
     return [tag("p", joined(spans, " "), class_="pieces", dir="auto"), tag("p", said, class_="hint")]
 
 

@@ -157,7 +157,7 @@ class QuestionAnswerer(Task):
     def findings(self, x: Any, y: Any, examples: LabelledRows, logits: list[np.ndarray], **options: Any) -> Findings:
         true, answers = rows_of(y, "answer"), self.decode(examples, logits)
         f1 = [self.report([one], [answer], **options)["f1"] for one, answer in zip(true, answers, strict=True)]
-        return answer_findings(text_columns(x, self.table[0]), true, answers, np.array(f1))
+        return answer_findings(text_columns(x, self.table[0]), true, answers, np.array(f1), examples, logits)
 
     @classmethod
     def report_options(cls, reading: Reading) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from keras_bert.tasks.reports.number_findings import cosine_findings, pair_findi
 from keras_bert.tasks.reports.write_report import write_report
 from keras_bert.tasks.text_regressor import TextRegressor
 from tests.tasks.runs import run
-from tests.tasks.small import KINDS, PAIRS, TEXTS, columns, small_bert, small_task
+from tests.tasks.small import KINDS, PAIRS, TEXTS, VOCABULARY, columns, small_bert, small_task
 from tests.tasks.test_own_task import Mood, Scorer
 
 LABELS = ["a", "b", "c", "d"]
@@ -60,8 +60,10 @@ def test_one_label():
     assert unsure.show(worst) == shown
     note = unsure.parts["confusion"]["note"]
     assert f"250 of 500 rows get no label: the most likely one has a probability below {least:g}." in note
-    label = np.eye(4)
-    assert np.array_equal(found.explain(worst), label[scores[worst].argmax()] - label[true[worst]])
+    explained, label = found.explain(worst), np.eye(4, dtype="float32")
+    weights = [float(explained.value(one)) for one in label]
+    assert np.array_equal(weights, label[scores[worst].argmax()] - label[true[worst]])
+    assert explained.example == worst
 
 
 def test_several_labels():
@@ -127,11 +129,51 @@ def test_every_task(kind, tmp_path):
         assert mean == pytest.approx(report["scores"]["accuracy"])
     for label, one in report["details"].get("labels", {}).items():
         assert re.search(rf">{label}<.*>{one['support']}<.*>{one['predicted']}<", page, re.DOTALL)
-    explained = kind in ("classifier", "several", "windows", "choice", "regressor", "cosine")
     assert report["worst"]["rows"]
     for row in report["worst"]["rows"]:
         assert row["true"] in page
-        assert ("pieces" in row) == explained
+        if kind not in ("tagger", "pieces", "answerer"):
+            assert f"against (−) {row['for']}: " in page
+            assert sum(map(abs, row["added"])) > 0
+
+
+@pytest.mark.usefixtures("eager")
+def test_the_first_wrong_label_is_explained(tmp_path):
+    """Also in the second part of a long text; of a word with several pieces, its first piece is named."""
+    task = small_task("tagger")
+    words = ["anna", "lives", "in", "rome"] * 6  # 30 pieces
+    answered = task.tag_words([words])[0]
+    for place, name, example in ((0, "an", 0), (1, "lives", 0), (20, "an", 1)):
+        true = [*answered]
+        true[place] = next(label for label in task.labels if label not in ("O", answered[place]))
+        report = task.write_report(tmp_path / str(place), [words], [true])
+        (row,) = report["worst"]["rows"]
+        assert row["for"] == f"{answered[place]} in place of {true[place]} at “{name}”"
+        examples = task.examples([words], [true])
+        assert row["pieces"][1:-1] == row_of_pieces(examples, example)
+        explained = task.findings([words], [true], examples, task.logits(examples)).explain(0)
+        assert explained.example == example
+
+
+def row_of_pieces(examples, number):
+    return [VOCABULARY.token(int(id)) for id in np.asarray(examples.segments[0][number])]
+
+
+@pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize("right", ["Rome", "film", None])
+def test_answers_are_explained_against_the_right_ones(right):
+    task = small_task("answerer")
+    x = (["who lives in rome?"], ["the film was good. " * 6 + "Anna lives in Rome."])
+    answer = task.answer(*x)[0]
+    examples = task.held_out_examples(x, [right])
+    logits = task.logits(examples)
+    explained = task.findings(x, [right], examples, logits).explain(0)
+    window, size = explained.example, logits[0].shape[1]
+    weights = np.reshape([float(explained.value(one.reshape(2, size))) for one in np.eye(2 * size)], (2, size))
+    for row, name, target in zip(weights, ("start", "end"), examples.targets[window], strict=True):
+        (place,) = np.flatnonzero(row > 0)
+        assert examples.decoding.places[name][window][place] == getattr(answer, name)
+        assert np.flatnonzero(row < 0) == [target]
 
 
 @pytest.mark.usefixtures("eager")

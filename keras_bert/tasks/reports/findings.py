@@ -36,6 +36,24 @@ class Shown:
 
 
 @dataclass(frozen=True)
+class Explained:
+    """What the pieces of an example add to.
+
+    example: its number. value: a function of its logits, or of those of several copies [K, ...], which returns the sum
+        over all copies. name: what a high value speaks for.
+    """
+
+    example: int
+    value: Callable[[Any], Any]
+    name: str = "this answer"
+
+
+def weighted(example: int, weights: Any, name: str = "this answer") -> Explained:
+    """The sum of the logits of an example, weighted."""
+    return Explained(example, lambda logits: ops.sum(logits * ops.convert_to_tensor(weights, "float32")), name)
+
+
+@dataclass(frozen=True)
 class Findings:
     """What a report shows of rows beside their scores.
 
@@ -43,8 +61,7 @@ class Findings:
     measure, values: a number for each row [n], and what their mean is, such as "accuracy". It is shown by length.
     worst, badness: the title of the list of the worst rows, and how bad each is [n]; 0 if nothing is wrong with it.
     show: what is shown of the row with this number.
-    explain: of the row with this number, weights for its logits. The pieces that made their weighted sum large are
-        marked.
+    explain: what explains the answer to the row with this number, if anything does.
     parts: charts and tables by name, as the functions of `parts.py` return them.
     """
 
@@ -54,7 +71,7 @@ class Findings:
     values: np.ndarray | None = None
     worst: str = "Mistakes"
     badness: np.ndarray | None = None
-    explain: Callable[[int], np.ndarray] | None = None
+    explain: Callable[[int], Explained | None] | None = None
     parts: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 

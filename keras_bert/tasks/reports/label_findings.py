@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from keras_bert.tasks.reports.findings import Findings, Shown, texts_of
+from keras_bert.tasks.reports.findings import Explained, Findings, Shown, texts_of, weighted
 from keras_bert.tasks.reports.parts import calibration, confusion, table
 
 WORST = "Most confident mistakes"
@@ -30,10 +30,10 @@ def label_findings(
         answer = f"no label (most likely: {label})" if unsure[row] else label
         return Shown(texts_of(columns, row), labels[true[row]], answer, float(confidence[row]))
 
-    def explain(row: int) -> np.ndarray:
+    def explain(row: int) -> Explained:
         weights = np.zeros(scores.shape[1], "float32")
         weights[[answered[row], true[row]]] = 1, -1  # why this label, and not the right one
-        return weights
+        return weighted(row, weights)
 
     parts = {"confusion": confusion(true, answered, labels)} if matrix and len(labels) <= MOST_LABELS else {}
     parts["calibration"] = calibration(right, confidence)
@@ -60,11 +60,11 @@ def several_labels_findings(
     def show(row: int) -> Shown:
         return Shown(texts_of(columns, row), named(true[row]), named(answered[row]), float(sure[row].max()))
 
-    def explain(row: int) -> np.ndarray:
+    def explain(row: int) -> Explained:
         label = sure[row].argmax()
         weights = np.zeros(len(labels), "float32")
         weights[label] = 1 if answered[row, label] else -1
-        return weights
+        return weighted(row, weights)
 
     cells = [true & answered, true & ~answered, ~true & answered, ~true & ~answered]
     counts = np.stack([cell.sum(0) for cell in cells], axis=1).tolist()  # [C, 4]

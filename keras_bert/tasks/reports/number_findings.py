@@ -1,13 +1,15 @@
 """Findings of tasks whose answers are numbers: scores of texts, and vectors that are compared."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from keras import ops
 
 from keras_bert.nearest import unit
 from keras_bert.tasks.columns.text_columns import rows_of
 from keras_bert.tasks.metrics.retrieval import nearest_others, positive_ranks
-from keras_bert.tasks.reports.findings import Findings, Shown, texts_of
+from keras_bert.tasks.reports.findings import Explained, Findings, Shown, texts_of, weighted
 from keras_bert.tasks.reports.parts import points
 from keras_bert.tasks.rows.sentence_rows import numbered
 
@@ -19,8 +21,8 @@ def number_findings(columns: dict[str, list[str]], true: np.ndarray, answered: n
     def show(row: int) -> Shown:
         return Shown(texts_of(columns, row), f"{true[row]:.4g}", f"{answered[row]:.4g}")
 
-    def explain(row: int) -> np.ndarray:
-        return np.sign(errors[[row]]).astype("float32")
+    def explain(row: int) -> Explained:
+        return weighted(row, np.sign(errors[row]))
 
     chart = points("Answers", ("right number", "answer"), true, answered)
     return Findings(
@@ -37,7 +39,19 @@ def cosine_findings(columns: dict[str, list[str]], scores: np.ndarray, vectors: 
         return Shown(texts_of(columns, row), f"score {scores[row]:.4g}", f"cosine {cosines[row]:.4f}")
 
     chart = points("Scores and cosines", ("score", "cosine"), scores, cosines)
-    return Findings(columns, show, "mean difference of places", gaps, "Worst pairs", gaps, parts={"points": chart})
+    return Findings(
+        columns, show, "mean difference of places", gaps, "Worst pairs", gaps, explained_cosine(2), {"points": chart}
+    )
+
+
+def explained_cosine(count: int) -> Callable[[int], Explained]:
+    """How the cosine of the first two of the `count` texts of a row is explained."""
+
+    def value(vectors: Any) -> Any:
+        rows = ops.normalize(ops.reshape(vectors, (-1, count, vectors.shape[-1])), axis=-1, epsilon=1e-12)  # [K, C, H]
+        return ops.sum(rows[:, 0] * rows[:, 1])
+
+    return lambda row: Explained(row, value, "a high cosine")
 
 
 def _places(values: np.ndarray) -> np.ndarray:
@@ -54,7 +68,8 @@ def pair_findings(columns: dict[str, list[str]], vectors: np.ndarray) -> Finding
     def show(row: int) -> Shown:
         return Shown(texts_of(columns, row), "the positive is the nearest text", f"it is number {ranks[row]:,}")
 
-    return Findings(columns, show, "mean reciprocal rank", 1 / ranks, "Worst pairs", 1 - 1 / ranks)
+    explain = explained_cosine(vectors.shape[1])
+    return Findings(columns, show, "mean reciprocal rank", 1 / ranks, "Worst pairs", 1 - 1 / ranks, explain)
 
 
 def neighbour_findings(columns: dict[str, list[str]], labels: list[Any], vectors: np.ndarray) -> Findings:

@@ -1,14 +1,14 @@
 """Findings of tasks that answer with parts of a text: entities, and answers to questions."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from keras_bert.tasks.decoding.answer_spans import find_answer, true_texts
 from keras_bert.tasks.decoding.entities import Entity, span_of
-from keras_bert.tasks.reports.findings import Findings, Mark, Shown
+from keras_bert.tasks.reports.findings import Explained, Findings, Mark, Shown, weighted
 from keras_bert.tasks.reports.parts import matrix, table
 from keras_bert.tasks.rows.labelled_rows import LabelledRows
 
@@ -62,7 +62,35 @@ def entity_findings(task: Any, y: Sequence[Any], examples: LabelledRows, logits:
         "kinds": table("Kinds of mistakes", ["entities", "number"], [[kind, kinds[kind]] for kind in KINDS]),
     }
     worst = "Rows with the most mistakes"
-    return Findings({"text": texts}, show, "share of rows without a mistake", badness == 0, worst, badness, parts=parts)
+    explain = _explained_tags(task.labels, examples, logits)
+    return Findings(
+        {"text": texts}, show, "share of rows without a mistake", badness == 0, worst, badness, explain, parts
+    )
+
+
+def _explained_tags(
+    labels: Sequence[str], examples: LabelledRows, logits: list[np.ndarray]
+) -> Callable[[int], Explained | None]:
+    """How the label of the first word of a text that got a wrong one is explained."""
+    units, splits = examples.decoding, np.asarray(examples.segments[0].row_splits)  # pieces before each example
+    true, weights = (np.asarray(one.flat_values) for one in (examples.targets, examples.weights))  # of each piece
+    of_examples = [row[1 : 1 + size].argmax(-1) for row, size in zip(logits, np.diff(splits), strict=True)]
+    answered = np.concatenate([np.zeros(0, "int64"), *of_examples])
+    wrong = np.flatnonzero((answered != true) & (weights > 0))
+
+    def explain(row: int) -> Explained | None:
+        begin, end = np.searchsorted(wrong, units.splits[row : row + 2])
+        if begin == end:  # a mistake of the entity's start or end, though each label is right
+            return None
+        piece = wrong[begin]
+        example = int(np.searchsorted(splits, piece, "right")) - 1
+        shape = logits[example].shape
+        of_logits = np.zeros(shape, "float32")
+        of_logits[1 + piece - splits[example], [answered[piece], true[piece]]] = 1, -1
+        word = units.texts[row][units.start[piece] : units.end[piece]]
+        return weighted(example, of_logits, f"{labels[answered[piece]]} in place of {labels[true[piece]]} at “{word}”")
+
+    return explain
 
 
 def _true_entities(task: Any, y: Sequence[Any], examples: LabelledRows) -> list[list[Entity]]:
@@ -90,8 +118,9 @@ def _listed(entities: Sequence[Entity]) -> str:
 
 
 def answer_findings(
-    columns: dict[str, list[str]], true: Sequence[Any], answers: Sequence[Any], f1: np.ndarray
-) -> Findings:
+    columns: dict[str, list[str]], true: Sequence[Any], answers: Sequence[Any], f1: np.ndarray,
+    examples: LabelledRows, logits: list[np.ndarray],
+) -> Findings:  # fmt: skip
     """Answers to questions, and the F1 of each [n]: first those that are wrong with a high probability."""
     questions, contexts = columns.values()
 
@@ -108,4 +137,34 @@ def answer_findings(
     sure = np.array([answer.score for answer in answers])
     # A missed answer of probability 0 is a mistake too.
     badness = np.where(f1 < 1, (1 - f1) * np.maximum(sure, 1e-6), 0)
-    return Findings(columns, show, "mean F1", f1, "Worst answers", badness)
+    explain = _explained_answers(answers, examples, logits)
+    return Findings(columns, show, "mean F1", f1, "Worst answers", badness, explain)
+
+
+def _explained_answers(
+    answers: Sequence[Any], examples: LabelledRows, logits: list[np.ndarray]
+) -> Callable[[int], Explained | None]:
+    """How an answer is explained: by its start and end, against those of the right answer in the same window."""
+    places, targets = examples.decoding.places, np.asarray(examples.targets)  # of each window
+    edges = np.searchsorted(places["example"], range(len(answers) + 1))  # the windows of each question
+
+    def explain(row: int) -> Explained | None:
+        answer, found = answers[row], []
+        for window in range(*edges[row : row + 2]):
+            if answer.start is None:
+                spans = [(0, 0)] if targets[window].any() else []  # where the right answer is
+            else:
+                first, last = (
+                    np.flatnonzero(places[name][window] == getattr(answer, name))[:1] for name in ("start", "end")
+                )
+                spans = list(zip(first.tolist(), last.tolist(), strict=False))
+            found += [(sum(logits[window][[0, 1], span]), window, span) for span in spans]
+        if not found:
+            return None
+        _, window, span = max(found)
+        weights = np.zeros(logits[window].shape, "float32")  # [2, S]
+        weights[[0, 1], span] += 1
+        weights[[0, 1], targets[window]] -= 1
+        return weighted(window, weights)
+
+    return explain

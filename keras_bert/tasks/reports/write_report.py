@@ -101,7 +101,7 @@ def _lengths(findings: Findings, texts: list[list[str]]) -> dict[str, Any]:
 
 
 def _worst(task: Any, findings: Findings, examples: Any, places: Sequence[Any]) -> dict[str, Any] | None:
-    """The worst rows, with the pieces that mattered where the task has weights for its logits."""
+    """The worst rows, with the pieces that mattered where the task can explain them."""
     if findings.badness is None:
         return None
     number = int((findings.badness > 0).sum())
@@ -114,10 +114,11 @@ def _worst(task: Any, findings: Findings, examples: Any, places: Sequence[Any]) 
         one = {"row": places[row], "true": shown.true[:ROOM], "answer": shown.answer[:ROOM], "texts": texts}
         if shown.confidence is not None:
             one["confidence"] = shown.confidence
-        if findings.explain and len(rows) < EXPLAINED:
-            found = integrated_gradients(task, examples.inputs(np.array([row])), findings.explain(row))
-            pieces, added = found or ([], [])
-            one |= {"pieces": pieces, "added": [round(float(value), 6) for value in added]}
+        explained = findings.explain(row) if findings.explain and len(rows) < EXPLAINED else None
+        if explained is not None:
+            inputs = examples.inputs(np.array([explained.example]))
+            pieces, added = integrated_gradients(task, inputs, explained.value) or ([], [])
+            one |= {"pieces": pieces, "added": [round(float(value), 6) for value in added], "for": explained.name}
             log.at(len(rows) + 1, partial(str, f"row {places[row]}"))
         rows.append(one)
     return {"title": findings.worst, "number": number, "rows": rows}
