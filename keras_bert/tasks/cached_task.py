@@ -7,7 +7,7 @@ import keras
 from keras import ops
 
 from keras_bert.checks import count_of
-from keras_bert.tasks.rows.sentence_forms import cached_student
+from keras_bert.tasks.distillation import cached_student
 from keras_bert.tasks.task import Task
 
 

@@ -75,3 +75,11 @@ def no_teacher(source: str) -> ValueError:
         f"{source!r} holds no task that could be a teacher. Name the folder of a run of `keras-bert finetune`, or a "
         f".keras file or an export of a task. Received: teacher={source!r}"
     )
+
+
+def cached_student(cache_batch: int) -> ValueError:
+    """The error for a teacher whose student computes its batches in parts."""
+    return ValueError(
+        "`cache_batch` and `teacher` were both given, but cached batches cannot learn from a teacher. Leave out one of "
+        f"them. Received: cache_batch={cache_batch}"
+    )

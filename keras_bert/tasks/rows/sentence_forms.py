@@ -45,14 +45,6 @@ def check_form(loss: str, of_loss: str, form: str) -> None:
         )
 
 
-def cached_student(cache_batch: int) -> ValueError:
-    """The error for a teacher whose student computes its batches in parts."""
-    return ValueError(
-        "`cache_batch` and `teacher` were both given, but cached batches cannot learn from a teacher. Leave out one of "
-        f"them. Received: cache_batch={cache_batch}"
-    )
-
-
 def check_sentences(rows: Rows | RowStream, loss: str | None) -> None:
     """Refuse training rows from which a loss, by default that of their form, cannot learn."""
     sample = rows.sample

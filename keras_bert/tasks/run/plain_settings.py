@@ -12,14 +12,14 @@ from keras_bert.checks import check_at_least, check_choice, check_length
 from keras_bert.choices import LONG, MAX_WINDOWS, POOLING, POOLS, STRATEGIES
 from keras_bert.config import BertConfig
 from keras_bert.storage import read_json, sha256_of, write_json
-from keras_bert.tasks.distillation import Distillation
+from keras_bert.tasks.distillation import Distillation, cached_student
 from keras_bert.tasks.finetune_recipe import FinetuneRecipe
 from keras_bert.tasks.metrics.calibration import check_calibration
 from keras_bert.tasks.metrics.classification import label_score_names, positive_label
 from keras_bert.tasks.readers.reading import Reading
 from keras_bert.tasks.readers.rows import Rows
 from keras_bert.tasks.rows.labels import check_weighted, sorted_labels
-from keras_bert.tasks.rows.sentence_forms import FORMS, OF_LOSSES, cached_student
+from keras_bert.tasks.rows.sentence_forms import FORMS, OF_LOSSES
 from keras_bert.tasks.run.import_callback import callback_path
 from keras_bert.tasks.run.known_task import known_labels
 from keras_bert.tasks.run.run_folder import check_same
