@@ -157,7 +157,23 @@ def test_rows_that_are_unlike_the_first(write, text, data, message):
     assert len(stream) == len(stream.read(range(1026))) == 1026
 
 
+def test_pairs_by_number(write, caplog):
+    """Whether the first row has names is asked for, or said."""
+    path = write("a.tsv", "x\ty\nz\tw\n")
+    with pytest.raises(ValueError, match=r"named by number, so its first row may be names or texts\. Pass header="):
+        SentenceEmbedder.stream_rows(path, Reading(text=(0, 1)))
+    for header, rows in ((True, 1), (False, 2)):
+        caplog.clear()
+        assert len(check_same(SentenceEmbedder, path, Reading(text=(0, 1), header=header))) == rows
+        assert ("If it is a row of texts, add --no-header" in caplog.text) == header
+
+
 def test_sentences_that_cannot_be_streamed(write):
+    for read in (SentenceEmbedder.stream_rows, SentenceEmbedder.read_training_rows):
+        with pytest.raises(ValueError, match=r"a.jsonl:1: the text has a list of labels.*Received: \['a'\]"):
+            read(write("a.jsonl", LISTS), Reading())
+        with pytest.raises(FileNotFoundError, match=r"There is no file at none\.csv"):
+            read("none.csv", Reading())
     path = write("a.csv", "one,two,three\nx,y,z\nz,y,y\n")
     three = Reading(text=("one", "two", "three"))
     with pytest.raises(ValueError, match=r"a.csv:3: the negative is the same text.* --skip-bad.*\. Received: 'y'$"):

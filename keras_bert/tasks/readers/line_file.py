@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Iterator
 from typing import Any
 
-from keras_bert.tasks.readers.rows import lines_of
+from keras_bert.tasks.readers.rows import check_exists, lines_of
 from keras_bert.text_encoding import checked_encoding
 
 Line = tuple[int, str]  # with its number
@@ -24,6 +24,7 @@ class LineFile:
         self.path = path
         self.keeps = keeps
         self.encoding = "utf-8" if lines else checked_encoding(encoding)
+        check_exists(path)
         self._status = None if lines else _status(path)
         opened = tempfile.TemporaryFile(prefix="keras-bert-") if lines else open(path, "rb")  # noqa: SIM115
         self._file: Any = opened

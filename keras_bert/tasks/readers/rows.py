@@ -58,13 +58,18 @@ class Rows:
         return f"{self.path}:{self.ids[row]}"
 
 
+def check_exists(path: str | os.PathLike) -> None:
+    """Refuse the path of nothing."""
+    if not os.path.exists(path):
+        raise FileNotFoundError(f"There is no file at {path}. Correct the path. Received: {str(path)!r}")
+
+
 def lines(path: str | os.PathLike, encoding: str = "utf-8", *, keeps: bool = False) -> Iterator[tuple[int, str]]:
     """The lines of a text file, numbered from 1, without a byte order mark and without LF or CRLF at the end.
 
     keeps: a line in another encoding becomes an `UndecodedLine` and is no error, unless all lines before it are blank.
     """
-    if not os.path.exists(path):
-        raise FileNotFoundError(f"There is no file at {path}. Correct the path. Received: {str(path)!r}")
+    check_exists(path)
     with Path(path).open("rb") as file:
         yield from lines_of(file, str(path), encoding, keeps=keeps)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from keras_bert.tasks.readers.bad_rows import DROP
 from keras_bert.tasks.readers.columns import read_labels, read_scores, read_texts
+from keras_bert.tasks.readers.delimited import DELIMITERS
 from keras_bert.tasks.readers.only_texts import check_lines, has_only_texts
 from keras_bert.tasks.readers.reading import Reading
 from keras_bert.tasks.readers.row_stream import RowStream
@@ -34,8 +35,13 @@ def stream_sentences(path: str | os.PathLike, reading: Reading) -> RowStream:
     """The rows of a training file as a stream. Its first rows decide whether it has labels."""
     if reading.lines:
         check_lines(path)
-    if len(reading.text) == 3:
+    elif len(reading.text) == 3:
         _label_column(path, reading)  # an error now, which does not depend on the rows
+    elif reading.header is None and _may_have_header(path, reading):
+        raise ValueError(
+            f"The columns of {path} are named by number, so its first row may be names or texts. Pass header=True or "
+            f"header=False. Received: header=None, text={reading.text}"
+        )
     return RowStream(path, reading, _StreamReader())
 
 
@@ -110,13 +116,24 @@ def _label_column(path: str | os.PathLike, reading: Reading) -> Column | None:
             "name it: --label score.",
             path,
         )
+        if reading.header and _may_have_header(path, reading):
+            logger.warning(
+                "The first row of %s is read as the names of its columns. If it is a row of texts, add --no-header.",
+                path,
+            )
         return None
     return label
 
 
 def _read(path: str | os.PathLike, reading: Reading, label: Column | None, *, needs_text: bool) -> Rows:
     if len(reading.text) == 1:
-        return read_labels(path, reading.text[0], label, **reading.table_options)
+        rows = read_labels(path, reading.text[0], label, **reading.table_options)
+        if (row := next((row for row, y in enumerate(rows.y) if isinstance(y, list)), None)) is not None:
+            raise ValueError(
+                f"{rows.place(row)}: the text has a list of labels, but texts are compared by one label each. Write "
+                f"one label, or {DROP}. Received: {rows.y[row]!r}"
+            )
+        return rows
     options = reading.table_options | {"needs_text": needs_text}
     return read_scores(path, reading.text, label, scale=reading.scale, **options)
 
@@ -145,6 +162,12 @@ def _without_same(rows: Rows) -> Rows:
         )  # fmt: skip
         return rows.take(kept)
     return rows
+
+
+def _may_have_header(path: str | os.PathLike, reading: Reading) -> bool:
+    """Whether columns of pairs are named by number, so that only the default name of the label asks for a header."""
+    by_number = all(isinstance(column, int) for column in reading.text) and reading.label == "label"
+    return len(reading.text) == 2 and by_number and reading.format_of(path) in DELIMITERS
 
 
 def _has_column(path: str | os.PathLike, reading: Reading, name: str) -> bool:

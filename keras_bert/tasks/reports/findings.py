@@ -39,8 +39,8 @@ class Shown:
 class Explained:
     """What the pieces of an example add to.
 
-    example: its number. value: a function of its logits, or of those of several copies [K, ...], which returns the sum
-        over all copies. name: what a high value speaks for.
+    example: its number. value: a function of the logits of copies of it, [K, ...], which returns a sum over all copies.
+    name: what a high value speaks for.
     """
 
     example: int
@@ -51,6 +51,18 @@ class Explained:
 def weighted(example: int, weights: Any, name: str = "this answer") -> Explained:
     """The sum of the logits of an example, weighted."""
     return Explained(example, lambda logits: ops.sum(logits * ops.convert_to_tensor(weights, "float32")), name)
+
+
+def compared(
+    example: int, high: Sequence[tuple[int, ...]], low: Sequence[tuple[int, ...]], name: str = "this answer"
+) -> Explained:
+    """The sum of some logits of an example, less that of others, by their places in the example."""
+
+    def value(logits: Any) -> Any:
+        logits = ops.moveaxis(logits, 0, -1)  # [..., K]
+        return ops.sum(sum(logits[place] for place in high) - sum(logits[place] for place in low))
+
+    return Explained(example, value, name)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import numpy as np
 
 from keras_bert.tasks.decoding.answer_spans import find_answer, true_texts
 from keras_bert.tasks.decoding.entities import Entity, span_of
-from keras_bert.tasks.reports.findings import Explained, Findings, Mark, Shown, weighted
+from keras_bert.tasks.reports.findings import Explained, Findings, Mark, Shown, compared
 from keras_bert.tasks.reports.parts import matrix, table
 from keras_bert.tasks.rows.labelled_rows import LabelledRows
 
@@ -84,11 +84,10 @@ def _explained_tags(
             return None
         piece = wrong[begin]
         example = int(np.searchsorted(splits, piece, "right")) - 1
-        shape = logits[example].shape
-        of_logits = np.zeros(shape, "float32")
-        of_logits[1 + piece - splits[example], [answered[piece], true[piece]]] = 1, -1
+        place, ours, right = int(1 + piece - splits[example]), int(answered[piece]), int(true[piece])
         word = units.texts[row][units.start[piece] : units.end[piece]]
-        return weighted(example, of_logits, f"{labels[answered[piece]]} in place of {labels[true[piece]]} at “{word}”")
+        name = f"{labels[ours]} in place of {labels[right]} at “{word}”"
+        return compared(example, [(place, ours)], [(place, right)], name)
 
     return explain
 
@@ -162,9 +161,6 @@ def _explained_answers(
         if not found:
             return None
         _, window, span = max(found)
-        weights = np.zeros(logits[window].shape, "float32")  # [2, S]
-        weights[[0, 1], span] += 1
-        weights[[0, 1], targets[window]] -= 1
-        return weighted(window, weights)
+        return compared(window, list(enumerate(span)), list(enumerate(targets[window].tolist())))
 
     return explain
