@@ -294,20 +294,13 @@ def test_a_run_of_sentences(bert, tmp_path, form, caplog):
     """Also one that is killed within an epoch, and resumed."""
     caplog.set_level("INFO", "keras_bert")
     texts = [text for text, _ in reviews(60, 0)]
-    scored = tmp_path / "scored.tsv"
-    scored.write_text(
-        "one\ttwo\tscore\n" + "".join(f"{text}\t{texts[i // 2]}\t{i % 5}\n" for i, text in enumerate(texts))
-    )
-    path = tmp_path / "train.txt"
+    scored, path = tmp_path / "scored.tsv", tmp_path / ("train.txt" if form == "lines" else "train.tsv")
+    scores = (f"{text}\t{texts[i // 2]}\t{i % 5}" for i, text in enumerate(texts))
+    scored.write_text("\n".join(["one\ttwo\tlabel", *scores]) + "\n")
     lines = texts if form == "lines" else ["one\ttwo", *(f"{text}\t{texts[-i]}" for i, text in enumerate(texts))]
-    path = path.with_suffix(".txt" if form == "lines" else ".tsv")
     path.write_text("\n".join(lines) + "\n")
-    columns = ["--text", "one", "--text", "two", "--label", "score"]
-    columns += ["--lines"] if form == "lines" else []
-    if form == "pairs":
-        columns[-1] = "label"
-        scored.write_text(scored.read_text().replace("score", "label"))
-    options = [*columns, "--scale", 5, "--batch-size", 8, "--steps", 10, "--save-every", 3]
+    options = ["--text", "one", "--text", "two", "--scale", 5, "--batch-size", 8, "--steps", 10, "--save-every", 3]
+    options += ["--lines"] if form == "lines" else []
     train(bert, "embed", path, scored, tmp_path / "memory", *options, "--no-stream")
     train(bert, "embed", path, scored, tmp_path / "stream", *options, "--stream")
     same(tmp_path / "stream", tmp_path / "memory")

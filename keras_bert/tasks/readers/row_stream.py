@@ -211,11 +211,12 @@ def _extremes(sample: list[Rows], rows: Rows) -> list[Rows]:
 
 def _different(sample: list[Rows], rows: Rows) -> list[Rows]:
     """The first row, and the first one with another text to be found, which is the second of a row or the only one."""
-    for row, text in enumerate(_found(rows)):
-        if not sample or (len(sample) == 1 and text != _found(sample[0])[0]):
-            sample = [*sample, rows[row : row + 1]]
-    return sample
+    first, *others = sample or [rows[:1]]
+    if not others:
+        texts, (same,) = _sought(rows), _sought(first)
+        others = [rows[row : row + 1] for row in [row for row, text in enumerate(texts) if text != same][:1]]
+    return [first, *others]
 
 
-def _found(rows: Rows) -> list[str]:
+def _sought(rows: Rows) -> list[str]:
     return rows.x[1] if isinstance(rows.x, tuple) else rows.x
