@@ -212,7 +212,7 @@ def windows_memory(windows, cache_batch):
 def check_peaks(of, measure, **ways):
     """The second way to train needs at most a quarter of the memory of the first."""
     peaks = {name: fork(measure, *arguments) for name, arguments in ways.items()}
-    said = ", ".join(f"{name.replace('_', ' ')} {peak / 2**20:.0f} MB" for name, peak in peaks.items())
+    said = ", ".join(f"{name} {peak / 2**20:.0f} MB" for name, peak in peaks.items())
     print(f"peak of {of}: {said}")  # noqa: T201
     direct, small = peaks.values()
     assert small <= direct / 4
@@ -238,4 +238,4 @@ def test_memory_of_many_windows(windows):
 @IN_SOAK
 @FROM_PROC
 def test_memory_of_accumulated_batches():
-    check_peaks("1024 rows", accumulated_memory, one_batch=(1024, 1), eight_of_128=(128, 8))
+    check_peaks("1024 rows", accumulated_memory, **{"one batch": (1024, 1), "8 of 128": (128, 8)})
