@@ -36,8 +36,8 @@ PYTEST = .venv/bin/python -m pytest -q -n 3 --no-loadscope-reorder --durations=1
 
 # JAX takes longer to compile a tiny model than to run it. Without the expensive passes the tests are a quarter faster,
 # and a tenth faster again if no program is compiled twice.
-QUICK = XLA_FLAGS="--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true" \
-	JAX_COMPILATION_CACHE_DIR="$(CURDIR)/build/jax-programs" JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0.2
+QUICK = XLA_FLAGS="--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true" $(PROGRAMS)
+PROGRAMS = JAX_COMPILATION_CACHE_DIR="$(CURDIR)/build/jax-programs" JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0.2
 
 # Several tests run at a time, so each does its computation on one thread.
 ONE_THREAD = OMP_NUM_THREADS=1 TF_NUM_INTRAOP_THREADS=1
@@ -48,12 +48,12 @@ test: .venv/dev
 	rm -rf build/jax-programs
 	KERAS_BACKEND=jax $(QUICK) $(PYTEST) -m "$(SELECT)" $(CORE)
 	KERAS_BACKEND=torch $(ONE_THREAD) $(PYTEST) -m "not long" $(CORE)
-	KERAS_BACKEND=tensorflow $(ONE_THREAD) $(PYTEST) -m "$(SELECT)" -rs
+	KERAS_BACKEND=tensorflow $(ONE_THREAD) $(PROGRAMS) $(PYTEST) -m "$(SELECT)" -rs
 
 # Kills, replicas, real models and fresh processes.
 test-long: .venv/dev
 	KERAS_BACKEND=jax $(QUICK) $(PYTEST) -m long tests/training/test_jax_engine.py tests/tasks/test_shared_rows_of_tasks.py
-	KERAS_BACKEND=tensorflow $(ONE_THREAD) $(PYTEST) -m long -rs
+	KERAS_BACKEND=tensorflow $(ONE_THREAD) $(PROGRAMS) $(PYTEST) -m long -rs
 
 # Runs the whole suite on TensorFlow with other Pythons, each in its own environment below build/. This takes long. With
 # paths: make python-check PYTHONS="/opt/python3.12 /opt/python3.13". Importing triton, which comes with torch for CUDA,

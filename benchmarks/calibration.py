@@ -5,8 +5,9 @@
 
 Needs ../shared/data. Both tasks start from MiniLM. Thresholds: which of the six types of WNUT-17's entities a sentence
 has, from 15 % of the sentences (person) to 3 % (product); trained on its training file, tuned on the development file,
-scored on the test file. Temperature: SST-2, 2,000 rows; fitted on the development file, scored on the test file. With
---results FILE, each seed is stored, and the same command does not repeat it.
+scored on the test file. Temperature: SST-2, 2,000 rows; fitted on the development file, scored on the test file. For
+some values of `abstain_below`, the share of the test rows that then get a label, and how many of these labels are
+right. With --results FILE, each seed is stored, and the same command does not repeat it.
 """
 
 import argparse
@@ -23,6 +24,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import finetuning
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "en"
+ABSTAIN_BELOW = (0.6, 0.7, 0.8, 0.9)
 
 
 def main() -> None:
@@ -45,10 +47,13 @@ def main() -> None:
         for seed in range(arguments.seeds):
             measure = partial(before_and_after, *files, score, seed, arguments)
             done = finetuning.stored({"data": name, "seed": seed, **settings}, arguments.results, measure)
-            found.append((done["before"], done["after"]))
+            found.append(done)
             print(f"{name} seed {seed}: {score} {done['before']:.4f} -> {done['after']:.4f}", flush=True)
-        means = [statistics.mean(values) for values in zip(*found, strict=True)]
-        print(f"{name}: {score} {means[0]:.4f} -> {means[1]:.4f}, mean of {arguments.seeds} seeds", flush=True)
+        before, after = (statistics.mean(done[name] for done in found) for name in ("before", "after"))
+        print(f"{name}: {score} {before:.4f} -> {after:.4f}, mean of {arguments.seeds} seeds", flush=True)
+        for least, pairs in zip(ABSTAIN_BELOW, zip(*(done["answered"] for done in found), strict=True), strict=False):
+            share, right = (100 * statistics.mean(values) for values in zip(*pairs, strict=True))
+            print(f"  abstain_below={least:g}: a label for {share:.1f} % of the rows, {right:.2f} % right", flush=True)
 
 
 def entity_types(part: str) -> tuple[list[str], list[Any]]:
@@ -70,8 +75,11 @@ def sentiment(part: str) -> tuple[list[str], list[Any]]:
 DATA_SETS: dict[str, Any] = {"wnut17": ("f1_macro", entity_types), "sst2": ("calibration_error", sentiment)}
 
 
-def before_and_after(train: Any, dev: Any, test: Any, score: str, seed: int, arguments: Any) -> dict[str, float]:
-    """A score of the test rows with the defaults, and after calibration on the development rows."""
+def before_and_after(train: Any, dev: Any, test: Any, score: str, seed: int, arguments: Any) -> dict[str, Any]:
+    """A score of the test rows with the defaults, and after calibration on the development rows.
+
+    And for each of `ABSTAIN_BELOW`, the share of rows with a label, and the accuracy of these labels.
+    """
     import keras
 
     import keras_bert
@@ -87,7 +95,13 @@ def before_and_after(train: Any, dev: Any, test: Any, score: str, seed: int, arg
     task.fit(*train, recipe=recipe, seed=seed, verbose=0)
     before = task.evaluate(*test, return_dict=True, verbose=0)[score]
     print(f"  {task.calibrate(*dev)}", flush=True)
-    return {"before": before, "after": task.evaluate(*test, return_dict=True, verbose=0)[score]}
+    after = task.evaluate(*test, return_dict=True, verbose=0)[score]
+    answered = []
+    for least in () if several else ABSTAIN_BELOW:
+        task.abstain_below = least
+        scores = task.evaluate(*test, return_dict=True, verbose=0)
+        answered.append((scores["answered"], scores["accuracy_answered"]))
+    return {"before": before, "after": after, "answered": answered}
 
 
 if __name__ == "__main__":

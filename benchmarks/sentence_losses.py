@@ -32,9 +32,11 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")  # as `keras-bert` does
 
 RATES = {"korsts": 5e-4, "kornli": 5e-4, "sst2": 5e-5}
-ROWS = {  # the data, the rows, and the loss
+ROWS = {  # the data, the rows, the loss, and perhaps the pooling
     "scored pairs, cosine": ("korsts", "scores", "cosine"),
     "scored pairs, cosent": ("korsts", "scores", "cosent"),
+    "scored pairs, cosine, [CLS]": ("korsts", "scores", "cosine", "cls"),
+    "scored pairs, cosine, maximum": ("korsts", "scores", "cosine", "max"),
     "pairs": ("korsts", "pairs", "ranking"),
     "pairs, symmetric": ("korsts", "pairs", "symmetric"),
     "pairs that have negatives": ("korsts", "half", "ranking"),
@@ -55,8 +57,9 @@ def main() -> None:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         for name in arguments.only:
-            data, kind, loss = ROWS[name]
+            data, kind, loss, *pooling = ROWS[name]
             run = {"data": data, "rows": kind, "loss": loss, "limit": arguments.limit}
+            run |= {"pooling": pooling[0]} if pooling else {}
             trained = partial(_trained, run, finetuning_data.start(data, None, folder), arguments.results)
             before = trained(0, 0)["score"]
             after = [trained(seed, 1 if kind == "texts" else 4) for seed in range(arguments.seeds)]
@@ -78,7 +81,7 @@ def worker() -> None:
     from keras_bert.tasks.losses import MultipleNegativesRanking
 
     keras.utils.set_random_seed(run["seed"])
-    task = keras_bert.SentenceEmbedder(keras_bert.load(run["start"]))
+    task = keras_bert.SentenceEmbedder(keras_bert.load(run["start"]), run.get("pooling"))
     x, y = _columns(run["data"], run["rows"], run["limit"])
     loss = MultipleNegativesRanking(symmetric=True) if run["loss"] == "symmetric" else run["loss"]
     recipe = keras_bert.FinetuneRecipe(learning_rate=RATES[run["data"]], epochs=run["epochs"] or 1, batch_size=BATCH)

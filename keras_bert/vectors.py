@@ -13,6 +13,7 @@ from keras_bert.model import Model
 from keras_bert.progress import progress
 from keras_bert.text.packing import check_seq_length
 from keras_bert.text.preprocessor import text_columns
+from keras_bert.text.ragged_rows import without_words
 from keras_bert.text.tokenized_rows import TokenizedRows, pieces, tokenize
 
 COMBINE = ("concat", "sum", "mean")
@@ -97,7 +98,7 @@ def embed(
 
     if pooling is None:
         parts = [tokenize(bert.preprocessor, column, offsets=True) for column in columns]
-        segments = [ids.merge_dims(1, 2) for ids, *_ in parts]
+        segments = [without_words(ids) for ids, *_ in parts]
     else:
         segments = [pieces(bert.preprocessor, column) for column in columns]
     rows = TokenizedRows(segments, replace(bert.preprocessor.packer, max_length=limit))

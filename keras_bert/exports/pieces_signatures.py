@@ -6,6 +6,7 @@ import numpy as np
 
 from keras_bert.exports.text_reader import TextReader
 from keras_bert.tasks.signature import Signature, strings
+from keras_bert.text.ragged_rows import without_words
 from keras_bert.text.row_ids import row_ids
 from keras_bert.text.tensors import tf, uses_tensorflow
 from keras_bert.text.vocabulary import Vocabulary
@@ -23,7 +24,7 @@ def pieces_signatures(reader: TextReader) -> dict[str, Signature]:
     tokenizer, packer, most = reader.tokenizer, reader.packer, 2 * reader.seq_length
 
     def pieces(*texts: tf.Tensor) -> dict[str, tf.Tensor]:
-        found = [[part.merge_dims(1, 2) for part in tokenizer.tokenize_with_offsets(text)] for text in texts]
+        found = [[without_words(part) for part in tokenizer.tokenize_with_offsets(text)] for text in texts]
         lengths = tf.stack([tf.cast(ids.row_lengths(), tf.int32) for ids, *_ in found], axis=1)  # [B, K]
         kept = reader.kept(lengths)  # [B, K]
         columns = []

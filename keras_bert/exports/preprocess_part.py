@@ -12,6 +12,7 @@ from keras_bert.exports.pieces_signatures import pieces_signatures
 from keras_bert.exports.saved_functions import saved_functions
 from keras_bert.exports.text_reader import TextReader
 from keras_bert.tasks.signature import Signature, strings
+from keras_bert.text.ragged_rows import without_words
 from keras_bert.text.tensors import tf
 
 _SPECIAL = {  # TF-Hub's name, ours
@@ -62,7 +63,7 @@ def preprocess(reader: TextReader) -> tuple[Any, dict[str, Any]]:
     # === Text to inputs ===
 
     def packed(*columns: tf.Tensor) -> dict[str, tf.Tensor]:
-        found = packer.pack([tokenize(column).merge_dims(1, 2) for column in columns], seq_length)
+        found = packer.pack([without_words(tokenize(column)) for column in columns], seq_length)
         return {name: tf.reshape(x, [tf.size(columns[0]), seq_length]) for name, x in found.items()}
 
     # Callers of TF-Hub's API may give `training`; it makes no difference here.
@@ -89,7 +90,7 @@ def preprocess_signatures(reader: TextReader, packed: Callable[..., Any] | None 
     """The signatures of the part. packed: from columns of texts to the encoder's inputs, if it traces shapes."""
 
     def pack(*columns: tf.Tensor) -> dict[str, tf.Tensor]:
-        segments = [reader.preprocessor.tokenize(column).merge_dims(1, 2) for column in columns]
+        segments = [without_words(reader.preprocessor.tokenize(column)) for column in columns]
         return reader.preprocessor.packer.pack(segments, reader.seq_length)
 
     packed = packed or pack

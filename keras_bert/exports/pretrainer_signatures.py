@@ -11,6 +11,7 @@ from keras_bert.pretraining.fill_mask import MASK, mask_tokenizer
 from keras_bert.pretraining.pretrainer import POSITIONS, Pretrainer
 from keras_bert.tasks.decoding.in_batches import in_batches
 from keras_bert.tasks.signature import Signature, pack_texts, strings
+from keras_bert.text.ragged_rows import without_words
 from keras_bert.text.tensors import tf
 
 TOP = 10  # pieces for each mask
@@ -61,7 +62,7 @@ def _fill_mask(pretrainer: Pretrainer, encode: Any, seq_length: int, run_of: Any
         return tf.stack([scores, tf.cast(ids, tf.float32)], axis=1)  # [M, 2, top]; float32 holds every id exactly
 
     def fill_mask(text: tf.Tensor) -> dict[str, tf.Tensor]:
-        ids, start, end = (part.merge_dims(1, 2) for part in tokenizer.tokenize_with_offsets(text))  # [B, (pieces)]
+        ids, start, end = (without_words(part) for part in tokenizer.tokenize_with_offsets(text))  # [B, (pieces)]
         packed = packer.pack([ids], "longest")
         place = tf.cast(tf.where(packed["input_word_ids"] == vocabulary[MASK]), tf.int32)  # [M, 2]: row and column
         vectors = tf.gather_nd(encode(packed)["sequence_output"], place)  # [M, H]

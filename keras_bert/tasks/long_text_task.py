@@ -25,6 +25,7 @@ from keras_bert.tasks.rows.labelled_rows import LabelledRows
 from keras_bert.tasks.rows.windowed_rows import WindowedRows
 from keras_bert.tasks.signature import Logits, Signature, strings
 from keras_bert.text.packing import Packer
+from keras_bert.text.ragged_rows import without_words
 from keras_bert.text.tensors import tf
 from keras_bert.text.tokenized_rows import as_tensors, pieces
 from keras_bert.text.windows import text_windows
@@ -184,10 +185,10 @@ class LongTextTask(CachedTask, ColumnTask):
             return tf.cast(encoder(rows, training=False), tf.float32)
 
         def answer(text: Any, **fields: Any) -> dict[str, Any]:
-            windows, number = text_windows(self.bert.preprocessor.tokenize(text).merge_dims(1, 2), packer)
+            windows, number = text_windows(without_words(self.bert.preprocessor.tokenize(text)), packer)
             rows = packer.pack([windows], "longest")  # [W, S]
             found = tf.ensure_shape(in_batches(vectors, rows, (size,)), (None, size))  # [W, H]
-            by_text = tf.RaggedTensor.from_value_rowids(found, number, nrows=tf.size(text))  # [B, (windows), H]
+            by_text = tf.RaggedTensor.from_value_rowids(found, number, tf.size(text), validate=False)  # [B, (W), H]
             others = {} if columns is None else columns_in_graph(columns, fields)
             output = tf.TensorSpec(self.output_shape[1:])
             logits = tf.map_fn(lambda one: self._head(*one), (by_text, others), fn_output_signature=output)  # [B, C]

@@ -26,6 +26,7 @@ from keras_bert.tasks.reports.span_findings import answer_findings
 from keras_bert.tasks.rows.labelled_rows import LabelledRows, packer_of
 from keras_bert.tasks.signature import Logits, Signature, strings
 from keras_bert.tasks.task import Task
+from keras_bert.text.ragged_rows import without_words
 from keras_bert.text.tensors import tf
 from keras_bert.text.windows import question_limit
 
@@ -287,7 +288,7 @@ class QuestionAnswerer(Task):
             of_windows = in_batches(logits, {name: windows[name] for name in self.bert.input}, (2, None))  # [W, 2, S]
             threshold = tf.constant(_or_nan(self.null_threshold), tf.float64)
             found = decode_answers(windows, of_windows, context, null_threshold=threshold, top_k=top_k)
-            lengths = self.bert.preprocessor.tokenize(question).merge_dims(1, 2).row_lengths()
+            lengths = without_words(self.bert.preprocessor.tokenize(question)).row_lengths()
             return {**found, "score": tf.cast(found["score"], tf.float32), "truncated": lengths > room}
 
         def listed(question: tf.Tensor, context: tf.Tensor) -> dict[str, tf.Tensor]:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from keras_bert.text.ragged_rows import without_words
 from keras_bert.text.tensors import tf
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def pack_texts(
     preprocessor's.
     """
     packer = replace(packer or preprocessor.packer, max_length=seq_length)
-    segments = [preprocessor.tokenize(column).merge_dims(1, 2) for column in columns]
+    segments = [without_words(preprocessor.tokenize(column)) for column in columns]
     packed, cut = packer.pack(segments, "longest"), tf.reduce_any(packer.cut(segments, "longest"), axis=1)
     if rows == 1:
         return packed, cut

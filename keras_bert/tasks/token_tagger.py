@@ -39,6 +39,7 @@ from keras_bert.tasks.rows.labels import (
 from keras_bert.tasks.rows.tag_targets import tag_targets
 from keras_bert.tasks.signature import Logits, Signature, strings
 from keras_bert.tasks.task import Task
+from keras_bert.text.ragged_rows import without_words
 from keras_bert.text.row_ids import row_ids
 from keras_bert.text.tensors import tf
 
@@ -292,7 +293,7 @@ class TokenTagger(Task):
 
         def answer(text: tf.Tensor) -> dict[str, tf.Tensor]:
             ids, start, end = preprocessor.tokenize_with_offsets(text)  # each [B, (words), (pieces)]
-            pieces = ids.merge_dims(1, 2)
+            pieces = without_words(ids)
             rows = split_rows(pieces, seq_length - 2)
             packed = packer.pack([rows], "longest")
             of_rows = in_batches(logits, packed, (None, len(types)))  # [R, S, C]

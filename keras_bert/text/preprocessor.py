@@ -11,7 +11,7 @@ import numpy as np
 from keras_bert.installation import need_tensorflow
 from keras_bert.text.packing import Packer, check_seq_length
 from keras_bert.text.plain_tokenizer import PlainTokenizer
-from keras_bert.text.ragged_rows import ragged_rows
+from keras_bert.text.ragged_rows import ragged_rows, without_words
 from keras_bert.text.tensors import tf, uses_arrays, uses_tensorflow
 from keras_bert.text.texts import as_texts
 from keras_bert.text.tokenizer import Tokenizer
@@ -201,7 +201,7 @@ class Preprocessor(keras.layers.Layer):
             questions, contexts = text_columns((questions, contexts))
             (question,) = self._segments([questions])
             offsets = self.tokenize_with_offsets(tf.reshape(contexts, [-1]))
-            context, start, end = (part.merge_dims(1, 2) for part in offsets)
+            context, start, end = (without_words(part) for part in offsets)
             rows = windows(
                 replace(self.packer, truncation="longest_first"),
                 question,
@@ -216,7 +216,7 @@ class Preprocessor(keras.layers.Layer):
 
     def _segments(self, columns: list[Any]) -> list[Any]:
         """The ids of each column, ragged [B, (pieces)]."""
-        return [self.tokenize(tf.reshape(column, [-1])).merge_dims(1, 2) for column in columns]
+        return [without_words(self.tokenize(tf.reshape(column, [-1]))) for column in columns]
 
     # === Config ===
 

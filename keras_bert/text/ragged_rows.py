@@ -1,4 +1,4 @@
-"""Ids in the forms in which users pass them, as ragged rows."""
+"""Ragged rows of ids: from the forms in which users pass them, and from pieces by words."""
 
 from typing import Any
 
@@ -31,3 +31,12 @@ def ragged_rows(ids: Any, what: str, shapes: dict[int, str], ragged_rank: int | 
     if not isinstance(ids, tf.RaggedTensor):
         ids = tf.RaggedTensor.from_tensor(ids, ragged_rank=len(ids.shape) - 1)
     return (ids.merge_dims(1, 2) if rank == 3 else ids), rank
+
+
+def without_words(rows: Any) -> Any:
+    """A tokenizer's rows [B, (words), (pieces)] as [B, (pieces)].
+
+    `merge_dims` also checks the rows, which took a fifth of the time of an export.
+    """
+    splits = tf.gather(rows.values.row_splits, rows.row_splits)
+    return tf.RaggedTensor.from_row_splits(rows.values.values, splits, validate=False)

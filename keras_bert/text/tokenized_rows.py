@@ -11,6 +11,7 @@ import numpy as np
 
 from keras_bert.text.numpy_ragged import RaggedTensor
 from keras_bert.text.packing import Packer
+from keras_bert.text.ragged_rows import without_words
 from keras_bert.text.shared_rows import MANY, WORTH, SharedRows, alike, shares_rows
 from keras_bert.text.tensors import arrays, tf, uses_tensorflow
 
@@ -168,10 +169,10 @@ def pieces(preprocessor: Any, texts: Any) -> Any:
     text, and less for each further one. See `as_tensors`.
     """
     if not uses_tensorflow() or len(texts) > FEW or not hasattr(preprocessor, "plain_tokenizer"):
-        return tokenize(preprocessor, texts)[0].merge_dims(1, 2)
+        return without_words(tokenize(preprocessor, texts)[0])
     column = [text.encode("utf-8", "replace") if isinstance(text, str) else text for text in np.asarray(texts).tolist()]
     with arrays():
-        return preprocessor.plain_tokenizer.tokenize(column).merge_dims(1, 2)
+        return without_words(preprocessor.plain_tokenizer.tokenize(column))
 
 
 def as_tensors(rows: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What the pieces of a report speak for, in the answers of taggers and question answerers."""
+"""What the pieces of a report speak for, in the answers of taggers, question answerers and sentence embedders."""
 
 import keras
 import numpy as np
@@ -47,6 +47,24 @@ def test_answers_are_explained_against_the_right_ones(right):
         (place,) = np.flatnonzero(row > 0)
         assert examples.decoding.places[name][window][place] == getattr(answer, name)
         assert np.flatnonzero(row < 0) == [target]
+
+
+def test_the_nearest_text_with_another_label_is_explained(tmp_path):
+    """By the cosine with it."""
+    keras.utils.set_random_seed(0)
+    task = small_task("embedder")
+    texts, labels = ["good", "good .", "bad", "bad ."], ["a", "b", "b", "a"]
+    examples = task.labelled_examples((texts, labels, None), held_out=True)
+    vectors = np.stack(task.logits(examples))
+    explained = task.findings(texts, labels, examples, list(vectors)).explain(0)
+    assert explained.example == 0
+    assert float(explained.value(3 * vectors[[0, 0]])) == pytest.approx(2 * (vectors[1:] @ vectors[0]).max(), rel=1e-5)
+    rows = task.write_report(tmp_path / "report", texts, labels)["worst"]["rows"]
+    assert rows
+    for one in rows:
+        assert one["for"] == "a high cosine with the nearest text"
+        assert len(one["pieces"]) == len(one["added"])
+        assert any(one["added"])
 
 
 def test_answers_from_windows_of_different_lengths(tmp_path):

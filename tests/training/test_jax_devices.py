@@ -22,7 +22,9 @@ from tests.subprocesses import free_port, python
 from tests.training.small_training import weights
 
 pytestmark = pytest.mark.long
-EIGHT = {"KERAS_BACKEND": "jax", "XLA_FLAGS": "--xla_force_host_platform_device_count=8"}
+# Compiling takes most of the time.
+FLAGS = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
+EIGHT = {"KERAS_BACKEND": "jax", "XLA_FLAGS": f"--xla_force_host_platform_device_count=8 {FLAGS}"}
 
 
 @IN_SOAK
@@ -311,7 +313,7 @@ def test_two_processes_equal_one(folder, expected):
     pytest.importorskip("orbax.checkpoint")
     shared = {
         "KERAS_BACKEND": "jax",
-        "XLA_FLAGS": "--xla_force_host_platform_device_count=2",
+        "XLA_FLAGS": f"--xla_force_host_platform_device_count=2 {FLAGS}",
         "KERAS_DISTRIBUTION_JOB_ADDRESSES": f"localhost:{free_port()}",
         "KERAS_DISTRIBUTION_NUM_PROCESSES": "2",
     }

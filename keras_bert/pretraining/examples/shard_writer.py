@@ -19,6 +19,7 @@ from keras_bert.pretraining.examples.example_settings import ExampleSettings
 from keras_bert.pretraining.examples.masking import Masker
 from keras_bert.pretraining.examples.pairs import full_spans, pair_spans
 from keras_bert.pretraining.examples.record_format import id_type, parse_dynamic, static_records
+from keras_bert.text.ragged_rows import without_words
 from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.text.vocabulary import Vocabulary
 
@@ -133,7 +134,7 @@ class ShardWriter:
             counts.append(len(texts) - before)
         if not texts:
             return np.zeros(0, np.int32), []
-        ids = self._tokenizer.tokenize(texts).merge_dims(1, 2)  # [sentences, (pieces)]
+        ids = without_words(self._tokenizer.tokenize(texts))  # [sentences, (pieces)]
         lengths = iter(ids.row_lengths().numpy().tolist())
         found = [[length for _, length in zip(range(count), lengths, strict=False) if length] for count in counts]
         return ids.values.numpy(), [sentences for sentences in found if sentences]

@@ -10,6 +10,7 @@ import numpy as np
 from keras_bert.tasks.columns.text_columns import column, rows_of
 from keras_bert.tasks.decoding.entities import Run
 from keras_bert.tasks.decoding.whole_words import continues
+from keras_bert.text.ragged_rows import without_words
 from keras_bert.text.row_ids import row_ids
 from keras_bert.text.tensors import tf
 from keras_bert.text.tokenized_rows import tokenize
@@ -148,7 +149,7 @@ def units_of(preprocessor: Any, x: Any, unit: str, whole_words: bool = False) ->
 def _of_words(preprocessor: Any, rows: list[Any], unit: str) -> Units:
     words = [_words(row, number) for number, row in enumerate(rows)]
     flat = [word for row in words for word in row]
-    ids, start, end = (part.merge_dims(1, 2) for part in tokenize(preprocessor, flat, offsets=True))
+    ids, start, end = (without_words(part) for part in tokenize(preprocessor, flat, offsets=True))
     lengths = np.asarray(ids.row_lengths())
     bare = np.flatnonzero(lengths == 0)  # words of control characters and the like become [UNK], so that none is lost
     at = np.asarray(ids.row_splits)[bare]

@@ -84,10 +84,17 @@ def neighbour_findings(columns: dict[str, list[str]], labels: list[Any], vectors
         both = [("text", texts[row], ()), ("nearest text", texts[other], ())]
         return Shown(both, str(labels[row]), f"{labels[other]}, cosine {cosines[row]:.4f}")
 
+    def explain(row: int) -> Explained:
+        nearest = ops.convert_to_tensor(unit(vectors[neighbour[row]]), "float32")  # [H]
+
+        def value(copies: Any) -> Any:
+            return ops.sum(ops.normalize(copies, axis=-1, epsilon=1e-12) * nearest)
+
+        return Explained(row, value, "a high cosine with the nearest text")
+
     badness = np.where(right, 0, 1 + cosines)
-    return Findings(
-        columns, show, "share of neighbours with the same label", right, "Nearest texts with another label", badness
-    )
+    worst = "Nearest texts with another label"
+    return Findings(columns, show, "share of neighbours with the same label", right, worst, badness, explain)
 
 
 def sentence_findings(columns: dict[str, list[str]], y: Any, vectors: np.ndarray) -> Findings:
