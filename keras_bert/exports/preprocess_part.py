@@ -55,10 +55,11 @@ def preprocess(reader: TextReader) -> tuple[Any, dict[str, Any]]:
         packed = packer.pack(rows, seq_length)
         return {name: tf.reshape(x, [batch, seq_length]) for name, x in packed.items()}
 
+    length = tf.TensorSpec([], tf.int32, "seq_length")  # without a name, saving would trace each graph again
     for rank in (1, 2):
         for segments in (1, 2):
             spec = tf.RaggedTensorSpec([None] * (rank + 1), tf.int32, rank)
-            bert_pack_inputs.get_concrete_function([spec] * segments, seq_length=tf.TensorSpec([], tf.int32))
+            bert_pack_inputs.get_concrete_function([spec] * segments, seq_length=length)
 
     # === Text to inputs ===
 
