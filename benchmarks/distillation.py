@@ -50,7 +50,8 @@ def main() -> None:
     parser.add_argument("--distill", nargs="*", default=LESSONS, metavar="NAME=NUMBER,...", help="a student for each")
     parser.add_argument("--results", type=Path, help="a JSONL file of results, with which the same command resumes")
     arguments = parser.parse_args()
-    settings = {name: value for name, value in vars(arguments).items() if name not in ("seeds", "results") and value}
+    left_out = ("seeds", "results") if arguments.unlabelled else ("seeds", "results", "unlabelled")
+    settings = {name: value for name, value in vars(arguments).items() if name not in left_out}
     if not DATA.is_dir():
         sys.exit("../shared/data is missing. Put the shared data next to the project's folder.")
     from keras_bert.tasks.readers import read_labels
@@ -58,8 +59,8 @@ def main() -> None:
     train, dev, test = (
         read_labels(DATA / f"sst2.{part}.txt", format="label-text") for part in ("train", "dev", "test")
     )
-    train, others = train[: arguments.limit], train.x[len(train[: arguments.limit].x) :]
-    unlabelled = others if arguments.unlabelled else []
+    texts, train = train.x, train[: arguments.limit]
+    unlabelled = texts[len(train) :] if arguments.unlabelled else []
 
     def measure(seed: int) -> dict[str, Any]:
         tasks = trained(train, unlabelled, seed, arguments)
