@@ -120,7 +120,12 @@ def _label_id(value: Any, ids: dict[str, int], row: int, where: str) -> int:
             f"The label at {place} is a list, but the task gives each text one label. Pass one name (on the "
             f"command line, leave out --separator), or build the task with multi_label=True. Received: {value!r}"
         )
-    if is_missing(value) or not isinstance(value, bool | int | np.integer | np.bool_):
+    if is_missing(value):
+        raise TypeError(
+            f"The label at {place} is missing. Fill it in, or leave out the row. A classifier with `abstain_below` "
+            f"gives some texts no label. Received: {value!r}"
+        )
+    if not isinstance(value, bool | int | np.integer | np.bool_):
         raise TypeError(
             f"The label at {place} is neither a name nor a whole number. Write a name or an id from 0 to "
             f"{len(ids) - 1}, or use a TextRegressor for numbers. Received: {value!r}"
