@@ -6,6 +6,7 @@ import random
 from pathlib import Path
 
 import keras
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -30,6 +31,19 @@ def train(bert, kind, train, valid, output, *options):
     scores = json.loads((Path(output) / "metrics.json").read_text())["valid"]
     assert {*scores} - LOWER_IS_BETTER <= {*TASKS[kind].scores}  # what --best-by can name
     return result.output
+
+
+def check_student(teacher, kind, rows, *options):
+    """A run with this teacher starts with its weights, and keeps them with a learning rate of nearly 0."""
+    student = teacher.parent / "student"
+    done = run(
+        "finetune", kind, "--train", rows, "--valid", rows, "--output", student, "--teacher", teacher,
+        "--distill", "logits=1", "--seq-length", 32, "--steps", 2, "--lr", 1e-30, *options,
+    )  # fmt: skip
+    assert done.exit_code == 0
+    assert "logits 1" in (student / "README.md").read_text()
+    ours, theirs = (keras.models.load_model(folder / "model.keras").get_weights() for folder in (student, teacher))
+    assert all(np.array_equal(*pair) for pair in zip(ours, theirs, strict=True))
 
 
 @contextlib.contextmanager

@@ -11,15 +11,16 @@ from keras_bert.tasks.readers import Reading
 from keras_bert.tasks.run.finished_task import FinishedTask
 from keras_bert.tasks.run.settings import FinetuneSettings
 from keras_bert.tasks.token_tagger import TokenTagger
-from tests.tasks.runs import run, squad, train, write
+from tests.tasks.runs import check_student, run, squad, train, write
 
 
 def test_regress_pairs(bert, tmp_path):
     dice = random.Random(0)
     rows = [["the film", dice.choice(["the film", "bad actor"])] for _ in range(480)]
     rows = write(tmp_path / "a.tsv", [[*row, 4.5 if row[0] == row[1] else 0.5] for row in rows])
-    said = train(bert, "regress", rows, rows, tmp_path / "run", *["--text", "0", "--text", "1", "--label", "2"])
-    assert "spearman" in said
+    options = ["--text", "0", "--text", "1", "--label", "2"]
+    assert "spearman" in train(bert, "regress", rows, rows, tmp_path / "run", *options)
+    check_student(tmp_path / "run", "regress", rows, *options)
     answers = run("predict", tmp_path / "run", input="the film\tthe film\nthe film\tbad actor\n").stdout.splitlines()
     assert json.loads(answers[0])["score"] > json.loads(answers[1])["score"]
     assert 'task.score(("a text", "another"))' in (tmp_path / "run/README.md").read_text()
@@ -47,6 +48,7 @@ def test_several_labels(bert, tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_text("".join(json.dumps({"text": text, "label": label}) + "\n" for text, label in rows))
     train(bert, "classify", path, path, tmp_path / "run")
+    check_student(tmp_path / "run", "classify", path)
     metrics = json.loads((tmp_path / "run/metrics.json").read_text())
     assert metrics["chosen_by"] == "f1_micro"
     assert metrics["valid"]["f1_micro"] > 0.9
@@ -66,6 +68,7 @@ def test_tag_words(bert, tmp_path):
     path = tmp_path / "a.conll"
     path.write_text("\n\n".join(text.replace("/", "\t").replace(" ", "\n") for text in sentences))
     train(bert, "tag", path, path, tmp_path / "run")
+    check_student(tmp_path / "run", "tag", path)
     labels = json.loads((tmp_path / "run/labels.json").read_text())
     assert labels == ["O", "B-LOC", "B-PER"]
     metrics = json.loads((tmp_path / "run/metrics.json").read_text())
@@ -94,6 +97,7 @@ def test_answer(bert, tmp_path):
     entries = [(question, f"{text or 'anna'} ran in {where}", text) for question, text, where in entries]
     path = squad(tmp_path / "a.json", entries)
     train(bert, "answer", path, path, tmp_path / "run", "--epochs", 6)
+    check_student(tmp_path / "run", "answer", path)
     metrics = json.loads((tmp_path / "run/metrics.json").read_text())
     assert metrics["valid"]["f1"] > 0.9
     answers = [json.loads(line) for line in run("predict", tmp_path / "run", path).stdout.splitlines()]
@@ -111,6 +115,7 @@ def test_choose(bert, tmp_path):
     path = write(tmp_path / "a.tsv", rows)
     options = ["--text", "prompt", "--choice", "one", "--choice", "two", "--epochs", "4"]
     train(bert, "choose", path, path, tmp_path / "run", *options)
+    check_student(tmp_path / "run", "choose", path, *options[:-2])
     answers = run("predict", tmp_path / "run", input="the film\tbad\tgood\n").stdout
     assert json.loads(answers)["text"] == "good"
     with pytest.raises(ValueError, match=r"Line 1 has 2 columns instead of 3.*tabs"):

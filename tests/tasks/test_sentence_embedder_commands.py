@@ -18,7 +18,7 @@ from keras_bert.tasks.run.best_epoch import BestEpoch
 from keras_bert.tasks.run.finished_task import FinishedTask
 from keras_bert.tasks.run.searched import grid_of
 from keras_bert.tasks.run.settings import FinetuneSettings
-from tests.tasks.runs import record, run, stopped_in_the_second_epoch, train, write
+from tests.tasks.runs import check_student, record, run, stopped_in_the_second_epoch, train, write
 from tests.tasks.small import POSITIVES, QUERIES, small_bert
 
 RECIPE = FinetuneRecipe(learning_rate=0.02, epochs=3, batch_size=4)
@@ -55,6 +55,7 @@ def test_finetune_embed(bert, tmp_path):
     path = write(tmp_path / "a.tsv", [["query", "match", "other", "kind", "score"], *rows])
     pair = ["--text", "query", "--text", "match", "--batch-size", 8]
     train(bert, "embed", path, path, tmp_path / "pairs", *pair, "--epochs", 4)
+    check_student(tmp_path / "pairs", "embed", path, *pair)
     metrics = json.loads((tmp_path / "pairs/metrics.json").read_text())
     assert metrics["chosen_by"] == "mrr"
     assert metrics["valid"]["recall@1"] > 0.9
