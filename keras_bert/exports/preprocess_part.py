@@ -50,6 +50,7 @@ def preprocess(reader: TextReader) -> tuple[Any, dict[str, Any]]:
 
     @tf.function(autograph=False)
     def bert_pack_inputs(inputs: list[tf.RaggedTensor], seq_length: Any = seq_length) -> dict[str, tf.Tensor]:
+        # These rows come from users, so they are checked, which `without_words` does not do.
         rows = [segment.merge_dims(1, 2) if segment.ragged_rank == 2 else segment for segment in inputs]
         batch = tf.shape(rows[0].row_splits)[0] - 1
         packed = packer.pack(rows, seq_length)

@@ -59,7 +59,7 @@ def _load(server, cache, *sources, script=SCRIPT, **variables):
         "HF_ENDPOINT": server.url,
         "HF_HUB_DISABLE_XET": "1",
         "HF_HOME": str(cache),
-        "KERAS_BACKEND": "jax",  # it starts in half the time
+        "KERAS_BACKEND": "jax",  # which starts sooner than TensorFlow
         "PYTHONPATH": str(Path(__file__).resolve().parents[2]),
         **variables,
     }
