@@ -15,7 +15,7 @@ COUNT = re.compile(r"^\d+(?= of 24 new messages)")
 def _parts(page: str) -> dict[str, list[str]]:
     """The parts that are the same in every language."""
     return {
-        "python": re.findall(r"```python\n(.*?)```", page, re.DOTALL),
+        "python": [re.sub("  # .*", "", block) for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL)],
         "output": re.findall(r"```text\n(.*?)```", page, re.DOTALL),
         "commands": re.findall(r"^    (?!\s*#)(\S.*?)(?:  +.*)?$", page, re.MULTILINE),
         "headings": re.findall(r"^#+(?= )", page, re.MULTILINE),

@@ -1,0 +1,75 @@
+"""What `--prune` saves in a search, and what it costs: SST-2, MiniLM, each search with it and without.
+
+    python benchmarks/pruning.py                               half an hour: 1,000 rows, three seeds
+    python benchmarks/pruning.py --limit 64 --seeds 1          some minutes, to try the script
+
+Needs ../shared/data. `keras-bert finetune classify` tries all combinations of --search. The time is that of the whole
+command. The validation file (dev) chooses among the runs; the test file chooses nothing.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import sys
+import tempfile
+import time
+from itertools import islice
+from pathlib import Path
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+sys.path.insert(0, str(Path(__file__).parent))
+
+import finetuning_data
+from masking import command
+
+DATA = finetuning_data.DATA / "en"
+SEARCH = ["learning_rate=1e-5,2e-5,5e-5,1e-4", "layer_decay=0.9,1"]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--limit", type=int, default=1000, help="train on only this many rows")
+    parser.add_argument("--epochs", type=int, default=3)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--search", nargs="+", default=SEARCH, metavar="NAME=VALUE,...")
+    asked = parser.parse_args()
+    start = finetuning_data.start("sst2", None, "")
+    found: dict[bool, list[list[float]]] = {False: [], True: []}
+    print("                  seconds  epochs trained     dev    test  the chosen run")
+    for seed in range(asked.seeds):
+        for prune in found:
+            *numbers, chosen = searched(asked, start, seed, prune)
+            found[prune].append(numbers)
+            print(f"seed {seed} {line(prune, numbers)}  {chosen}", flush=True)
+    for prune, seeds in found.items():
+        print(f"mean   {line(prune, [statistics.mean(values) for values in zip(*seeds, strict=True)])}")
+
+
+def line(prune: bool, numbers: list[float]) -> str:
+    seconds, epochs, dev, test = numbers
+    return f"{'--prune' if prune else 'all':10} {seconds:7.0f} {epochs:15.1f} {dev:7.2f} {test:7.2f}"
+
+
+def searched(asked: argparse.Namespace, start: str, seed: int, prune: bool) -> tuple[float, float, float, float, str]:
+    """How long a search takes, in seconds and in epochs, the accuracies of the chosen run, and its settings."""
+    with tempfile.TemporaryDirectory() as folder:
+        train, output = Path(folder) / "train.txt", Path(folder) / "run"
+        with open(DATA / "sst2.train.txt", encoding="utf-8") as file:
+            train.write_text("".join(islice(file, asked.limit)), encoding="utf-8")
+        options = ["--search=" + one for one in asked.search] + ["--prune"] * prune
+        files = ["--train", train, "--valid", DATA / "sst2.dev.txt", "--output", output]
+        begin = time.perf_counter()
+        command("finetune", "classify", *files, "--model", start, "--seed", seed, "--epochs", asked.epochs, *options)
+        seconds = time.perf_counter() - begin
+        metrics = json.loads((output / "metrics.json").read_text())
+        test = json.loads(command("evaluate", output, "--data", DATA / "sst2.test.txt", "--json"))["accuracy"]
+    names = [option.partition("=")[0] for option in asked.search]
+    best = max(metrics["grid"], key=lambda run: run["score"])
+    epochs = sum(run.get("pruned_after", asked.epochs) for run in metrics["grid"])
+    chosen = ", ".join(f"{name}={best[name]}" for name in names)
+    return seconds, epochs, 100 * metrics["valid"]["accuracy"], 100 * test, chosen
+
+
+if __name__ == "__main__":
+    main()
