@@ -25,6 +25,7 @@ from keras_bert.lazy import tf
 from keras_bert.model import with_dtype
 from keras_bert.tasks.task import Task
 from keras_bert.weights.export_folder import EXTRA
+from keras_bert.weights.load import check_dtype
 from keras_bert.weights.our_export import write_settings
 from keras_bert.weights.tokenizer_files import VOCABULARY
 
@@ -130,13 +131,8 @@ def _check(model: Any, directory: str | os.PathLike, version: int, dtype: Any) -
     if not os.fspath(directory).strip():
         raise ValueError(f'`directory` is empty. Name a folder; "." is the current one. Received: {directory!r}')
     check_version(version)
-    try:
-        if dtype not in (None, "int8"):
-            keras.dtype_policies.get(dtype)
-    except (ValueError, TypeError):
-        raise ValueError(
-            f'`dtype` must be "int8" or a Keras policy, such as "bfloat16". Received: dtype={dtype!r}'
-        ) from None
+    if dtype not in (None, "int8"):
+        check_dtype(dtype)
     return bert
 
 

@@ -141,7 +141,11 @@ def _exchange(a: Path, b: Path) -> None:
         return
     aside = a.with_name("aside")
     os.rename(b, aside)
-    os.rename(a, b)
+    try:
+        os.rename(a, b)
+    except BaseException:
+        os.rename(aside, b)
+        raise
     os.rename(aside, a)
 
 

@@ -6,8 +6,10 @@ import keras
 
 from keras_bert import kernels
 from keras_bert.compat import trackable
+from keras_bert.inputs import INPUTS
 from keras_bert.lazy import tf
 from keras_bert.named_weights import by_layer
+from keras_bert.pretraining.pretrainer import POSITIONS
 from keras_bert.tasks.signature import Signature
 
 
@@ -52,6 +54,22 @@ def saved_function(function: Any, inputs: dict[str, Any]) -> Any:
 def saved_functions(signatures: dict[str, Signature]) -> dict[str, Any]:
     """The signatures of a part, as they are saved."""
     return {name: saved_function(signature.function, signature.inputs) for name, signature in signatures.items()}
+
+
+def checked_rows(rows: dict[str, Any], longest: int) -> dict[str, Any]:
+    """The ids that a signature gets, refused in the graph if they do not fit the model; texts always do.
+
+    Padding takes memory too, up to the square of its length. A position outside of its row would show another row.
+    """
+    length = tf.shape(rows[INPUTS[0]])[-1]
+    rule = f"A row may have at most {longest} ids, padding included: the model has no more positions."
+    checks = [tf.debugging.assert_less_equal(length, longest, rule)]
+    if POSITIONS in rows:
+        rule = f"`{POSITIONS}` must be from 0 to the number of ids in a row, minus 1. Use 0 for padding."
+        checks.append(tf.debugging.assert_non_negative(rows[POSITIONS], rule))
+        checks.append(tf.debugging.assert_less(rows[POSITIONS], length, rule))
+    with tf.control_dependencies(checks):
+        return {name: tf.identity(x) for name, x in rows.items()}
 
 
 def input_specs(model: keras.Model) -> dict[str, Any]:

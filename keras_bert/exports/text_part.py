@@ -13,6 +13,7 @@ from keras_bert.compat import trackable
 from keras_bert.exports.pieces_signatures import piece_names
 from keras_bert.exports.pretrainer_signatures import pretrainer_signatures
 from keras_bert.exports.saved_functions import (
+    checked_rows,
     input_specs,
     saved_function,
     saved_functions,
@@ -62,7 +63,9 @@ def answers_to_texts(
     run = root.__call__
     asked = signatures_of(task, lambda rows: run(rows, training=False), seq_length)
     signatures = saved_functions(asked | _attention(task.bert, seq_length, attention))
-    signatures["logits"] = saved_function(lambda **rows: {"logits": run(rows, training=False)}, input_specs(task))
+    longest = task.bert.config.max_position_embeddings
+    logits = lambda **rows: {"logits": run(checked_rows(rows, longest), training=False)}  # noqa: E731
+    signatures["logits"] = saved_function(logits, input_specs(task))
     root.logits = trackable(run)
     root.__call__ = signatures["serving_default"]
     root.vocab_file = tf.saved_model.Asset(os.fspath(vocab_file))

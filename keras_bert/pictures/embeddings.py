@@ -101,14 +101,14 @@ def project(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     ([-2.0, -1.0, 3.0], [1.0, 0.0])
     """
     centred = np.asarray(vectors, "float64") - np.mean(vectors, axis=0, dtype="float64")
-    u, s, _ = np.linalg.svd(centred, full_matrices=False)  # [n, k], [k]
-    places = np.zeros((len(u), 2))
-    kept = min(2, len(s))
-    places[:, :kept] = u[:, :kept] * s[:kept]
-    # SVD leaves the signs open: we choose them so that the farthest point is on the positive side.
+    variance, axes = np.linalg.eigh(centred.T @ centred)  # [d] from the lowest, [d, d]; an SVD would take more memory
+    kept = min(2, len(variance))
+    places = np.zeros((len(centred), 2))
+    places[:, :kept] = centred @ axes[:, ::-1][:, :kept]
+    # The signs of the axes are open: we choose them so that the farthest point is on the positive side.
     farthest = places[np.abs(places).argmax(axis=0), [0, 1]]
     places *= np.where(farthest < 0, -1.0, 1.0)
-    variance = s**2
+    variance = np.maximum(variance[::-1], 0)
     shares = np.zeros(2)
     if variance.sum() > 0:
         shares[:kept] = variance[:kept] / variance.sum()

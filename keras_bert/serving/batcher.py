@@ -29,7 +29,8 @@ class _Waiting(NamedTuple):
 class BatchThreads:
     """Two threads that run the batches of all batchers of a server, and the requests that wait for them.
 
-    At most `MAX_WAITING` requests of `max_bytes` bytes, padded to their longest rows, wait; further ones are refused.
+    At most `MAX_WAITING` requests, with `max_bytes` bytes in all when they are padded to their longest rows, may wait.
+    Further ones are refused.
     """
 
     def __init__(self, max_bytes: int = MAX_WAITING_BYTES) -> None:
@@ -59,6 +60,7 @@ class Batcher:
 
     A request starts at once if no other is being answered; otherwise it gives more `wait` seconds to join it.
     A batch has at most `max_rows` rows and `max_bytes` bytes when it is padded to its longest row, or is one request.
+    A request of more rows runs in slices of `max_rows`, as in TF Serving.
 
     Requests whose columns have other shapes, such as ids of another length, run in batches of their own. If a batch
     fails, each of its requests runs in a batch of its own, so that one bad row does not fail the others.
@@ -119,7 +121,7 @@ class Batcher:
         loop = asyncio.get_running_loop()
         try:
             joined = {name: np.concatenate([one.columns[name] for one in batch]) for name in batch[0].columns}
-            answers = _split(await loop.run_in_executor(self._threads.pool, self._run, joined), batch)
+            answers = _split(await loop.run_in_executor(self._threads.pool, self._in_slices, joined), batch)
         except Exception as error:
             if len(batch) > 1:
                 for one in batch:
@@ -130,6 +132,31 @@ class Batcher:
         for one, answer in zip(batch, answers, strict=True):
             if not one.answer.cancelled():
                 one.answer.set_result(answer)
+
+    def _in_slices(self, columns: Columns) -> Columns:
+        rows = len(next(iter(columns.values())))
+        starts = range(0, rows, self._max_rows)
+        if len(starts) == 1:
+            return self._run(columns)
+        parts = [
+            self._run({name: array[start : start + self._max_rows] for name, array in columns.items()})
+            for start in starts
+        ]
+        return {name: _joined([part[name] for part in parts]) for name in parts[0]}
+
+
+def _joined(parts: list[np.ndarray]) -> np.ndarray:
+    """The rows of all parts, padded to the longest ones as an export pads them, with 0 or the empty string."""
+    shapes = {part.shape[1:] for part in parts}
+    if len(shapes) == 1:
+        return np.concatenate(parts)
+    filler = b"" if parts[0].dtype == object else 0
+    shape = tuple(max(sizes) for sizes in zip(*shapes, strict=True))
+    joined = np.full((sum(map(len, parts)), *shape), filler, parts[0].dtype)
+    ends = np.cumsum([len(part) for part in parts])
+    for part, end in zip(parts, ends, strict=True):
+        joined[(slice(end - len(part), end), *map(slice, part.shape[1:]))] = part
+    return joined
 
 
 def _split(outputs: Columns, batch: list[_Waiting]) -> list[Columns]:

@@ -20,6 +20,8 @@ from keras_bert.serving.work_limit import TooMuchWork
 from keras_bert.tasks.signature import is_classify
 from keras_bert.text.numpy_examples import example_class
 
+_LARGEST = float(np.finfo("float32").max)
+
 
 def read_examples(body: bytes, signatures: Mapping[str, Any], max_rows: int) -> ModelRequest:
     """The request in a body. Features are strings, numbers or lists by name; those in `context` are for every row."""
@@ -68,10 +70,13 @@ def _example(row: dict[str, Any], shared: Any = None) -> Any:
         kinds = {type(one) for one in values}
         if kinds <= {str, dict}:
             feature.bytes_list.value.extend(text_of(name, one) for one in values)
-        elif kinds <= {int, float} and all(-(2**63) <= one < 2**63 for one in values):
-            (feature.int64_list if kinds == {int} else feature.float_list).value.extend(values)
+        elif kinds == {int} and all(-(2**63) <= one < 2**63 for one in values):
+            feature.int64_list.value.extend(values)
+        elif kinds <= {int, float} and float in kinds and all(abs(one) <= _LARGEST for one in values):  # nor NaN
+            feature.float_list.value.extend(values)
         else:
             raise BadRequest(
-                f"`{name}` must hold only strings, or only numbers from -2**63 to 2**63 - 1. Received: {shown(value)}"
+                f"`{name}` must hold only strings, or only finite numbers, of which integers have 64 bits. Received: "
+                f"{shown(value)}"
             )
     return example

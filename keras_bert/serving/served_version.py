@@ -111,7 +111,14 @@ class ServedVersion:
             refused = refusal(await _count(self.tokenize, request.texts), *limits)
         if refused:
             raise TooMuchWork(refused)
-        return await self.batchers[name](request.columns)
+        outputs = await self.batchers[name](request.columns)
+        for output, array in outputs.items():
+            if array.dtype.kind == "f" and not np.isfinite(array).all():
+                raise BadRequest(
+                    f"The output {output!r} has numbers that are not finite, which JSON cannot hold. Send numbers of "
+                    "the size that the model was trained on. Received: NaN or an infinite number"
+                )
+        return outputs
 
     def _widest(self, signature: str) -> int | None:
         """The most pieces that a row of an answer shows, if that is limited."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
 MAX_ROWS = 256
-_MANY_VALUES = 100_000  # of an answer, which a thread writes, so that other clients do not wait for it
+_MANY_VALUES = 100_000  # of an answer, or bytes of a request, for which a thread is used, so that no client waits
 _PATH = re.compile(
     r"/v1/models/(?P<name>[^/:]+)(/(?P<kind>versions|labels)/(?P<value>[^/:]+))?(?P<verb>:\w+|/metadata)?"
 )
@@ -45,6 +45,8 @@ def application(
     from starlette.requests import ClientDisconnect, Request
     from starlette.responses import HTMLResponse, JSONResponse, Response
     from starlette.routing import Route
+
+    writes = asyncio.Semaphore(2)  # of large answers, which take memory
 
     async def answer(request: Request) -> Response:
         full = request.method == "POST" and memory is not None and memory.is_exceeded()
@@ -87,12 +89,16 @@ def application(
         if (coding := request.headers.get("content-encoding", "identity")) != "identity":
             raise HTTPException(415, f"Send the body without compression. Received: Content-Encoding: {coding}")
         read, write = _VERBS[verb]
-        wanted = read(body, versions[version].signatures, MAX_ROWS)
+        if len(body) <= _MANY_VALUES:
+            wanted = read(body, versions[version].signatures, MAX_ROWS)
+        else:
+            wanted = await asyncio.to_thread(read, body, versions[version].signatures, MAX_ROWS)
         del body
         outputs = await versions[version].run(wanted, max_pieces)
         if sum(array.size for array in outputs.values()) <= _MANY_VALUES:
             return JSONResponse(write(wanted, outputs))
-        body = await asyncio.to_thread(lambda: _json(write(wanted, outputs)).encode())
+        async with writes:
+            body = await asyncio.to_thread(lambda: _json(write(wanted, outputs)).encode())
         return Response(body, media_type="application/json")
 
     async def refused(request: Request, error: Any) -> JSONResponse:

@@ -15,17 +15,20 @@ class TooMuchWork(ValueError):
 
 
 def most_pieces(request: ModelRequest) -> list[int]:
-    """A number of pieces that no row of a request exceeds: the number of its ids, or that of the bytes of its texts."""
+    """A number of pieces that no row of a request exceeds: the number of its ids, or that of the bytes of its texts.
+
+    Masked positions count like ids, because the answer to each is as long as the vocabulary.
+    """
     ids = request.columns.get(INPUTS[0])
     if ids is not None:
-        return [math.prod(ids.shape[1:])] * len(ids)
+        return [max(math.prod(column.shape[1:]) for column in request.columns.values())] * len(ids)
     return [sum(map(len, row)) for row in request.texts]
 
 
 def refusal(pieces: list[int], outputs: dict[str, Any], max_pieces: int, widest: int | None = None) -> str | None:
     """Why a request is refused whose rows have these numbers of pieces; None if it is not.
 
-    outputs: those of the signature. widest: the most pieces of a row that they show, if not all.
+    outputs: those of the signature. widest: the most pieces of a row that the signature shows; None if it shows all.
     """
     rows, longest = len(pieces), max(pieces, default=0)
     if sum(pieces) > max_pieces:

@@ -40,20 +40,22 @@ def read_keras(path: Path, compile: bool = True) -> Any:
         if not zipfile.is_zipfile(path):
             raise zipfile.BadZipFile(f"not a zip file ({path.stat().st_size} bytes)")
         with zipfile.ZipFile(path) as archive:
-            _check_size(archive, most_unpacked(path))
-        model = keras.models.load_model(path, compile=compile)
+            config = _checked_config(archive, most_unpacked(path))
+        # Another model may build arrays of any size.
+        model = keras.models.load_model(path, compile=compile) if any(bert_configs(config)) else None
     if not isinstance(getattr(model, "bert", model), Bert):
+        received = config.get("class_name") if model is None else type(model).__name__
         raise ValueError(
             f"{path} holds neither a Bert nor a task of keras_bert. Use keras.models.load_model for other models. "
-            f"Received: {type(model).__name__}"
+            f"Received: {received}"
         )
     for variable in model.weights:
         finite(variable.path, keras.ops.convert_to_numpy(variable), path)
     return model
 
 
-def _check_size(archive: zipfile.ZipFile, most: int) -> None:
-    """Refuse a file that needs far more memory than it has data, before anything is unpacked or built."""
+def _checked_config(archive: zipfile.ZipFile, most: int) -> dict[str, Any]:
+    """The config; a file that needs far more memory than it has data is refused before anything is built."""
     size = sum(member.file_size for member in archive.infolist())
     if WEIGHTS not in archive.namelist():
         raise zipfile.BadZipFile(f"Expected a {WEIGHTS} in it")
@@ -62,10 +64,12 @@ def _check_size(archive: zipfile.ZipFile, most: int) -> None:
         size = max(size, unpacked_size(io.BytesIO(archive.read(WEIGHTS))))
     if size > most:
         raise zipfile.BadZipFile(f"a zip that unpacks to {size} bytes, where {most} is the limit")
-    for config in bert_configs(json.loads(archive.read("config.json"))):
-        parameters = sum(math.prod(shape) for shape in encoder_shapes(config).values())
+    config = json.loads(archive.read("config.json"))
+    for one in bert_configs(config):
+        parameters = sum(math.prod(shape) for shape in encoder_shapes(one).values())
         if parameters > 4 * size:  # int4 has two in a byte
             raise zipfile.BadZipFile(f"a config of {parameters} parameters, with weights of at most {size} bytes")
+    return config
 
 
 @contextmanager

@@ -1,11 +1,10 @@
 """What makes a HuggingFace folder one of sentence-transformers: modules.json, and how vectors are pooled."""
 
-import json
 import logging
 from pathlib import Path, PurePath
 
 from keras_bert.config import BertConfig
-from keras_bert.storage import read_json, write_json
+from keras_bert.storage import json_list, read_json, write_json
 from keras_bert.vectors import Pooling
 from keras_bert.weights.tokenizer_files import TOKENIZER
 
@@ -32,7 +31,7 @@ def _modules(folder: Path) -> dict[str, str]:
     if not file.is_file():
         return {}
     try:
-        modules = json.loads(file.read_text(encoding="utf-8-sig"))
+        modules = json_list(file.read_bytes(), file)
         paths = {module["type"].split(".")[-1]: module["path"] for module in modules}
         if outside := [path for path in paths.values() if PurePath(path).is_absolute() or ".." in PurePath(path).parts]:
             raise ValueError(f"the path {outside[0]!r}")

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from keras_bert.storage import read_json
+from keras_bert.storage import most_unpacked, read_json
 from keras_bert.weights import flax_file, weights_h5
 from keras_bert.weights.tables import Stored
 from keras_bert.wording import listed
@@ -118,8 +118,10 @@ def _torch(path: Path) -> dict[str, Stored]:
             "transformers' save_pretrained. Received: no torch on this machine"
         ) from None
     try:
-        # Before torch 1.6 the file was not a zip, and only a zip can be mapped.
-        state = torch.load(path, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(path))
+        zipped = zipfile.is_zipfile(path)  # as since torch 1.6; only a zip can be mapped
+        if zipped and (size := sum(part.file_size for part in zipfile.ZipFile(path).infolist())) > most_unpacked(path):
+            raise zipfile.BadZipFile(f"a zip that unpacks to {size} bytes")  # torch would unpack it into memory
+        state = torch.load(path, map_location="cpu", weights_only=True, mmap=zipped)
         others = [str(name) for name, tensor in state.items() if not isinstance(tensor, torch.Tensor)]
         problem = f"not tensors: {listed(others)}" if others else _unlike_weights(state)
     except Exception as error:

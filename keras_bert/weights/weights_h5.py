@@ -84,10 +84,12 @@ def attribute(path: Path, name: str) -> str:
 
 def layer_names(path: Path) -> dict[str, str]:
     """The layer's own name for each group of the file that has weights, such as layers/dense: pooler."""
+    import h5py
+
     names: dict[str, str] = {}
 
     def visit(name: str, entry: Any) -> None:
-        if name.endswith("/vars") and len(entry) and "name" in entry.attrs:
+        if name.endswith("/vars") and isinstance(entry, h5py.Group) and len(entry) and "name" in entry.attrs:
             names[name.removesuffix("/vars")] = str(entry.attrs["name"])
 
     with _opened(path) as file:

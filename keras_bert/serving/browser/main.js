@@ -1,7 +1,7 @@
 // The page: which tool is chosen, what was typed, and when to ask.
 
 const PAUSE = 120; // milliseconds without a keystroke
-const values = {}; // what was typed, by the name of the field; tools share fields
+const values = Object.create(null); // what was typed, by the name of the field; tools share fields
 const boxes = new Map();
 const tools = toolsFor(data.signatures);
 let tool = tools[0], timer = 0, waiting = false;

@@ -12,7 +12,7 @@ logger = logging.getLogger("keras_bert")
 
 def answer_spans(contexts: list[str], y: Any) -> list[tuple[int, int] | None]:
     """The characters of each answer, (0, 0) if there is none, and None if it is not in its context."""
-    given = [None if is_missing(answer) else answer for answer in rows_of(y, "answer")]
+    given = rows_of(y, "answer")
     check_lengths(questions=contexts, answers=given)
     spans = [find_answer(context, one, row) for row, (context, one) in enumerate(zip(contexts, given, strict=True))]
     lost = [row for row, span in enumerate(spans) if span is None]
@@ -55,8 +55,8 @@ def find_answer(context: str, given: Any, row: int) -> tuple[int, int] | None:
 
 def text_and_start(given: Any, row: int) -> tuple[str, int | None]:
     """The text of an answer in any of its forms, "" for no answer, and its start if it has one."""
-    if given is None or isinstance(given, str):
-        return given or "", None
+    if isinstance(given, str) or is_missing(given):
+        return given if isinstance(given, str) else "", None
     if isinstance(given, dict):
         text, start = given.get("text"), given.get("answer_start")
         several = isinstance(text, list | tuple | np.ndarray)

@@ -43,9 +43,10 @@ def entity_findings(task: Any, y: Sequence[Any], examples: LabelledRows, logits:
         badness[row] += len(missing) + len(extra)
 
     def show(row: int) -> Shown:
-        sides = (("right answer", true[row], answered[row]), ("answer", answered[row], true[row]))
+        keys = [set(map(_key, entities)) for entities in (answered[row], true[row])]
+        sides = (("right answer", true[row], keys[0]), ("answer", answered[row], keys[1]))
         marked = [
-            (name, texts[row], [Mark(one.start, one.end, one.type, _key(one) in set(map(_key, others))) for one in own])
+            (name, texts[row], [Mark(one.start, one.end, one.type, _key(one) in others) for one in own])
             for name, own, others in sides
         ]
         return Shown(marked, _listed(true[row]), _listed(answered[row]))
