@@ -60,7 +60,7 @@ class Batcher:
 
     A request starts at once if no other is being answered; otherwise it gives more `wait` seconds to join it.
     A batch has at most `max_rows` rows and `max_bytes` bytes when it is padded to its longest row, or is one request.
-    A request of more rows runs in slices of `max_rows`, as in TF Serving.
+    A request of more rows runs in slices of `max_rows`, so that it needs no more memory at a time.
 
     Requests whose columns have other shapes, such as ids of another length, run in batches of their own. If a batch
     fails, each of its requests runs in a batch of its own, so that one bad row does not fail the others.

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from keras import ops
 
-from keras_bert.checks import count_of
 from keras_bert.tasks.columns.other_columns import (
     TEXTS,
     OtherColumns,
@@ -105,18 +104,12 @@ class ColumnTask(Task):
 
     # === Logits ===
 
-    def logits(self, examples: LabelledRows, batch_size: int = 32) -> list[np.ndarray]:
+    def logits_of(self, outputs: Any, examples: LabelledRows, index: Any) -> Any:
         if self.other_columns is None:
-            return super().logits(examples, batch_size)
-        count_of("batch_size", batch_size, 32)
-        run = self.text_runner()
-        found: list[Any] = [None] * len(examples)
-        for index in examples.by_length(batch_size):
-            vectors = np.asarray(run(examples, index), "float32")  # [B, H]
-            others = {name: one[index] for name, one in examples.others.items()}
-            for number, row in zip(index, ops.convert_to_numpy(self._of_vectors(vectors, others)), strict=True):
-                found[number] = row
-        return found
+            return outputs
+        vectors = np.asarray(outputs, "float32")  # [B, H]
+        others = {name: one[index] for name, one in examples.others.items()}
+        return ops.convert_to_numpy(self._of_vectors(vectors, others))
 
     def text_runner(self) -> Any:
         return super().text_runner() if self.other_columns is None else self._vector_runner()

@@ -150,7 +150,7 @@ class LongTextTask(CachedTask, ColumnTask):
     def logits(self, examples: LabelledRows, batch_size: int = 32) -> list[np.ndarray]:
         if not isinstance(examples, WindowedRows):
             return super().logits(examples, batch_size)
-        count_of("batch_size", batch_size, 32)
+        batch_size = count_of("batch_size", batch_size, 32)
         run = self.text_runner()
         found: list[Any] = []
         for start in range(0, len(examples), CHUNK):

@@ -84,6 +84,7 @@ class SentenceEmbedder(CachedTask):
     usage: str = 'task.embed(["some text"])'
     form: str = "pairs"  # of the rows that it was last trained on
     chosen_loss: SentenceLoss | None = None
+    keeps_loss: bool = False  # whether the `fit` that runs keeps the loss that the user compiled with
 
     def __init__(
         self, bert: Bert, pooling: str | None = None, *, normalize: bool = True, name: str | None = None
@@ -196,7 +197,8 @@ class SentenceEmbedder(CachedTask):
         if isinstance(loss, str):
             check_choice("loss", loss, tuple(LOSSES))
             loss = LOSSES[loss]()
-        if loss is not None and self.compiled and self.recipe is None:
+        self.keeps_loss = self.compiled and (self.recipe or options.get("recipe")) is None
+        if loss is not None and self.keeps_loss:
             raise ValueError(
                 "`loss` was passed to `fit`, but the model was compiled with another loss. Pass it to `compile`. "
                 f"Received: loss={type(loss).__name__}"
@@ -224,7 +226,7 @@ class SentenceEmbedder(CachedTask):
             )
         if sample.form == "labels":
             check_labels(sample.targets.max() + 1, len(examples), "y")
-        loss = self.loss if self.compiled and self.recipe is None else self.default_loss()
+        loss = self.loss if self.keeps_loss else self.default_loss()
         if isinstance(loss, SentenceLoss):
             check_form(name_of(loss), loss.form, sample.form)
             loss.check(dataclasses.replace(sample, targets=examples.targets))

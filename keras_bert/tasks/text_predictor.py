@@ -74,13 +74,17 @@ class TextPredictor(SavedTask):
 
     def logits(self, examples: LabelledRows, batch_size: int = 32) -> list[np.ndarray]:
         """The logits of each example, in their order; of tokens, as long as the batch that it was in."""
-        count_of("batch_size", batch_size, 32)
+        batch_size = count_of("batch_size", batch_size, 32)
         run = self.text_runner()
         found: list[Any] = [None] * len(examples)
         for index in examples.by_length(batch_size):
-            for number, logits in zip(index, run(examples, index), strict=True):
+            for number, logits in zip(index, self.logits_of(run(examples, index), examples, index), strict=True):
                 found[number] = logits
         return found
+
+    def logits_of(self, outputs: Any, examples: LabelledRows, index: Any) -> Any:
+        """The logits of these examples, from what the `text_runner` computes of their texts."""
+        return outputs
 
     def text_runner(self) -> Any:
         """What computes texts: the logits, or the vectors of which `logits` makes them."""

@@ -116,8 +116,8 @@ class TextTrainer(Student):
                 val_exact_match and so on. With `compile` the callback `keras_bert.tasks.metrics.scores.Scores(x, y)`
                 adds them.
             class_weight: by label name or id, or "balanced"; by default as in the recipe.
-            callbacks: those that monitor a score, such as EarlyStopping("val_f1"), see the highest as the best, and run
-                after those that compute scores.
+            callbacks: those that monitor a score, such as EarlyStopping("val_f1"), know whether a high score is better,
+                and run after those that compute scores.
             seed: of the order of the examples, which changes in each epoch. Not used if x is packed.
             recipe: compile with this recipe instead of the paper's.
             initial_step: of the first epoch, leave out so many batches, which were trained on already.

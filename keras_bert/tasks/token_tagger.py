@@ -35,6 +35,7 @@ from keras_bert.tasks.rows.labels import (
     sorted_labels,
     stored_labels,
     warn_of_missing,
+    with_outside,
 )
 from keras_bert.tasks.rows.tag_targets import tag_targets
 from keras_bert.tasks.signature import Logits, Signature, strings
@@ -136,9 +137,7 @@ class TokenTagger(Task):
 
     @classmethod
     def from_rows(cls, bert: Bert, rows: Rows, settings: Any) -> "TokenTagger":
-        labels = sorted_labels(label for _, label in cls.labels_of(rows))
-        if any(label[1:2] == "-" for label in labels):
-            labels = ["O", *(label for label in labels if label != "O")]
+        labels = with_outside(sorted_labels(label for _, label in cls.labels_of(rows)))
         # A Korean particle is in one word with the name before it, but not a part of the name.
         return cls(bert, labels, unit="piece" if isinstance(rows.x[0], str) else "word")
 
@@ -210,7 +209,7 @@ class TokenTagger(Task):
                 "All words have the same label, and two different labels are needed to learn anything. Add rows with "
                 f"another label. Received: only {[self.labels[number] for number in learned]}"
             )
-        warn_of_missing(self.labels, np.asarray(examples.targets.flat_values))
+        warn_of_missing(self.labels, learned)
         self.whole_words = self.whole_words or examples.decoding.given_words
 
     # === Answers ===

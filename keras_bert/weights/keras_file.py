@@ -41,20 +41,27 @@ def read_keras(path: Path, compile: bool = True) -> Any:
             raise zipfile.BadZipFile(f"not a zip file ({path.stat().st_size} bytes)")
         with zipfile.ZipFile(path) as archive:
             config = _checked_config(archive, most_unpacked(path))
-        # Another model may build arrays of any size.
-        model = keras.models.load_model(path, compile=compile) if any(bert_configs(config)) else None
+        if _is_of_others(config):  # which may build arrays of any size
+            name, model = config.get("class_name"), None
+        else:
+            model = keras.models.load_model(path, compile=compile)
+            name = type(model).__name__
     if not isinstance(getattr(model, "bert", model), Bert):
-        received = config.get("class_name") if model is None else type(model).__name__
         raise ValueError(
             f"{path} holds neither a Bert nor a task of keras_bert. Use keras.models.load_model for other models. "
-            f"Received: {received}"
+            f"Received: {name}"
         )
     for variable in model.weights:
         finite(variable.path, keras.ops.convert_to_numpy(variable), path)
     return model
 
 
-def _checked_config(archive: zipfile.ZipFile, most: int) -> dict[str, Any]:
+def _is_of_others(config: Any) -> bool:
+    """Whether this is the config of a model without a Bert; Keras says what is wrong with what is no config."""
+    return isinstance(config, dict) and isinstance(config.get("config"), dict) and not any(bert_configs(config))
+
+
+def _checked_config(archive: zipfile.ZipFile, most: int) -> Any:
     """The config; a file that needs far more memory than it has data is refused before anything is built."""
     size = sum(member.file_size for member in archive.infolist())
     if WEIGHTS not in archive.namelist():

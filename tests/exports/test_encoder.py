@@ -118,6 +118,16 @@ def test_text_rules(loaded, bert, exported):
     assert tuple(tf.io.gfile.GFile(path).read().splitlines()) == bert.preprocessor.vocabulary.tokens
 
 
+def test_ids_beyond_the_positions(loaded, bert):
+    """Padding alone would take memory, the square of its length; no position is looked up for it."""
+    longest = bert.config.max_position_embeddings
+    wide = {name: tf.pad(x, [[0, 0], [0, longest + 1 - x.shape[1]]]) for name, x in INPUTS.items()}
+    with pytest.raises(tf.errors.InvalidArgumentError, match=f"may have at most {longest} ids, padding included"):
+        loaded.signatures["serving_default"](**wide)
+    fits = {name: x[:, :longest] for name, x in wide.items()}
+    assert_close(loaded.signatures["serving_default"](**fits)["pooled_output"], bert(INPUTS)["pooled_output"])
+
+
 def test_wrong_ids(loaded):
     with pytest.raises(tf.errors.InvalidArgumentError, match="is not in"):
         loaded(INPUTS | {"input_word_ids": INPUTS["input_word_ids"] + 24})

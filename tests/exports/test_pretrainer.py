@@ -60,6 +60,19 @@ def test_more_masks_than_a_batch_of_the_head(served, pretrainer):
     assert np.abs(found - np.array(expected)).max() <= 1e-6
 
 
+@pytest.mark.parametrize("position", [-1, 3])
+def test_positions_of_other_rows(folder, pretrainer, position):
+    """They would be those of another row, perhaps of another client."""
+    ids = {name: tf.constant([[2, 5, 3], [2, 6, 3]]) * 0 + 1 for name in ("input_mask", "input_type_ids")}
+    inputs = {**ids, "input_word_ids": tf.constant([[2, 5, 3], [2, 6, 3]])}
+    mlm = ServedVersion(folder / "encoder" / "1").signatures["mlm"]
+    found = mlm(**inputs, masked_lm_positions=tf.constant([[1], [2]]))["mlm_logits"]
+    expected = pretrainer({**inputs, "masked_lm_positions": tf.constant([[1], [2]])})["mlm_logits"]
+    assert np.abs(found - expected).max() <= 1e-5
+    with pytest.raises(tf.errors.InvalidArgumentError, match="`masked_lm_positions` must be from 0"):
+        mlm(**inputs, masked_lm_positions=tf.constant([[1], [position]]))
+
+
 def test_without_masks(served):
     for texts in ([], ["w1"]):
         found = served.signatures["fill_mask"](text=tf.constant(texts, tf.string))

@@ -68,6 +68,28 @@ def test_one_after_another_never_waits():
     asyncio.run(asyncio.wait_for(main(), 60))
 
 
+def test_a_large_request_runs_in_slices():
+    """All 256 rows at once would take gigabytes if they are long."""
+    sizes = []
+
+    def run(columns):
+        """Each row is as long as its number, and padded to the longest of the batch, as an export pads."""
+        rows = columns["x"].tolist()
+        sizes.append(len(rows))
+        texts = np.array([[b"a"] * row + [b""] * (max(rows) - row) for row in rows], object)
+        return {"row": columns["x"], "text": texts, "place": np.array([[len(text) for text in row] for row in texts])}
+
+    async def main():
+        return await Batcher(run, BatchThreads(), max_rows=2)({"x": rows})
+
+    rows = np.array([2, 1, 4, 3, 1])
+    found = asyncio.run(main())
+    assert sizes == [2, 2, 1]
+    for name, expected in run({"x": rows}).items():
+        np.testing.assert_array_equal(found[name], expected)
+        assert found[name].dtype == expected.dtype
+
+
 def test_a_fixed_number_of_rows():
     """A signature for one text runs on each request by itself, even if several wait."""
 

@@ -15,7 +15,8 @@ import tensorflow as tf
 
 from keras_bert.serving.batcher import Batcher, BatchThreads, Overloaded
 from keras_bert.serving.predict_requests import BadRequest, ModelRequest, read_request
-from keras_bert.serving.work_limit import MAX_PIECES, MAX_VALUES, TooMuchWork, refusal
+from keras_bert.serving.served_version import ServedVersion
+from keras_bert.serving.work_limit import MAX_PIECES, MAX_VALUES, TooMuchWork, most_pieces, refusal
 from tests.parity import unicode_strings
 from tests.serving.exported import NAME
 from tests.serving.in_process import serving
@@ -42,6 +43,28 @@ def test_values_of_an_answer():
     encoder = outputs([None, 768], [None, None, 768])
     assert refusal([512] * 16, encoder, MAX_PIECES) is None
     assert refusal([512] * 256, encoder, MAX_PIECES)
+
+
+def test_masked_positions_count_like_ids():
+    """The answer to each is as long as the vocabulary, so a few bytes can ask for gigabytes."""
+    columns = {"input_word_ids": np.zeros([1, 2], "int32"), "masked_lm_positions": np.zeros([1, 100_000], "int32")}
+    request = ModelRequest("mlm", columns, by_rows=False, texts=[])
+    assert most_pieces(request) == [100_000]
+    assert f"at most {MAX_VALUES} values" in refusal(most_pieces(request), outputs([None, None, 30_522]), MAX_PIECES)
+
+
+def test_answers_that_are_not_finite():
+    """They are refused with a reason: JSON has no NaN."""
+    version = object.__new__(ServedVersion)
+    version.facts, version.signatures = {}, {"serving_default": SimpleNamespace(structured_outputs={})}
+
+    async def answer(columns):
+        return {"label": np.array([b"a"], object), "score": np.array([np.nan], "float32")}
+
+    version.batchers = {"serving_default": answer}
+    request = ModelRequest("serving_default", {}, by_rows=True, texts=[[b"a"]])
+    with pytest.raises(BadRequest, match="The output 'score' has numbers that are not finite"):
+        asyncio.run(version.run(request, MAX_PIECES))
 
 
 def test_a_text_never_has_more_pieces_than_bytes():

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from keras_bert.tasks.rows.labelled_rows import LabelledRows
 from tests.tasks.small import answers, columns, small_task
 
 pytestmark = pytest.mark.usefixtures("eager")
@@ -15,6 +16,16 @@ def test_no_texts_have_no_answers(kind):
     ask = {"regressor": "score", "tagger": "tag", "pieces": "tag"}.get(kind, "classify")
     assert list(getattr(task, ask)([])) == []
     assert list(getattr(task, ask)(np.array([], str))) == []
+
+
+def test_the_default_batch_size(monkeypatch):
+    """None is the default, as in Keras."""
+    sizes, by_length = [], LabelledRows.by_length
+    monkeypatch.setattr(LabelledRows, "by_length", lambda rows, size: sizes.append(size) or by_length(rows, size))
+    for kind in ("classifier", "windows"):
+        x, _ = columns(kind)
+        small_task(kind).classify(x, batch_size=None)
+    assert set(sizes) == {32}
 
 
 def test_no_pairs_have_no_answers():

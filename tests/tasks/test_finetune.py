@@ -229,6 +229,14 @@ def test_labels_that_several_may_stand_in(tmp_path, caplog, options):
     assert caplog.text.count(said) == caplog.text.count("--separator") == (not options)
 
 
+def test_labels_that_differ_in_spaces(tmp_path, caplog):
+    """No mark separates them, so none is advised."""
+    path = tmp_path / "a.jsonl"
+    path.write_text("".join(f'{{"text": "a", "label": "{label}"}}\n' for label in ("good", "good ", "bad")))
+    read_files(FinetuneSettings("classify", str(path), str(path)))
+    assert "--separator" not in caplog.text
+
+
 def test_a_scale_without_scores(bert, tmp_path):
     pairs = write(tmp_path / "pairs.tsv", [["a", "b"], ["good", "bad"], ["anna", "paul"]])
     with pytest.raises(ValueError, match=r"`scale` divides scores, but no scores were read.* Received: scale=5"):

@@ -135,6 +135,15 @@ def test_a_run_killed_in_its_first_epoch_begins_anew(bert, files, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 
+def test_a_folder_of_others_stays(bert, files, tmp_path):
+    """A run that fails deletes its folder."""
+    (tmp_path / "run.partial").mkdir()
+    (tmp_path / "run.partial" / "notes.txt").touch()
+    with pytest.raises(FileExistsError, match=r"run\.partial is not the folder of an interrupted run.*notes\.txt"):
+        train(bert, "classify", *files, tmp_path / "run")
+    assert [path.name for path in (tmp_path / "run.partial").iterdir()] == ["notes.txt"]
+
+
 def test_nothing_is_written_over(finished, bert, files):
     output, _ = finished
     before = (output / "model.keras").stat().st_mtime_ns

@@ -1,5 +1,6 @@
 """A run of each kind of task, from its files to its answers."""
 
+import dataclasses
 import json
 import random
 
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 
 from keras_bert.tasks.readers import Reading
+from keras_bert.tasks.run.finetune import read_files
 from keras_bert.tasks.run.finished_task import FinishedTask
 from keras_bert.tasks.run.settings import FinetuneSettings
 from keras_bert.tasks.token_tagger import TokenTagger
@@ -32,6 +34,9 @@ def test_cosine(bert, tmp_path):
     options = ["--text", "0", "--text", "1", "--label", "2", "--epochs", 1, "--cosine"]
     with pytest.raises(ValueError, match="--scale 5"):
         train(bert, "regress", path, path, tmp_path / "run", *options)
+    fits = write(tmp_path / "fits.tsv", [[*row[:2], row[2] / 5] for row in rows])
+    with pytest.raises(ValueError, match=r"The score at .*a\.tsv:1 is not between -1 and 1"):
+        train(bert, "regress", fits, path, tmp_path / "run", *options)
     train(bert, "regress", path, path, tmp_path / "run", *options, "--scale", 5)
     finished = FinishedTask.load(tmp_path / "run")
     assert (finished.task.pairs, finished.reading.scale) == ("cosine", 5)
@@ -86,6 +91,11 @@ def test_tag_characters(bert, tmp_path):
     task = TokenTagger.from_rows(keras.models.load_model(bert), rows, FinetuneSettings("tag", "", ""))
     assert task.labels == ("O", "B-LC", "B-PS", "I-LC", "I-PS")
     assert task.unit == "piece"
+    reading = Reading(format="klue-ner")
+    weighted = FinetuneSettings("tag", str(path), str(path), reading=reading, class_weight={"O": 0.5})
+    read_files(weighted)  # accepts the weight of O, which no entity has
+    with pytest.raises(ValueError, match="class_weight names the label 'B-QT'"):
+        read_files(dataclasses.replace(weighted, class_weight={"B-QT": 2.0}))
 
 
 def test_answer(bert, tmp_path):

@@ -52,6 +52,14 @@ def test_a_report_looks_for_the_training_rows_of_the_run(tmp_path, caplog):
     assert duplicates("missing") is None
 
 
+def test_callbacks_that_are_not_on_this_machine(finished, files, tmp_path):
+    """They were for the training."""
+    copy = shutil.copytree(finished[0], tmp_path / "run")
+    settings = json.loads((copy / "settings.json").read_text())
+    (copy / "settings.json").write_text(json.dumps(settings | {"callbacks": ["of_another_machine:Mine"]}))
+    assert run("evaluate", copy, "--data", files[1]).exit_code == 0
+
+
 def test_settings_beside_another_file(finished, tmp_path):
     """They are not those of a run."""
     shutil.copy(finished[0] / "model.keras", tmp_path / "mine.keras")

@@ -5,6 +5,7 @@ import re
 
 import keras
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.calibration import calibration_curve
 from sklearn.metrics import confusion_matrix, multilabel_confusion_matrix
@@ -17,7 +18,7 @@ from keras_bert.tasks.reports.write_report import write_report
 from keras_bert.tasks.text_regressor import TextRegressor
 from tests.parity.oracles import randomize
 from tests.tasks.runs import run
-from tests.tasks.small import KINDS, PAIRS, TEXTS, columns, small_bert, small_task
+from tests.tasks.small import KINDS, PAIRS, QUESTIONS, TEXTS, columns, small_bert, small_task
 from tests.tasks.test_own_task import Mood, Scorer
 
 LABELS = ["a", "b", "c", "d"]
@@ -139,6 +140,15 @@ def test_every_task(kind, tmp_path):
             assert f"against (−) {row['for']}: " in page
     if kind not in ("tagger", "pieces", "answerer"):
         assert any(any(row["added"]) for row in report["worst"]["rows"])
+
+
+@pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize("missing", [float("nan"), None, pd.NA])
+def test_a_question_without_an_answer(tmp_path, missing):
+    """Pandas has NaN or NA for it."""
+    task = small_task("answerer")
+    report = task.write_report(tmp_path / "report", QUESTIONS, ["Rome", missing])
+    assert {row["true"] for row in report["worst"]["rows"]} <= {"Rome", "no answer"}
 
 
 @pytest.mark.usefixtures("eager")

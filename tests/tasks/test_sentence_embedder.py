@@ -202,6 +202,11 @@ def test_bad_options():
     task.bert.unfreeze()
     with pytest.raises(ValueError, match="The loss cosent learns from scores"):
         task.fit((QUERIES, POSITIVES), verbose=0)
+    for options in ({}, {"loss": "ranking"}):  # a recipe compiles again
+        task.compile("sgd", CoSENT())
+        task.recipe = None
+        task.fit((QUERIES, POSITIVES), recipe=FinetuneRecipe(), epochs=1, verbose=0, **options)
+        assert isinstance(task.loss, MultipleNegativesRanking)
 
 
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="a strategy of TensorFlow")

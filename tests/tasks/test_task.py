@@ -215,6 +215,7 @@ def test_what_no_row_teaches_is_logged(caplog):
     for kind, x, y, said in (
         ("classifier", ["good", "bad"], [1, 0], ""),
         ("several", ["good", "bad"], [["good"], ["bad"]], "in no training row, so no row teaches them: 'film'"),
+        ("tagger", [["anna", "rome"]], [["B-PER", "B-LOC"]], "so no row teaches them: 'O', 'I-PER', 'I-LOC'"),
         (
             "tagger",
             [["Anna", "lives", "in", "Rome"]],

@@ -70,6 +70,13 @@ def test_conllu(write):
         read_conllu(write("b.conllu", "1\tgo\n"))
 
 
+def test_spaces_beside_tags(write):
+    """They are no part of a tag, although a word may be a space."""
+    assert read_conll(write("a.conll", "Anna\tB-PER \nran\t O\n")).y == [["B-PER", "O"]]
+    with pytest.raises(ValueError, match=r"a\.conll, line 1: the tag is empty"):
+        read_conll(write("a.conll", "Anna\t \n"))
+
+
 def test_klue_ner(write):
     examples = read_klue_ner(write("a.tsv", "## c\n## id\t<박:PS>씨\n박\tB-PS\n씨\tO\n \tO\n3\tB-QT\n명\tI-QT\n\n"))
     assert examples.x == ["박씨 3명"]

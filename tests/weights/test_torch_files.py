@@ -1,5 +1,7 @@
 """HuggingFace folders whose weights are in pytorch_model.bin."""
 
+import zipfile
+
 import numpy as np
 import pytest
 
@@ -23,6 +25,16 @@ def test_torch_file_and_half_precision(tmp_path):
         torch.save(model.state_dict(), folder / "pytorch_model.bin", _use_new_zipfile_serialization=zipped)
         for name, entry in read(folder).weights.items():
             assert np.array_equal(entry.read(), expected[name].astype("float32"))
+
+
+def test_torch_file_that_unpacks_to_much(tmp_path):
+    """Torch reads the pickle in it into memory before it looks at it."""
+    folder = folder_of(tmp_path / "model", bert_of_theirs())
+    (folder / "model.safetensors").unlink()
+    with zipfile.ZipFile(folder / "pytorch_model.bin", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("archive/data.pkl", bytes(100 << 20))
+    with pytest.raises(ValueError, match=r"something other than the tensors.*a zip that unpacks to 104857600 bytes"):
+        read(folder)
 
 
 @pytest.mark.parametrize("zipped", [True, False])

@@ -57,8 +57,9 @@ def mean_and_deviation(name: str, values: Any, place: str) -> tuple[float, float
 def category_of(value: Any) -> str | None:
     """A category as a name, "" if it is missing; None for a value that is neither a name nor a whole number.
 
-    >>> category_of("red"), category_of(7), category_of(7.0), category_of(None), category_of(0.5)
-    ('red', '7', '7', '', None)
+    >>> category_of("red"), category_of(7), category_of(7.0), category_of(np.int64(7)), category_of(None)
+    ('red', '7', '7', '7', '')
+    >>> category_of(0.5)
     """
     if is_missing(value):
         return ""
@@ -66,7 +67,7 @@ def category_of(value: Any) -> str | None:
         value = value.decode("utf-8", "replace")
     if isinstance(value, float) and value.is_integer():  # as pandas has a column with gaps
         value = int(value)
-    return str(value).strip() if isinstance(value, str | int) else None
+    return str(value).strip() if isinstance(value, str | int | np.integer) else None
 
 
 def category_column(values: Any, what: str) -> list[str]:
@@ -103,9 +104,10 @@ def warn_of_one_score(scores: np.ndarray) -> None:
 
 
 def check_cosine_run(settings: Any, train: Any, valid: Any = None) -> None:
-    """Refuse training rows with scores that are not from -1 to 1, if the settings of a run ask for cosines."""
-    if settings.cosine:
-        check_cosines(number_column(train.y, "number"), train.place)
+    """Refuse rows with scores that are not from -1 to 1, if the settings of a run ask for cosines."""
+    for rows in (train, valid) if settings.cosine else ():
+        if rows is not None:
+            check_cosines(number_column(rows.y, "number"), rows.place)
 
 
 def check_cosines(scores: np.ndarray, place: Callable[[int], str] = "row {}".format, other: str = "") -> None:

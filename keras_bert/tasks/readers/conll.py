@@ -144,9 +144,10 @@ def _cell(path: str | os.PathLike, number: int, row: list[str], column: int, wha
             f"{path}, line {number}, has no column {column} for the {what}. Use a number from 0 to {len(row) - 1}. "
             f"Received: {what}={column}"
         )
-    if not row[column]:
+    cell = row[column] if what == "word" else row[column].strip()  # in KLUE-NER, a space is a word
+    if not cell:
         raise ValueError(f"{path}, line {number}: the {what} is empty. Correct the line. Received: {row[column]!r}")
-    return row[column]
+    return cell
 
 
 def _spans(tags: list[str]) -> list[tuple[int, int, str]]:

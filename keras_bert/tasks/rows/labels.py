@@ -56,6 +56,17 @@ def sorted_labels(labels: Iterable[str]) -> list[str]:
     return sorted(names, key=int) if all(name.isdecimal() for name in names) else names
 
 
+def with_outside(labels: list[str]) -> list[str]:
+    """The labels that a tagger learns: if they are of entities, first O, which words outside of entities have.
+
+    >>> with_outside(["B-PER", "I-PER"]), with_outside(["NOUN"])
+    (['O', 'B-PER', 'I-PER'], ['NOUN'])
+    """
+    if not any(label[1:2] == "-" for label in labels):
+        return labels
+    return ["O", *(label for label in labels if label != "O")]
+
+
 def stored_labels(head: Any, layer: str) -> tuple[str, ...]:
     """The labels of a stored head, or numbered ones if it has no names."""
     return head.labels or tuple(f"LABEL_{number}" for number in range(head.weights[f"{layer}/bias"].shape[0]))

@@ -14,7 +14,7 @@ from keras_bert.bert import Bert
 from keras_bert.checks import check_choice
 from keras_bert.config import BertConfig
 from keras_bert.progress import EACH_TIME
-from keras_bert.storage import check_new_folder, lock, write_json
+from keras_bert.storage import check_new_folder, lock, names_in, write_json
 from keras_bert.tasks.distillation import no_teacher
 from keras_bert.tasks.metrics.by_label import one_sided
 from keras_bert.tasks.metrics.scores import LOWER_IS_BETTER, scores
@@ -126,11 +126,12 @@ def _warn_of_labels(rows: Rows, labels: list[str], separator: str | None) -> Non
     known = sorted({*labels})
     for mark in () if separator else SEPARATORS:
         names = {name.strip() for label in known for name in label.split(mark)}
-        if len(names) < len(known):  # so that a comma inside a name does not count
+        several = next((label for label in known if mark in label), None)
+        if several is not None and len(names) < len(known):  # so that a comma inside a name does not count
             logger.warning(
                 "The labels of %s are read as %d different ones, such as %r. If %r separates several labels of one "
                 "text, add --separator %s.",
-                rows.path, len(known), next(label for label in known if mark in label), mark, shlex.quote(mark),
+                rows.path, len(known), several, mark, shlex.quote(mark),
             )  # fmt: skip
     if 0 < sum(map(str.isdecimal, known)) < len(known):
         logger.warning(
@@ -222,7 +223,8 @@ def _run(
     if best.done or saved.step:
         steps = f" and {saved.step} steps" if saved.step else ""
         logger.info("Resuming after epoch %d of %d%s in %s", best.done, epochs, steps, folder)
-    if best.done < epochs and not best.stopped:
+    # How many epochs `steps` are, `fit` knows better: it may split long texts, and leave out rows.
+    if not best.stopped and (settings.steps is not None or best.done < epochs):
         interactive = Console().is_interactive
         with of_fit:
             task.fit(
@@ -278,6 +280,11 @@ def _locked(folder: Path, settings: FinetuneSettings) -> Iterator[None]:
     if begun(folder):
         settings.check_same(record)
     folder.mkdir(parents=True, exist_ok=True)
+    if not record.exists() and (others := set(names_in(folder)) - {lock_file.name}):
+        raise FileExistsError(
+            f"{folder} is not the folder of an interrupted run, so it stays as it is. Move it, or choose another "
+            f"output (--output). Received: a folder with {min(others)}"
+        )
     with lock(lock_file):
         settings.to_json(record)
         try:

@@ -103,7 +103,9 @@ class FinishedTask:
         details = self.task.details(rows.y, examples, logits, **options)
         for sentence in one_sided(details, len(rows)):
             logger.warning("%s", sentence)
-        return self.task.report_logits(rows.y, examples, logits, **options), details
+        scores = self.task.report_logits(rows.y, examples, logits, **options)
+        # A user's task may have nothing but its metrics.
+        return scores or self.task.evaluate(rows.x, rows.y, batch_size, verbose=0, return_dict=True), details
 
     def predict(self, path: Path, *, batch_size: int = 32, plain: bool = False) -> Iterator[dict[str, Any]]:
         """The answer to each row of a file as JSON; SQuAD's questions have their ids in it.

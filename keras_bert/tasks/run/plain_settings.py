@@ -18,9 +18,8 @@ from keras_bert.tasks.metrics.calibration import check_calibration
 from keras_bert.tasks.metrics.classification import label_score_names, positive_label
 from keras_bert.tasks.readers.reading import Reading
 from keras_bert.tasks.readers.rows import Rows
-from keras_bert.tasks.rows.labels import check_weighted, sorted_labels
+from keras_bert.tasks.rows.labels import check_weighted, sorted_labels, with_outside
 from keras_bert.tasks.rows.sentence_forms import FORMS, OF_LOSSES
-from keras_bert.tasks.run.import_callback import callback_path
 from keras_bert.tasks.run.known_task import known_labels
 from keras_bert.tasks.run.run_folder import check_same
 from keras_bert.weights.keras_archive import keras_file
@@ -68,7 +67,7 @@ class PlainSettings:
     accumulate: int = 1
     class_weight: Any = None
     patience: int | None = None  # stop after so many epochs that are no better than the best
-    head_seed: int | None = None  # of the new weights and the dropout; None: as seed, which the order depends on too
+    head_seed: int | None = None  # of the new weights and the dropout; None: `seed`, which also orders the rows
     callbacks: tuple[str, ...] = ()  # by import path, as callback_of takes them
     best_by: str | None = None  # the score that decides which epoch is best; None: the task's own
     split: float | None = None
@@ -95,8 +94,6 @@ class PlainSettings:
                 check_choice(name, getattr(self, name), choices)
         if not self.strategy.startswith("tpu:"):
             check_choice("strategy", self.strategy, STRATEGIES)
-        for given in self.callbacks:
-            callback_path(given)
         if self.abstain_below and self.reading.separator is not None:
             raise ValueError(
                 "`abstain_below` is for rows with one label, but with `separator` a row has several. Leave out "
@@ -214,7 +211,7 @@ class PlainSettings:
         several = isinstance(rows.y[0], list)
         check_calibration(names, several, 1.0, None, self.abstain_below or 0.0)
         if isinstance(self.class_weight, dict):
-            check_weighted(self.class_weight, names)
+            check_weighted(self.class_weight, with_outside(names))
         if 0 < (self.abstain_below or 0) <= 1 / len(names):
             raise ValueError(
                 f"The most likely of {len(names)} labels never has a probability below {1 / len(names):.3g}, so every "
