@@ -104,7 +104,7 @@ class ColumnTask(Task):
 
     # === Logits ===
 
-    def logits_of(self, outputs: Any, examples: LabelledRows, index: Any) -> Any:
+    def _logits_of(self, outputs: Any, examples: LabelledRows, index: Any) -> Any:
         if self.other_columns is None:
             return outputs
         vectors = np.asarray(outputs, "float32")  # [B, H]

@@ -78,11 +78,11 @@ class TextPredictor(SavedTask):
         run = self.text_runner()
         found: list[Any] = [None] * len(examples)
         for index in examples.by_length(batch_size):
-            for number, logits in zip(index, self.logits_of(run(examples, index), examples, index), strict=True):
+            for number, logits in zip(index, self._logits_of(run(examples, index), examples, index), strict=True):
                 found[number] = logits
         return found
 
-    def logits_of(self, outputs: Any, examples: LabelledRows, index: Any) -> Any:
+    def _logits_of(self, outputs: Any, examples: LabelledRows, index: Any) -> Any:
         """The logits of these examples, from what the `text_runner` computes of their texts."""
         return outputs
 
