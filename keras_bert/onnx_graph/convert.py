@@ -88,7 +88,7 @@ def _walk(graph: Graph, model: keras.Model, config: dict[str, Any], inputs: Any)
 
 
 def _walk_inner(graph: Graph, inner: keras.Model, given: Any) -> Any:
-    """The same of a model in the model, which may be a Sequential."""
+    """Add the nodes of a model that is a layer of another model; it may be a Sequential."""
     plain = keras.Model(inner.inputs, inner.outputs[0]) if isinstance(inner, keras.Sequential) else inner
     config = plain.get_config()
     if not isinstance(given, dict):

@@ -27,8 +27,9 @@ def shape_with(graph: Graph, x: str, first: list[int], last: int) -> str:
 
 def normalized(graph: Graph, x: Value, axis: Any, order: int = 2, epsilon: float | None = 1e-12) -> str:
     """x divided by its norm along an axis or axes, of which the square is at least the square of `epsilon`."""
-    op = {1: "ReduceL1", 2: "ReduceL2"}[order]
-    norm = graph(op, x.name, graph.constant(np.atleast_1d(axis)), keepdims=1)
+    if order not in (1, 2):
+        refuse({"name": "normalize", "order": order}, "order", "Use 1 or 2.")
+    norm = graph(f"ReduceL{order}", x.name, graph.constant(np.atleast_1d(axis)), keepdims=1)
     epsilon = keras.config.epsilon() if epsilon is None else epsilon
     return graph("Div", x.name, graph("Max", norm, graph.constant(np.float32(epsilon))))
 

@@ -34,6 +34,8 @@ def read_request(body: bytes, signatures: Mapping[str, Any], max_rows: int) -> M
     name = chosen(data, signatures)
     specs = signatures[name].structured_input_signature[1]
     by_rows = "instances" in data
+    if by_rows and isinstance(data["instances"], list):
+        check_rows(len(data["instances"]), max_rows)
     columns = _columns_of_rows(data["instances"], specs) if by_rows else data["inputs"]
     if not isinstance(columns, dict) and len(specs) == 1:
         columns = {next(iter(specs)): columns}

@@ -19,6 +19,11 @@ def version_folders(directory: Path, parts: Sequence[str] = PARTS) -> dict[str, 
         raise FileNotFoundError(
             f"The folder {directory} does not exist. Name the folder of an export. Received: {directory}"
         )
+    if ":" in directory.resolve().name:
+        raise ValueError(
+            f"The name of {directory} has a colon, which the path of a request cannot have in the name of a model. "
+            f"Rename the folder. Received: {directory.resolve().name!r}"
+        )
     folders = {part: found for part in parts if (found := _versions(directory / part))}
     if not folders:
         inside = sorted(found.parts[-4] for found in directory.glob("*/*/*/saved_model.pb"))

@@ -146,9 +146,10 @@ def sizes(encoder: Table, variables: Variables, package: str) -> dict[str, Any]:
 
 
 def add(stored: dict[str, Stored], name: str, entry: Stored, source: Any) -> None:
-    """Add an array. Keras writes an array again for each layer that uses it. Two arrays of one name cannot be read.
+    """Add an array. Keras writes an array again for each layer that uses it.
 
-    That matters only for those of BERT: layers around it are not read, and may have the same name.
+    If two different arrays have one name, reading it is an error. Layers around BERT are never read, so they may share
+    names.
     """
     other = stored.setdefault(name, entry)
     if other is entry or isinstance(other, _Ambiguous):

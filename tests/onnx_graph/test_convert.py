@@ -115,6 +115,7 @@ def test_heads_of_keras_layers(head):
         (lambda x: keras.layers.LayerNormalization(scale=False)(x), r"this scale\. Use the default"),
         (lambda x: keras.layers.Softmax()(x, mask=keras.ops.greater(x, 0)), r"this mask\..*keras.ops.where"),
         (lambda x: keras.ops.max(x, -1, initial=9.0), r"this initial\..*initial=9.0"),
+        (lambda x: keras.ops.normalize(x, order=3), r"'normalize' .* this order\. Use 1 or 2\. Received: order=3"),
         (lambda x: keras.layers.Dense(2, activation=lambda x: x)(x), r"activation of the layer.*a lambda"),
         (lambda x: keras.layers.Dense(2, activation=keras.layers.LeakyReLU())(x), r"activation .*Received: LeakyReLU"),
     ],

@@ -223,6 +223,18 @@ def test_an_argument_that_get_config_lacks(tmp_path):
 
 
 @pytest.mark.usefixtures("eager")
+def test_a_loss_of_the_whole_batch(tmp_path):
+    """A report of it has no losses of rows."""
+
+    class OfBatch(Scorer):
+        def default_loss(self):
+            return lambda y, logits: keras.ops.mean(keras.ops.square(y - logits[:, 0]))
+
+    report = OfBatch(small_bert()).write_report(tmp_path / "report", TEXTS, [0.1, 0.5, 0.2, 0.3])
+    assert (report["rows"], report["worst"]["rows"]) == (4, [])
+
+
+@pytest.mark.usefixtures("eager")
 def test_methods_that_return_no_dict():
     class Bare(Scorer):
         def report(self, y, answers):
