@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 import zipfile
 
 from keras_bert.config import CONFIG
@@ -9,6 +10,7 @@ from keras_bert.tasks.readers import Reading
 from keras_bert.tasks.run.plain_settings import PlainSettings
 from keras_bert.tasks.run.run_folder import LABELS, MODEL, SETTINGS_FILE
 from keras_bert.weights.export_folder import EXTRA, TASK
+from keras_bert_cli.finetune_tasks import TASKS
 from tests.subprocesses import python
 
 REFUSED = {
@@ -21,6 +23,14 @@ REFUSED = {
     "evaluate run --data rows.tsv --report page --train latin.tsv": "is not UTF-8",
     "evaluate run/model.keras --data rows.tsv --label wrong": "rows.tsv has no column 'wrong'",
     "predict run lines.txt --skip-bad": "--skip-empty and --skip-bad are for tables",
+    "predict run - --skip-empty": "--skip-empty and --skip-bad are for tables",
+    "predict run lines.txt --text text": "columns with names, which --text would need",
+    "predict run - --no-header --choice text": "are read without choices",
+    "predict run --text text --no-header": "which --header and --text would need",
+    "predict task.keras - --category text": "which --category would need",
+    "predict task.keras lines.txt --text a": "which --text would need",
+    "predict run - --format tsv --text a --text b": "`text` names 2 columns, but the task was trained on 1",
+    "evaluate pairs --data large.tsv --text a": "`text` names 1 column, but the task was trained on 2",
     "predict run latin.txt": "is not UTF-8",
     "predict run empty.txt": "empty.txt is empty",
     "predict priced lines.txt": "lines.txt: Line 1 has 1 column instead of 2",
@@ -67,12 +77,15 @@ def test_files_that_are_refused_at_once(tmp_path):
     (tmp_path / "export/1/saved_model.pb").touch()
     (tmp_path / "export/1" / EXTRA / CONFIG).touch()
     (tmp_path / "export/1" / EXTRA / TASK).write_text(task)
-    for name in ("run", "broken", "priced", "lost", "killed.partial"):
+    (tmp_path / "large.tsv").touch()
+    os.truncate(tmp_path / "large.tsv", TASKS["classify"].looked_at + 1)
+    for name in ("run", "broken", "priced", "pairs", "lost", "killed.partial"):
         (tmp_path / name).mkdir()
         if name not in ("lost", "killed.partial"):
             (tmp_path / name / MODEL).touch()
         (tmp_path / name / LABELS).write_text('["no", "yes"]')
-        reading = Reading(number=("price",) if name == "priced" else ())
+        read = {"priced": {"number": ("price",)}, "pairs": {"text": ("a", "b")}}
+        reading = Reading(**read.get(name, {}))
         settings = dataclasses.asdict(PlainSettings("classify", "rows.tsv", split=0.5, reading=reading))
         if name == "broken":
             del settings["reading"]
