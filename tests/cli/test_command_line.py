@@ -89,6 +89,16 @@ def test_an_error_of_several_lines_is_one_line(run, monkeypatch):
     assert run("models") == (1, "", "keras-bert: First. Second.\n")
 
 
+def test_an_unexpected_error_is_one_line(run, monkeypatch):
+    monkeypatch.setattr(cli.models, "_known", Mock(side_effect=AttributeError("no attribute\n'strip'")))
+    code, out, err = run("models")
+    assert (code, out) == (1, "")
+    assert re.fullmatch(r"keras-bert: .*Add --debug .*Received: AttributeError: no attribute 'strip'\n", err)
+    monkeypatch.setattr(sys, "argv", ["keras-bert", "--debug", "models"])
+    with pytest.raises(AttributeError):
+        cli.main()
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
