@@ -17,6 +17,7 @@ import pytest
 
 import keras_bert_cli as cli
 from keras_bert import progress
+from tests.subprocesses import python
 from tests.tasks.small import small_task
 
 ROOT = Path(__file__).parents[2]
@@ -79,6 +80,19 @@ def test_an_error_is_one_line(run, monkeypatch):
         monkeypatch.setattr(sys, "argv", ["keras-bert", *words])
         with pytest.raises(ValueError, match="klingon"):
             cli.main()
+
+
+@pytest.mark.parametrize(("words", "ours"), [(["models"], "INFO"), (["models", "--debug"], "DEBUG")])
+def test_only_warnings_of_other_packages_are_shown(words, ours):
+    code = """
+        import logging, sys
+        from typer.testing import CliRunner
+        from keras_bert_cli import app
+        assert CliRunner().invoke(app, sys.argv[1:]).exit_code == 0
+        for name in ("keras_bert", "httpx2", "jax", "apache_beam"):
+            print(logging.getLevelName(logging.getLogger(name).getEffectiveLevel()))
+    """
+    assert python(code, *words).split() == [ours, "WARNING", "WARNING", "WARNING"]
 
 
 def test_an_error_of_several_lines_is_one_line(run, monkeypatch):
