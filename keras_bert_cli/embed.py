@@ -79,6 +79,9 @@ def embed(
         options.refuse(context, ["label_column"], "is for --plot and --projector. Add one of them, or leave it out.")
     if len(layer) < 2:
         options.refuse(context, ["combine"], "is for several blocks. Give --layer for each of them, or leave it out.")
+    options.check_inference(engine, dtype)
+    if pooling == "pooled" and options.is_given(context, "layer"):
+        _check_last(layer, model)
     options.check_input(file)
     with without_the_package():
         from keras_bert.storage import check_new_folder
@@ -117,6 +120,19 @@ def embed(
     else:
         written = " and ".join(map(str, filter(None, (output, plot, projector))))
         typer.echo(f"{written}: {len(vectors)} texts x {vectors.shape[1]}")
+
+
+def _check_last(layers: list[int], model: str) -> None:
+    """Refuse blocks that the pooler does not read, as far as the number of blocks is known without the weights."""
+    with without_the_package():
+        from keras_bert.weights.known_config import known_config
+
+        config = known_config(model)
+    if config is not None and layers not in ([-1], [config.num_hidden_layers - 1]):
+        raise typer.BadParameter(
+            "--pooling pooled is the output of the pooler, which reads only the last block. Leave out --layer, or use "
+            f"--pooling cls. Received: --layer {' --layer '.join(map(str, layers))}"
+        )
 
 
 def read_texts(

@@ -99,6 +99,7 @@ def evaluate(
         reading = options.given(of_reading)
         if dtype is not None:
             check_choice("dtype", dtype, ("float32", "bfloat16", "int8"))
+        options.check_inference(engine, dtype)
         look_at_file(source, Path(data), reading)
         if train:
             look_at_file(source, train, reading, training=True)

@@ -34,7 +34,7 @@ Model = Annotated[str, typer.Option("--model", "-m", callback=known_model, help=
 CacheDir = Annotated[str | None, typer.Option(help="Folder for downloads.")]
 LocalOnly = Annotated[bool, typer.Option("--local-only", help="Never use the network.")]
 SeqLength = Annotated[
-    int | None, typer.Option(min=1, max=MOST, help="Number of pieces to truncate texts to.", show_default="the model's")
+    int | None, typer.Option(min=3, max=MOST, help="Number of pieces to truncate texts to.", show_default="the model's")
 ]
 
 # === Running ===
@@ -62,6 +62,14 @@ Damaged = Annotated[str, typer.Option(help="What to do at a truncated or damaged
 def seed(used_for: str) -> Any:
     """The option --seed, whose range is that of numpy's seeds."""
     return typer.Option(min=0, max=2**32 - 1, help=f"Random seed for {used_for}.")
+
+
+def check_inference(engine: str | None, dtype: str | None) -> None:
+    """Refuse an engine and a dtype that do not go together, before the model is loaded."""
+    with without_the_package():
+        from keras_bert.checks import check_engine_dtype
+
+        check_engine_dtype(engine, dtype)
 
 
 def asked_by(model: Any, engine: str | None, dtype: str | None) -> Any:

@@ -50,6 +50,7 @@ def predict(
     and a text unless --format label-text is given. A row with an empty text is answered too, so that there is an
     answer for each row.
     """
+    options.check_inference(engine, dtype)
     asked = format or delimiter
     if str(file) in ("-", "/dev/stdin"):  # a table is read from a file
         file = Path("/dev/stdin" if asked else "-")

@@ -53,6 +53,7 @@ def search(
     """
     if blank := [one for one in query if not one.strip()]:
         raise ValueError(f"--query must have some text. Write what to look for. Received: {blank[0]!r}")
+    options.check_inference(engine, dtype)
     options.check_input(corpus)
     with without_the_package():
         options.check_new_file(vectors, "--vectors", (".npy",), [corpus])

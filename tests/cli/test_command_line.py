@@ -248,6 +248,26 @@ def test_a_failing_import_is_one_line():
     assert re.fullmatch(r"keras-bert: .*foo\n", done.stderr)
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--dtype", "flaot16"], "`dtype` must be a Keras policy of real numbers"),
+        (["--format", "onnx", "--dtype", "bfloat16"], "--dtype of onnx files must be float32 or int8"),
+        (["--seq-length", "2"], "It should be greater than or equal to 3"),
+    ],
+)
+def test_an_export_is_refused_before_the_model_is_loaded(run, tmp_path, monkeypatch, options, said):
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setattr(cli.export, "load_any", Mock(side_effect=AssertionError))
+    code, _, err = run("export", "tiny", "--name", "a", "--output", tmp_path, *options)
+    assert code in (1, 2)
+    assert said in err
+    monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
+    code, _, err = run("export", "tiny", "--name", "a", "--output", tmp_path)
+    assert code == 1
+    assert "--format savedmodel needs the TensorFlow backend" in err
+
+
 def test_pretraining_on_torch_is_refused(run, monkeypatch):
     import keras_bert.pretraining.run.evaluation
     import keras_bert.pretraining.run.pretrain  # noqa: F401  before Keras names another backend

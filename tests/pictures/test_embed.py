@@ -67,6 +67,10 @@ def test_table(bert, model, tmp_path):
         (("--plot", "map.png", "--label-column", "kind"), "--label-column needs a table"),
         (("--json", "--label-column", "kind"), "--label-column is for --plot and --projector"),
         (("--json", "--text", "body"), "--text needs a table"),
+        (
+            ("--json", "--pooling", "pooled", "--layer", 0, "--layer", -1),
+            "--pooling pooled is the output of the pooler",
+        ),
         (("--json", "--combine", "sum", "--layer", 0), "--combine is for several blocks"),
     ],
 )
