@@ -100,6 +100,10 @@ def examples(
     corpus, of_beam = corpus[:first], corpus[first:]
     if of_beam and runner == "local":
         raise typer.BadParameter(f"No such option: {of_beam[0]}. If it is one of Apache Beam, add --runner beam.")
+    if runner != "local":
+        options.refuse(
+            context, ["workers"], f"is for --runner local. A Beam runner has options of its own. Received: {runner!r}"
+        )
     ours = [name for one in context.command.params for name in one.opts]
     for word in of_beam:
         if close := [name for name in ours if word.startswith("--") and name.startswith(word.partition("=")[0])]:

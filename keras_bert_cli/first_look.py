@@ -6,6 +6,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import typer
+
 from keras_bert_cli.finetune_tasks import OTHER_OPTIONS, TASKS, TaskOptions, known_command
 from keras_bert_cli.without_the_package import quiet, without_the_package
 
@@ -84,6 +86,8 @@ def look_at_file(
             raise no_model(folder)
         learned = PlainSettings.from_json(settings_file).reading if of_run else None
         reading = _reading(command, learned, given)
+        if "header" in given:
+            refuse_header(reading, [file])
         asked = given.get("format") or given.get("delimiter")
         plain = not labels and (str(file) == "-" or reading.is_plain(file, asked))
         if plain:
@@ -133,6 +137,15 @@ def _check_rows(source: str | Path, command: str, file: Path, reading: Any, *, l
     if labels and "class_weight" in task.options and known is not None:  # its labels are known by name
         check_known(row_labels(rows), rows, known)
         positive_label(known, reading.positive, several=isinstance(rows.y[0], list))
+
+
+def refuse_header(reading: Any, files: Sequence[Path]) -> None:
+    """Refuse --header and --no-header if none of the files can have a header."""
+    if reading.delimiter is None and not {reading.format_of(file) for file in files} & {"tsv", "csv", None}:
+        raise typer.BadParameter(
+            "--header and --no-header are for tsv and csv files. Leave them out. "
+            f"Received: {' and '.join(map(str, files))}"
+        )
 
 
 def refuse_for_lines(file: Path, given: dict[str, Any], *, of_run: bool) -> None:

@@ -77,6 +77,8 @@ def pretrain(
     """
     if source is not None:
         options.refuse(context, ["size"], "is for random weights. Leave it out: --from has its own size.")
+    if validation is None:
+        options.refuse(context, ["validate_every"], "is for --validation. Add it, or leave --validate-every out.")
     from keras_bert.pretraining.run.pretrain import pretrain
     from keras_bert.pretraining.run.pretrain_recipe import Recipe, find_recipe
 

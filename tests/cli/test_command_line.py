@@ -23,6 +23,9 @@ from tests.tasks.small import small_task
 ROOT = Path(__file__).parents[2]
 
 
+JSONL = ROOT / "tests/hostile/corpus.jsonl"
+
+
 def test_an_error_on_a_narrow_terminal(run, monkeypatch):
     monkeypatch.setenv("COLUMNS", "1")
     code, _, said = run("examples")
@@ -121,6 +124,15 @@ def test_an_unexpected_error_is_one_line(run, monkeypatch):
         (
             ["pretrain", "--data", "a", "--output", "b", "--size", "tiny", "--from", "mini"],
             "--size is for random",
+        ),
+        (["pretrain", "--data", "a", "--output", "b", "--validate-every", "9"], "--validate-every is for --validation"),
+        (
+            ["examples", "a", "-o", "b", "--vocab", "v", "--runner", "beam", "--workers", "8"],
+            "--workers is for --runner local",
+        ),
+        (
+            ["finetune", "classify", "--train", JSONL, "--split", ".1", "-o", "b", "--header"],
+            "--header and --no-header",
         ),
         (
             ["examples", "a", "-o", "b", "--vocab", "v", "--runner", "beam", "--seq-len", "9"],

@@ -37,6 +37,7 @@ REFUSED = {
     "predict killed.partial rows.tsv": "The run is not finished. Repeat its command, which resumes it",
     "predict lost rows.tsv": "The folder of the run has no model.keras",
     "predict texts rows.tsv": "The model is neither a finished folder",
+    "evaluate run --data rows.jsonl --no-header": "are for tsv and csv files. Leave them out. Received: rows.jsonl",
     "predict run rows.tsv --text wrong": "rows.tsv has no column 'wrong'",
     "predict run latin.tsv": "is not UTF-8",
     "evaluate run --data rows.tsv --text text --text label": "`text` names 2 columns, but the task was trained on 1",
@@ -72,6 +73,7 @@ def test_files_that_are_refused_at_once(tmp_path):
     (tmp_path / "latin.txt").write_bytes((tmp_path / "latin.tsv").read_bytes())
     (tmp_path / "lines.txt").write_text("a b\n")
     (tmp_path / "empty.txt").touch()
+    (tmp_path / "rows.jsonl").write_text('{"text": "a", "label": "yes"}\n')
     (tmp_path / "texts").mkdir()
     (tmp_path / "cut/text/1/variables").mkdir(parents=True)
     (tmp_path / "other.tsv").write_text("text\tlabel\na b\tmaybe\n")
@@ -104,11 +106,12 @@ def test_files_that_are_refused_at_once(tmp_path):
         for command in sys.argv[1:]:
             result = CliRunner().invoke(app, command.split())
             assert result.exit_code, command
-            print(repr(str(result.exception)))
+            print(repr(f"{result.exception} {result.stderr}"))
         assert "keras" not in sys.modules
         """,
         str(tmp_path),
         *REFUSED,
+        COLUMNS="400",
     )
     for (command, expected), line in zip(REFUSED.items(), said.splitlines(), strict=True):
         assert expected in line, command
