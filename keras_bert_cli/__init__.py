@@ -121,5 +121,8 @@ def _message(error: Exception) -> str:
             return error.strerror
         return f"Could not use {error.filename}: {error.strerror}. Check the path, its permissions and the free space."
     if isinstance(error, MemoryError):
-        return f"Not enough memory. Use a smaller --batch-size, --seq-length or model. {text}"
+        return (
+            "Not enough memory. Use a smaller model, or a smaller --batch-size or --seq-length if the command has one. "
+            f"Received: {text or 'MemoryError'}"
+        )
     return text

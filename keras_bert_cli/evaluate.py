@@ -75,6 +75,11 @@ def evaluate(
     """
     if "://" not in data and not Path(data).exists():
         raise FileNotFoundError(f"The path of --data does not exist. Name a file or a folder. Received: {data!r}")
+    if "://" not in data and not Path(data).is_file() and not Path(data).is_dir():
+        raise ValueError(
+            "The path of --data is a pipe or a device, but it must be read more than once. Write the rows to a file. "
+            f"Received: {data!r}"
+        )
     if train and not report:
         raise ValueError(
             f"--train is for the page of --report. Add --report, or leave out --train. Received: --train {train}"

@@ -96,6 +96,8 @@ def examples(
     runner: Annotated[str, typer.Option(help="local, beam, or the name of a Beam runner.")] = "local",
 ) -> None:
     """Write pretraining examples. If it is interrupted, the same command keeps the finished shards and resumes."""
+    if "-" in corpus:
+        raise typer.BadParameter("CORPUS cannot be standard input. Write the text to a file, and name it. Received: -")
     first = next((index for index, word in enumerate(corpus) if word.startswith("-")), len(corpus))
     corpus, of_beam = corpus[:first], corpus[first:]
     if of_beam and runner == "local":

@@ -53,7 +53,9 @@ Engine = Annotated[
 ]
 InferenceDtype = Annotated[
     Literal["float32", "bfloat16", "int8"] | None,
-    typer.Option(help="Type to compute in.", show_default="the model's"),
+    typer.Option(
+        help="Type to compute in.", show_default="the model's; float32 with --engine auto or --engine onnxruntime"
+    ),
 ]
 TrainingDtype = Literal["float32", "mixed_bfloat16", "mixed_float16"]
 Damaged = Annotated[str, typer.Option(help="What to do at a truncated or damaged shard: stop, or skip the rest of it.")]
@@ -177,6 +179,7 @@ TrainedCategory = Annotated[list[str], _category(show_default=AS_TRAINED)]
 TrainedHeader = Annotated[bool | None, _header(show_default="yes if a column is given by name, else as in training")]
 TrainedDelimiter = Annotated[str | None, _delimiter(show_default=AS_TRAINED)]
 TrainedEncoding = Annotated[str | None, _encoding(show_default=AS_TRAINED)]
+AnsweredEncoding = Annotated[str | None, _encoding(show_default=f"{AS_TRAINED}; utf-8 for lines from standard input")]
 TrainedSkipEmpty = Annotated[bool | None, typer.Option(help=_EMPTY, show_default=AS_TRAINED)]
 TrainedSkipBad = Annotated[bool | None, typer.Option(help=_BAD, show_default=AS_TRAINED)]
 Positive = Annotated[str | None, _positive(show_default="the second of two, in alphabetical order")]

@@ -33,7 +33,7 @@ def predict(
     category: options.TrainedCategory = [],  # noqa: B006
     header: options.TrainedHeader = None,
     delimiter: options.TrainedDelimiter = None,
-    encoding: options.TrainedEncoding = None,
+    encoding: options.AnsweredEncoding = None,
     skip_empty: options.SkipEmpty = False,
     skip_bad: Annotated[
         bool, typer.Option("--skip-bad", help="Drop rows that cannot be read; their number is in the log.")

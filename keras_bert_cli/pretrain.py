@@ -68,7 +68,7 @@ def pretrain(
     keep_every_hours: Annotated[
         float | None, typer.Option(min=0, help="Also keep one older checkpoint for every so many hours.")
     ] = None,
-    steps_per_loop: Annotated[int, typer.Option(min=1, help="Steps between two log lines or checkpoints.")] = 10,
+    steps_per_loop: Annotated[int, typer.Option(min=1, help="Steps from one log line to the next.")] = 10,
 ) -> None:
     """Pretrain a BERT. If it is interrupted, the same command resumes from the last checkpoint.
 

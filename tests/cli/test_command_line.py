@@ -125,6 +125,7 @@ def test_an_unexpected_error_is_one_line(run, monkeypatch):
             ["pretrain", "--data", "a", "--output", "b", "--size", "tiny", "--from", "mini"],
             "--size is for random",
         ),
+        (["examples", "-", "-o", "b", "--vocab", "v"], "CORPUS cannot be standard input"),
         (["pretrain", "--data", "a", "--output", "b", "--validate-every", "9"], "--validate-every is for --validation"),
         (
             ["examples", "a", "-o", "b", "--vocab", "v", "--runner", "beam", "--workers", "8"],
@@ -162,6 +163,13 @@ def test_rows_from_a_pipe(run, tmp_path):
     code, _, err = run("finetune", "classify", *words)
     assert code == 1
     assert "rows.tsv is a pipe or a device" in err
+
+
+def test_evaluate_rows_from_a_pipe(run, tmp_path):
+    os.mkfifo(tmp_path / "rows.tsv")
+    code, _, err = run("evaluate", "tiny", "--data", tmp_path / "rows.tsv")
+    assert code == 1
+    assert "The path of --data is a pipe or a device" in err
 
 
 def test_numbers_have_bounds(run):
@@ -289,6 +297,10 @@ def test_pretraining_on_torch_is_refused(run, monkeypatch):
         code, _, err = run(*words)
         assert code == 1
         assert re.fullmatch(r"keras-bert: .*the TensorFlow or the JAX backend.*Received: backend 'torch'\n", err)
+
+
+def test_too_little_memory_is_one_line():
+    assert cli._message(MemoryError()).startswith("Not enough memory. Use a smaller model, or")
 
 
 def test_an_error_in_a_graph_is_one_line():
