@@ -34,6 +34,15 @@ def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
         raise ValueError(f"`{name}` must be one of {', '.join(choices)}. Received: {name}={value!r}")
 
 
+def check_engine_dtype(engine: str | None, dtype: str | None) -> None:
+    """Refuse a dtype that an engine of `inference` does not have."""
+    if engine == "onnxruntime" and dtype == "bfloat16":
+        raise ValueError(
+            'ONNX Runtime cannot multiply matrices in bfloat16 on CPUs. Use engine="tensorflow", or dtype="int8". '
+            f"Received: engine={engine!r}, dtype={dtype!r}"
+        )
+
+
 def check_flag(name: str, value: Any) -> None:
     """Raise an error for a value that is not True or False, such as the text "no", which counts as true."""
     if not isinstance(value, bool | np.bool_):

@@ -8,7 +8,7 @@ from typing import Any
 
 import keras
 
-from keras_bert.checks import check_choice
+from keras_bert.checks import check_choice, check_engine_dtype
 from keras_bert.int8_copy import int8_copy
 from keras_bert.layers.int8_dense import refuse_int8
 from keras_bert.model import Model, with_dtype
@@ -142,11 +142,7 @@ def _chosen(model: Any, engine: str, dtype: str) -> str:
     check_choice("dtype", dtype, DTYPES)
     if engine == "auto":
         return "onnxruntime" if dtype != "bfloat16" and _installed() else keras.backend.backend()
-    if engine == "onnxruntime" and dtype == "bfloat16":
-        raise ValueError(
-            'ONNX Runtime cannot multiply matrices in bfloat16 on CPUs. Use engine="tensorflow", or dtype="int8". '
-            f"Received: engine={engine!r}, dtype={dtype!r}"
-        )
+    check_engine_dtype(engine, dtype)
     return engine
 
 

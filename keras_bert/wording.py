@@ -36,3 +36,12 @@ def one_line(text: str) -> str:
     'a\\nb'
     """
     return text.replace("\n", "\\n").replace("\r", "\\r")
+
+
+def cell(text: str) -> str:
+    r"""A text in one line and without tabs, which are written as in Python, for a column of a tab-separated table.
+
+    >>> cell("a\tb\nc")
+    'a\\tb\\nc'
+    """
+    return one_line(text).replace("\t", "\\t")

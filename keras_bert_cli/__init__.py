@@ -35,6 +35,9 @@ from keras_bert_cli import (  # noqa: F401 - each registers its command
 )
 from keras_bert_cli.contents import app
 
+_WITH_A_MESSAGE = (  # the types of errors whose texts are for users
+    ValueError, TypeError, KeyError, OSError, RuntimeError, ImportError, FloatingPointError, OverflowError, MemoryError,
+)  # fmt: skip
 _NARROWEST = 40  # columns; in fewer, Rich shows nothing of an error but the edges of its box
 
 
@@ -53,10 +56,7 @@ def main() -> None:
     options: dict[str, Any] = {}
     try:
         app(prog_name="keras-bert", obj=options)
-    except (
-        ValueError, TypeError, KeyError, OSError, RuntimeError, ImportError, FloatingPointError, OverflowError,
-        MemoryError, *_tensorflow_errors(),
-    ) as error:  # fmt: skip
+    except Exception as error:
         if options.get("debug"):
             raise
         typer.echo(f"keras-bert: {' '.join(_message(error).split())}", err=True)
@@ -104,6 +104,11 @@ def _tensorflow_errors() -> tuple[Any, ...]:
 def _message(error: Exception) -> str:
     """What the user reads of an error."""
     text = str(error)
+    if not isinstance(error, (*_WITH_A_MESSAGE, *_tensorflow_errors())):
+        return (
+            "The command ended with an error that it did not expect. Add --debug to see the traceback, and report it "
+            f"if it is a fault of keras-bert. Received: {type(error).__name__}: {text}"
+        )
     if isinstance(error, KeyError):
         return str(error.args[0])
     if isinstance(error, _tensorflow_errors()):  # tf.data puts our message among many lines of its own
@@ -116,5 +121,8 @@ def _message(error: Exception) -> str:
             return error.strerror
         return f"Could not use {error.filename}: {error.strerror}. Check the path, its permissions and the free space."
     if isinstance(error, MemoryError):
-        return f"Not enough memory. Use a smaller --batch-size, --seq-length or model. {text}"
+        return (
+            "Not enough memory. Use a smaller model, or a smaller --batch-size or --seq-length if the command has one. "
+            f"Received: {text or 'MemoryError'}"
+        )
     return text

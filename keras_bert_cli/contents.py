@@ -112,16 +112,18 @@ def _print_version(wanted: bool) -> None:
 def _options(
     context: typer.Context,
     debug: Annotated[
-        bool, typer.Option("--debug", help="Show every log message and the traceback of an error.")
+        bool, typer.Option("--debug", help="Show every log message of keras-bert and the traceback of an error.")
     ] = False,
     show_version: Annotated[
         bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
     context.ensure_object(dict)["debug"] = debug
-    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+    if not logging.root.handlers:  # otherwise the process decides itself what it logs
+        # Only warnings of other packages: httpx logs the addresses of downloads, in which there may be a signature.
+        logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
+        logging.getLogger("keras_bert").setLevel(logging.DEBUG if debug else logging.INFO)
     if not debug:  # errors are raised as exceptions too, and the rest is not about the user's work
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # TensorFlow reads it when it is imported
         for name in ("absl", "tensorflow"):
             logging.getLogger(name).setLevel(logging.ERROR)
-        logging.getLogger("jax").setLevel(logging.WARNING)  # such as a GPU that it cannot use

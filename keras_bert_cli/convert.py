@@ -9,6 +9,7 @@ import typer
 
 from keras_bert_cli.contents import command
 from keras_bert_cli.options import MODEL, CacheDir, LocalOnly, known_model, refuse
+from keras_bert_cli.sigterm import unwound_by_sigterm
 from keras_bert_cli.without_the_package import without_the_package
 
 _NO_VOCABULARY = "none: the result reads ids, not text. Put vocab.txt beside the source, and convert it again"
@@ -51,7 +52,7 @@ def convert(
 
     if push is not None:
         check_can_push(push)
-    with nullcontext(directory) if directory else TemporaryDirectory() as parent:
+    with unwound_by_sigterm(), nullcontext(directory) if directory else TemporaryDirectory() as parent:
         folder = directory or Path(parent, "model")
         done = convert(source, to, folder, cache_dir=cache_dir, local_only=local_only)
         checkpoint = done.checkpoint

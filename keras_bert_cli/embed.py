@@ -11,7 +11,7 @@ from keras_bert_cli.contents import command
 from keras_bert_cli.vectors_file import beside, write_vectors
 from keras_bert_cli.without_the_package import without_the_package
 
-TABLES = (".tsv", ".csv", ".jsonl")
+INPUT = "A file with one text per line, a table (.tsv, .csv, .jsonl, .parquet), or - for standard input."
 
 
 @command("embed", example="keras-bert embed texts.txt --model base --output vectors.npy --plot map.png")
@@ -19,11 +19,7 @@ def embed(
     context: typer.Context,
     file: Annotated[
         Path,
-        typer.Argument(
-            dir_okay=False,
-            allow_dash=True,
-            help="A file with one text per line, a table (.tsv, .csv, .jsonl), or - for standard input.",
-        ),
+        typer.Argument(dir_okay=False, allow_dash=True, help=INPUT),
     ] = Path("-"),
     model: options.Model = "base",
     output: Annotated[
@@ -81,6 +77,11 @@ def embed(
         raise typer.BadParameter("No output was asked for. Use --output, --json, --plot or --projector.")
     if plot is None and projector is None:
         options.refuse(context, ["label_column"], "is for --plot and --projector. Add one of them, or leave it out.")
+    if len(layer) < 2:
+        options.refuse(context, ["combine"], "is for several blocks. Give --layer for each of them, or leave it out.")
+    options.check_inference(engine, dtype)
+    if pooling == "pooled" and options.is_given(context, "layer"):
+        _check_last(layer, model)
     options.check_input(file)
     with without_the_package():
         from keras_bert.storage import check_new_folder
@@ -121,6 +122,19 @@ def embed(
         typer.echo(f"{written}: {len(vectors)} texts x {vectors.shape[1]}")
 
 
+def _check_last(layers: list[int], model: str) -> None:
+    """Refuse blocks that the pooler does not read, as far as the number of blocks is known without the weights."""
+    with without_the_package():
+        from keras_bert.weights.known_config import known_config
+
+        config = known_config(model)
+    if config is not None and layers not in ([-1], [config.num_hidden_layers - 1]):
+        raise typer.BadParameter(
+            "--pooling pooled is the output of the pooler, which reads only the last block. Leave out --layer, or use "
+            f"--pooling cls. Received: --layer {' --layer '.join(map(str, layers))}"
+        )
+
+
 def read_texts(
     context: typer.Context,
     file: Path,
@@ -132,16 +146,22 @@ def read_texts(
     encoding: str,
 ) -> tuple[list[str], list[str] | None]:
     """The texts, and their labels if a column of labels was named."""
-    from keras_bert.tasks.readers.delimited import checked_delimiter
+    from keras_bert.tasks.readers.columns import text_of
+    from keras_bert.tasks.readers.delimited import DELIMITERS, checked_delimiter
     from keras_bert.tasks.readers.rows import lines
-    from keras_bert.tasks.readers.table import read_table
+    from keras_bert.tasks.readers.table import SUFFIXES, read_table
 
-    if file.suffix.lower() in TABLES:
-        header = any(isinstance(column, str) for column in (text, label)) if header is None else header
-        delimiter = None if delimiter is None else checked_delimiter(delimiter)
-        table = read_table(file, header=header, delimiter=delimiter, encoding=encoding)
-        return table.column(text), None if label is None else list(map(str, table.column(label)))
-    names = ["text", "label_column", "header", "delimiter"]
-    options.refuse(context, names, f"needs a table ({', '.join(TABLES)}). Received: {file}")
-    found = options.standard_input(encoding) if str(file) == "-" else lines(file, encoding)
-    return [line for _, line in found], None
+    tables = {suffix: format for suffix, format in SUFFIXES.items() if format != "label-text"}
+    format = tables.get(file.suffix.lower())
+    if format is None:
+        names = ["text", "label_column", "header", "delimiter"]
+        options.refuse(context, names, f"needs a table ({', '.join(tables)}). Received: {file}")
+        found = options.standard_input(encoding) if str(file) == "-" else lines(file, encoding)
+        return [line for _, line in found], None
+    if format not in DELIMITERS:
+        options.refuse(context, ["header", "delimiter"], f"is for .tsv and .csv files. Leave it out. Received: {file}")
+    header = any(isinstance(column, str) for column in (text, label)) if header is None else header
+    delimiter = None if delimiter is None else checked_delimiter(delimiter)
+    table = read_table(file, header=header, delimiter=delimiter, encoding=encoding)
+    texts = [text_of(value, text, table, row) for row, value in enumerate(table.column(text))]
+    return texts, None if label is None else list(map(str, table.column(label)))

@@ -75,6 +75,11 @@ def evaluate(
     """
     if "://" not in data and not Path(data).exists():
         raise FileNotFoundError(f"The path of --data does not exist. Name a file or a folder. Received: {data!r}")
+    if "://" not in data and not Path(data).is_file() and not Path(data).is_dir():
+        raise ValueError(
+            "The path of --data is a pipe or a device, but it must be read more than once. Write the rows to a file. "
+            f"Received: {data!r}"
+        )
     if train and not report:
         raise ValueError(
             f"--train is for the page of --report. Add --report, or leave out --train. Received: --train {train}"
@@ -99,6 +104,7 @@ def evaluate(
         reading = options.given(of_reading)
         if dtype is not None:
             check_choice("dtype", dtype, ("float32", "bfloat16", "int8"))
+        options.check_inference(engine, dtype)
         look_at_file(source, Path(data), reading)
         if train:
             look_at_file(source, train, reading, training=True)

@@ -96,10 +96,16 @@ def examples(
     runner: Annotated[str, typer.Option(help="local, beam, or the name of a Beam runner.")] = "local",
 ) -> None:
     """Write pretraining examples. If it is interrupted, the same command keeps the finished shards and resumes."""
+    if "-" in corpus:
+        raise typer.BadParameter("CORPUS cannot be standard input. Write the text to a file, and name it. Received: -")
     first = next((index for index, word in enumerate(corpus) if word.startswith("-")), len(corpus))
     corpus, of_beam = corpus[:first], corpus[first:]
     if of_beam and runner == "local":
         raise typer.BadParameter(f"No such option: {of_beam[0]}. If it is one of Apache Beam, add --runner beam.")
+    if runner != "local":
+        options.refuse(
+            context, ["workers"], f"is for --runner local. A Beam runner has options of its own. Received: {runner!r}"
+        )
     ours = [name for one in context.command.params for name in one.opts]
     for word in of_beam:
         if close := [name for name in ours if word.startswith("--") and name.startswith(word.partition("=")[0])]:

@@ -74,6 +74,7 @@ def export(
     from keras_bert.exports.export import export
     from keras_bert.serving.write_kit import write_kit
 
+    _check_before_loading(format, dtype)
     model = load_any(source, cache_dir=cache_dir, local_only=local_only)
     if format != "savedmodel":
         from keras_bert.exports.runtime_folder import write_runtime_folder
@@ -97,6 +98,24 @@ def export(
         finish=lambda: write_kit(directory, name),  # last, since with it TF Serving sees the version in a bucket
     )
     typer.echo(f"{directory}\t{type(model).__name__}\tversion {version}")
+
+
+def _check_before_loading(format: str, dtype: str | None) -> None:
+    """Raises an error for a backend or a dtype in which no model can be exported."""
+    from keras import backend
+
+    from keras_bert.exports.runtime_folder import DTYPES
+    from keras_bert.weights.load import check_dtype
+
+    if format != "onnx" and backend.backend() != "tensorflow":
+        raise RuntimeError(
+            f"`export` with --format {format} needs the TensorFlow backend. Repeat the command with "
+            f"KERAS_BACKEND=tensorflow. Received: backend {backend.backend()!r}"
+        )
+    if format == "savedmodel" and dtype not in (None, "int8"):
+        check_dtype(dtype)
+    if format != "savedmodel" and dtype not in DTYPES:
+        raise ValueError(f"--dtype of {format} files must be float32 or int8. Use one of them. Received: {dtype!r}")
 
 
 def _has_serving_api() -> bool:

@@ -9,6 +9,8 @@ import typer
 from keras_bert_cli.contents import command
 from keras_bert_cli.options import CacheDir, LocalOnly, Model
 
+MASK = "[MASK]"
+
 
 @command("fill-mask", example='keras-bert fill-mask "Paris is the [MASK] of France." --model base')
 def fill_mask(
@@ -25,6 +27,9 @@ def fill_mask(
 
     Each line of output has the number of the mask, counted over all texts, the probability, the piece and the text.
     """
+    for text in texts:
+        if MASK not in text:
+            raise ValueError(f"A text has no {MASK}. Write {MASK} in place of a word. Received: {text!r}")
     from keras_bert.pretraining.pretrainer import Pretrainer
 
     pretrainer = Pretrainer.load(model, nsp=False, cache_dir=cache_dir, local_only=local_only)

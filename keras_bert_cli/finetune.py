@@ -17,7 +17,7 @@ from keras_bert_cli.finetune_checks import (
     teacher_path,
 )
 from keras_bert_cli.finetune_tasks import TASKS, TaskCommand
-from keras_bert_cli.first_look import first_look
+from keras_bert_cli.first_look import first_look, refuse_header
 from keras_bert_cli.without_the_package import quiet, without_the_package
 
 logger = logging.getLogger("keras_bert")
@@ -250,6 +250,8 @@ def finetune(
             given["model"] = given["teacher"]
     with without_the_package(), quiet():
         tried, runs = check_settings(name, given)
+        if header is not None:
+            refuse_header(runs[0][1].reading, [file for file in (train, valid) if file is not None])
         check_output(output, runs)
         first_look([settings for _, settings in runs], TASKS[name])
 

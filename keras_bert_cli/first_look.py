@@ -6,6 +6,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import typer
+
 from keras_bert_cli.finetune_tasks import OTHER_OPTIONS, TASKS, TaskOptions, known_command
 from keras_bert_cli.without_the_package import quiet, without_the_package
 
@@ -82,13 +84,19 @@ def look_at_file(
             return
         if of_run and not (folder / MODEL).is_file():
             raise no_model(folder)
-        if not file.is_file() or file.stat().st_size > TASKS[command].looked_at:
-            return
         learned = PlainSettings.from_json(settings_file).reading if of_run else None
         reading = _reading(command, learned, given)
+        if "header" in given:
+            refuse_header(reading, [file])
+        asked = given.get("format") or given.get("delimiter")
+        plain = not labels and (str(file) == "-" or reading.is_plain(file, asked))
+        if plain:
+            refuse_for_lines(file, given, of_run=of_run)
+        if not file.is_file() or file.stat().st_size > TASKS[command].looked_at:
+            return
         if training:
             _training_reader(TASKS[command])(file, reading)
-        elif not labels and reading.is_plain(file, given.get("format") or given.get("delimiter")):
+        elif plain:
             _check_lines(command, file, reading, of_run=of_run)
         else:
             _check_rows(source, command, file, reading, labels=labels)
@@ -97,19 +105,13 @@ def look_at_file(
 def _reading(command: str, learned: Any, given: dict[str, Any]) -> Any:
     """How a file is read; learned: the `Reading` of the training, which only a run keeps."""
     from keras_bert.tasks.readers.reading import Reading
-    from keras_bert.wording import plural
 
     task = TASKS[command]
     if learned is None:  # which numbers and categories the task reads is known when it is loaded
         given = {name: value for name, value in given.items() if name not in OTHER_OPTIONS}
-    reading = (learned or Reading()).of_another_file(command, task.options, given)
-    reading.check_format(command, task.formats)
     one_form = learned is not None and not task.read_training  # of rows
-    if one_form and len(reading.text) != len(learned.text):
-        raise ValueError(
-            f"`text` names {len(reading.text)} {plural('column', len(reading.text))}, but the task was trained on "
-            f"{len(learned.text)}. Name as many. Received: text={reading.text}"
-        )
+    reading = (learned or Reading()).of_another_file(command, task.options, given, as_many_texts=one_form)
+    reading.check_format(command, task.formats)
     return reading
 
 
@@ -117,7 +119,6 @@ def _check_lines(command: str, file: Path, reading: Any, *, of_run: bool) -> Non
     """Refuse lines of plain text that cannot be answered."""
     from keras_bert.tasks.readers.rows import lines, naming, tab_columns
 
-    refuse_to_skip(file, reading.skip_empty or reading.skip_bad)
     numbered = list(lines(file, reading.encoding))
     if of_run and "number" in TASKS[command].options:  # each line of the others is one text
         with naming(str(file)):
@@ -138,12 +139,34 @@ def _check_rows(source: str | Path, command: str, file: Path, reading: Any, *, l
         positive_label(known, reading.positive, several=isinstance(rows.y[0], list))
 
 
-def refuse_to_skip(file: Path, skips: bool) -> None:
-    """Refuse to drop lines of plain text that are to be answered."""
-    if skips:
+def refuse_header(reading: Any, files: Sequence[Path]) -> None:
+    """Refuse --header and --no-header if none of the files can have a header."""
+    if reading.delimiter is None and not {reading.format_of(file) for file in files} & {"tsv", "csv", None}:
+        raise typer.BadParameter(
+            "--header and --no-header are for tsv and csv files. Leave them out. "
+            f"Received: {' and '.join(map(str, files))}"
+        )
+
+
+def refuse_for_lines(file: Path, given: dict[str, Any], *, of_run: bool) -> None:
+    """Refuse options of tables for lines of plain text, which have no columns with names and are all answered.
+
+    of_run: whether the source is a run, which knows how many texts a line has. For other sources, two --text say it.
+    """
+    received = f"Received: {'standard input' if str(file) == '-' else file}"
+    if given.get("skip_empty") or given.get("skip_bad"):
         raise ValueError(
             "--skip-empty and --skip-bad are for tables. Lines of plain text are all answered, also empty ones. Leave "
-            f"them out, or name the file's --format. Received: {'standard input' if str(file) == '-' else file}"
+            f"them out, or name the file's --format. {received}"
+        )
+    unused = [name for name in ("header", "text", "choices", *OTHER_OPTIONS) if name in given]
+    if not of_run and len(given.get("text", ())) > 1:
+        unused.remove("text")
+    if unused:
+        options = " and ".join(f"--{name}".replace("choices", "choice") for name in unused)
+        raise ValueError(
+            f"Lines of plain text have neither a header nor columns with names, which {options} would need. Leave out "
+            f"{options}, or name the format of a table, such as --format tsv. {received}"
         )
 
 

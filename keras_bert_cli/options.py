@@ -34,7 +34,7 @@ Model = Annotated[str, typer.Option("--model", "-m", callback=known_model, help=
 CacheDir = Annotated[str | None, typer.Option(help="Folder for downloads.")]
 LocalOnly = Annotated[bool, typer.Option("--local-only", help="Never use the network.")]
 SeqLength = Annotated[
-    int | None, typer.Option(min=1, max=MOST, help="Number of pieces to truncate texts to.", show_default="the model's")
+    int | None, typer.Option(min=3, max=MOST, help="Number of pieces to truncate texts to.", show_default="the model's")
 ]
 
 # === Running ===
@@ -53,7 +53,9 @@ Engine = Annotated[
 ]
 InferenceDtype = Annotated[
     Literal["float32", "bfloat16", "int8"] | None,
-    typer.Option(help="Type to compute in.", show_default="the model's"),
+    typer.Option(
+        help="Type to compute in.", show_default="the model's; float32 with --engine auto or --engine onnxruntime"
+    ),
 ]
 TrainingDtype = Literal["float32", "mixed_bfloat16", "mixed_float16"]
 Damaged = Annotated[str, typer.Option(help="What to do at a truncated or damaged shard: stop, or skip the rest of it.")]
@@ -62,6 +64,14 @@ Damaged = Annotated[str, typer.Option(help="What to do at a truncated or damaged
 def seed(used_for: str) -> Any:
     """The option --seed, whose range is that of numpy's seeds."""
     return typer.Option(min=0, max=2**32 - 1, help=f"Random seed for {used_for}.")
+
+
+def check_inference(engine: str | None, dtype: str | None) -> None:
+    """Refuse an engine and a dtype that do not go together, before the model is loaded."""
+    with without_the_package():
+        from keras_bert.checks import check_engine_dtype
+
+        check_engine_dtype(engine, dtype)
 
 
 def asked_by(model: Any, engine: str | None, dtype: str | None) -> Any:
@@ -169,6 +179,7 @@ TrainedCategory = Annotated[list[str], _category(show_default=AS_TRAINED)]
 TrainedHeader = Annotated[bool | None, _header(show_default="yes if a column is given by name, else as in training")]
 TrainedDelimiter = Annotated[str | None, _delimiter(show_default=AS_TRAINED)]
 TrainedEncoding = Annotated[str | None, _encoding(show_default=AS_TRAINED)]
+AnsweredEncoding = Annotated[str | None, _encoding(show_default=f"{AS_TRAINED}; utf-8 for lines from standard input")]
 TrainedSkipEmpty = Annotated[bool | None, typer.Option(help=_EMPTY, show_default=AS_TRAINED)]
 TrainedSkipBad = Annotated[bool | None, typer.Option(help=_BAD, show_default=AS_TRAINED)]
 Positive = Annotated[str | None, _positive(show_default="the second of two, in alphabetical order")]

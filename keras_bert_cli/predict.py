@@ -9,7 +9,7 @@ import typer
 
 from keras_bert_cli import options
 from keras_bert_cli.contents import command
-from keras_bert_cli.first_look import look_at_file, refuse_to_skip
+from keras_bert_cli.first_look import look_at_file, refuse_for_lines
 
 
 @command("predict", example="echo '다시 보고 싶은 영화' | keras-bert predict nsmc")
@@ -33,7 +33,7 @@ def predict(
     category: options.TrainedCategory = [],  # noqa: B006
     header: options.TrainedHeader = None,
     delimiter: options.TrainedDelimiter = None,
-    encoding: options.TrainedEncoding = None,
+    encoding: options.AnsweredEncoding = None,
     skip_empty: options.SkipEmpty = False,
     skip_bad: Annotated[
         bool, typer.Option("--skip-bad", help="Drop rows that cannot be read; their number is in the log.")
@@ -50,22 +50,22 @@ def predict(
     and a text unless --format label-text is given. A row with an empty text is answered too, so that there is an
     answer for each row.
     """
+    options.check_inference(engine, dtype)
     asked = format or delimiter
     if str(file) in ("-", "/dev/stdin"):  # a table is read from a file
         file = Path("/dev/stdin" if asked else "-")
     options.check_input(file)
-    if str(file) == "-":
-        refuse_to_skip(file, skip_empty or skip_bad)
     reading = {"format": format, "header": header, "delimiter": delimiter, "encoding": encoding}
     reading = options.given(reading | {"text": text, "choices": choices, "number": number, "category": category})
-    look_at_file(source, file, reading | {"skip_empty": skip_empty, "skip_bad": skip_bad}, labels=False)
+    reading |= {"skip_empty": skip_empty, "skip_bad": skip_bad}
+    look_at_file(source, file, reading, labels=False)
     from keras_bert.tasks.run.finished_task import FinishedTask
 
-    finished = FinishedTask.load(source, **reading, skip_empty=skip_empty, skip_bad=skip_bad)
+    finished = FinishedTask.load(source, **reading)
     finished = dataclasses.replace(finished, task=options.asked_by(finished.task, engine, dtype))
     plain = str(file) == "-" or finished.reading.is_plain(file, asked)
-    if plain:
-        refuse_to_skip(file, skip_empty or skip_bad)
+    if plain:  # for a user's own task, whose file was not looked at
+        refuse_for_lines(file, reading, of_run=finished.record is not None)
     if str(file) == "-":
         answers = finished.predict_lines(options.standard_input(encoding or "utf-8"), batch_size=batch_size)
     else:

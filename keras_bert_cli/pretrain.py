@@ -68,7 +68,7 @@ def pretrain(
     keep_every_hours: Annotated[
         float | None, typer.Option(min=0, help="Also keep one older checkpoint for every so many hours.")
     ] = None,
-    steps_per_loop: Annotated[int, typer.Option(min=1, help="Steps between two log lines or checkpoints.")] = 10,
+    steps_per_loop: Annotated[int, typer.Option(min=1, help="Steps from one log line to the next.")] = 10,
 ) -> None:
     """Pretrain a BERT. If it is interrupted, the same command resumes from the last checkpoint.
 
@@ -77,6 +77,8 @@ def pretrain(
     """
     if source is not None:
         options.refuse(context, ["size"], "is for random weights. Leave it out: --from has its own size.")
+    if validation is None:
+        options.refuse(context, ["validate_every"], "is for --validation. Add it, or leave --validate-every out.")
     from keras_bert.pretraining.run.pretrain import pretrain
     from keras_bert.pretraining.run.pretrain_recipe import Recipe, find_recipe
 

@@ -8,7 +8,7 @@ import typer
 
 from keras_bert_cli import options
 from keras_bert_cli.contents import command
-from keras_bert_cli.embed import read_texts
+from keras_bert_cli.embed import INPUT, read_texts
 from keras_bert_cli.vectors_file import beside, is_of, is_of_model, read_vectors, write_vectors
 from keras_bert_cli.without_the_package import without_the_package
 
@@ -19,14 +19,18 @@ COMPARED = 8  # texts that are embedded again, to see whether a file has the vec
 def search(
     context: typer.Context,
     corpus: Annotated[
-        Path, typer.Argument(dir_okay=False, help="A file with one text per line, or a table (.tsv, .csv, .jsonl).")
+        Path,
+        typer.Argument(dir_okay=False, allow_dash=True, help=INPUT),
     ],
     query: Annotated[list[str], typer.Option(help="What to look for. Give it again for several queries.")],
     top: Annotated[int, typer.Option(min=1, max=options.MOST, help="How many texts to print for each query.")] = 5,
     model: options.Model = "base",
     vectors: Annotated[
         Path | None,
-        typer.Option(help="A file, .npy, that keeps the vectors of the corpus: written if it is new, else read."),
+        typer.Option(
+            help="A file, .npy, that keeps the vectors of the corpus: written if it is new, else read. For standard "
+            "input, only a file that embed or search wrote is read."
+        ),
     ] = None,
     text: Annotated[
         str, typer.Option(callback=options.column, help="Column of a table with the text, by name or by number from 0.")
@@ -49,28 +53,32 @@ def search(
     """
     if blank := [one for one in query if not one.strip()]:
         raise ValueError(f"--query must have some text. Write what to look for. Received: {blank[0]!r}")
+    options.check_inference(engine, dtype)
     options.check_input(corpus)
     with without_the_package():
         options.check_new_file(vectors, "--vectors", (".npy",), [corpus])
         options.check_new_file(vectors and beside(vectors), "--vectors", inputs=[corpus])
         texts, _ = read_texts(context, corpus, text, header=header, delimiter=delimiter, encoding=encoding)
+    name = "standard input" if str(corpus) == "-" else str(corpus)
     if not any(one.strip() for one in texts):
-        raise ValueError(f"{corpus} has only empty texts. Name another file or column. Received: {len(texts)} texts")
+        raise ValueError(f"{name} has only empty texts. Name another file or column. Received: {len(texts)} texts")
     stored = None
     if vectors is not None and vectors.exists():
         stored = read_vectors(vectors)
         if len(stored) != len(texts):
             raise _other_vectors(
-                f"is not of these texts, which are {len(texts)} and not {len(stored)}", vectors, stored, corpus
+                f"is not of these texts, which are {len(texts)} and not {len(stored)}", vectors, stored, name
             )
         with without_the_package():
             is_of_corpus = is_of(vectors, texts, corpus)
         if not is_of_corpus:
-            raise _other_vectors(f"is older than {corpus}, or has vectors of other texts", vectors, stored, corpus)
+            older = "was not written by keras-bert" if name == "standard input" else f"is older than {corpus}"
+            raise _other_vectors(f"{older}, or has vectors of other texts", vectors, stored, name)
     import numpy as np
 
     from keras_bert.nearest import nearest
     from keras_bert.weights.load import load
+    from keras_bert.wording import cell
 
     loaded = load(model, cache_dir=cache_dir, local_only=local_only)
     bert = options.asked_by(loaded, engine, dtype)
@@ -78,18 +86,18 @@ def search(
     if vectors is not None and stored is None:
         write_vectors(vectors, found, texts, loaded)
     elif vectors is not None:
-        _check_vectors(vectors, stored, texts, corpus, loaded, bert)
+        _check_vectors(vectors, stored, texts, name, loaded, bert)
     empty = {row for row, one in enumerate(texts) if not one.strip()}  # they have vectors, but are never an answer
     nearest_rows, cosines = nearest(np.asarray(bert.embed(query)), found, top + len(empty))
     for asked, rows, scores in zip(query, nearest_rows.tolist(), cosines.tolist(), strict=True):
         if not as_json:
-            typer.echo(asked)
+            typer.echo(cell(asked))
         for row, score in [hit for hit in zip(rows, scores, strict=True) if hit[0] not in empty][:top]:
             hit = {"query": asked, "score": round(score, 4), "row": row, "text": texts[row]}
-            typer.echo(json.dumps(hit, ensure_ascii=False) if as_json else f"{score:.4f}\t{row}\t{texts[row]}")
+            typer.echo(json.dumps(hit, ensure_ascii=False) if as_json else f"{score:.4f}\t{row}\t{cell(texts[row])}")
 
 
-def _check_vectors(file: Path, stored: Any, texts: list[str], corpus: Path, loaded: Any, bert: Any) -> None:
+def _check_vectors(file: Path, stored: Any, texts: list[str], corpus: str, loaded: Any, bert: Any) -> None:
     """Raises an error if the vectors in a file are not those of the corpus by this model.
 
     bert: the loaded model, or its copy that computes.
@@ -111,7 +119,7 @@ def _check_vectors(file: Path, stored: Any, texts: list[str], corpus: Path, load
         raise _other_vectors(wrong, file, stored, corpus)
 
 
-def _other_vectors(wrong: str, file: Path, stored: Any, corpus: Path) -> ValueError:
+def _other_vectors(wrong: str, file: Path, stored: Any, corpus: str) -> ValueError:
     """The error for vectors that are not those of the corpus."""
     return ValueError(
         f"{file} {wrong}. Delete it, or name another file. Received: an array of shape {stored.shape} for {corpus}"

@@ -29,12 +29,14 @@ def is_of_model(file: Path, bert: Any) -> bool:
 
 
 def is_of(file: Path, texts: list[str], corpus: Path) -> bool:
-    """Whether the vectors are of these texts, or else written by something else, after the texts."""
+    """Whether the vectors are of these texts, or else written by something else, after the texts were in a file."""
     from keras_bert.storage import read_json
 
     known = read_json(beside(file))
     if known.get("sha256_of_texts") == _digest(texts):
         return True
+    if str(corpus) == "-":
+        return False
     return known.get("file") != _state(file) and file.stat().st_mtime >= corpus.stat().st_mtime
 
 

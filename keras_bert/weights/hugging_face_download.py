@@ -22,7 +22,7 @@ _UNUSED = ["onnx/*", "openvino/*", "checkpoint-*/*"]  # the same model in other 
 
 def snapshot(repository: str, root: Path, *, revision: str | None = None, local_only: bool = False) -> Path:
     """The folder of a repository in the cache, with the weights of only the first of `WEIGHT_FILES` that it has."""
-    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, HTTPError, LocalEntryNotFoundError
     from huggingface_hub.utils import validate_repo_id
 
     try:
@@ -53,6 +53,11 @@ def snapshot(repository: str, root: Path, *, revision: str | None = None, local_
         raise OSError(
             f"hf://{repository} could not be read. Check its name, or log in with: hf auth login. {OFFLINE} "
             f"Received: {first_line(error)}"
+        ) from None
+    except HTTPError as error:
+        raise OSError(
+            f"hf://{repository} could not be downloaded, because the connection failed. Check the network, its proxy "
+            f"and HF_ENDPOINT, and try again. {OFFLINE} Received: {type(error).__name__}: {first_line(error)}"
         ) from None
 
 

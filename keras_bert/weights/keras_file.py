@@ -41,12 +41,11 @@ def read_keras(path: Path, compile: bool = True) -> Any:
             raise zipfile.BadZipFile(f"not a zip file ({path.stat().st_size} bytes)")
         with zipfile.ZipFile(path) as archive:
             config = _checked_config(archive, most_unpacked(path))
-        if _is_of_others(config):  # which may build arrays of any size
-            name, model = config.get("class_name"), None
-        else:
+        model: Any = None
+        if not _is_of_others(config):  # they may build arrays of any size
             model = keras.models.load_model(path, compile=compile)
-            name = type(model).__name__
     if not isinstance(getattr(model, "bert", model), Bert):
+        name = config.get("class_name") if model is None else type(model).__name__
         raise ValueError(
             f"{path} holds neither a Bert nor a task of keras_bert. Use keras.models.load_model for other models. "
             f"Received: {name}"

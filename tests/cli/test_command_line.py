@@ -17,9 +17,13 @@ import pytest
 
 import keras_bert_cli as cli
 from keras_bert import progress
+from tests.subprocesses import python
 from tests.tasks.small import small_task
 
 ROOT = Path(__file__).parents[2]
+
+
+JSONL = ROOT / "tests/hostile/corpus.jsonl"
 
 
 def test_an_error_on_a_narrow_terminal(run, monkeypatch):
@@ -81,12 +85,35 @@ def test_an_error_is_one_line(run, monkeypatch):
             cli.main()
 
 
+@pytest.mark.parametrize(("words", "ours"), [(["models"], "INFO"), (["models", "--debug"], "DEBUG")])
+def test_only_warnings_of_other_packages_are_shown(words, ours):
+    code = """
+        import logging, sys
+        from typer.testing import CliRunner
+        from keras_bert_cli import app
+        assert CliRunner().invoke(app, sys.argv[1:]).exit_code == 0
+        for name in ("keras_bert", "httpx2", "jax", "apache_beam"):
+            print(logging.getLevelName(logging.getLogger(name).getEffectiveLevel()))
+    """
+    assert python(code, *words).split() == [ours, "WARNING", "WARNING", "WARNING"]
+
+
 def test_an_error_of_several_lines_is_one_line(run, monkeypatch):
     def fail():
         raise ValueError("First.\n  Second.")
 
     monkeypatch.setattr(cli.models, "_known", fail)
     assert run("models") == (1, "", "keras-bert: First. Second.\n")
+
+
+def test_an_unexpected_error_is_one_line(run, monkeypatch):
+    monkeypatch.setattr(cli.models, "_known", Mock(side_effect=AttributeError("no attribute\n'strip'")))
+    code, out, err = run("models")
+    assert (code, out) == (1, "")
+    assert re.fullmatch(r"keras-bert: .*Add --debug .*Received: AttributeError: no attribute 'strip'\n", err)
+    monkeypatch.setattr(sys, "argv", ["keras-bert", "--debug", "models"])
+    with pytest.raises(AttributeError):
+        cli.main()
 
 
 @pytest.mark.parametrize(
@@ -97,6 +124,16 @@ def test_an_error_of_several_lines_is_one_line(run, monkeypatch):
         (
             ["pretrain", "--data", "a", "--output", "b", "--size", "tiny", "--from", "mini"],
             "--size is for random",
+        ),
+        (["examples", "-", "-o", "b", "--vocab", "v"], "CORPUS cannot be standard input"),
+        (["pretrain", "--data", "a", "--output", "b", "--validate-every", "9"], "--validate-every is for --validation"),
+        (
+            ["examples", "a", "-o", "b", "--vocab", "v", "--runner", "beam", "--workers", "8"],
+            "--workers is for --runner local",
+        ),
+        (
+            ["finetune", "classify", "--train", JSONL, "--split", ".1", "-o", "b", "--header"],
+            "--header and --no-header",
         ),
         (
             ["examples", "a", "-o", "b", "--vocab", "v", "--runner", "beam", "--seq-len", "9"],
@@ -126,6 +163,13 @@ def test_rows_from_a_pipe(run, tmp_path):
     code, _, err = run("finetune", "classify", *words)
     assert code == 1
     assert "rows.tsv is a pipe or a device" in err
+
+
+def test_evaluate_rows_from_a_pipe(run, tmp_path):
+    os.mkfifo(tmp_path / "rows.tsv")
+    code, _, err = run("evaluate", "tiny", "--data", tmp_path / "rows.tsv")
+    assert code == 1
+    assert "The path of --data is a pipe or a device" in err
 
 
 def test_numbers_have_bounds(run):
@@ -224,6 +268,26 @@ def test_a_failing_import_is_one_line():
     assert re.fullmatch(r"keras-bert: .*foo\n", done.stderr)
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--dtype", "flaot16"], "`dtype` must be a Keras policy of real numbers"),
+        (["--format", "onnx", "--dtype", "bfloat16"], "--dtype of onnx files must be float32 or int8"),
+        (["--seq-length", "2"], "It should be greater than or equal to 3"),
+    ],
+)
+def test_an_export_is_refused_before_the_model_is_loaded(run, tmp_path, monkeypatch, options, said):
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setattr(cli.export, "load_any", Mock(side_effect=AssertionError))
+    code, _, err = run("export", "tiny", "--name", "a", "--output", tmp_path, *options)
+    assert code in (1, 2)
+    assert said in err
+    monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
+    code, _, err = run("export", "tiny", "--name", "a", "--output", tmp_path)
+    assert code == 1
+    assert "--format savedmodel needs the TensorFlow backend" in err
+
+
 def test_pretraining_on_torch_is_refused(run, monkeypatch):
     import keras_bert.pretraining.run.evaluation
     import keras_bert.pretraining.run.pretrain  # noqa: F401  before Keras names another backend
@@ -233,6 +297,10 @@ def test_pretraining_on_torch_is_refused(run, monkeypatch):
         code, _, err = run(*words)
         assert code == 1
         assert re.fullmatch(r"keras-bert: .*the TensorFlow or the JAX backend.*Received: backend 'torch'\n", err)
+
+
+def test_too_little_memory_is_one_line():
+    assert cli._message(MemoryError()).startswith("Not enough memory. Use a smaller model, or")
 
 
 def test_an_error_in_a_graph_is_one_line():

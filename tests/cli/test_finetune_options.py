@@ -7,6 +7,7 @@ import zipfile
 import keras
 import numpy as np
 import pytest
+import typer
 
 from keras_bert.config import BertConfig
 from keras_bert.storage import sha256_of
@@ -17,7 +18,9 @@ from keras_bert.tasks.metrics.retrieval import neighbour_scores, retrieval_score
 from keras_bert.tasks.rows.sentence_forms import FORMS, OF_LOSSES, SCORES
 from keras_bert.tasks.run.plain_settings import PlainSettings
 from keras_bert.tasks.run.run_folder import METRICS_FILE, SETTINGS_FILE, working_folder
+from keras_bert.tasks.run.searched import MOST, OTHER_NAMES, WHOLE
 from keras_bert.text.vocabulary import REQUIRED
+from keras_bert_cli import app
 from keras_bert_cli.finetune_tasks import COMMANDS, TASKS
 from tests.subprocesses import python
 
@@ -44,7 +47,17 @@ REFUSED = {
     "--search pooling=cls,mean": "classify does not have the option pooling",
     "--search freeze_blocks=0,7 --model minilm": "`freeze` (--freeze-blocks) must be at most 6",
     "--search seq_length=8,600 --model minilm": "must not exceed the model's 512 positions",
-    "--search lora=0,4": "`lora` must be at least 1",
+    "--search lora=0,4": "The value 0 of lora in --search is not a whole number from 1 to 10,000,000",
+    "--search lora=8,4.8": "The value 4.8 of lora in --search is not a whole number",
+    "--search freeze_blocks=0,2.5": "The value 2.5 of freeze in --search is not a whole number from 0",
+    "--search seed=0,0.1": "The value 0.1 of seed in --search is not a whole number from 0 to 4,294,967,295",
+    "--search seed=4294967296": "The value 4294967296 of seed",
+    "--search seq_length=128,64.5": "The value 64.5 of seq_length in --search is not a whole number from 8",
+    "--search seq_length=0": "The value 0 of seq_length",
+    "--search patience=none,1.5": "The value 1.5 of patience",
+    "--search epochs=0,2": "The value 0 of epochs",
+    "--search batch_size=16,0.5": "The value 0.5 of batch_size",
+    "--search accumulate=1,0": "The value 0 of accumulate",
     "--layers 7 --model minilm": "`layers` (--layers) must be at most 6",
     "--seeds 2 --seed 4294967295": "`seed` must be at least 0 and below 2^32",
     "--seeds 2 --average --calibrate": "Leave out --calibrate",
@@ -240,6 +253,14 @@ def test_the_names_of_scores():
         assert tuple(label_scores(labels, labels, labels)) == label_score_names(positive, several=False, abstains=False)
     several = multi_label_scores(np.eye(3, dtype=int), np.eye(3, dtype=int))
     assert tuple(several) == label_score_names(None, several=True, abstains=False)
+
+
+def test_the_bounds_of_a_search():
+    """They are those of the options."""
+    params = typer.main.get_command(app).commands["finetune"].commands["classify"].params
+    found = {OTHER_NAMES.get(param.name, param.name): param for param in params if param.name != "freeze"}
+    for name, (least, most) in WHOLE.items():
+        assert (least, most) == (found[name].min, found[name].max or MOST), name
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 import zipfile
 
 from keras_bert.config import CONFIG
@@ -9,6 +10,7 @@ from keras_bert.tasks.readers import Reading
 from keras_bert.tasks.run.plain_settings import PlainSettings
 from keras_bert.tasks.run.run_folder import LABELS, MODEL, SETTINGS_FILE
 from keras_bert.weights.export_folder import EXTRA, TASK
+from keras_bert_cli.finetune_tasks import TASKS
 from tests.subprocesses import python
 
 REFUSED = {
@@ -21,12 +23,21 @@ REFUSED = {
     "evaluate run --data rows.tsv --report page --train latin.tsv": "is not UTF-8",
     "evaluate run/model.keras --data rows.tsv --label wrong": "rows.tsv has no column 'wrong'",
     "predict run lines.txt --skip-bad": "--skip-empty and --skip-bad are for tables",
+    "predict run - --skip-empty": "--skip-empty and --skip-bad are for tables",
+    "predict run lines.txt --text text": "columns with names, which --text would need",
+    "predict run - --no-header --choice text": "are read without choices",
+    "predict run --text text --no-header": "which --header and --text would need",
+    "predict task.keras - --category text": "which --category would need",
+    "predict task.keras lines.txt --text a": "which --text would need",
+    "predict run - --format tsv --text a --text b": "`text` names 2 columns, but the task was trained on 1",
+    "evaluate pairs --data large.tsv --text a": "`text` names 1 column, but the task was trained on 2",
     "predict run latin.txt": "is not UTF-8",
     "predict run empty.txt": "empty.txt is empty",
     "predict priced lines.txt": "lines.txt: Line 1 has 1 column instead of 2",
     "predict killed.partial rows.tsv": "The run is not finished. Repeat its command, which resumes it",
     "predict lost rows.tsv": "The folder of the run has no model.keras",
     "predict texts rows.tsv": "The model is neither a finished folder",
+    "evaluate run --data rows.jsonl --no-header": "are for tsv and csv files. Leave them out. Received: rows.jsonl",
     "predict run rows.tsv --text wrong": "rows.tsv has no column 'wrong'",
     "predict run latin.tsv": "is not UTF-8",
     "evaluate run --data rows.tsv --text text --text label": "`text` names 2 columns, but the task was trained on 1",
@@ -41,6 +52,11 @@ REFUSED = {
     "evaluate export --data rows.tsv --label empty": "rows.tsv, line 3: column 'empty' has no label",
     "predict export rows.tsv --text wrong": "rows.tsv has no column 'wrong'",
     "predict broken rows.tsv": "is not as keras-bert finetune wrote it",
+    "predict run lines.txt --engine onnxruntime --dtype bfloat16": "cannot multiply matrices in bfloat16",
+    "evaluate run --data rows.tsv --engine onnxruntime --dtype bfloat16": "cannot multiply matrices in bfloat16",
+    "embed lines.txt --json --engine onnxruntime --dtype bfloat16": "cannot multiply matrices in bfloat16",
+    "search lines.txt --query a --engine onnxruntime --dtype bfloat16": "cannot multiply matrices in bfloat16",
+    "fill-mask [MASK] <mask>": "A text has no [MASK]. Write [MASK] in place of a word. Received: '<mask>'",
     "serve nowhere": "The folder nowhere does not exist",
     "serve texts": "texts is not an export",
     "serve cut": "cut/text/1 could not be loaded, because its saved_model.pb is missing",
@@ -57,6 +73,7 @@ def test_files_that_are_refused_at_once(tmp_path):
     (tmp_path / "latin.txt").write_bytes((tmp_path / "latin.tsv").read_bytes())
     (tmp_path / "lines.txt").write_text("a b\n")
     (tmp_path / "empty.txt").touch()
+    (tmp_path / "rows.jsonl").write_text('{"text": "a", "label": "yes"}\n')
     (tmp_path / "texts").mkdir()
     (tmp_path / "cut/text/1/variables").mkdir(parents=True)
     (tmp_path / "other.tsv").write_text("text\tlabel\na b\tmaybe\n")
@@ -67,12 +84,15 @@ def test_files_that_are_refused_at_once(tmp_path):
     (tmp_path / "export/1/saved_model.pb").touch()
     (tmp_path / "export/1" / EXTRA / CONFIG).touch()
     (tmp_path / "export/1" / EXTRA / TASK).write_text(task)
-    for name in ("run", "broken", "priced", "lost", "killed.partial"):
+    (tmp_path / "large.tsv").touch()
+    os.truncate(tmp_path / "large.tsv", TASKS["classify"].looked_at + 1)
+    for name in ("run", "broken", "priced", "pairs", "lost", "killed.partial"):
         (tmp_path / name).mkdir()
         if name not in ("lost", "killed.partial"):
             (tmp_path / name / MODEL).touch()
         (tmp_path / name / LABELS).write_text('["no", "yes"]')
-        reading = Reading(number=("price",) if name == "priced" else ())
+        read = {"priced": {"number": ("price",)}, "pairs": {"text": ("a", "b")}}
+        reading = Reading(**read.get(name, {}))
         settings = dataclasses.asdict(PlainSettings("classify", "rows.tsv", split=0.5, reading=reading))
         if name == "broken":
             del settings["reading"]
@@ -86,11 +106,12 @@ def test_files_that_are_refused_at_once(tmp_path):
         for command in sys.argv[1:]:
             result = CliRunner().invoke(app, command.split())
             assert result.exit_code, command
-            print(repr(str(result.exception)))
+            print(repr(f"{result.exception} {result.stderr}"))
         assert "keras" not in sys.modules
         """,
         str(tmp_path),
         *REFUSED,
+        COLUMNS="400",
     )
     for (command, expected), line in zip(REFUSED.items(), said.splitlines(), strict=True):
         assert expected in line, command

@@ -137,6 +137,13 @@ def test_the_tasks_of_finetune(commands):
         _parse(commands, commands["finetune"].commands[name].epilog.removeprefix("Example: "))
 
 
+def test_defaults_that_depend_on_other_options(run, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "300")
+    shown = " ".join(run("predict", "--help")[1].replace("│", " ").split())
+    assert "as in training; utf-8 for lines from standard input" in shown
+    assert "the model's; float32 with --engine auto or --engine onnxruntime" in shown
+
+
 def test_options_before_the_task(run):
     code, _, err = run("finetune", "--train", "none.tsv", "classify")
     assert code == 2

@@ -67,6 +67,11 @@ def test_table(bert, model, tmp_path):
         (("--plot", "map.png", "--label-column", "kind"), "--label-column needs a table"),
         (("--json", "--label-column", "kind"), "--label-column is for --plot and --projector"),
         (("--json", "--text", "body"), "--text needs a table"),
+        (
+            ("--json", "--pooling", "pooled", "--layer", 0, "--layer", -1),
+            "--pooling pooled is the output of the pooler",
+        ),
+        (("--json", "--combine", "sum", "--layer", 0), "--combine is for several blocks"),
     ],
 )
 def test_usage(model, options, said):
@@ -138,3 +143,8 @@ def test_the_encoding_of_lines(model, tmp_path):
     )
     assert json.loads(result.stdout)["text"] == "영화"
     assert "--header needs a table" in run(tmp_path / "t.txt", "--json", "--header").stderr
+    (tmp_path / "t.jsonl").write_text('{"text": "cat"}\n')
+    for option in (["--no-header"], ["--delimiter", ";"]):
+        result = run(tmp_path / "t.jsonl", "--json", *option)
+        assert result.exit_code == 2
+        assert f"{option[0].replace('no-', '')} is for .tsv and .csv files" in result.stderr

@@ -4,9 +4,12 @@ import json
 import random
 import resource
 import shutil
+import signal
+import sys
 import textwrap
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -19,6 +22,7 @@ from keras_bert.text.vocabulary import Vocabulary
 from tests.pretraining.corpus import SPECIAL, VOCABULARY, document
 from tests.pretraining.small_examples import batches, contents, same, unmasked, write
 
+module = sys.modules["keras_bert.pretraining.examples.write_examples"]
 SEP, MASK = (VOCABULARY[token] for token in ("[SEP]", "[MASK]"))
 
 
@@ -49,6 +53,20 @@ def test_examples_json_describes_the_directory(source, dynamic):
     assert written.examples == len(ExampleReader.open(dynamic)) == sum(shard["examples"] for shard in summary["shards"])
     assert written.sentences == sum(path.read_text().count(".") for path in source.iterdir())
     assert Vocabulary.from_file(dynamic / "vocab.txt") == VOCABULARY
+
+
+def test_workers_ignore_ctrl_c(monkeypatch):
+    """Their parent gets it too, and ends them."""
+    for name in ("tf", "ShardWriter"):
+        monkeypatch.setattr(module, name, Mock())
+    monkeypatch.setattr(module, "read_settings", lambda _: ())
+    monkeypatch.setattr(module, "_writer", None, raising=False)
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        module._start_worker("examples")
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_writing_resumes_after_an_interruption(source, dynamic, tmp_path, monkeypatch):

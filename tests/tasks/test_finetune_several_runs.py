@@ -117,7 +117,7 @@ def test_what_a_search_refuses():
     for word, value in (("lr=abc", "'abc' of learning_rate"), ("ema=0.9,nan", "'nan' of ema")):
         with pytest.raises(ValueError, match=f"The value {value} in --search is not a number.* Received: '{word}'"):
             grid_of([word])
-    with pytest.raises(ValueError, match=r"The value True of freeze in --search is not a number.*'freeze=true,false'"):
+    with pytest.raises(ValueError, match=r"The value True of freeze in --search is not a whole number.*'freeze=true,"):
         grid_of(["freeze=true,false"])
     with pytest.raises(ValueError, match=r"learning_rate cannot be 'none'\. .*lora"):
         grid_of(["lr=none"])

@@ -75,6 +75,8 @@ def test_options_that_the_task_does_not_have(finished):
         ValueError, match=r"`number` names 1 column, but the task reads 0.* Received: number=\('price',\)"
     ):
         FinishedTask.load(finished[0], number=("price",))
+    with pytest.raises(ValueError, match=r"`text` names 2 columns, but the task was trained on 1"):
+        FinishedTask.load(finished[0], text=("text", "other"))
 
 
 def test_predict_drops_no_lines(finished):

@@ -117,3 +117,39 @@ def test_empty_lines_are_no_answer(bert, tmp_path):
 def test_an_empty_query_is_refused(bert, tmp_path, query):
     with pytest.raises(ValueError, match="--query must have some text"):
         run("search", tmp_path / "corpus.txt", "--query", "anna", "--query", query, "--model", bert)
+
+
+def test_search_in_standard_input(bert, tmp_path):
+    """The vectors are kept too; those of another program cannot be as old as the texts."""
+    file = tmp_path / "vectors.npy"
+    words = ["search", "-", "--query", "anna", "--model", bert, "--vectors", file]
+    plain = run(*words, input="anna ran\nthe film\n").stdout
+    assert len(plain.splitlines()) == 3
+    assert run(*words, input="anna ran\nthe film\n").stdout == plain
+    with pytest.raises(ValueError, match=r"or has vectors of other texts.* for standard input"):
+        run(*words, input="anna ran\nthe actor\n")
+
+
+def test_each_text_found_is_one_line(bert, tmp_path):
+    (tmp_path / "t.csv").write_text('text\n"anna\n\tran"\n')
+    found = run("search", tmp_path / "t.csv", "--query", "anna\nran", "--model", bert).stdout.splitlines()
+    assert found[0] == r"anna\nran"
+    assert found[1].split("\t")[1:] == ["0", r"anna\n\tran"]
+
+
+@pytest.mark.parametrize("name", ["t.ndjson", "t.parquet", "t.JSONL"])
+def test_search_in_every_table(bert, tmp_path, name):
+    if name == "t.parquet":
+        pyarrow, parquet = (pytest.importorskip(one) for one in ("pyarrow", "pyarrow.parquet"))
+        parquet.write_table(pyarrow.table({"text": ["anna ran", None]}), tmp_path / name)
+    else:
+        (tmp_path / name).write_text('{"text": "anna ran"}\n{"text": null}\n{"kind": "film"}\n')
+    words = ["search", tmp_path / name, "--query", "anna", "--model", bert, "--json"]
+    assert [json.loads(hit)["text"] for hit in run(*words).stdout.splitlines()] == ["anna ran"]
+
+
+def test_a_text_that_is_a_number(tmp_path):
+    (tmp_path / "t.jsonl").write_text('{"text": "anna ran"}\n{"text": 5}\n')
+    for words in (["search", "--query", "anna"], ["embed", "--json"]):
+        with pytest.raises(ValueError, match=r"t\.jsonl, line 2: the text in column 'text' is not a string.*: 5"):
+            run(words[0], tmp_path / "t.jsonl", *words[1:], "--model", "tiny")

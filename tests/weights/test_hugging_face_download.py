@@ -7,11 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import huggingface_hub
 import pytest
 from safetensors.numpy import load_file
 
 from keras_bert.vectors import Pooling
-from keras_bert.weights import hugging_face
+from keras_bert.weights import hugging_face, hugging_face_download
 from tests.hub_server import files_of, hub_server
 from tests.weights import small
 from tests.weights.old_files import unpacked
@@ -112,6 +113,17 @@ def test_minilm_without_its_package(server, minilm, tmp_path):
     assert found == "22713216 30522 mean"
     assert "model.safetensors is not the file that was published" in refused
     assert any(path.endswith("/model.safetensors") for path in server.requests)
+
+
+def test_a_connection_that_breaks(tmp_path, monkeypatch):
+    def broken(*_, **__):
+        raise huggingface_hub.errors.HTTPError("peer closed connection\nwithout a word")
+
+    monkeypatch.setattr(hugging_face_download, "offline", lambda: False)
+    monkeypatch.setattr(hugging_face_download, "_published_sizes", lambda *_: {})
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", broken)
+    with pytest.raises(OSError, match=r"hf://org/model could not be downloaded.*: HTTPError: peer closed connection$"):
+        hugging_face_download.snapshot("org/model", tmp_path)
 
 
 def _old_sentence_transformers(folder):

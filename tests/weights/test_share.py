@@ -3,6 +3,8 @@
 import base64
 import dataclasses
 import json
+import signal
+import tempfile
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -136,6 +138,23 @@ def test_push(hub, run, tmp_path):
     assert "Labels: `bad`, `fair`, `good`." in card.text
     assert "| accuracy | 0.9012 |" in card.text
     assert 'keras_bert.TextClassifier.load("hf://org/name")' in card.text
+
+
+def test_sigterm_leaves_no_model(hub, run, tmp_path, monkeypatch):
+    def terminated(source, to, folder, **_):
+        folder.mkdir()
+        signal.raise_signal(signal.SIGTERM)
+
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    monkeypatch.setattr("keras_bert.weights.convert.convert", terminated)
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)  # otherwise it ends the tests if the command does not
+    try:
+        done = _push(run, "--to", "hf", "--push", "org/name")
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert done.exit_code == 128 + signal.SIGTERM
+    assert not any((tmp_path / "temporary").iterdir())
 
 
 def test_a_card_on_the_hub_is_kept_and_a_folder_can_be_named(hub, run, tmp_path):

@@ -1,6 +1,7 @@
 """write_examples: a directory of examples from a corpus, on all cores of this machine or on Apache Beam."""
 
 import os
+import signal
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, wait
@@ -152,6 +153,7 @@ _writer: ShardWriter  # of a worker process
 
 def _start_worker(directory: str) -> None:
     global _writer
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends Ctrl-C to the parent too, which ends the workers
     tf.config.threading.set_intra_op_parallelism_threads(1)  # there is a process for each core
     tf.config.threading.set_inter_op_parallelism_threads(1)
     _writer = ShardWriter(*read_settings(directory), directory)

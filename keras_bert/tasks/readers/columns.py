@@ -155,7 +155,9 @@ def _read(
     for row, line in enumerate(table.lines):
         try:
             missing = [
-                name for name, column in zip(names, columns, strict=True) if not _has_text(table, row, name, column)
+                name
+                for name, column in zip(names, columns, strict=True)
+                if not text_of(column[row], name, table, row).strip()
             ]
             if missing:
                 empty.append(line)
@@ -191,14 +193,14 @@ def _read(
     return Rows(x if len(x) > 1 else x[0], y, table.path, [table.lines[row] for row in kept])
 
 
-def _has_text(table: Table, row: int, name: Column, column: list[Any]) -> bool:
-    value = column[row]
+def text_of(value: Any, name: Column, table: Table, row: int) -> str:
+    """The text in a cell of a column, empty if a row of JSONL does not have it; an error for other values."""
     if not isinstance(value, str) and value is not None:
         raise ValueError(
             f"{table.place(row)}: the text in column {name!r} is not a string. Put it in "
             f"quotes, or name another column. Received: {value!r}"
         )
-    return bool(value and value.strip())
+    return value or ""
 
 
 def _labels(value: Any, place: str, separator: str | None, lists: str) -> Any:

@@ -54,10 +54,13 @@ class Reading:
             object.__setattr__(self, "delimiter", checked_delimiter(self.delimiter))
         checked_encoding(self.encoding)
 
-    def of_another_file(self, command: str, fields: Container[str], given: dict[str, Any]) -> "Reading":
+    def of_another_file(
+        self, command: str, fields: Container[str], given: dict[str, Any], *, as_many_texts: bool = False
+    ) -> "Reading":
         """How a trained task reads another file.
 
-        command, fields: the task, and its fields of `Reading`. given: those that differ from training.
+        command, fields: the task, and its fields of `Reading`. given: those that differ from training. as_many_texts:
+        whether rows must have as many texts as those of the training.
         """
         if unused := [name for name, value in given.items() if value and name not in fields]:
             raise ValueError(
@@ -72,6 +75,12 @@ class Reading:
                     + (f"Name one for each of {', '.join(map(str, learned))}. " if learned else "Leave it out. ")
                     + f"Received: {name}={named!r}"
                 )
+        texts = given.get("text", self.text)
+        if as_many_texts and len(texts) != len(self.text):
+            raise ValueError(
+                f"`text` names {len(texts)} {plural('column', len(texts))}, but the task was trained on "
+                f"{len(self.text)}. Name as many. Received: text={texts}"
+            )
         columns = [*(column for name in COLUMNS for column in given.get(name, ())), given.get("label")]
         if any(isinstance(column, str) for column in columns):  # otherwise there is a header if there was in training
             given = {"header": True, **given}

@@ -64,7 +64,7 @@ class Table:
         return dataclasses.replace(self, rows=self.rows[part], lines=self.lines[part])
 
     def column(self, column: Column) -> list[Any]:
-        """One column, by its name in the header or its number from 0."""
+        """One column, by its name in the header or its number from 0. A name of digits comes before a number."""
         index = self._index(column)
         return [row[index] for row in self.rows]
 
@@ -75,10 +75,10 @@ class Table:
     def _index(self, column: Column) -> int:
         names = self.names or []
         width = len(self.rows[0] if self.names is None else names)
-        found = [number for number, name in enumerate(names) if name == column]
+        found = [number for number, name in enumerate(names) if name == str(column)]
         if len(found) == 1:
             return found[0]
-        if found:
+        if found and isinstance(column, str):
             raise NoColumnError(
                 f"{self.path} has {len(found)} columns called {column!r}, with the numbers {', '.join(map(str, found))}"
                 f". Rename them, or add --header and name one by its number. Received: {column!r}"

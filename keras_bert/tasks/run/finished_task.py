@@ -59,7 +59,8 @@ class FinishedTask:
         of_run = record.is_file() and path == folder / MODEL  # another file may have other settings beside it
         settings = FinetuneSettings.from_json(record) if of_run else None
         learned = settings.reading if settings else task.default_reading
-        learned = learned.of_another_file(task.command, task.reading_fields, reading)
+        one_form = settings is not None and not task.learns_texts  # of rows
+        learned = learned.of_another_file(task.command, task.reading_fields, reading, as_many_texts=one_form)
         return cls(task, learned, record if of_run else None)
 
     def evaluate(self, path: Path, *, batch_size: int = 32) -> dict[str, float]:

@@ -21,6 +21,11 @@ GRID: dict[str, tuple[Any, ...]] = {
 OTHER_NAMES = {"lr": "learning_rate", "freeze_blocks": "freeze"}  # of the command line
 OF_EMBED = ("loss", "temperature", "symmetric", "pooling")
 SEARCHED = (*GRID, *OPTIONS, "seed", "freeze", "lora", "seq_length", "patience", "model", *OF_EMBED)
+MOST = 10_000_000
+WHOLE: dict[str, tuple[int, int]] = {  # options that are whole numbers, with the bounds of the command line
+    "batch_size": (1, MOST), "epochs": (1, MOST), "accumulate": (1, MOST), "seed": (0, 2**32 - 1), "freeze": (0, MOST),
+    "lora": (1, MOST), "seq_length": (8, MOST), "patience": (1, MOST),
+}  # fmt: skip
 WORDS = ("class_weight", "model", "loss", "pooling")  # whose values are not numbers
 OPTIONAL = tuple(  # their None is a value of its own, and not only the default
     one.name
@@ -108,13 +113,15 @@ def seeded(settings: SomeSettings, count: int, average: bool) -> tuple[SomeSetti
 
 
 def _is_right(name: str, value: Any) -> bool:
-    """Whether a value is of the kind that an option has; whether it can be None is another matter."""
+    """Whether a value is of the kind and in the range that an option has; whether it can be None is another matter."""
     if value is None:
         return True
     if name == "class_weight":
         return isinstance(value, dict) or value == "balanced"
     if name in WORDS:
         return isinstance(value, str)
+    if name in WHOLE:
+        return type(value) is int and WHOLE[name][0] <= value <= WHOLE[name][1]
     return type(value) in (int, float) or (name == "symmetric" and isinstance(value, bool))
 
 
@@ -122,6 +129,8 @@ def _needed(name: str) -> str:
     """What the values of an option must be."""
     if name == "class_weight":
         return "none, balanced, or a label with its weight, as in spam=3"
+    if name in WHOLE:
+        return "a whole number from {} to {:,}".format(*WHOLE[name])
     return "a name" if name in WORDS else "true or false" if name == "symmetric" else "a number"
 
 
