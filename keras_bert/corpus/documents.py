@@ -156,7 +156,7 @@ def _texts_in_jsonl(stream: Any, path: str, text_field: str, encoding: str) -> I
     for number, line in enumerate(_lines(stream, path, encoding), 1):
         if not line.strip():
             continue
-        entry = parse_line(line, path, number)
+        entry = parse_line(line, path, number, remedy="Write one JSON value in each line, or leave the file out")
         text = entry.get(text_field) if isinstance(entry, dict) else entry
         if not isinstance(text, str):
             raise ValueError(

@@ -81,8 +81,8 @@ class Vocabulary:
     ) -> "Vocabulary":
         """Learn WordPiece from texts (`str`) or files (`pathlib.Path`). The same texts always give the same vocabulary.
 
-        Files are those that `write_examples` reads: .txt, .md, .jsonl and Wikipedia's .xml, plain or compressed, and
-        folders and patterns of them.
+        Files are those that `write_examples` reads: .txt, .md, .jsonl, .json and Wikipedia's .xml, plain or compressed,
+        and folders and patterns of them.
 
         lowercase, strip_accents, split_cjk: as for the tokenizer that will use the vocabulary.
         min_count: how often a character, or a pair that is merged into one piece, must occur.

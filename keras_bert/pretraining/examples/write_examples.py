@@ -53,8 +53,8 @@ def write_examples(
     script that uses several workers needs `if __name__ == "__main__":`, because each worker is a process that imports
     it.
 
-    corpus: paths, patterns or folders of .txt, .md, .jsonl and Wikipedia's .xml files (plain, .gz, .bz2 or .zst), local
-        or gs://; or a tf.data.Dataset or generator of strings, each a document.
+    corpus: paths, patterns or folders of .txt, .md, .jsonl, .json and Wikipedia's .xml files (plain, .gz, .bz2 or
+        .zst), local or gs://; or a tf.data.Dataset or generator of strings, each a document.
     workers: the number of processes; None: one for each core, but only as many as the amount of text is worth.
     beam: the options of an Apache Beam runner, such as ["--runner=DataflowRunner"], for a corpus that one machine
         cannot handle.
