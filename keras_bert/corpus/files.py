@@ -34,9 +34,12 @@ _PART_OF_DUMP = re.compile(r"(?<=\.xml)-p\d+p\d+$")  # Wikimedia's numbers of th
 
 
 def find_files(corpus: str | os.PathLike | Iterable[str | os.PathLike]) -> list[str]:
-    """The files that paths, patterns and folders name, each once, in an order that does not change between runs."""
+    """The files that paths, patterns and folders name, in an order that does not change between runs.
+
+    Each file is found once, even if it is named in several ways or there are links to it.
+    """
     paths = [corpus] if isinstance(corpus, str | os.PathLike) else list(corpus)
-    found: dict[str, None] = {}
+    found: dict[str, str] = {}
     for path in paths:
         if not isinstance(path, str | os.PathLike):
             raise TypeError(
@@ -52,8 +55,8 @@ def find_files(corpus: str | os.PathLike | Iterable[str | os.PathLike]) -> list[
             )
         for file in files:
             _check_kind(file)
-            found.setdefault(file, None)
-    return list(found)
+            found.setdefault(file if is_remote(file) else os.path.realpath(file), file)
+    return list(found.values())
 
 
 def kind_of(path: str) -> str:

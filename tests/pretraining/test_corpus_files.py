@@ -134,6 +134,13 @@ def test_files_of_a_folder_that_are_left_out(tmp_path, caplog):
     assert f"{tmp_path}: left out 4 files (b.csv, c.png, part-00000 and 1 more). In a folder, only" in caplog.text
 
 
+def test_each_file_is_found_once(tmp_path, monkeypatch):
+    path = write(tmp_path, "a.txt", "One.")
+    (tmp_path / "link.txt").symlink_to(path)
+    monkeypatch.chdir(tmp_path)
+    assert texts(["a.txt", path, "./a.txt", tmp_path, tmp_path / "*.txt"]) == ["One."]
+
+
 def test_patterns_of_several_levels(tmp_path):
     (tmp_path / "sub" / "deep").mkdir(parents=True)
     for folder in (tmp_path, tmp_path / "sub", tmp_path / "sub" / "deep"):
