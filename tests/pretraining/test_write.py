@@ -161,6 +161,8 @@ def test_directories_with_other_content(source, dynamic, tmp_path):
     [
         ({"sequence_length": 64}, TypeError, r"write_examples\(\) has no argument `sequence_length`.*seq_length.*=64"),
         ({"seq_length": 4}, ValueError, "`seq_length` must be at least 5"),
+        ({"seq_length": 2}, ValueError, "`seq_length` must be at least 5"),
+        ({"seq_length": 2, "nsp": False}, ValueError, "`seq_length` must be at least 3"),
         ({"mode": "fixed"}, ValueError, "`mode` must be one of dynamic, static"),
         ({"sentences": "words"}, ValueError, "`sentences` must be one of rules, line"),
         ({"boundary": "page"}, ValueError, "`boundary`"),
@@ -235,6 +237,11 @@ def test_sentences_longer_than_the_row(tmp_path):
         if not nsp:  # nothing is lost
             pieces = sum(len(row) - 1 - row.count(SEP) for row in unmasked(batch))
             assert pieces == 302
+
+
+def test_the_shortest_rows(tmp_path):
+    for length, nsp in ((5, True), (3, False)):
+        assert write(iter(["A b. C d."] * 2), tmp_path / str(length), seq_length=length, nsp=nsp).examples
 
 
 def test_a_binary_file_is_named_and_nothing_is_written(source, tmp_path):
