@@ -10,7 +10,7 @@ import tracemalloc
 import pytest
 
 from keras_bert.corpus import documents
-from keras_bert.corpus.documents import Document, read_documents, read_texts
+from keras_bert.corpus.documents import Document, read_documents, read_texts, split_at_headings
 from keras_bert.corpus.sentences import sentences_of, split_sentences
 from keras_bert.corpus.wikipedia import plain_text
 
@@ -144,6 +144,21 @@ def test_a_very_long_document_is_cut(tmp_path, monkeypatch, caplog):
     found = texts(write(tmp_path, "b.txt", "word " * 800))  # one line
     assert max(map(len, found)) <= 2001
     assert "".join(found).replace("\n", "") == "word " * 800
+
+
+def test_blank_lines_have_a_size(monkeypatch):
+    """Otherwise a file of blank lines would be in memory as a whole."""
+    monkeypatch.setattr(documents, "MAX_CHARACTERS", 1000)
+    assert max(map(len, split_at_headings([""] * 5000))) <= 1001
+
+
+def test_a_very_long_line_of_jsonl(tmp_path, monkeypatch):
+    monkeypatch.setattr(documents, "MAX_LINE", 1000)
+    fits = json.dumps("a" * 997)
+    assert texts(write(tmp_path, "a.jsonl", f"{fits}\n{fits}")) == ["a" * 997] * 2
+    path = write(tmp_path, "b.jsonl", f'{fits}\n"{"a" * 2000}"\n')
+    with pytest.raises(ValueError, match=r"b\.jsonl, line 2 is longer than 1,000 characters\..*Received: \"aaa"):
+        texts(path)
 
 
 def test_the_first_document_needs_little_of_the_file(tmp_path):
