@@ -109,7 +109,13 @@ def _in_memory(texts: Iterable[Any]) -> Iterator[Document]:
                 f"`corpus` has an item at index {number} that is not a string. A corpus in memory yields one string "
                 f"for each document. Received: {type(text).__name__}"
             )
-        yield Document(text if isinstance(text, str) else text.decode("utf-8", "ignore"), "lines")
+        text = text if isinstance(text, str) else text.decode("utf-8", "ignore")
+        if number == 0 and len(text) < 4096 and os.path.isfile(text):
+            raise ValueError(
+                "An iterator yields texts to learn from, but the first one is the path of a file. Give paths as a "
+                f"list. Received: {text!r}"
+            )
+        yield Document(text, "lines")
 
 
 def _in_files(

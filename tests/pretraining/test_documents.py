@@ -125,6 +125,14 @@ def test_texts_in_memory():
         texts(iter([1]))
 
 
+def test_an_iterator_of_paths(tmp_path):
+    path = str(write(tmp_path, "a.txt", TEXT))
+    for text in (path, path.encode()):
+        with pytest.raises(ValueError, match=r"the first one is the path of a file\. Give paths as a list.*a\.txt"):
+            texts(iter([text]))
+    assert texts(iter(["One.", str(tmp_path)])) == ["One.", str(tmp_path)]
+
+
 @pytest.mark.parametrize("data", [b"text \xff\xfe text", b"text \0 text", "한국어".encode("cp949")])
 @pytest.mark.parametrize("lines", [2, 3000])
 def test_binary_files_are_named(tmp_path, data, lines):

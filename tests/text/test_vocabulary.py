@@ -153,6 +153,9 @@ def test_texts_files_and_generators_give_the_same_vocabulary(tmp_path):
     path = tmp_path / "corpus.txt"
     path.write_text("\n".join(TEXTS), encoding="utf-8")
     assert learn([path]) == learn(path) == learn(TEXTS) == learn(iter(TEXTS)) == learn("\n".join(TEXTS))
+    for texts in (str(path), [str(path)], iter([str(path)])):
+        with pytest.raises(ValueError, match=r"A string is a text to learn from, but this one is the path of a file\."):
+            learn(texts)
 
 
 def test_control_over_size_count_and_alphabet(caplog):
