@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 from keras_bert.pretraining import read_examples, write_examples
+from keras_bert.pretraining.examples.examples_directory import finish
 from keras_bert.pretraining.examples.masking import Masking
 from keras_bert.pretraining.examples.read_examples import ExampleReader
-from keras_bert.pretraining.examples.shard_writer import ShardWriter
+from keras_bert.pretraining.examples.shard_writer import Shard, ShardWriter
 from keras_bert.text.vocabulary import Vocabulary
 from tests.pretraining.corpus import SPECIAL, VOCABULARY, document
 from tests.pretraining.small_examples import batches, contents, same, unmasked, write
@@ -75,6 +76,16 @@ def test_writing_resumes_after_an_interruption(source, dynamic, tmp_path, monkey
     write(source, tmp_path / "a")
     assert kept.stat().st_mtime_ns == before
     assert contents(tmp_path / "a") == contents(dynamic)
+
+
+def test_shards_are_listed_by_number(tmp_path):
+    """Also beyond 99,999, however many processes wrote them."""
+    names = [f"examples-{number:05d}.tfrecord" for number in (2, 99_999, 100_000, 100_001)]
+    shards = [Shard(name, 1, 1, 1, 1, 1, 1, 1) for name in names]
+    for given in (shards, shards[::-1], sorted(shards)):
+        finish(str(tmp_path), {"settings": {"nsp": False, "seq_length": 8}}, given)
+        found = json.loads((tmp_path / "examples.json").read_text())
+        assert [shard["name"] for shard in found["shards"]] == names
 
 
 @pytest.mark.long

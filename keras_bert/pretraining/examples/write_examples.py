@@ -120,7 +120,7 @@ def _write_locally(
 
 
 def _write_all(todo: Iterator[tuple[int, list[Document]]], writer: ShardWriter, workers: int) -> list[Shard]:
-    """Write all shards, in this process and in `workers - 1` others."""
+    """Write all shards, in this process and in `workers - 1` others. They are returned in any order."""
     if workers == 1:
         return [writer.write(number, documents) for number, documents in todo]
     context = get_context("spawn")  # TensorFlow's threads do not survive a fork
@@ -135,7 +135,7 @@ def _write_all(todo: Iterator[tuple[int, list[Document]]], writer: ShardWriter, 
                     shards.append(writer.write(number, documents))
                 finished, running = wait(running, timeout=0)
                 shards += [future.result() for future in finished]
-            return sorted([*shards, *(future.result() for future in running)])
+            return [*shards, *(future.result() for future in running)]
         except BrokenProcessPool:
             raise RuntimeError(
                 f"A worker process ended while it wrote examples into {writer.directory}, probably for lack of memory. "
