@@ -16,11 +16,11 @@ SECONDS_TO_ANSWER = 2
 
 
 def answers(address: str) -> bool:
-    """Whether somebody listens at an address; a worker does as long as its process runs."""
+    """Whether somebody listens at an address; a worker does as long as its process runs. Nobody does without a port."""
     host, _, port = address.rpartition(":")
     try:
         socket.create_connection((host.strip("[]"), int(port)), SECONDS_TO_ANSWER).close()
-    except OSError:
+    except (OSError, ValueError, OverflowError):  # the last two: not an address with a port
         return False
     return True
 
