@@ -37,6 +37,7 @@ def test_writes_examples_and_prints_one_line(source, options, tmp_path):
 @pytest.mark.filterwarnings("ignore")  # a release of Beam has a dozen of its own
 def test_beam_and_its_options(run, source, options):
     pytest.importorskip("apache_beam", reason="pip install 'keras3-bert[beam]'")
+    options = options[:-2]  # without --workers
     code, out, err = run("examples", source, *options, "--runner", "beam", "--direct_num_workers", "1", "--job_name=x")
     assert code == 0, err
     assert "90 documents" in out

@@ -180,6 +180,7 @@ def test_directories_with_other_content(source, dynamic, tmp_path):
         ({"dupe_factor": 0}, ValueError, "`dupe_factor` must be at least 1"),
         ({"short_seq_prob": 2}, ValueError, "`short_seq_prob` must be between 0 and 1"),
         ({"seed": 2**63}, ValueError, "`seed`"),
+        ({"workers": 4, "beam": []}, ValueError, "`workers` is for this machine.*Received: workers=4"),
         ({"workers": 0}, ValueError, "`workers` must be at least 1"),
     ],
 )

@@ -67,6 +67,11 @@ def write_examples(
     settings = ExampleSettings.from_options(options)
     if workers is not None and workers < 1:
         raise ValueError(f"`workers` must be at least 1. Received: workers={workers}")
+    if workers is not None and beam is not None:
+        raise ValueError(
+            "`workers` is for this machine, and with `beam` the runner decides. Leave it out, and use the runner's own "
+            f"option. Received: workers={workers}, beam={beam}"
+        )
     if not isinstance(vocabulary, Vocabulary):
         vocabulary = Vocabulary.from_file(vocabulary)
     directory = os.fspath(directory)
