@@ -73,9 +73,10 @@ def test_save_replaces_the_file_at_once(tmp_path, monkeypatch):
     Vocabulary(SPECIAL).save(path)
     Vocabulary([*SPECIAL, "한국어"]).save(str(path))
     assert Vocabulary.from_file(path) == Vocabulary([*SPECIAL, "한국어"])
-    with monkeypatch.context() as patch, pytest.raises(ZeroDivisionError):
+    with monkeypatch.context() as patch:
         patch.setattr(os, "replace", lambda *_: 1 // 0)
-        Vocabulary(SPECIAL).save(path)
+        with pytest.raises(ZeroDivisionError):
+            Vocabulary(SPECIAL).save(path)
     assert os.listdir(tmp_path) == ["vocab.txt"]
     assert Vocabulary.from_file(path)["한국어"] == 5
     (tmp_path / "link").symlink_to("vocab.txt")

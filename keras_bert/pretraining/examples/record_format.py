@@ -79,12 +79,12 @@ def describe_alike(paths: Sequence[str]) -> dict[str, Any]:
     found = describe(paths[0])
     for path in paths[1:]:
         other = describe(path)
-        if different := [
-            f"{name}={other[name]} instead of {found[name]}" for name in found if other[name] != found[name]
-        ]:
+        if other != found:
+            names = [name for name in found if other[name] != found[name]]
+            different = ", ".join(f"{name}={other[name]} instead of {found[name]}" for name in names)
             raise ValueError(
                 f"The records of {path} differ from those of {paths[0]}. Pass only files that were written with the "
-                f"same options. Received: {', '.join(different)}"
+                f"same options. Received: {different}"
             )
     return found
 
