@@ -1,6 +1,7 @@
-"""Workers that do not answer. As a program: names them until its standard input is closed, as it is if its parent ends.
+"""Finds the workers that do not answer. Run as a program, it logs their names until the process that started it ends.
 
-TensorFlow holds Python's lock while it waits for other workers, so that no thread of the waiting process can do this.
+That process cannot do this in a thread: TensorFlow holds Python's lock while it waits for other workers. The program
+notices the end of its parent by its standard input, which is then closed.
 """
 
 import json
