@@ -19,7 +19,8 @@ from keras_bert.text_encoding import checked_encoding, wrong_encoding
 logger = logging.getLogger(__name__)
 
 BOUNDARIES = ("auto", "blank-line", "heading", "file")
-MAX_CHARACTERS = 16_000_000  # in a document; a longer one is cut, so that memory does not grow with the corpus
+MAX_CHARACTERS = 16_000_000  # a longer document of a text file is split, so that memory does not grow with the corpus
+MAX_LINE = 8 * MAX_CHARACTERS  # of JSONL, which cannot be split
 _SAMPLE = (500, 1_000_000)  # lines and characters at the beginning of a file, by which wrapped lines are recognized
 _HEADING = re.compile(r"#{1,6}(\s|$)")
 _UNDERLINE = re.compile(r"(=+|-+)\s*$")
@@ -108,7 +109,13 @@ def _in_memory(texts: Iterable[Any]) -> Iterator[Document]:
                 f"`corpus` has an item at index {number} that is not a string. A corpus in memory yields one string "
                 f"for each document. Received: {type(text).__name__}"
             )
-        yield Document(text if isinstance(text, str) else text.decode("utf-8", "ignore"), "lines")
+        text = text if isinstance(text, str) else text.decode("utf-8", "ignore")
+        if number == 0 and len(text) < 4096 and os.path.isfile(text):
+            raise ValueError(
+                "An iterator yields texts to learn from, but the first one is the path of a file. Give paths as a "
+                f"list. Received: {text!r}"
+            )
+        yield Document(text, "lines")
 
 
 def _in_files(
@@ -125,7 +132,7 @@ def _in_files(
                 yield from _in_text(_lines(stream, path, encoding, MAX_CHARACTERS), path, kind, boundary)
 
 
-def _lines(stream: Any, path: str, encoding: str, most: int = -1) -> Iterator[str]:
+def _lines(stream: Any, path: str, encoding: str, most: int) -> Iterator[str]:
     """Lines without their line ends; content that is not text in this encoding is an error that names the file.
 
     most: characters of a line; a longer one is split.
@@ -153,10 +160,15 @@ def _lines(stream: Any, path: str, encoding: str, most: int = -1) -> Iterator[st
 
 
 def _texts_in_jsonl(stream: Any, path: str, text_field: str, encoding: str) -> Iterator[str]:
-    for number, line in enumerate(_lines(stream, path, encoding), 1):
+    for number, line in enumerate(_lines(stream, path, encoding, MAX_LINE), 1):
+        if len(line) >= MAX_LINE:
+            raise ValueError(
+                f"{path}, line {number} is longer than {MAX_LINE:,} characters. Write one document in each line, or "
+                f"leave the file out. Received: {line[:60]}"
+            )
         if not line.strip():
             continue
-        entry = parse_line(line, path, number)
+        entry = parse_line(line, path, number, remedy="Write one JSON value in each line, or leave the file out")
         text = entry.get(text_field) if isinstance(entry, dict) else entry
         if not isinstance(text, str):
             raise ValueError(
@@ -254,6 +266,6 @@ def _split(lines: Iterable[tuple[str, bool]], source: str) -> Iterator[list[str]
             group, size = [], 0
         if not separates:
             group.append(line)
-            size += len(line)
+            size += len(line) + 1  # its line end, since lines can be empty
     if group:
         yield group

@@ -3,7 +3,9 @@
 import bz2
 import gzip
 import io
+import logging
 import os
+import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -12,6 +14,9 @@ from typing import Any, BinaryIO
 from keras_bert.installation import need
 from keras_bert.lazy import tf
 from keras_bert.storage import is_remote, matching, open_file
+from keras_bert.wording import listed, plural
+
+logger = logging.getLogger(__name__)
 
 _BUFFER = 1 << 20
 COMPRESSED = (".gz", ".bz2", ".zst")
@@ -21,14 +26,20 @@ KINDS = {
     ".markdown": "markdown",
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
+    ".json": "jsonl",
     ".xml": "wikipedia",
 }
+REFUSED = (".html", ".htm", ".csv", ".tsv", ".parquet")  # as plain text, their markup would be learned
+_PART_OF_DUMP = re.compile(r"(?<=\.xml)-p\d+p\d+$")  # Wikimedia's numbers of the first and the last page
 
 
 def find_files(corpus: str | os.PathLike | Iterable[str | os.PathLike]) -> list[str]:
-    """The files that paths, patterns and folders name, each once, in an order that does not change between runs."""
+    """The files that paths, patterns and folders name, in an order that does not change between runs.
+
+    Each file is found once, even if it is named in several ways or there are links to it.
+    """
     paths = [corpus] if isinstance(corpus, str | os.PathLike) else list(corpus)
-    found: dict[str, None] = {}
+    found: dict[str, str] = {}
     for path in paths:
         if not isinstance(path, str | os.PathLike):
             raise TypeError(
@@ -42,12 +53,14 @@ def find_files(corpus: str | os.PathLike | Iterable[str | os.PathLike]) -> list[
                 f"{', '.join(KINDS)} files, plain or compressed ({', '.join(COMPRESSED)}). "
                 f"Received: {os.fspath(path)!r}"
             )
-        found |= dict.fromkeys(files)
-    return list(found)
+        for file in files:
+            _check_kind(file)
+            found.setdefault(file if is_remote(file) else os.path.realpath(file), file)
+    return list(found.values())
 
 
 def kind_of(path: str) -> str:
-    """What a file holds, by its name: text, markdown, jsonl or wikipedia."""
+    """What a file holds, by its name: text, markdown, jsonl or wikipedia. A file with another name is text."""
     return KINDS.get(_suffix(path), "text")
 
 
@@ -85,8 +98,23 @@ def _files(path: str) -> list[str]:
     if not (tf.io.gfile.isdir(path) if is_remote(path) else os.path.isdir(path)):
         return matching(path)
     walk = tf.io.gfile.walk(path) if is_remote(path) else _walk(path)
-    files = [os.path.join(folder, name) for folder, _, names in walk for name in names]
-    return sorted(file for file in files if _is_corpus_file(file, path))
+    files = sorted(os.path.join(folder, name) for folder, _, names in walk for name in names)
+    files = [file for file in files if not _is_hidden(file, path)]
+    known = [file for file in files if _suffix(file) in KINDS]
+    if left_out := [file.removeprefix(path).lstrip("/") for file in files if _suffix(file) not in KINDS]:
+        logger.warning(
+            "%s: left out %d %s (%s). In a folder, only files whose names end in %s are read, plain or compressed.",
+            path, len(left_out), plural("file", len(left_out)), listed(left_out, most=3), ", ".join(KINDS),
+        )  # fmt: skip
+    return known
+
+
+def _check_kind(file: str) -> None:
+    if _suffix(file) in REFUSED:
+        raise ValueError(
+            f"{file} is neither plain text, markdown, JSONL nor a Wikipedia dump. Leave it out of the corpus, or save "
+            f"its text as .txt or .jsonl. Received: a {_suffix(file)} file"
+        )
 
 
 def _walk(path: str) -> Iterator[tuple[str, list[str], list[str]]]:
@@ -107,15 +135,15 @@ def _unreadable(error: OSError) -> None:
     ) from error
 
 
-def _is_corpus_file(file: str, folder: str) -> bool:
-    """Whether a file in a folder is of a known kind, and neither hidden nor in a hidden subfolder."""
-    return _suffix(file) in KINDS and not any(part.startswith(".") for part in file.removeprefix(folder).split("/"))
+def _is_hidden(file: str, folder: str) -> bool:
+    """Whether a file in a folder is hidden, or in a hidden subfolder."""
+    return any(part.startswith(".") for part in file.removeprefix(folder).split("/"))
 
 
 def _suffix(path: str) -> str:
     """The suffix that names the kind, in front of one that names a compression."""
     stem, suffix = os.path.splitext(path.lower())
-    return os.path.splitext(stem)[1] if suffix in COMPRESSED else suffix
+    return _PART_OF_DUMP.sub("", os.path.splitext(stem)[1] if suffix in COMPRESSED else suffix)
 
 
 class _CountedFile(io.RawIOBase):

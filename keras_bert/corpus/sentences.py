@@ -104,15 +104,19 @@ def _without_markup(line: str) -> str:
 
 
 def _without_links(line: str) -> str:
-    """The line with the text of a link in its place, and without pictures."""
+    """The line without pictures, and with the text of a link in its place. A link can be around a picture."""
+    return _without_addresses(_without_addresses(line, "!["), "[")
+
+
+def _without_addresses(line: str, opening: str) -> str:
+    """The line without what is from `![` on to the end of an address, or with the text of what begins with `[`."""
     parts, done, place = list[str](), 0, 0
-    while (opens := line.find("[", place)) >= 0 and (closes := line.find("]", opens)) >= 0:
+    while (opens := line.find(opening, place)) >= 0 and (closes := line.find("]", opens)) >= 0:
         place = closes + 1
         if line[place : place + 1] == "(":
             if (end := line.find(")", place)) < 0:
                 break  # and nothing after it is a link
-            picture = opens > done and line[opens - 1] == "!"
-            parts += line[done : opens - picture], "" if picture else line[opens + 1 : closes]
+            parts += line[done:opens], line[opens + 1 : closes] if opening == "[" else ""
             done = place = end + 1
     return "".join((*parts, line[done:]))
 

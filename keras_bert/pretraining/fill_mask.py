@@ -1,5 +1,6 @@
 """Predictions of a pretrained model about text: the piece at a [MASK], and whether one text follows another."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -21,6 +22,7 @@ from keras_bert.text.vocabulary import Vocabulary
 
 MASK = "[MASK]"
 BATCH = 32  # texts at a time
+MASKS = 512  # masks at a time, each of which has a score for each piece of the vocabulary
 
 
 @dataclass(frozen=True)
@@ -85,23 +87,41 @@ def _fill(pretrainer: Any, texts: list[str], start: int, top_k: int) -> list[lis
                 f"{pretrainer.bert.config.max_position_embeddings} positions. Shorten the text. "
                 f"Received: {len(row) + 2} pieces"
             )
-    positions = np.zeros((len(texts), max(map(len, places))), "int32")  # [B, P]
-    for row, place in zip(positions, places, strict=True):
-        row[: len(place)] = place
-    run = pretrainer.runners.get(
-        "fill_mask", pretrainer, lambda: keras.Model(pretrainer.input, pretrainer.output["mlm_logits"])
-    )
-    scores = _softmax(run.on_inputs({**inputs, "masked_lm_positions": positions}))
-    scores = scores[..., : len(vocabulary)]  # [B, P, V]; the model may have more vectors than there are pieces
 
     def fillings(text: str, mask: int, row: np.ndarray) -> list[Filling]:
         best = [(int(id), vocabulary.token(int(id))) for id in np.argsort(-row, kind="stable")[:top_k]]
         return [Filling(token, id, float(row[id]), _filled(text, mask, token)) for id, token in best]
 
-    return [
-        [fillings(text, mask, scores[n, mask]) for mask in range(len(place))]
-        for n, (text, place) in enumerate(zip(texts, places, strict=True))
-    ]
+    found: list[list[list[Filling]]] = [[] for _ in texts]
+    for group in _groups(np.array([len(place) for place in places])):
+        rows = {name: x[group] for name, x in inputs.items()}
+        scores = _scores(pretrainer, rows, [places[n] for n in group])[..., : len(vocabulary)]  # [G, P, V]
+        for n, of_text in zip(group, scores, strict=True):
+            found[n] = [fillings(texts[n], mask, of_text[mask]) for mask in range(len(places[n]))]
+    return found
+
+
+def _groups(masks: np.ndarray) -> Iterator[np.ndarray]:
+    """The numbers of the texts in groups of at most `MASKS` masks, or of one text. P is the most masks of a group.
+
+    masks: of each text.
+    """
+    order = np.argsort(-masks, kind="stable")
+    while len(order):
+        size = max(1, MASKS // masks[order[0]])
+        yield np.sort(order[:size])
+        order = order[size:]
+
+
+def _scores(pretrainer: Any, inputs: dict[str, np.ndarray], places: list[np.ndarray]) -> np.ndarray:
+    """The probability of each of the model's word vectors at each mask: [G, P, V]."""
+    positions = np.zeros((len(places), max(map(len, places))), "int32")  # [G, P]
+    for row, place in zip(positions, places, strict=True):
+        row[: len(place)] = place
+    run = pretrainer.runners.get(
+        "fill_mask", pretrainer, lambda: keras.Model(pretrainer.input, pretrainer.output["mlm_logits"])
+    )
+    return _softmax(run.on_inputs({**inputs, "masked_lm_positions": positions}))
 
 
 def _filled(text: str, mask: int, token: str) -> str:
@@ -121,6 +141,7 @@ def is_next(pretrainer: Any, first: Any, second: Any) -> Any:
     columns = text_columns((first, second))
     texts = [column if len(column.shape) else column[None] for column in columns]
     rows = TokenizedRows([pieces(pretrainer.bert.preprocessor, column) for column in texts], _packer(pretrainer))
+    rows.warn_of_cuts("pairs", "the number of the model's positions")
     run = pretrainer.runners.get(
         "is_next", pretrainer, lambda: Model(pretrainer.bert.input, pretrainer.output["nsp_logits"])
     )

@@ -49,11 +49,18 @@ def new_keras_file(path: str) -> Iterator[str]:
     folder = os.path.dirname(path)
     if not os.path.isdir(folder or os.curdir):
         raise FileNotFoundError(f"The folder {folder} does not exist. Make it first. Received: {path}")
+    with temporary_folder("save", path) as temporary:
+        yield os.path.join(temporary, "model.keras")
+        os.replace(os.path.join(temporary, "model.keras"), path)
+
+
+@contextmanager
+def temporary_folder(verb: str, path: str) -> Iterator[str]:
+    """A folder beside `path` that is removed when the block ends; errors in the block are those of `errors_about`."""
     temporary = temporary_path(path)
     try:
-        with errors_about("save", path, temporary), partial(temporary, lambda new: os.makedirs(new, exist_ok=True)):
-            yield os.path.join(temporary, "model.keras")
-            os.replace(os.path.join(temporary, "model.keras"), path)
+        with errors_about(verb, path, temporary), partial(temporary, lambda new: os.makedirs(new, exist_ok=True)):
+            yield temporary
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 

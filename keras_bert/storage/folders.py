@@ -1,14 +1,11 @@
 """Folders of this machine: new ones that appear completely or not at all, and the one file of a kind in a folder."""
 
 import os
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from keras_bert.storage.files import errors_about, make_folder
-from keras_bert.storage.partials import partial
-from keras_bert.storage.paths import temporary_path
+from keras_bert.storage.files import make_folder, temporary_folder
 from keras_bert.wording import listed
 
 
@@ -16,17 +13,9 @@ from keras_bert.wording import listed
 def new_folder(path: str | os.PathLike) -> Iterator[Path]:
     """A temporary folder to write into, which is renamed to `path` when the block ends without an error."""
     path = str(check_new_folder(path))
-    temporary = Path(temporary_path(path))
-    with new_parents(temporary):
-        try:
-            with (
-                errors_about("write", path, str(temporary)),
-                partial(str(temporary), lambda new: os.makedirs(new, exist_ok=True)),
-            ):
-                yield temporary
-                os.replace(temporary, path)
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
+    with new_parents(path), temporary_folder("write", path) as temporary:
+        yield Path(temporary)
+        os.replace(temporary, path)
 
 
 @contextmanager

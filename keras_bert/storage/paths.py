@@ -37,15 +37,26 @@ def temporary_path(path: str | os.PathLike) -> str:
 
 
 def matching(pattern: str) -> list[str]:
-    """The files that a path or a pattern names, sorted. Folders that exist may have `[`, `*` or `?` in their names."""
+    """The files that a path or a pattern names, sorted. Folders that exist may have `[`, `*` or `?` in their names.
+
+    `**` matches any number of folders, or no folder.
+    """
     if is_remote(pattern):
-        return [pattern] if tf.io.gfile.exists(pattern) else sorted(tf.io.gfile.glob(pattern))
+        if tf.io.gfile.exists(pattern):
+            return [pattern]
+        if "**" in pattern:  # TensorFlow reads it as `*`
+            raise ValueError(
+                "A remote pattern cannot have `**`. Name the folder, whose subfolders are read too, or one `*` for "
+                f"each level of folders. Received: {pattern}"
+            )
+        return sorted(tf.io.gfile.glob(pattern))
     if os.path.isfile(pattern):
         return [pattern]
     folder = os.path.dirname(pattern)
     while not os.path.isdir(folder or "."):
         folder = os.path.dirname(folder)
-    return sorted(filter(os.path.isfile, glob.glob(glob.escape(folder) + pattern[len(folder) :])))
+    found = glob.glob(glob.escape(folder) + pattern[len(folder) :], recursive=True)
+    return sorted(set(filter(os.path.isfile, found)))
 
 
 def literal_path(path: str | os.PathLike) -> str:

@@ -60,7 +60,7 @@ class RaggedTensor:
         return RaggedTensor(values, self.row_splits)
 
     def merge_dims(self, outer: int, inner: int) -> "RaggedTensor":
-        """From [B, (words), (pieces)] to [B, (pieces)]."""
+        """From [B, (words), (pieces)] to [B, (pieces)]: TensorFlow's `merge_dims(1, 2)`, the only dimensions here."""
         return RaggedTensor(self.values.values, self.values.row_splits[self.row_splits])
 
     def gather(self, index: np.ndarray) -> "RaggedTensor":

@@ -15,7 +15,7 @@ import numpy as np
 
 SHARED_ROWS = "shared_rows"  # of the model's further input [R, L]
 ATTENTION = 500  # the length of a row whose attention takes as long as everything else (training MiniLM on a CPU)
-FULL = 0.977  # the share of real tokens that rows are to have; longer rows have fewer gaps and cost more attention
+FULL = 0.977  # the wanted share of real tokens; longer rows have less padding, but their attention takes longer
 MANY = 256  # texts from which predictions share rows; for fewer, compiling further shapes takes longer than padding
 SAMPLE, FEW = 500, 60  # batches that decide the widths of rows and their number
 TEXTS = 2000  # in the FEW, since the time grows faster than a batch
@@ -110,9 +110,9 @@ def alike(order: np.ndarray, lengths: np.ndarray, batch_size: int, noise: Any = 
 
 
 def _cheapest(batches: Sequence[Any], step: int, rows: Sequence[int] = ()) -> SharedRows:
-    """Of these numbers of rows, or of all, the one that computes least, with full rows if there are any.
+    """The shape that computes least, among those whose rows are full enough (`FULL`), or among all if no row is.
 
-    step: of which widths are multiples.
+    step: widths are multiples of it. rows: the numbers of rows to try; by default, all.
     """
     texts, real = len(batches[0]), sum(map(np.sum, batches))
     most = max(1, int(np.sum(batches[0]) // np.max(batches[0])))

@@ -35,6 +35,13 @@ class Vocabulary:
         odd = [token for token in self._tokens if not isinstance(token, str) or "\n" in token]
         if odd:
             raise ValueError(f"Every piece must be a string without a line feed. Received: {odd[0]!r}")
+        try:
+            "".join(self._tokens).encode()
+        except UnicodeEncodeError as error:
+            raise ValueError(
+                "A piece has half of a surrogate pair, which is not a character. Rename it to [unusedN], which keeps "
+                f"the other ids. Received: {error.object[error.start : error.end]!r}"
+            ) from None
         self._ids = {token: number for number, token in enumerate(self._tokens)}
         self._check()
 
@@ -81,8 +88,8 @@ class Vocabulary:
     ) -> "Vocabulary":
         """Learn WordPiece from texts (`str`) or files (`pathlib.Path`). The same texts always give the same vocabulary.
 
-        Files are those that `write_examples` reads: .txt, .md, .jsonl and Wikipedia's .xml, plain or compressed, and
-        folders and patterns of them.
+        Files are those that `write_examples` reads: .txt, .md, .jsonl, .json and Wikipedia's .xml, plain or compressed,
+        and folders and patterns of them.
 
         lowercase, strip_accents, split_cjk: as for the tokenizer that will use the vocabulary.
         min_count: how often a character, or a pair that is merged into one piece, must occur.

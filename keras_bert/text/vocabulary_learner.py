@@ -194,7 +194,7 @@ def _texts(sources: Iterable[str | os.PathLike]) -> Iterator[str]:
                 f"Every source must be a string or a pathlib.Path. Received: {source!r} ({type(source).__name__}) at "
                 f"index {number}"
             )
-        if number == 0 and isinstance(sources, list | tuple) and len(source) < 4096 and os.path.isfile(source):
+        if number == 0 and len(source) < 4096 and os.path.isfile(source):
             raise ValueError(
                 "A string is a text to learn from, but this one is the path of a file. Use pathlib.Path. "
                 f"Received: {source!r}"

@@ -59,12 +59,12 @@ def windows(
 
     asked = tf.gather(question, example)
     packed = packer.pack([asked, shown], seq_length)
-    behind = 2 + tf.cast(asked.row_lengths(), tf.int32)  # [W], the column where the window begins
+    first_column = 2 + tf.cast(asked.row_lengths(), tf.int32)  # [W], the column where the window begins
 
     def dense(values: Any, empty: int) -> Any:
         values = tf.cast(values, tf.int32)
         onto = tf.fill(tf.shape(packed["input_mask"]), empty)
-        return tf.ensure_shape(place(shown.with_values(values), size, behind, onto), (None, seq_length))
+        return tf.ensure_shape(place(shown.with_values(values), size, first_column, onto), (None, seq_length))
 
     best = _has_most_context(source, window, size, tf.size(context.values))
     return packed | {

@@ -160,7 +160,7 @@ class Lamb(_OfBert, WithoutSeparateDecay, keras.optimizers.Lamb):
         self.assign_add(v, (ops.square(gradient) - v) * (1 - self.beta_2))
         update = (m / (1 - self.beta_1**step)) / (ops.sqrt(v / (1 - self.beta_2**step)) + self.epsilon)
         if decays(self, variable):
-            update = update + self.weight_decay * variable
+            update = update + (self.weight_decay or 0.0) * variable
             weight_norm, update_norm = ops.norm(ops.convert_to_tensor(variable)), ops.norm(update)
             moves = ops.logical_and(weight_norm > 0, update_norm > 0)
             update = update * ops.where(moves, weight_norm / ops.where(moves, update_norm, 1.0), 1.0)

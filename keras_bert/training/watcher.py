@@ -1,6 +1,7 @@
-"""Workers that do not answer. As a program: names them until its standard input is closed, as it is if its parent ends.
+"""Finds the workers that do not answer. Run as a program, it logs their names until the process that started it ends.
 
-TensorFlow holds Python's lock while it waits for other workers, so that no thread of the waiting process can do this.
+That process cannot do this in a thread: TensorFlow holds Python's lock while it waits for other workers. The program
+notices the end of its parent by its standard input, which is then closed.
 """
 
 import json
@@ -16,11 +17,11 @@ SECONDS_TO_ANSWER = 2
 
 
 def answers(address: str) -> bool:
-    """Whether somebody listens at an address; a worker does as long as its process runs."""
+    """Whether somebody listens at an address; a worker does as long as its process runs. Nobody does without a port."""
     host, _, port = address.rpartition(":")
     try:
         socket.create_connection((host.strip("[]"), int(port)), SECONDS_TO_ANSWER).close()
-    except OSError:
+    except (OSError, ValueError, OverflowError):  # the last two: not an address with a port
         return False
     return True
 

@@ -98,6 +98,58 @@ def test_folders_and_patterns(tmp_path):
         texts(tmp_path / "none.txt")
 
 
+def test_the_kind_of_a_file_by_its_name(tmp_path):
+    """JSON Lines in .json, as in C4, and the parts of Wikimedia's dumps. A file without a suffix is plain text."""
+    pages = "<mediawiki><page><ns>0</ns><revision><text>One page.</text></revision></page></mediawiki>"
+    for name, text in (
+        ("c4-train.00000-of-01024.json.gz", '{"text": "C4.", "url": "https://x"}\n{"text": "Two."}\n'),
+        ("dewiki-pages-articles1.xml-p1p41242.bz2", pages),
+        ("part-00000", "Three.\n\nFour."),
+    ):
+        pack = {"gz": gzip.compress, "bz2": bz2.compress}.get(name.rpartition(".")[2], bytes)
+        (tmp_path / name).write_bytes(pack(text.encode()))
+    assert texts(tmp_path / "part-00000") == ["Three.", "Four."]
+    assert texts(tmp_path) == ["C4.", "Two.", "One page."]
+    path = write(tmp_path, "list.json", '[\n  {"text": "One."}\n]\n')
+    with pytest.raises(ValueError, match=r"Line 1 of .*list\.json is not valid JSON\. Write one JSON value in"):
+        texts(path)
+
+
+@pytest.mark.parametrize("name", ["a.html", "a.HTM", "a.csv", "a.tsv.gz", "a.parquet"])
+def test_tables_and_web_pages_are_refused(tmp_path, name):
+    path = write(tmp_path, name, "One,Two")
+    for corpus in (path, tmp_path / "a.*"):
+        with pytest.raises(ValueError, match=r"/a\..* is neither plain text.*save its text as \.txt or \.jsonl"):
+            texts(corpus)
+
+
+def test_files_of_a_folder_that_are_left_out(tmp_path, caplog):
+    write(tmp_path, "a.txt", "One.")
+    assert texts(tmp_path) == ["One."]
+    assert not caplog.text
+    (tmp_path / "sub").mkdir()
+    for name in ("b.csv", "c.png", "part-00000", "sub/d.html", ".hidden.csv"):
+        write(tmp_path, name, "Two.")
+    assert texts(tmp_path) == ["One."]
+    assert f"{tmp_path}: left out 4 files (b.csv, c.png, part-00000 and 1 more). In a folder, only" in caplog.text
+
+
+def test_each_file_is_found_once(tmp_path, monkeypatch):
+    path = write(tmp_path, "a.txt", "One.")
+    (tmp_path / "link.txt").symlink_to(path)
+    monkeypatch.chdir(tmp_path)
+    assert texts(["a.txt", path, "./a.txt", tmp_path, tmp_path / "*.txt"]) == ["One."]
+
+
+def test_patterns_of_several_levels(tmp_path):
+    (tmp_path / "sub" / "deep").mkdir(parents=True)
+    for folder in (tmp_path, tmp_path / "sub", tmp_path / "sub" / "deep"):
+        write(folder, "a.txt", f"{folder.name}.")
+    assert sorted(texts(tmp_path / "**" / "*.txt")) == sorted([f"{tmp_path.name}.", "sub.", "deep."])
+    with pytest.raises(ValueError, match=r"A remote pattern cannot have `\*\*`\..*Received: ram://"):
+        texts("ram://corpus/**/*.txt")
+
+
 def test_links_to_folders_are_followed(tmp_path, monkeypatch):
     """Each folder is entered once, even if a link leads back to it."""
     (tmp_path / "corpus" / "sub").mkdir(parents=True)

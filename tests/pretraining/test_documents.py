@@ -10,7 +10,7 @@ import tracemalloc
 import pytest
 
 from keras_bert.corpus import documents
-from keras_bert.corpus.documents import Document, read_documents, read_texts
+from keras_bert.corpus.documents import Document, read_documents, read_texts, split_at_headings
 from keras_bert.corpus.sentences import sentences_of, split_sentences
 from keras_bert.corpus.wikipedia import plain_text
 
@@ -125,6 +125,14 @@ def test_texts_in_memory():
         texts(iter([1]))
 
 
+def test_an_iterator_of_paths(tmp_path):
+    path = str(write(tmp_path, "a.txt", TEXT))
+    for text in (path, path.encode()):
+        with pytest.raises(ValueError, match=r"the first one is the path of a file\. Give paths as a list.*a\.txt"):
+            texts(iter([text]))
+    assert texts(iter(["One.", str(tmp_path)])) == ["One.", str(tmp_path)]
+
+
 @pytest.mark.parametrize("data", [b"text \xff\xfe text", b"text \0 text", "한국어".encode("cp949")])
 @pytest.mark.parametrize("lines", [2, 3000])
 def test_binary_files_are_named(tmp_path, data, lines):
@@ -144,6 +152,21 @@ def test_a_very_long_document_is_cut(tmp_path, monkeypatch, caplog):
     found = texts(write(tmp_path, "b.txt", "word " * 800))  # one line
     assert max(map(len, found)) <= 2001
     assert "".join(found).replace("\n", "") == "word " * 800
+
+
+def test_blank_lines_have_a_size(monkeypatch):
+    """Otherwise a file of blank lines would be in memory as a whole."""
+    monkeypatch.setattr(documents, "MAX_CHARACTERS", 1000)
+    assert max(map(len, split_at_headings([""] * 5000))) <= 1001
+
+
+def test_a_very_long_line_of_jsonl(tmp_path, monkeypatch):
+    monkeypatch.setattr(documents, "MAX_LINE", 1000)
+    fits = json.dumps("a" * 997)
+    assert texts(write(tmp_path, "a.jsonl", f"{fits}\n{fits}")) == ["a" * 997] * 2
+    path = write(tmp_path, "b.jsonl", f'{fits}\n"{"a" * 2000}"\n')
+    with pytest.raises(ValueError, match=r"b\.jsonl, line 2 is longer than 1,000 characters\..*Received: \"aaa"):
+        texts(path)
 
 
 def test_the_first_document_needs_little_of_the_file(tmp_path):
@@ -225,13 +248,15 @@ def test_markup_of_markdown_is_dropped():
 
 
 def test_links_and_pictures_are_dropped():
-    """As one expression would, which takes minutes for a line of many brackets."""
-    link = re.compile(r"!\[[^\]]*\]\([^)]*\)|\[([^\]]*)\]\([^)]*\)")
+    """As two expressions would, which take minutes for a line of many brackets."""
+    picture, link = re.compile(r"!\[[^\]]*\]\([^)]*\)"), re.compile(r"\[([^\]]*)\]\([^)]*\)")
     dice = random.Random(0)
     for _ in range(20_000):
         line = "x " + "".join(dice.choices("[[]]()(!ab ", k=dice.randint(0, 16)))
-        expected = link.sub(r"\1", line) if "](" in line else line
+        expected = link.sub(r"\1", picture.sub("", line))
         assert "".join(sentences_of(Document(line, "markdown"), "line")) == expected.strip()
+    badges = "[![Build](https://x/y.svg)](https://x) [![a](b)](c)One [and ![d](e) two](f)."
+    assert list(sentences_of(Document(badges, "markdown"))) == ["One and  two."]
     picture = f"One. ![a](data:image/png;base64,{'A' * 5000}) Two."
     assert list(sentences_of(Document(picture, "markdown"))) == ["One.", "Two."]
     began = time.perf_counter()

@@ -8,8 +8,10 @@ import pytest
 from typer.testing import CliRunner
 
 from keras_bert.bert import Bert
+from keras_bert.pretraining import fill_mask as fill_mask_module
 from keras_bert.pretraining.fill_mask import Filling, NextSentence
 from keras_bert.pretraining.pretrainer import Pretrainer
+from keras_bert.runner import Runner
 from keras_bert.text.preprocessor import Preprocessor
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.weights import hugging_face
@@ -50,6 +52,23 @@ def test_fill_mask_of_many_texts():
         assert found[index][0][0].token == single[0].token
         assert found[index][0][0].score == pytest.approx(single[0].score, rel=1e-4)
     assert pretrainer.fill_mask([]) == []
+
+
+def test_texts_with_many_masks(monkeypatch):
+    """Each run of the model has few masks, padding included, also if one text among many has most of them."""
+    pretrainer, sizes = small_pretrainer(), []
+    texts = ["w1 [MASK]"] * 6 + ["[MASK] " * 9] + ["[MASK] w2 [MASK]"]
+    want = [pretrainer.fill_mask(text, top_k=1) for text in texts]
+    run = Runner.on_inputs
+    monkeypatch.setattr(fill_mask_module, "MASKS", 8)
+    monkeypatch.setattr(
+        Runner, "on_inputs", lambda self, x: sizes.append(x["masked_lm_positions"].shape) or run(self, x)
+    )
+    got = pretrainer.fill_mask(texts, top_k=1)
+    assert sizes == [(1, 9), (4, 2), (3, 1)]
+    for masks, expected in zip(got, want, strict=True):
+        assert [mask[0].text for mask in masks] == [mask[0].text for mask in expected]
+        assert [mask[0].score for mask in masks] == pytest.approx([mask[0].score for mask in expected], rel=1e-4)
 
 
 def test_a_model_with_more_word_vectors_than_pieces():
@@ -115,6 +134,14 @@ def test_is_next():
         small_pretrainer(nsp=False).is_next("w1", "w2")
     with pytest.raises(ValueError, match="same number of rows"):
         pretrainer.is_next(["w1"], ["w2", "w3"])
+
+
+def test_pairs_that_is_next_cuts_are_counted(caplog):
+    pretrainer = small_pretrainer()
+    pretrainer.is_next("w1", "w2")
+    assert not caplog.text
+    pretrainer.is_next(["w1", "w1 " * 20], ["w2", "w3"])
+    assert "1 of 2 pairs is cut to 16 pieces; the number of the model's positions is the limit." in caplog.text
 
 
 def test_without_a_vocabulary():

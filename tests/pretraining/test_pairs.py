@@ -38,18 +38,37 @@ def test_pairs_are_valid_by_googles_algorithm(seed, short_seq_prob):
             assert a_end <= b
 
 
+@pytest.mark.parametrize("longest", [25, 8 * 61])
 @pytest.mark.parametrize("seed", range(20))
-def test_the_same_draws_give_googles_pairs(seed):
+def test_the_same_draws_give_googles_pairs(seed, longest):
     def another(chance, count, index):  # one draw, where google may need ten
         other = chance.randrange(count - 1)
         return other + (other >= index)
 
-    documents = lengths(documents=10, seed=seed)
+    documents = lengths(documents=10, longest=longest, seed=seed)
     pieces = as_pieces(documents)
     chance = random.Random(seed)
     want = [pair for index in range(10) for pair in google_pairs.pairs_of(pieces, index, 61, 0.5, chance, another)]
     got = pair_spans(documents, room=61, short_seq_prob=0.5, chance=random.Random(seed))
     assert [(a[0], a[-1] + 1, b[0], b[-1] + 1, int(label)) for a, b, label in want] == [*map(tuple, got.tolist())]
+
+
+def test_very_long_sentences_take_few_draws():
+    """Of a sentence of a million pieces, as in a text without spaces, as many are cut in front as at the end."""
+    size, draws = 1_000_000, [0]
+
+    class Counted(random.Random):
+        def random(self):
+            draws[0] += 1
+            return super().random()
+
+    spans = pair_spans([[size]] * 100, room=61, short_seq_prob=0, chance=Counted(0))
+    assert draws[0] < 100 * 20 * 61
+    assert (spans[:, 1] - spans[:, 0] + spans[:, 3] - spans[:, 2] == 61).all()
+    cut = np.concatenate([spans[:, 0], spans[:, 2]]) % size  # in front
+    deviation = np.sqrt(size) / 2
+    assert abs(cut.mean() - size / 2) < 4 * deviation / np.sqrt(200)
+    assert 0.7 * deviation < cut.std() < 1.3 * deviation
 
 
 @pytest.mark.long

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 import re
 import shutil
 import signal
@@ -81,11 +82,20 @@ def test_hyperparameters_of_the_paper():
         ({"optimizer": "sgd"}, "adamw, lamb"),
         ({"steps": 0}, "at least 1"),
         ({"learning_rate": 0.0}, "above 0"),
+        ({"clip_norm": 0.0}, r"`clip_norm` must be above 0.*very large value.*=0\.0"),
+        ({"clip_norm": math.nan}, "`clip_norm` must be above 0"),
+        ({"weight_decay": -0.01}, "`weight_decay` must be at least 0"),
     ],
 )
 def test_hyperparameters_out_of_range(change, message):
     with pytest.raises(ValueError, match=message):
         Recipe(**change)
+
+
+@pytest.mark.parametrize("option", ["steps_per_loop", "checkpoint_every", "validate_every"])
+def test_steps_below_one_are_refused_before_the_work(tmp_path, option):
+    with pytest.raises(ValueError, match=f"`{option}` must be at least 1. Received: {option}=0"):
+        pretrain(tmp_path / "none", tmp_path / "run", **{option: 0})
 
 
 @pytest.mark.long

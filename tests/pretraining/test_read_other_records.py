@@ -153,6 +153,12 @@ def test_a_large_file_is_read_in_ranges(googles, monkeypatch):
     assert same(batches(path, batch_size=1, epochs=1, damaged="skip"), found)
 
 
+def test_files_with_records_of_two_lengths(googles, static):
+    message = r"google\.tfrecord differ from those of .*examples-.*Received: predictions=5 instead of 6"
+    with pytest.raises(ValueError, match=message):
+        read_examples([*static.glob("*.tfrecord"), googles[0]], batch_size=1)
+
+
 def test_a_file_of_google_that_is_cut_off(googles, tmp_path):
     path, want = googles
     path.write_bytes(path.read_bytes()[:-3])

@@ -15,9 +15,10 @@ import numpy as np
 import pytest
 
 from keras_bert.pretraining import read_examples, write_examples
+from keras_bert.pretraining.examples.examples_directory import finish
 from keras_bert.pretraining.examples.masking import Masking
 from keras_bert.pretraining.examples.read_examples import ExampleReader
-from keras_bert.pretraining.examples.shard_writer import ShardWriter
+from keras_bert.pretraining.examples.shard_writer import Shard, ShardWriter
 from keras_bert.text.vocabulary import Vocabulary
 from tests.pretraining.corpus import SPECIAL, VOCABULARY, document
 from tests.pretraining.small_examples import batches, contents, same, unmasked, write
@@ -93,6 +94,16 @@ def test_writing_resumes_after_an_interruption(source, dynamic, tmp_path, monkey
     write(source, tmp_path / "a")
     assert kept.stat().st_mtime_ns == before
     assert contents(tmp_path / "a") == contents(dynamic)
+
+
+def test_shards_are_listed_by_number(tmp_path):
+    """Also beyond 99,999, however many processes wrote them."""
+    names = [f"examples-{number:05d}.tfrecord" for number in (2, 99_999, 100_000, 100_001)]
+    shards = [Shard(name, 1, 1, 1, 1, 1, 1, 1) for name in names]
+    for given in (shards, shards[::-1], sorted(shards)):
+        finish(str(tmp_path), {"settings": {"nsp": False, "seq_length": 8}}, given)
+        found = json.loads((tmp_path / "examples.json").read_text())
+        assert [shard["name"] for shard in found["shards"]] == names
 
 
 @pytest.mark.long
@@ -179,12 +190,15 @@ def test_directories_with_other_content(source, dynamic, tmp_path):
     [
         ({"sequence_length": 64}, TypeError, r"write_examples\(\) has no argument `sequence_length`.*seq_length.*=64"),
         ({"seq_length": 4}, ValueError, "`seq_length` must be at least 5"),
+        ({"seq_length": 2}, ValueError, "`seq_length` must be at least 5"),
+        ({"seq_length": 2, "nsp": False}, ValueError, "`seq_length` must be at least 3"),
         ({"mode": "fixed"}, ValueError, "`mode` must be one of dynamic, static"),
         ({"sentences": "words"}, ValueError, "`sentences` must be one of rules, line"),
         ({"boundary": "page"}, ValueError, "`boundary`"),
         ({"dupe_factor": 0}, ValueError, "`dupe_factor` must be at least 1"),
         ({"short_seq_prob": 2}, ValueError, "`short_seq_prob` must be between 0 and 1"),
         ({"seed": 2**63}, ValueError, "`seed`"),
+        ({"workers": 4, "beam": []}, ValueError, "`workers` is for this machine.*Received: workers=4"),
         ({"workers": 0}, ValueError, "`workers` must be at least 1"),
     ],
 )
@@ -253,6 +267,11 @@ def test_sentences_longer_than_the_row(tmp_path):
         if not nsp:  # nothing is lost
             pieces = sum(len(row) - 1 - row.count(SEP) for row in unmasked(batch))
             assert pieces == 302
+
+
+def test_the_shortest_rows(tmp_path):
+    for length, nsp in ((5, True), (3, False)):
+        assert write(iter(["A b. C d."] * 2), tmp_path / str(length), seq_length=length, nsp=nsp).examples
 
 
 def test_a_binary_file_is_named_and_nothing_is_written(source, tmp_path):

@@ -68,13 +68,15 @@ def test_a_byte_order_mark_is_not_part_of_a_piece(tmp_path):
     assert Vocabulary.from_file(path).tokens == tuple(SPECIAL)
 
 
-def test_save_replaces_the_file_at_once(tmp_path):
+def test_save_replaces_the_file_at_once(tmp_path, monkeypatch):
     path = tmp_path / "vocab.txt"
     Vocabulary(SPECIAL).save(path)
     Vocabulary([*SPECIAL, "한국어"]).save(str(path))
     assert Vocabulary.from_file(path) == Vocabulary([*SPECIAL, "한국어"])
-    with pytest.raises(UnicodeEncodeError):
-        Vocabulary([*SPECIAL, "\ud800"]).save(path)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", lambda *_: 1 // 0)
+        with pytest.raises(ZeroDivisionError):
+            Vocabulary(SPECIAL).save(path)
     assert os.listdir(tmp_path) == ["vocab.txt"]
     assert Vocabulary.from_file(path)["한국어"] == 5
     (tmp_path / "link").symlink_to("vocab.txt")
@@ -117,6 +119,8 @@ def test_bad_vocabularies(tmp_path):
     for odd in (7, "a\nb", None, ["a"]):
         with pytest.raises(ValueError, match="must be a string without a line feed"):
             Vocabulary([*SPECIAL, odd])
+    with pytest.raises(ValueError, match=r"half of a surrogate pair.*Rename it.*Received: '\\ud800'"):
+        Vocabulary([*SPECIAL, "a", "b\ud800"])
     with pytest.raises(FileNotFoundError, match=r"none\.txt"):
         Vocabulary.from_file(tmp_path / "none.txt")
     for data, message in (
@@ -153,6 +157,9 @@ def test_texts_files_and_generators_give_the_same_vocabulary(tmp_path):
     path = tmp_path / "corpus.txt"
     path.write_text("\n".join(TEXTS), encoding="utf-8")
     assert learn([path]) == learn(path) == learn(TEXTS) == learn(iter(TEXTS)) == learn("\n".join(TEXTS))
+    for texts in (str(path), [str(path)], iter([str(path)])):
+        with pytest.raises(ValueError, match=r"A string is a text to learn from, but this one is the path of a file\."):
+            learn(texts)
 
 
 def test_control_over_size_count_and_alphabet(caplog):

@@ -34,10 +34,11 @@ def test_lamb_is_algorithm_2():
         np.testing.assert_allclose(np.asarray(variable), expected[variable.name], rtol=1e-5)
 
 
-def test_lamb_updates_weights_that_are_zero():
+@pytest.mark.parametrize("weight_decay", [0.0, None])
+def test_lamb_updates_weights_that_are_zero(weight_decay):
     dense = keras.layers.Dense(2, kernel_initializer="zeros")
     dense.build((None, 2))
-    optimizer = Lamb(0.5, weight_decay=0.0)
+    optimizer = Lamb(0.5, weight_decay=weight_decay)
     optimizer.build(dense.trainable_variables)
     optimizer.apply([keras.ops.ones((2, 2)), keras.ops.ones(2)])
     np.testing.assert_allclose(np.asarray(dense.kernel), -0.5, rtol=1e-4)

@@ -63,6 +63,11 @@ def test_the_program_ends_with_its_parent(dead):
         assert program.wait(10) == 0
 
 
+@pytest.mark.parametrize("address", ["localhost", "localhost:", "localhost:port", "localhost:123456"])
+def test_an_address_without_a_port_does_not_answer(address):
+    assert watcher.silent({"worker 1": address}) == ["worker 1"]
+
+
 @pytest.mark.long
 def test_ctrl_c_ends_a_worker_that_waits(dead):
     """Also the program that it has started, which would else keep the pipe open."""

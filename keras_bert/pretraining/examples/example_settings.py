@@ -50,10 +50,10 @@ class ExampleSettings:
     split_cjk: bool = True
 
     def __post_init__(self) -> None:
-        check_seq_length(self.seq_length, segments=2 if self.nsp else 1)
-        if self.nsp and self.seq_length < 5:
+        check_seq_length(self.seq_length, segments=1)
+        if self.seq_length < (least := 5 if self.nsp else 3):
             raise ValueError(
-                "`seq_length` must be at least 5, for [CLS], two [SEP] and one piece of each segment. Received: "
+                f"`seq_length` must be at least {least}, for [CLS], and a piece and [SEP] of each segment. Received: "
                 f"seq_length={self.seq_length}"
             )
         check_choice("mode", self.mode, MODES)

@@ -134,7 +134,7 @@ def begin(directory: str, origin: dict[str, Any], settings: ExampleSettings, voc
 
 def noted_shards(directory: str) -> list[Shard]:
     """The shards that were written into a directory whose examples are not finished."""
-    return sorted(Shard(**storage.read_json(os.path.join(directory, name))) for name in _notes(directory))
+    return [Shard(**storage.read_json(os.path.join(directory, name))) for name in _notes(directory)]
 
 
 def finish(directory: str, origin: dict[str, Any], shards: list[Shard]) -> None:
@@ -166,7 +166,8 @@ def finish(directory: str, origin: dict[str, Any], shards: list[Shard]) -> None:
         )  # fmt: skip
     # Others are of a longer corpus, the writing of which was interrupted.
     _remove_shards(directory, set(noted_shards(directory)) - set(shards))
-    storage.write_json(os.path.join(directory, FINISHED), origin | {"shards": [shard._asdict() for shard in shards]})
+    in_order = sorted(shards, key=lambda shard: (len(shard.name), shard.name))  # by number, which may have six digits
+    storage.write_json(os.path.join(directory, FINISHED), origin | {"shards": [shard._asdict() for shard in in_order]})
     _remove_notes(directory)
 
 

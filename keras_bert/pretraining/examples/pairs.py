@@ -11,6 +11,7 @@ from itertools import accumulate
 import numpy as np
 
 SPANS = 5  # a_begin, a_end, b_begin, b_end, label
+LONG = 8  # times the room: a segment that is longer is cut to this length at once
 
 
 def pair_spans(
@@ -71,6 +72,8 @@ def _elsewhere(bounds: list[list[int]], number: int, wanted: int, chance: random
 
 def _truncate(a: int, a_end: int, b: int, b_end: int, room: int, chance: random.Random) -> tuple[int, int, int, int]:
     """Remove pieces from the longer segment, at random from its front or its back, until both fit."""
+    a, a_end = _cut(a, a_end, LONG * room, chance)
+    b, b_end = _cut(b, b_end, LONG * room, chance)
     while a_end - a + b_end - b > room:
         if a_end - a > b_end - b:
             if chance.random() < 0.5:
@@ -82,6 +85,14 @@ def _truncate(a: int, a_end: int, b: int, b_end: int, room: int, chance: random.
         else:
             b_end -= 1
     return a, a_end, b, b_end
+
+
+def _cut(begin: int, end: int, most: int, chance: random.Random) -> tuple[int, int]:
+    """At most so many pieces of a segment: one random bit for each further piece decides between front and back."""
+    if (rest := end - begin - most) <= 0:
+        return begin, end
+    front = chance.getrandbits(rest).bit_count()
+    return begin + front, end - (rest - front)
 
 
 def full_spans(documents: Sequence[Sequence[int]], *, room: int) -> list[list[tuple[int, int]]]:

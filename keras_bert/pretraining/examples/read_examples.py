@@ -13,7 +13,7 @@ from keras_bert.pretraining.examples.example_order import examples_in, groups_of
 from keras_bert.pretraining.examples.examples_directory import is_examples_directory, read_settings, read_shards
 from keras_bert.pretraining.examples.masking import Masker, Masking
 from keras_bert.pretraining.examples.record_files import RecordRange, find_records, read_records, readable_ranges
-from keras_bert.pretraining.examples.record_format import LABELS, describe, parse_dynamic, parse_static
+from keras_bert.pretraining.examples.record_format import LABELS, describe_alike, parse_dynamic, parse_static
 from keras_bert.text.rules import TextRules
 from keras_bert.text.vocabulary import Vocabulary
 
@@ -110,7 +110,7 @@ class ExampleReader:
                 f"{source} holds no example. Name another folder or other files. Received: {len(files)} files"
             )
         if "seq_length" not in more:
-            more |= describe(shards[0].path)
+            more |= describe_alike(list(dict.fromkeys(shard.path for shard in shards)))
         return cls(shards=shards, **more)
 
     @property

@@ -14,7 +14,7 @@ from keras_bert.lazy import tf
 from keras_bert.pretraining.examples.example_order import GROUP_SIZE
 from keras_bert.pretraining.examples.record_checksums import masked_crc32c
 from keras_bert.progress import reported_if_slow
-from keras_bert.storage import errors_about, exists, matching, open_file, read_bytes, size_of
+from keras_bert.storage import errors_about, exists, matching, names_in, open_file, read_bytes, size_of
 
 logger = logging.getLogger(__name__)
 
@@ -36,12 +36,11 @@ class RecordRange:
 
 def find_records(source: str | os.PathLike | Iterable[str | os.PathLike]) -> list[str]:
     """The files that paths, patterns and folders name; in a folder, those with "tfrecord" in their names."""
-    gfile = tf.io.gfile
     found: list[str] = []
     for path in [source] if isinstance(source, str | os.PathLike) else source:
         name = os.fspath(path)
-        if gfile.isdir(name):
-            files = [os.path.join(name, file) for file in gfile.listdir(name) if "tfrecord" in file.lower()]
+        if tf.io.gfile.isdir(name):
+            files = [os.path.join(name, file) for file in names_in(name) if "tfrecord" in file.lower()]
         else:
             files = matching(name)
         if not files:

@@ -6,6 +6,7 @@ time to write and two thirds of the time to parse. The first [SEP] ends the firs
 length.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -71,6 +72,21 @@ def parse_static(records: Any, seq_length: int, predictions: int, nsp: bool, gar
     features[MASKED[2]] = tf.io.FixedLenFeature([predictions], tf.float32)
     parsed = tf.io.parse_example(records, features)
     return {name: tf.cast(parsed[theirs.get(name, name)], tf.int32) for name in ints} | {MASKED[2]: parsed[MASKED[2]]}
+
+
+def describe_alike(paths: Sequence[str]) -> dict[str, Any]:
+    """The properties of the static records of several files; an error if those of a file differ from the first."""
+    found = describe(paths[0])
+    for path in paths[1:]:
+        other = describe(path)
+        if other != found:
+            names = [name for name in found if other[name] != found[name]]
+            different = ", ".join(f"{name}={other[name]} instead of {found[name]}" for name in names)
+            raise ValueError(
+                f"The records of {path} differ from those of {paths[0]}. Pass only files that were written with the "
+                f"same options. Received: {different}"
+            )
+    return found
 
 
 def describe(path: str) -> dict[str, Any]:

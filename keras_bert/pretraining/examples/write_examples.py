@@ -54,8 +54,8 @@ def write_examples(
     script that uses several workers needs `if __name__ == "__main__":`, because each worker is a process that imports
     it.
 
-    corpus: paths, patterns or folders of .txt, .md, .jsonl and Wikipedia's .xml files (plain, .gz, .bz2 or .zst), local
-        or gs://; or a tf.data.Dataset or generator of strings, each a document.
+    corpus: paths, patterns or folders of .txt, .md, .jsonl, .json and Wikipedia's .xml files (plain, .gz, .bz2 or
+        .zst), local or gs://; or a tf.data.Dataset or generator of strings, each a document.
     workers: the number of processes; None: one for each core, but only as many as the amount of text is worth.
     beam: the options of an Apache Beam runner, such as ["--runner=DataflowRunner"], for a corpus that one machine
         cannot handle.
@@ -68,6 +68,11 @@ def write_examples(
     settings = ExampleSettings.from_options(options)
     if workers is not None and workers < 1:
         raise ValueError(f"`workers` must be at least 1. Received: workers={workers}")
+    if workers is not None and beam is not None:
+        raise ValueError(
+            "`workers` is for this machine, and with `beam` the runner decides. Leave it out, and use the runner's own "
+            f"option. Received: workers={workers}, beam={beam}"
+        )
     if not isinstance(vocabulary, Vocabulary):
         vocabulary = Vocabulary.from_file(vocabulary)
     directory = os.fspath(directory)
@@ -121,7 +126,7 @@ def _write_locally(
 
 
 def _write_all(todo: Iterator[tuple[int, list[Document]]], writer: ShardWriter, workers: int) -> list[Shard]:
-    """Write all shards, in this process and in `workers - 1` others."""
+    """Write all shards, in this process and in `workers - 1` others. They are returned in any order."""
     if workers == 1:
         return [writer.write(number, documents) for number, documents in todo]
     context = get_context("spawn")  # TensorFlow's threads do not survive a fork
@@ -136,7 +141,7 @@ def _write_all(todo: Iterator[tuple[int, list[Document]]], writer: ShardWriter, 
                     shards.append(writer.write(number, documents))
                 finished, running = wait(running, timeout=0)
                 shards += [future.result() for future in finished]
-            return sorted([*shards, *(future.result() for future in running)])
+            return [*shards, *(future.result() for future in running)]
         except BrokenProcessPool:
             raise RuntimeError(
                 f"A worker process ended while it wrote examples into {writer.directory}, probably for lack of memory. "

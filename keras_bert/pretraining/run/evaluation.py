@@ -53,7 +53,10 @@ def evaluate(
 ) -> Evaluation:
     """Evaluate any weights that `Pretrainer.load` accepts on a directory of examples.
 
+    strategy: a name for `keras_bert.strategy`, or a strategy.
+    batch_size: of the global batch. Examples that are masked while they are read get other masks with another size.
     seed: of the masks.
+    dtype: the Keras policy in which the model computes, such as "mixed_bfloat16".
     damaged: at a shard that is cut off or damaged, "stop" with an error that names it, or "skip" the rest of it.
     """
     check_backend()

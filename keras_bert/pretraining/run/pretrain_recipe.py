@@ -77,9 +77,19 @@ class Recipe:
             )
         if not 0 <= self.dropout < 1:
             raise ValueError(f"`dropout` must be at least 0 and below 1. Received: dropout={self.dropout}")
-        if self.learning_rate <= 0 or not math.isfinite(self.learning_rate):
+        if not 0 < self.learning_rate < math.inf:
             raise ValueError(
                 f"`learning_rate` must be above 0 and finite. Received: learning_rate={self.learning_rate}"
+            )
+        if not 0 < self.clip_norm < math.inf:
+            raise ValueError(
+                "`clip_norm` must be above 0 and finite. To clip no gradient, use a very large value, such as 1e9. "
+                f"Received: clip_norm={self.clip_norm}"
+            )
+        if not 0 <= self.weight_decay < math.inf:
+            raise ValueError(
+                "`weight_decay` must be at least 0 and finite. Use 0 for none. Received: "
+                f"weight_decay={self.weight_decay}"
             )
         if not math.isclose(sum(self.phases), 1) or min(self.phases) <= 0:
             raise ValueError(f"`phases` must be shares above 0 that add up to 1. Received: phases={self.phases}")

@@ -31,7 +31,7 @@ def run_directory(directory: str, settings: dict[str, Any]) -> Iterator[None]:
     """Reserve a directory for a run with these settings: a new or empty one, or that of the same run.
 
     Only the number of steps may differ; the learning rate and the phases then continue as in a run of that many steps.
-    A run that fails in front of its first checkpoint leaves the directory as it was.
+    A run that fails before its first checkpoint leaves the directory as it was.
     """
     path = f"{directory}/{SETTINGS}"
     is_new = not storage.exists(directory)
