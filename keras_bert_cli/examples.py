@@ -7,7 +7,7 @@ import typer
 
 from keras_bert_cli import options
 from keras_bert_cli.contents import command
-from keras_bert_cli.without_the_package import without_the_package
+from keras_bert_cli.without_the_package import quiet, without_the_package
 
 
 @command(
@@ -115,7 +115,7 @@ def examples(
     if not corpus:
         raise typer.BadParameter("CORPUS is missing. Name its files first, then the options of the Beam runner.")
     if not any("://" in path for path in corpus):
-        with without_the_package():
+        with without_the_package(), quiet():
             from keras_bert.corpus.files import find_files
             from keras_bert.text.vocabulary import Vocabulary
 
