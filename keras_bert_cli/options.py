@@ -90,9 +90,7 @@ def asked_by(model: Any, engine: str | None, dtype: str | None) -> Any:
 
 # === Raw text ===
 
-CORPUS = (
-    "Files, patterns or folders of .txt, .md, .jsonl, .json or Wikipedia's .xml, also compressed (.gz, .bz2, .zst)"
-)
+CORPUS = "Files, patterns or folders of .txt, .md, .jsonl, .json or Wikipedia's .xml, also compressed (.gz, .bz2, .zst)"
 CorpusEncoding = Annotated[
     str, typer.Option("--encoding", help="Encoding of .txt, .md and .jsonl files, such as latin-1, cp949 or utf-16.")
 ]
