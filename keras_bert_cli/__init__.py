@@ -106,8 +106,8 @@ def _message(error: Exception) -> str:
     text = str(error)
     if not isinstance(error, (*_WITH_A_MESSAGE, *_tensorflow_errors())):
         return (
-            "The command ended with an error that it did not expect. Add --debug to see the traceback, and report it "
-            f"if it is a fault of keras-bert. Received: {type(error).__name__}: {text}"
+            "An unexpected error ended the command. Run it with --debug to see the traceback, and if it is a bug of "
+            f"keras-bert, please report it. Received: {type(error).__name__}: {text}"
         )
     if isinstance(error, KeyError):
         return str(error.args[0])

@@ -120,10 +120,11 @@ def _options(
 ) -> None:
     context.ensure_object(dict)["debug"] = debug
     if not logging.root.handlers:  # otherwise the process decides itself what it logs
-        # Only warnings of other packages: httpx logs the addresses of downloads, in which there may be a signature.
-        logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
+        logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
         logging.getLogger("keras_bert").setLevel(logging.DEBUG if debug else logging.INFO)
     if not debug:  # errors are raised as exceptions too, and the rest is not about the user's work
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # TensorFlow reads it when it is imported
         for name in ("absl", "tensorflow"):
             logging.getLogger(name).setLevel(logging.ERROR)
+        for name in ("jax", "httpx", "httpx2", "matplotlib"):  # the addresses of downloads may have a signature
+            logging.getLogger(name).setLevel(logging.WARNING)

@@ -104,18 +104,18 @@ def _check_before_loading(format: str, dtype: str | None) -> None:
     """Raises an error for a backend or a dtype in which no model can be exported."""
     from keras import backend
 
-    from keras_bert.exports.runtime_folder import DTYPES
-    from keras_bert.weights.load import check_dtype
+    from keras_bert.exports.export import check_export_dtype
+    from keras_bert.exports.runtime_folder import check_runtime_dtype
 
     if format != "onnx" and backend.backend() != "tensorflow":
         raise RuntimeError(
             f"`export` with --format {format} needs the TensorFlow backend. Repeat the command with "
             f"KERAS_BACKEND=tensorflow. Received: backend {backend.backend()!r}"
         )
-    if format == "savedmodel" and dtype not in (None, "int8"):
-        check_dtype(dtype)
-    if format != "savedmodel" and dtype not in DTYPES:
-        raise ValueError(f"--dtype of {format} files must be float32 or int8. Use one of them. Received: {dtype!r}")
+    if format == "savedmodel":
+        check_export_dtype(dtype)
+    else:
+        check_runtime_dtype(format, dtype)
 
 
 def _has_serving_api() -> bool:

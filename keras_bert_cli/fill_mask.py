@@ -31,6 +31,7 @@ def fill_mask(
         if MASK not in text:
             raise ValueError(f"A text has no {MASK}. Write {MASK} in place of a word. Received: {text!r}")
     from keras_bert.pretraining.pretrainer import Pretrainer
+    from keras_bert.wording import cell
 
     pretrainer = Pretrainer.load(model, nsp=False, cache_dir=cache_dir, local_only=local_only)
     masks = [mask for text in pretrainer.fill_mask(texts, top_k) for mask in text]
@@ -39,4 +40,4 @@ def fill_mask(
         return
     for number, mask in enumerate(masks, 1):
         for filling in mask:
-            typer.echo(f"{number}\t{filling.score:.4f}\t{filling.token}\t{filling.text}")
+            typer.echo(f"{number}\t{filling.score:.4f}\t{filling.token}\t{cell(filling.text)}")

@@ -151,7 +151,7 @@ def refuse_header(reading: Any, files: Sequence[Path]) -> None:
 def refuse_for_lines(file: Path, given: dict[str, Any], *, of_run: bool) -> None:
     """Refuse options of tables for lines of plain text, which have no columns with names and are all answered.
 
-    of_run: whether the source is a run, which knows how many texts a line has. For other sources, two --text say it.
+    of_run: whether the source is a run, which knows how many texts a line has. For others, two --text mean two texts.
     """
     received = f"Received: {'standard input' if str(file) == '-' else file}"
     if given.get("skip_empty") or given.get("skip_bad"):
@@ -165,8 +165,8 @@ def refuse_for_lines(file: Path, given: dict[str, Any], *, of_run: bool) -> None
     if unused:
         options = " and ".join(f"--{name}".replace("choices", "choice") for name in unused)
         raise ValueError(
-            f"Lines of plain text have neither a header nor columns with names, which {options} would need. Leave out "
-            f"{options}, or name the format of a table, such as --format tsv. {received}"
+            f"Lines of plain text have no header and no named columns, so {options} cannot be used. Leave it out, or "
+            f"name the format of a table, such as --format tsv. {received}"
         )
 
 

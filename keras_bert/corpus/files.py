@@ -36,7 +36,7 @@ _PART_OF_DUMP = re.compile(r"(?<=\.xml)-p\d+p\d+$")  # Wikimedia's numbers of th
 def find_files(corpus: str | os.PathLike | Iterable[str | os.PathLike]) -> list[str]:
     """The files that paths, patterns and folders name, in an order that does not change between runs.
 
-    Each file is found once, even if it is named in several ways or there are links to it.
+    Each path is found once, even if it is named in several ways. Links are files of their own.
     """
     paths = [corpus] if isinstance(corpus, str | os.PathLike) else list(corpus)
     found: dict[str, str] = {}
@@ -55,7 +55,7 @@ def find_files(corpus: str | os.PathLike | Iterable[str | os.PathLike]) -> list[
             )
         for file in files:
             _check_kind(file)
-            found.setdefault(file if is_remote(file) else os.path.realpath(file), file)
+            found.setdefault(file if is_remote(file) else os.path.abspath(file), file)
     return list(found.values())
 
 
@@ -100,20 +100,22 @@ def _files(path: str) -> list[str]:
     walk = tf.io.gfile.walk(path) if is_remote(path) else _walk(path)
     files = sorted(os.path.join(folder, name) for folder, _, names in walk for name in names)
     files = [file for file in files if not _is_hidden(file, path)]
-    known = [file for file in files if _suffix(file) in KINDS]
-    if left_out := [file.removeprefix(path).lstrip("/") for file in files if _suffix(file) not in KINDS]:
+    # An uncompressed .json often describes the data beside it.
+    reads = {file: _suffix(file) in KINDS and not file.lower().endswith(".json") for file in files}
+    if left_out := [file.removeprefix(path).lstrip("/") for file in files if not reads[file]]:
         logger.warning(
             "%s: left out %d %s (%s). In a folder, only files whose names end in %s are read, plain or compressed.",
-            path, len(left_out), plural("file", len(left_out)), listed(left_out, most=3), ", ".join(KINDS),
+            path, len(left_out), plural("file", len(left_out)), listed(left_out, most=3),
+            ", ".join(suffix for suffix in KINDS if suffix != ".json"),
         )  # fmt: skip
-    return known
+    return [file for file in files if reads[file]]
 
 
 def _check_kind(file: str) -> None:
     if _suffix(file) in REFUSED:
         raise ValueError(
-            f"{file} is neither plain text, markdown, JSONL nor a Wikipedia dump. Leave it out of the corpus, or save "
-            f"its text as .txt or .jsonl. Received: a {_suffix(file)} file"
+            f"{file} cannot be read as text, because its markup would be learned too. Leave it out of the corpus, or "
+            f"save its text as .txt or .jsonl. Received: a {_suffix(file)} file"
         )
 
 

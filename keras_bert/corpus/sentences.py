@@ -109,7 +109,7 @@ def _without_links(line: str) -> str:
 
 
 def _without_addresses(line: str, opening: str) -> str:
-    """The line without what is from `![` on to the end of an address, or with the text of what begins with `[`."""
+    """The line without pictures (`opening` is `![`), or with the texts of links in their place (`[`)."""
     parts, done, place = list[str](), 0, 0
     while (opens := line.find(opening, place)) >= 0 and (closes := line.find("]", opens)) >= 0:
         place = closes + 1

@@ -131,9 +131,14 @@ def _check(model: Any, directory: str | os.PathLike, version: int, dtype: Any) -
     if not os.fspath(directory).strip():
         raise ValueError(f'`directory` is empty. Name a folder; "." is the current one. Received: {directory!r}')
     check_version(version)
-    if dtype not in (None, "int8"):
-        check_dtype(dtype)
+    check_export_dtype(dtype)
     return bert
+
+
+def check_export_dtype(dtype: Any) -> None:
+    """Refuse a dtype that no SavedModel can have."""
+    if dtype not in (None, "int8"):
+        check_dtype(dtype, "`dtype` must be int8 or a Keras policy of real numbers")
 
 
 def _length(bert: Bert, seq_length: int | None) -> int:

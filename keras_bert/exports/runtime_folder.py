@@ -31,8 +31,7 @@ def write_runtime_folder(
     format: "onnx", in the operators of opset 23, or "litert". dtype: "float32", or "int8" for the weights of the
     encoder; the ranges of its inputs are found when it runs.
     """
-    if dtype not in DTYPES:
-        raise ValueError(f'`dtype` of {format} files must be "float32" or "int8". Received: dtype={dtype!r}')
+    check_runtime_dtype(format, dtype)
     check_version(version)
     folder = Path(directory) / format / str(version)
     with folder_to_write(folder.parent, version) as writing:
@@ -46,6 +45,14 @@ def write_runtime_folder(
             write(model, made / FILES[format], int8=dtype == "int8")
         swap(made, folder)
     return folder
+
+
+def check_runtime_dtype(format: str, dtype: str | None) -> None:
+    """Refuse a dtype that files of this format cannot have."""
+    if dtype not in DTYPES:
+        raise ValueError(
+            f"`dtype` of {format} files must be float32 or int8. Use one of them. Received: dtype={dtype!r}"
+        )
 
 
 def _write_onnx(model: Any, path: Path, *, int8: bool) -> None:

@@ -57,9 +57,10 @@ def saved_functions(signatures: dict[str, Signature]) -> dict[str, Any]:
 
 
 def checked_rows(rows: dict[str, Any], longest: int) -> dict[str, Any]:
-    """The ids that a signature gets, refused in the graph if they do not fit the model; texts always do.
+    """The inputs of a signature for ids, with checks in the graph.
 
-    Padding takes memory too, up to the square of its length. A position outside of its row would show another row.
+    A row must not be longer than the positions of the model: padding takes memory too, up to the square of its length.
+    Masked positions must be inside their own row, because others would read that of another client.
     """
     length = tf.shape(rows[INPUTS[0]])[-1]
     rule = f"A row may have at most {longest} ids, padding included: the model has no more positions."

@@ -64,7 +64,10 @@ def answers_to_texts(
     asked = signatures_of(task, lambda rows: run(rows, training=False), seq_length)
     signatures = saved_functions(asked | _attention(task.bert, seq_length, attention))
     longest = task.bert.config.max_position_embeddings
-    logits = lambda **rows: {"logits": run(checked_rows(rows, longest), training=False)}  # noqa: E731
+
+    def logits(**rows: tf.Tensor) -> dict[str, tf.Tensor]:
+        return {"logits": run(checked_rows(rows, longest), training=False)}
+
     signatures["logits"] = saved_function(logits, input_specs(task))
     root.logits = trackable(run)
     root.__call__ = signatures["serving_default"]

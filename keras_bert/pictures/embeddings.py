@@ -101,14 +101,16 @@ def project(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     ([-2.0, -1.0, 3.0], [1.0, 0.0])
     """
     centred = np.asarray(vectors, "float64") - np.mean(vectors, axis=0, dtype="float64")
-    variance, axes = np.linalg.eigh(centred.T @ centred)  # [d] from the lowest, [d, d]; an SVD would take more memory
+    # The products of the shorter axis, [k, k]: a singular value decomposition would need several times the memory.
+    is_wide = centred.shape[0] < centred.shape[1]
+    variance, axes = np.linalg.eigh(centred @ centred.T if is_wide else centred.T @ centred)  # from the lowest
+    variance, axes = np.maximum(variance[::-1], 0), axes[:, ::-1]
     kept = min(2, len(variance))
     places = np.zeros((len(centred), 2))
-    places[:, :kept] = centred @ axes[:, ::-1][:, :kept]
+    places[:, :kept] = axes[:, :kept] * np.sqrt(variance[:kept]) if is_wide else centred @ axes[:, :kept]
     # The signs of the axes are open: we choose them so that the farthest point is on the positive side.
     farthest = places[np.abs(places).argmax(axis=0), [0, 1]]
     places *= np.where(farthest < 0, -1.0, 1.0)
-    variance = np.maximum(variance[::-1], 0)
     shares = np.zeros(2)
     if variance.sum() > 0:
         shares[:kept] = variance[:kept] / variance.sum()

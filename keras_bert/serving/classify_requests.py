@@ -76,7 +76,7 @@ def _example(row: dict[str, Any], shared: Any = None) -> Any:
             feature.float_list.value.extend(values)
         else:
             raise BadRequest(
-                f"`{name}` must hold only strings, or only numbers: finite ones, and integers of at most 64 bits. "
-                f"Received: {shown(value)}"
+                f"`{name}` must hold only strings, or only numbers: integers of 64 bits, or numbers that fit into a "
+                f"float32. Received: {shown(value)}"
             )
     return example

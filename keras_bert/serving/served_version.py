@@ -115,8 +115,8 @@ class ServedVersion:
         for output, array in outputs.items():
             if array.dtype.kind == "f" and not np.isfinite(array).all():
                 raise BadRequest(
-                    f"The output {output!r} has numbers that are not finite, which JSON cannot hold. Send numbers of "
-                    "the size that the model was trained on. Received: NaN or an infinite number"
+                    f"The output {output!r} has numbers that are not finite, which JSON cannot hold. Send smaller "
+                    "numbers; if the request has only texts, the weights are damaged. Received: NaN or infinity"
                 )
         return outputs
 

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
 MAX_ROWS = 256
-_MANY_VALUES = 100_000  # of an answer, or bytes of a request, for which a thread is used, so that no client waits
+_MANY_VALUES = 100_000  # of an answer, which a thread writes, so that other clients do not wait for it
+_MANY_BYTES = 100_000  # of a request, which a thread reads for the same reason
 _PATH = re.compile(
     r"/v1/models/(?P<name>[^/:]+)(/(?P<kind>versions|labels)/(?P<value>[^/:]+))?(?P<verb>:\w+|/metadata)?"
 )
@@ -89,7 +90,7 @@ def application(
         if (coding := request.headers.get("content-encoding", "identity")) != "identity":
             raise HTTPException(415, f"Send the body without compression. Received: Content-Encoding: {coding}")
         read, write = _VERBS[verb]
-        if len(body) <= _MANY_VALUES:
+        if len(body) <= _MANY_BYTES:
             wanted = read(body, versions[version].signatures, MAX_ROWS)
         else:
             wanted = await asyncio.to_thread(read, body, versions[version].signatures, MAX_ROWS)

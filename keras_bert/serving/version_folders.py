@@ -21,8 +21,8 @@ def version_folders(directory: Path, parts: Sequence[str] = PARTS) -> dict[str, 
         )
     if ":" in directory.resolve().name:
         raise ValueError(
-            f"The name of {directory} has a colon, which the path of a request cannot have in the name of a model. "
-            f"Rename the folder. Received: {directory.resolve().name!r}"
+            f"{directory} has a colon in its name, but the name of a model in a URL cannot have one. Rename the "
+            f"folder. Received: {directory.resolve().name!r}"
         )
     folders = {part: found for part in parts if (found := _versions(directory / part))}
     if not folders:

@@ -11,6 +11,7 @@ import random
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from types import GeneratorType
 from typing import Any
 
 from keras_bert.checks import check_at_least
@@ -194,7 +195,8 @@ def _texts(sources: Iterable[str | os.PathLike]) -> Iterator[str]:
                 f"Every source must be a string or a pathlib.Path. Received: {source!r} ({type(source).__name__}) at "
                 f"index {number}"
             )
-        if number == 0 and len(source) < 4096 and os.path.isfile(source):
+        # A generator, as that of the lines of a corpus, yields texts: one of them may look like a path.
+        if number == 0 and not isinstance(sources, GeneratorType) and len(source) < 4096 and os.path.isfile(source):
             raise ValueError(
                 "A string is a text to learn from, but this one is the path of a file. Use pathlib.Path. "
                 f"Received: {source!r}"

@@ -7,12 +7,11 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from importlib import import_module
-from types import SimpleNamespace
 from typing import Any
 
 import keras
 
-from keras_bert.checks import check_at_least
+from keras_bert.checks import count_of
 from keras_bert.training.device_peak import device_peak
 from keras_bert.training.metrics_log import MetricsLog, was_validated
 from keras_bert.training.strategy import check_batch_size, is_chief
@@ -74,7 +73,9 @@ def train(
     seq_length: of a row, for the share of padding in the log.
     where: returns the place of a step's data, which is named if the loss is not finite.
     """
-    check_intervals(steps_per_loop, checkpoint_every, validate_every)
+    check_intervals(
+        {"steps_per_loop": steps_per_loop, "checkpoint_every": checkpoint_every, "validate_every": validate_every}
+    )
     check_batch_size(batch_size, strategy, accumulate)
     engine.check_scope([*model.trainable_variables, optimizer.iterations], strategy)
     with strategy.scope():
@@ -163,12 +164,10 @@ def mean_measures(model: Any, batches: Any, *, strategy: Any, batch_size: int) -
     return engine.Evaluator(model, engine.distribute(batches, strategy, batch_size), strategy=strategy).evaluate
 
 
-def check_intervals(steps_per_loop: int = 1, checkpoint_every: int = 1, validate_every: int = 1, **_: Any) -> None:
-    """Raise an error for a number of steps below 1. Further options of `train` are accepted, and not checked."""
-    given = SimpleNamespace(
-        steps_per_loop=steps_per_loop, checkpoint_every=checkpoint_every, validate_every=validate_every
-    )
-    check_at_least(given, 1, *vars(given))
+def check_intervals(options: dict[str, Any]) -> None:
+    """Raise an error if one of these options of `train` is a number of steps below 1."""
+    for name in ("steps_per_loop", "checkpoint_every", "validate_every"):
+        count_of(name, options.get(name), 1)
 
 
 def _next(step: int, every: int) -> int:

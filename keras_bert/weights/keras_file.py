@@ -42,7 +42,7 @@ def read_keras(path: Path, compile: bool = True) -> Any:
         with zipfile.ZipFile(path) as archive:
             config = _checked_config(archive, most_unpacked(path))
         model: Any = None
-        if not _is_of_others(config):  # they may build arrays of any size
+        if not _is_plain(config):  # it may build arrays of any size
             model = keras.models.load_model(path, compile=compile)
     if not isinstance(getattr(model, "bert", model), Bert):
         name = config.get("class_name") if model is None else type(model).__name__
@@ -55,9 +55,9 @@ def read_keras(path: Path, compile: bool = True) -> Any:
     return model
 
 
-def _is_of_others(config: Any) -> bool:
-    """Whether this is the config of a model without a Bert; Keras says what is wrong with what is no config."""
-    return isinstance(config, dict) and isinstance(config.get("config"), dict) and not any(bert_configs(config))
+def _is_plain(config: Any) -> bool:
+    """Whether the class of a model is one of Keras's own, such as Sequential: neither a Bert nor a task is."""
+    return isinstance(config, dict) and str(config.get("module")).partition(".")[0] == "keras"
 
 
 def _checked_config(archive: zipfile.ZipFile, most: int) -> Any:

@@ -71,7 +71,7 @@ def load(
     return bert
 
 
-def check_dtype(dtype: Any) -> None:
+def check_dtype(dtype: Any, rule: str = "`dtype` must be a Keras policy of real numbers") -> None:
     """An error unless a `Bert` can compute in this Keras policy; None is Keras's own."""
     try:
         policy = keras.dtype_policies.get(keras.config.dtype_policy() if dtype is None else dtype)
@@ -79,8 +79,7 @@ def check_dtype(dtype: Any) -> None:
         policy = None
     if policy is None or "float" not in str(policy.compute_dtype):
         raise ValueError(
-            "`dtype` must be a Keras policy of real numbers. Use float32, bfloat16, float16, mixed_bfloat16 or "
-            f"mixed_float16. Received: dtype={dtype!r}"
+            f"{rule}. Use float32, bfloat16, float16, mixed_bfloat16 or mixed_float16. Received: dtype={dtype!r}"
         )
 
 

@@ -119,7 +119,7 @@ def test_the_kind_of_a_file_by_its_name(tmp_path):
 def test_tables_and_web_pages_are_refused(tmp_path, name):
     path = write(tmp_path, name, "One,Two")
     for corpus in (path, tmp_path / "a.*"):
-        with pytest.raises(ValueError, match=r"/a\..* is neither plain text.*save its text as \.txt or \.jsonl"):
+        with pytest.raises(ValueError, match=r"/a\..* cannot be read as text.*save its text as \.txt or \.jsonl"):
             texts(corpus)
 
 
@@ -128,17 +128,19 @@ def test_files_of_a_folder_that_are_left_out(tmp_path, caplog):
     assert texts(tmp_path) == ["One."]
     assert not caplog.text
     (tmp_path / "sub").mkdir()
-    for name in ("b.csv", "c.png", "part-00000", "sub/d.html", ".hidden.csv"):
+    for name in ("b.csv", "c.png", "info.json", "part-00000", "sub/d.html", ".hidden.csv"):
         write(tmp_path, name, "Two.")
     assert texts(tmp_path) == ["One."]
-    assert f"{tmp_path}: left out 4 files (b.csv, c.png, part-00000 and 1 more). In a folder, only" in caplog.text
+    assert f"{tmp_path}: left out 5 files (b.csv, c.png, info.json and 2 more). In a folder, only" in caplog.text
 
 
 def test_each_file_is_found_once(tmp_path, monkeypatch):
+    """However it is named. A link to it is a file of its own: some corpora repeat a file on purpose."""
     path = write(tmp_path, "a.txt", "One.")
-    (tmp_path / "link.txt").symlink_to(path)
     monkeypatch.chdir(tmp_path)
     assert texts(["a.txt", path, "./a.txt", tmp_path, tmp_path / "*.txt"]) == ["One."]
+    (tmp_path / "link.txt").symlink_to(path)
+    assert texts([path, tmp_path]) == ["One.", "One."]
 
 
 def test_patterns_of_several_levels(tmp_path):

@@ -1,15 +1,16 @@
 """Writing examples: shards, and resuming."""
 
 import json
+import os
 import random
 import resource
 import shutil
 import signal
+import subprocess
 import sys
 import textwrap
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -56,18 +57,38 @@ def test_examples_json_describes_the_directory(source, dynamic):
     assert Vocabulary.from_file(dynamic / "vocab.txt") == VOCABULARY
 
 
-def test_workers_ignore_ctrl_c(monkeypatch):
-    """Their parent gets it too, and ends them."""
-    for name in ("tf", "ShardWriter"):
-        monkeypatch.setattr(module, name, Mock())
-    monkeypatch.setattr(module, "read_settings", lambda _: ())
-    monkeypatch.setattr(module, "_writer", None, raising=False)
-    before = signal.getsignal(signal.SIGINT)
-    try:
-        module._start_worker("examples")
-        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-    finally:
-        signal.signal(signal.SIGINT, before)
+@pytest.mark.long
+@pytest.mark.parametrize("seconds", [5, 60], ids=["importing", "writing"])
+def test_ctrl_c_ends_the_workers_too(source, tmp_path, seconds):
+    """A terminal sends it to all processes, also to a worker that is still importing. None prints a traceback."""
+    code = f"""
+        import sys, time
+        from keras_bert.pretraining import write_examples
+        from keras_bert.pretraining.examples.shard_writer import ShardWriter
+        from keras_bert.text.vocabulary import Vocabulary
+
+        def wait(*_):
+            print("ready", flush=True)
+            time.sleep({seconds})
+
+        if __name__ == "__main__":
+            vocabulary = Vocabulary({list(VOCABULARY.tokens)!r})
+            write_examples({str(source)!r}, {str(tmp_path / "examples")!r}, vocabulary=vocabulary, workers=2, shard_size=1)
+        elif {seconds} < 10:
+            wait()
+        else:
+            ShardWriter.write = wait
+    """
+    script = tmp_path / "run.py"
+    script.write_text(textwrap.dedent(code))
+    process = subprocess.Popen(
+        [sys.executable, script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    assert process.stdout.readline() == "ready\n"
+    os.killpg(process.pid, signal.SIGINT)
+    _, said = process.communicate(timeout=40)
+    assert process.returncode != 0
+    assert said.count("Traceback") == 1  # that of the script itself
 
 
 def test_writing_resumes_after_an_interruption(source, dynamic, tmp_path, monkeypatch):
@@ -198,7 +219,7 @@ def test_directories_with_other_content(source, dynamic, tmp_path):
         ({"dupe_factor": 0}, ValueError, "`dupe_factor` must be at least 1"),
         ({"short_seq_prob": 2}, ValueError, "`short_seq_prob` must be between 0 and 1"),
         ({"seed": 2**63}, ValueError, "`seed`"),
-        ({"workers": 4, "beam": []}, ValueError, "`workers` is for this machine.*Received: workers=4"),
+        ({"workers": 4, "beam": []}, ValueError, "`workers` cannot be used with `beam`.*Received: workers=4"),
         ({"workers": 0}, ValueError, "`workers` must be at least 1"),
     ],
 )

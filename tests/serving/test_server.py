@@ -327,7 +327,7 @@ def test_nothing_to_serve(tmp_path):
         find_models(tmp_path / "nope")
     (tmp_path / "colon").mkdir()
     (tmp_path / "colon" / "film:2").mkdir()
-    with pytest.raises(ValueError, match=r"The name of .*film:2 has a colon.*Rename the folder"):
+    with pytest.raises(ValueError, match=r"film:2 has a colon in its name.*Rename the folder"):
         find_models(tmp_path / "colon" / "film:2")
     (tmp_path / "text" / "1" / "variables").mkdir(parents=True)
     with pytest.raises(ValueError, match=r"text/1 .* its saved_model\.pb is missing.*Received: variables"):

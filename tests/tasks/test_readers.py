@@ -90,11 +90,12 @@ def test_empty_texts_are_left_out_when_told(write, caplog):
     assert "a.tsv:3" in caplog.text
 
 
-def test_names_of_digits(write):
+def test_names_of_digits(write, caplog):
     """The command line makes numbers of them."""
-    path = write("a.csv", "id,2,1\n7,good,bad\n")
-    rows = read_labels(path, 1, 2, header=True)
-    assert (rows.x, rows.y) == (["bad"], ["good"])
+    path = write("a.csv", "id,2020,1\n7,good,bad\n")
+    rows = read_labels(path, 1, 2020, header=True)
+    assert (rows.x, rows.y) == (["good"], ["good"])
+    assert "column 1 is read by its number, and is called '2020'. There is also a column called '1'" in caplog.text
     assert read_labels(path, 0, None, header=True).x == ["7"]
     assert read_labels(write("b.jsonl", '{"2020": "yes", "text": "film"}\n'), "text", 2020).y == ["yes"]
     assert read_labels(write("c.csv", "text,1,1\na,b,c\n"), 1, None, header=True).x == ["b"]

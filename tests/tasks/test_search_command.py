@@ -120,7 +120,7 @@ def test_an_empty_query_is_refused(bert, tmp_path, query):
 
 
 def test_search_in_standard_input(bert, tmp_path):
-    """The vectors are kept too; those of another program cannot be as old as the texts."""
+    """The vectors are kept too. Those of another program are refused, because their age cannot be compared."""
     file = tmp_path / "vectors.npy"
     words = ["search", "-", "--query", "anna", "--model", bert, "--vectors", file]
     plain = run(*words, input="anna ran\nthe film\n").stdout
@@ -128,6 +128,9 @@ def test_search_in_standard_input(bert, tmp_path):
     assert run(*words, input="anna ran\nthe film\n").stdout == plain
     with pytest.raises(ValueError, match=r"or has vectors of other texts.* for standard input"):
         run(*words, input="anna ran\nthe actor\n")
+    (tmp_path / "vectors.npy.json").unlink()
+    with pytest.raises(ValueError, match="was not written by keras-bert"):
+        run(*words, input="anna ran\nthe film\n")
 
 
 def test_each_text_found_is_one_line(bert, tmp_path):

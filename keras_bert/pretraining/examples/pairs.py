@@ -88,7 +88,7 @@ def _truncate(a: int, a_end: int, b: int, b_end: int, room: int, chance: random.
 
 
 def _cut(begin: int, end: int, most: int, chance: random.Random) -> tuple[int, int]:
-    """At most so many pieces of a segment: one random bit for each further piece decides between front and back."""
+    """Shorten a segment to `most` pieces. A random bit for each removed piece decides between its front and its end."""
     if (rest := end - begin - most) <= 0:
         return begin, end
     front = chance.getrandbits(rest).bit_count()

@@ -2,10 +2,12 @@
 
 import os
 import signal
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from itertools import chain, islice
 from multiprocessing import get_context
 from typing import Any
@@ -70,8 +72,8 @@ def write_examples(
         raise ValueError(f"`workers` must be at least 1. Received: workers={workers}")
     if workers is not None and beam is not None:
         raise ValueError(
-            "`workers` is for this machine, and with `beam` the runner decides. Leave it out, and use the runner's own "
-            f"option. Received: workers={workers}, beam={beam}"
+            "`workers` cannot be used with `beam`, because the runner of Beam has workers of its own. Leave it out, "
+            f"and use the runner's option. Received: workers={workers}, beam={beam}"
         )
     if not isinstance(vocabulary, Vocabulary):
         vocabulary = Vocabulary.from_file(vocabulary)
@@ -136,7 +138,8 @@ def _write_all(todo: Iterator[tuple[int, list[Document]]], writer: ShardWriter, 
         try:
             for number, documents in todo:
                 if len(running) < 2 * (workers - 1):
-                    running.add(pool.submit(_write_shard, number, documents))
+                    with _without_ctrl_c():
+                        running.add(pool.submit(_write_shard, number, documents))
                 else:  # the other processes have enough to do
                     shards.append(writer.write(number, documents))
                 finished, running = wait(running, timeout=0)
@@ -153,16 +156,41 @@ def _write_all(todo: Iterator[tuple[int, list[Document]]], writer: ShardWriter, 
             pool.shutdown(wait=True, cancel_futures=True)
 
 
+@contextmanager
+def _without_ctrl_c() -> Iterator[None]:
+    """Processes that begin in this block get Ctrl-C only when they are ready for it, and this process after the block.
+
+    A terminal sends it to all of them. A worker that is still importing would print a traceback.
+    """
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+
+
 _writer: ShardWriter  # of a worker process
+_interrupted = False  # whether this worker got Ctrl-C
 
 
 def _start_worker(directory: str) -> None:
     global _writer
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends Ctrl-C to the parent too, which ends the workers
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # until it writes, it just ends
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     tf.config.threading.set_intra_op_parallelism_threads(1)  # there is a process for each core
     tf.config.threading.set_inter_op_parallelism_threads(1)
     _writer = ShardWriter(*read_settings(directory), directory)
+    signal.signal(signal.SIGINT, _interrupt)
+
+
+def _interrupt(*_: Any) -> None:
+    """Leave the shard that is being written, without a traceback; the parent got Ctrl-C too."""
+    global _interrupted
+    _interrupted = True
+    sys.exit()
 
 
 def _write_shard(number: int, documents: list[Document]) -> Shard:
+    if _interrupted:  # the parent cannot take back what it has passed on already
+        sys.exit()
     return _writer.write(number, documents)

@@ -54,7 +54,7 @@ def pretrain(
     check_backend()
     from keras_bert.training.train import check_intervals, train  # needs TensorFlow and Orbit
 
-    check_intervals(**options)
+    check_intervals(options)
     directories = [os.fspath(x) for x in ([data] if isinstance(data, str | os.PathLike) else data)]
     output = os.fspath(output).rstrip("/")
     strategy = find_strategy(strategy) if isinstance(strategy, str) else strategy

@@ -64,7 +64,7 @@ class Table:
         return dataclasses.replace(self, rows=self.rows[part], lines=self.lines[part])
 
     def column(self, column: Column) -> list[Any]:
-        """One column, by its name in the header or its number from 0. A name of digits comes before a number."""
+        """One column, by its name in the header or its number from 0. A number with no column may be a name."""
         index = self._index(column)
         return [row[index] for row in self.rows]
 
@@ -75,15 +75,21 @@ class Table:
     def _index(self, column: Column) -> int:
         names = self.names or []
         width = len(self.rows[0] if self.names is None else names)
-        found = [number for number, name in enumerate(names) if name == str(column)]
+        is_number = isinstance(column, int) and 0 <= column < width
+        found = [] if is_number else [number for number, name in enumerate(names) if name == str(column)]
         if len(found) == 1:
             return found[0]
-        if found and isinstance(column, str):
+        if found:
             raise NoColumnError(
                 f"{self.path} has {len(found)} columns called {column!r}, with the numbers {', '.join(map(str, found))}"
                 f". Rename them, or add --header and name one by its number. Received: {column!r}"
             )
-        if isinstance(column, int) and 0 <= column < width:
+        if is_number:
+            if str(column) in names and names[column] != str(column):
+                logger.warning(
+                    "%s: column %d is read by its number, and is called %r. There is also a column called '%d'. Rename "
+                    "that one to read it.", self.path, column, names[column], column,
+                )  # fmt: skip
             return column
         shown = [repr(name if len(name) < 50 else name[:50] + "...") for name in names]
         known = listed(shown, 20) if names else f"the numbers 0 to {width - 1}; it has no header"

@@ -128,14 +128,14 @@ def plain_findings(task: Any, x: Any, y: Any, examples: LabelledRows, logits: li
 def _losses(task: Any, targets: np.ndarray, logits: list[np.ndarray]) -> np.ndarray | None:
     """The loss of each row [n]; None if a user's loss is a function that returns one number for the batch."""
     stacked, loss = task.stack_logits(logits), keras.losses.get(task.default_loss())
-    if isinstance(loss, keras.losses.Loss):
-        of_batch = loss.call
-    else:  # Keras casts the targets for a function
-        of_batch = lambda y, logits: loss(ops.cast(y, logits.dtype), logits)  # noqa: E731
     found = []
     for start in range(0, len(stacked), CHUNK):
         y_true, y_pred = (ops.convert_to_tensor(one[start : start + CHUNK]) for one in (targets, stacked))
-        losses = ops.convert_to_numpy(of_batch(y_true, y_pred))
+        if isinstance(loss, keras.losses.Loss):
+            of_batch = loss.call(y_true, y_pred)
+        else:  # Keras casts the targets for a function
+            of_batch = loss(ops.cast(y_true, y_pred.dtype), y_pred)
+        losses = ops.convert_to_numpy(of_batch)
         if not losses.ndim:
             return None
         found.append(losses.reshape(len(losses), -1).mean(axis=1))
