@@ -72,8 +72,8 @@ def test_ctrl_c_ends_the_workers_too(source, tmp_path, seconds):
             time.sleep({seconds})
 
         if __name__ == "__main__":
-            vocabulary = Vocabulary({list(VOCABULARY.tokens)!r})
-            write_examples({str(source)!r}, {str(tmp_path / "examples")!r}, vocabulary=vocabulary, workers=2, shard_size=1)
+            options = {{"vocabulary": Vocabulary({list(VOCABULARY.tokens)!r}), "workers": 2, "shard_size": 1}}
+            write_examples({str(source)!r}, {str(tmp_path / "examples")!r}, **options)
         elif {seconds} < 10:
             wait()
         else:
