@@ -75,8 +75,14 @@ class Table:
     def _index(self, column: Column) -> int:
         names = self.names or []
         width = len(self.rows[0] if self.names is None else names)
-        is_number = isinstance(column, int) and 0 <= column < width
-        found = [] if is_number else [number for number, name in enumerate(names) if name == str(column)]
+        if isinstance(column, int) and 0 <= column < width:
+            if str(column) in names and names[column] != str(column):
+                logger.warning(
+                    "%s: column %d is read by its number, and is called %r. There is also a column called '%d'. Rename "
+                    "that one to read it.", self.path, column, names[column], column,
+                )  # fmt: skip
+            return column
+        found = [number for number, name in enumerate(names) if name == str(column)]
         if len(found) == 1:
             return found[0]
         if found:
@@ -84,13 +90,6 @@ class Table:
                 f"{self.path} has {len(found)} columns called {column!r}, with the numbers {', '.join(map(str, found))}"
                 f". Rename them, or add --header and name one by its number. Received: {column!r}"
             )
-        if is_number:
-            if str(column) in names and names[column] != str(column):
-                logger.warning(
-                    "%s: column %d is read by its number, and is called %r. There is also a column called '%d'. Rename "
-                    "that one to read it.", self.path, column, names[column], column,
-                )  # fmt: skip
-            return column
         shown = [repr(name if len(name) < 50 else name[:50] + "...") for name in names]
         known = listed(shown, 20) if names else f"the numbers 0 to {width - 1}; it has no header"
         hint = self.hint
