@@ -65,7 +65,7 @@ def searched(asked: argparse.Namespace, start: str, seed: int, prune: bool) -> t
         metrics = json.loads((output / "metrics.json").read_text())
         test = json.loads(command("evaluate", output, "--data", DATA / "sst2.test.txt", "--json"))["accuracy"]
     names = [option.partition("=")[0] for option in asked.search]
-    best = max(metrics["grid"], key=lambda run: run["score"])
+    best = max((run for run in metrics["grid"] if run["score"] is not None), key=lambda run: run["score"])
     epochs = sum(run.get("pruned_after", asked.epochs) for run in metrics["grid"])
     chosen = ", ".join(f"{name}={best[name]}" for name in names)
     return seconds, epochs, 100 * metrics["valid"]["accuracy"], 100 * test, chosen
