@@ -118,9 +118,12 @@ def _torch(path: Path) -> dict[str, Stored]:
             "transformers' save_pretrained. Received: no torch on this machine"
         ) from None
     try:
-        zipped = zipfile.is_zipfile(path)  # as since torch 1.6; only a zip can be mapped
-        if zipped and (size := sum(part.file_size for part in zipfile.ZipFile(path).infolist())) > most_unpacked(path):
-            raise zipfile.BadZipFile(f"a zip that unpacks to {size} bytes")  # torch would unpack it into memory
+        # Before torch 1.6 the file was not a zip, and only a zip can be mapped.
+        if zipped := zipfile.is_zipfile(path):
+            with zipfile.ZipFile(path) as archive:
+                size = sum(part.file_size for part in archive.infolist())
+            if size > most_unpacked(path):  # torch would unpack it into memory
+                raise zipfile.BadZipFile(f"a zip that unpacks to {size} bytes")
         state = torch.load(path, map_location="cpu", weights_only=True, mmap=zipped)
         others = [str(name) for name, tensor in state.items() if not isinstance(tensor, torch.Tensor)]
         problem = f"not tensors: {listed(others)}" if others else _unlike_weights(state)

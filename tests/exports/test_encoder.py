@@ -119,7 +119,7 @@ def test_text_rules(loaded, bert, exported):
 
 
 def test_ids_beyond_the_positions(loaded, bert):
-    """Padding alone would take memory, the square of its length; no position is looked up for it."""
+    """Padding takes memory too, up to the square of its length, although no position is looked up for it."""
     longest = bert.config.max_position_embeddings
     wide = {name: tf.pad(x, [[0, 0], [0, longest + 1 - x.shape[1]]]) for name, x in INPUTS.items()}
     with pytest.raises(tf.errors.InvalidArgumentError, match=f"may have at most {longest} ids, padding included"):
