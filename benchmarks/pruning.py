@@ -4,7 +4,8 @@
     python benchmarks/pruning.py --limit 64 --seeds 1          some minutes, to try the script
 
 Needs ../shared/data. `keras-bert finetune classify` tries all combinations of --search. The time is that of the whole
-command. The validation file (dev) chooses among the runs; the test file chooses nothing.
+command. The validation file (dev) chooses among the runs; the test file chooses nothing. With --results FILE, each search
+is stored, and the same command does not repeat it.
 """
 
 import argparse
@@ -14,12 +15,15 @@ import statistics
 import sys
 import tempfile
 import time
+from functools import partial
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 sys.path.insert(0, str(Path(__file__).parent))
 
+import finetuning
 import finetuning_data
 from masking import command
 
@@ -33,15 +37,17 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--search", nargs="+", default=SEARCH, metavar="NAME=VALUE,...")
+    parser.add_argument("--results", type=Path, help="a JSONL file of results, with which the same command resumes")
     asked = parser.parse_args()
     start = finetuning_data.start("sst2", None, "")
     found: dict[bool, list[list[float]]] = {False: [], True: []}
     print("                  seconds  epochs trained     dev    test  the chosen run")
     for seed in range(asked.seeds):
         for prune in found:
-            *numbers, chosen = searched(asked, start, seed, prune)
-            found[prune].append(numbers)
-            print(f"seed {seed} {line(prune, numbers)}  {chosen}", flush=True)
+            run = {"limit": asked.limit, "epochs": asked.epochs, "search": asked.search, "seed": seed, "prune": prune}
+            done = finetuning.stored(run, asked.results, partial(searched, asked, start, seed, prune))
+            found[prune].append(done["numbers"])
+            print(f"seed {seed} {line(prune, done['numbers'])}  {done['chosen']}", flush=True)
     for prune, seeds in found.items():
         print(f"mean   {line(prune, [statistics.mean(values) for values in zip(*seeds, strict=True)])}")
 
@@ -51,7 +57,7 @@ def line(prune: bool, numbers: list[float]) -> str:
     return f"{'--prune' if prune else 'all':10} {seconds:7.0f} {epochs:15.1f} {dev:7.2f} {test:7.2f}"
 
 
-def searched(asked: argparse.Namespace, start: str, seed: int, prune: bool) -> tuple[float, float, float, float, str]:
+def searched(asked: argparse.Namespace, start: str, seed: int, prune: bool) -> dict[str, Any]:
     """How long a search takes, in seconds and in epochs, the accuracies of the chosen run, and its settings."""
     with tempfile.TemporaryDirectory() as folder:
         train, output = Path(folder) / "train.txt", Path(folder) / "run"
@@ -68,7 +74,7 @@ def searched(asked: argparse.Namespace, start: str, seed: int, prune: bool) -> t
     best = max((run for run in metrics["grid"] if run["score"] is not None), key=lambda run: run["score"])
     epochs = sum(run.get("pruned_after", asked.epochs) for run in metrics["grid"])
     chosen = ", ".join(f"{name}={best[name]}" for name in names)
-    return seconds, epochs, 100 * metrics["valid"]["accuracy"], 100 * test, chosen
+    return {"numbers": [seconds, epochs, 100 * metrics["valid"]["accuracy"], 100 * test], "chosen": chosen}
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import logging
+from collections.abc import Mapping
 from typing import Any
 
 import keras
@@ -18,7 +19,7 @@ from keras_bert.tasks.finetune_recipe import FinetuneRecipe
 from keras_bert.tasks.fitting.callback_order import in_order
 from keras_bert.tasks.fitting.chosen_recipe import KERAS_BATCH_SIZE, ChosenRecipe
 from keras_bert.tasks.fitting.epoch_position import EpochPosition, check_initial_step, check_resumable
-from keras_bert.tasks.fitting.validation import Validation
+from keras_bert.tasks.fitting.validation import Validation, means_of_ids
 from keras_bert.tasks.metrics.scores import Scores
 from keras_bert.tasks.readers import RowStream
 from keras_bert.tasks.rows.labelled_rows import LabelledRows
@@ -262,30 +263,36 @@ class TextTrainer(Student):
     ) -> Any:
         """As Keras's, on text. With `return_dict` also the scores that the task reports: F1, Spearman, exact match...
 
-        On text, the values do not depend on the batch size. On packed ids the loss of a tagger does a little: Keras
-        weighs the batches by their rows, and not by their words. Sample weights weigh only the loss and the metrics.
-        Where a metric and a score have the same name, the value is the metric's.
+        The values do not depend on the batch size, except where a loss compares the rows of a batch. Sample weights
+        weigh only the loss and the metrics. Where a metric and a score have the same name, the value is the metric's.
         """
         if not self.compiled:
             self._compile_by(FinetuneRecipe(), steps=1, level=logging.DEBUG)  # so that a later fit compiles again
-        if is_packed(x):
+        if is_packed(x) and (self.is_distributed or self.compares_rows or not isinstance(x, Mapping)):
             options["sample_weight"] = sample_weight
             return super().evaluate(packed_batches(x), self.target_ids(y), batch_size, verbose, **options)
-        columns: Any = self._columns(x, y, sample_weight)
         batch_size = count_of("batch_size", batch_size, KERAS_BATCH_SIZE)
         by_name = options.pop("return_dict", False)
         if self.is_distributed:
             refuse_options(options, "On several devices")
-        if (steps := options.pop("steps", None)) is not None:
-            columns = part_of(columns, slice(steps * batch_size))
-        given = options.pop("callbacks", None)
-        refuse_options(options, "On text")
-        callbacks = keras.callbacks.CallbackList(
-            given, add_progbar=verbose != 0, model=self, verbose=verbose, epochs=1, steps=1
-        )
-        validation = Validation(*columns, batch_size=batch_size, scored=by_name, callbacks=[callbacks])
-        validation.prepare(self)
-        means, scores = validation.validate()
+        steps, callbacks = options.pop("steps", None), options.pop("callbacks", None)
+        if not isinstance(callbacks, keras.callbacks.CallbackList):
+            callbacks = keras.callbacks.CallbackList(
+                callbacks, add_progbar=verbose != 0, model=self, verbose=verbose, epochs=1, steps=1
+            )
+        scores: dict[str, float] = {}
+        if is_packed(x):
+            options.pop("_use_cached_eval_dataset", None)  # of Keras's `fit`
+            refuse_options(options, "On packed ids")
+            means = means_of_ids(self, x, self.target_ids(y), sample_weight, batch_size, steps, callbacks)
+        else:
+            refuse_options(options, "On text")
+            columns: Any = self._columns(x, y, sample_weight)
+            if steps is not None:
+                columns = part_of(columns, slice(steps * batch_size))
+            validation = Validation(*columns, batch_size=batch_size, scored=by_name, callbacks=[callbacks])
+            validation.prepare(self)
+            means, scores = validation.validate()
         if by_name:
             return scores | means
         values = list(means.values())

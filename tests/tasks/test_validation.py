@@ -125,6 +125,64 @@ def test_evaluate_does_not_depend_on_the_batch_size(kind, compiled):
 
 
 @pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "embedder"])  # its loss compares the rows
+def test_packed_ids_have_the_same_values_as_their_texts(kind):
+    """At every batch size, also where rows have weights."""
+    task = randomize(small_task(kind, small_bert(num_hidden_layers=2)), scale=0.4)
+    x, y = many_rows(kind)
+    rows = task.labelled_examples((x, y, None), held_out=True)
+    batch = rows.batch(np.arange(len(rows)))
+    packed, ids, weight = keras.tree.map_structure(np.asarray, batch)
+    expected = task.evaluate(x, y, return_dict=True, verbose=0)
+    for size in (1, 4, 32, 300, None):
+        found = task.evaluate(packed, ids, size, sample_weight=weight, return_dict=True, verbose=0)
+        assert found == pytest.approx({name: expected[name] for name in found}, abs=1e-6)
+
+
+class Heard(keras.callbacks.Callback):
+    def __init__(self):
+        super().__init__()
+        self.calls = []
+
+    def on_test_begin(self, logs=None):
+        self.calls.append("begin")
+
+    def on_test_batch_end(self, batch, logs=None):
+        self.calls.append(batch)
+
+    def on_test_end(self, logs=None):
+        self.calls.append(dict(logs))
+
+
+@pytest.mark.usefixtures("eager")
+def test_callbacks_and_steps_of_packed_ids():
+    task = small_task("classifier")
+    x, y = task.bert.preprocessor(TEXTS), [1, 0, 0, 1]
+    callback = Heard()
+    found = task.evaluate(x, y, 2, steps=1, callbacks=[callback], return_dict=True, verbose=0)
+    assert callback.calls == ["begin", 0, found]
+    first = {name: value[:2] for name, value in x.items()}
+    assert found == pytest.approx(task.evaluate(first, y[:2], return_dict=True, verbose=0), abs=1e-6)
+    with pytest.raises(ValueError, match=r"y is missing\. .* Received: y=None"):
+        task.evaluate(x)
+
+
+@pytest.mark.usefixtures("eager")
+def test_weighed_packed_rows_validate_at_every_batch_size():
+    task = small_task("classifier")
+    x, y, weight = task.bert.preprocessor(TEXTS), np.array([1, 0, 0, 1]), np.array([1.0, 5, 0, 2])
+    found = []
+    for size in (1, 3):
+        options = {"validation_batch_size": size, "validation_data": (x, y, weight)}
+        task.compile(keras.optimizers.SGD(0.0), task.default_loss(), weighted_metrics=task.default_metrics())
+        found.append(task.fit(x, y, verbose=0, **options).history)
+    assert found[0]["val_loss"] == pytest.approx(found[1]["val_loss"], abs=1e-6)
+    assert found[0]["val_loss"] == pytest.approx(
+        task.evaluate(TEXTS, y, sample_weight=weight, verbose=0)[:1], abs=1e-6
+    )
+
+
+@pytest.mark.usefixtures("eager")
 def test_metrics_of_a_tagger_weigh_words_in_keras_s_own_loop():
     """Whatever the width of a batch."""
     task = small_task("tagger")

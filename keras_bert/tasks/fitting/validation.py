@@ -1,6 +1,7 @@
 """Validation: one pass over held-out rows gives the loss, the metrics and the scores of a task."""
 
 from collections.abc import Container, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import keras
@@ -103,13 +104,13 @@ def means_of(task: Any, examples: Any, logits: list[np.ndarray]) -> dict[str, fl
     for start in range(0, len(examples), CHUNK):
         index = examples.order[start : start + CHUNK]
         batch = task.stack_logits([logits[number] for number in index])
-        y, weight = (ops.convert_to_tensor(np.asarray(x)) for x in examples.targets_of(index, batch.shape[:2]))
+        y, weight = map(_tensor, examples.targets_of(index, batch.shape[:2]))
         batch = ops.convert_to_tensor(batch)
         if task.is_distributed:
             for name, measure in task.held_out_measures(examples, y, batch, weight).items():
                 sums[name] = sums.get(name, 0) + np.array([float(measure.total), float(measure.count)])
             continue
-        by_weight = getattr(task.loss, "reduction", None) == "mean_with_sample_weight"
+        by_weight = getattr(task.loss, "reduction", None) == "mean_with_sample_weight" and weight is not None
         count = float(ops.sum(weight)) if by_weight else len(index)
         if count:
             loss = float(task.held_out_loss(examples, y, batch, weight))
@@ -119,3 +120,46 @@ def means_of(task: Any, examples: Any, logits: list[np.ndarray]) -> dict[str, fl
         return {name: float(total / count) if count else 0.0 for name, (total, count) in sums.items()}
     metrics = {name: float(value) for name, value in found.items() if name != "loss"}
     return {"loss": float(totals[0] / totals[1]) if totals[1] else 0.0, **metrics}
+
+
+def means_of_ids(
+    task: Any, x: Any, y: Any, sample_weight: Any, batch_size: int, steps: int | None, callbacks: Any
+) -> dict[str, float]:
+    """The same of packed ids and their targets, for one device."""
+
+    def passed_on(batch: int, logs: Any = None) -> None:
+        callbacks.on_test_batch_begin(batch)
+        callbacks.on_test_batch_end(batch)
+
+    if y is None:
+        raise ValueError("y is missing. To evaluate packed ids, pass a target for each row. Received: y=None")
+    y, sample_weight = (None if one is None else np.asarray(one) for one in (y, sample_weight))
+    callbacks.on_test_begin()
+    each = [keras.callbacks.LambdaCallback(on_predict_batch_end=passed_on)]
+    logits = task.predict(x, batch_size, verbose=0, steps=steps, callbacks=each)
+    means = means_of(task, _TargetsOfIds(len(logits), y, sample_weight), logits)
+    callbacks.on_test_end(means)
+    return means
+
+
+@dataclass(frozen=True)
+class _TargetsOfIds:
+    """The targets of packed ids, as `means_of` asks for those of examples."""
+
+    count: int
+    y: Any
+    weights: Any
+
+    def __len__(self) -> int:
+        return self.count
+
+    @property
+    def order(self) -> Any:
+        return np.arange(self.count)
+
+    def targets_of(self, index: Any, shape: Any) -> tuple[Any, Any]:
+        return self.y[index], None if self.weights is None else self.weights[index]
+
+
+def _tensor(values: Any) -> Any:
+    return None if values is None else ops.convert_to_tensor(np.asarray(values))

@@ -147,7 +147,7 @@ def _read(
     of_others: list[tuple[Column, list[Any], Callable[..., Any]]]
     of_others = [(name, table.column(name), number_of) for name in number]
     of_others += [(name, table.column(name), _category) for name in category]
-    others: list[list[Any]] = []  # of each row
+    others: list[list[Any]] = [[] for _ in of_others]  # columns
     lists = next((table.place(row) for row, target in enumerate(targets) if isinstance(target, list)), "")
     kept: list[int] = []  # rows
     y: list[Any] = []
@@ -173,7 +173,8 @@ def _read(
             ]
             if label is not None:
                 y.append(target_of(targets[row], table.place(row), lists))
-            others.append(values)
+            for column, value in zip(others, values, strict=True):
+                column.append(value)
             kept.append(row)
         except ValueError as error:
             bad.add(line, error)
@@ -189,7 +190,7 @@ def _read(
             len(empty), "row has" if len(empty) == 1 else "rows have", path, empty[0],
         )  # fmt: skip
     x = tuple([column[row] or "" for row in kept] for column in columns)
-    x += tuple(list(values) for values in zip(*others, strict=True))
+    x += tuple(others)
     return Rows(x if len(x) > 1 else x[0], y, table.path, [table.lines[row] for row in kept])
 
 

@@ -149,7 +149,7 @@ class TableParser:
         self.hint = LABELLED_LINES if format == "label-text" else ""
         self.header_names: list[str] | None = None  # of TSV and CSV, where a name may come twice
         self.names = {"label-text": {"label": 0, "text": 1}, LINES: {"text": 0}}.get(format, {})  # of other formats
-        self._row_of = {"label-text": self._label_and_text, LINES: lambda _, line: [line]}.get(format, self._object)
+        self._row_of = {"label-text": self._label_and_text, LINES: lambda _, line: (line,)}.get(format, self._object)
 
     def look(self, lines: Iterable[str]) -> None:
         """Find out from the lines of a TSV or CSV file what separates its cells, and whether quotes are around them.
@@ -185,7 +185,7 @@ class TableParser:
             yield from rows
             return
         if self.header:
-            self.header_names = next(rows, (0, None))[1]
+            self.header_names = next((list(row) for _, row in rows), None)
         width = len(self.header_names) if self.header_names else 0
         for line, row in rows:
             width = width or len(row)
@@ -204,7 +204,7 @@ class TableParser:
         if self.quoted:
             yield from quoted_rows(self.path, lines, self.delimiter, self.bad, hint=self.hint, longest=self.longest)
         elif self.is_delimited:
-            yield from ((number, line.split(self.delimiter)) for number, line in self.bad.without(lines) if line)
+            yield from ((number, tuple(line.split(self.delimiter))) for number, line in self.bad.without(lines) if line)
         else:
             for number, line in self.bad.without(lines):
                 if line.strip():
@@ -224,8 +224,8 @@ class TableParser:
             self.bad.report(kept=0)
             raise ValueError(f"{self.path} has no rows. Add some, or name another file. Received: {self.path}")
 
-    def _label_and_text(self, number: int, line: str) -> list[str]:
-        cells = re.split("[ \t]", line, maxsplit=1)
+    def _label_and_text(self, number: int, line: str) -> tuple[str, ...]:
+        cells = tuple(re.split("[ \t]", line, maxsplit=1))
         if len(cells) == 2:
             return cells
         raise ValueError(
