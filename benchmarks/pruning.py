@@ -4,8 +4,8 @@
     python benchmarks/pruning.py --limit 64 --seeds 1          some minutes, to try the script
 
 Needs ../shared/data. `keras-bert finetune classify` tries all combinations of --search. The time is that of the whole
-command. The validation file (dev) chooses among the runs; the test file chooses nothing. With --results FILE, each search
-is stored, and the same command does not repeat it.
+command. The validation file (dev) chooses among the runs; the test file chooses nothing. With --results FILE, each
+search is stored, and the same command does not repeat it.
 """
 
 import argparse

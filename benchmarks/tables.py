@@ -1,10 +1,11 @@
-"""How long it takes to read a table: the rows of a CSV file by keras_bert, beside `pandas.read_csv`.
+"""How long it takes to read a table: the rows of a CSV file by keras_bert, beside pandas and pyarrow.
 
     python benchmarks/tables.py                        a minute: 200,000 film reviews
     python benchmarks/tables.py --rows 1000            to try the script
 
-The file is written by pandas. keras_bert reads it with Python's csv also where pandas is installed, and knows the line
-of each row. Needs ../shared/data.
+The file is written by pandas. keras_bert reads it with Python's csv also where pandas or pyarrow is installed, and
+knows the line of each row. "Cells" is without the checks of every text and label, which pandas and pyarrow do not make
+either. Needs ../shared/data.
 """
 
 import argparse
@@ -15,9 +16,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pandas
+import pyarrow.csv
 from finetuning_data import DATASETS
 
 from keras_bert.tasks import readers
+from keras_bert.tasks.readers.table import read_table
+
+Columns = list[list[str]]
 
 
 def main() -> None:
@@ -31,24 +36,45 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "reviews.csv"
         frame.to_csv(file, index=False)
-
-        def ours() -> list[list[str]]:
-            rows = readers.read_labels(file)
-            return [rows.x, rows.y]
-
-        def theirs() -> list[list[str]]:
-            table = pandas.read_csv(file, dtype=str, keep_default_na=False)
-            return [table["text"].tolist(), table["label"].tolist()]
-
-        if ours() != theirs():
+        contestants = {
+            "keras_bert": lambda: by_keras_bert(file),
+            "cells": lambda: by_cells(file),
+            "pandas": lambda: by_pandas(file),
+            "pyarrow": lambda: by_pyarrow(file),
+        }
+        if any(read() != by_keras_bert(file) for read in contestants.values()):
             raise SystemExit("The rows differ.")
-        rounds = [(seconds(ours), seconds(theirs)) for _ in range(asked.rounds)]
+        rounds = [[seconds(read) for read in contestants.values()] for _ in range(asked.rounds)]
         print(f"{len(frame):,} rows, {file.stat().st_size / 1e6:.0f} MB, medians of {asked.rounds} rounds")
-    for name, taken in zip(("keras_bert", "pandas"), zip(*rounds, strict=True), strict=True):
+    for name, taken in zip(contestants, zip(*rounds, strict=True), strict=True):
         print(f"{name:10} {statistics.median(taken):6.2f} s")
 
 
-def seconds(read: Callable[[], object]) -> float:
+def by_keras_bert(file: Path) -> Columns:
+    rows = readers.read_labels(file)
+    return [rows.x, rows.y]
+
+
+def by_cells(file: Path) -> Columns:
+    table = read_table(file, header=True)
+    return [table.column("text"), table.column("label")]
+
+
+def by_pandas(file: Path) -> Columns:
+    table = pandas.read_csv(file, dtype=str, keep_default_na=False)
+    return [table["text"].tolist(), table["label"].tolist()]
+
+
+def by_pyarrow(file: Path) -> Columns:
+    table = pyarrow.csv.read_csv(
+        file,
+        parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True),
+        convert_options=pyarrow.csv.ConvertOptions(column_types={"text": pyarrow.string(), "label": pyarrow.string()}),
+    )
+    return [table["text"].to_pylist(), table["label"].to_pylist()]
+
+
+def seconds(read: Callable[[], Columns]) -> float:
     """How long one call takes."""
     start = time.perf_counter()
     read()

@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from keras_bert import FinetuneRecipe, SentenceEmbedder, TextClassifier
+from keras_bert import FinetuneRecipe, SentenceEmbedder, TextClassifier, TextRegressor
 from tests.parity.oracles import randomize
 from tests.tasks.small import NO_DROPOUT, small_bert, small_task
 from tests.tasks.test_other_columns_saved import served
@@ -21,6 +21,14 @@ def embedder():
 def classifier():
     bert = small_bert(LENGTH, **NO_DROPOUT)
     return randomize(TextClassifier(bert, ("bad", "good"), long="head-tail", temperature=0.3), scale=0.3)
+
+
+def regressor_of_ends():
+    return randomize(TextRegressor(small_bert(LENGTH, **NO_DROPOUT), long="head-tail"), scale=0.3)
+
+
+def regressor_of_windows():
+    return randomize(TextRegressor(small_bert(LENGTH, **NO_DROPOUT), long="windows", pool="max"), scale=0.3)
 
 
 def student():
@@ -46,7 +54,7 @@ def by_options():
 
 @pytest.mark.network
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="SavedModels are TensorFlow's")
-@pytest.mark.parametrize("make", [embedder, classifier, student, by_options])
+@pytest.mark.parametrize("make", [embedder, classifier, regressor_of_ends, regressor_of_windows, student, by_options])
 def test_served(make, tmp_path):
     from keras_bert.exports.export import _save
     from keras_bert.serving.served_version import ServedVersion
@@ -60,9 +68,12 @@ def test_served(make, tmp_path):
         status, answer = post({"inputs": TEXTS})
     assert status == 200
     found = answer["outputs"]
-    assert found["truncated"] == ([False] * 6 if make is by_options else CUT)
+    assert found["truncated"] == ([False] * 6 if make in (by_options, regressor_of_windows) else CUT)
     if make is embedder:
         np.testing.assert_allclose(found["embedding"], task.embed(TEXTS), atol=1e-5)
+        return
+    if make in (regressor_of_ends, regressor_of_windows):
+        np.testing.assert_allclose(found["score"], task.score(TEXTS), atol=1e-5)
         return
     answers = task.classify(TEXTS)
     np.testing.assert_allclose(found["scores"], [list(one.scores.values()) for one in answers], atol=1e-5)

@@ -9,6 +9,7 @@ from keras_bert.tasks.metrics.scores import Scores, scores
 from keras_bert.tasks.question_answerer import QuestionAnswerer
 from keras_bert.tasks.text_classifier import TextClassifier
 from tests.parity.oracles import randomize
+from tests.tasks import priced_reviews
 from tests.tasks.small import KINDS, TEXTS, columns, small_bert, small_task
 
 SCORED = ("classifier", "several", "cosine", "tagger", "pieces", "answerer", "choice")
@@ -98,9 +99,13 @@ def many_rows(kind, count=40):
         words += [] if row in words else [row]
     texts, others = [" ".join(row) for row in words], [" ".join(row[::-1]) + " anna" for row in words]
     numbers = rng.uniform(-1, 1, count).tolist()
+    if kind == "columns":
+        rows = priced_reviews.table(count, seed=3)
+        return priced_reviews.some(rows), rows["label"]
     return {
         "classifier": (texts, [i % 2 for i in range(count)]),
         "windows": (texts, [i % 2 for i in range(count)]),
+        "head-tail": (texts, [i % 2 for i in range(count)]),
         "several": (texts, [[name for name in ("film", "good", "bad") if name in row] for row in words]),
         "regressor": ((texts, others), numbers),
         "cosine": ((texts, others), numbers),
@@ -112,11 +117,21 @@ def many_rows(kind, count=40):
     }[kind]
 
 
+def task_to_evaluate(kind):
+    """A task whose answers differ."""
+    if kind == "columns":
+        return priced_reviews.small()
+    bert = small_bert(num_hidden_layers=2, seq_length=6 if kind == "head-tail" else 16)
+    if kind == "head-tail":
+        return randomize(small_task("classifier", bert, long="head-tail"), scale=0.4)
+    return randomize(small_task(kind, bert), scale=0.4)
+
+
 @pytest.mark.usefixtures("eager")
-@pytest.mark.parametrize("kind", [*KINDS, "windows"])
+@pytest.mark.parametrize("kind", [*KINDS, "windows", "head-tail", "columns"])
 @pytest.mark.parametrize("compiled", [False, True])
 def test_evaluate_does_not_depend_on_the_batch_size(kind, compiled):
-    task = randomize(small_task(kind, small_bert(num_hidden_layers=2)), scale=0.4)  # so that the answers differ
+    task = task_to_evaluate(kind)
     if compiled:
         task.compile("sgd", task.default_loss(), weighted_metrics=task.default_metrics())
     found = [task.evaluate(*many_rows(kind), size, return_dict=True, verbose=0) for size in (1, 4, 32, 300)]
@@ -125,12 +140,12 @@ def test_evaluate_does_not_depend_on_the_batch_size(kind, compiled):
 
 
 @pytest.mark.usefixtures("eager")
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "embedder"])  # its loss compares the rows
+@pytest.mark.parametrize("kind", [*KINDS[:-1], "head-tail", "columns"])  # the loss of an embedder compares the rows
 def test_packed_ids_have_the_same_values_as_their_texts(kind):
     """At every batch size, also where rows have weights."""
-    task = randomize(small_task(kind, small_bert(num_hidden_layers=2)), scale=0.4)
+    task = task_to_evaluate(kind)
     x, y = many_rows(kind)
-    rows = task.labelled_examples((x, y, None), held_out=True)
+    rows = task.labelled_examples(task._columns(x, y, None), held_out=True)
     batch = rows.batch(np.arange(len(rows)))
     packed, ids, weight = keras.tree.map_structure(np.asarray, batch)
     expected = task.evaluate(x, y, return_dict=True, verbose=0)

@@ -1,8 +1,8 @@
 """Rows of TSV and CSV files: cells separated by a character, with quotes or without.
 
-Python's csv reads them, also where pandas or pyarrow is installed. It takes about as long as they do, its errors name
-the line, and it reads large files in parts. Rows are tuples, not lists: Python's garbage collector, which took more
-than half of the time, ignores tuples of strings.
+Python's csv reads them, also where pandas or pyarrow is installed: an error can name the line, large files are read in
+parts, and a file has the same rows on every machine. Rows are tuples and not lists, because Python's garbage collector
+ignores tuples of strings; with lists, it took more than half of the time.
 """
 
 import csv
