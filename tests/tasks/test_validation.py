@@ -192,9 +192,7 @@ def test_weighed_packed_rows_validate_at_every_batch_size():
         task.compile(keras.optimizers.SGD(0.0), task.default_loss(), weighted_metrics=task.default_metrics())
         found.append(task.fit(x, y, verbose=0, **options).history)
     assert found[0]["val_loss"] == pytest.approx(found[1]["val_loss"], abs=1e-6)
-    assert found[0]["val_loss"] == pytest.approx(
-        task.evaluate(TEXTS, y, sample_weight=weight, verbose=0)[:1], abs=1e-6
-    )
+    assert found[0]["val_loss"] == pytest.approx(task.evaluate(TEXTS, y, sample_weight=weight, verbose=0)[:1], abs=1e-6)
 
 
 @pytest.mark.usefixtures("eager")
