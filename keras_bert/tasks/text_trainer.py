@@ -3,7 +3,6 @@
 import contextlib
 import dataclasses
 import logging
-from collections.abc import Mapping
 from typing import Any
 
 import keras
@@ -263,12 +262,14 @@ class TextTrainer(Student):
     ) -> Any:
         """As Keras's, on text. With `return_dict` also the scores that the task reports: F1, Spearman, exact match...
 
-        The values do not depend on the batch size, except where a loss compares the rows of a batch. Sample weights
-        weigh only the loss and the metrics. Where a metric and a score have the same name, the value is the metric's.
+        The values do not depend on the batch size, except where a loss compares the rows of a batch. Batches of ids from
+        a tf.data or a generator are Keras's, which weighs their losses by their rows. Sample weights weigh only the
+        loss and the metrics. Where a metric and a score have the same name, the value is the metric's.
         """
         if not self.compiled:
             self._compile_by(FinetuneRecipe(), steps=1, level=logging.DEBUG)  # so that a later fit compiles again
-        if is_packed(x) and (self.is_distributed or self.compares_rows or not isinstance(x, Mapping)):
+        packed = is_packed(x)
+        if packed and (self.is_distributed or self.compares_rows or not isinstance(x, dict)):
             options["sample_weight"] = sample_weight
             return super().evaluate(packed_batches(x), self.target_ids(y), batch_size, verbose, **options)
         batch_size = count_of("batch_size", batch_size, KERAS_BATCH_SIZE)
@@ -277,11 +278,12 @@ class TextTrainer(Student):
             refuse_options(options, "On several devices")
         steps, callbacks = options.pop("steps", None), options.pop("callbacks", None)
         if not isinstance(callbacks, keras.callbacks.CallbackList):
+            shown = (steps or steps_of(x, batch_size, 0.0)) if packed else 1
             callbacks = keras.callbacks.CallbackList(
-                callbacks, add_progbar=verbose != 0, model=self, verbose=verbose, epochs=1, steps=1
+                callbacks, add_progbar=verbose != 0, model=self, verbose=verbose, epochs=1, steps=shown
             )
         scores: dict[str, float] = {}
-        if is_packed(x):
+        if packed:
             options.pop("_use_cached_eval_dataset", None)  # of Keras's `fit`
             refuse_options(options, "On packed ids")
             means = means_of_ids(self, x, self.target_ids(y), sample_weight, batch_size, steps, callbacks)

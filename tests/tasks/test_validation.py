@@ -180,6 +180,10 @@ def test_callbacks_and_steps_of_packed_ids():
     assert found == pytest.approx(task.evaluate(first, y[:2], return_dict=True, verbose=0), abs=1e-6)
     with pytest.raises(ValueError, match=r"y is missing\. .* Received: y=None"):
         task.evaluate(x)
+    with pytest.raises(ValueError, match="There are 4 rows of ids, but y has 3"):
+        task.evaluate(x, y[:3])
+    with pytest.raises(ValueError, match="There are 4 rows of ids, but sample_weight has 5"):
+        task.evaluate(x, y, sample_weight=np.ones(5))
 
 
 @pytest.mark.usefixtures("eager")

@@ -134,6 +134,13 @@ def means_of_ids(
     if y is None:
         raise ValueError("y is missing. To evaluate packed ids, pass a target for each row. Received: y=None")
     y, sample_weight = (None if one is None else np.asarray(one) for one in (y, sample_weight))
+    rows = len(keras.tree.flatten(x)[0])
+    for name, values in (("y", y), ("sample_weight", sample_weight)):
+        if values is not None and len(values) != rows:
+            raise ValueError(
+                f"There are {rows} rows of ids, but {name} has {len(values)}. Pass a value for each row. "
+                f"Received: {name} of length {len(values)}"
+            )
     callbacks.on_test_begin()
     each = [keras.callbacks.LambdaCallback(on_predict_batch_end=passed_on)]
     logits = task.predict(x, batch_size, verbose=0, steps=steps, callbacks=each)
