@@ -262,8 +262,8 @@ class TextTrainer(Student):
     ) -> Any:
         """As Keras's, on text. With `return_dict` also the scores that the task reports: F1, Spearman, exact match...
 
-        The values do not depend on the batch size, except where a loss compares the rows of a batch. Batches of ids from
-        a tf.data or a generator are Keras's, which weighs their losses by their rows. Sample weights weigh only the
+        The values do not depend on the batch size, except where a loss compares the rows of a batch. But for batches of
+        ids from a tf.data or a generator, Keras weighs the losses by the number of rows. Sample weights weigh only the
         loss and the metrics. Where a metric and a score have the same name, the value is the metric's.
         """
         if not self.compiled:
