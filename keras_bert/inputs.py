@@ -1,6 +1,6 @@
 """The three inputs of a BERT, and the errors for any others."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -9,6 +9,7 @@ from keras import backend, ops
 from keras_bert import kernels
 from keras_bert.checks import check_length
 from keras_bert.config import BertConfig
+from keras_bert.text.shared_rows import SHARED_ROWS
 
 INPUTS = ("input_word_ids", "input_mask", "input_type_ids")  # each int32 [B, S]
 OTHER_NAMES = {  # what transformers, KerasHub and google-research call them
@@ -62,6 +63,21 @@ def check_ids(inputs: Mapping[str, Any], config: BertConfig) -> None:
     _check_range("input_word_ids", inputs["input_word_ids"], config.vocab_size, "Use the vocabulary of these weights")
     remedy = f"Use at most {config.type_vocab_size} segments in each row, and number them from 0"
     _check_range("input_type_ids", inputs["input_type_ids"], config.type_vocab_size, remedy)
+
+
+def check_names(model: str, names: Iterable[str], inputs: Mapping[str, Any]) -> None:
+    """Refuse a dict that lacks some of the inputs of a model, or has more: Keras would mix them up."""
+    given = set(inputs) - {SHARED_ROWS}
+    if missing := set(names) - given:
+        raise ValueError(
+            f"{model} was called without {', '.join(sorted(missing))}. {renaming(inputs)}; for text, use predict(x) or "
+            f"a method such as classify(x). Received: {', '.join(map(str, inputs))}"
+        )
+    if unread := given - set(names):
+        raise ValueError(
+            f"{model} was called with {', '.join(sorted(map(str, unread)))}, which it does not read. Leave it out. "
+            f"Received: {', '.join(map(str, inputs))}"
+        )
 
 
 def refuse_keywords(keywords: Mapping[str, Any]) -> None:

@@ -11,6 +11,7 @@ from keras import ops
 
 from keras_bert import kernels
 from keras_bert.compat import expect_tracing, set_untracked
+from keras_bert.inputs import check_names
 from keras_bert.installation import need
 from keras_bert.layers.dense import blank_weights
 from keras_bert.layers.int8_dense import refuse_int8
@@ -35,6 +36,8 @@ class Model(keras.Model):
     max_question_length: int | None = None
 
     def call(self, inputs: Any, training: bool | None = None, mask: Any = None, **kwargs: Any) -> Any:
+        if isinstance(inputs, dict):
+            check_names(type(self).__name__, self.input, inputs)
         if not (isinstance(inputs, dict) and SHARED_ROWS in inputs):
             return super().call(inputs, training=training, mask=mask, **kwargs)
         inputs = dict(inputs)

@@ -166,6 +166,9 @@ class QuestionAnswerer(Task):
 
     # === Training ===
 
+    def _target_ids_below(self, x: dict[str, Any]) -> int | None:
+        return np.shape(x["input_word_ids"])[1]  # a target is the place of a piece
+
     def examples(self, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None) -> LabelledRows:
         self.class_weight_ids(class_weight)  # refuses it
         questions, contexts = _texts(x)

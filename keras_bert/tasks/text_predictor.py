@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from keras_bert.checks import count_of
-from keras_bert.inputs import INPUTS, check_ids, refuse_keywords, renaming
+from keras_bert.inputs import INPUTS, check_ids, check_names, refuse_keywords
 from keras_bert.tasks.columns.packed_inputs import is_packed, packed_batches
 from keras_bert.tasks.columns.tables import column_names, is_table, table_columns
 from keras_bert.tasks.columns.text_columns import rows_of
@@ -42,24 +42,28 @@ class TextPredictor(SavedTask):
                 f"{', '.join(self.input)}; for text, use predict(x) or a method such as classify(x). "
                 f"Received: {type(inputs).__name__}"
             )
-        if missing := set(self.input) - set(inputs):
-            raise ValueError(
-                f"{type(self).__name__} was called without {', '.join(sorted(missing))}. {renaming(inputs)}; for text, "
-                f"use predict(x) or a method such as classify(x). Received: {', '.join(map(str, inputs))}"
-            )
+        check_names(type(self).__name__, self.input, inputs)
         check_ids(inputs, self.bert.config)
         return super().__call__(dict(inputs), *args, **kwargs)
 
     def predict(self, x: Any, batch_size: int | None = None, verbose: Any = "auto", **options: Any) -> Any:
         """Logits in the order of the examples; for tokens, `beyond_length` after the end of a row."""
         if is_packed(x):
+            x = self._packed(x)
             if isinstance(x, Mapping) and not set(INPUTS) - set(x):
                 check_ids(x, self.bert.config)
-            return super().predict(packed_batches(x), batch_size, verbose, **options)
+            return super().predict(x, batch_size, verbose, **options)
         refuse_options(options, "On text")
         rows = count_of("batch_size", batch_size, 32)
         logits = self.logits(self._examples_to_answer(self._columns(x, labels=False)[0]), rows)
         return self.stack_logits(logits) if logits else np.zeros([size or 0 for size in self.output_shape], "float32")
+
+    def _packed(self, x: Any) -> Any:
+        """Packed inputs as Keras takes them. Names are checked here, because an error in Keras loses JAX's weights."""
+        x = packed_batches(x)
+        if isinstance(x, dict):
+            check_names(type(self).__name__, self.input, x)
+        return x
 
     def stack_logits(self, logits: list[np.ndarray]) -> np.ndarray:
         """The logits of examples as one array; for tokens, padded to the longest row."""

@@ -10,7 +10,7 @@ from keras import ops
 
 from keras_bert.checks import count_of
 from keras_bert.compat import epochs_that_end_early
-from keras_bert.tasks.columns.packed_inputs import is_packed, packed_batches, steps_of
+from keras_bert.tasks.columns.packed_inputs import check_target_ids, is_packed, packed_batches, steps_of
 from keras_bert.tasks.columns.tables import is_table
 from keras_bert.tasks.columns.text_columns import part_of, rows_of, split_columns
 from keras_bert.tasks.distillation import Distillation
@@ -131,7 +131,8 @@ class TextTrainer(Student):
         epochs = count_of("epochs", epochs, chosen.epochs)
         own_size = chosen.batch_size(self.default_batch_size)
         given_size, batch_size = batch_size, count_of("batch_size", batch_size, own_size)
-        packed, x, validation_data = is_packed(x), packed_batches(x), self._with_target_ids(validation_data)
+        packed, validation_data = is_packed(x), self._with_target_ids(validation_data)
+        x = self._packed(x) if packed else x
         if isinstance(x, RowStream) or initial_step or max_steps is not None:
             check_resumable(x, packed, self.is_distributed, shuffle, initial_step, max_steps)
         steps: int | None = options.get("steps_per_epoch")
@@ -139,7 +140,12 @@ class TextTrainer(Student):
         options |= {"epochs": epochs, "verbose": verbose, "initial_epoch": initial_epoch}
 
         if packed:
-            y = self.target_ids(y)
+            y = self._targets_of_ids(x, y)
+            if validation_data is not None and not is_packed(_as_tuple(validation_data)):
+                raise ValueError(
+                    "x has packed ids, but validation_data has texts. Pass both as ids, or both as texts. "
+                    f"Received: {type(validation_data).__name__}"
+                )
             options |= {"class_weight": self.class_weight_ids(class_weight, y), "sample_weight": sample_weight}
             chosen.check_targets(self, y, class_weight)
             if chosen.compiles:
@@ -216,10 +222,23 @@ class TextTrainer(Student):
 
     def _with_target_ids(self, validation_data: Any) -> Any:
         """Validation data as Keras takes it, if it is packed; other data as it is."""
-        if isinstance(validation_data, tuple | list) and is_packed(tuple(validation_data)):
+        if isinstance(validation_data, tuple | list) and is_packed(_as_tuple(validation_data)):
             x, *given = validation_data
-            return (x, *map(self.target_ids, given[:1]), *given[1:])
+            x = self._packed(x)
+            return (x, *(self._targets_of_ids(x, y) for y in given[:1]), *given[1:])
         return packed_batches(validation_data)
+
+    def _targets_of_ids(self, x: Any, y: Any) -> Any:
+        """The targets of packed ids, as numbers."""
+        ids = self.target_ids(y)
+        below = self._target_ids_below(x) if isinstance(x, dict) and ids is not None else None
+        if below is not None:
+            check_target_ids(ids, below)
+        return ids
+
+    def _target_ids_below(self, x: dict[str, Any]) -> int | None:
+        """The number that all target ids of packed ids are below, where `target_ids` does not check them."""
+        return None
 
     def _streamed_examples(
         self, stream: RowStream, y: Any, sample_weight: Any, validation_split: float, class_weight: Any
@@ -261,6 +280,7 @@ class TextTrainer(Student):
         **options: Any,
     ) -> Any:
         """As Keras's, on text. With `return_dict` also the scores that the task reports: F1, Spearman, exact match...
+        (On packed ids, there are only the loss and the metrics.)
 
         The values do not depend on the batch size, except where a loss compares the rows of a batch. But for batches of
         ids from a tf.data or a generator, Keras weighs the losses by the number of rows. Sample weights weigh only the
@@ -269,9 +289,12 @@ class TextTrainer(Student):
         if not self.compiled:
             self._compile_by(FinetuneRecipe(), steps=1, level=logging.DEBUG)  # so that a later fit compiles again
         packed = is_packed(x)
+        if packed:
+            x = self._packed(x)
+            y = self._targets_of_ids(x, y)
         if packed and (self.is_distributed or self.compares_rows or not isinstance(x, dict)):
             options["sample_weight"] = sample_weight
-            return super().evaluate(packed_batches(x), self.target_ids(y), batch_size, verbose, **options)
+            return super().evaluate(x, y, batch_size, verbose, **options)
         batch_size = count_of("batch_size", batch_size, KERAS_BATCH_SIZE)
         by_name = options.pop("return_dict", False)
         if self.is_distributed:
@@ -286,7 +309,7 @@ class TextTrainer(Student):
         if packed:
             options.pop("_use_cached_eval_dataset", None)  # of Keras's `fit`
             refuse_options(options, "On packed ids")
-            means = means_of_ids(self, x, self.target_ids(y), sample_weight, batch_size, steps, callbacks)
+            means = means_of_ids(self, x, y, sample_weight, batch_size, steps, callbacks)
         else:
             refuse_options(options, "On text")
             columns: Any = self._columns(x, y, sample_weight)
@@ -346,6 +369,10 @@ class TextTrainer(Student):
             examples = self.examples(x, y, sample_weight, class_weight)
         examples.warn_of_cuts("held-out rows" if held_out else "training rows")
         return examples
+
+
+def _as_tuple(data: Any) -> Any:
+    return tuple(data) if isinstance(data, list) else data
 
 
 def _inner(optimizer: Any) -> Any:

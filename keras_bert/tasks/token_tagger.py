@@ -177,6 +177,9 @@ class TokenTagger(Task):
 
     # === Training ===
 
+    def _target_ids_below(self, x: dict[str, Any]) -> int | None:
+        return len(self.labels)
+
     def examples(self, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None) -> LabelledRows:
         packer = packer_of(self.bert)
         units = units_of(self.bert.preprocessor, x, self.unit, self.whole_words)

@@ -280,6 +280,24 @@ def test_quotes_that_are_parts_of_the_texts(lines):
     assert not is_quoted(lines, "\t")
 
 
+def test_quotes_in_a_single_column(tmp_path):
+    """As pandas writes cells with line breaks; a doubled quote in one of them shows that the quotes enclose cells."""
+    texts = ["first\nsecond", "x", 'say "hi"\nyou']
+    file = tmp_path / "one.tsv"
+    pandas.DataFrame({"text": texts}).to_csv(file, sep="\t", index=False)
+    assert read_labels(file, "text", None).x == texts
+
+
+def test_quotes_that_can_be_either_cause_a_warning(tmp_path, caplog):
+    file = tmp_path / "even.tsv"
+    file.write_text('label\ttext\nno\t"first\nyes\tsecond"\n')
+    assert read_labels(file).x == ['"first', 'second"']
+    assert "could also enclose cells of several lines. If they do, add --format csv --delimiter tab." in caplog.text
+    assert read_labels(file, format="csv", delimiter="\t").x == ["first\nyes\tsecond"]
+    with pytest.raises(ValueError, match="`delimiter` must be one character"):
+        read_labels(file, delimiter=";;")
+
+
 CELLS = st.text(st.sampled_from("ab \"'\t\n,;\r1."), min_size=1, max_size=6)
 
 

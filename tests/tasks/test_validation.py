@@ -187,6 +187,46 @@ def test_callbacks_and_steps_of_packed_ids():
 
 
 @pytest.mark.usefixtures("eager")
+def test_bad_packed_ids():
+    task = small_task("classifier")
+    x, y = task.bert.preprocessor(TEXTS), [1, 0, 0, 1]
+    expected = task.evaluate(x, y, verbose=0)
+    assert task.evaluate({name: np.asarray(ids).tolist() for name, ids in x.items()}, y, verbose=0) == expected
+    for call in (task.predict, lambda ids: task.evaluate(ids, y), lambda ids: task.fit(ids, y)):
+        with pytest.raises(ValueError, match="called with a, which it does not read"):
+            call({**x, "a": x["input_mask"]})
+        with pytest.raises(ValueError, match=r"must have the same rows.* Received: .*input_mask of 3"):
+            call({**x, "input_mask": x["input_mask"][:3]})
+        with pytest.raises(ValueError, match=r"at least one.* Received: input_word_ids of 0"):
+            call({name: ids[:0] for name, ids in x.items()})
+    with pytest.raises(ValueError, match="x has packed ids, but validation_data has texts"):
+        task.fit(x, y, validation_data=(TEXTS, y))
+
+
+@pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize(
+    ("kind", "wrong", "says"),
+    [
+        ("tagger", np.full((4, 16), 5), "from 0 to 4.* Received: 5"),
+        ("tagger", np.full((4, 16), -100), "Received: -100"),
+        ("tagger", np.full((4, 16), 0.5), "Received: 0.5"),
+        ("tagger", [["O"], ["O", "O"], [], []], "Received: "),
+        ("tagger", [["O"], ["O"], ["O"], ["O"]], "Received: 'O'"),
+        ("answerer", np.full((4, 2), 16), "from 0 to 15.* Received: 16"),
+        ("answerer", ["Rome"] * 4, "Received: 'Rome'"),
+    ],
+)
+def test_bad_targets_of_packed_ids(kind, wrong, says):
+    """On JAX their loss would be 0."""
+    task = small_task(kind)
+    x = task.bert.preprocessor(TEXTS)
+    with pytest.raises(ValueError, match=says):
+        task.evaluate(x, wrong)
+    with pytest.raises(ValueError, match=says):
+        task.fit(x, wrong)
+
+
+@pytest.mark.usefixtures("eager")
 def test_weighed_packed_rows_validate_at_every_batch_size():
     task = small_task("classifier")
     x, y, weight = task.bert.preprocessor(TEXTS), np.array([1, 0, 0, 1]), np.array([1.0, 5, 0, 2])

@@ -7,6 +7,7 @@ from types import GeneratorType
 from typing import Any
 
 import keras
+import numpy as np
 
 from keras_bert.tasks.columns.tables import is_table
 from keras_bert.tasks.columns.tf_datasets import example_of, is_dataset
@@ -24,7 +25,19 @@ def is_packed(x: Any) -> bool:
 
 
 def packed_batches(x: Any) -> Any:
-    """What is given to Keras in place of x; an error if the first batch of a PyDataset or a generator has texts."""
+    """What is given to Keras in place of x: a dict with arrays in place of lists.
+
+    An error if its arrays are not of one length, or if the first batch of a PyDataset or a generator has texts.
+    """
+    if isinstance(x, dict):
+        arrays = {name: np.asarray(ids) if isinstance(ids, list) else ids for name, ids in x.items()}
+        rows = {name: len(ids) for name, ids in arrays.items()}
+        if len(set(rows.values())) > 1 or not all(rows.values()):
+            raise ValueError(
+                "Each input of packed ids must have the same rows, and at least one. Pack the texts again with "
+                f"task.bert.preprocessor. Received: {', '.join(f'{name} of {count}' for name, count in rows.items())}"
+            )
+        return arrays
     if isinstance(x, keras.utils.PyDataset):
         batch = x[0] if x.num_batches != 0 else None
     elif isinstance(x, GeneratorType):
@@ -54,3 +67,17 @@ def steps_of(x: Any, batch_size: int, validation_split: float) -> int:
             f"Received: x={type(x).__name__}"
         )
     return steps
+
+
+def check_target_ids(y: Any, below: int) -> None:
+    """Refuse targets of packed ids that are not whole numbers from 0 to below - 1."""
+    try:
+        ids = np.asarray(y)
+    except ValueError:  # rows of several lengths
+        ids = np.asarray([])
+    wrong = ids[~((ids >= 0) & (ids < below) & (ids == np.floor(ids)))] if ids.dtype.kind in "iuf" else ids.ravel()
+    if not ids.size or wrong.size:
+        raise ValueError(
+            f"The targets of packed ids must be an array of whole numbers from 0 to {below - 1}. For padding, write 0, "
+            f"and pass 0 as its sample_weight. Received: {wrong.tolist()[0] if wrong.size else y!r}"
+        )

@@ -235,7 +235,8 @@ def _label(value: Any, place: str, none: str = "") -> str:
 def number_of(value: Any, place: str, scale: float = 1.0, remedy: str = f"Correct it, or {DROP}") -> float:
     """The number in a cell, divided by `scale`."""
     try:
-        number = math.nan if "_" in str(value) else float(value) / scale  # Python reads 1_000 as a number
+        # Python reads 1_000 and True as numbers.
+        number = math.nan if "_" in str(value) or isinstance(value, bool) else float(value) / scale
     except (TypeError, ValueError, OverflowError):  # the last: a whole number of 400 digits
         number = math.nan
     if not abs(number) <= LARGEST:  # nor NaN

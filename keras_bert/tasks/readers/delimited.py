@@ -40,13 +40,14 @@ def checked_delimiter(delimiter: str) -> str:
     return delimiter
 
 
-def is_quoted(lines: Iterable[str], delimiter: str) -> bool:
-    """Whether the quotes in a TSV file are around cells, and not parts of the texts.
+def is_quoted(lines: Iterable[str], delimiter: str) -> bool | None:
+    """Whether the quotes in a TSV file are around cells, and not parts of the texts; None if it can be either.
 
     They are if each quote is part of a quoted cell, and this makes a difference: a cell contains a delimiter, a line
-    break or (after its begin) a doubled quote, or all cells that are not numbers are quoted. Rows that are even without
-    this stay as they are if the quotes would join them. If every cell with quotes begins with three of them, the texts
-    had quotes around them before, as those of NSMC, which everyone reads as they are in the file.
+    break or (after its begin) a doubled quote, or all cells that are not numbers are quoted. Where the quotes would
+    join rows that are even without this, it can be either, unless there is only one column and a cell in it has a
+    doubled quote. If every cell with quotes begins with three of them, the texts had quotes around them before, as
+    those of NSMC, which everyone reads as they are in the file.
 
     >>> is_quoted(['"a ""good"" film"\\tyes', 'bad\\tno'], "\\t"), is_quoted(['"good" film\\tyes'], "\\t")
     (True, False)
@@ -55,18 +56,22 @@ def is_quoted(lines: Iterable[str], delimiter: str) -> bool:
     quoted = re.compile(rf'(?<![^{ends}])"(?:[^"]++|"")*+"(?=[{ends}]|\Z)')
     widths: set[int] = set()  # of lines, in delimiters
     words: list[bool] = []  # whether the header, and then the rows, have cells without quotes that are no numbers
-    joins = changes = any_quotes = False  # whether quotes join cells or lines; whether they change a cell at all
+    # Whether quotes join cells or lines; whether they change a cell at all; whether one in a cell is doubled.
+    joins = changes = doubled = any_quotes = False
     for number, text in enumerate(_with_closed_quotes(lines, widths, delimiter)):
         cells, rest = (quoted.findall(text), quoted.sub("", text)) if '"' in text else ([], text)
         if '"' in rest:
             return False
         any_quotes |= bool(cells)
         joins |= any(delimiter in cell or "\n" in cell for cell in cells)
-        changes |= any("\r" in cell or ('""' in cell[1:-1] and not cell.startswith('"""')) for cell in cells)
+        doubled |= any('""' in cell[1:-1] and not cell.startswith('"""') for cell in cells)
+        changes |= doubled or any("\r" in cell for cell in cells)
         if number == 0 or (len(words) == 1 and (rest or number > 1)):
             words.append(False)
         words[-1] = words[-1] or bool(re.search(r"[^\s\d.,eE+-]", rest.replace(delimiter, "")))
-    return any_quotes and (len(widths) > 1 if joins else changes or not words[-1])
+    if joins:
+        return len(widths) > 1 or (widths == {0} and doubled) or None
+    return any_quotes and (changes or not words[-1])
 
 
 def _with_closed_quotes(lines: Iterable[str], widths: set[int], delimiter: str) -> Iterator[str]:

@@ -12,7 +12,15 @@ from typing import Any
 
 from keras_bert.jsonl import parse_line
 from keras_bert.tasks.readers.bad_rows import DROP, BadRows
-from keras_bert.tasks.readers.delimited import DELIMITERS, is_quoted, name_of, names_in, other_delimiter, quoted_rows
+from keras_bert.tasks.readers.delimited import (
+    DELIMITERS,
+    checked_delimiter,
+    is_quoted,
+    name_of,
+    names_in,
+    other_delimiter,
+    quoted_rows,
+)
 from keras_bert.tasks.readers.parquet import parquet_lines
 from keras_bert.tasks.readers.rows import lines
 from keras_bert.wording import listed, plural
@@ -139,7 +147,7 @@ class TableParser:
             )
         self.path = path
         self.format = format
-        self.delimiter = delimiter or DELIMITERS.get(format, "")
+        self.delimiter = checked_delimiter(delimiter) if delimiter else DELIMITERS.get(format, "")
         self.finds_delimiter = header and delimiter is None
         self.bad = bad or BadRows(path)
         self.longest = longest
@@ -176,7 +184,13 @@ class TableParser:
                     f" Its columns seem to be separated by {other!r} and not by {self.delimiter!r}: add --delimiter "
                     f"'{name_of(other)}'."
                 )
-        self.quoted = self.format == "csv" or is_quoted(chain(first, lines), self.delimiter)
+        quoted = self.format == "csv" or is_quoted(chain(first, lines), self.delimiter)
+        if quoted is None:
+            logger.warning(
+                "The quotes in %s are read as parts of the texts, but they could also enclose cells of several lines. "
+                "If they do, add --format csv --delimiter %s.", self.path, name_of(self.delimiter),
+            )  # fmt: skip
+        self.quoted = bool(quoted)
 
     def rows(self, lines: Iterator[Line]) -> Iterator[tuple[int, Any]]:
         """The rows of all lines of the file, each with the line that it begins on."""
