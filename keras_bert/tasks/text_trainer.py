@@ -226,7 +226,7 @@ class TextTrainer(Student):
             x, *given = validation_data
             x = self._packed(x)
             return (x, *(self._targets_of_ids(x, y) for y in given[:1]), *given[1:])
-        return packed_batches(validation_data)
+        return packed_batches(validation_data) if is_packed(validation_data) else validation_data
 
     def _targets_of_ids(self, x: Any, y: Any) -> Any:
         """The targets of packed ids, as numbers."""

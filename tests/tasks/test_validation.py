@@ -187,6 +187,15 @@ def test_callbacks_and_steps_of_packed_ids():
 
 
 @pytest.mark.usefixtures("eager")
+def test_a_dict_of_columns_validates():
+    """It is a table, not packed ids; labels may be lists of several lengths."""
+    task = small_task("several")
+    x, y = columns("several")
+    history = task.fit(x, y, epochs=1, verbose=0, validation_data={"text": x, "label": y}).history
+    assert history["val_loss"] == pytest.approx([task.evaluate(x, y, verbose=0)[0]], abs=1e-6)
+
+
+@pytest.mark.usefixtures("eager")
 def test_bad_packed_ids():
     task = small_task("classifier")
     x, y = task.bert.preprocessor(TEXTS), [1, 0, 0, 1]

@@ -79,5 +79,5 @@ def check_target_ids(y: Any, below: int) -> None:
     if not ids.size or wrong.size:
         raise ValueError(
             f"The targets of packed ids must be an array of whole numbers from 0 to {below - 1}. For padding, write 0, "
-            f"and pass 0 as its sample_weight. Received: {wrong.tolist()[0] if wrong.size else y!r}"
+            f"and pass 0 as its sample_weight. Received: {wrong.tolist()[0] if wrong.size else type(y).__name__!r}"
         )
