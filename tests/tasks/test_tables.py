@@ -288,6 +288,13 @@ def test_quotes_in_a_single_column(tmp_path):
     assert read_labels(file, "text", None).x == texts
 
 
+def test_true_is_no_number(tmp_path):
+    file = tmp_path / "scores.jsonl"
+    file.write_text('{"text": "a", "score": 1}\n{"text": "b", "score": true}\n')
+    with pytest.raises(ValueError, match=r"line 2: the score in column 'score' is not a finite.* Received: True"):
+        read_scores(file)
+
+
 def test_quotes_that_can_be_either_cause_a_warning(tmp_path, caplog):
     file = tmp_path / "even.tsv"
     file.write_text('label\ttext\nno\t"first\nyes\tsecond"\n')
