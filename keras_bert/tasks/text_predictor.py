@@ -8,16 +8,16 @@ import numpy as np
 
 from keras_bert.checks import count_of
 from keras_bert.inputs import INPUTS, check_ids, check_names, refuse_keywords
-from keras_bert.tasks.columns.packed_inputs import is_packed, packed_batches
+from keras_bert.tasks.columns.packed_inputs import is_packed
 from keras_bert.tasks.columns.tables import column_names, is_table, table_columns
 from keras_bert.tasks.columns.text_columns import rows_of
 from keras_bert.tasks.columns.tf_datasets import columns_of
+from keras_bert.tasks.packed_task import PackedTask
 from keras_bert.tasks.readers import Reading, Rows
 from keras_bert.tasks.rows.labelled_rows import LabelledRows
-from keras_bert.tasks.saved_task import SavedTask
 
 
-class TextPredictor(SavedTask):
+class TextPredictor(PackedTask):
     """The part of a `Task` that runs on rows of text; the rest of the task says what they are."""
 
     table: tuple[tuple[str, ...], str] = (("text",), "label")  # the columns x and y of a table
@@ -57,13 +57,6 @@ class TextPredictor(SavedTask):
         rows = count_of("batch_size", batch_size, 32)
         logits = self.logits(self._examples_to_answer(self._columns(x, labels=False)[0]), rows)
         return self.stack_logits(logits) if logits else np.zeros([size or 0 for size in self.output_shape], "float32")
-
-    def _packed(self, x: Any) -> Any:
-        """Packed inputs as Keras takes them. Names are checked here, because an error in Keras loses JAX's weights."""
-        x = packed_batches(x)
-        if isinstance(x, dict):
-            check_names(type(self).__name__, self.input, x)
-        return x
 
     def stack_logits(self, logits: list[np.ndarray]) -> np.ndarray:
         """The logits of examples as one array; for tokens, padded to the longest row."""

@@ -10,7 +10,7 @@ from keras import ops
 
 from keras_bert.checks import count_of
 from keras_bert.compat import epochs_that_end_early
-from keras_bert.tasks.columns.packed_inputs import check_target_ids, is_packed, packed_batches, steps_of
+from keras_bert.tasks.columns.packed_inputs import is_packed, steps_of
 from keras_bert.tasks.columns.tables import is_table
 from keras_bert.tasks.columns.text_columns import part_of, rows_of, split_columns
 from keras_bert.tasks.distillation import Distillation
@@ -131,8 +131,9 @@ class TextTrainer(Student):
         epochs = count_of("epochs", epochs, chosen.epochs)
         own_size = chosen.batch_size(self.default_batch_size)
         given_size, batch_size = batch_size, count_of("batch_size", batch_size, own_size)
-        packed, validation_data = is_packed(x), self._with_target_ids(validation_data)
+        packed = is_packed(x)
         x = self._packed(x) if packed else x
+        validation_data = self._packed_validation(validation_data, packed)
         if isinstance(x, RowStream) or initial_step or max_steps is not None:
             check_resumable(x, packed, self.is_distributed, shuffle, initial_step, max_steps)
         steps: int | None = options.get("steps_per_epoch")
@@ -141,11 +142,6 @@ class TextTrainer(Student):
 
         if packed:
             y = self._targets_of_ids(x, y)
-            if validation_data is not None and not is_packed(_as_tuple(validation_data)):
-                raise ValueError(
-                    "x has packed ids, but validation_data has texts. Pass both as ids, or both as texts. "
-                    f"Received: {type(validation_data).__name__}"
-                )
             options |= {"class_weight": self.class_weight_ids(class_weight, y), "sample_weight": sample_weight}
             chosen.check_targets(self, y, class_weight)
             if chosen.compiles:
@@ -219,26 +215,6 @@ class TextTrainer(Student):
                 f"Received: teacher={teacher.name!r}"
             )
         return lesson
-
-    def _with_target_ids(self, validation_data: Any) -> Any:
-        """Validation data as Keras takes it, if it is packed; other data as it is."""
-        if isinstance(validation_data, tuple | list) and is_packed(_as_tuple(validation_data)):
-            x, *given = validation_data
-            x = self._packed(x)
-            return (x, *(self._targets_of_ids(x, y) for y in given[:1]), *given[1:])
-        return packed_batches(validation_data) if is_packed(validation_data) else validation_data
-
-    def _targets_of_ids(self, x: Any, y: Any) -> Any:
-        """The targets of packed ids, as numbers."""
-        ids = self.target_ids(y)
-        below = self._target_ids_below(x) if isinstance(x, dict) and ids is not None else None
-        if below is not None:
-            check_target_ids(ids, below)
-        return ids
-
-    def _target_ids_below(self, x: dict[str, Any]) -> int | None:
-        """The number that all target ids of packed ids are below, where `target_ids` does not check them."""
-        return None
 
     def _streamed_examples(
         self, stream: RowStream, y: Any, sample_weight: Any, validation_split: float, class_weight: Any
@@ -369,10 +345,6 @@ class TextTrainer(Student):
             examples = self.examples(x, y, sample_weight, class_weight)
         examples.warn_of_cuts("held-out rows" if held_out else "training rows")
         return examples
-
-
-def _as_tuple(data: Any) -> Any:
-    return tuple(data) if isinstance(data, list) else data
 
 
 def _inner(optimizer: Any) -> Any:

@@ -1,17 +1,13 @@
 """Tables in the forms that public data has: each is read as pandas reads it, or refused with file, row and remedy."""
 
 import csv
-import io
 import json
 import re
 
 import pandas
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from keras_bert.tasks.readers import Reading, read_choices, read_labels, read_scores
-from keras_bert.tasks.readers.delimited import is_quoted
 from keras_bert.tasks.readers.row_stream import RowStream
 from keras_bert.tasks.readers.table import TableParser, read_table
 from keras_bert.wording import plural
@@ -202,6 +198,8 @@ def test_a_bad_delimiter(delimiter):
     assert Reading(delimiter="tab").delimiter == Reading(delimiter="\\t").delimiter == "\t"
     with pytest.raises(ValueError, match="`delimiter` must be one character"):
         Reading(delimiter=delimiter)
+    with pytest.raises(ValueError, match="`delimiter` must be one character"):
+        read_labels("none.csv", delimiter=delimiter or ";;")
 
 
 # === Bad rows are dropped if that is asked for ===
@@ -227,6 +225,13 @@ def test_bad_rows_are_counted(write, caplog, name, data, ids, first):
 def test_bad_scores_and_choices_are_counted(write):
     assert read_scores(write("a.csv", "text,score\nx,high\ny,1\n"), skip_bad=True).y == [1.0]
     assert read_choices(write("b.csv", "p,a,b,label\nx,y,z,2\nx,y,z,1\n"), "p", ("a", "b"), skip_bad=True).y == [1]
+
+
+def test_true_is_no_number(tmp_path):
+    file = tmp_path / "scores.jsonl"
+    file.write_text('{"text": "a", "score": 1}\n{"text": "b", "score": true}\n')
+    with pytest.raises(ValueError, match=r"line 2: the score in column 'score' is not a finite.* Received: True"):
+        read_scores(file)
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.jsonl", "a.txt"])
@@ -258,69 +263,6 @@ def test_a_line_in_another_encoding(write, caplog, name):
 def test_nothing_is_left(write):
     with pytest.raises(ValueError, match=r"No row of .*a.csv can be read.*Received: .*a.csv, line 2.* as the first"):
         read_labels(write("a.csv", "text,label\nx,\ny,\n"), skip_bad=True)
-
-
-# === Quotes ===
-
-
-@pytest.mark.parametrize(
-    "lines",
-    [
-        ['"good" film\tyes', "bad\tno"],
-        ['the "good" film\tyes'],
-        ['a 5" disc\tyes'],
-        ['"\tyes', 'film"\tno'],
-        ['"open\tyes', 'close"\tno'],  # as many columns as without quotes, so the rows stay two
-        ['"Great film"\tyes', "bad\tno"],  # nothing in the cell needs quotes, and other texts have none
-        ['""""x\tyes'],
-        ['"""A ""good"" film"\tyes', "bad\tno"],  # quoted twice, as NSMC is, which everyone reads as it is
-    ],
-)
-def test_quotes_that_are_parts_of_the_texts(lines):
-    assert not is_quoted(lines, "\t")
-
-
-def test_quotes_in_a_single_column(tmp_path):
-    """As pandas writes cells with line breaks; a doubled quote in one of them shows that the quotes enclose cells."""
-    texts = ["first\nsecond", "x", 'say "hi"\nyou']
-    file = tmp_path / "one.tsv"
-    pandas.DataFrame({"text": texts}).to_csv(file, sep="\t", index=False)
-    assert read_labels(file, "text", None).x == texts
-
-
-def test_true_is_no_number(tmp_path):
-    file = tmp_path / "scores.jsonl"
-    file.write_text('{"text": "a", "score": 1}\n{"text": "b", "score": true}\n')
-    with pytest.raises(ValueError, match=r"line 2: the score in column 'score' is not a finite.* Received: True"):
-        read_scores(file)
-
-
-def test_quotes_that_can_be_either_cause_a_warning(tmp_path, caplog):
-    file = tmp_path / "even.tsv"
-    file.write_text('label\ttext\nno\t"first\nyes\tsecond"\n')
-    assert read_labels(file).x == ['"first', 'second"']
-    assert "could also enclose cells of several lines. If they do, add --format csv --delimiter tab." in caplog.text
-    assert read_labels(file, format="csv", delimiter="\t").x == ["first\nyes\tsecond"]
-    with pytest.raises(ValueError, match="`delimiter` must be one character"):
-        read_labels(file, delimiter=";;")
-
-
-CELLS = st.text(st.sampled_from("ab \"'\t\n,;\r1."), min_size=1, max_size=6)
-
-
-@pytest.mark.parametrize(("name", "delimiter", "without"), [("a.csv", ",", "\r"), ("a.tsv", "\t", "\r\n")])
-@settings(max_examples=100, deadline=None)
-@given(texts=st.lists(CELLS, min_size=1, max_size=6))
-def test_what_a_csv_writer_wrote_is_read(tmp_path_factory, name, delimiter, without, texts):
-    path = tmp_path_factory.mktemp("tables") / name
-    texts = ["".join(letter for letter in text if letter not in without) or "x" for text in texts]
-    if delimiter == "\t":  # see test_quotes_that_are_parts_of_the_texts
-        texts = ["x" + text if text.startswith('"') else text for text in texts]
-    file = io.StringIO()
-    writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
-    writer.writerows([("text", "label"), *((text, 1) for text in texts)])
-    path.write_text(file.getvalue(), newline="")
-    assert read_table(path, header=True).column("text") == texts
 
 
 def test_shared_files_are_read_as_before(shared):
