@@ -2,6 +2,7 @@
 
 python benchmarks/engines.py
 python benchmarks/engines.py --sizes minilm --rounds 21
+python benchmarks/engines.py --sizes base --batches "8 x 128" --rounds 35 --only "ours, TF" "plain ORT"
 
 All contestants get the same ids and run in turn, each in a process of its own. In a turn, each answers a short batch
 ten times, as a server does, and the first answer does not count. "plain ORT" is a HuggingFace model
@@ -170,7 +171,7 @@ def worker(name: str, size: str, file: str) -> None:
     print(json.dumps({"peak_gib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20}), flush=True)
 
 
-def compare(size: str, rounds: int) -> None:
+def compare(size: str, rounds: int, titles: list[str], only: list[str]) -> None:
     print(f"\n{size}: median ms of {rounds} rounds (fewer for the longest), and the peak memory in GiB")
     with tempfile.TemporaryDirectory() as folder:
         file = os.path.join(folder, "plain.onnx")
@@ -178,11 +179,11 @@ def compare(size: str, rounds: int) -> None:
         field = [
             Timed(__file__, name, {"size": size, "file": file}, environment)
             for name, (_, environment) in FIELD.items()
-            if find_spec("openvino") or not name.startswith("OpenVINO")
+            if (find_spec("openvino") or not name.startswith("OpenVINO")) and name.startswith(tuple(only))
         ]
-        print(f"  {'':20}" + "".join(f"{title:>16}" for title in BATCHES))
+        print(f"  {'':20}" + "".join(f"{title:>16}" for title in titles))
         medians: dict[str, dict[str, float]] = {one.name: {} for one in field}
-        for title in BATCHES:
+        for title in titles:
             times: dict[str, list[float]] = {one.name: [] for one in field}
             for one in field:
                 one.time(title)
@@ -194,14 +195,15 @@ def compare(size: str, rounds: int) -> None:
                 medians[name][title] = statistics.median(seconds)
         for one in field:
             memory = one.close()["peak_gib"]
-            numbers = "".join(f"{medians[one.name][title] * 1e3:16.1f}" for title in BATCHES)
+            numbers = "".join(f"{medians[one.name][title] * 1e3:16.1f}" for title in titles)
             print(f"  {one.name:20}{numbers}{memory:8.2f}", flush=True)
     best: dict[str, float] = {}
     for rival in ("plain ORT", "OpenVINO", "HF"):
         if not any(name.startswith(rival) for name in medians):
-            print(f"  {rival}: left out. Run: pip install {rival.lower()}")
+            if rival.startswith(tuple(only)):
+                print(f"  {rival}: left out. Run: pip install {rival.lower()}")
             continue
-        for title in BATCHES:
+        for title in titles:
             one, other = (
                 min(found[title] for name, found in medians.items() if name.startswith(who)) for who in ("ours", rival)
             )
@@ -219,9 +221,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--sizes", nargs="*", default=list(SHAPES)[::-1])
+    parser.add_argument("--batches", nargs="*", default=list(BATCHES), choices=BATCHES, metavar="BATCH")
+    parser.add_argument("--only", nargs="*", default=[""], metavar="NAME", help="contestants whose names begin so")
     options = parser.parse_args()
     for size in options.sizes:
-        compare(size, options.rounds)
+        compare(size, options.rounds, options.batches, options.only)
 
 
 if __name__ == "__main__":

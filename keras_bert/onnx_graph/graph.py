@@ -76,14 +76,11 @@ class Graph:
     def int8_product_by_row(self, x: str, kernel: np.ndarray, name: str, least: float | None = None) -> str:
         """The same with a scale for each row of x, so that none suffers from large numbers in others.
 
-        least: x has no smaller number. The product is then that of x - least, for which no level is spent on a sign.
+        least: x has no smaller number. It is negative, and near 0.
         """
-        if least is None:
-            size = self("Abs", x)
-        else:
-            size = x = self("Sub", x, self.constant(np.float32(least)))
+        size, tiny = (self("Abs", x), 1e-30) if least is None else (x, -least)
         rows = self("ReduceMax", size, self.constant([-1]), keepdims=1)  # [B, S, 1]
-        rows = self("Max", rows, self.constant(np.float32(1e-30)))
+        rows = self("Max", rows, self.constant(np.float32(tiny)))
         return self("Mul", self.int8_product(self("Div", x, rows), kernel, name), rows)
 
     def model(self, inputs: dict[str, Value], outputs: dict[str, Value]) -> Any:

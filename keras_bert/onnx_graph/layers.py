@@ -100,24 +100,21 @@ def _dense(graph: Graph, config: Any, x: Value) -> str:
             f"Received: quantization_mode={layer.quantization_mode!r}"
         )
     kernel = _array(layer.kernel)  # with the change of LoRA
-    y, shift = _product(graph, x.name, kernel, name)
+    y = _product(graph, x.name, kernel, name)
     if layer.use_bias:
-        y = graph("Add", y, graph.weight(f"{name}/bias", _array(layer.bias) + shift))
+        y = graph("Add", y, graph.weight(f"{name}/bias", _array(layer.bias)))
     return _activate(graph, config, y)
 
 
-def _product(graph: Graph, x: str, kernel: np.ndarray, name: str) -> tuple[str, Any]:
-    """The product, and what the bias must add to it."""
+def _product(graph: Graph, x: str, kernel: np.ndarray, name: str) -> str:
     weight = f"{name}/kernel"
     if not graph.int8 or not _OF_A_BLOCK.fullmatch(name):  # heads and the pooler stay exact, and take little time
-        return graph("MatMul", x, graph.weight(weight, kernel)), 0
+        return graph("MatMul", x, graph.weight(weight, kernel))
     if name.endswith(("attention_qkv", "attention_output")):
-        return graph.int8_product(x, kernel, weight), 0
+        return graph.int8_product(x, kernel, weight)
     # In the feed-forward network some tokens have far larger numbers than the others.
-    if name.endswith("intermediate"):
-        return graph.int8_product_by_row(x, kernel, weight), 0
-    levels, scale = quantized(kernel, axis=0)
-    return graph.int8_product_by_row(x, kernel, weight, least=GELU_LEAST), GELU_LEAST * (levels * scale).sum(0)
+    after_gelu = name.endswith("_output")
+    return graph.int8_product_by_row(x, kernel, weight, least=GELU_LEAST if after_gelu else None)
 
 
 def _norm(graph: Graph, config: Any, x: Value | str) -> str:
