@@ -7,28 +7,28 @@ from typing import Any
 import keras
 import numpy as np
 
+from keras_bert.inputs import INPUTS
 from keras_bert.lazy import tf
 from keras_bert.text.shared_rows import SHARED_ROWS
-from keras_bert.text.tensors import uses_tensorflow
-from keras_bert.text.tokenized_rows import TokenizedRows, as_tensors
+from keras_bert.text.tokenized_rows import TokenizedRows
 
 
 class Runner:
     """Runs a model on batches of any size and length.
 
-    On TensorFlow, packing and model are one graph. The other backends compile each shape, so there a batch has a power
-    of two of rows and a multiple of 16 columns, and many texts share rows.
+    On TensorFlow, all of them run in one graph. The other backends compile each shape, so there a batch has a power of
+    two of rows and a multiple of 16 columns, and many texts share rows.
     """
 
     def __init__(self, model: keras.Model) -> None:
         self.model = model
-        self.graphs: dict[Hashable, Any] = {}
+        self.graphs: dict[int, Any] = {}  # by the rank of their inputs
 
     def __call__(self, rows: TokenizedRows, index: np.ndarray) -> np.ndarray:
         """The model's output for the examples with these indices, in the order of the indices."""
-        if keras.backend.backend() == "tensorflow" and uses_tensorflow():
-            segments = [as_tensors(segment).with_row_splits_dtype("int64") for segment in rows.segments]
-            return self._graph(rows)(segments, index).numpy()
+        if keras.backend.backend() == "tensorflow":
+            inputs = {name: tf.constant(value) for name, value in rows.packed(index).items()}
+            return self._graph(inputs["input_mask"].ndim)(inputs).numpy()
         count = 1 << (len(index) - 1).bit_length()
         filled = np.concatenate([index, np.repeat(index[-1:], count - len(index))])
         shared = rows.shared(filled)
@@ -43,19 +43,17 @@ class Runner:
         """The model's output for inputs that are packed already."""
         return self.model(inputs, training=False)
 
-    def _graph(self, rows: TokenizedRows) -> Any:
+    def _graph(self, rank: int) -> Any:
         """A concrete function: `tf.function` itself warns of retracing where several runners are made."""
-        packer, count, columns = rows.packer, rows.rows_per_example, len(rows.segments)
-        key = packer, count, columns
-        if key not in self.graphs:
-            ids = tf.RaggedTensorSpec([None, None], tf.int32, 1, tf.int64)
+        if rank not in self.graphs:
+            inputs = {name: tf.TensorSpec([None] * rank, tf.int32) for name in INPUTS}
 
-            @tf.function(input_signature=[[ids] * columns, tf.TensorSpec([None], tf.int64)], autograph=False)
-            def graph(segments: list[Any], index: Any) -> Any:
-                return self.model(TokenizedRows(segments, packer, count).pack(index), training=False)
+            @tf.function(input_signature=[inputs], autograph=False)
+            def graph(inputs: dict[str, Any]) -> Any:
+                return self.model(inputs, training=False)
 
-            self.graphs[key] = graph.get_concrete_function()
-        return self.graphs[key]
+            self.graphs[rank] = graph.get_concrete_function()
+        return self.graphs[rank]
 
 
 class Runners:

@@ -170,6 +170,7 @@ def test_engines_by_dtype():
 
 @pytest.mark.parametrize("engine", ["tensorflow", "onnxruntime"])
 def test_int8(engine):
+    keras.utils.set_random_seed(1)  # the scores of some models are equal to the last digit
     task = small_task("classifier")
     fast = keras_bert.inference(task, engine, dtype="int8")
     same(fast.classify(TEXTS), task.classify(TEXTS), tolerance=0.05)

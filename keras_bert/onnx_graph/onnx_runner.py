@@ -12,8 +12,6 @@ from keras_bert.inputs import INPUTS
 from keras_bert.installation import need
 from keras_bert.onnx_graph.convert import to_onnx
 from keras_bert.onnx_graph.graph import Graph, Value
-from keras_bert.text.numpy_tensors import RaggedTensor
-from keras_bert.text.tensors import arrays
 from keras_bert.text.tokenized_rows import TokenizedRows
 
 _TOKENS = 128  # from here on a longer batch saves nothing, so that rows of another length begin a new one
@@ -47,7 +45,9 @@ class OnnxRunner:
         """
         found: list[Any] = [None] * len(index)
         for group in similar(rows.lengths[index]):
-            for place, row in zip(group, self.on_inputs(_packed(rows, np.asarray(index)[group])), strict=True):
+            part = np.asarray(index)[group]
+            inputs = rows.packed(part, int(rows.lengths[part].max()))
+            for place, row in zip(group, self.on_inputs(inputs), strict=True):
                 found[place] = row
         return found
 
@@ -117,13 +117,6 @@ def similar(lengths: np.ndarray) -> list[np.ndarray]:
             groups.append(order[start:end])
             start = end
     return groups
-
-
-def _packed(rows: TokenizedRows, index: np.ndarray) -> dict[str, Any]:
-    segments = [RaggedTensor(np.asarray(one.values), one.row_splits) for one in rows.segments]
-    with arrays():
-        width = int(rows.lengths[index].max())
-        return TokenizedRows(segments, rows.packer, rows.rows_per_example).pack(index, width)
 
 
 def open_session(graph: bytes | str) -> Any:

@@ -136,6 +136,16 @@ class TokenizedRows:
                 x = {name: tf.reshape(value, (-1, count, tf.shape(value)[1])) for name, value in x.items()}
             return x
 
+    def packed(self, index: np.ndarray, width: int | str = "longest") -> dict[str, np.ndarray]:
+        """The same in numpy, which takes less time than TensorFlow outside of a graph."""
+        with arrays():
+            return self._in_arrays.pack(index, width)
+
+    @cached_property
+    def _in_arrays(self) -> "TokenizedRows":
+        segments = [RaggedTensor(np.asarray(one.values), np.asarray(one.row_splits)) for one in self.segments]
+        return TokenizedRows(segments, self.packer, self.rows_per_example)
+
     def _widened(self, x: dict[str, Any]) -> dict[str, Any]:
         width = tf.shape(x["input_mask"])[1]
         wider = tf.minimum((width + 15) // 16 * 16, self.packer.max_length) - width
