@@ -5,6 +5,10 @@ import os
 from typing import Any
 
 
+class _TwiceError(ValueError):
+    """An object has two values with this name."""
+
+
 def parse_line(line: str, path: str | os.PathLike, number: int, *, remedy: str = "Correct the line") -> Any:
     """The value in a line; `remedy` is what the error advises.
 
@@ -12,7 +16,7 @@ def parse_line(line: str, path: str | os.PathLike, number: int, *, remedy: str =
     {'text': 'a film', 'label': 1}
     """
     try:
-        value = json.loads(line)
+        value = _DECODER.decode(line)
         if "\\u" in line:  # only an escape can stand for half of a surrogate pair
             json.dumps(value, ensure_ascii=False).encode()
     except RecursionError:
@@ -21,8 +25,22 @@ def parse_line(line: str, path: str | os.PathLike, number: int, *, remedy: str =
         reason = "half of a surrogate pair, which is not a character,"
     except json.JSONDecodeError as error:
         reason = f"{error.msg.removesuffix(' at')} in column {error.colno}"
+    except _TwiceError as error:
+        reason = f"the name {error.args[0]!r} twice"
     except ValueError as error:  # such as a number with too many digits
         reason = str(error)
     else:
         return value
     raise ValueError(f"Line {number} of {path} is not valid JSON. {remedy}. Received: {reason} at {path}:{number}")
+
+
+def _record(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object. Python's own would keep the last of two values with the same name."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise _TwiceError(next(name for name in names if names.count(name) > 1))
+    return found
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_record)

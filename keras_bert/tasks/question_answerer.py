@@ -28,6 +28,7 @@ from keras_bert.tasks.signature import Logits, Signature, strings
 from keras_bert.tasks.task import Task
 from keras_bert.text.ragged_rows import without_words
 from keras_bert.text.tensors import tf
+from keras_bert.text.tokenized_rows import quickly
 from keras_bert.text.windows import question_limit
 
 logger = logging.getLogger("keras_bert")
@@ -250,8 +251,9 @@ class QuestionAnswerer(Task):
         found: list[Answer] = []
         for first in range(0, len(questions), CHUNK):
             part = slice(first, first + CHUNK)
-            examples = self._examples_to_answer((questions[part], contexts[part]))
-            found += self.decode(examples, self.logits(examples, batch_size), **options)
+            with quickly(self.bert.preprocessor, questions[part]):
+                examples = self._examples_to_answer((questions[part], contexts[part]))
+                found += self.decode(examples, self.logits(examples, batch_size), **options)
         return found
 
     def decode(

@@ -15,6 +15,7 @@ from keras_bert.tasks.columns.tf_datasets import columns_of
 from keras_bert.tasks.packed_task import PackedTask
 from keras_bert.tasks.readers import Reading, Rows
 from keras_bert.tasks.rows.labelled_rows import LabelledRows
+from keras_bert.text.tokenized_rows import quickly
 
 
 class TextPredictor(PackedTask):
@@ -90,10 +91,12 @@ class TextPredictor(PackedTask):
     def answers(self, x: Any, batch_size: int = 32) -> list[Any]:
         """What `decode` returns for `x`, as `fit` takes it."""
         x = self._columns(list(x) if isinstance(x, Iterator) else x, labels=False)[0]
-        if not rows_of(x[0] if isinstance(x, tuple) and x else x, "text"):
+        rows = rows_of(x[0] if isinstance(x, tuple) and x else x, "text")
+        if not rows:
             return []
-        examples = self._examples_to_answer(x)
-        return self.decode(examples, self.logits(examples, batch_size))
+        with quickly(self.bert.preprocessor, rows):
+            examples = self._examples_to_answer(x)
+            return self.decode(examples, self.logits(examples, batch_size))
 
     def _examples_to_answer(self, x: Any) -> LabelledRows:
         """The examples of columns without targets. A warning says how many rows are cut."""

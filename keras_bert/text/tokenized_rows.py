@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -13,7 +14,7 @@ from keras_bert.text.numpy_ragged import RaggedTensor
 from keras_bert.text.packing import Packer
 from keras_bert.text.ragged_rows import without_words
 from keras_bert.text.shared_rows import MANY, WORTH, SharedRows, alike, shares_rows
-from keras_bert.text.tensors import arrays, tf, uses_tensorflow
+from keras_bert.text.tensors import arrays, tf, uses_arrays, uses_tensorflow
 
 logger = logging.getLogger("keras_bert")
 
@@ -172,16 +173,21 @@ def tokenize(preprocessor: Any, texts: Any, *, offsets: bool = False) -> tuple[A
         return tuple(tf.concat(parts, axis=0) for parts in zip(*chunks, strict=True))
 
 
-def pieces(preprocessor: Any, texts: Any) -> Any:
-    """Ragged ids [n, (pieces)] of a column of texts.
+def quickly(preprocessor: Any, texts: Any) -> AbstractContextManager[None]:
+    """A block in which a few texts are read and answered without TensorFlow's ops around the model.
 
-    A few texts are read without TensorFlow, into arrays with the same ids: its ops take milliseconds for the first
-    text, and less for each further one. See `as_tensors`.
+    They take milliseconds for the first text, and less for each further one; the results are the same.
     """
-    if not uses_tensorflow() or len(texts) > FEW or not hasattr(preprocessor, "plain_tokenizer"):
-        return without_words(tokenize(preprocessor, texts)[0])
-    column = [text.encode("utf-8", "replace") if isinstance(text, str) else text for text in np.asarray(texts).tolist()]
-    with arrays():
+    return arrays() if len(texts) <= FEW and hasattr(preprocessor, "plain_tokenizer") else nullcontext()
+
+
+def pieces(preprocessor: Any, texts: Any) -> Any:
+    """Ragged ids [n, (pieces)] of a column of texts; of a few texts in arrays, see `as_tensors`."""
+    with quickly(preprocessor, texts):
+        if not uses_arrays():
+            return without_words(tokenize(preprocessor, texts)[0])
+        column = np.asarray(texts).tolist()
+        column = [text.encode("utf-8", "replace") if isinstance(text, str) else text for text in column]
         return without_words(preprocessor.plain_tokenizer.tokenize(column))
 
 

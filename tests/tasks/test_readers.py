@@ -66,6 +66,12 @@ def test_many_labels_of_a_text(write):
             read_labels(path)
 
 
+def test_whole_numbers_that_pandas_writes_with_a_zero(write):
+    rows = read_labels(write("a.csv", "text,label\nx,1.0\ny,0.0\n"))
+    assert rows.y == read_labels(write("a.jsonl", '{"text": "x", "label": 1.0}\n{"text": "y", "label": 0}\n')).y
+    assert rows.y == ["1", "0"]
+
+
 def test_some_rows(write):
     rows = read_labels(write("a.tsv", "a\tb\tx\nc\td\ty\ne\tf\tz\n"), (0, 1), 2)[1:]
     assert (rows.x, rows.y, len(rows)) == ((["c", "e"], ["d", "f"]), ["y", "z"], 2)
@@ -134,8 +140,13 @@ BAD_TABLES = {
     ),
     "JSON floats": (
         "a.jsonl",
-        '{"text": "x", "label": 1.0}\n',
-        "column 'label' has a label that is neither a name nor a whole number.* or in embed for pairs.*Received: 1.0",
+        '{"text": "x", "label": 1.5}\n',
+        "column 'label' has a label that is neither a name nor a whole number.* or in embed for pairs.*Received: 1.5",
+    ),
+    "a name twice": (
+        "a.jsonl",
+        '{"text": "x", "text": "y", "label": "x"}\n',
+        "Line 1 of .*a.jsonl is not valid JSON.*Received: the name 'text' twice",
     ),
     "a label that is NaN": ("a.jsonl", '{"text": "x", "label": NaN}\n', "column 'label' has no label.*Received: nan"),
     "an open quote": (

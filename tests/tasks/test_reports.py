@@ -113,7 +113,7 @@ def test_every_task(kind, tmp_path):
     assert report == json.loads(json.dumps(returned))
     assert report["scores"] == pytest.approx(task.report_logits(y, task.examples(x), task.logits(task.examples(x))))
     assert report["duplicates"]["exact"] == report["rows"] == len(y)
-    assert f"{len(y)} of {len(y)} rows are in the training rows too" in page
+    assert f"In the training rows too: {len(y)} of {len(y)} rows" in page
     groups = report["lengths"]["groups"]
     assert sum(group["rows"] for group in groups) == len(y)
     assert report["parts"].keys() == {

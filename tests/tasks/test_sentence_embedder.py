@@ -154,6 +154,11 @@ def test_retrieval_of_equal_texts_and_equal_vectors():
     assert (same["recall@1"], same["mrr"]) == (0.0, 0.5)
 
 
+def test_retrieval_of_a_single_text(caplog):
+    assert retrieval_scores([["a", "a"], ["b", "b"]], np.ones((2, 2, 3)))["mrr"] == 1
+    assert "only one text to find" in caplog.text
+
+
 def test_neighbour_scores():
     rng = np.random.default_rng(0)
     vectors, labels = rng.standard_normal((40, 5)), rng.integers(0, 3, 40)

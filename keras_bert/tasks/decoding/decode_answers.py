@@ -96,11 +96,14 @@ def best_spans(
     return (*tf.unstack(tf.gather(spans, order), num=3, axis=1), tf.gather(scores, order))
 
 
-@cache
 def answer_decoder() -> Any:
-    """`decode_answers` as one graph, traced once for all tasks."""
-    if not uses_tensorflow():
-        return decode_answers
+    """`decode_answers`; where text runs in TensorFlow, as one graph."""
+    return _graph() if uses_tensorflow() else decode_answers
+
+
+@cache
+def _graph() -> Any:
+    """It is traced once for all tasks."""
 
     @tf.function(autograph=False)
     def decode(windows: dict[str, tf.Tensor], logits: tf.Tensor, contexts: tf.Tensor, **settings: tf.Tensor) -> Any:

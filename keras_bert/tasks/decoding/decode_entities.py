@@ -94,11 +94,14 @@ def decode_entities(
     }
 
 
-@cache
 def entity_decoder() -> Any:
-    """`decode_entities` as one graph, traced once for all tasks."""
-    if not uses_tensorflow():
-        return decode_entities
+    """`decode_entities`; where text runs in TensorFlow, as one graph."""
+    return _graph() if uses_tensorflow() else decode_entities
+
+
+@cache
+def _graph() -> Any:
+    """It is traced once for all tasks."""
 
     def column(dtype: tf.DType) -> tf.TensorSpec:
         return tf.TensorSpec([None], dtype)

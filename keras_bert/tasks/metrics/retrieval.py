@@ -1,11 +1,14 @@
 """How well vectors find the texts that belong together."""
 
+import logging
 from typing import Any
 
 import numpy as np
 
 from keras_bert.nearest import unit
 from keras_bert.tasks.rows.sentence_rows import numbered
+
+logger = logging.getLogger("keras_bert")
 
 RECALL_AT = (1, 5, 10)
 CHUNK = 1024  # queries at a time
@@ -45,6 +48,11 @@ def _ranked(columns: list[list[str]], vectors: np.ndarray) -> tuple[np.ndarray, 
     document = numbered(text for texts in columns[1:] for text in texts)
     queries = unit(vectors[_firsts(query), 0])  # [Q, H]
     documents = unit(np.concatenate(np.moveaxis(vectors[:, 1:], 1, 0))[_firsts(document)])  # [D, H]
+    if len(documents) == 1:
+        logger.warning(
+            "The rows to evaluate have only one text to find, so recall and mrr are 1 with any model. Use rows with "
+            "different positives."
+        )
     of_rows = np.stack([query, document[: len(query)]], axis=1)  # [n, 2]
     pairs, pair = np.unique(of_rows, axis=0, return_inverse=True)  # [P, 2]
     ranks = np.zeros(len(pairs), int)

@@ -17,7 +17,7 @@ from keras_bert.tasks.metrics.by_label import one_sided
 from keras_bert.tasks.reports.findings import Findings, text_columns
 from keras_bert.tasks.reports.integrated_gradients import integrated_gradients
 from keras_bert.tasks.reports.near_duplicates import SIMILARITY, near_duplicates
-from keras_bert.wording import listed
+from keras_bert.wording import listed, plural
 
 logger = logging.getLogger("keras_bert")
 
@@ -177,6 +177,6 @@ def _leakage(duplicates: dict[str, Any], count: int) -> list[str]:
     if not exact + near:
         return []
     return [
-        f"{exact + near} of {count} rows are in the training rows too: {exact} are equal, {near} are nearly equal. "
-        "Scores may be too high, since the model may remember these rows. Remove them, and evaluate again."
+        f"In the training rows too: {exact + near} of {count} {plural('row', count)} ({exact} equal, {near} nearly "
+        "equal). Scores may be too high, since the model may remember such rows. Evaluate on other rows."
     ]

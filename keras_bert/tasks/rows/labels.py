@@ -94,8 +94,8 @@ def check_known(labels: Iterable[tuple[int, str]], rows: Rows, known: Collection
         if label not in known:
             raise ValueError(
                 f"{rows.place(row)} has the label {label!r}, which is not one of the labels that were learned. Correct "
-                f"it, or train on examples of it. The labels are {listed(list(map(repr, sorted(known))), 8)}. "
-                f"Received: {label!r}"
+                f"it, delete the row, or train on examples of it. "
+                f"The labels are {listed(list(map(repr, sorted(known))), 8)}. Received: {label!r}"
             )
 
 
