@@ -16,7 +16,7 @@ from keras_bert.wording import plural
 
 logger = logging.getLogger("keras_bert")
 DECIMAL = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)?")
-WHOLE = re.compile(r"[+-]?\d+\.0+")
+WHOLE = re.compile(r"[+-]?\d+\.0+")  # as pandas writes whole numbers if a row of the column has none
 
 
 class NoTextError(ValueError):
@@ -224,19 +224,18 @@ def _label(value: Any, place: str, none: str = "") -> str:
     """The label in a cell. none: how an error says that a text has no label."""
     if value is None or not str(value).strip() or value != value:  # NaN
         raise ValueError(f"{place} has no label. Fill it in{none}, or {DROP}. Received: {value!r}")
-    name = _without_zeros(str(value).strip())
-    if not isinstance(value, str | int | float) or DECIMAL.fullmatch(name):
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    name = str(value).strip()
+    if WHOLE.fullmatch(name):
+        name = name.partition(".")[0]
+    if not isinstance(value, str | int) or DECIMAL.fullmatch(name):
         raise ValueError(
             f"{place} has a label that is neither a name nor a whole number. Write a name. Scores are for a "
             "TextRegressor (keras-bert finetune regress), or in embed for pairs of texts. "
             f"Received: {value!r}"
         )
     return name
-
-
-def _without_zeros(name: str) -> str:
-    """1 for 1.0: pandas writes whole numbers like this if a row of the column has none."""
-    return name.partition(".")[0] if WHOLE.fullmatch(name) else name
 
 
 def number_of(value: Any, place: str, scale: float = 1.0, remedy: str = f"Correct it, or {DROP}") -> float:
