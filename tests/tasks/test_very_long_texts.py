@@ -1,10 +1,12 @@
-"""Tasks on texts of 5,000,000 characters, and exports on 100,000 words: the answers, and the memory that they need."""
+"""Tasks on texts of 5,000,000 characters, exports and servers on 100,000 words: the answers, and their memory."""
 
 import resource
 
 import numpy as np
 import pytest
 
+import keras_bert
+from tests.serving.as_process import ask, listening, started
 from tests.subprocesses import fork
 from tests.tasks.small import TEXTS, small_task
 from tests.tasks.test_long_texts import LENGTH, classifier, tensorflow_only
@@ -89,3 +91,23 @@ def memory_of_an_export(vocabulary):
 @tensorflow_only
 def test_an_export_takes_bounded_memory(tmp_path):
     assert fork(memory_of_an_export, tmp_path / "vocab.txt") < 150
+
+
+@pytest.mark.long
+@pytest.mark.network
+@tensorflow_only
+def test_a_server_takes_bounded_memory(tmp_path):
+    """The answer of `serve` to 100,000 words is that of the task, in memory as for 400 words."""
+    task, found, peaks = classifier(), [], []
+    keras_bert.export(task, tmp_path / "film")
+    texts = ["the film was good " * times for times in (100, 25_000)]
+    with started("serve", tmp_path / "film") as process:
+        server = listening(process)
+        for text in texts:
+            status, answer = ask(server.url, "/v1/models/film:predict", {"inputs": [text]})
+            assert status == 200, answer
+            found.append(answer["outputs"]["scores"][0])
+            with open(f"/proc/{process.pid}/status") as lines:
+                peaks.append(next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM")))
+    np.testing.assert_allclose(found, [list(one.scores.values()) for one in task.classify(texts)], atol=1e-5)
+    assert peaks[1] - peaks[0] < 300
