@@ -143,6 +143,7 @@ BAD_TABLES = {
         '{"text": "x", "label": 1.5}\n',
         "column 'label' has a label that is neither a name nor a whole number.* or in embed for pairs.*Received: 1.5",
     ),
+    "a JSON array": ("a.jsonl", '[{"text": "x", "label": "y"}]\n', "is not a JSON object.*one object on each line"),
     "JSON infinity": ("a.jsonl", '{"text": "x", "label": -Infinity}\n', "neither a name nor a whole number.*-inf"),
     "a name twice": (
         "a.jsonl",

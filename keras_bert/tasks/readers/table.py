@@ -250,9 +250,11 @@ class TableParser:
     def _object(self, number: int, line: str) -> "_Cells":
         record = parse_line(line, self.path, number, remedy=f"Write one object on each line, or {DROP}")
         if not isinstance(record, dict):
+            advice = f"Write an object with the columns of the row, or {DROP}"
+            if isinstance(record, list):
+                advice = "Write one object on each line; in pandas, to_json(..., orient='records', lines=True) does"
             raise ValueError(
-                f"{self.path}, line {number}, is not a JSON object. Write an object with the columns of the row, or "
-                f"{DROP}. Received: {record}"
+                f"{self.path}, line {number}, is not a JSON object. {advice}. Received: {str(record)[:60]}"
             )
         names = self.names
         return _Cells({names.setdefault(name, len(names)): value for name, value in record.items()})
