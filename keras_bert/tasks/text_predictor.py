@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,6 @@ from keras_bert.tasks.columns.tf_datasets import columns_of
 from keras_bert.tasks.packed_task import PackedTask
 from keras_bert.tasks.readers import Reading, Rows
 from keras_bert.tasks.rows.labelled_rows import LabelledRows
-from keras_bert.text.tokenized_rows import quickly
 
 
 class TextPredictor(PackedTask):
@@ -94,9 +94,13 @@ class TextPredictor(PackedTask):
         rows = rows_of(x[0] if isinstance(x, tuple) and x else x, "text")
         if not rows:
             return []
-        with quickly(self.bert.preprocessor, rows):
+        with self._answering(rows):
             examples = self._examples_to_answer(x)
             return self.decode(examples, self.logits(examples, batch_size))
+
+    def _answering(self, rows: list[Any]) -> AbstractContextManager[None]:
+        """The block in which rows are read and answered."""
+        return nullcontext()
 
     def _examples_to_answer(self, x: Any) -> LabelledRows:
         """The examples of columns without targets. A warning says how many rows are cut."""

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -43,6 +44,7 @@ from keras_bert.tasks.task import Task
 from keras_bert.text.ragged_rows import without_words
 from keras_bert.text.row_ids import row_ids
 from keras_bert.text.tensors import tf
+from keras_bert.text.tokenized_rows import quickly
 
 UNITS = ("word", "piece")
 
@@ -228,6 +230,9 @@ class TokenTagger(Task):
         one = isinstance(texts, str)
         answers = self.answers([texts] if one else texts, batch_size)
         return answers[0] if one else answers
+
+    def _answering(self, rows: list[Any]) -> AbstractContextManager[None]:
+        return quickly(self.bert.preprocessor, rows)
 
     def tag_words(self, words: Any, batch_size: int = 32) -> list[list[str]]:
         """The label of each word of lists of words, one of `labels`."""
